@@ -1,18 +1,66 @@
 // The one file that knows Bun: serving, and the files that travel inside the binary.
 // Everything else is web-standard or `node:`, so another runtime needs only another one of these.
-import initdbWasmPath from '../node_modules/@electric-sql/pglite/dist/initdb.wasm' with { type: 'file' }
+
+import seedPath from '../generated/seed.tar.gz' with { type: 'file' }
 import fsBundlePath from '../node_modules/@electric-sql/pglite/dist/pglite.data' with { type: 'file' }
 import pgliteWasmPath from '../node_modules/@electric-sql/pglite/dist/pglite.wasm' with { type: 'file' }
-import seedPath from '../generated/seed.tar.gz' with { type: 'file' }
+import { version } from '../package.json'
+import initial from '../sql/0001_initial.sql' with { type: 'text' }
+import recordSignals from '../sql/0002_record_signals.sql' with { type: 'text' }
+import recordHistory from '../sql/0003_record_history.sql' with { type: 'text' }
+import type { Migration } from './db/migrations.ts'
+
+/** Put in by the build; a run from source has no commit of its own. */
+declare const BUILD_COMMIT: string | undefined
+
+export const build = {
+  version,
+  commit: typeof BUILD_COMMIT === 'string' ? BUILD_COMMIT : 'source',
+  bun: Bun.version,
+}
+
+/** How a person starts this very program, for messages that name a command to run. */
+export const programName = Bun.isStandaloneExecutable ? process.execPath : 'bun src/main.ts'
+
+/** Every file of `sql/`, in order. */
+export const migrations: Migration[] = [
+  { name: '0001_initial', text: initial },
+  { name: '0002_record_signals', text: recordSignals },
+  { name: '0003_record_history', text: recordHistory },
+]
 
 /** The embedded engine's own files, read only when that engine is opened. */
 export const engineFiles = {
   pgliteWasm: async () => WebAssembly.compile(await Bun.file(pgliteWasmPath).arrayBuffer()),
-  initdbWasm: async () => WebAssembly.compile(await Bun.file(initdbWasmPath).arrayBuffer()),
   fsBundle: () => Bun.file(fsBundlePath),
 }
 
 /** Unpacks the prepared data directory, so that a first start needs no initdb. */
 export async function unpackSeed(directory: string): Promise<void> {
   await new Bun.Archive(await Bun.file(seedPath).arrayBuffer()).extract(directory)
+}
+
+export type Listener = {
+  url: string
+  /** Refuses new connections and waits for the requests under way. */
+  stop(): Promise<void>
+}
+
+export function listen(
+  handle: (request: Request) => Response | Promise<Response>,
+  host: string,
+  port: number,
+): Listener {
+  const server = Bun.serve({
+    fetch: handle,
+    hostname: host,
+    port,
+    // A second process on the same port must fail, not silently take half of the requests.
+    reusePort: false,
+    development: false,
+    idleTimeout: 30,
+    // Larger bodies are refused by the routes: Bun's own refusal has no envelope.
+    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+  })
+  return { url: server.url.origin, stop: () => server.stop() }
 }

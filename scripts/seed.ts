@@ -1,0 +1,72 @@
+// Makes generated/seed.tar.gz: a data directory of the embedded engine after initdb, so that a first start only unpacks it.
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { PGlite } from '@electric-sql/pglite'
+import { NodeFS } from '@electric-sql/pglite/nodefs'
+
+const generated = join(import.meta.dirname, '../generated')
+const seedPath = join(generated, 'seed.tar.gz')
+const stampPath = join(generated, 'seed.stamp')
+
+const stamp = await describeRecipe()
+if (!(await isCurrent())) await makeSeed()
+
+/** A seed is as good as what made it: the engine's version and this very file. */
+async function describeRecipe(): Promise<string> {
+  const manifest = await readFile(
+    join(import.meta.dirname, '../node_modules/@electric-sql/pglite/package.json'),
+    'utf8',
+  )
+  const script = await readFile(import.meta.filename)
+  return `${JSON.parse(manifest).version} ${createHash('sha256').update(script).digest('hex')}`
+}
+
+async function isCurrent(): Promise<boolean> {
+  const made = await readFile(stampPath, 'utf8').catch(() => undefined)
+  return made === stamp && (await readdir(generated)).includes('seed.tar.gz')
+}
+
+async function makeSeed(): Promise<void> {
+  const directory = await mkdtemp(join(tmpdir(), 'seed-'))
+  try {
+    await initialise(directory)
+    await mkdir(generated, { recursive: true })
+    // Another install may be at work beside this one: each writes its own file, and the last rename wins.
+    const fresh = `${seedPath}.${process.pid}`
+    await Bun.Archive.write(fresh, await collect(directory), { compress: 'gzip', level: 9 })
+    await rename(fresh, seedPath)
+    await writeFile(stampPath, stamp)
+  } finally {
+    await rm(directory, { recursive: true })
+  }
+}
+
+async function initialise(directory: string): Promise<void> {
+  // Small log segments: the seed carries one, and a first start has to write it out.
+  const engine = await PGlite.create({ fs: new NodeFS(directory), initDbStartParams: ['--wal-segsize=4'] })
+  // Nothing can connect to the template databases here, so nothing could vacuum them: in the end they would
+  // hold back the transaction horizon of the one database that is used. They are also two thirds of the size.
+  await engine.exec(`update pg_database set datistemplate = false where datname in ('template0', 'template1')`)
+  await engine.exec('drop database template0')
+  await engine.exec('drop database template1')
+  await engine.exec('vacuum (freeze, analyze)')
+  await engine.exec('checkpoint')
+  await engine.close()
+}
+
+async function collect(directory: string): Promise<Record<string, Uint8Array>> {
+  const entries = await readdir(directory, { recursive: true, withFileTypes: true })
+  const segments = entries.filter((e) => e.parentPath.endsWith('/pg_wal') && e.isFile()).map((e) => e.name)
+  const recycled = new Set(segments.sort().slice(1))
+  const files: Record<string, Uint8Array> = {}
+  for (const entry of entries) {
+    const path = join(entry.parentPath, entry.name)
+    const name = path.slice(directory.length + 1)
+    if (entry.isDirectory()) files[`${name}/`] = new Uint8Array()
+    // After a clean shutdown only the oldest log segment holds anything; the later ones are spares.
+    else if (!recycled.has(entry.name) && entry.name !== 'postmaster.pid') files[name] = await readFile(path)
+  }
+  return files
+}

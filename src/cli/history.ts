@@ -1,0 +1,54 @@
+import { createReadStream } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { importHistory, recordHistory } from '../history/record.ts'
+import { type DatabaseCommand, integerOption, requiredOption, textOption } from './command.ts'
+
+export const historyCommands: Record<string, DatabaseCommand> = {
+  'history record': {
+    usage:
+      'history record --prompt pmt_… --action deployed|pr_opened|pr_merged|pr_closed --user-name N --user-email E ' +
+      '--commit-sha S --branch B [--pr-number N] [--pr-url U] [--created-at TIME]',
+    does: 'adds one history entry',
+    values: [
+      'prompt',
+      'action',
+      'user-name',
+      'user-email',
+      'commit-sha',
+      'branch',
+      'pr-number',
+      'pr-url',
+      'created-at',
+    ],
+    required: ['prompt', 'action', 'user-name', 'user-email', 'commit-sha', 'branch'],
+    async run({ db, clock, typed, output }) {
+      const entry = await recordHistory(db, clock, requiredOption(typed, 'prompt'), {
+        action: requiredOption(typed, 'action'),
+        user: { name: requiredOption(typed, 'user-name'), email: requiredOption(typed, 'user-email') },
+        commit_sha: requiredOption(typed, 'commit-sha'),
+        branch_name: requiredOption(typed, 'branch'),
+        pr_number: integerOption(typed, 'pr-number', 1),
+        pr_url: textOption(typed, 'pr-url'),
+        created_at: textOption(typed, 'created-at') ?? undefined,
+      })
+      output.show(entry)
+    },
+  },
+  'history import': {
+    usage: 'history import FILE|-',
+    does: 'adds many entries from JSON lines, all or none of them',
+    words: 1,
+    async run({ db, clock, typed, output }) {
+      output.show(await importHistory(db, clock, readLines(typed.words[0] as string)))
+    },
+  },
+}
+
+async function* readLines(file: string): AsyncIterable<string> {
+  const input = file === '-' ? process.stdin : createReadStream(file)
+  try {
+    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) yield line
+  } catch (error) {
+    throw new Error(`${file} cannot be read: ${(error as Error).message}`)
+  }
+}

@@ -1,0 +1,37 @@
+import { createOrganisation, listOrganisations, setPlan } from '../orgs/manage.ts'
+import { type DatabaseCommand, integerOption, requiredOption } from './command.ts'
+
+export const orgCommands: Record<string, DatabaseCommand> = {
+  'orgs create': {
+    usage: 'orgs create --name N --plan free|team|business [--monthly-limit N]',
+    does: 'makes an organisation',
+    values: ['name', 'plan', 'monthly-limit'],
+    required: ['name', 'plan'],
+    async run({ db, clock, typed, output }) {
+      const organisation = await createOrganisation(db, clock, {
+        name: requiredOption(typed, 'name'),
+        plan: requiredOption(typed, 'plan'),
+        monthlyLimit: integerOption(typed, 'monthly-limit', 0),
+      })
+      output.show(organisation)
+    },
+  },
+  'orgs list': {
+    usage: 'orgs list',
+    does: 'lists the organisations and their use of the month',
+    async run({ db, clock, output }) {
+      const organisations = await listOrganisations(db, clock)
+      output.list(organisations, ['id', 'name', 'plan', 'monthly_limit', 'used', 'resets_at'])
+    },
+  },
+  'orgs set-plan': {
+    usage: 'orgs set-plan ORG PLAN [--monthly-limit N]',
+    does: "changes the plan; without --monthly-limit the plan's own limit holds",
+    values: ['monthly-limit'],
+    words: 2,
+    async run({ db, clock, typed, output }) {
+      const [org, plan] = typed.words as [string, string]
+      output.show(await setPlan(db, clock, org, plan, integerOption(typed, 'monthly-limit', 0)))
+    },
+  },
+}

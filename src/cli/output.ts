@@ -1,0 +1,45 @@
+type Value = string | number | boolean | null | Date | object
+type Row = Record<string, Value>
+
+/** Where a command's results go: for a person to read, or one JSON object a line for a program. */
+export type Output = {
+  /** One result: a line for each of its fields. */
+  show(row: Row): void
+  /** Results of one kind: a table. */
+  list(rows: Row[], columns: string[]): void
+  /** A remark that is no result: never on standard output when that is for a program. */
+  say(line: string): void
+}
+
+export type Streams = { out(text: string): void; err(text: string): void }
+
+export const createOutput = (json: boolean, streams: Streams): Output =>
+  json ? forPrograms(streams) : forPeople(streams)
+
+const forPrograms = ({ out, err }: Streams): Output => ({
+  show: (row) => out(`${JSON.stringify(row)}\n`),
+  list: (rows) => out(rows.map((row) => `${JSON.stringify(row)}\n`).join('')),
+  say: (line) => err(`${line}\n`),
+})
+
+const forPeople = ({ out }: Streams): Output => ({
+  show(row) {
+    const width = Math.max(...Object.keys(row).map((name) => name.length))
+    for (const [name, value] of Object.entries(row)) out(`${name.padEnd(width)}  ${readable(value)}\n`)
+  },
+  list(rows, columns) {
+    const lines = [columns, ...rows.map((row) => columns.map((column) => readable(row[column] ?? null)))]
+    const widths = columns.map((_, index) => Math.max(...lines.map((line) => line[index]?.length ?? 0)))
+    for (const line of lines) {
+      const cells = line.map((cell, index) => cell.padEnd(widths[index] ?? 0))
+      out(`${cells.join('  ').trimEnd()}\n`)
+    }
+  },
+  say: (line) => out(`${line}\n`),
+})
+
+function readable(value: Value): string {
+  if (value === null) return '-'
+  if (value instanceof Date) return value.toISOString()
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}

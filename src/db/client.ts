@@ -1,0 +1,84 @@
+import postgres from 'postgres'
+import { unavailable } from '../errors.ts'
+import { within } from '../lib/deadline.ts'
+
+export type Sql = {
+  /** Runs one statement. The text must stay constant: each distinct one is prepared and kept. */
+  <Row extends object = Record<string, unknown>>(text: TemplateStringsArray, ...values: unknown[]): Promise<Row[]>
+  /** Runs a script of several statements. */
+  script(text: string): Promise<void>
+}
+
+export type Db = {
+  sql: Sql
+  /** Commits when the work resolves, rolls back when it rejects. */
+  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+export type ClientOptions = {
+  /** Zero for no deadline, as an operator's long commands need. */
+  queryTimeoutMs: number
+  maxConnections: number
+}
+
+type Driver = postgres.ISql<{ bigint: number }>
+/** The driver's own types leave some of its options out. */
+type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number> }> & {
+  max_pipeline: number
+  socket?: () => unknown
+}
+
+/** Past this many statements waiting for an answer, one more is refused at once. */
+const maxPending = 5_000
+
+export const isDataFault = (error: unknown): boolean =>
+  error instanceof postgres.PostgresError && /^2[23]/.test(error.code)
+
+export function openClient(
+  target: { url: string } | { socket: () => unknown },
+  { queryTimeoutMs, maxConnections }: ClientOptions,
+): Db {
+  const options: DriverOptions = {
+    max: maxConnections,
+    // One statement at a time on a connection: a slow one never holds up those behind it.
+    max_pipeline: 1,
+    connect_timeout: 3,
+    // The default waits up to 20 s between attempts, so a database that is back would not be noticed.
+    backoff: () => 0.25,
+    onnotice: () => {},
+    connection: { application_name: 'prompt-signals', statement_timeout: queryTimeoutMs },
+    types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
+  }
+  const client = postgres('url' in target ? target.url : '', { ...options, ...('socket' in target ? target : {}) })
+  let pending = 0
+
+  // The driver itself waits for ever when a server accepts connections and answers nothing.
+  async function bounded<T>(query: postgres.PendingQuery<postgres.Row[]>): Promise<T> {
+    if (pending >= maxPending) throw unavailable()
+    pending += 1
+    try {
+      if (queryTimeoutMs === 0) return (await query) as T
+      return (await within(queryTimeoutMs, query)) as T
+    } catch (error) {
+      // Only one that was never sent: it would otherwise stay in the driver's queue.
+      if (!(query as { state?: unknown }).state) query.cancel()
+      throw error
+    } finally {
+      pending -= 1
+    }
+  }
+
+  const sqlOn = (on: Driver): Sql =>
+    Object.assign(
+      <Row extends object>(text: TemplateStringsArray, ...values: unknown[]) =>
+        bounded<Row[]>(on(text, ...(values as postgres.ParameterOrFragment<number>[]))),
+      { script: async (text: string) => void (await on.unsafe(text).simple()) },
+    )
+
+  return {
+    sql: sqlOn(client),
+    transaction: async <T>(work: (sql: Sql) => Promise<T>) => (await client.begin((on) => work(sqlOn(on)))) as T,
+    close: () => client.end({ timeout: 5 }),
+  }
+}

@@ -1,0 +1,70 @@
+// The engine's files on disk: made durable, made from the seed, and checked before they are opened.
+import fs from 'node:fs'
+import { dirname, join } from 'node:path'
+import { NodeFS } from '@electric-sql/pglite/nodefs'
+import { unpackSeed } from '../platform.ts'
+
+const POSTGRES_MAJOR = '18'
+
+type Node = { name: string }
+type NodeFileSystem = {
+  realPath(node: Node): string
+  tryFSOperation<T>(operation: () => T): T
+  node_ops: { rename(node: Node, newParent: Node, newName: string): void }
+  stream_ops: { fsync?(stream: { nfd: number }): number }
+}
+
+/** The engine's file system on real files, where fsync reaches the disk. As it comes, fsync does nothing there. */
+export class DurableFS extends NodeFS {
+  override async init(...[engine, options]: Parameters<NodeFS['init']>): ReturnType<NodeFS['init']> {
+    const makeDurable = (mod: { FS: unknown }) => {
+      const files = (mod.FS as { filesystems: { NODEFS: NodeFileSystem } }).filesystems.NODEFS
+      files.stream_ops.fsync = ({ nfd }) => {
+        files.tryFSOperation(() => fs.fsyncSync(nfd))
+        return 0
+      }
+      // As it comes, the target is unlinked first: a crash between the two would leave neither file.
+      files.node_ops.rename = (node, newParent, newName) => {
+        const target = join(files.realPath(newParent), newName)
+        files.tryFSOperation(() => fs.renameSync(files.realPath(node), target))
+        node.name = newName
+      }
+    }
+    return super.init(engine, { ...options, preRun: [...[options.preRun ?? []].flat(), makeDurable] })
+  }
+}
+
+/** Makes the engine's directory on the first start, and refuses one this engine cannot read. */
+export async function prepareFiles(directory: string): Promise<void> {
+  if (fs.existsSync(directory)) return checkVersion(directory)
+  const fresh = `${directory}.new`
+  fs.rmSync(fresh, { recursive: true, force: true })
+  fs.mkdirSync(fresh, { mode: 0o700 })
+  await unpackSeed(fresh)
+  // Only whole and on the disk does it get its name, so that a crash here leaves nothing that looks ready.
+  for (const entry of fs.readdirSync(fresh, { recursive: true, encoding: 'utf8' })) syncPath(join(fresh, entry))
+  syncPath(fresh)
+  fs.renameSync(fresh, directory)
+  syncPath(dirname(directory))
+  checkVersion(directory)
+}
+
+function syncPath(path: string): void {
+  const file = fs.openSync(path, 'r')
+  try {
+    fs.fsyncSync(file)
+  } finally {
+    fs.closeSync(file)
+  }
+}
+
+function checkVersion(directory: string): void {
+  const path = join(directory, 'PG_VERSION')
+  if (!fs.existsSync(path)) throw new Error(`${directory} is not a Postgres data directory: it has no PG_VERSION`)
+  const found = fs.readFileSync(path, 'utf8').trim()
+  if (found === POSTGRES_MAJOR) return
+  throw new Error(
+    `${directory} was written by PostgreSQL ${found}, and this program holds PostgreSQL ${POSTGRES_MAJOR}: ` +
+      'export it with the program that wrote it and import it here',
+  )
+}

@@ -1,0 +1,91 @@
+// What a Postgres server does on its own and the embedded engine does not: checkpoints and vacuums.
+import type { Duplex } from 'node:stream'
+import postgres from 'postgres'
+
+const EVERY_MS = 60_000
+const CHECKPOINT_AFTER_BYTES = 16 * 1024 * 1024
+const CHECKPOINT_AFTER_ROUNDS = 5
+
+export type Housekeeping = {
+  checkpoint(): Promise<void>
+  vacuum(): Promise<void>
+  maintain(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Works through a connection of its own, so the backend's turns keep it out of everybody's transactions. */
+export function openHousekeeping(connect: () => Duplex): Housekeeping {
+  // The driver's types leave out its `socket` option.
+  const options: postgres.Options<Record<string, never>> & { socket: () => Duplex } = {
+    socket: connect,
+    max: 1,
+    ssl: false,
+    prepare: false,
+    fetch_types: false,
+    max_lifetime: null,
+    // Connecting waits for its turn like everything else, however long the transaction before it is.
+    connect_timeout: 0,
+    onnotice: () => {},
+  }
+  const sql = postgres(options)
+  let checkpointAt = 0
+  let rounds = 0
+
+  async function readPosition(): Promise<number> {
+    const [row] = await sql`select (pg_current_wal_insert_lsn() - '0/0')::float8 as position`
+    return row?.['position']
+  }
+
+  async function checkpoint(): Promise<void> {
+    await sql`checkpoint`.simple()
+    // Read after it, since a checkpoint is itself written to the log.
+    checkpointAt = await readPosition()
+    rounds = 0
+  }
+
+  async function maintain(): Promise<void> {
+    // A backend keeps its counts to itself for a while; without this a burst of changes is seen a round late.
+    await sql`select pg_stat_force_next_flush()`
+    // One table at a time: the engine runs on this thread, and between two of them the others get their turn.
+    for (const { name } of await findTablesToVacuum()) await sql`vacuum (analyze) ${sql.unsafe(name)}`.simple()
+    const written = (await readPosition()) - checkpointAt
+    rounds += 1
+    if (written > CHECKPOINT_AFTER_BYTES || (written > 0 && rounds >= CHECKPOINT_AFTER_ROUNDS)) await checkpoint()
+  }
+
+  /** The thresholds are those of Postgres' own autovacuum. */
+  function findTablesToVacuum() {
+    return sql<{ name: string }[]>`
+      select c.oid::regclass::text as name
+      from pg_class c join pg_stat_all_tables s on s.relid = c.oid
+      where c.relkind in ('r', 'm') and (
+        s.n_dead_tup > 50 + 0.2 * greatest(c.reltuples, 0)
+        or s.n_ins_since_vacuum > 1000 + 0.2 * greatest(c.reltuples, 0)
+        or s.n_mod_since_analyze > 50 + 0.1 * greatest(c.reltuples, 0)
+        or age(c.relfrozenxid) > 200000000
+      )`
+  }
+
+  let round: Promise<void> | undefined
+  const timer = setInterval(() => {
+    // A round that fails is tried again by the next one; a failed engine tells its owner itself.
+    round ??= maintain()
+      .catch(() => {})
+      .finally(() => {
+        round = undefined
+      })
+  }, EVERY_MS)
+  timer.unref()
+
+  return {
+    checkpoint,
+    maintain,
+    async vacuum() {
+      await sql`vacuum (analyze)`.simple()
+    },
+    async close() {
+      clearInterval(timer)
+      await sql.end()
+    },
+  }
+}

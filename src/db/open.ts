@@ -1,0 +1,130 @@
+import { chmodSync, rmSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { join } from 'node:path'
+import type { Config } from '../config.ts'
+import { within } from '../lib/deadline.ts'
+import { type ClientOptions, type Db, openClient } from './client.ts'
+import { DataDirInUse } from './data_dir.ts'
+import { type Embedded, openEmbedded } from './embedded.ts'
+import { type Migration, migrate, requireSchema } from './migrations.ts'
+
+type Options = ClientOptions & {
+  migrations: Migration[]
+  /** What to do when another process holds the data directory: work through that process, or give up. */
+  whenInUse: 'share' | 'refuse'
+  /** Told when the embedded engine cannot go on; only a restart helps. */
+  onFailure?: (error: Error) => void
+}
+
+/** How long to wait for a process that is about to start serving the data directory, or to leave it. */
+const takeoverMs = 5_000
+/** The kernel's own limit on the name of a socket. */
+const maxSocketPath = 107
+
+const controlSocket = (dataDir: string) => join(dataDir, 'control.sock')
+
+/** The configured database, of this program's schema. The embedded one is brought to it. */
+export async function openDatabase(config: Config, options: Options): Promise<Db> {
+  const { db, isEmbedded } = await openAny(config, options)
+  try {
+    if (isEmbedded) await migrate(db, options.migrations)
+    else await within(takeoverMs, requireSchema(db.sql, options.migrations))
+    return db
+  } catch (error) {
+    await db.close()
+    throw error
+  }
+}
+
+/** The configured database, of whatever schema: for bringing it to another one. */
+export async function openAny(config: Config, options: Options): Promise<{ db: Db; isEmbedded: boolean }> {
+  if (config.DATABASE_URL) return { db: await openServer(config.DATABASE_URL, options), isEmbedded: false }
+  return { db: await openDataDir(config.DATA_DIR, options), isEmbedded: true }
+}
+
+async function openServer(url: string, options: Options): Promise<Db> {
+  const db = openClient({ url }, options)
+  try {
+    await within(takeoverMs, db.sql`select 1`)
+    return db
+  } catch (error) {
+    await db.close()
+    const { hostname, port } = new URL(url)
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(`The database at ${hostname}:${port || 5432} cannot be used: ${reason}`)
+  }
+}
+
+async function openDataDir(dataDir: string, options: Options): Promise<Db> {
+  const giveUpAt = performance.now() + takeoverMs
+  for (;;) {
+    try {
+      return await openOwn(dataDir, options)
+    } catch (error) {
+      if (!(error instanceof DataDirInUse)) throw error
+    }
+    const shared = options.whenInUse === 'share' ? await openShared(dataDir, options) : undefined
+    if (shared) return shared
+    if (performance.now() > giveUpAt) {
+      throw new Error(`The data directory ${dataDir} is in use by another prompt-signals.`)
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+/** Opens the engine in this process and lets other processes of the same user work through it. */
+async function openOwn(dataDir: string, options: Options): Promise<Db> {
+  const path = controlSocket(dataDir)
+  if (Buffer.byteLength(path) > maxSocketPath) {
+    throw new Error(`DATA_DIR is too long a path: ${path} must have at most ${maxSocketPath} bytes.`)
+  }
+  const engine = await openEmbedded(dataDir, options.onFailure)
+  const stopSharing = await share(engine, path)
+  const db = openClient({ socket: engine.connect }, { ...options, maxConnections: 1 })
+  return {
+    ...db,
+    async close() {
+      await stopSharing()
+      await db.close()
+      await engine.close()
+    },
+  }
+}
+
+/** Hands each connection on the socket a session of the engine. Whoever can open the socket owns the data. */
+async function share(engine: Embedded, path: string): Promise<() => Promise<void>> {
+  const server = createServer((guest) => {
+    const session = engine.connect()
+    guest.on('error', () => session.destroy())
+    session.on('error', () => guest.destroy())
+    guest.on('close', () => session.destroy())
+    session.on('close', () => guest.destroy())
+    guest.pipe(session).pipe(guest)
+  })
+  rmSync(path, { force: true })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(path, resolve)
+  })
+  chmodSync(path, 0o600)
+  server.unref()
+  return () => new Promise((resolve) => server.close(() => resolve()))
+}
+
+/** Works through the process that holds the data directory; undefined when it does not answer. */
+async function openShared(dataDir: string, options: Options): Promise<Db | undefined> {
+  const path = controlSocket(dataDir)
+  const socket = () =>
+    new Promise((resolve, reject) => {
+      const guest = connect(path, () => resolve(guest))
+      guest.once('error', reject)
+    })
+  const db = openClient({ socket }, { ...options, maxConnections: 1 })
+  try {
+    await within(takeoverMs, db.sql`select 1`)
+    return db
+  } catch {
+    await db.close()
+    return undefined
+  }
+}

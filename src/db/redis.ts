@@ -1,0 +1,31 @@
+import { Redis as Client } from 'ioredis'
+
+export type Redis = {
+  /** Raises the key by one and lets it expire at the given second, in one step. */
+  takeSignal(key: string, expiresAt: number): Promise<number>
+  set(key: string, value: number, mode: 'EXAT', expiresAt: number): Promise<unknown>
+  /** Whether commands can be sent right now. */
+  status: string
+  disconnect(): void
+}
+
+const takeSignal = `
+local taken = redis.call('INCR', KEYS[1])
+redis.call('EXPIREAT', KEYS[1], ARGV[1])
+return taken`
+
+/** Never waits for Redis: a command fails at once when it is away, and soon when it is slow. */
+export function openRedis(url: string, keyPrefix: string): Redis {
+  const client = new Client(url, {
+    keyPrefix,
+    commandTimeout: 50,
+    connectTimeout: 2_000,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 0,
+    retryStrategy: (attempt) => Math.min(attempt * 50, 1_000),
+    scripts: { takeSignal: { lua: takeSignal, numberOfKeys: 1 } },
+  })
+  // Without a listener the client prints to the console; the requests themselves see the failure.
+  client.on('error', () => {})
+  return client as unknown as Redis
+}

@@ -1,0 +1,110 @@
+// Just enough of the Postgres wire protocol to carry it between the driver and the engine.
+
+const SSL_REQUEST = 80877103
+const GSS_REQUEST = 80877104
+const CANCEL_REQUEST = 80877102
+
+export type Message = { kind: string; bytes: Buffer }
+
+/** Cuts what the driver writes into whole messages; the rest waits for the next write. */
+export class MessageReader {
+  #rest: Buffer = Buffer.alloc(0)
+  #started = false
+
+  read(chunk: Buffer): Message[] {
+    const bytes = this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : chunk
+    const messages: Message[] = []
+    let at = 0
+    // Before the session has started a message has no letter in front of its length.
+    for (let letter = this.#letter; bytes.length >= at + letter + 4; letter = this.#letter) {
+      const end = at + letter + bytes.readUInt32BE(at + letter)
+      if (end > bytes.length) break
+      const message = bytes.subarray(at, end)
+      const kind = this.#started ? String.fromCharCode(message[0] ?? 0) : requestKind(message)
+      if (kind === 'startup') this.#started = true
+      messages.push({ kind, bytes: message })
+      at = end
+    }
+    this.#rest = bytes.subarray(at)
+    return messages
+  }
+
+  get #letter(): number {
+    return this.#started ? 1 : 0
+  }
+}
+
+function requestKind(message: Buffer): 'encryption' | 'cancel' | 'startup' {
+  const code = message.readUInt32BE(4)
+  if (code === SSL_REQUEST || code === GSS_REQUEST) return 'encryption'
+  return code === CANCEL_REQUEST ? 'cancel' : 'startup'
+}
+
+/** What a reply of the engine means beyond the session that asked. */
+export type Reply = {
+  bytes: Buffer
+  /** Ready for the next query and outside any transaction. */
+  idle: boolean
+  notifications: Buffer[]
+  /** The first error, as sent. */
+  error: Buffer | undefined
+  /** The engine's last words: it cannot be used after this. */
+  failure: string | undefined
+}
+
+export function readReply(bytes: Buffer): Reply {
+  const reply: Reply = { bytes, idle: false, notifications: [], error: undefined, failure: undefined }
+  for (let at = 0; at + 5 <= bytes.length; ) {
+    const end = at + 1 + bytes.readUInt32BE(at + 1)
+    const kind = String.fromCharCode(bytes[at] ?? 0)
+    if (kind === 'A') reply.notifications.push(bytes.subarray(at, end))
+    if (kind === 'E') {
+      reply.error ??= bytes.subarray(at, end)
+      reply.failure ??= readFailure(bytes.subarray(at + 5, end))
+    }
+    reply.idle = kind === 'Z' && bytes[at + 5] === 'I'.charCodeAt(0)
+    at = end
+  }
+  return reply
+}
+
+function readFailure(fields: Buffer): string | undefined {
+  const values = new Map(
+    fields
+      .toString()
+      .split('\0')
+      .map((field) => [field[0], field.slice(1)]),
+  )
+  return /^(FATAL|PANIC)$/.test(values.get('V') ?? '') ? values.get('M') : undefined
+}
+
+export const sync = frame('S', '')
+
+export function simpleQuery(sql: string): Buffer {
+  return frame('Q', `${sql}\0`)
+}
+
+export function closeStatement(name: string): Buffer {
+  return frame('C', `S${name}\0`)
+}
+
+/** The name a Parse message gives its statement; empty for the unnamed one. */
+export function statementName(parse: Buffer): string {
+  return parse.toString('utf8', 5, parse.indexOf(0, 5))
+}
+
+/** The settings a startup message asks for, without those that only choose the database. */
+export function startupSettings(startup: Buffer): [name: string, value: string][] {
+  const words = startup.toString('utf8', 8).split('\0')
+  const settings: [string, string][] = []
+  for (let i = 0; words[i]; i += 2) settings.push([words[i] ?? '', words[i + 1] ?? ''])
+  return settings.filter(([name]) => !['user', 'database', 'client_encoding', 'options', 'replication'].includes(name))
+}
+
+function frame(kind: string, body: string): Buffer {
+  const bytes = Buffer.alloc(5 + Buffer.byteLength(body))
+  bytes.write(kind)
+  bytes.writeUInt32BE(bytes.length - 1, 1)
+  bytes.write(body, 5)
+  return bytes
+}

@@ -1,0 +1,56 @@
+import type { Clock } from './clock.ts'
+import type { Config } from './config.ts'
+import type { Db } from './db/client.ts'
+import { openDatabase } from './db/open.ts'
+import { openRedis, type Redis } from './db/redis.ts'
+import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
+import type { Log } from './log.ts'
+import { createReadiness, type Readiness } from './ops/readiness.ts'
+import { migrations } from './platform.ts'
+import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
+import { createGate, noGate } from './signals/gate.ts'
+import { createSignalRecorder, type SignalRecorder } from './signals/record.ts'
+
+/** What the routes stand on. */
+export type Services = {
+  db: Db
+  log: Log
+  verifyKey: KeyVerifier
+  findPrompt: PromptFinder
+  signals: SignalRecorder
+  readiness: Readiness
+  /** Writes what is under way, then closes everything in the reverse order of opening. */
+  close(): Promise<void>
+}
+
+const queryTimeoutMs = 4_500
+const maxConnections = 10
+
+/** Opens everything the configuration names. */
+export async function openServices(
+  config: Config,
+  clock: Clock,
+  log: Log,
+  onFailure: (error: Error) => void,
+): Promise<Services> {
+  const db = await openDatabase(config, { migrations, queryTimeoutMs, maxConnections, whenInUse: 'refuse', onFailure })
+  const redis = config.REDIS_URL ? openRedis(config.REDIS_URL, config.REDIS_PREFIX) : undefined
+  return createServices(db, redis, clock, log)
+}
+
+export function createServices(db: Db, redis: Redis | undefined, clock: Clock, log: Log): Services {
+  const signals = createSignalRecorder(db, redis ? createGate(redis) : noGate, clock)
+  return {
+    db,
+    log,
+    verifyKey: createKeyVerifier(db, clock),
+    findPrompt: createPromptFinder(db),
+    signals,
+    readiness: createReadiness(db, redis, migrations),
+    async close() {
+      await signals.drain()
+      redis?.disconnect()
+      await db.close()
+    },
+  }
+}

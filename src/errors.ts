@@ -1,0 +1,50 @@
+/** The closed list of error codes, and the one place that gives each its HTTP status. */
+export const statusOfCode = {
+  unauthorized: 401,
+  not_found: 404,
+  validation_error: 422,
+  rate_limited: 429,
+  internal_error: 500,
+} as const
+
+export type ErrorCode = keyof typeof statusOfCode
+
+export type Detail = { path: string; message: string }
+
+/** Extra context shown to the caller beside the code and the message. */
+export type ErrorContext = {
+  details?: Detail[]
+  limit?: number
+  used?: number
+  resets_at?: string
+}
+
+/** The only error that callers see; anything else thrown becomes `internal_error` without its text. */
+export class ServiceError extends Error {
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    readonly context: ErrorContext = {},
+    readonly headers: Record<string, string> = {},
+  ) {
+    super(message)
+  }
+}
+
+export const invalid = (message: string, details: Detail[]) =>
+  new ServiceError('validation_error', message, { details })
+
+/** One text for every absence: an answer must not tell another's prompt from one that does not exist. */
+export const notFound = () =>
+  new ServiceError(
+    'not_found',
+    'There is nothing here. Check the path, and that the prompt belongs to the organisation of this key.',
+  )
+
+export const unavailable = () =>
+  new ServiceError(
+    'internal_error',
+    'The service could not complete the request. Try again shortly.',
+    {},
+    { 'retry-after': '1' },
+  )

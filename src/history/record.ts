@@ -1,0 +1,102 @@
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { type Detail, invalid, ServiceError } from '../errors.ts'
+import { parseInstant } from '../lib/times.ts'
+import { createValidator } from '../lib/validate.ts'
+import { requirePrompt } from '../prompts/find.ts'
+import { showEntry } from './list.ts'
+import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
+import { type EntryToRecord, insertEntries } from './store.ts'
+
+const validate = createValidator(NewHistoryEntry, 'The history entry')
+const importBatch = 1_000
+
+export async function recordHistory(db: Db, clock: Clock, prompt: string, given: unknown): Promise<HistoryEntry> {
+  const entry = readEntry(given, clock)
+  const { id: promptId } = await requirePrompt(db.sql, prompt)
+  const [id] = await insertEntries(db.sql, [{ ...entry, prompt_id: promptId }])
+  return showEntry({ ...entry, id: id as number })
+}
+
+/** Records one entry a line, all or nothing. A line that cannot be taken is named in the error. */
+export function importHistory(db: Db, clock: Clock, lines: AsyncIterable<string>): Promise<{ recorded: number }> {
+  return db.transaction(async (sql) => {
+    const promptIds = new Map<string, number>()
+    let batch: EntryToRecord[] = []
+    let lineNumber = 0
+    let recorded = 0
+
+    async function readLine(line: string): Promise<EntryToRecord> {
+      const { prompt, ...given } = parseLine(line)
+      const entry = readEntry(given, clock)
+      const known = promptIds.get(prompt) ?? (await requirePrompt(sql, prompt)).id
+      promptIds.set(prompt, known)
+      return { ...entry, prompt_id: known }
+    }
+
+    async function flush(): Promise<void> {
+      if (batch.length > 0) await insertEntries(sql, batch)
+      recorded += batch.length
+      batch = []
+    }
+
+    for await (const line of lines) {
+      lineNumber += 1
+      if (line.trim() === '') continue
+      batch.push(await readLine(line).catch((error) => Promise.reject(atLine(lineNumber, error))))
+      if (batch.length === importBatch) await flush()
+    }
+    await flush()
+    return { recorded }
+  })
+}
+
+function parseLine(line: string): { prompt: string } & Record<string, unknown> {
+  let value: unknown
+  try {
+    value = JSON.parse(line)
+  } catch {
+    throw new ServiceError('validation_error', 'This is not JSON.')
+  }
+  const prompt = (value as { prompt?: unknown } | null)?.prompt
+  if (typeof prompt !== 'string') {
+    throw invalid('The history entry is not valid.', [{ path: '/prompt', message: 'must be a prompt id' }])
+  }
+  return value as { prompt: string }
+}
+
+function atLine(lineNumber: number, error: unknown): unknown {
+  if (!(error instanceof ServiceError)) return error
+  return new ServiceError(error.code, `Line ${lineNumber}: ${error.message}`, error.context)
+}
+
+/** Checks an entry as given against the shape and the rules of its action. */
+function readEntry(given: unknown, clock: Clock): Omit<EntryToRecord, 'prompt_id'> {
+  const entry = validate(given)
+  const { action, user, commit_sha, branch_name, pr_number = null, pr_url = null } = entry
+  const createdAt = entry.created_at === undefined ? clock.now() : parseInstant(entry.created_at)
+  const problems: Detail[] = []
+  if (!createdAt) {
+    problems.push({ path: '/created_at', message: 'must be an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z' })
+  }
+  if (action === 'deployed' && (pr_number !== null || pr_url !== null)) {
+    problems.push({ path: '/pr_number', message: 'must be absent, with pr_url, when the action is deployed' })
+  }
+  if (action !== 'deployed' && (pr_number === null || pr_url === null)) {
+    problems.push({ path: '/pr_number', message: `must be given, with pr_url, when the action is ${action}` })
+  }
+  if (pr_url !== null && !/^https?:\/\/[^\s]+$/.test(pr_url)) {
+    problems.push({ path: '/pr_url', message: 'must be an http or https address' })
+  }
+  if (!createdAt || problems.length > 0) throw invalid('The history entry is not valid.', problems)
+  return {
+    action,
+    user_name: user.name,
+    user_email: user.email,
+    commit_sha,
+    branch_name,
+    pr_number,
+    pr_url,
+    created_at: createdAt,
+  }
+}

@@ -1,0 +1,25 @@
+import { Elysia } from 'elysia'
+import type { Db } from '../db/client.ts'
+import { authenticated } from '../http/auth.ts'
+import type { KeyVerifier } from '../keys/verify.ts'
+import { type HistoryList, listHistory, type Paging } from './list.ts'
+import { pagingLinks, readPaging } from './paging.ts'
+
+type Services = { db: Db; verifyKey: KeyVerifier }
+
+export const historyRoutes = ({ db, verifyKey }: Services) =>
+  new Elysia({ name: 'history' })
+    .use(authenticated(verifyKey))
+    .get('/api/v1/prompts/:prompt_id/history', async ({ caller, inTime, params, request, set }) => {
+      const paging = readPaging(new URL(request.url).searchParams)
+      const list = await inTime(listHistory(db, caller.organisationId, params.prompt_id, paging))
+      set.headers['content-type'] = 'application/json'
+      set.headers.link = pagingLinks(`/api/v1/prompts/${params.prompt_id}/history`, paging, list)
+      return writePage(list, paging)
+    })
+
+/** Written by hand for the sake of current_page, which may be larger than a JavaScript number keeps exactly. */
+function writePage({ entries, totalCount, totalPages }: HistoryList, { page, limit }: Paging): string {
+  const pagination = `{"current_page":${page},"total_pages":${totalPages},"total_count":${totalCount},"per_page":${limit}}`
+  return `{"data":${JSON.stringify(entries)},"pagination":${pagination}}`
+}

@@ -1,0 +1,50 @@
+import { type Static, Type } from '@sinclair/typebox'
+
+export const Action = Type.Union(
+  [Type.Literal('deployed'), Type.Literal('pr_opened'), Type.Literal('pr_merged'), Type.Literal('pr_closed')],
+  {
+    description:
+      'deployed: committed directly to the default branch; pr_opened, pr_merged, pr_closed: a pull request was created, merged, or closed without being merged',
+  },
+)
+
+const User = Type.Object({ name: Type.String(), email: Type.String() }, { description: 'Who made the change' })
+
+export const HistoryEntry = Type.Object({
+  id: Type.Integer({ description: 'Identifier of the history entry' }),
+  action: Action,
+  user: User,
+  commit_sha: Type.String({ description: 'Commit hash of the change' }),
+  pr_number: Type.Union([Type.Integer(), Type.Null()], { description: 'Null when no pull request is involved' }),
+  pr_url: Type.Union([Type.String(), Type.Null()], { description: 'Null when no pull request is involved' }),
+  branch_name: Type.String({ description: 'Branch the change went to' }),
+  created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
+})
+
+export type HistoryEntry = Static<typeof HistoryEntry>
+
+export const HistoryPage = Type.Object({
+  data: Type.Array(HistoryEntry),
+  pagination: Type.Object({
+    current_page: Type.Integer({ description: 'The page returned' }),
+    total_pages: Type.Integer({ description: 'Number of pages at this per_page' }),
+    total_count: Type.Integer({ description: 'Number of history entries of the prompt' }),
+    per_page: Type.Integer({ description: 'Page size used' }),
+  }),
+})
+
+const printable = (maxLength: number) =>
+  Type.String({ minLength: 1, maxLength, pattern: '^[^\\u0000-\\u001f\\u007f]*$' })
+
+/** An entry as it is given: the id is assigned, and the time may be. */
+export const NewHistoryEntry = Type.Object({
+  action: Action,
+  user: Type.Object({ name: printable(200), email: printable(320) }),
+  commit_sha: printable(100),
+  branch_name: printable(255),
+  pr_number: Type.Optional(Type.Union([Type.Integer({ minimum: 1, maximum: 2_147_483_647 }), Type.Null()])),
+  pr_url: Type.Optional(Type.Union([printable(2_000), Type.Null()])),
+  created_at: Type.Optional(Type.String()),
+})
+
+export type NewHistoryEntry = Static<typeof NewHistoryEntry>

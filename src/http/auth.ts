@@ -1,0 +1,10 @@
+import { Elysia } from 'elysia'
+import type { KeyVerifier } from '../keys/verify.ts'
+import { createDeadline } from './deadline.ts'
+
+/** Runs before a route looks at anything else of the request: no key, no answer. */
+export const authenticated = (verifyKey: KeyVerifier) =>
+  new Elysia({ name: 'authenticated' }).derive({ as: 'scoped' }, async ({ request }) => {
+    const inTime = createDeadline()
+    return { inTime, caller: await inTime(verifyKey(request.headers.get('authorization'))) }
+  })

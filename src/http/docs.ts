@@ -1,0 +1,3 @@
+import { Elysia } from 'elysia'
+
+export const docs = () => new Elysia({ name: 'docs' })

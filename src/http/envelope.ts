@@ -1,0 +1,24 @@
+import { randomUUID } from 'node:crypto'
+import { Elysia } from 'elysia'
+import { notFound, ServiceError, statusOfCode, unavailable } from '../errors.ts'
+import type { Log } from '../log.ts'
+
+const wellFormedId = /^[0-9A-Za-z._-]{1,128}$/
+
+/** Gives every request an id, and every error the one shape that callers know. */
+export const envelope = (log: Log) =>
+  new Elysia({ name: 'envelope' })
+    .onRequest(({ request, set }) => {
+      const given = request.headers.get('x-request-id') ?? ''
+      set.headers['x-request-id'] = wellFormedId.test(given) ? given : randomUUID()
+    })
+    .onError({ as: 'global' }, ({ error, code, request, set }) => {
+      const shown = code === 'NOT_FOUND' ? notFound() : error instanceof ServiceError ? error : unavailable()
+      const requestId = set.headers['x-request-id']
+      if (shown !== error && shown.code === 'internal_error') {
+        log.error({ err: error, method: request.method, request_id: requestId }, 'a request failed')
+      }
+      set.status = statusOfCode[shown.code]
+      Object.assign(set.headers, shown.headers)
+      return { error: { code: shown.code, message: shown.message, ...shown.context, request_id: requestId } }
+    })

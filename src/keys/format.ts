@@ -1,0 +1,23 @@
+import { createHash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { randomBase62, toBase62 } from '../lib/base62.ts'
+
+const shape = /^psk_[0-9A-Za-z]{36}$/
+
+/** Enough to recognise a key by, far too little to guess it from. */
+const prefixLength = 12
+
+const checksum = (text: string) => toBase62(crc32(text), 6)
+
+export function generateKey(): string {
+  const body = `psk_${randomBase62(30)}`
+  return body + checksum(body)
+}
+
+/** Whether the text can be a key at all: a typo or garbage is refused without a look-up. */
+export const isWellFormedKey = (text: string): boolean =>
+  shape.test(text) && checksum(text.slice(0, -6)) === text.slice(-6)
+
+export const prefixOfKey = (key: string): string => key.slice(0, prefixLength)
+
+export const hashKey = (key: string): Buffer => createHash('sha256').update(key).digest()

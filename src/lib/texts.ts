@@ -1,0 +1,15 @@
+import { ServiceError } from '../errors.ts'
+
+const maxLength = 200
+
+/** A name as an operator gives it: not blank, not long, no control characters. */
+export function requireText(what: string, text: string): string {
+  const trimmed = text.trim()
+  if (trimmed === '' || trimmed.length > maxLength || /\p{Cc}/u.test(trimmed) || !trimmed.isWellFormed()) {
+    throw new ServiceError(
+      'validation_error',
+      `The ${what} must have 1 to ${maxLength} characters, none of them a control character.`,
+    )
+  }
+  return trimmed
+}

@@ -1,0 +1,12 @@
+const shape = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
+
+/** An ISO 8601 instant with its zone, or undefined for anything else, 30 February included. */
+export function parseInstant(text: string): Date | undefined {
+  const parts = shape.exec(text)
+  if (!parts) return undefined
+  const [year, month, day] = parts.slice(1, 4).map(Number) as [number, number, number]
+  const daysInMonth = new Date(Date.UTC(year, month, 0)).getUTCDate()
+  const instant = new Date(text)
+  if (day > daysInMonth || Number.isNaN(instant.getTime())) return undefined
+  return instant
+}

@@ -1,0 +1,64 @@
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { ServiceError } from '../errors.ts'
+import { randomBase62 } from '../lib/base62.ts'
+import { monthOf } from '../lib/months.ts'
+import { requireText } from '../lib/texts.ts'
+import {
+  findOrganisationId,
+  findPlanLimit,
+  insertOrganisation,
+  type OrganisationRow,
+  selectOrganisations,
+  updatePlan,
+} from './store.ts'
+
+export type Organisation = OrganisationRow & { resets_at: Date }
+
+export async function createOrganisation(
+  db: Db,
+  clock: Clock,
+  given: { name: string; plan: string; monthlyLimit: number | null },
+): Promise<{ id: string; name: string; plan: string; monthly_limit: number }> {
+  const planLimit = await requirePlan(db, given.plan)
+  const id = `org_${randomBase62(16)}`
+  const name = requireText('name', given.name)
+  await insertOrganisation(db.sql, { ...given, id, name, createdAt: clock.now() })
+  return { id, name, plan: given.plan, monthly_limit: given.monthlyLimit ?? planLimit }
+}
+
+/** Without a limit of its own the organisation goes back to its plan's. */
+export async function setPlan(
+  db: Db,
+  clock: Clock,
+  org: string,
+  plan: string,
+  monthlyLimit: number | null,
+): Promise<Organisation> {
+  await requirePlan(db, plan)
+  if (!(await updatePlan(db.sql, org, plan, monthlyLimit))) throw noOrganisation(org)
+  const [organisation] = await listOrganisations(db, clock, org)
+  return organisation as Organisation
+}
+
+export async function listOrganisations(db: Db, clock: Clock, org: string | null = null): Promise<Organisation[]> {
+  const month = monthOf(clock.now())
+  const rows = await selectOrganisations(db.sql, month.name, org)
+  return rows.map((row) => ({ ...row, resets_at: month.resetsAt }))
+}
+
+export async function requireOrganisation(db: Db, org: string): Promise<{ id: number }> {
+  const id = await findOrganisationId(db.sql, org)
+  if (id === undefined) throw noOrganisation(org)
+  return { id }
+}
+
+async function requirePlan(db: Db, plan: string): Promise<number> {
+  const limit = await findPlanLimit(db.sql, plan)
+  if (limit === undefined) {
+    throw new ServiceError('validation_error', `There is no plan ${plan}: use free, team or business.`)
+  }
+  return limit
+}
+
+const noOrganisation = (org: string) => new ServiceError('not_found', `There is no organisation ${org}.`)

@@ -1,0 +1,57 @@
+import type { Sql } from '../db/client.ts'
+
+export type OrganisationRow = {
+  id: string
+  name: string
+  plan: string
+  monthly_limit: number
+  used: number
+}
+
+export async function findOrganisationId(sql: Sql, publicId: string): Promise<number | undefined> {
+  const [row] = await sql<{ id: number }>`select id from organisations where public_id = ${publicId}`
+  return row?.id
+}
+
+export async function findPlanLimit(sql: Sql, plan: string): Promise<number | undefined> {
+  const [row] = await sql<{ limit: number }>`select monthly_limit as limit from plans where name = ${plan}`
+  return row?.limit
+}
+
+export async function insertOrganisation(
+  sql: Sql,
+  organisation: { id: string; name: string; plan: string; monthlyLimit: number | null; createdAt: Date },
+): Promise<void> {
+  await sql`
+    insert into organisations (public_id, name, plan, monthly_limit, created_at)
+    values (
+      ${organisation.id}, ${organisation.name}, ${organisation.plan},
+      ${organisation.monthlyLimit}, ${organisation.createdAt}
+    )`
+}
+
+export async function updatePlan(
+  sql: Sql,
+  publicId: string,
+  plan: string,
+  monthlyLimit: number | null,
+): Promise<boolean> {
+  const rows = await sql`
+    update organisations set plan = ${plan}, monthly_limit = ${monthlyLimit}
+    where public_id = ${publicId}
+    returning 1`
+  return rows.length > 0
+}
+
+/** Every organisation, or the one of the public id, with its use of the month. */
+export const selectOrganisations = (sql: Sql, month: string, publicId: string | null): Promise<OrganisationRow[]> =>
+  sql<OrganisationRow>`
+    select
+      o.public_id as id, o.name, o.plan,
+      coalesce(o.monthly_limit, p.monthly_limit) as monthly_limit,
+      coalesce(u.used, 0) as used
+    from organisations o
+    join plans p on p.name = o.plan
+    left join signal_usage u on u.organisation_id = o.id and u.month = ${`${month}-01`}::text::date
+    where ${publicId}::text is null or o.public_id = ${publicId}
+    order by o.id`

@@ -1,0 +1,31 @@
+import type { Db, Sql } from '../db/client.ts'
+import { notFound, ServiceError } from '../errors.ts'
+import { BoundedCache } from '../lib/bounded_cache.ts'
+import { findPrompt } from './store.ts'
+
+export type Prompt = { id: number; organisationId: number }
+
+export type PromptFinder = (organisationId: number, publicId: string) => Promise<Prompt>
+
+const maxCachedPrompts = 100_000
+
+export const isPromptId = (text: string): boolean => /^pmt_[0-9A-Za-z_-]{1,64}$/.test(text)
+
+export function createPromptFinder(db: Db): PromptFinder {
+  // Never goes stale: a prompt keeps its id and its organisation, and is not deleted.
+  const cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
+
+  return async (organisationId, publicId) => {
+    const prompt = cache.get(publicId) ?? (isPromptId(publicId) ? await findPrompt(db.sql, publicId) : undefined)
+    if (prompt) cache.set(publicId, prompt)
+    if (prompt?.organisationId !== organisationId) throw notFound()
+    return prompt
+  }
+}
+
+/** For operators, who see the prompts of every organisation. */
+export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt> {
+  const prompt = isPromptId(publicId) ? await findPrompt(sql, publicId) : undefined
+  if (!prompt) throw new ServiceError('not_found', `There is no prompt ${publicId}.`)
+  return prompt
+}

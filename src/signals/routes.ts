@@ -1,0 +1,38 @@
+import { Elysia } from 'elysia'
+import { invalid } from '../errors.ts'
+import { authenticated } from '../http/auth.ts'
+import { readJson } from '../http/body.ts'
+import type { KeyVerifier } from '../keys/verify.ts'
+import { createValidator } from '../lib/validate.ts'
+import type { PromptFinder } from '../prompts/find.ts'
+import { scanMetadata } from './metadata.ts'
+import { limitHeaders, type SignalRecorder } from './record.ts'
+import { type CreatedSignal, NewSignal } from './schema.ts'
+
+type Services = { verifyKey: KeyVerifier; findPrompt: PromptFinder; signals: SignalRecorder }
+
+const validate = createValidator(NewSignal, 'The signal')
+
+export const signalRoutes = ({ verifyKey, findPrompt, signals }: Services) =>
+  new Elysia({ name: 'signals' }).use(authenticated(verifyKey)).post(
+    '/api/v1/prompts/:prompt_id/signals',
+    async ({ caller, inTime, params, request, set }): Promise<CreatedSignal> => {
+      const prompt = await inTime(findPrompt(caller.organisationId, params.prompt_id))
+      const { value, metadata } = await readSignal(request)
+      const { id, createdAt, used, limit, month } = await inTime(signals.record(prompt, value, metadata))
+      set.status = 201
+      Object.assign(set.headers, limitHeaders(used, limit, month))
+      return { data: { id, value, created_at: createdAt.toISOString() } }
+    },
+    // The body is read by the handler, after the key and the prompt were checked.
+    { parse: 'none' },
+  )
+
+async function readSignal(request: Request): Promise<{ value: NewSignal['value']; metadata: string | null }> {
+  const body = await readJson(request)
+  const { value, metadata } = validate(body.value)
+  if (metadata === undefined) return { value, metadata: null }
+  const { raw, problems } = scanMetadata(body.text)
+  if (problems.length > 0) throw invalid('The metadata cannot be kept as sent.', problems)
+  return { value, metadata: raw }
+}

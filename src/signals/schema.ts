@@ -1,0 +1,37 @@
+import { type Static, Type } from '@sinclair/typebox'
+
+export const SignalValue = Type.Union([Type.Literal('positive'), Type.Literal('negative')], {
+  description: 'The feedback itself',
+})
+
+export const NewSignal = Type.Object(
+  {
+    value: SignalValue,
+    metadata: Type.Optional(
+      Type.Object(
+        {},
+        {
+          additionalProperties: true,
+          description:
+            "Any JSON object for the caller's own tracking, kept as sent: at most 16 KiB, nested at most 32 deep",
+        },
+      ),
+    ),
+  },
+  { examples: [{ value: 'positive', metadata: { session: 'a81c', rating: 5 } }] },
+)
+
+export type NewSignal = Static<typeof NewSignal>
+
+export const CreatedSignal = Type.Object(
+  {
+    data: Type.Object({
+      id: Type.Integer({ description: 'Identifier of the signal' }),
+      value: SignalValue,
+      created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
+    }),
+  },
+  { examples: [{ data: { id: 1, value: 'positive', created_at: '2026-11-14T23:35:00.000Z' } }] },
+)
+
+export type CreatedSignal = Static<typeof CreatedSignal>

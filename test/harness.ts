@@ -1,0 +1,65 @@
+// Gives each test file a database and a Redis prefix of its own.
+import { randomBytes } from 'node:crypto'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { nameOfCopy, urlOfDatabase, withAdmin } from './templates.ts'
+
+export interface TestDatabase {
+  settings: { DATABASE_URL?: string; DATA_DIR?: string }
+  close(): Promise<void>
+}
+
+export const engine = readEngine()
+
+/** A migrated database of the caller's own: its URL on Postgres, its data directory on the embedded engine. */
+export function createDatabase(): Promise<TestDatabase> {
+  return engine === 'postgres' ? createPostgresDatabase() : createEmbeddedDatabase()
+}
+
+export function redisUrl(): string {
+  return required('TEST_REDIS_URL')
+}
+
+/** Different at every call, because all test files share one Redis. */
+export function redisPrefix(): string {
+  return `test-${randomBytes(6).toString('hex')}:`
+}
+
+async function createPostgresDatabase(): Promise<TestDatabase> {
+  const serverUrl = required('TEST_DATABASE_URL')
+  const template = required('TEST_TEMPLATE')
+  const name = nameOfCopy(template)
+  await withAdmin(serverUrl, (sql) => sql`create database ${sql(name)} template ${sql(template)}`)
+  return {
+    settings: { DATABASE_URL: urlOfDatabase(serverUrl, name) },
+    close: async () => {
+      // By force: a test of a crashed server leaves its connections open.
+      await withAdmin(serverUrl, (sql) => sql`drop database if exists ${sql(name)} with (force)`)
+    },
+  }
+}
+
+async function createEmbeddedDatabase(): Promise<TestDatabase> {
+  const template = required('TEST_TEMPLATE_DIR')
+  // Beside the template, so that the end of the run removes what a test has left.
+  const folder = await mkdtemp(join(dirname(template), 'copy-'))
+  const dataDir = join(folder, 'data')
+  await cp(template, dataDir, { recursive: true })
+  return {
+    settings: { DATA_DIR: dataDir },
+    close: () => rm(folder, { recursive: true, force: true }),
+  }
+}
+
+function readEngine(): 'postgres' | 'embedded' {
+  const name = required('TEST_ENGINE')
+  if (name !== 'postgres' && name !== 'embedded')
+    throw new Error(`TEST_ENGINE is ${name}, neither postgres nor embedded`)
+  return name
+}
+
+function required(name: string): string {
+  const value = process.env[name]
+  if (!value) throw new Error(`${name} is not set; the test runner sets it: bun run test [file …]`)
+  return value
+}

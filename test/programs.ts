@@ -1,0 +1,106 @@
+// Finds the programs the tests need, and installs the missing ones where that can be done unasked: Debian, as root.
+import { existsSync, readdirSync } from 'node:fs'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
+export interface Program {
+  name: string
+  /** The variable that points the tests at one already there. */
+  variable: string
+  debianPackage: string
+  find(): string | undefined
+}
+
+const POLICY = '/usr/sbin/policy-rc.d'
+const CLUSTER_SETTINGS = '/etc/postgresql-common/createcluster.d/prompt-signals-test.conf'
+
+/** Found as the folder that holds `postgres` and `initdb`: Debian keeps it off the PATH. */
+export const postgresProgram: Program = {
+  name: 'PostgreSQL (postgres and initdb)',
+  variable: 'TEST_DATABASE_URL',
+  debianPackage: 'postgresql',
+  find: () => {
+    const onPath = Bun.which('postgres')
+    const folders = onPath ? [dirname(onPath)] : []
+    return [...folders, ...debianPostgresFolders()].find(
+      (folder) => existsSync(join(folder, 'postgres')) && existsSync(join(folder, 'initdb')),
+    )
+  },
+}
+
+export const redisProgram: Program = {
+  name: 'Redis (redis-server or valkey-server)',
+  variable: 'TEST_REDIS_URL',
+  debianPackage: 'redis-server',
+  find: () => firstOnPath(['redis-server', 'valkey-server']),
+}
+
+export const chromiumProgram: Program = {
+  name: 'Chromium',
+  variable: 'CHROMIUM_PATH',
+  debianPackage: 'chromium',
+  find: () => firstOnPath(['chromium', 'chromium-browser', 'google-chrome']),
+}
+
+/** Where each program is, in the order asked; one message names everything that is missing. */
+export async function findOrInstall(programs: Program[]): Promise<string[]> {
+  const isMissing = (program: Program) => program.find() === undefined
+  const missing = programs.filter(isMissing)
+  if (missing.length > 0 && canInstall()) await install(missing.map((program) => program.debianPackage))
+  const absent = programs.filter(isMissing)
+  if (absent.length > 0) {
+    const remedies = absent.map(
+      (p) => `  ${p.name}: install it (Debian: apt-get install ${p.debianPackage}) or set ${p.variable}`,
+    )
+    throw new Error(`The tests need what is not here, and skip nothing:\n${remedies.join('\n')}`)
+  }
+  return programs.flatMap((program) => program.find() ?? [])
+}
+
+function firstOnPath(names: string[]): string | undefined {
+  return names.map((name) => Bun.which(name)).find((path) => path !== null) ?? undefined
+}
+
+function debianPostgresFolders(): string[] {
+  const root = '/usr/lib/postgresql'
+  const versions = existsSync(root) ? readdirSync(root) : []
+  return versions.sort((a, b) => Number(b) - Number(a)).map((version) => join(root, version, 'bin'))
+}
+
+function canInstall(): boolean {
+  return process.getuid?.() === 0 && existsSync('/etc/debian_version') && Bun.which('apt-get') !== null
+}
+
+async function install(packages: string[]): Promise<void> {
+  console.log(`Installing for the tests: ${packages.join(', ')}`)
+  const written = await holdBackServices()
+  try {
+    await aptGet(['update', '-qq'])
+    await aptGet(['install', '-y', '-qq', '--no-install-recommends', ...packages])
+  } finally {
+    for (const path of written) await rm(path, { force: true })
+  }
+}
+
+/** The packages would start servers of their own; the tests start theirs and leave no other running. */
+async function holdBackServices(): Promise<string[]> {
+  const written: string[] = []
+  if (!existsSync(POLICY)) {
+    await writeFile(POLICY, '#!/bin/sh\nexit 101\n', { mode: 0o755 })
+    written.push(POLICY)
+  }
+  await mkdir(dirname(CLUSTER_SETTINGS), { recursive: true })
+  await writeFile(CLUSTER_SETTINGS, 'create_main_cluster = false\n')
+  return [...written, CLUSTER_SETTINGS]
+}
+
+async function aptGet(args: string[]): Promise<void> {
+  // Another apt run on a fresh machine is common, and worth waiting for.
+  const command = ['apt-get', '-o', 'DPkg::Lock::Timeout=300', ...args]
+  const child = Bun.spawn(command, {
+    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    stdio: ['ignore', 'inherit', 'inherit'],
+  })
+  const code = await child.exited
+  if (code !== 0) throw new Error(`${command.join(' ')} failed with exit code ${code}`)
+}

@@ -1,0 +1,110 @@
+// Runs every test against real services: once on Postgres and once on the embedded engine.
+// bun test/run.ts [what `bun test` takes: file filters, -t name, …]
+import { join } from 'node:path'
+import { cleanEnvironment } from './environment.ts'
+import { ensureChromium, startServices } from './services.ts'
+import { makeTemplates } from './templates.ts'
+
+interface Count {
+  passed: number
+  failed: number
+}
+
+const ROOT = join(import.meta.dir, '..')
+// What does not depend on the engine is run in the first pass alone.
+const ONCE = 'test/once/**'
+
+const interruption = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort())
+
+const total: Count = { passed: 0, failed: 0 }
+const cleanups: (() => Promise<void>)[] = []
+
+try {
+  await runAll(process.argv.slice(2))
+} catch (error) {
+  fail(error)
+}
+for (const cleanup of cleanups.reverse()) await cleanup().catch(fail)
+if (total.passed + total.failed === 0) fail('No tests ran')
+console.log(`${total.passed} passed, ${total.failed} failed`)
+process.exit(total.failed === 0 ? 0 : 1)
+
+async function runAll(args: string[]): Promise<void> {
+  await build()
+  const CHROMIUM_PATH = await ensureChromium()
+  const services = await startServices()
+  cleanups.push(services.stop)
+  const templates = await makeTemplates(services.databaseUrl, interruption.signal)
+  cleanups.push(templates.remove)
+
+  const env = {
+    ...cleanEnvironment(),
+    ...templates.env,
+    TEST_DATABASE_URL: services.databaseUrl,
+    TEST_REDIS_URL: services.redisUrl,
+    CHROMIUM_PATH,
+    // Makes `test.only` an error; otherwise it leaves out the rest without a word.
+    CI: 'true',
+  }
+  await runTests({ ...env, TEST_ENGINE: 'postgres' }, args)
+  await runTests({ ...env, TEST_ENGINE: 'embedded' }, [`--path-ignore-patterns=${ONCE}`, ...args])
+}
+
+async function build(): Promise<void> {
+  const child = Bun.spawn([process.execPath, '--no-env-file', 'scripts/build.ts'], {
+    cwd: ROOT,
+    stdio: ['ignore', 'inherit', 'inherit'],
+    signal: interruption.signal,
+  })
+  if ((await child.exited) !== 0) throw new Error('The binary could not be built')
+}
+
+async function runTests(
+  env: Record<string, string | undefined> & { TEST_ENGINE: string },
+  args: string[],
+): Promise<void> {
+  console.log(`\nTests on ${env.TEST_ENGINE}`)
+  // No orphans: a server that a failed test has left running would outlive its database.
+  const child = Bun.spawn([process.execPath, '--no-env-file', 'test', '--no-orphans', '--timeout=60000', ...args], {
+    cwd: ROOT,
+    env: process.stderr.isTTY ? { FORCE_COLOR: '1', ...env } : env,
+    stdio: ['ignore', 'inherit', 'pipe'],
+    signal: interruption.signal,
+  })
+  const text = await showAndKeep(child.stderr)
+  const count = countTests(text, await child.exited)
+  total.passed += count.passed
+  total.failed += count.failed
+}
+
+/** Bun reports on stderr. Its JUnit file would not do: it leaves out files that fail to load. */
+async function showAndKeep(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of stream) {
+    process.stderr.write(chunk)
+    text += decoder.decode(chunk, { stream: true })
+  }
+  return Bun.stripANSI(text)
+}
+
+/** Skipped tests and tests to do count as failed: a guarantee nobody checked is not held. */
+function countTests(text: string, exitCode: number): Count {
+  const summary = [...text.matchAll(/((?:\n *\d+ .*)+)\nRan \d+ tests? across /g)].at(-1)?.[1]
+  if (summary === undefined) {
+    // Filters may name only files of the other pass.
+    if (text.includes('did not match any test files')) return { passed: 0, failed: 0 }
+    console.error('The tests ended without a summary')
+    return { passed: 0, failed: 1 }
+  }
+  const lineOf = (word: string) => Number(summary.match(new RegExp(`\\n *(\\d+) ${word}`))?.[1] ?? 0)
+  const failed = lineOf('fail') + lineOf('skip') + lineOf('todo')
+  // A run can end badly after its last test has passed.
+  return { passed: lineOf('pass'), failed: exitCode === 0 ? failed : Math.max(failed, 1) }
+}
+
+function fail(error: unknown): void {
+  console.error(error instanceof Error ? error.message : error)
+  total.failed++
+}
