@@ -19,7 +19,12 @@ export const createApp = (services: Services) =>
     .use(unknownApiRoutes(services))
 
 /** Below /api/v1 even an unknown route is told only to those with a key. */
-const unknownApiRoutes = ({ verifyKey }: Services) =>
-  new Elysia({ name: 'unknown-api-routes' }).use(authenticated(verifyKey)).all('/api/v1/*', () => {
+const unknownApiRoutes = ({ verifyKey }: Services) => {
+  const refuse = () => {
     throw notFound()
-  })
+  }
+  return new Elysia({ name: 'unknown-api-routes' })
+    .use(authenticated(verifyKey))
+    .all('/api/v1', refuse)
+    .all('/api/v1/*', refuse)
+}

@@ -14,3 +14,11 @@ declare module '*.sql' {
   const text: string
   export default text
 }
+declare module '*/swagger-ui-bundle.js' {
+  const path: string
+  export default path
+}
+declare module '*.css' {
+  const path: string
+  export default path
+}

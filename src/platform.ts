@@ -4,6 +4,8 @@
 import seedPath from '../generated/seed.tar.gz' with { type: 'file' }
 import fsBundlePath from '../node_modules/@electric-sql/pglite/dist/pglite.data' with { type: 'file' }
 import pgliteWasmPath from '../node_modules/@electric-sql/pglite/dist/pglite.wasm' with { type: 'file' }
+import docsStylePath from '../node_modules/swagger-ui-dist/swagger-ui.css' with { type: 'file' }
+import docsScriptPath from '../node_modules/swagger-ui-dist/swagger-ui-bundle.js' with { type: 'file' }
 import { version } from '../package.json'
 import initial from '../sql/0001_initial.sql' with { type: 'text' }
 import recordSignals from '../sql/0002_record_signals.sql' with { type: 'text' }
@@ -35,6 +37,12 @@ export const engineFiles = {
   fsBundle: () => Bun.file(fsBundlePath),
 }
 
+/** What the documentation page is drawn with. */
+export const docsFiles = {
+  script: () => Bun.file(docsScriptPath).bytes(),
+  style: () => Bun.file(docsStylePath).bytes(),
+}
+
 /** Unpacks the prepared data directory, so that a first start needs no initdb. */
 export async function unpackSeed(directory: string): Promise<void> {
   await new Bun.Archive(await Bun.file(seedPath).arrayBuffer()).extract(directory)
@@ -48,11 +56,13 @@ export type Listener = {
 
 export function listen(
   handle: (request: Request) => Response | Promise<Response>,
+  onCrash: () => Response,
   host: string,
   port: number,
 ): Listener {
   const server = Bun.serve({
     fetch: handle,
+    error: onCrash,
     hostname: host,
     port,
     // A second process on the same port must fail, not silently take half of the requests.

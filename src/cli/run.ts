@@ -40,7 +40,7 @@ export async function runCommandLine(args: string[]): Promise<number> {
   try {
     const typed = readTyped(command, args.slice(name.split(' ').length))
     const config = readConfig({ HOST: textOption(typed, 'host'), PORT: textOption(typed, 'port') })
-    const output = createOutput(typed.options['json'] === true, streams)
+    const output = createOutput(typed.options.json === true, streams)
     await command.run({ typed, config, clock: systemClock, output })
     return 0
   } catch (error) {

@@ -1,6 +1,7 @@
 import { createApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import { openServices } from '../deps.ts'
+import { crashResponse } from '../http/envelope.ts'
 import { createLog } from '../log.ts'
 import { type Listener, listen } from '../platform.ts'
 import type { Command } from './command.ts'
@@ -24,7 +25,7 @@ export const serveCommand: Command = {
     try {
       const listener = startListening(createApp(services).fetch, config)
       log.info({ url: listener.url, database: config.DATABASE_URL ? 'postgres' : 'embedded' }, 'serving')
-      if (typed.options['demo']) await offerDemo({ db: services.db, config, clock, output, url: listener.url })
+      if (typed.options.demo) await offerDemo({ db: services.db, config, clock, output, url: listener.url })
       log.info({ signal: await nextSignal() }, 'stopping')
       for (const signal of signals) process.once(signal, () => process.exit(1))
       setTimeout(() => process.exit(1), stopMs).unref()
@@ -38,7 +39,7 @@ export const serveCommand: Command = {
 
 function startListening(handle: (request: Request) => Response | Promise<Response>, { HOST, PORT }: Config): Listener {
   try {
-    return listen(handle, HOST, PORT)
+    return listen(handle, crashResponse, HOST, PORT)
   } catch (error) {
     throw new Error(`Cannot listen on ${HOST} port ${PORT}: ${(error as Error).message}`)
   }

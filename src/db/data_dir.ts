@@ -38,7 +38,8 @@ export function lockDataDir(dir: string): Lock | undefined {
 }
 
 const SQLITE_BUSY = 5
-const isBusy = (error: unknown): boolean => error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
+const isBusy = (error: unknown): boolean =>
+  error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
 
 function unusable(dir: string, error: unknown): Error {
   const reason = error instanceof Error ? error.message : String(error)

@@ -79,9 +79,9 @@ function serve(engine: PGlite, release: () => void, onFailure: (error: Error) =>
     vacuum: housekeeping.vacuum,
     maintain: housekeeping.maintain,
     async close() {
-      const clients = [...backend.clients].map((session) => session.destroy())
-      await Promise.all(clients.map((session) => session.cleaned))
       await housekeeping.close()
+      const sessions = [...backend.sessions].map((session) => session.destroy())
+      await Promise.all(sessions.map((session) => session.cleaned))
       // A failed engine must not write: what is on the disk is right, what is in its memory may not be.
       if (!backend.failed) await engine.close()
       release()

@@ -13,7 +13,7 @@ import {
 
 /** The engine's one backend. A session keeps it from its first message until its transaction has ended. */
 export class Backend {
-  readonly clients = new Set<Session>()
+  readonly sessions = new Set<Session>()
   #owner: Session | undefined
   #waiting: { session: Session; grant: () => void }[] = []
   #failure: Error | undefined
@@ -34,8 +34,9 @@ export class Backend {
     if (this.#failure) throw this.#failure
     const reply = readReply(await this.execute(messages))
     if (reply.failure) throw this.#fail(reply.failure)
-    for (const other of this.clients) if (other !== session) reply.notifications.forEach((bytes) => other.push(bytes))
-    if (reply.idle) this.#passTurn()
+    for (const other of this.sessions) if (other !== session) other.notify(reply.notifications)
+    // A connection torn down in this very moment has already passed it on.
+    if (reply.idle && this.#owner === session) this.#passTurn()
     return reply
   }
 
@@ -60,7 +61,7 @@ export class Backend {
   #fail(reason: string): Error {
     const failure = new Error(`the embedded database has stopped: ${reason}`)
     this.#failure = failure
-    for (const session of this.clients) session.destroy(failure)
+    for (const session of this.sessions) session.destroy(failure)
     for (const { grant } of this.#waiting.splice(0)) grant()
     this.onFailure(failure)
     return failure
@@ -77,15 +78,20 @@ export class Session extends Duplex {
 
   constructor(
     private readonly backend: Backend,
-    role: 'client' | 'housekeeping',
+    readonly role: 'client' | 'housekeeping',
   ) {
     super()
-    if (role === 'client') backend.clients.add(this)
+    backend.sessions.add(this)
   }
 
   /** The driver looks at it before it says goodbye. */
   get readyState(): 'open' | 'closed' {
     return this.destroyed ? 'closed' : 'open'
+  }
+
+  /** Passes on what the backend told somebody else: it has one list of listeners for all its sessions. */
+  notify(notifications: Buffer[]): void {
+    for (const bytes of notifications) this.push(bytes)
   }
 
   override _read(): void {}
@@ -100,7 +106,7 @@ export class Session extends Duplex {
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    this.backend.clients.delete(this)
+    this.backend.sessions.delete(this)
     if (this.#started) this.cleaned = this.#cleanUp()
     done(error)
   }
@@ -133,7 +139,8 @@ export class Session extends Duplex {
     this.backend.forget(this)
     const leave = [sync, simpleQuery('rollback'), simpleQuery('select pg_advisory_unlock_all()')]
     // Settings are the backend's, not the session's: they are only reset when that takes nothing from another.
-    if (this.backend.clients.size === 0) leave.push(simpleQuery('discard all'))
+    const others = [...this.backend.sessions].filter((session) => session.role === 'client')
+    if (others.length === 0) leave.push(simpleQuery('discard all'))
     else leave.push(...[...this.#statements].map(closeStatement), sync)
     // A failure here has already been reported to everyone by the backend.
     await this.backend.run(this, Buffer.concat(leave)).catch(() => {})

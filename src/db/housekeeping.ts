@@ -30,10 +30,11 @@ export function openHousekeeping(connect: () => Duplex): Housekeeping {
   const sql = postgres(options)
   let checkpointAt = 0
   let rounds = 0
+  let underWay = false
 
   async function readPosition(): Promise<number> {
     const [row] = await sql`select (pg_current_wal_insert_lsn() - '0/0')::float8 as position`
-    return row?.['position']
+    return row?.position
   }
 
   async function checkpoint(): Promise<void> {
@@ -41,16 +42,6 @@ export function openHousekeeping(connect: () => Duplex): Housekeeping {
     // Read after it, since a checkpoint is itself written to the log.
     checkpointAt = await readPosition()
     rounds = 0
-  }
-
-  async function maintain(): Promise<void> {
-    // A backend keeps its counts to itself for a while; without this a burst of changes is seen a round late.
-    await sql`select pg_stat_force_next_flush()`
-    // One table at a time: the engine runs on this thread, and between two of them the others get their turn.
-    for (const { name } of await findTablesToVacuum()) await sql`vacuum (analyze) ${sql.unsafe(name)}`.simple()
-    const written = (await readPosition()) - checkpointAt
-    rounds += 1
-    if (written > CHECKPOINT_AFTER_BYTES || (written > 0 && rounds >= CHECKPOINT_AFTER_ROUNDS)) await checkpoint()
   }
 
   /** The thresholds are those of Postgres' own autovacuum. */
@@ -66,15 +57,25 @@ export function openHousekeeping(connect: () => Duplex): Housekeeping {
       )`
   }
 
-  let round: Promise<void> | undefined
-  const timer = setInterval(() => {
+  async function maintain(): Promise<void> {
+    // A backend keeps its counts to itself for a while; without this a burst of changes is seen a round late.
+    await sql`select pg_stat_force_next_flush()`
+    // One table at a time: the engine runs on this thread, and between two of them the others get their turn.
+    for (const { name } of await findTablesToVacuum()) await sql`vacuum (analyze) ${sql.unsafe(name)}`.simple()
+    const written = (await readPosition()) - checkpointAt
+    rounds += 1
+    if (written > CHECKPOINT_AFTER_BYTES || (written > 0 && rounds >= CHECKPOINT_AFTER_ROUNDS)) await checkpoint()
+  }
+
+  async function takeRound(): Promise<void> {
+    if (underWay) return
+    underWay = true
     // A round that fails is tried again by the next one; a failed engine tells its owner itself.
-    round ??= maintain()
-      .catch(() => {})
-      .finally(() => {
-        round = undefined
-      })
-  }, EVERY_MS)
+    await maintain().catch(() => {})
+    underWay = false
+  }
+
+  const timer = setInterval(takeRound, EVERY_MS)
   timer.unref()
 
   return {
@@ -85,7 +86,8 @@ export function openHousekeeping(connect: () => Duplex): Housekeeping {
     },
     async close() {
       clearInterval(timer)
-      await sql.end()
+      // At once: whoever holds a transaction open must not keep the engine from closing.
+      await sql.end({ timeout: 0 })
     },
   }
 }

@@ -23,13 +23,58 @@ export const HistoryEntry = Type.Object({
 
 export type HistoryEntry = Static<typeof HistoryEntry>
 
-export const HistoryPage = Type.Object({
-  data: Type.Array(HistoryEntry),
-  pagination: Type.Object({
-    current_page: Type.Integer({ description: 'The page returned' }),
-    total_pages: Type.Integer({ description: 'Number of pages at this per_page' }),
-    total_count: Type.Integer({ description: 'Number of history entries of the prompt' }),
-    per_page: Type.Integer({ description: 'Page size used' }),
+const examplePage = {
+  data: [
+    {
+      id: 42,
+      action: 'pr_merged',
+      user: { name: 'Ada Example', email: 'ada@example.com' },
+      commit_sha: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11',
+      pr_number: 7,
+      pr_url: 'https://github.com/example/prompts/pull/7',
+      branch_name: 'main',
+      created_at: '2026-11-14T23:35:00.000Z',
+    },
+    {
+      id: 41,
+      action: 'deployed',
+      user: { name: 'Ada Example', email: 'ada@example.com' },
+      commit_sha: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2',
+      pr_number: null,
+      pr_url: null,
+      branch_name: 'main',
+      created_at: '2026-11-14T21:10:00.000Z',
+    },
+  ],
+  pagination: { current_page: 1, total_pages: 1, total_count: 2, per_page: 25 },
+}
+
+export const HistoryPage = Type.Object(
+  {
+    data: Type.Array(HistoryEntry),
+    pagination: Type.Object({
+      current_page: Type.Integer({ description: 'The page returned' }),
+      total_pages: Type.Integer({ description: 'Number of pages at this per_page' }),
+      total_count: Type.Integer({ description: 'Number of history entries of the prompt' }),
+      per_page: Type.Integer({ description: 'Page size used' }),
+    }),
+  },
+  { examples: [examplePage] },
+)
+
+/** For the documentation alone: a query never fails, so nothing is checked against this. */
+export const HistoryQuery = Type.Object({
+  page: Type.Integer({
+    minimum: 1,
+    default: 1,
+    description: 'Page number. Anything but an integer from 1 on is served as the default.',
+  }),
+  limit: Type.Integer({
+    minimum: 1,
+    maximum: 100,
+    default: 25,
+    description:
+      'Results per page. More than the maximum is served as the maximum; anything else but an integer from 1 on, as the default.',
   }),
 })
 

@@ -22,3 +22,13 @@ export const envelope = (log: Log) =>
       Object.assign(set.headers, shown.headers)
       return { error: { code: shown.code, message: shown.message, ...shown.context, request_id: requestId } }
     })
+
+/** The answer when even the error handling of the framework fails, as it does when nothing at all is thrown. */
+export function crashResponse(): Response {
+  const { code, message, headers } = unavailable()
+  const requestId = randomUUID()
+  return Response.json(
+    { error: { code, message, request_id: requestId } },
+    { status: statusOfCode[code], headers: { ...headers, 'x-request-id': requestId } },
+  )
+}

@@ -21,5 +21,5 @@ function explain(wanted: TSchema, message: string): string {
   if (choices.length > 0 && choices.every((choice) => typeof choice === 'string')) {
     return `must be ${choices.join(' or ')}`
   }
-  return message
+  return message.replace(/^Expected (?=[aeiou])/, 'must be an ').replace(/^Expected /, 'must be a ')
 }

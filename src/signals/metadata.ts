@@ -78,10 +78,13 @@ function isKeepableText(literal: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
-/** Postgres keeps 131,072 digits before the point and 16,383 after it. */
+/** Postgres keeps 131,072 digits before the point and 16,383 after it, and reads exponents below 2^30. */
 function isKeepableNumber(literal: string): boolean {
   if (literal.length < 300 && !/e/i.test(literal)) return true
   const [, whole = '', fraction = '', exponent = '0'] = /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(literal) ?? []
   const shift = Number(exponent)
-  return whole.length + shift <= 131_072 && fraction.length - shift <= 16_383
+  const leadingZeros = (whole + fraction).search(/[1-9]|$/)
+  const digitsBefore = whole.length - leadingZeros + shift
+  const isZero = leadingZeros === whole.length + fraction.length
+  return Math.abs(shift) < 2 ** 30 - 1 && (isZero || digitsBefore <= 131_072) && fraction.length - shift <= 16_383
 }

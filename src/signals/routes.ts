@@ -2,14 +2,32 @@ import { Elysia } from 'elysia'
 import { invalid } from '../errors.ts'
 import { authenticated } from '../http/auth.ts'
 import { readJson } from '../http/body.ts'
+import { describeOperation } from '../http/describe.ts'
 import type { KeyVerifier } from '../keys/verify.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { scanMetadata } from './metadata.ts'
 import { limitHeaders, type SignalRecorder } from './record.ts'
-import { type CreatedSignal, NewSignal } from './schema.ts'
+import { CreatedSignal, NewSignal } from './schema.ts'
 
 type Services = { verifyKey: KeyVerifier; findPrompt: PromptFinder; signals: SignalRecorder }
+
+const detail = describeOperation({
+  id: 'createSignal',
+  tag: 'Signals',
+  summary: 'Record a signal',
+  description:
+    "Records positive or negative feedback on the prompt's output. Each recorded signal counts towards the " +
+    "organisation's monthly limit, which begins anew with each calendar month, UTC.",
+  body: NewSignal,
+  success: {
+    status: 201,
+    description: 'The signal is recorded and counted.',
+    schema: CreatedSignal,
+    headers: ['RateLimit', 'RateLimit-Policy'],
+  },
+  errors: [401, 404, 422, 429, 500],
+})
 
 const validate = createValidator(NewSignal, 'The signal')
 
@@ -25,7 +43,7 @@ export const signalRoutes = ({ verifyKey, findPrompt, signals }: Services) =>
       return { data: { id, value, created_at: createdAt.toISOString() } }
     },
     // The body is read by the handler, after the key and the prompt were checked.
-    { parse: 'none' },
+    { parse: 'none', detail },
   )
 
 async function readSignal(request: Request): Promise<{ value: NewSignal['value']; metadata: string | null }> {

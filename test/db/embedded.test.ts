@@ -44,7 +44,10 @@ function runChild(code: string, ...args: string[]): { child: ChildProcess; lines
     cwd: join(import.meta.dirname, '../..'),
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  return { child, lines: createInterface({ input: child.stdout as NonNullable<typeof child.stdout> })[Symbol.asyncIterator]() }
+  return {
+    child,
+    lines: createInterface({ input: child.stdout as NonNullable<typeof child.stdout> })[Symbol.asyncIterator](),
+  }
 }
 
 async function kill(child: ChildProcess): Promise<void> {
@@ -65,15 +68,21 @@ test('answers prepared, plain and scripted queries with the types of a server', 
 test('carries parameters and results of several megabytes', async () => {
   const big = 'ü'.repeat(3_000_000)
   const rows = await sql`select ${big}::text || g as text from generate_series(1, 3) g`
-  expect(rows.map((row) => row['text'] === big + (rows.indexOf(row) + 1))).toEqual([true, true, true])
+  expect(rows.map((row) => row.text === big + (rows.indexOf(row) + 1))).toEqual([true, true, true])
 })
 
 test('rejects what fails and keeps every other query of the pipeline', async () => {
   const answers = await Promise.allSettled([0, 1, 2, 0, 4].map((n) => sql`select 4 / ${n}::int as n`))
-  expect(answers.map((a) => (a.status === 'fulfilled' ? a.value[0]?.['n'] : a.reason.code))).toEqual(['22012', 4, 2, '22012', 1])
+  expect(answers.map((a) => (a.status === 'fulfilled' ? a.value[0]?.n : a.reason.code))).toEqual([
+    '22012',
+    4,
+    2,
+    '22012',
+    1,
+  ])
   expect(await failureOf(sql`select ${'x'}::int`)).toContain('invalid input syntax')
   expect(await failureOf(sql.unsafe('select 1; select nothing'))).toContain('does not exist')
-  expect((await sql`select 1 as n`)[0]?.['n']).toBe(1)
+  expect((await sql`select 1 as n`)[0]?.n).toBe(1)
 })
 
 test('rolls back a transaction that throws and keeps one that does not', async () => {
@@ -84,12 +93,12 @@ test('rolls back a transaction that throws and keeps one that does not', async (
   })
   expect(await failureOf(failed)).toContain('changed my mind')
   await sql.begin((tx) => tx`insert into kept values (2)`)
-  expect((await sql`select n from kept`).map((row) => row['n'])).toEqual([2])
+  expect((await sql`select n from kept`).map((row) => row.n)).toEqual([2])
 })
 
 test('passes on notices, and notifications to a listening connection', async () => {
   const notices: string[] = []
-  const other = openDriver(embedded, { onnotice: (notice) => notices.push(notice['message'] ?? '') })
+  const other = openDriver(embedded, { onnotice: (notice) => notices.push(notice.message ?? '') })
   await other`do $$ begin raise notice 'look'; end $$`
   expect(notices).toEqual(['look'])
   const heard = Promise.withResolvers<string>()
@@ -101,7 +110,7 @@ test('passes on notices, and notifications to a listening connection', async () 
 
 test('applies the settings a connection asks for, and refuses it for one that does not exist', async () => {
   const asking = openDriver(embedded, { connection: { application_name: `o'clock` } })
-  expect((await asking`show application_name`)[0]?.['application_name']).toBe(`o'clock`)
+  expect((await asking`show application_name`)[0]?.application_name).toBe(`o'clock`)
   await asking.end()
   const wrong = openDriver(embedded, { connection: { no_such_setting: 'x' } as Record<string, string> })
   expect(await failureOf(wrong`select 1`)).toContain('no_such_setting')
@@ -112,11 +121,13 @@ test('leaves nothing of a closed connection to the next one', async () => {
   const engine = await openEmbedded(join(root, 'reconnect'))
   const first = openDriver(engine)
   const socket = Promise.withResolvers<Duplex>()
-  const torn = openDriver({ connect: () => {
-    const duplex = engine.connect()
-    socket.resolve(duplex)
-    return duplex
-  } })
+  const torn = openDriver({
+    connect: () => {
+      const duplex = engine.connect()
+      socket.resolve(duplex)
+      return duplex
+    },
+  })
   await first`create table rows (n int)`
   await torn`set work_mem = '1MB'`
   await torn`select ${1}::int`
@@ -126,14 +137,15 @@ test('leaves nothing of a closed connection to the next one', async () => {
   expect([...(await waiting)]).toEqual([])
   await first.end()
   const fresh = openDriver(engine, { prepare: false, fetch_types: false })
-  const [left] = await fresh`select current_setting('work_mem') as memory, (select count(*)::int from pg_prepared_statements where name <> '') as statements`
+  const [left] =
+    await fresh`select current_setting('work_mem') as memory, (select count(*)::int from pg_prepared_statements where name <> '') as statements`
   expect({ ...left }).toEqual({ memory: '4MB', statements: 0 })
   await fresh.end()
   await engine.close()
 })
 
-test('drops a closed connection\'s statements while another stays open', async () => {
-  const count = async () => (await sql`select count(*)::int as n from pg_prepared_statements`)[0]?.['n']
+test("drops a closed connection's statements while another stays open", async () => {
+  const count = async () => (await sql`select count(*)::int as n from pg_prepared_statements`)[0]?.n
   await count()
   const before = await count()
   const other = openDriver(embedded)
@@ -144,13 +156,16 @@ test('drops a closed connection\'s statements while another stays open', async (
 })
 
 test('puts together messages that arrive in pieces', async () => {
-  const split = openDriver({ connect: () => {
-    const duplex = embedded.connect()
-    const write = duplex.write.bind(duplex)
-    duplex.write = ((bytes: Buffer) => [...bytes].map((byte) => write(Buffer.from([byte]))).at(-1)) as typeof duplex.write
-    return duplex
-  } })
-  expect((await split`select ${'whole'}::text as text`)[0]?.['text']).toBe('whole')
+  const split = openDriver({
+    connect: () => {
+      const duplex = embedded.connect()
+      const write = duplex.write.bind(duplex)
+      duplex.write = ((bytes: Buffer) =>
+        [...bytes].map((byte) => write(Buffer.from([byte]))).at(-1)) as typeof duplex.write
+      return duplex
+    },
+  })
+  expect((await split`select ${'whole'}::text as text`)[0]?.text).toBe('whole')
   await split.end()
 })
 
@@ -170,8 +185,9 @@ test('checkpoints and vacuums only between the transactions of others', async ()
 
 test('vacuums the tables that changed much, and checkpoints after much was written', async () => {
   await sql`create table churned as select g as n, repeat('x', 500) as filler from generate_series(1, 40000) g`
-  const redo = async () => (await sql`select redo_lsn::text as at from pg_control_checkpoint()`)[0]?.['at']
-  const vacuumed = async () => (await sql`select last_vacuum is not null as done from pg_stat_user_tables where relname = 'churned'`)[0]?.['done']
+  const redo = async () => (await sql`select redo_lsn::text as at from pg_control_checkpoint()`)[0]?.at
+  const vacuumed = async () =>
+    (await sql`select last_vacuum is not null as done from pg_stat_user_tables where relname = 'churned'`)[0]?.done
   const before = await redo()
   expect(await vacuumed()).toBe(false)
   await embedded.maintain()
@@ -195,7 +211,7 @@ test('has a commit on the disk before it is acknowledged, and the tables at a ch
   await embedded.checkpoint()
   const [table] = await sql`select pg_relation_filepath('synced') as path`
   spy.mockRestore()
-  expect(paths).toContain(join(root, 'main/pgdata', table?.['path']))
+  expect(paths).toContain(join(root, 'main/pgdata', table?.path))
   expect(paths).toContain(join(root, 'main/pgdata/global/pg_control'))
 })
 
@@ -213,7 +229,7 @@ test('stops for good when the disk refuses, acknowledges nothing and loses nothi
   spy.mockRestore()
   expect(await failureOf(driver`select 1`)).toContain('the embedded database has stopped')
   expect(failures.length).toBe(1)
-  await driver.end()
+  await driver.end({ timeout: 0 })
   await engine.close()
   const again = await openEmbedded(dir)
   const reader = openDriver(again)
@@ -283,8 +299,8 @@ test('holds every acknowledged row after kill -9, time after time', async () => 
   const engine = await openEmbedded(dir)
   const driver = openDriver(engine)
   const [found] = await driver`select count(*)::int as rows, max(id) as last from acknowledged`
-  expect(found?.['rows']).toBe(found?.['last'])
-  expect(found?.['rows']).toBeGreaterThanOrEqual(last)
+  expect(found?.rows).toBe(found?.last)
+  expect(found?.rows).toBeGreaterThanOrEqual(last)
   await driver.end()
   await engine.close()
 }, 30_000)
@@ -305,7 +321,7 @@ test('opens a directory whose first start was killed while it was being made', a
   fs.rmSync(join(dir, 'pgdata.new/global'), { recursive: true })
   const engine = await openEmbedded(dir)
   const driver = openDriver(engine)
-  expect((await driver`select 1 as n`)[0]?.['n']).toBe(1)
+  expect((await driver`select 1 as n`)[0]?.n).toBe(1)
   await driver.end()
   await engine.close()
   expect(fs.readdirSync(dir).sort()).toEqual(['lock', 'pgdata'])

@@ -1,0 +1,113 @@
+import type { TObject, TSchema } from '@sinclair/typebox'
+import type { DocumentDecoration } from 'elysia'
+import type { OpenAPIV3 } from 'openapi-types'
+import { toOpenApi } from './openapi.ts'
+import { type ErrorStatus, errorOfStatus } from './schema.ts'
+
+type Operation = {
+  id: string
+  tag: string
+  summary: string
+  description: string
+  query?: TObject
+  body?: TSchema
+  success: { status: number; description: string; schema: TSchema; headers: HeaderName[] }
+  errors: ErrorStatus[]
+}
+
+/** Each is always there where it is listed. */
+const headers = {
+  'X-Request-Id': {
+    description: "Names this request in the service's log. A well-formed one that was sent is kept.",
+    schema: { type: 'string', pattern: '^[0-9A-Za-z._-]{1,128}$' },
+    example: 'f2a7f1a0-6d0b-4c6e-9a38-1f5d3c1b7e42',
+  },
+  'WWW-Authenticate': {
+    description: 'The scheme to authenticate with.',
+    schema: { type: 'string', enum: ['Bearer'] },
+    example: 'Bearer',
+  },
+  Link: {
+    description: 'The first, previous, next and last page (RFC 8288), those that there are.',
+    schema: { type: 'string' },
+    example:
+      '</api/v1/prompts/pmt_greeting/history?page=1&limit=25>; rel="first", </api/v1/prompts/pmt_greeting/history?page=1&limit=25>; rel="last"',
+  },
+  'RateLimit-Policy': {
+    description: "The organisation's monthly limit of signals (q) and the length of this month in seconds (w).",
+    schema: { type: 'string', pattern: '^"signals";q=\\d+;w=\\d+$' },
+    example: '"signals";q=1000;w=2592000',
+  },
+  RateLimit: {
+    description: 'How many signals are left (r) and the seconds until the counter resets (t).',
+    schema: { type: 'string', pattern: '^"signals";r=\\d+;t=\\d+$' },
+    example: '"signals";r=999;t=1383900',
+  },
+  'Retry-After': {
+    description: 'After how many seconds to try again.',
+    schema: { type: 'integer', minimum: 0 },
+    example: 1,
+  },
+} satisfies Record<string, OpenAPIV3.HeaderObject>
+
+type HeaderName = keyof typeof headers
+
+const headersOfError: Record<ErrorStatus, HeaderName[]> = {
+  401: ['WWW-Authenticate'],
+  404: [],
+  422: [],
+  429: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
+  500: ['Retry-After'],
+}
+
+const promptIdParameter: OpenAPIV3.ParameterObject = {
+  name: 'prompt_id',
+  in: 'path',
+  required: true,
+  description: "The prompt's public ID",
+  schema: { type: 'string', pattern: '^pmt_[0-9A-Za-z_-]{1,64}$' },
+  example: 'pmt_greeting',
+}
+
+/**
+ * What the document says of an operation on a prompt. Written out, because the routes declare no schemas to
+ * Elysia: it would read and check the body before the key.
+ */
+export function describeOperation({ query, body, success, errors, ...operation }: Operation): DocumentDecoration {
+  const { id, tag, summary, description } = operation
+  return {
+    operationId: id,
+    tags: [tag],
+    summary,
+    description,
+    security: [{ bearer: [] }],
+    parameters: [promptIdParameter, ...(query ? queryParameters(query) : [])],
+    ...(body ? { requestBody: { required: true, content: json(body) } } : {}),
+    responses: {
+      [success.status]: describeResponse(success.description, success.schema, success.headers),
+      ...Object.fromEntries(errors.map((status) => [status, describeError(status)])),
+    },
+  }
+}
+
+function describeError(status: ErrorStatus): OpenAPIV3.ResponseObject {
+  const { meaning, schema } = errorOfStatus(status)
+  return describeResponse(meaning, schema, headersOfError[status])
+}
+
+function describeResponse(description: string, schema: TSchema, names: HeaderName[]): OpenAPIV3.ResponseObject {
+  const entries = (['X-Request-Id', ...names] as const).map((name) => [name, { ...headers[name], required: true }])
+  return { description, headers: Object.fromEntries(entries), content: json(schema) }
+}
+
+function json(typed: TSchema): Record<string, OpenAPIV3.MediaTypeObject> {
+  const { example, ...schema } = toOpenApi(typed)
+  return { 'application/json': { schema, example } }
+}
+
+function queryParameters({ properties }: TObject): OpenAPIV3.ParameterObject[] {
+  return Object.entries(properties).map(([name, property]) => {
+    const { description = '', ...schema } = toOpenApi(property)
+    return { name, in: 'query', required: false, description, schema }
+  })
+}

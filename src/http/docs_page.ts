@@ -1,0 +1,43 @@
+/** The page itself. Its addresses are relative, so that it also works below a path of a larger site. */
+export const docsPage = (folder: string) => `<!doctype html>
+<html lang="en-GB">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>prompt-signals API</title>
+    <link rel="icon" href="data:,">
+    <link rel="stylesheet" href="${folder}swagger-ui.css">
+  </head>
+  <body style="margin: 0">
+    <main id="docs"></main>
+    <noscript>This page needs JavaScript. The document it shows is at <a href="${folder}json">${folder}json</a>.</noscript>
+    <script src="${folder}swagger-ui-bundle.js"></script>
+    <script src="${folder}start.js"></script>
+  </body>
+</html>
+`
+
+/** A file of its own, because the page's policy allows no script within it. */
+export const startScript = `SwaggerUIBundle({
+  url: new URL('json', document.currentScript.src).href,
+  dom_id: '#docs',
+  deepLinking: true,
+  displayRequestDuration: true,
+  defaultModelRendering: 'model',
+  defaultModelExpandDepth: 3,
+  // By default the document would be sent to a validator on the Internet.
+  validatorUrl: null,
+})
+`
+
+/** Nothing from elsewhere. Swagger UI writes styles into its elements and draws its icons from data URLs. */
+export const pagePolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ')

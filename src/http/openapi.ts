@@ -1,0 +1,35 @@
+import type { TSchema } from '@sinclair/typebox'
+import type { OpenAPIV3 } from 'openapi-types'
+
+type Schema = OpenAPIV3.SchemaObject
+
+/**
+ * Says a TypeBox schema in the words of OpenAPI 3.0, which knows neither `const`, nor `type: null`, nor `examples`:
+ * a choice of texts becomes an enum, "or null" becomes `nullable`, and the first example is the example.
+ */
+export function toOpenApi(schema: TSchema): Schema {
+  const { anyOf, const: constant, examples, properties, items, ...rest } = schema
+  return {
+    ...(anyOf ? toChoice(anyOf) : {}),
+    ...rest,
+    ...(constant === undefined ? {} : { enum: [constant] }),
+    ...(examples ? { example: examples[0] } : {}),
+    ...(properties ? { properties: mapValues(properties, toOpenApi) } : {}),
+    ...(items ? { items: toOpenApi(items) } : {}),
+  } as Schema
+}
+
+function toChoice(options: TSchema[]): Schema {
+  const others = options.filter(({ type }) => type !== 'null')
+  const nullable = others.length < options.length ? { nullable: true } : {}
+  if (others.every((option) => option.const !== undefined)) {
+    return { type: 'string', enum: others.map((option) => option.const), ...nullable }
+  }
+  const [only, ...more] = others.map(toOpenApi)
+  // A second alternative would need `anyOf`, and no schema here has one.
+  if (!only || more.length > 0) throw new Error('Only a choice of texts, or one type or null, can be described')
+  return { ...only, ...nullable } as Schema
+}
+
+const mapValues = <T, R>(values: Record<string, T>, map: (value: T) => R): Record<string, R> =>
+  Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value)]))

@@ -1,0 +1,59 @@
+import { type TProperties, Type } from '@sinclair/typebox'
+import { type ErrorCode, statusOfCode } from '../errors.ts'
+
+export type ErrorStatus = (typeof statusOfCode)[ErrorCode]
+
+type DescribedError = { meaning: string; message: string; fields?: TProperties; example?: Record<string, unknown> }
+
+/** What each code means, and what it adds to the fields that every error has. */
+const described: Record<ErrorCode, DescribedError> = {
+  unauthorized: {
+    meaning: 'The API key is missing, malformed, unknown, revoked or expired.',
+    message: 'Send a valid API key as "Authorization: Bearer psk_…".',
+  },
+  not_found: {
+    meaning: 'The prompt does not exist in the organisation of the key.',
+    message: 'There is nothing here. Check the path, and that the prompt belongs to the organisation of this key.',
+  },
+  validation_error: {
+    meaning: 'The request body is not valid. Nothing was recorded or counted.',
+    message: 'The signal is not valid.',
+    fields: {
+      details: Type.Array(
+        Type.Object({
+          path: Type.String({ description: 'JSON Pointer to the wrong place; empty for the whole body' }),
+          message: Type.String({ description: 'What that place must be' }),
+        }),
+      ),
+    },
+    example: { details: [{ path: '/value', message: 'must be positive or negative' }] },
+  },
+  rate_limited: {
+    meaning: "The organisation's monthly limit of signals is reached. Nothing was recorded.",
+    message: "This month's 1000 signals are used up. Wait until resets_at, or move to a larger plan.",
+    fields: {
+      limit: Type.Integer({ description: "The organisation's monthly signal limit" }),
+      used: Type.Integer({ description: 'Signals recorded in the current month' }),
+      resets_at: Type.String({ format: 'date-time', description: 'When the counter resets: the next month, UTC' }),
+    },
+    example: { limit: 1000, used: 1000, resets_at: '2026-12-01T00:00:00.000Z' },
+  },
+  internal_error: {
+    meaning: 'The service could not complete the request. Try again after the seconds in Retry-After.',
+    message: 'The service could not complete the request. Try again shortly.',
+  },
+}
+
+/** The one shape of an error, as the code of this status fills it. */
+export function errorOfStatus(status: ErrorStatus) {
+  const code = (Object.keys(statusOfCode) as ErrorCode[]).find((key) => statusOfCode[key] === status) as ErrorCode
+  const { meaning, message, fields, example } = described[code]
+  const error = Type.Object({
+    code: Type.Literal(code, { description: 'Machine-readable error type' }),
+    message: Type.String({ description: 'What went wrong and what to do about it, for a person' }),
+    ...fields,
+    request_id: Type.String({ description: 'The same as the X-Request-Id header' }),
+  })
+  const shown = { code, message, ...example, request_id: 'f2a7f1a0-6d0b-4c6e-9a38-1f5d3c1b7e42' }
+  return { meaning, schema: Type.Object({ error }, { examples: [{ error: shown }] }) }
+}

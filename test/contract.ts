@@ -1,0 +1,117 @@
+// Holds answers against the OpenAPI document that the service itself serves.
+import { Ajv, type Options, type ValidateFunction } from 'ajv'
+import addFormats from 'ajv-formats'
+import type { OpenAPIV3 } from 'openapi-types'
+
+export interface Contract {
+  /** Throws when the answer is not one that the document promises. */
+  check(method: string, url: string, status: number, headers: Headers, body: string): void
+}
+
+/** Of a response: what checks its headers, and its body by content type. */
+interface Promised {
+  headers: ValidateFunction
+  bodies: Map<string, ValidateFunction>
+}
+
+type Promises = Map<number, Promised>
+
+/** For operators and readers, not callers: these paths are not in the document. */
+const UNDOCUMENTED = /^\/(livez|readyz|docs(\/.*)?)$/
+
+const bodyAjv = createAjv({})
+const headerAjv = createAjv({ coerceTypes: true })
+
+export function createContract(document: unknown): Contract {
+  const operations = Object.entries((document as OpenAPIV3.Document).paths).flatMap(([template, methods = {}]) =>
+    Object.entries(methods as Record<string, OpenAPIV3.OperationObject>).map(([method, { responses }]) => ({
+      method: method.toUpperCase(),
+      // A slash at the end makes no difference to the service.
+      path: new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}/?$`),
+      promises: compile(responses),
+    })),
+  )
+  const [first, ...others] = operations.map(({ promises }) => promises)
+  if (!first) throw new Error('The document describes no operation')
+  // An unknown route is refused in the ways that every operation shares.
+  const refusals = new Map(
+    [...first].filter(([status]) => status >= 400 && others.every((promises) => promises.has(status))),
+  )
+
+  return {
+    check(method, url, status, headers, body) {
+      const path = new URL(url, 'http://localhost').pathname
+      if (UNDOCUMENTED.test(path) && status !== 404) return
+      // HEAD is answered as GET is, but for the body.
+      const asked = method === 'HEAD' ? 'GET' : method
+      const operation = operations.find((one) => one.method === asked && one.path.test(path))
+      const problem = findProblem(
+        operation?.promises ?? refusals,
+        status,
+        headers,
+        method === 'HEAD' ? undefined : body,
+      )
+      if (problem)
+        throw new Error(`${method} ${path} breaks the contract: ${problem}\n${status} ${body.slice(0, 2_000)}`)
+    },
+  }
+}
+
+function findProblem(promises: Promises, status: number, headers: Headers, body?: string): string | undefined {
+  const promised = promises.get(status)
+  if (!promised) return `status ${status} is not one of ${[...promises.keys()].join(', ')}`
+  const type = (headers.get('content-type') ?? 'none').replace(/\s*;.*/, '').toLowerCase()
+  const validBody = promised.bodies.get(type)
+  if (!validBody) return `content type ${type} is not one of ${[...promised.bodies.keys()].join(', ')}`
+  if (!promised.headers(Object.fromEntries(headers))) return `headers ${explain(promised.headers)}`
+  if (body === undefined) return undefined
+  try {
+    return validBody(JSON.parse(body)) ? undefined : `body ${explain(validBody)}`
+  } catch {
+    return 'the body is not JSON'
+  }
+}
+
+function explain({ errors }: ValidateFunction): string {
+  return (errors ?? [])
+    .map(({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`)
+    .join('; ')
+}
+
+function compile(responses: OpenAPIV3.ResponsesObject): Promises {
+  const entries = Object.entries(responses as Record<string, OpenAPIV3.ResponseObject>)
+  return new Map(
+    entries.map(([status, { headers = {}, content = {} }]) => {
+      const bodies = Object.entries(content).map(
+        ([type, { schema = {} }]) => [type, compileSchema(close(schema))] as const,
+      )
+      return [Number(status), { headers: compileHeaders(headers), bodies: new Map(bodies) }]
+    }),
+  )
+}
+
+export const compileSchema = (schema: object): ValidateFunction => bodyAjv.compile(schema)
+
+function createAjv(options: Options): Ajv {
+  // JSON has no infinity, but JSON.parse makes one of an integer of more than 308 digits.
+  const ajv = new Ajv({ ...options, strict: true, strictNumbers: false, allErrors: true, keywords: ['example'] })
+  return addFormats.default(ajv)
+}
+
+/** Headers are texts, so a number among them is read first. */
+function compileHeaders(headers: NonNullable<OpenAPIV3.ResponseObject['headers']>): ValidateFunction {
+  const entries = Object.entries(headers as Record<string, OpenAPIV3.HeaderObject>).map(
+    ([name, header]) => [name.toLowerCase(), header] as const,
+  )
+  const properties = Object.fromEntries(entries.map(([name, { schema }]) => [name, schema ?? {}]))
+  const required = entries.filter(([, header]) => header.required).map(([name]) => name)
+  return headerAjv.compile({ type: 'object', properties, required })
+}
+
+/** Callers must bear fields they do not know; the service must send none that it does not document. */
+function close<T>(schema: T): T {
+  if (Array.isArray(schema)) return schema.map(close) as T
+  if (typeof schema !== 'object' || schema === null) return schema
+  const closed = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, close(value)]))
+  return { ...('properties' in schema ? { additionalProperties: false } : {}), ...closed } as T
+}

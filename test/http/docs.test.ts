@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import { Value } from '@sinclair/typebox/value'
+import type { OpenAPIV3 } from 'openapi-types'
+import { readPaging } from '../../src/history/paging.ts'
+import { isPromptId } from '../../src/prompts/find.ts'
+import { NewSignal } from '../../src/signals/schema.ts'
+import { compileSchema, createContract } from '../contract.ts'
+import { startService, type TestService } from '../service.ts'
+
+type Operation = Omit<OpenAPIV3.OperationObject, 'parameters'> & { parameters: OpenAPIV3.ParameterObject[] }
+
+const historyPath = '/api/v1/prompts/{prompt_id}/history'
+const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
+
+let service: TestService
+let document: OpenAPIV3.Document
+let history: Operation
+let signals: Operation
+
+beforeAll(async () => {
+  service = await startService()
+  document = (await (await fetch(`${service.url}/docs/json`)).json()) as OpenAPIV3.Document
+  history = document.paths[historyPath]?.get as Operation
+  signals = document.paths[signalsPath]?.post as Operation
+})
+afterAll(() => service.close())
+
+describe('the document', () => {
+  test('is valid OpenAPI', async () => {
+    expect(await new Validator().validate({ ...document })).toEqual({ valid: true })
+  })
+
+  test('describes exactly the two operations, with their statuses, content types and headers', () => {
+    const paths = Object.entries(document.paths).map(([path, methods = {}]) => [path, Object.keys(methods)])
+    expect(paths).toEqual([
+      [historyPath, ['get']],
+      [signalsPath, ['post']],
+    ])
+    const refusals = {
+      401: { types: ['application/json'], headers: ['X-Request-Id', 'WWW-Authenticate'] },
+      404: { types: ['application/json'], headers: ['X-Request-Id'] },
+      500: { types: ['application/json'], headers: ['X-Request-Id', 'Retry-After'] },
+    }
+    const limits = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
+    expect(outlineOf(history)).toEqual({
+      ...refusals,
+      200: { types: ['application/json'], headers: ['X-Request-Id', 'Link'] },
+    })
+    expect(outlineOf(signals)).toEqual({
+      ...refusals,
+      201: { types: ['application/json'], headers: limits },
+      422: { types: ['application/json'], headers: ['X-Request-Id'] },
+      429: { types: ['application/json'], headers: [...limits, 'Retry-After'] },
+    })
+    expect(history.requestBody).toBeUndefined()
+    const { required, content } = signals.requestBody as OpenAPIV3.RequestBodyObject
+    expect({ required, types: Object.keys(content) }).toEqual({ required: true, types: ['application/json'] })
+  })
+
+  test('asks for a bearer key on both operations', () => {
+    expect([history.security, signals.security]).toEqual([[{ bearer: [] }], [{ bearer: [] }]])
+    expect(document.components?.securitySchemes?.bearer).toMatchObject({ type: 'http', scheme: 'bearer' })
+  })
+
+  test('gives examples that keep what it promises', () => {
+    const contract = createContract(document)
+    for (const [path, method, { responses }] of [
+      [historyPath, 'GET', history],
+      [signalsPath, 'POST', signals],
+    ] as const) {
+      for (const [status, response] of Object.entries(responses as Record<string, OpenAPIV3.ResponseObject>)) {
+        const headers = Object.entries(response.headers as Record<string, OpenAPIV3.HeaderObject>)
+        const exampleHeaders = new Headers(headers.map(([name, { example }]) => [name, String(example)]))
+        exampleHeaders.set('content-type', 'application/json')
+        const example = JSON.stringify(response.content?.['application/json']?.example)
+        contract.check(method, path, Number(status), exampleHeaders, example)
+      }
+    }
+    const { schema, example } = (signals.requestBody as OpenAPIV3.RequestBodyObject).content['application/json'] ?? {}
+    expect([compileSchema(schema ?? {})(example), Value.Check(NewSignal, example)]).toEqual([true, true])
+    expect(isPromptId(parameterOf(signals, 'prompt_id').example)).toBe(true)
+  })
+
+  test('says of the parameters what the service does', () => {
+    const { pattern = '' } = parameterOf(history, 'prompt_id').schema as OpenAPIV3.SchemaObject
+    const ids = [
+      'pmt_a',
+      `pmt_${'z'.repeat(64)}`,
+      'pmt_A-0_z',
+      'pmt_',
+      `pmt_${'z'.repeat(65)}`,
+      'pmt_a.b',
+      'xpmt_a',
+      'pmt_é',
+    ]
+    expect(ids.map((id) => new RegExp(pattern).test(id))).toEqual(ids.map(isPromptId))
+
+    const served = readPaging(new URLSearchParams())
+    const mostServed = readPaging(new URLSearchParams({ limit: '1000000' }))
+    expect([parameterOf(history, 'page').schema, parameterOf(history, 'limit').schema]).toEqual([
+      { type: 'integer', minimum: 1, default: Number(served.page) },
+      { type: 'integer', minimum: 1, default: served.limit, maximum: mostServed.limit },
+    ])
+  })
+
+  test('lets pr_number and pr_url be null, and metadata hold anything', () => {
+    const page = history.responses['200'] as OpenAPIV3.ResponseObject
+    const valid = compileSchema(page.content?.['application/json']?.schema ?? {})
+    const example = page.content?.['application/json']?.example
+    const withEntry = (more: object) => ({ ...example, data: [{ ...example.data[0], ...more }] })
+    expect(valid(withEntry({ pr_number: null, pr_url: null }))).toBe(true)
+    expect(valid(withEntry({ pr_number: '7' }))).toBe(false)
+    expect(valid(withEntry({ branch_name: null }))).toBe(false)
+    const { schema = {} } = (signals.requestBody as OpenAPIV3.RequestBodyObject).content['application/json'] ?? {}
+    const validBody = compileSchema(schema)
+    expect(validBody({ value: 'negative', metadata: { a: [{ b: null }], c: 1.5 } })).toBe(true)
+    expect(validBody({ value: 'negative', metadata: [] })).toBe(false)
+    expect(validBody({ value: 'neutral' })).toBe(false)
+  })
+})
+
+describe('the page', () => {
+  test('and what it loads come from the service alone, under a policy that allows nothing else', async () => {
+    for (const path of ['/docs', '/docs/']) {
+      const page = await fetch(service.url + path)
+      expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
+      expect(page.headers.get('content-security-policy')).toStartWith("default-src 'none'; script-src 'self';")
+      const addresses = [...(await page.text()).matchAll(/(?:src|href)="([^"]*)"/g)].map(([, address]) => address ?? '')
+      const loaded = addresses.filter((address) => !address.startsWith('data:')).map((a) => new URL(a, page.url).href)
+      expect(loaded.sort()).toEqual(
+        ['json', 'start.js', 'swagger-ui-bundle.js', 'swagger-ui.css'].map((name) => `${service.url}/docs/${name}`),
+      )
+      for (const address of loaded) expect((await fetch(address)).status).toBe(200)
+    }
+  })
+
+  test('has styles that fetch nothing', async () => {
+    const style = await (await fetch(`${service.url}/docs/swagger-ui.css`)).text()
+    const fetched = [...style.matchAll(/url\((?!\s*["']?data:)|@import/g)].map(([found]) => found)
+    expect(fetched).toEqual([])
+  })
+
+  test.each([
+    ['start.js', 'text/javascript; charset=utf-8'],
+    ['swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
+    ['swagger-ui.css', 'text/css; charset=utf-8'],
+  ])('sends %s once, and then only when it has changed', async (name, type) => {
+    const first = await fetch(`${service.url}/docs/${name}`)
+    expect([first.status, first.headers.get('content-type')]).toEqual([200, type])
+    const etag = first.headers.get('etag') ?? ''
+    const again = await fetch(first.url, { headers: { 'if-none-match': etag } })
+    expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([304, etag, ''])
+    expect((await fetch(first.url, { headers: { 'if-none-match': '"older"' } })).status).toBe(200)
+  })
+})
+
+const parameterOf = ({ parameters }: Operation, name: string) =>
+  parameters.find((parameter) => parameter.name === name) as OpenAPIV3.ParameterObject
+
+function outlineOf({ responses }: Operation): Record<string, { types: string[]; headers: string[] }> {
+  const entries = Object.entries(responses as Record<string, OpenAPIV3.ResponseObject>)
+  return Object.fromEntries(
+    entries.map(([status, { content = {}, headers = {} }]) => [
+      status,
+      { types: Object.keys(content), headers: Object.keys(headers) },
+    ]),
+  )
+}

@@ -1,0 +1,59 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createApp } from '../../src/app.ts'
+import { ServiceError } from '../../src/errors.ts'
+import { crashResponse } from '../../src/http/envelope.ts'
+import { listen } from '../../src/platform.ts'
+import { createClient } from '../client.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
+
+let service: TestService
+let tenant: Tenant
+
+beforeAll(async () => {
+  service = await startService()
+  tenant = await service.createTenant()
+})
+
+afterAll(() => service.close())
+
+/** The same service with one part that does not work. */
+async function callBroken(broken: Partial<TestService['services']>) {
+  const listener = listen(createApp({ ...service.services, ...broken }).fetch, crashResponse, '127.0.0.1', 0)
+  try {
+    const client = await createClient(listener.url)
+    return await client.postSignal(tenant.prompt, tenant.key)
+  } finally {
+    await listener.stop()
+  }
+}
+
+test.each([
+  ['an error', new Error('select secret from api_keys')],
+  ['a string', 'select secret from api_keys'],
+  ['an object', { sql: 'select secret from api_keys' }],
+  ['nothing', undefined],
+  ['an error with a status', Object.assign(new Error('secret'), { status: 418 })],
+])('a crash with %s is an internal error in the envelope that tells nothing of it', async (_, thrown) => {
+  const { status, headers, text, body } = await callBroken({
+    findPrompt: () => {
+      throw thrown
+    },
+  })
+  expect([status, body.error.code]).toEqual([500, 'internal_error'])
+  expect(text).not.toMatch(/secret|select/)
+  expect(headers.get('retry-after')).toBe('1')
+})
+
+test('a part that never answers ends in an internal error within five seconds', async () => {
+  const startedAt = performance.now()
+  const { status, body } = await callBroken({ findPrompt: () => new Promise(() => {}) })
+  expect([status, body.error.code]).toEqual([500, 'internal_error'])
+  expect(performance.now() - startedAt).toBeLessThan(5_000)
+})
+
+test('an error of the closed list is shown as it is', async () => {
+  const { status, body } = await callBroken({
+    findPrompt: () => Promise.reject(new ServiceError('not_found', 'told')),
+  })
+  expect([status, body.error]).toEqual([404, { code: 'not_found', message: 'told', request_id: expect.any(String) }])
+})

@@ -1,0 +1,65 @@
+import { expect, test } from 'bun:test'
+import { randomBase62, toBase62 } from '../../src/lib/base62.ts'
+import { BoundedCache } from '../../src/lib/bounded_cache.ts'
+import { monthOf } from '../../src/lib/months.ts'
+import { parseInstant } from '../../src/lib/times.ts'
+
+test('a full cache forgets what was used longest ago', () => {
+  const cache = new BoundedCache<string, number>(2)
+  cache.set('a', 1)
+  cache.set('b', 2)
+  cache.get('a')
+  cache.set('c', 3)
+  expect([cache.get('a'), cache.get('b'), cache.get('c')]).toEqual([1, undefined, 3])
+})
+
+test('random base62 has the length asked for and every letter', () => {
+  const text = randomBase62(20_000)
+  expect(text).toMatch(/^[0-9A-Za-z]{20000}$/)
+  expect(new Set(text).size).toBe(62)
+})
+
+test('numbers fill base62 text from the right', () => {
+  expect([toBase62(0, 6), toBase62(61, 6), toBase62(62, 6), toBase62(2 ** 32 - 1, 6)]).toEqual([
+    '000000',
+    '00000z',
+    '000010',
+    '4gfFC3',
+  ])
+})
+
+test('a month is that of UTC', () => {
+  expect(monthOf(new Date('2026-12-31T23:59:59.001Z'))).toEqual({
+    name: '2026-12',
+    resetsAt: new Date('2027-01-01T00:00:00Z'),
+    lengthSeconds: 31 * 86_400,
+    secondsLeft: 1,
+  })
+  expect(monthOf(new Date('2028-02-01T00:00:00Z')).lengthSeconds).toBe(29 * 86_400)
+})
+
+test.each([
+  ['2026-11-14T23:35:00Z', '2026-11-14T23:35:00.000Z'],
+  ['2026-11-14T23:35:00.123456+02:00', '2026-11-14T21:35:00.123Z'],
+  ['2028-02-29T00:00:00Z', '2028-02-29T00:00:00.000Z'],
+])('%s is an instant', (text, expected) => {
+  expect(parseInstant(text)?.toISOString()).toBe(expected)
+})
+
+test.each([
+  '',
+  'now',
+  '2026-11-14',
+  '2026-11-14T23:35:00',
+  '2026-02-30T00:00:00Z',
+  '2027-02-29T00:00:00Z',
+  '2026-13-01T00:00:00Z',
+  '2026-00-10T00:00:00Z',
+  '2026-01-00T00:00:00Z',
+  '2026-01-01T25:00:00Z',
+  '2026-01-01T00:60:00Z',
+  '2026-01-01T00:00:00+99:00',
+  ' 2026-11-14T23:35:00Z',
+])('%p is no instant', (text) => {
+  expect(parseInstant(text)).toBeUndefined()
+})

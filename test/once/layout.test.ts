@@ -1,0 +1,94 @@
+import { expect, test } from 'bun:test'
+import { Glob } from 'bun'
+
+type Import = { from: string; target: string; isType: boolean }
+
+const features = ['orgs', 'keys', 'prompts', 'history', 'signals', 'ops']
+const files = [...new Glob('src/**/*.ts').scanSync()].filter((file) => !file.endsWith('.d.ts')).sort()
+const texts = new Map(await Promise.all(files.map(async (file) => [file, await Bun.file(file).text()] as const)))
+
+const imports: Import[] = files.flatMap((file) => {
+  const found = (texts.get(file) as string).matchAll(
+    /^(?:import|export) (type )?[^'"]*?from '([^']+)'|^import '([^']+)'/gm,
+  )
+  return [...found].map(([statement, isType, target, bare]) => ({
+    from: file,
+    target: resolve(file, (target ?? bare) as string),
+    isType: isType !== undefined || /\{( type [^,}]+,?)+ \}/.test(statement),
+  }))
+})
+
+function resolve(file: string, target: string): string {
+  if (!target.startsWith('.')) return target
+  return new URL(target, `file:///${file}`).pathname.slice(1)
+}
+
+/** The layer of a file: a feature's role, or the folder or name of anything else. */
+function layer(file: string): string {
+  const [, folder = '', name = ''] = file.split('/')
+  if (!features.includes(folder)) return folder.replace('.ts', '')
+  return { 'routes.ts': 'routes', 'schema.ts': 'schema', 'store.ts': 'store' }[name] ?? 'rules'
+}
+
+const feature = (file: string): string | undefined => features.find((name) => file.startsWith(`src/${name}/`))
+
+/** Who may import whom; types are free but for those of another feature's store. */
+const allowed: Record<string, string[]> = {
+  main: ['cli'],
+  cli: ['cli', 'app', 'deps', 'rules', 'db', 'config', 'clock', 'errors', 'lib', 'log', 'http', 'platform'],
+  app: ['routes', 'http', 'errors'],
+  deps: ['db', 'rules', 'platform'],
+  routes: ['rules', 'schema', 'store', 'http', 'errors', 'lib'],
+  rules: ['rules', 'schema', 'store', 'db', 'errors', 'lib'],
+  store: [],
+  schema: [],
+  http: ['http', 'errors', 'lib', 'log', 'platform', 'schema'],
+  db: ['db', 'errors', 'lib', 'platform'],
+  lib: ['lib', 'errors'],
+  platform: [],
+  config: [],
+  clock: [],
+  errors: [],
+  log: [],
+}
+
+test('every import follows the direction from main to the database', () => {
+  const wrong = imports
+    .filter(({ target, isType }) => target.startsWith('src/') && !isType)
+    .filter(({ from, target }) => !allowed[layer(from)]?.includes(layer(target)))
+  expect(wrong).toEqual([])
+})
+
+test('no feature knows the store or the routes of another', () => {
+  const wrong = imports.filter(
+    ({ from, target }) =>
+      feature(from) && feature(target) && feature(from) !== feature(target) && /\/(store|routes)\.ts$/.test(target),
+  )
+  expect(wrong).toEqual([])
+})
+
+test.each([
+  [/^(elysia|@elysiajs\/)/, ['routes', 'app', 'http']],
+  [/^@sinclair\/typebox/, ['schema', 'http', 'lib']],
+  [/^(postgres$|@electric-sql\/|ioredis)/, ['db']],
+  [/^pino/, ['log']],
+  [/^bun/, []],
+])('only the layers that should know %p', (library, layers) => {
+  const wrong = imports.filter(({ from, target }) => library.test(target) && !layers.includes(layer(from)))
+  expect(wrong).toEqual([])
+})
+
+test('only the platform file knows Bun', () => {
+  const knowing = files.filter((file) => /\bBun\./.test(texts.get(file) as string))
+  expect(knowing).toEqual(['src/platform.ts'])
+})
+
+test('only config reads the environment, and only clock the time of day', () => {
+  const reading = (pattern: RegExp) => files.filter((file) => pattern.test(texts.get(file) as string))
+  expect(reading(/process\.env/)).toEqual(['src/config.ts'])
+  expect(reading(/new Date\(\)|Date\.now/)).toEqual(['src/clock.ts'])
+})
+
+test('every file has a role or a name of its own', () => {
+  expect(files.filter((file) => /(utils?|helpers?|services?|index|misc|common)\.ts$/.test(file))).toEqual([])
+})

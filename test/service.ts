@@ -1,0 +1,82 @@
+// The service inside the test's own process, over real HTTP, with a clock that the test can set.
+import { createApp } from '../src/app.ts'
+import type { Clock } from '../src/clock.ts'
+import { readConfig } from '../src/config.ts'
+import { openDatabase } from '../src/db/open.ts'
+import { openRedis } from '../src/db/redis.ts'
+import { createServices, type Services } from '../src/deps.ts'
+import { recordHistory } from '../src/history/record.ts'
+import { crashResponse } from '../src/http/envelope.ts'
+import { createKey } from '../src/keys/manage.ts'
+import { createLog } from '../src/log.ts'
+import { createOrganisation } from '../src/orgs/manage.ts'
+import { listen, migrations } from '../src/platform.ts'
+import { createPrompt } from '../src/prompts/manage.ts'
+import { type Client, createClient } from './client.ts'
+import { createDatabase, redisPrefix, redisUrl } from './harness.ts'
+
+export type TestClock = Clock & { set(instant: string): void }
+
+export type Tenant = { org: string; key: string; keyId: string; prompt: string }
+
+export type TestService = Client & {
+  url: string
+  services: Services
+  clock: TestClock
+  redis: ReturnType<typeof openRedis>
+  /** An organisation with a key and a prompt. */
+  createTenant(monthlyLimit?: number): Promise<Tenant>
+  addHistory(prompt: string, entries: object[]): Promise<void>
+  close(): Promise<void>
+}
+
+export const entry = (more: object = {}) => ({
+  action: 'deployed',
+  user: { name: 'Ada', email: 'ada@example.com' },
+  commit_sha: 'c0ffee12',
+  branch_name: 'main',
+  ...more,
+})
+
+export function createTestClock(): TestClock {
+  let fixed: Date | undefined
+  return {
+    now: () => fixed ?? new Date(),
+    set: (instant) => {
+      fixed = new Date(instant)
+    },
+  }
+}
+
+export async function startService({ queryTimeoutMs = 4_500 } = {}): Promise<TestService> {
+  const database = await createDatabase()
+  const config = readConfig({}, database.settings)
+  const db = await openDatabase(config, { migrations, queryTimeoutMs, maxConnections: 10, whenInUse: 'refuse' })
+  const redis = openRedis(redisUrl(), redisPrefix())
+  const clock = createTestClock()
+  const services = createServices(db, redis, clock, createLog('silent'))
+  const listener = listen(createApp(services).fetch, crashResponse, '127.0.0.1', 0)
+  const client = await createClient(listener.url)
+  return {
+    ...client,
+    url: listener.url,
+    services,
+    clock,
+    redis,
+    async createTenant(monthlyLimit) {
+      const plan = { name: 'Test', plan: 'free', monthlyLimit: monthlyLimit ?? null }
+      const { id: org } = await createOrganisation(db, clock, plan)
+      const { id: keyId, key } = await createKey(db, clock, { org, name: 'test', expiresAt: null })
+      const { id: prompt } = await createPrompt(db, clock, { org, name: 'test', id: null })
+      return { org, key, keyId, prompt }
+    },
+    async addHistory(prompt, entries) {
+      for (const one of entries) await recordHistory(db, clock, prompt, one)
+    },
+    async close() {
+      await listener.stop()
+      await services.close()
+      await database.close()
+    },
+  }
+}

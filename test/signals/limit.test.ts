@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { setPlan } from '../../src/orgs/manage.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+const statusOf = async ({ prompt, key }: Tenant) => (await service.postSignal(prompt, key)).status
+
+async function post(tenant: Tenant, times: number): Promise<number[]> {
+  const statuses: number[] = []
+  for (let count = 0; count < times; count += 1) statuses.push(await statusOf(tenant))
+  return statuses
+}
+
+/** What Postgres holds: the rows, and the count of them. */
+async function recorded(org: string): Promise<{ month: string; rows: number; used: number }[]> {
+  return service.services.db.sql`
+    select to_char(u.month, 'YYYY-MM') as month, u.used,
+      (select count(*) from signals s
+        where s.organisation_id = o.id and date_trunc('month', s.created_at at time zone 'utc') = u.month) as rows
+    from signal_usage u join organisations o on o.id = u.organisation_id
+    where o.public_id = ${org}
+    order by u.month`
+}
+
+test('at the limit the answer is 429 with limit, used and the time of the reset', async () => {
+  service.clock.set('2026-11-14T23:35:00.500Z')
+  const tenant = await service.createTenant(2)
+  await post(tenant, 2)
+  const { status, headers, body } = await service.postSignal(tenant.prompt, tenant.key)
+  expect({ status, body }).toEqual({
+    status: 429,
+    body: {
+      error: {
+        code: 'rate_limited',
+        message: expect.any(String),
+        limit: 2,
+        used: 2,
+        resets_at: '2026-12-01T00:00:00.000Z',
+        request_id: expect.any(String),
+      },
+    },
+  })
+  const secondsLeft = 16 * 86_400 + 24 * 60 + 60
+  expect(headers.get('retry-after')).toBe(String(secondsLeft))
+  expect(headers.get('ratelimit')).toBe(`"signals";r=0;t=${secondsLeft}`)
+  expect(headers.get('ratelimit-policy')).toBe('"signals";q=2;w=2592000')
+  expect(await recorded(tenant.org)).toEqual([{ month: '2026-11', rows: 2, used: 2 }])
+})
+
+test('a success says what is left', async () => {
+  service.clock.set('2026-02-28T23:59:50.001Z')
+  const { prompt, key } = await service.createTenant(5)
+  await service.postSignal(prompt, key)
+  const { headers } = await service.postSignal(prompt, key)
+  expect(headers.get('ratelimit-policy')).toBe('"signals";q=5;w=2419200')
+  expect(headers.get('ratelimit')).toBe('"signals";r=3;t=10')
+})
+
+test.each([
+  ['November', '2026-11-30T23:59:59.999Z', '2026-12-01T00:00:00.000Z'],
+  ['December', '2026-12-31T23:59:59.999Z', '2027-01-01T00:00:00.000Z'],
+  ['leap February', '2028-02-29T23:59:59.999Z', '2028-03-01T00:00:00.000Z'],
+  ['February of a common year', '2027-02-28T23:59:59.999Z', '2027-03-01T00:00:00.000Z'],
+])('the month turns between its last millisecond and the next: %s', async (_, last, first) => {
+  const tenant = await service.createTenant(2)
+  service.clock.set(last)
+  expect(await post(tenant, 3)).toEqual([201, 201, 429])
+  const refused = await service.postSignal(tenant.prompt, tenant.key)
+  expect(refused.body.error.resets_at).toBe(first)
+  expect(refused.headers.get('retry-after')).toBe('1')
+  service.clock.set(first)
+  expect(await post(tenant, 3)).toEqual([201, 201, 429])
+  expect(await recorded(tenant.org)).toEqual([
+    { month: last.slice(0, 7), rows: 2, used: 2 },
+    { month: first.slice(0, 7), rows: 2, used: 2 },
+  ])
+})
+
+test('29 February is a day of a leap February', async () => {
+  const tenant = await service.createTenant(1)
+  service.clock.set('2028-02-28T23:59:59.999Z')
+  expect(await post(tenant, 1)).toEqual([201])
+  service.clock.set('2028-02-29T00:00:00.000Z')
+  expect(await post(tenant, 1)).toEqual([429])
+})
+
+test('gives the last units to exactly as many of the racing callers', async () => {
+  const tenant = await service.createTenant(7)
+  const statuses = await Promise.all(Array.from({ length: 100 }, () => statusOf(tenant)))
+  expect(statuses.filter((status) => status === 201)).toHaveLength(7)
+  expect(statuses.filter((status) => status === 429)).toHaveLength(93)
+  expect(await recorded(tenant.org)).toEqual([expect.objectContaining({ rows: 7, used: 7 })])
+})
+
+test('the limit is the organisation’s: over all its prompts and keys, and no other’s', async () => {
+  const tenant = await service.createTenant(3)
+  const other = await service.createTenant(3)
+  const statuses = await Promise.all([...Array(10).fill(tenant), ...Array(3).fill(other)].map(statusOf))
+  expect(statuses.slice(0, 10).filter((status) => status === 201)).toHaveLength(3)
+  expect(statuses.slice(10)).toEqual([201, 201, 201])
+})
+
+test('a limit of zero takes nothing', async () => {
+  const tenant = await service.createTenant(0)
+  const { status, body } = await service.postSignal(tenant.prompt, tenant.key)
+  expect([status, body.error.limit, body.error.used]).toEqual([429, 0, 0])
+})
+
+test('a change of plan holds from the next request on', async () => {
+  const tenant = await service.createTenant(2)
+  expect(await post(tenant, 3)).toEqual([201, 201, 429])
+  await setPlan(service.services.db, service.clock, tenant.org, 'free', 3)
+  expect(await post(tenant, 2)).toEqual([201, 429])
+  await setPlan(service.services.db, service.clock, tenant.org, 'team', null)
+  expect((await service.postSignal(tenant.prompt, tenant.key)).headers.get('ratelimit')).toStartWith(
+    '"signals";r=9996;',
+  )
+  await setPlan(service.services.db, service.clock, tenant.org, 'free', 1)
+  const { status, body } = await service.postSignal(tenant.prompt, tenant.key)
+  expect([status, body.error.limit, body.error.used]).toEqual([429, 1, 4])
+})
+
+test.each([
+  ['free', 1_000],
+  ['team', 10_000],
+  ['business', 100_000],
+])('the plan %s has %p signals a month', async (plan, limit) => {
+  const tenant = await service.createTenant(1)
+  await setPlan(service.services.db, service.clock, tenant.org, plan, null)
+  const { headers } = await service.postSignal(tenant.prompt, tenant.key)
+  expect(headers.get('ratelimit-policy')).toStartWith(`"signals";q=${limit};`)
+})
+
+test('a gate that says too much is corrected before anyone is refused', async () => {
+  const tenant = await service.createTenant(3)
+  await post(tenant, 1)
+  const key = await gateKey(tenant)
+  await service.redis.set(key, 999, 'EXAT', 4_000_000_000)
+  expect(await post(tenant, 3)).toEqual([201, 201, 429])
+})
+
+test('a gate that says too little lets nobody pass the limit', async () => {
+  const tenant = await service.createTenant(2)
+  await post(tenant, 2)
+  await service.redis.set(await gateKey(tenant), 0, 'EXAT', 4_000_000_000)
+  expect(await post(tenant, 2)).toEqual([429, 429])
+})
+
+async function gateKey({ org }: Tenant): Promise<string> {
+  const [row] = await service.services.db.sql<{ id: number }>`select id from organisations where public_id = ${org}`
+  return `signals:{${row?.id}}:${service.clock.now().toISOString().slice(0, 7)}`
+}

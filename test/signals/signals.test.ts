@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startService, type Tenant, type TestService } from '../service.ts'
+
+let service: TestService
+let tenant: Tenant
+
+beforeAll(async () => {
+  service = await startService()
+  tenant = await service.createTenant(100_000)
+})
+
+afterAll(() => service.close())
+
+const post = (body: Bun.BodyInit, headers: Record<string, string> = { 'content-type': 'application/json' }) =>
+  service.call('POST', `/api/v1/prompts/${tenant.prompt}/signals`, { key: tenant.key, body, headers })
+
+async function countSignals(): Promise<number> {
+  const [row] = await service.services.db.sql<{ count: number }>`select count(*) as count from signals`
+  return row?.count as number
+}
+
+async function keptMetadata(id: number): Promise<string | null> {
+  const [row] = await service.services.db.sql<{ metadata: string | null }>`
+    select metadata::text as metadata from signals where id = ${id}`
+  return row?.metadata ?? null
+}
+
+test('records a signal and answers with its id, value and time alone', async () => {
+  service.clock.set('2026-11-14T23:35:00.123Z')
+  const answer = await service.postSignal(tenant.prompt, tenant.key, { value: 'negative', metadata: { a: 1 } })
+  expect({ status: answer.status, body: answer.body }).toEqual({
+    status: 201,
+    body: { data: { id: expect.any(Number), value: 'negative', created_at: '2026-11-14T23:35:00.123Z' } },
+  })
+  const [row] = await service.services.db.sql`
+    select s.value, s.metadata, s.created_at, p.public_id as prompt, o.public_id as org
+    from signals s join prompts p on p.id = s.prompt_id join organisations o on o.id = s.organisation_id
+    where s.id = ${answer.body.data.id}`
+  expect(row).toEqual({
+    value: 'negative',
+    metadata: { a: 1 },
+    created_at: new Date('2026-11-14T23:35:00.123Z'),
+    prompt: tenant.prompt,
+    org: tenant.org,
+  })
+})
+
+test.each([
+  'application/json',
+  'Application/JSON',
+  'APPLICATION/JSON; charset=utf-8',
+  'application/json;charset=UTF-8',
+  'application/json ; x=y',
+])('takes the content type %p', async (type) => {
+  expect((await post('{"value":"positive"}', { 'content-type': type })).status).toBe(201)
+})
+
+test.each(['text/plain', 'application/jsonp', 'application/vnd.api+json', 'multipart/form-data', 'json', ''])(
+  'refuses the content type %p',
+  async (type) => {
+    const { status, body } = await post(new TextEncoder().encode('{"value":"positive"}'), { 'content-type': type })
+    expect([status, body.error.code]).toEqual([422, 'validation_error'])
+  },
+)
+
+test.each([
+  ['', ''],
+  ['not json', 'value=positive'],
+  ['cut off', '{"value":"positive"'],
+  ['two values', '{"value":"positive"}{}'],
+  ['null', 'null'],
+  ['an array', '[{"value":"positive"}]'],
+  ['a string', '"positive"'],
+  ['a number', '1'],
+  ['no value', '{}'],
+  ['value null', '{"value":null}'],
+  ['value in capitals', '{"value":"Positive"}'],
+  ['value with a blank', '{"value":"positive "}'],
+  ['value 1', '{"value":1}'],
+  ['value in a list', '{"value":["positive"]}'],
+  ['the last of two values counts', '{"value":"positive","value":"maybe"}'],
+  ['metadata null', '{"value":"positive","metadata":null}'],
+  ['metadata an array', '{"value":"positive","metadata":[]}'],
+  ['metadata a string', '{"value":"positive","metadata":"{}"}'],
+  ['metadata a number', '{"value":"positive","metadata":1}'],
+  ['a very deep body', '['.repeat(500_000)],
+])('refuses a body that is %s, and counts nothing', async (_, text) => {
+  const before = await countSignals()
+  const { status, body } = await post(text)
+  expect(status).toBe(422)
+  expect(body).toEqual({
+    error: {
+      code: 'validation_error',
+      message: expect.any(String),
+      details: expect.arrayContaining([{ path: expect.any(String), message: expect.any(String) }]),
+      request_id: expect.any(String),
+    },
+  })
+  expect(await countSignals()).toBe(before)
+})
+
+test('refuses bytes that are not UTF-8 rather than keeping something else', async () => {
+  const bytes = Buffer.concat([
+    Buffer.from('{"value":"positive","metadata":{"a":"'),
+    Buffer.from([0xff, 0xfe]),
+    Buffer.from('"}}'),
+  ])
+  expect((await post(bytes)).status).toBe(422)
+})
+
+test('ignores unknown fields', async () => {
+  expect((await post('{"value":"positive","id":7,"created_at":"1999-01-01","__proto__":{},"x":[[[]]]}')).status).toBe(
+    201,
+  )
+})
+
+test.each([
+  ['{}'],
+  ['{"big": 9223372036854775807, "bigger": 123456789012345678901234567890}'],
+  ['{"a": 0.1000, "b": 1.0, "c": 0.1234567890123456789012345678901234567890}'],
+  ['{"": {"\\u00e9": "\\ud83d\\ude00 \\"q\\" \\\\ \\/"}, "list": [null, true, false, [], {}]}'],
+  ['{"metadata": {"value": "metadata"}}'],
+])('keeps the metadata %p with its exact value', async (metadata) => {
+  const { status, body } = await post(`{"x":{"metadata":1},"value":"positive" , "metadata" : ${metadata} , "y":"}"}`)
+  expect(status).toBe(201)
+  const [row] = await service.services.db.sql<{ same: string }>`select ${metadata}::text::jsonb::text as same`
+  expect(await keptMetadata(body.data.id)).toBe(row?.same as string)
+})
+
+test('of metadata given twice the last is kept', async () => {
+  const { body } = await post('{"metadata":{"a":"\\u0000"},"value":"positive","\\u006detadata":{"b":2}}')
+  expect(await keptMetadata(body.data.id)).toBe('{"b": 2}')
+})
+
+const nested = (depth: number) => `${'{"a":'.repeat(depth - 1)}{}${'}'.repeat(depth - 1)}`
+const sized = (bytes: number) => `{"a":"${'x'.repeat(bytes - 8)}"}`
+
+test.each([
+  ['16 KiB', sized(16_384), 201],
+  ['a byte more than 16 KiB', sized(16_385), 422],
+  ['16 KiB of two-byte letters', `{"a":"${'é'.repeat(8_188)}"}`, 201],
+  ['more than 16 KiB of two-byte letters', `{"a":"${'é'.repeat(8_189)}"}`, 422],
+  ['nested 32 deep', nested(32), 201],
+  ['nested 33 deep', nested(33), 422],
+  ['nested 32 deep in lists', `{"a":${'['.repeat(31)}${']'.repeat(31)}}`, 201],
+  ['nested 33 deep in lists', `{"a":${'['.repeat(32)}${']'.repeat(32)}}`, 422],
+])('metadata of %s', async (_, metadata, expected) => {
+  expect((await post(`{"value":"positive","metadata":${metadata}}`)).status).toBe(expected)
+})
+
+test.each([
+  ['{"a":{"b":["x","\\u0000"]}}', '/metadata/a/b/1'],
+  ['{"a/b~":"\\ud800"}', '/metadata/a~1b~0'],
+  ['{"a":"\\udc00\\ud800"}', '/metadata/a'],
+  ['{"a":[{"\\u0000":1}]}', '/metadata/a/0/\0'],
+  ['{"a":1e131072}', '/metadata/a'],
+  ['{"a":[1,2,-1e-16384]}', '/metadata/a/2'],
+  ['{"a":1e999999999999}', '/metadata/a'],
+  ['{"a":0e-99999}', '/metadata/a'],
+])('refuses what Postgres cannot keep, and names its place: %s', async (metadata, path) => {
+  const { status, body } = await post(`{"value":"positive","metadata":${metadata}}`)
+  expect([status, body.error.code]).toEqual([422, 'validation_error'])
+  expect(body.error.details).toEqual([{ path, message: expect.any(String) }])
+})
+
+test('a body above 1 MiB is refused with and without its length announced, and the server stays up', async () => {
+  const large = `{"value":"positive","x":"${'x'.repeat(1024 * 1024)}"}`
+  const chunked = () =>
+    new ReadableStream({
+      start(controller) {
+        for (let sent = 0; sent < large.length; sent += 65_536) {
+          controller.enqueue(new TextEncoder().encode(large.slice(sent, sent + 65_536)))
+        }
+        controller.close()
+      },
+    })
+  for (const body of [large, chunked()]) {
+    const answer = await post(body)
+    expect([answer.status, answer.body.error.code]).toEqual([422, 'validation_error'])
+  }
+  expect((await post('{"value":"positive"}')).status).toBe(201)
+})
+
+test('one request that cannot be kept never fails those written with it', async () => {
+  const bodies = Array.from({ length: 60 }, (_, index) =>
+    index % 3 === 0
+      ? '{"value":"positive","metadata":{"a":"\\u0000"}}'
+      : `{"value":"positive","metadata":{"n":${index}}}`,
+  )
+  const answers = await Promise.all(bodies.map((body) => post(body)))
+  expect(answers.map(({ status }) => status)).toEqual(bodies.map((_, index) => (index % 3 === 0 ? 422 : 201)))
+})
