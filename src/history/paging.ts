@@ -1,7 +1,5 @@
 import type { HistoryList, Paging } from './list.ts'
-
-const defaultLimit = 25
-const maxLimit = 100
+import { defaultLimit, maxLimit } from './schema.ts'
 
 /** Reads page and limit; whatever is not one integer from 1 on counts as not given. */
 export function readPaging(query: URLSearchParams): Paging {

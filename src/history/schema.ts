@@ -62,6 +62,9 @@ export const HistoryPage = Type.Object(
   { examples: [examplePage] },
 )
 
+export const defaultLimit = 25
+export const maxLimit = 100
+
 /** For the documentation alone: a query never fails, so nothing is checked against this. */
 export const HistoryQuery = Type.Object({
   page: Type.Integer({
@@ -71,15 +74,20 @@ export const HistoryQuery = Type.Object({
   }),
   limit: Type.Integer({
     minimum: 1,
-    maximum: 100,
-    default: 25,
+    maximum: maxLimit,
+    default: defaultLimit,
     description:
       'Results per page. More than the maximum is served as the maximum; anything else but an integer from 1 on, as the default.',
   }),
 })
 
+/** Text that Postgres keeps: no control characters, no half of a surrogate pair. */
 const printable = (maxLength: number) =>
-  Type.String({ minLength: 1, maxLength, pattern: '^[^\\u0000-\\u001f\\u007f]*$' })
+  Type.String({
+    minLength: 1,
+    maxLength,
+    pattern: '^(?:[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$',
+  })
 
 /** An entry as it is given: the id is assigned, and the time may be. */
 export const NewHistoryEntry = Type.Object({

@@ -1,6 +1,7 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { DocumentDecoration } from 'elysia'
 import type { OpenAPIV3 } from 'openapi-types'
+import { PromptId } from '../prompts/schema.ts'
 import { toOpenApi } from './openapi.ts'
 import { type ErrorStatus, errorOfStatus } from './schema.ts'
 
@@ -60,15 +61,6 @@ const headersOfError: Record<ErrorStatus, HeaderName[]> = {
   500: ['Retry-After'],
 }
 
-const promptIdParameter: OpenAPIV3.ParameterObject = {
-  name: 'prompt_id',
-  in: 'path',
-  required: true,
-  description: "The prompt's public ID",
-  schema: { type: 'string', pattern: '^pmt_[0-9A-Za-z_-]{1,64}$' },
-  example: 'pmt_greeting',
-}
-
 /**
  * What the document says of an operation on a prompt. Written out, because the routes declare no schemas to
  * Elysia: it would read and check the body before the key.
@@ -81,7 +73,7 @@ export function describeOperation({ query, body, success, errors, ...operation }
     summary,
     description,
     security: [{ bearer: [] }],
-    parameters: [promptIdParameter, ...(query ? queryParameters(query) : [])],
+    parameters: [parameter('path', 'prompt_id', PromptId), ...(query ? queryParameters(query) : [])],
     ...(body ? { requestBody: { required: true, content: json(body) } } : {}),
     responses: {
       [success.status]: describeResponse(success.description, success.schema, success.headers),
@@ -105,9 +97,10 @@ function json(typed: TSchema): Record<string, OpenAPIV3.MediaTypeObject> {
   return { 'application/json': { schema, example } }
 }
 
-function queryParameters({ properties }: TObject): OpenAPIV3.ParameterObject[] {
-  return Object.entries(properties).map(([name, property]) => {
-    const { description = '', ...schema } = toOpenApi(property)
-    return { name, in: 'query', required: false, description, schema }
-  })
+const queryParameters = ({ properties }: TObject) =>
+  Object.entries(properties).map(([name, property]) => parameter('query', name, property))
+
+function parameter(place: 'path' | 'query', name: string, property: TSchema): OpenAPIV3.ParameterObject {
+  const { description = '', example, ...schema } = toOpenApi(property)
+  return { name, in: place, required: place === 'path', description, schema, ...(example ? { example } : {}) }
 }

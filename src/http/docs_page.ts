@@ -7,8 +7,15 @@ export const docsPage = (folder: string) => `<!doctype html>
     <title>prompt-signals API</title>
     <link rel="icon" href="data:,">
     <link rel="stylesheet" href="${folder}swagger-ui.css">
+    <style>
+      body { margin: 0 }
+      .swagger-ui .info { margin: 32px 0 16px }
+      .swagger-ui .scheme-container { padding: 16px 0 }
+      /* There is one server, which is this one, and no answer has links of OpenAPI's kind. */
+      .swagger-ui .scheme-container .schemes .schemes-server-container, .swagger-ui .response-col_links { display: none }
+    </style>
   </head>
-  <body style="margin: 0">
+  <body>
     <main id="docs"></main>
     <noscript>This page needs JavaScript. The document it shows is at <a href="${folder}json">${folder}json</a>.</noscript>
     <script src="${folder}swagger-ui-bundle.js"></script>
@@ -23,10 +30,9 @@ export const startScript = `SwaggerUIBundle({
   dom_id: '#docs',
   deepLinking: true,
   displayRequestDuration: true,
-  defaultModelRendering: 'model',
-  defaultModelExpandDepth: 3,
-  // By default the document would be sent to a validator on the Internet.
-  validatorUrl: null,
+  // Fully unfolded, with the bounds of the values.
+  defaultModelExpandDepth: 5,
+  showCommonExtensions: true,
 })
 `
 

@@ -1,6 +1,7 @@
 import type { Db, Sql } from '../db/client.ts'
 import { notFound, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
+import { PromptId } from './schema.ts'
 import { findPrompt } from './store.ts'
 
 export type Prompt = { id: number; organisationId: number }
@@ -9,7 +10,9 @@ export type PromptFinder = (organisationId: number, publicId: string) => Promise
 
 const maxCachedPrompts = 100_000
 
-export const isPromptId = (text: string): boolean => /^pmt_[0-9A-Za-z_-]{1,64}$/.test(text)
+const promptId = new RegExp(PromptId.pattern as string)
+
+export const isPromptId = (text: string): boolean => promptId.test(text)
 
 export function createPromptFinder(db: Db): PromptFinder {
   // Never goes stale: a prompt keeps its id and its organisation, and is not deleted.

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { afterAll, afterEach, beforeAll, expect, mock, spyOn, test } from 'bun:test'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import fs from 'node:fs'
@@ -25,6 +25,15 @@ afterAll(async () => {
   fs.rmSync(root, { recursive: true })
 })
 
+const children = new Set<ChildProcess>()
+
+// So that a test that fails halfway takes nothing else down with it.
+afterEach(() => {
+  mock.restore()
+  for (const child of children) child.kill('SIGKILL')
+  children.clear()
+})
+
 function openDriver(engine: { connect(): Duplex }, more: postgres.Options<Record<string, never>> = {}): postgres.Sql {
   const options = { socket: engine.connect, max: 1, ssl: false as const, onnotice: () => {}, ...more }
   return postgres(options)
@@ -44,6 +53,7 @@ function runChild(code: string, ...args: string[]): { child: ChildProcess; lines
     cwd: join(import.meta.dirname, '../..'),
     stdio: ['ignore', 'pipe', 'inherit'],
   })
+  children.add(child)
   return {
     child,
     lines: createInterface({ input: child.stdout as NonNullable<typeof child.stdout> })[Symbol.asyncIterator](),

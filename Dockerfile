@@ -1,0 +1,19 @@
+FROM oven/bun:1.4.4 AS build
+WORKDIR /src
+COPY package.json bun.lock ./
+COPY scripts/seed.ts scripts/
+RUN bun install --frozen-lockfile
+COPY . .
+ARG BUILD_COMMIT
+RUN bun run build && mkdir /data
+
+# glibc and libgcc, no shell, no package manager.
+FROM gcr.io/distroless/cc-debian12:nonroot
+COPY --from=build /src/dist/prompt-signals /prompt-signals
+COPY --from=build --chown=nonroot:nonroot /data /data
+ENV HOST=0.0.0.0 PORT=3000 DATA_DIR=/data
+EXPOSE 3000
+VOLUME /data
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s CMD ["/prompt-signals", "healthcheck"]
+ENTRYPOINT ["/prompt-signals"]
+CMD ["serve"]

@@ -1,0 +1,83 @@
+// What every section of the benchmark stands on: one Postgres and one Redis of its own, the binary, and tenants.
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Db } from '../src/db/client.ts'
+import { findOrInstall, postgresProgram } from '../test/programs.ts'
+import { startServices } from '../test/services.ts'
+import { createCopies, openOwnDatabase } from './database.ts'
+import { createTenants, type Operator, unreachableLimit } from './fixtures.ts'
+import { type Load, type Request, wrkProgram } from './load.ts'
+import { runProgram } from './processes.ts'
+import { createReport, type Report } from './report.ts'
+import { type Server, startServer } from './server.ts'
+
+export type Seconds = { warmUp: number; measured: number; memory: number }
+
+export type Ground = {
+  load: Load
+  pgbench: string
+  folder: string
+  databaseUrl: string
+  database: Db
+  operator: Operator
+  requests: Request[]
+  report: Report
+  seconds: Seconds
+  signal: AbortSignal
+  /** The binary on the shared Postgres and Redis, or on whatever the settings name. */
+  serve(settings?: Record<string, string>): Promise<Server>
+  servePlain(): Promise<Server>
+}
+
+/** Done in reverse order, whatever happened. */
+export type Cleanups = (() => Promise<void>)[]
+
+const root = join(import.meta.dir, '..')
+const program = join(root, 'dist/prompt-signals')
+const plain = join(import.meta.dir, 'plain')
+
+export async function prepareGround(seconds: Seconds, signal: AbortSignal, cleanups: Cleanups): Promise<Ground> {
+  const folder = await mkdtemp(join(tmpdir(), 'prompt-signals-bench-'))
+  cleanups.push(() => rm(folder, { recursive: true, force: true }))
+  const [wrk = ''] = await findOrInstall([wrkProgram])
+  const node = Bun.which('node')
+  if (!node) throw new Error('The benchmark needs node on the PATH, for the service that it compares with')
+  await runProgram([process.execPath, '--no-env-file', 'scripts/build.ts'], { cwd: root, signal })
+  await runProgram([process.execPath, 'install', '--frozen-lockfile'], { cwd: plain, signal })
+
+  // Those of the tests may be somebody's own, and this empties tables.
+  delete process.env.TEST_DATABASE_URL
+  delete process.env.TEST_REDIS_URL
+  const services = await startServices()
+  cleanups.push(services.stop)
+  const settings = { DATABASE_URL: services.databaseUrl, REDIS_URL: services.redisUrl }
+  const cwd = join(folder, 'empty')
+  await mkdir(cwd)
+  const operator = { program, settings, cwd, signal }
+  await runProgram([program, 'migrate'], { cwd, env: settings, signal })
+  const database = await openOwnDatabase(settings)
+  cleanups.push(database.close)
+  await createCopies(database)
+  const requests = await createTenants(operator, { organisations: 10, promptsEach: 10, monthlyLimit: unreachableLimit })
+
+  const start = async (command: string[], env: Record<string, string>) => {
+    const server = await startServer({ command, env, cwd, signal })
+    cleanups.push(server.stop)
+    return server
+  }
+  return {
+    load: { wrk, folder, warmUpSeconds: seconds.warmUp, seconds: seconds.measured, signal },
+    pgbench: join(postgresProgram.find() ?? '', 'pgbench'),
+    folder,
+    databaseUrl: services.databaseUrl,
+    database,
+    operator,
+    requests,
+    report: createReport(),
+    seconds,
+    signal,
+    serve: (own = settings) => start([program, 'serve'], own),
+    servePlain: () => start([node, join(plain, 'server.js')], { ...settings, NODE_ENV: 'production' }),
+  }
+}

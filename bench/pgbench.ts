@@ -1,0 +1,63 @@
+import { readdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { countSettled, startAfresh } from './database.ts'
+import type { Ground } from './ground.ts'
+import { runProgram } from './processes.ts'
+
+const clients = 64
+/** Of the transactions, how many have their time kept: enough for a p99, too few to be felt. */
+const sampling = 0.05
+
+/** One-row inserts, each a transaction of its own, by the database's own load program. */
+export async function insertOneByOne({ pgbench, folder, load, databaseUrl, database, report, signal }: Ground) {
+  await startAfresh(database, 'single_inserts')
+  const prefix = join(folder, 'pgbench')
+  const run = (seconds: number, ...log: string[]) => {
+    const how = ['--no-vacuum', '--protocol=prepared', `--client=${clients}`, '--jobs=2', `--time=${seconds}`]
+    const script = `--file=${join(import.meta.dir, 'one_row.sql')}`
+    return runProgram([pgbench, ...how, ...log, script, databaseUrl], { cwd: folder, signal })
+  }
+  const warmUp = readOutput(await run(load.warmUpSeconds))
+  const log = ['--log', `--log-prefix=${prefix}`, `--sampling-rate=${sampling}`]
+  const measured = readOutput(await run(load.seconds, ...log))
+
+  const inserted = await countSettled(database, 'single_inserts')
+  const wanted = warmUp.transactions + measured.transactions
+  if (inserted !== wanted) report.problems.push(`pgbench says it inserted ${wanted} rows, and there are ${inserted}`)
+  const [p50Ms, p99Ms] = await readPercentiles(folder)
+  const row = {
+    name: `pgbench, one-row inserts, ${clients} clients`,
+    requestsPerSecond: measured.perSecond,
+    p50Ms,
+    p99Ms,
+    errors: warmUp.failed + measured.failed,
+    residentMb: null,
+  }
+  report.rows.push(row)
+  return row
+}
+
+function readOutput(output: string): { transactions: number; failed: number; perSecond: number } {
+  const find = (pattern: RegExp) => Number(pattern.exec(output)?.[1])
+  return {
+    transactions: find(/^number of transactions actually processed: (\d+)/m),
+    failed: find(/^number of failed transactions: (\d+)/m),
+    perSecond: find(/^tps = ([\d.]+) \(without initial connection time\)/m),
+  }
+}
+
+/** The third column of the log is the time of a transaction in microseconds. */
+async function readPercentiles(folder: string): Promise<[number, number]> {
+  const files = (await readdir(folder)).filter((name) => name.startsWith('pgbench.')).map((name) => join(folder, name))
+  const texts = await Promise.all(files.map((file) => readFile(file, 'utf8')))
+  await Promise.all(files.map((file) => rm(file)))
+  const times = texts.flatMap((text) =>
+    text
+      .trimEnd()
+      .split('\n')
+      .map((line) => Number(line.split(' ')[2])),
+  )
+  times.sort((a, b) => a - b)
+  const at = (share: number) => (times[Math.floor(times.length * share)] ?? Number.NaN) / 1000
+  return [at(0.5), at(0.99)]
+}

@@ -1,0 +1,33 @@
+// Programs that the benchmark runs: each is ended with the benchmark, however that ends.
+import { readFile } from 'node:fs/promises'
+
+/** Runs a program to its end and answers what it printed; it is killed when the benchmark is interrupted. */
+export async function runProgram(
+  command: string[],
+  { cwd, env, signal }: { cwd: string; env?: Record<string, string | undefined>; signal: AbortSignal },
+): Promise<string> {
+  signal.throwIfAborted()
+  const child = Bun.spawn(command, {
+    cwd,
+    env: { ...basicEnvironment(), ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    signal,
+    killSignal: 'SIGKILL',
+  })
+  const [stdout, stderr, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+  signal.throwIfAborted()
+  if (status !== 0) throw new Error(`${command.join(' ')} ended with ${status}: ${stderr}${stdout}`)
+  return stdout
+}
+
+/** Nothing of the developer's own settings: they would change what is measured. */
+export function basicEnvironment(): Record<string, string | undefined> {
+  const { PATH, HOME, TMPDIR } = process.env
+  return { PATH, HOME, TMPDIR }
+}
+
+/** Resident memory as the kernel sees it: what the process says of itself leaves out part of it. */
+export async function residentMb(pid: number): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8')
+  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024
+}

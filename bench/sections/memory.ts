@@ -1,0 +1,16 @@
+import type { Ground } from '../ground.ts'
+import { measure } from '../phase.ts'
+
+/** What a fresh process holds on to after a minute in which it was never idle. */
+export async function measureMemory(ground: Ground): Promise<void> {
+  const server = await ground.serve()
+  const seconds = ground.seconds.memory
+  const name = `POST signals, 256 connections for ${seconds} s`
+  const { residentMb } = await measure(ground, { name, servers: [server], connections: 256, seconds })
+  await server.stop()
+  ground.report.targets.push({
+    name: 'resident memory after full load, MB',
+    value: residentMb ?? Number.NaN,
+    below: 220,
+  })
+}

@@ -1,0 +1,165 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Client, createClient } from '../client.ts'
+import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
+import { createOperator, createTenant, type Server, startServer } from '../program.ts'
+
+let database: TestDatabase
+let server: Server
+let client: Client
+let tenant: Awaited<ReturnType<typeof createTenant>>
+
+const history = (query = '') => `/api/v1/prompts/${tenant.prompt}/history${query}`
+const signals = () => `/api/v1/prompts/${tenant.prompt}/signals`
+
+beforeAll(async () => {
+  database = await createDatabase()
+  server = await startServer({ ...database.settings, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
+  client = await createClient(server.url)
+  const operator = createOperator(database.settings)
+  tenant = await createTenant(operator, 2)
+  await operator.one(
+    ...['history', 'record', '--prompt', tenant.prompt, '--action', 'deployed', '--commit-sha', 'c0ffee12'],
+    ...['--user-name', 'Ada', '--user-email', 'ada@example.com', '--branch', 'main'],
+    ...['--created-at', '2026-11-14T23:35:00Z'],
+  )
+})
+
+afterAll(async () => {
+  expect(await server.stop()).toBe(0)
+  expect(server.stderr()).toBe('')
+  expect(server.stdout() + server.stderr()).not.toContain(tenant.key)
+  await database.close()
+})
+
+/** The names of the headers, but for those that every answer of an HTTP server has. */
+const named = ({ headers }: { headers: Headers }) =>
+  [...headers.keys()].filter((name) => !['date', 'content-length', 'content-type'].includes(name)).sort()
+
+const envelope = (code: string, more: object = {}) => ({
+  error: { code, message: expect.any(String), ...more, request_id: expect.any(String) },
+})
+
+test('200 with the page and the links of the history', async () => {
+  const answer = await client.getHistory(tenant.prompt, tenant.key)
+  expect([answer.status, named(answer)]).toEqual([200, ['link', 'x-request-id']])
+  expect(answer.headers.get('content-type')).toBe('application/json')
+  expect(answer.headers.get('link')).toBe(
+    `<${history()}?page=1&limit=25>; rel="first", <${history()}?page=1&limit=25>; rel="last"`,
+  )
+  expect(answer.body).toEqual({
+    data: [
+      {
+        id: expect.any(Number),
+        action: 'deployed',
+        user: { name: 'Ada', email: 'ada@example.com' },
+        commit_sha: 'c0ffee12',
+        pr_number: null,
+        pr_url: null,
+        branch_name: 'main',
+        created_at: '2026-11-14T23:35:00.000Z',
+      },
+    ],
+    pagination: { current_page: 1, total_pages: 1, total_count: 1, per_page: 25 },
+  })
+})
+
+test('201 until the limit, then 429, each with what is left', async () => {
+  const sentAt = Date.now()
+  const first = await client.postSignal(tenant.prompt, tenant.key, { value: 'negative', metadata: { session: 'a' } })
+  expect(first.body).toEqual({
+    data: { id: expect.any(Number), value: 'negative', created_at: expect.stringMatching(/^.{10}T.{12}Z$/) },
+  })
+  expect(Math.abs(Date.parse(first.body.data.created_at) - sentAt)).toBeLessThan(5_000)
+  const second = await client.postSignal(tenant.prompt, tenant.key)
+  expect([second.status, named(second)]).toEqual([201, ['ratelimit', 'ratelimit-policy', 'x-request-id']])
+  expect(second.headers.get('ratelimit')).toMatch(/^"signals";r=0;t=\d+$/)
+
+  const third = await client.postSignal(tenant.prompt, tenant.key)
+  expect([third.status, named(third)]).toEqual([429, ['ratelimit', 'ratelimit-policy', 'retry-after', 'x-request-id']])
+  expect(third.body).toEqual(
+    envelope('rate_limited', { limit: 2, used: 2, resets_at: expect.stringMatching(/-01T00:00:00\.000Z$/) }),
+  )
+})
+
+test.each([
+  ['GET', 'prompts/pmt_none/history'],
+  ['POST', 'prompts/pmt_none/signals'],
+  ['GET', 'nothing'],
+])('401 without a key, whatever else is wrong: %s %s', async (method, path) => {
+  const answer = await client.call(method, `/api/v1/${path}`, method === 'POST' ? { body: '{' } : {})
+  expect([answer.status, named(answer)]).toEqual([401, ['www-authenticate', 'x-request-id']])
+  expect(answer.body).toEqual(envelope('unauthorized'))
+  expect(answer.body.error.request_id).toBe(answer.headers.get('x-request-id'))
+})
+
+test.each([
+  ['GET', '/api/v1/prompts/pmt_none/history'],
+  ['POST', '/api/v1/prompts/pmt_none/signals'],
+  ['DELETE', '/api/v1/prompts/pmt_none/signals'],
+  ['GET', '/api/v1/nothing'],
+  ['GET', '/nothing'],
+  ['POST', '/readyz'],
+])('404 for what does not exist: %s %s', async (method, path) => {
+  const answer = await client.call(method, path, { key: tenant.key })
+  expect([answer.status, named(answer), answer.body]).toEqual([404, ['x-request-id'], envelope('not_found')])
+})
+
+test.each([
+  ['{', 'application/json', ''],
+  ['', 'application/json', ''],
+  ['[]', 'application/json', ''],
+  ['{"value":"positive"}', 'text/plain', ''],
+  ['{"value":"good"}', 'application/json', '/value'],
+  ['{"value":"positive","metadata":null}', 'application/json', '/metadata'],
+])('422 for the body %p sent as %s', async (body, type, path) => {
+  const answer = await client.call('POST', signals(), { key: tenant.key, body, headers: { 'content-type': type } })
+  expect([answer.status, named(answer)]).toEqual([422, ['x-request-id']])
+  expect(answer.body).toEqual(envelope('validation_error', { details: [{ path, message: expect.any(String) }] }))
+})
+
+test('says that it is alive, and ready with its database and Redis', async () => {
+  const [live, ready] = await Promise.all([client.call('GET', '/livez'), client.call('GET', '/readyz')])
+  expect([live.status, live.body]).toEqual([200, { status: 'alive' }])
+  expect([ready.status, ready.body]).toEqual([200, { ready: true, database: 'up', redis: 'up' }])
+})
+
+test('serves its documentation, the page and all that it loads', async () => {
+  const document = await client.call('GET', '/docs/json')
+  expect(Object.keys(document.body.paths)).toEqual([
+    '/api/v1/prompts/{prompt_id}/history',
+    '/api/v1/prompts/{prompt_id}/signals',
+  ])
+  const page = await client.call('GET', '/docs')
+  expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
+  expect(page.headers.get('content-security-policy')).toStartWith("default-src 'none'")
+  const loaded = [...page.text.matchAll(/(?:src|rel="stylesheet" href)="([^"]+)"/g)].map(([, path]) => path as string)
+  expect(loaded).toHaveLength(3)
+  for (const path of loaded) {
+    const { status, text } = await client.call('GET', new URL(path, `${server.url}/docs`).pathname)
+    expect([path, status, text.length > 100]).toEqual([path, 200, true])
+  }
+})
+
+test('HEAD is answered like GET, without a body', async () => {
+  for (const path of [history(), '/docs', '/docs/json', '/livez', '/readyz', '/nothing']) {
+    const get = await client.call('GET', path, { key: tenant.key })
+    const head = await client.call('HEAD', path, { key: tenant.key })
+    expect([path, head.status, named(head), head.text]).toEqual([path, get.status, named(get), ''])
+    expect(head.headers.get('content-length')).toBe(`${Buffer.byteLength(get.text)}`)
+  }
+})
+
+test('serves twenty connections at once, each for many requests', async () => {
+  const other = await createTenant(createOperator(database.settings), 400)
+  const posted = await Promise.all(
+    Array.from({ length: 20 }, async () => {
+      const ids: number[] = []
+      for (let count = 0; count < 20; count += 1) {
+        ids.push((await client.postSignal(other.prompt, other.key)).body.data.id)
+      }
+      return ids
+    }),
+  )
+  expect(new Set(posted.flat()).size).toBe(400)
+  expect((await client.postSignal(other.prompt, other.key)).body.error.used).toBe(400)
+})

@@ -1,0 +1,140 @@
+import { afterAll, beforeEach, expect, test } from 'bun:test'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readConfig } from '../../src/config.ts'
+import type { Sql } from '../../src/db/client.ts'
+import { openDatabase } from '../../src/db/open.ts'
+import { migrations } from '../../src/platform.ts'
+import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
+import {
+  createFolder,
+  createOperator,
+  createTenant,
+  eventually,
+  refusalOf,
+  run,
+  type Server,
+  startServer,
+} from '../program.ts'
+
+let database: TestDatabase
+const databases: TestDatabase[] = []
+
+beforeEach(async () => {
+  database = await createDatabase()
+  databases.push(database)
+})
+
+afterAll(() => Promise.all(databases.map(({ close }) => close())))
+
+/** Asks the database itself, whether a server is on it or not. */
+async function query<T>(ask: (sql: Sql) => Promise<T>): Promise<T> {
+  const config = readConfig({}, database.settings)
+  const db = await openDatabase(config, { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' })
+  try {
+    return await ask(db.sql)
+  } finally {
+    await db.close()
+  }
+}
+
+type Tenant = Awaited<ReturnType<typeof createTenant>>
+
+/** Twenty callers that each post one signal after another, until the server is gone. */
+function load({ url }: Server, { key, prompt }: Tenant) {
+  const answers: { status: number; id?: number }[] = []
+  const caller = async () => {
+    for (;;) {
+      const response = await fetch(`${url}/api/v1/prompts/${prompt}/signals`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: '{"value":"positive","metadata":{"load":true}}',
+      }).catch(() => undefined)
+      const text = await response?.text().catch(() => undefined)
+      if (!response || !text) return
+      answers.push({ status: response.status, id: JSON.parse(text).data?.id })
+    }
+  }
+  return { answers, ended: Promise.all(Array.from({ length: 20 }, caller)) }
+}
+
+/** Every acknowledged signal is there, and what is there is what is counted. */
+async function expectAllKept(acknowledged: number[], { org }: Tenant): Promise<void> {
+  const { ids, used } = await query(async (sql) => {
+    const rows = await sql<{ id: number }>`select id from signals`
+    const [usage] = await sql<{ used: number }>`
+      select used from signal_usage u join organisations o on o.id = u.organisation_id where o.public_id = ${org}`
+    return { ids: new Set(rows.map(({ id }) => id)), used: usage?.used }
+  })
+  expect(acknowledged.filter((id) => !ids.has(id))).toEqual([])
+  expect(used).toBe(ids.size)
+}
+
+test('a stop under load answers what it has taken, records it and ends well', async () => {
+  const server = await startServer({ ...database.settings, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
+  const tenant = await createTenant(createOperator(database.settings), 1_000_000)
+  const { answers, ended } = load(server, tenant)
+  await eventually(() => answers.length > 500, true)
+  expect(await server.stop()).toBe(0)
+  await ended
+  expect([...new Set(answers.map(({ status }) => status))]).toEqual([201])
+  await expectAllKept(
+    answers.map(({ id }) => id as number),
+    tenant,
+  )
+  const words = server
+    .stdout()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line).msg)
+  expect(words).toEqual(['serving', 'stopping', 'stopped'])
+})
+
+test('a crash under load loses no acknowledged signal, and the count stays that of the rows', async () => {
+  const server = await startServer(database.settings)
+  const tenant = await createTenant(createOperator(database.settings), 1_000_000)
+  const { answers, ended } = load(server, tenant)
+  await eventually(() => answers.length > 500, true)
+  await server.kill()
+  await ended
+  expect([...new Set(answers.map(({ status }) => status))]).toEqual([201])
+  await expectAllKept(
+    answers.map(({ id }) => id as number),
+    tenant,
+  )
+
+  const again = await startServer(database.settings)
+  const after = load(again, tenant)
+  await eventually(() => after.answers.length > 20, true)
+  expect(await again.stop()).toBe(0)
+  await after.ended
+  await expectAllKept(
+    [...answers, ...after.answers].map(({ id }) => id as number),
+    tenant,
+  )
+})
+
+test('hostile files in the working directory change nothing', async () => {
+  const folder = createFolder()
+  const proof = join(folder, 'proof')
+  const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
+  write('.env', `PORT=1\nHOST=192.0.2.1\nDATABASE_URL=postgres://nobody@127.0.0.1:1/none\nLOG_LEVEL=silent\n`)
+  write('.env.production', 'PORT=1\n')
+  write('bunfig.toml', 'preload = ["./evil.ts"]\n[run]\npreload = ["./evil.ts"]\n')
+  write('evil.ts', `require('node:fs').writeFileSync(${JSON.stringify(proof)}, 'run')`)
+  write('package.json', '{"type":"commonjs","imports":{"#x":"./evil.ts"}}')
+  write('tsconfig.json', '{"compilerOptions":{"paths":{"*":["./evil.ts"]}}}')
+  const server = await startServer(database.settings, [], folder)
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+  expect(new URL(server.url).hostname).toBe('127.0.0.1')
+  expect((await run(['orgs', 'list', '--json'], { settings: database.settings, cwd: folder })).status).toBe(0)
+  expect(await server.stop()).toBe(0)
+  expect(existsSync(proof)).toBe(false)
+})
+
+test('a port that is taken is refused with one line', async () => {
+  const taken = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
+  const line = refusalOf(await run(['serve', '--port', `${taken.port}`], { settings: database.settings }))
+  expect(line).toStartWith(`Cannot listen on 127.0.0.1 port ${taken.port}: `)
+  await taken.stop(true)
+})

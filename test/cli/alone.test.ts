@@ -1,0 +1,39 @@
+// Commands with no server on the database: on the embedded engine each opens the data directory itself.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createOperator, createTenant, type Operator, run } from '../program.ts'
+import { entry } from '../service.ts'
+
+let database: TestDatabase
+let operator: Operator
+
+beforeAll(async () => {
+  database = await createDatabase()
+  operator = createOperator(database.settings)
+})
+
+afterAll(() => database.close())
+
+test('each command finds what the ones before it have done', async () => {
+  const { org, keyId, prompt } = await createTenant(operator, 5)
+  expect(await operator.one('orgs', 'set-plan', org, 'team')).toMatchObject({ id: org, monthly_limit: 10_000 })
+  expect(await operator.one('orgs', 'list')).toMatchObject({ id: org, plan: 'team', used: 0 })
+  expect((await operator.one('keys', 'revoke', keyId)).revoked_at).toBeString()
+  expect(await operator.one('keys', 'list', '--org', org)).toMatchObject({ id: keyId, revoked_at: expect.any(String) })
+  expect(await operator.one('prompts', 'list', '--org', org)).toEqual({ id: prompt, org, name: 'Test' })
+  const lines = JSON.stringify(entry({ prompt }))
+  expect(await run(['history', 'import', '-', '--json'], { settings: database.settings, stdin: lines })).toEqual({
+    status: 0,
+    stdout: '{"recorded":1}\n',
+    stderr: '',
+  })
+  expect(await operator.one('migrate')).toMatchObject({ applied: [] })
+})
+
+test('several commands at once wait for each other, and none is refused', async () => {
+  const names = Array.from({ length: 5 }, (_, index) => `at once ${index}`)
+  const made = await Promise.all(names.map((name) => operator.one('orgs', 'create', '--name', name, '--plan', 'free')))
+  expect(made.map(({ name }) => name)).toEqual(names)
+  const listed = await operator.json('orgs', 'list')
+  expect(listed.map(({ name }) => name)).toEqual(expect.arrayContaining(names))
+})

@@ -1,0 +1,157 @@
+// What every command does and shows, beside a running server.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createOperator, type Operator, type Row, type Server, startServer } from '../program.ts'
+
+const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+const resetsAt = expect.stringMatching(/^\d{4}-\d\d-01T00:00:00\.000Z$/)
+const idOf = (kind: string) => expect.stringMatching(new RegExp(`^${kind}_[0-9A-Za-z]{16}$`))
+
+/** A result as a person reads it: a line for each field, its name and its value apart. */
+function readFields(text: string): Row {
+  const lines = text.trimEnd().split('\n')
+  return Object.fromEntries(lines.map((line) => (/^(\S+) {2,}(.+)$/.exec(line) as RegExpExecArray).slice(1)))
+}
+
+/** A table as a person reads it: the names of its columns, then a line for each row. */
+const readTable = (text: string) =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(/ {2,}/))
+
+let database: TestDatabase
+let server: Server
+let operator: Operator
+let org: string
+
+beforeAll(async () => {
+  database = await createDatabase()
+  operator = createOperator(database.settings)
+  server = await startServer(database.settings)
+  ;({ id: org } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team'))
+})
+
+afterAll(async () => {
+  expect(await server.stop()).toBe(0)
+  await database.close()
+})
+
+test('orgs create makes an organisation with the limit of its plan or its own', async () => {
+  expect(await operator.one('orgs', 'create', '--name', ' Bé ', '--plan', 'free', '--monthly-limit', '0')).toEqual({
+    id: idOf('org'),
+    name: 'Bé',
+    plan: 'free',
+    monthly_limit: 0,
+  })
+  expect(readFields(await operator.plain('orgs', 'create', '--name', 'Plain', '--plan', 'business'))).toEqual({
+    id: idOf('org'),
+    name: 'Plain',
+    plan: 'business',
+    monthly_limit: '100000',
+  })
+})
+
+test('orgs set-plan changes the plan, and orgs list shows each with its use of the month', async () => {
+  const changed = { id: org, name: 'Acme', plan: 'free', monthly_limit: 7, used: 0, resets_at: resetsAt }
+  expect(await operator.one('orgs', 'set-plan', org, 'free', '--monthly-limit', '7')).toEqual(changed)
+  expect(await operator.json('orgs', 'list')).toContainEqual(changed)
+  const back = readFields(await operator.plain('orgs', 'set-plan', org, 'team'))
+  expect(back).toEqual({ ...changed, plan: 'team', monthly_limit: '10000', used: '0' })
+  const [columns, first] = readTable(await operator.plain('orgs', 'list'))
+  expect(columns).toEqual(['id', 'name', 'plan', 'monthly_limit', 'used', 'resets_at'])
+  expect(first).toEqual([org, 'Acme', 'team', '10000', '0', resetsAt])
+})
+
+test('keys create shows a key once; keys list and keys revoke never do', async () => {
+  const expiresAt = '2126-01-01T00:00:00.000Z'
+  const made = await operator.one(
+    'keys',
+    'create',
+    '--org',
+    org,
+    '--name',
+    'ci',
+    '--expires-at',
+    '2126-01-01T01:00:00+01:00',
+  )
+  const key = expect.stringMatching(/^psk_[0-9A-Za-z]{36}$/)
+  expect(made).toEqual({ id: idOf('key'), key, org, name: 'ci', expires_at: expiresAt })
+  const text = await operator.plain('keys', 'create', '--org', org)
+  const [fields, remark] = [text.split('\n').slice(0, -2).join('\n'), text.split('\n').at(-2)]
+  expect(readFields(fields)).toEqual({ id: idOf('key'), key, org, name: 'default', expires_at: '-' })
+  expect(remark).toBe('Keep the key now: it is not shown again.')
+
+  const shown = { id: made.id, name: 'ci', prefix: made.key.slice(0, 12), created_at: time, expires_at: expiresAt }
+  const live = { ...shown, last_used_at: null, revoked_at: null }
+  const [listed, ...others] = await operator.json('keys', 'list', '--org', org)
+  expect(listed).toEqual(live)
+  expect(others).toHaveLength(1)
+  const revoked = await operator.one('keys', 'revoke', made.id)
+  expect(revoked).toEqual({ ...live, revoked_at: time })
+  // Repeated, it keeps the time of the first.
+  expect(readFields(await operator.plain('keys', 'revoke', made.id)).revoked_at).toBe(revoked.revoked_at)
+
+  const table = await operator.plain('keys', 'list', '--org', org)
+  const columns = ['id', 'name', 'prefix', 'created_at', 'expires_at', 'last_used_at', 'revoked_at']
+  expect(readTable(table).slice(0, 2)).toEqual([
+    columns,
+    [made.id, 'ci', shown.prefix, time, expiresAt, '-', revoked.revoked_at],
+  ])
+  expect(table).not.toContain(made.key.slice(0, 13))
+})
+
+test('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {
+  const given = { id: 'pmt_My-own_1', org, name: 'Greeting' }
+  const asked = ['prompts', 'create', '--org', org, '--name', 'Greeting']
+  expect(await operator.one(...asked, '--id', given.id)).toEqual(given)
+  const other = readFields(await operator.plain(...asked))
+  expect(other).toEqual({ ...given, id: idOf('pmt') })
+  expect(await operator.json('prompts', 'list', '--org', org)).toEqual([given, other])
+  expect(readTable(await operator.plain('prompts', 'list', '--org', org))).toEqual([
+    ['id', 'org', 'name'],
+    [given.id, org, 'Greeting'],
+    [other.id, org, 'Greeting'],
+  ])
+})
+
+test('history record adds an entry and shows it as the API does', async () => {
+  const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'Recorded')
+  const asked = [
+    ...['history', 'record', '--prompt', prompt, '--user-name', 'Ada', '--user-email', 'ada@example.com'],
+    ...['--commit-sha', 'c0ffee12', '--branch', 'main'],
+  ]
+  const user = { name: 'Ada', email: 'ada@example.com' }
+  const common = { id: expect.any(Number), user, commit_sha: 'c0ffee12', branch_name: 'main' }
+  const merged = ['--action', 'pr_merged', '--pr-number', '7', '--pr-url', 'https://example.com/7']
+  expect(await operator.one(...asked, ...merged, '--created-at', '2026-11-14T23:35:00+02:00')).toEqual({
+    ...common,
+    action: 'pr_merged',
+    pr_number: 7,
+    pr_url: 'https://example.com/7',
+    created_at: '2026-11-14T21:35:00.000Z',
+  })
+  expect(readFields(await operator.plain(...asked, '--action', 'deployed'))).toEqual({
+    ...common,
+    id: expect.stringMatching(/^\d+$/),
+    user: JSON.stringify(user),
+    action: 'deployed',
+    pr_number: '-',
+    pr_url: '-',
+    created_at: time,
+  })
+})
+
+test('migrate finds nothing left to do', async () => {
+  const version = expect.any(Number)
+  expect(await operator.one('migrate')).toEqual({ applied: [], version })
+  expect(readFields(await operator.plain('migrate')).applied).toBe('[]')
+})
+
+test('several commands at once each do their own', async () => {
+  const names = Array.from({ length: 6 }, (_, index) => `at once ${index}`)
+  const made = await Promise.all(names.map((name) => operator.one('prompts', 'create', '--org', org, '--name', name)))
+  expect(made.map(({ name }) => name)).toEqual(names)
+  const listed = (await operator.json('prompts', 'list', '--org', org)).filter(({ name }) => names.includes(name))
+  expect(listed.map(({ id }) => id).sort()).toEqual(made.map(({ id }) => id).sort())
+})

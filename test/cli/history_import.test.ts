@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Client, createClient } from '../client.ts'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createFolder, createOperator, createTenant, refusalOf, run, type Server, startServer } from '../program.ts'
+import { entry } from '../service.ts'
+
+let database: TestDatabase
+let server: Server
+let client: Client
+let tenant: Awaited<ReturnType<typeof createTenant>>
+const folder = createFolder()
+
+beforeAll(async () => {
+  database = await createDatabase()
+  server = await startServer(database.settings)
+  client = await createClient(server.url)
+  tenant = await createTenant(createOperator(database.settings))
+})
+
+afterAll(async () => {
+  expect(await server.stop()).toBe(0)
+  await database.close()
+})
+
+const line = (more: object = {}) => JSON.stringify(entry({ prompt: tenant.prompt, ...more }))
+
+function fileOf(text: string | Uint8Array): string {
+  const path = join(folder, `${crypto.randomUUID()}.jsonl`)
+  writeFileSync(path, text)
+  return path
+}
+
+const importing = (from: string, stdin?: string) =>
+  run(['history', 'import', from, '--json'], { settings: database.settings, ...(stdin === undefined ? {} : { stdin }) })
+
+async function recorded(): Promise<{ total: number; newest: string[] }> {
+  const { body } = await client.getHistory(tenant.prompt, tenant.key)
+  return { total: body.pagination.total_count, newest: body.data.map((one: { commit_sha: string }) => one.commit_sha) }
+}
+
+test('takes lines however they end, blank ones too, from a file or standard input', async () => {
+  const text = `${line({ commit_sha: 'first' })}\r\n\r\n   \n${line({ commit_sha: 'second' })}\n\n${line({ commit_sha: 'third' })}`
+  expect(await importing(fileOf(text))).toEqual({ status: 0, stdout: '{"recorded":3}\n', stderr: '' })
+  expect(await recorded()).toEqual({ total: 3, newest: ['third', 'second', 'first'] })
+  expect(await importing('-', text)).toEqual({ status: 0, stdout: '{"recorded":3}\n', stderr: '' })
+  expect((await recorded()).total).toBe(6)
+})
+
+test('takes a file with a byte order mark', async () => {
+  const { total } = await recorded()
+  expect(await importing(fileOf(`\uFEFF${line()}\n`))).toMatchObject({ status: 0, stdout: '{"recorded":1}\n' })
+  expect((await recorded()).total).toBe(total + 1)
+})
+
+test('takes nothing from nothing', async () => {
+  for (const text of ['', '\n', '\r\n\r\n']) {
+    expect(await importing('-', text)).toEqual({ status: 0, stdout: '{"recorded":0}\n', stderr: '' })
+  }
+  const plain = await run(['history', 'import', '/dev/null'], { settings: database.settings })
+  expect(plain).toEqual({ status: 0, stdout: 'recorded  0\n', stderr: '' })
+})
+
+test.each([
+  ['not JSON', () => '{', /^Line 3: This is not JSON\.$/],
+  ['no object', () => '[1]', /^Line 3: .* \/prompt must be a prompt id$/],
+  ['null', () => 'null', /^Line 3: .* \/prompt must be a prompt id$/],
+  ['an unknown prompt', () => line({ prompt: 'pmt_none' }), /^Line 3: There is no prompt pmt_none\.$/],
+  ['an unknown action', () => line({ action: 'reverted' }), /^Line 3: .* \/action must be deployed or /],
+  ['a missing field', () => line({ user: undefined }), /^Line 3: .* \/user /],
+  ['a pull request where there is none', () => line({ pr_number: 1 }), /^Line 3: .* \/pr_number must be absent/],
+  ['a day that is not', () => line({ created_at: '2026-02-30T00:00:00Z' }), /^Line 3: .* \/created_at must be /],
+  ['a time no database keeps', () => line({ created_at: '0000-01-01T00:00:00Z' }), /^Line 3: .* \/created_at must be /],
+  ['a NUL', () => line({ commit_sha: 'a\0b' }), /^Line 3: .* \/commit_sha must /],
+  ['half a surrogate pair', () => line({ commit_sha: 'a\ud800b' }), /^Line 3: .* \/commit_sha must /],
+])('a last line with %s leaves nothing behind and is named', async (_, bad, message) => {
+  const before = await recorded()
+  const refusal = refusalOf(await importing('-', `${line()}\n${line()}\n${bad()}`))
+  expect(refusal).toMatch(message)
+  expect(await recorded()).toEqual(before)
+})
+
+test('twenty thousand lines are taken, and keep their order', async () => {
+  const before = await recorded()
+  const lines = Array.from({ length: 20_000 }, (_, index) => line({ commit_sha: `c${index}` }))
+  expect(await importing('-', lines.join('\n'))).toEqual({ status: 0, stdout: '{"recorded":20000}\n', stderr: '' })
+  const { total, newest } = await recorded()
+  expect([total, newest.slice(0, 2)]).toEqual([before.total + 20_000, ['c19999', 'c19998']])
+})
+
+test('thousands of good lines are not kept for the sake of a bad last one', async () => {
+  const before = await recorded()
+  const lines = Array.from({ length: 2_500 }, () => line())
+  const path = fileOf([...lines, '{"prompt":1}'].join('\n'))
+  expect(refusalOf(await importing(path))).toStartWith('Line 2501: ')
+  expect(await recorded()).toEqual(before)
+})
+
+test('a file that cannot be read is named', async () => {
+  const missing = join(folder, 'missing.jsonl')
+  expect(refusalOf(await importing(missing))).toStartWith(`${missing} cannot be read: `)
+  expect(refusalOf(await importing(folder))).toStartWith(`${folder} cannot be read: `)
+})

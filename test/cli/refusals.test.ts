@@ -1,0 +1,102 @@
+// What a command refuses: exit status 1, one line that says why, and nothing done.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createOperator, createTenant, type Operator, type Server, startServer } from '../program.ts'
+
+let database: TestDatabase
+let server: Server
+let operator: Operator
+let tenant: Awaited<ReturnType<typeof createTenant>>
+
+beforeAll(async () => {
+  database = await createDatabase()
+  server = await startServer(database.settings)
+  operator = createOperator(database.settings)
+  tenant = await createTenant(operator)
+})
+
+afterAll(async () => {
+  expect(await server.stop()).toBe(0)
+  await database.close()
+})
+
+const noPlan = 'There is no plan gold: use free, team or business.'
+const badName = 'The name must have 1 to 200 characters, none of them a control character.'
+
+test.each([
+  ['an unknown organisation', ['keys', 'create', '--org', 'org_none'], 'There is no organisation org_none.'],
+  ['an unknown organisation', ['keys', 'list', '--org', 'org_none'], 'There is no organisation org_none.'],
+  ['an unknown organisation', ['prompts', 'list', '--org', ''], 'There is no organisation .'],
+  ['an unknown organisation', ['orgs', 'set-plan', 'org_none', 'free'], 'There is no organisation org_none.'],
+  [
+    'an id with line breaks',
+    ['keys', 'list', '--org', 'org_a\nb\r\u001b[31m'],
+    'There is no organisation org_a b [31m.',
+  ],
+  ['an unknown key', ['keys', 'revoke', 'key_none'], 'There is no key key_none.'],
+  ['an unknown plan', ['orgs', 'create', '--name', 'A', '--plan', 'gold'], noPlan],
+  ['an unknown plan', ['orgs', 'set-plan', 'org_none', 'gold'], noPlan],
+  ['no name', ['orgs', 'create', '--name', ' ', '--plan', 'free'], badName],
+  ['a long name', ['orgs', 'create', '--name', 'x'.repeat(300), '--plan', 'free'], badName],
+  ['a name with a line break', ['orgs', 'create', '--name', 'a\nb', '--plan', 'free'], badName],
+  ['a name with an escape', ['orgs', 'create', '--name', '\u001b[31mred', '--plan', 'free'], badName],
+  ['a name with a C1 control', ['orgs', 'create', '--name', 'a\u009b31m', '--plan', 'free'], badName],
+])('refuses %s: %j', async (_, args, line) => {
+  expect(await operator.refused(...args)).toBe(line)
+})
+
+test('refuses names, ids and times that do not fit the organisation’s things', async () => {
+  const { org } = tenant
+  const key = ['keys', 'create', '--org', org]
+  const prompt = ['prompts', 'create', '--org', org, '--name', 'A']
+  expect(await operator.refused(...key, '--name', 'x'.repeat(300))).toBe(badName)
+  expect(await operator.refused(...key, '--expires-at', '2020-01-01T00:00:00Z')).toBe(
+    'The key would expire before it is made: give a later time.',
+  )
+  expect(await operator.refused(...prompt.slice(0, -1), 'a\tb')).toBe(badName)
+  for (const id of ['greeting', 'pmt_', 'pmt_a b', 'pmt_é', `pmt_${'x'.repeat(65)}`]) {
+    expect(await operator.refused(...prompt, '--id', id)).toBe(
+      'The id must be pmt_ and 1 to 64 letters, digits, "_" or "-".',
+    )
+  }
+  expect(await operator.refused(...prompt, '--id', tenant.prompt)).toBe(`The id ${tenant.prompt} is taken.`)
+  expect(await operator.json('prompts', 'list', '--org', org)).toHaveLength(1)
+  expect(await operator.json('keys', 'list', '--org', org)).toHaveLength(1)
+})
+
+const given = {
+  prompt: '',
+  action: 'deployed',
+  'user-name': 'Ada',
+  'user-email': 'ada@example.com',
+  'commit-sha': 'c0ffee12',
+  branch: 'main',
+}
+
+test.each([
+  [{ prompt: 'pmt_none' }, 'There is no prompt pmt_none.'],
+  [{ prompt: 'none' }, 'There is no prompt none.'],
+  [{ action: 'reverted' }, /\/action must be deployed or pr_opened or pr_merged or pr_closed$/],
+  [{ action: 'pr_opened' }, /\/pr_number must be given, with pr_url, when the action is pr_opened$/],
+  [{ 'pr-number': '3', 'pr-url': 'https://example.com/3' }, /\/pr_number must be absent, with pr_url, when /],
+  [{ action: 'pr_closed', 'pr-number': '3', 'pr-url': 'javascript:alert(1)' }, /\/pr_url must be an http or https /],
+  [{ 'created-at': '2026-02-30T00:00:00Z' }, /\/created_at must be an ISO 8601 time with its zone/],
+  [{ 'created-at': '2026-11-14' }, /\/created_at must be an ISO 8601 time with its zone/],
+  [{ 'created-at': '2026-11-14T25:00:00Z' }, /\/created_at must be an ISO 8601 time with its zone/],
+  [{ 'user-name': 'x'.repeat(300) }, /\/user\/name must /],
+  [{ 'user-name': '' }, /\/user\/name must /],
+  [{ branch: 'a\nb' }, /\/branch_name must /],
+])('history record refuses %j', async (wrong: object, line) => {
+  const options = Object.entries({ ...given, prompt: tenant.prompt, ...wrong }).map(
+    ([name, text]) => `--${name}=${text}`,
+  )
+  expect(await operator.refused('history', 'record', ...options)).toMatch(line)
+})
+
+test('has left nothing behind', async () => {
+  expect((await operator.json('orgs', 'list')).map(({ name }) => name)).toEqual(['Test'])
+  const answer = await fetch(`${server.url}/api/v1/prompts/${tenant.prompt}/history`, {
+    headers: { authorization: `Bearer ${tenant.key}` },
+  })
+  expect((await answer.json()) as object).toMatchObject({ data: [] })
+})

@@ -1,0 +1,105 @@
+// What a command changes, the running server goes by.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Client, createClient } from '../client.ts'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createOperator, createTenant, type Operator, run, type Server, startServer } from '../program.ts'
+
+let database: TestDatabase
+let server: Server
+let operator: Operator
+let client: Client
+const keys: string[] = []
+
+async function tenantOf(limit?: number) {
+  const tenant = await createTenant(operator, limit)
+  keys.push(tenant.key)
+  return tenant
+}
+
+beforeAll(async () => {
+  database = await createDatabase()
+  server = await startServer({ ...database.settings, LOG_LEVEL: 'trace' })
+  operator = createOperator(database.settings)
+  client = await createClient(server.url)
+})
+
+afterAll(() => database.close())
+
+test('a new key works at once, and its use is seen in the list', async () => {
+  const { org, prompt, key } = await tenantOf()
+  expect((await client.getHistory(prompt, key)).status).toBe(200)
+  const [shown] = await operator.json('keys', 'list', '--org', org)
+  expect(Math.abs(Date.parse(shown?.last_used_at) - Date.now())).toBeLessThan(10_000)
+})
+
+test('a key in use is refused within a second of its revocation', async () => {
+  const { prompt, key, keyId } = await tenantOf()
+  const revoking = operator.one('keys', 'revoke', keyId).then(() => performance.now())
+  let isRevoked = false
+  revoking.then(() => {
+    isRevoked = true
+  })
+  let status = 200
+  // Used all the time, so that the server's memory of it is as fresh as can be.
+  while (status === 200) {
+    ;({ status } = await client.getHistory(prompt, key))
+    if (isRevoked) expect(performance.now() - (await revoking)).toBeLessThan(1_000)
+  }
+  expect(status).toBe(401)
+  await revoking
+})
+
+test('a key is refused from the time it expires', async () => {
+  const { org, prompt } = await tenantOf()
+  const expiresAt = new Date(Date.now() + 1_500)
+  const { key } = await operator.one('keys', 'create', '--org', org, '--expires-at', expiresAt.toISOString())
+  keys.push(key)
+  const seen = new Set<number>()
+  let beganAt = Date.now()
+  while (beganAt <= expiresAt.getTime()) {
+    seen.add((await client.getHistory(prompt, key)).status)
+    beganAt = Date.now()
+  }
+  expect(seen).toContain(200)
+  expect((await client.getHistory(prompt, key)).status).toBe(401)
+})
+
+test('a change of plan holds from the next request on', async () => {
+  const { org, prompt, key } = await tenantOf(1)
+  const post = async () => (await client.postSignal(prompt, key)).status
+  expect([await post(), await post()]).toEqual([201, 429])
+  expect(await operator.one('orgs', 'set-plan', org, 'team')).toMatchObject({ monthly_limit: 10_000, used: 1 })
+  expect(await post()).toBe(201)
+  await operator.one('orgs', 'set-plan', org, 'free', '--monthly-limit', '1')
+  expect((await client.postSignal(prompt, key)).body.error).toMatchObject({ limit: 1, used: 2 })
+})
+
+test('a new entry is on the next page that is read', async () => {
+  const { prompt, key } = await tenantOf()
+  expect((await client.getHistory(prompt, key)).body.data).toEqual([])
+  const recorded = await operator.one(
+    ...['history', 'record', '--prompt', prompt, '--action', 'deployed', '--commit-sha', 'c0ffee12'],
+    ...['--user-name', 'Ada', '--user-email', 'ada@example.com', '--branch', 'main'],
+  )
+  expect((await client.getHistory(prompt, key)).body.data).toEqual([recorded])
+})
+
+test('healthcheck says that the server is ready', async () => {
+  const { hostname, port } = new URL(server.url)
+  const settings = { PORT: port }
+  expect(await run(['healthcheck'], { settings })).toEqual({ status: 0, stdout: 'ready  true\n', stderr: '' })
+  expect(await run(['healthcheck', '--json'], { settings: { ...settings, HOST: '0.0.0.0' } })).toEqual({
+    status: 0,
+    stdout: '{"ready":true}\n',
+    stderr: '',
+  })
+  expect(hostname).toBe('127.0.0.1')
+})
+
+test('no key is ever in the log, and the log is lines of JSON', async () => {
+  expect(await server.stop()).toBe(0)
+  expect(keys.length).toBeGreaterThan(4)
+  const log = server.stdout() + server.stderr()
+  expect(keys.filter((key) => log.includes(key.slice(0, 13)))).toEqual([])
+  for (const line of log.trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('msg')
+})

@@ -1,0 +1,145 @@
+// What no HTTP library would send.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createOperator, createTenant, eventually, type Operator, type Server, startServer } from '../program.ts'
+
+const MIB = 1024 * 1024
+/** Within the time a body may take to arrive, and some. */
+const ANSWER_MS = 15_000
+
+let database: TestDatabase
+let server: Server
+let operator: Operator
+let tenant: Awaited<ReturnType<typeof createTenant>>
+let slow: Promise<string>
+
+beforeAll(async () => {
+  database = await createDatabase()
+  server = await startServer(database.settings)
+  operator = createOperator(database.settings)
+  tenant = await createTenant(operator)
+  // Begun here, because it takes the ten seconds that a body may take.
+  slow = answerTo(head('Content-Length: 20') + '{"value":')
+})
+
+afterAll(async () => {
+  expect(await server.stop()).toBe(0)
+  await database.close()
+})
+
+function head(...headers: string[]): string {
+  const all = ['Host: test', `Authorization: Bearer ${tenant.key}`, 'Content-Type: application/json', ...headers]
+  return `POST /api/v1/prompts/${tenant.prompt}/signals HTTP/1.1\r\n${all.join('\r\n')}\r\n\r\n`
+}
+
+async function open(): Promise<Socket> {
+  const { hostname, port } = new URL(server.url)
+  const socket = connect(Number(port), hostname)
+  // The server may close the connection while something is still being sent.
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  return socket
+}
+
+/** Sends the text, and then blocks of it until there is an answer, which it returns; `''` for a closed connection. */
+async function answerTo(
+  start: string,
+  more: { block: string; bytes: number } = { block: '', bytes: 0 },
+): Promise<string> {
+  const socket = await open()
+  let answer = ''
+  let isClosed = false
+  socket.on('data', (data) => {
+    answer += data.toString()
+  })
+  socket.on('close', () => {
+    isClosed = true
+  })
+  socket.write(start)
+  for (let sent = 0; sent < more.bytes && !isClosed; sent += more.block.length) {
+    if (!socket.write(more.block)) await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+  }
+  await eventually(() => isClosed || /\r\n\r\n[^]+/.test(answer), true, ANSWER_MS)
+  socket.destroy()
+  return answer
+}
+
+function read(answer: string): { status: number; code: string; details: object[] } {
+  const [start = '', body = ''] = answer.split('\r\n\r\n')
+  const { code, details, request_id } = JSON.parse(body).error
+  expect(start).toContain(`x-request-id: ${request_id}`)
+  return { status: Number(start.split(' ')[1]), code, details }
+}
+
+/** The most memory that the server has ever held. */
+const peakMemory = () =>
+  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))?.[1]) * 1024
+
+const used = async () => (await operator.json('orgs', 'list'))[0]?.used as number
+
+const tooLarge = {
+  status: 422,
+  code: 'validation_error',
+  details: [{ path: '', message: 'must be at most 1 MiB' }],
+}
+
+test('refuses ten announced gigabytes at once, without waiting for them', async () => {
+  expect(read(await answerTo(head(`Content-Length: ${10 * 1024 * MIB}`)))).toEqual(tooLarge)
+})
+
+test('keeps nothing of a body above the cap, announced or chunked, with a good key or a bad one', async () => {
+  const before = peakMemory()
+  const block = 'x'.repeat(MIB)
+  const chunk = `${MIB.toString(16)}\r\n${block}\r\n`
+  const announced = head(`Content-Length: ${10 * 1024 * MIB}`)
+  const chunked = head('Transfer-Encoding: chunked')
+  const stranger = (text: string) => text.replace(tenant.key, 'psk_wrong')
+  const bytes = 200 * MIB
+  expect(read(await answerTo(announced, { block, bytes }))).toEqual(tooLarge)
+  expect(read(await answerTo(chunked, { block: chunk, bytes }))).toEqual(tooLarge)
+  expect(read(await answerTo(stranger(announced), { block, bytes })).status).toBe(401)
+  expect(read(await answerTo(stranger(chunked), { block: chunk, bytes })).status).toBe(401)
+  expect(peakMemory() - before).toBeLessThan(100 * MIB)
+})
+
+test('takes a body of exactly the cap, and not one byte more', async () => {
+  const body = (bytes: number) => '{"value":"positive"}'.padEnd(bytes)
+  const send = (bytes: number) => answerTo(head(`Content-Length: ${bytes}`) + body(bytes))
+  expect(await send(MIB)).toStartWith('HTTP/1.1 201')
+  expect(read(await send(MIB + 1))).toEqual(tooLarge)
+  const sendChunked = (bytes: number) =>
+    answerTo(`${head('Transfer-Encoding: chunked')}${bytes.toString(16)}\r\n${body(bytes)}\r\n0\r\n\r\n`)
+  expect(await sendChunked(MIB)).toStartWith('HTTP/1.1 201')
+  expect(read(await sendChunked(MIB + 1))).toEqual(tooLarge)
+})
+
+test('a request with two lengths is refused, and its body is not another request', async () => {
+  const hidden = head('Content-Length: 20') + '{"value":"positive"}'
+  const before = await used()
+  const answer = await answerTo(`${head('Content-Length: 5', 'Transfer-Encoding: chunked')}0\r\n\r\n${hidden}`)
+  expect(answer.match(/HTTP\/1\.1 \d+/g) ?? []).not.toContain('HTTP/1.1 201')
+  expect(await used()).toBe(before)
+})
+
+test('a request cut off in the middle records nothing and harms nobody', async () => {
+  const before = await used()
+  const whole = head('Content-Length: 20') + '{"value":"positive"}'
+  for (const length of [10, 100, whole.length - 15, whole.length - 1]) {
+    const socket = await open()
+    socket.write(whole.slice(0, length))
+    socket.destroy()
+  }
+  expect(await answerTo(whole)).toStartWith('HTTP/1.1 201')
+  expect(await used()).toBe(before + 1)
+})
+
+test('a body that does not arrive within ten seconds is refused, and is no burden until then', async () => {
+  expect(read(await slow)).toEqual({
+    status: 422,
+    code: 'validation_error',
+    details: [{ path: '', message: 'must arrive within 10 seconds' }],
+  })
+})

@@ -1,0 +1,120 @@
+// What the service says while its Postgres is away.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Answer, type Client, createClient } from '../client.ts'
+import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
+import { createOperator, createTenant, eventually, run, type Server, startServer } from '../program.ts'
+import { withAdmin } from '../templates.ts'
+
+/** The five seconds promised. */
+const DEADLINE_MS = 5_000
+
+let database: TestDatabase
+let server: Server
+let client: Client
+let tenant: Awaited<ReturnType<typeof createTenant>>
+
+const name = () => new URL(database.settings.DATABASE_URL as string).pathname.slice(1)
+
+/** To another database of the same server. */
+function asAdmin<T>(use: Parameters<typeof withAdmin<T>>[1]): Promise<T> {
+  const url = new URL(database.settings.DATABASE_URL as string)
+  url.pathname = '/postgres'
+  return withAdmin(url.href, use)
+}
+
+beforeAll(async () => {
+  database = await createDatabase()
+  server = await startServer({ ...database.settings, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
+  client = await createClient(server.url)
+  tenant = await createTenant(createOperator(database.settings))
+})
+
+afterAll(async () => {
+  expect(await server.stop()).toBe(0)
+  await database.close()
+})
+
+async function expectHonestFailure(ask: () => Promise<Answer>): Promise<void> {
+  const askedAt = performance.now()
+  const { status, headers, body } = await ask()
+  expect(performance.now() - askedAt).toBeLessThan(DEADLINE_MS)
+  expect({ status, body, retry: headers.get('retry-after') }).toEqual({
+    status: 500,
+    body: {
+      error: {
+        code: 'internal_error',
+        message: 'The service could not complete the request. Try again shortly.',
+        request_id: headers.get('x-request-id'),
+      },
+    },
+    retry: '1',
+  })
+}
+
+const requests = () => [
+  () => client.getHistory(tenant.prompt, tenant.key),
+  () => client.postSignal(tenant.prompt, tenant.key),
+]
+
+const readiness = async () => {
+  const { status, body } = await client.call('GET', '/readyz')
+  return [status, body.ready, body.database, body.redis]
+}
+
+test('a database that hangs: 500 within five seconds, not ready, and all is well once it goes on', async () => {
+  const { promise: release, resolve: letGo } = Promise.withResolvers<void>()
+  const locked = Promise.withResolvers<void>()
+  const holder = withAdmin(database.settings.DATABASE_URL as string, (sql) =>
+    sql.begin(async (on) => {
+      await on`lock table prompts, signal_usage, api_keys, schema_migrations in access exclusive mode`
+      locked.resolve()
+      await release
+    }),
+  )
+  await locked.promise
+  await Promise.all([...requests().map(expectHonestFailure), eventually(readiness, [503, false, 'down', 'up'])])
+  expect((await client.call('GET', '/livez')).status).toBe(200)
+  letGo()
+  await holder
+  await eventually(readiness, [200, true, 'up', 'up'])
+  await eventually(async () => (await client.postSignal(tenant.prompt, tenant.key)).status, 201)
+})
+
+test('a database that is gone: 500 within five seconds, not ready, and all is well once it is back', async () => {
+  const away = `${name()}_away`
+  await asAdmin(async (sql) => {
+    await sql`alter database ${sql(name())} with allow_connections false`
+    await sql`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name()}`
+    await sql`alter database ${sql(name())} rename to ${sql(away)}`
+  })
+  await Promise.all([...requests().map(expectHonestFailure), eventually(readiness, [503, false, 'down', 'up'])])
+  expect((await client.call('GET', '/livez')).status).toBe(200)
+  const port = new URL(server.url).port
+  const asked = await run(['healthcheck', '--json'], { settings: { PORT: port } })
+  expect(asked).toEqual({
+    status: 1,
+    stdout: '{"ready":false}\n',
+    stderr: 'prompt-signals: The server is not ready.\n',
+  })
+
+  await asAdmin(async (sql) => {
+    await sql`alter database ${sql(away)} rename to ${sql(name())}`
+    await sql`alter database ${sql(name())} with allow_connections true`
+  })
+  await eventually(readiness, [200, true, 'up', 'up'])
+  for (const request of requests()) {
+    await eventually(async () => (await request()).status < 500, true)
+  }
+})
+
+test('what failed is in the log with its request id, and no secret is', async () => {
+  const failures = server
+    .stdout()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg === 'a request failed')
+  expect(failures.length).toBe(4)
+  for (const failure of failures) expect(failure).toMatchObject({ level: 50, request_id: expect.any(String) })
+  expect(server.stdout() + server.stderr()).not.toContain(tenant.key)
+})

@@ -1,0 +1,129 @@
+// What was typed wrongly, and what was set wrongly: found before any database is opened.
+import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createDatabase } from '../harness.ts'
+import { createFolder, readJsonLines, refusalOf, run } from '../program.ts'
+
+const folder = createFolder()
+// Anything that opened this would fail with status 1.
+const closed = { DATA_DIR: '/proc/none' }
+
+const time = 'must be a time with its zone, as 2026-11-14T23:35:00Z, not "2026-02-30T00:00:00Z"'
+const limit = (text: string) => `--monthly-limit must be a whole number from 0 to 2147483647, not "${text}"`
+const create = ['orgs', 'create', '--name', 'A', '--plan', 'free']
+
+test.each([
+  [['orgs', 'create', '--name', 'A'], '--plan missing'],
+  [['orgs', 'create'], '--name, --plan missing'],
+  [['orgs', 'create', '--plan'], "Option '--plan <value>' argument missing"],
+  [['orgs', 'list', '--nope'], "Unknown option '--nope'"],
+  [['orgs', 'list', '-x'], "Unknown option '-x'"],
+  [['orgs', 'list', '--json=yes'], "Option '--json' does not take an argument"],
+  [['orgs', 'list', 'more'], 'takes no words, not 1'],
+  [['orgs', 'set-plan', 'org_x'], 'takes 2 words, not 1'],
+  [['keys', 'revoke'], 'takes 1 word, not 0'],
+  [['keys', 'create', '--org', 'org_x', '--expires-at', '2026-02-30T00:00:00Z'], `--expires-at ${time}`],
+  [['history', 'record', '--prompt', 'pmt_x'], '--action, --user-name, --user-email, --commit-sha, --branch missing'],
+  [['history', 'import'], 'takes 1 word, not 0'],
+  [[...create, '--monthly-limit', '-1'], "Option '--monthly-limit' argument is ambiguous"],
+  [[...create, '--monthly-limit=-1'], limit('-1')],
+  [[...create, '--monthly-limit', '1.5'], limit('1.5')],
+  [[...create, '--monthly-limit', 'abc'], limit('abc')],
+  [[...create, '--monthly-limit', '99999999999'], limit('99999999999')],
+  [[...create, '--monthly-limit', '2147483648'], limit('2147483648')],
+  [[...create, '--monthly-limit', ''], limit('')],
+  [['serve', '--port', 'abc'], 'PORT must be a port number from 0 to 65535, not "abc"'],
+  [['serve', '--port', '65536'], 'PORT must be a port number from 0 to 65535, not "65536"'],
+])('%j is wrong usage', async (args, problem) => {
+  const { status, stdout, stderr } = await run(args, { settings: closed })
+  expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+  const [said, usage, ...more] = stderr.split('\n')
+  expect([said, more]).toEqual([`prompt-signals: ${problem}`, ['']])
+  expect(usage).toStartWith(`usage: prompt-signals ${args.slice(0, args[0] === 'serve' ? 1 : 2).join(' ')}`)
+})
+
+test.each([[[]], [['nope']], [['orgs']], [['orgs', 'nope']], [['constructor']], [['__proto__']], [['--nope']]])(
+  '%j is no command, and the commands are listed',
+  async (args) => {
+    const { status, stdout, stderr } = await run(args)
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+    expect(stderr).toContain('prompt-signals COMMAND\n')
+    if (args.length > 0) expect(stderr).toStartWith(`prompt-signals: There is no command "${args.join(' ')}".\n`)
+  },
+)
+
+test('--help lists every command; after a command, it is about that one', async () => {
+  for (const word of ['--help', '-h', 'help']) {
+    const { status, stdout, stderr } = await run([word])
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(stdout.match(/^ {2}\S.*/gm)?.map((line) => line.trim().split(/ [-A-Z[]/)[0])).toEqual([
+      ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'keys create', 'keys list', 'keys revoke'],
+      ...['prompts create', 'prompts list', 'history record', 'history import', 'migrate', 'healthcheck', 'version'],
+    ])
+  }
+  for (const flag of ['--help', '-h']) {
+    const { status, stdout, stderr } = await run(['keys', 'revoke', flag], { settings: closed })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(stdout).toStartWith('usage: prompt-signals keys revoke ID [--json]\n')
+  }
+})
+
+test('version says which build it is', async () => {
+  const { status, stdout, stderr } = await run(['version', '--json'])
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  const { version } = await Bun.file(join(import.meta.dir, '../../package.json')).json()
+  expect(readJsonLines(stdout)).toEqual([{ version, commit: expect.stringMatching(/./), bun: Bun.version }])
+  expect((await run(['version'])).stdout).toMatch(new RegExp(`^version {2}${version}\ncommit {3}\\S+\nbun {6}\\S+\n$`))
+})
+
+test('healthcheck without a server says so', async () => {
+  const settings = { PORT: '1' }
+  const stderr = 'prompt-signals: The server is not ready.\n'
+  expect(await run(['healthcheck'], { settings })).toEqual({ status: 1, stdout: 'ready  false\n', stderr })
+  expect(await run(['healthcheck', '--json'], { settings })).toEqual({ status: 1, stdout: '{"ready":false}\n', stderr })
+})
+
+const secretFile = join(folder, 'secret')
+writeFileSync(secretFile, 'mysql://user:hunter2@h/db\n')
+
+test.each([
+  [{ PORT: 'abc' }, 'PORT must be a port number from 0 to 65535, not "abc"'],
+  [{ PORT: '-1' }, 'PORT must be a port number from 0 to 65535, not "-1"'],
+  [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, not "loud"'],
+  [
+    { DATABASE_URL: 'mysql://user:hunter2@h/db' },
+    'DATABASE_URL must be a URL that begins with postgres:// or postgresql://',
+  ],
+  [{ DATABASE_URL: 'hunter2' }, 'DATABASE_URL must be a URL that begins with postgres:// or postgresql://'],
+  [
+    { DATABASE_URL: 'postgres://user:hunter2%@h/db' },
+    'DATABASE_URL must have every "%" of its user, password and name written as %25',
+  ],
+  [{ DATABASE_URL_FILE: secretFile }, 'DATABASE_URL must be a URL that begins with postgres:// or postgresql://'],
+  [{ REDIS_URL: 'http://:hunter2@h' }, 'REDIS_URL must be a URL that begins with redis:// or rediss://'],
+  [
+    { DATABASE_URL: 'postgres://u:hunter2@h/d', DATABASE_URL_FILE: secretFile },
+    'Set DATABASE_URL or DATABASE_URL_FILE, not both',
+  ],
+  [{ REDIS_URL: 'redis://:hunter2@h', REDIS_URL_FILE: secretFile }, 'Set REDIS_URL or REDIS_URL_FILE, not both'],
+  [{ REDIS_URL_FILE: '/proc/none' }, 'REDIS_URL_FILE names a file that cannot be read: /proc/none'],
+])('the settings %j stop every command with one line and no secret', async (settings, line) => {
+  for (const command of [['serve'], ['orgs', 'list'], ['migrate']]) {
+    const finished = await run(command, { settings })
+    expect(refusalOf(finished)).toBe(line)
+    expect(finished.stderr).not.toContain('hunter2')
+  }
+})
+
+test('a secret can come from a file', async () => {
+  const database = await createDatabase()
+  const file = join(folder, 'database-url')
+  writeFileSync(file, `${database.settings.DATABASE_URL}\n`)
+  expect(await run(['orgs', 'list', '--json'], { settings: { DATABASE_URL_FILE: file } })).toEqual({
+    status: 0,
+    stdout: '',
+    stderr: '',
+  })
+  await database.close()
+})

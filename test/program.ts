@@ -1,0 +1,207 @@
+// Drives the real binary as an operator would: in an empty folder, and with no more environment than it is given.
+import { expect } from 'bun:test'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export type Settings = Record<string, string | undefined>
+
+export type Finished = { status: number; stdout: string; stderr: string }
+
+// biome-ignore lint/suspicious/noExplicitAny: a test looks at results of every shape
+export type Row = Record<string, any>
+
+export type Server = {
+  url: string
+  pid: number
+  stdout(): string
+  stderr(): string
+  /** Asks it to end, and answers with the exit status once it has. */
+  stop(): Promise<number>
+  /** Ends it as a crash would. */
+  kill(): Promise<void>
+}
+
+export type Operator = {
+  /** The results of a command that must succeed, each from its own line of JSON. */
+  json(...args: string[]): Promise<Row[]>
+  /** The one result of such a command. */
+  one(...args: string[]): Promise<Row>
+  /** What a person reads on standard output. */
+  plain(...args: string[]): Promise<string>
+  /** The one line with which a command is refused. */
+  refused(...args: string[]): Promise<string>
+}
+
+const PROGRAM = join(import.meta.dir, '../dist/prompt-signals')
+/** Far above what any command of the tests takes, so that one that hangs fails its test by its status. */
+const RUN_MS = 30_000
+const START_MS = 20_000
+
+/** A folder that is removed when the tests end. */
+export function createFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'ps-program-'))
+  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+const emptyFolder = createFolder()
+
+function environment(settings: Settings): Settings {
+  const { PATH, HOME, TMPDIR } = process.env
+  // Port 0, because whichever other is free now may be taken in a moment.
+  return { PATH, HOME, TMPDIR, PORT: '0', ...settings }
+}
+
+function launch(args: string[], settings: Settings, cwd: string, stdin: Blob | 'ignore' = 'ignore') {
+  const child = Bun.spawn([PROGRAM, ...args], {
+    cwd,
+    env: environment(settings),
+    stdin,
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const killAtExit = () => child.kill('SIGKILL')
+  process.on('exit', killAtExit)
+  child.exited.then(() => process.off('exit', killAtExit))
+  return child
+}
+
+/** Runs one command to its end. */
+export async function run(
+  args: string[],
+  { settings = {}, stdin, cwd = emptyFolder }: { settings?: Settings; stdin?: string; cwd?: string } = {},
+): Promise<Finished> {
+  const child = launch(args, settings, cwd, stdin === undefined ? 'ignore' : new Blob([stdin]))
+  const lastResort = setTimeout(() => child.kill('SIGKILL'), RUN_MS)
+  const [stdout, stderr, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+  clearTimeout(lastResort)
+  return { status, stdout, stderr }
+}
+
+/** Starts `serve` and waits until it says where it serves. */
+export async function startServer(settings: Settings, args: string[] = [], cwd = emptyFolder): Promise<Server> {
+  const child = launch(['serve', ...args], settings, cwd)
+  let stdout = ''
+  let stderr = ''
+  const serving = Promise.withResolvers<string>()
+  const read = Promise.all([
+    follow(child.stdout, (text) => {
+      stdout += text
+      const url = addressIn(stdout)
+      if (url) serving.resolve(url)
+    }),
+    follow(child.stderr, (text) => {
+      stderr += text
+    }),
+  ])
+  const end = async () => {
+    const status = await child.exited
+    await read
+    return status
+  }
+  end().then((status) => serving.reject(new Error(`serve ended with ${status} before it served: ${stderr}${stdout}`)))
+  const lastResort = setTimeout(() => child.kill('SIGKILL'), START_MS)
+  const url = await serving.promise
+  clearTimeout(lastResort)
+  return {
+    url,
+    pid: child.pid,
+    stdout: () => stdout,
+    stderr: () => stderr,
+    async stop() {
+      child.kill('SIGTERM')
+      return end()
+    },
+    async kill() {
+      child.kill('SIGKILL')
+      await end()
+    },
+  }
+}
+
+async function follow(stream: ReadableStream<Uint8Array>, onText: (text: string) => void): Promise<void> {
+  const decoder = new TextDecoder()
+  for await (const chunk of stream) onText(decoder.decode(chunk, { stream: true }))
+}
+
+/** From the log line that says so, once it is whole. */
+const addressIn = (log: string): string | undefined =>
+  log
+    .split('\n')
+    .slice(0, -1)
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line))
+    .find(({ msg }) => msg === 'serving')?.url
+
+/** Whoever runs the commands on one database. */
+export function createOperator(settings: Settings): Operator {
+  async function json(...args: string[]): Promise<Row[]> {
+    const { status, stdout, stderr } = await run([...args, '--json'], { settings })
+    expect({ status, stderr: status === 0 ? '' : stderr }).toEqual({ status: 0, stderr: '' })
+    return readJsonLines(stdout)
+  }
+  return {
+    json,
+    async one(...args) {
+      const rows = await json(...args)
+      expect(rows).toHaveLength(1)
+      return rows[0] as Row
+    },
+    async plain(...args) {
+      const { status, stdout, stderr } = await run(args, { settings })
+      expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+      return stdout
+    },
+    refused: async (...args) => refusalOf(await run(args, { settings })),
+  }
+}
+
+/** One JSON object a line, and nothing else. */
+export function readJsonLines(stdout: string): Row[] {
+  expect(stdout).toMatch(/^(\{.*\}\n)*$/)
+  return stdout
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line))
+}
+
+/** The message of a command that was refused or failed: one line on standard error, and nothing done or shown. */
+export function refusalOf({ status, stdout, stderr }: Finished): string {
+  expect({ status, stdout, stderr }).toEqual({
+    status: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^prompt-signals: [^\n]+\n$/),
+  })
+  return stderr.slice('prompt-signals: '.length, -1)
+}
+
+/** An organisation with a key and a prompt, made by the operator. */
+export async function createTenant({ one }: Operator, monthlyLimit = 1_000) {
+  const { id: org } = await one(
+    'orgs',
+    'create',
+    '--name',
+    'Test',
+    '--plan',
+    'free',
+    '--monthly-limit',
+    `${monthlyLimit}`,
+  )
+  const [{ id: keyId, key }, { id: prompt }] = (await Promise.all([
+    one('keys', 'create', '--org', org),
+    one('prompts', 'create', '--org', org, '--name', 'Test'),
+  ])) as [Row, Row]
+  return { org, keyId, key, prompt } as { org: string; keyId: string; key: string; prompt: string }
+}
+
+/** Asks again until the answer is the wanted one; past the deadline the last answer is compared, and shown. */
+export async function eventually<T>(ask: () => T | Promise<T>, wanted: NoInfer<T>, deadlineMs = 5_000): Promise<void> {
+  const giveUpAt = performance.now() + deadlineMs
+  let answer = await ask()
+  while (!Bun.deepEquals(answer, wanted) && performance.now() < giveUpAt) {
+    await Bun.sleep(20)
+    answer = await ask()
+  }
+  expect(answer).toEqual(wanted)
+}
