@@ -1,15 +1,35 @@
+-- Which signal a caller's Idempotency-Key stands for. No foreign key, as for signals themselves.
+create table idempotency_keys (
+  organisation_id bigint not null,
+  key text not null check (length(key) between 1 and 255),
+  signal_id bigint not null,
+  created_at timestamptz(3) not null,
+  primary key (organisation_id, key)
+);
+
+create index on idempotency_keys (created_at);
+
 -- Records as many of the given signals as the months of their organisations have room for, and counts
--- them, in one transaction. Answers every position: the id of the signal, or null when it was refused,
--- with the count after it and the limit in force.
+-- them, in one transaction. Answers every item:
+--   recorded  the id is new
+--   refused   there was no room; id null
+--   repeated  the idempotency key stands for this same signal already: its id and time
+--   differs   the idempotency key stands for another signal
+-- with the count after it and the limit in force. An idempotency key may be given only once in a call.
 create function record_signals(
   organisation_ids bigint[],
   prompt_ids bigint[],
   signal_values text[],
   metadata_texts text[],
-  created_ats timestamptz[]
+  created_ats timestamptz[],
+  repeat_keys text[]
 )
-returns table (item bigint, signal_id bigint, used_after integer, limit_now integer)
+returns table (
+  item bigint, outcome text, signal_id bigint, recorded_at timestamptz, used_after integer, limit_now integer
+)
 language plpgsql
+-- Rows held by somebody else are given up quickly: the caller then asks again for that organisation alone.
+set lock_timeout = '200ms'
 as $$
 begin
   insert into signal_usage (organisation_id, month, used)
@@ -31,38 +51,53 @@ begin
   -- A new statement has a new snapshot: it sees what the holders of the locks before us committed.
   return query
   with asked as (
-    select a.*, date_trunc('month', a.created_at at time zone 'utc')::date as month
-    from unnest(organisation_ids, prompt_ids, signal_values, metadata_texts, created_ats)
-      with ordinality a (organisation_id, prompt_id, value, metadata, created_at, item)
+    select
+      a.item, a.organisation_id, a.prompt_id, a.value, a.metadata::jsonb as metadata, a.created_at, a.repeat_key,
+      date_trunc('month', a.created_at at time zone 'utc')::date as month
+    from unnest(organisation_ids, prompt_ids, signal_values, metadata_texts, created_ats, repeat_keys)
+      with ordinality a (organisation_id, prompt_id, value, metadata, created_at, repeat_key, item)
+  ), known as (
+    select
+      asked.item, s.id, s.created_at,
+      (s.prompt_id, s.value) = (asked.prompt_id, asked.value) and s.metadata is not distinct from asked.metadata as same
+    from asked
+    join idempotency_keys k on k.organisation_id = asked.organisation_id and k.key = asked.repeat_key
+    join signals s on s.id = k.signal_id
   ), judged as (
     select
-      asked.*,
-      u.used,
-      coalesce(o.monthly_limit, p.monthly_limit) as monthly_limit,
-      row_number() over (partition by asked.organisation_id, asked.month order by asked.item)::integer as nth
+      asked.*, u.used, coalesce(o.monthly_limit, p.monthly_limit) as monthly_limit,
+      known.id as known_id, known.created_at as known_at, known.same,
+      (count(*) filter (where known.id is null)
+        over (partition by asked.organisation_id, asked.month order by asked.item))::integer as nth
     from asked
     join signal_usage u using (organisation_id, month)
     join organisations o on o.id = asked.organisation_id
     join plans p on p.name = o.plan
+    left join known using (item)
   ), decided as (
     select
       judged.*,
       case
-        when used + nth <= monthly_limit
-        then nextval(pg_get_serial_sequence('signals', 'id'))
+        when known_id is null and used + nth <= monthly_limit
+        then nextval('signals_id_seq')
       end as new_id
     from judged
   ), written as (
     insert into signals (id, organisation_id, prompt_id, value, metadata, created_at)
     overriding system value
-    select new_id, organisation_id, prompt_id, value, metadata::jsonb, created_at
+    select new_id, organisation_id, prompt_id, value, metadata, created_at
     from decided
     where new_id is not null
+  ), remembered as (
+    insert into idempotency_keys (organisation_id, key, signal_id, created_at)
+    select organisation_id, repeat_key, new_id, created_at
+    from decided
+    where new_id is not null and repeat_key is not null
   ), counted as (
     update signal_usage u
     set used = u.used + granted.number
     from (
-      select organisation_id, month, count(new_id)::integer as number
+      select organisation_id, month, count(*)::integer as number
       from decided
       where new_id is not null
       group by organisation_id, month
@@ -70,11 +105,18 @@ begin
     where u.organisation_id = granted.organisation_id and u.month = granted.month
   )
   select
-    decided.item,
-    decided.new_id,
-    decided.used + least(decided.nth, greatest(decided.monthly_limit - decided.used, 0)),
-    decided.monthly_limit
-  from decided
-  order by decided.item;
+    d.item,
+    case
+      when d.new_id is not null then 'recorded'
+      when d.known_id is null then 'refused'
+      when d.same then 'repeated'
+      else 'differs'
+    end,
+    coalesce(d.new_id, d.known_id),
+    coalesce(d.known_at, d.created_at),
+    d.used + least(d.nth, greatest(d.monthly_limit - d.used, 0)),
+    d.monthly_limit
+  from decided d
+  order by d.item;
 end
 $$;

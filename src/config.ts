@@ -19,8 +19,20 @@ const url =
     if (!protocols.includes(protocol)) {
       throw new Error(`${name} must be a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`)
     }
+    if (!isDecodable(value)) {
+      throw new Error(`${name} must have every "%" of its user, password and name written as %25`)
+    }
     return value
   }
+
+function isDecodable(value: string): boolean {
+  try {
+    decodeURIComponent(value)
+    return true
+  } catch {
+    return false
+  }
+}
 
 const port = (value: string, name: string) => {
   if (!/^\d{1,5}$/.test(value) || Number(value) > 65_535) {

@@ -9,6 +9,7 @@ import { createReadiness, type Readiness } from './ops/readiness.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
 import { createGate, noGate } from './signals/gate.ts'
+import { startPruning } from './signals/prune.ts'
 import { createSignalRecorder, type SignalRecorder } from './signals/record.ts'
 
 /** What the routes stand on. */
@@ -40,6 +41,7 @@ export async function openServices(
 
 export function createServices(db: Db, redis: Redis | undefined, clock: Clock, log: Log): Services {
   const signals = createSignalRecorder(db, redis ? createGate(redis) : noGate, clock)
+  const pruning = startPruning(db, clock)
   return {
     db,
     log,
@@ -48,6 +50,7 @@ export function createServices(db: Db, redis: Redis | undefined, clock: Clock, l
     signals,
     readiness: createReadiness(db, redis, migrations),
     async close() {
+      pruning.stop()
       await signals.drain()
       redis?.disconnect()
       await db.close()

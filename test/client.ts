@@ -31,7 +31,7 @@ export async function createClient(url: string): Promise<Client> {
       ...(json === undefined ? (body === undefined ? {} : { body }) : { body: JSON.stringify(json) }),
     })
     const text = await response.text()
-    contract.check(method, path, response.status, response.headers, text)
+    contract.check(method, url + path, response.status, response.headers, text)
     const isJson = response.headers.get('content-type')?.startsWith('application/json') && text !== ''
     return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : undefined }
   }

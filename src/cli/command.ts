@@ -21,6 +21,8 @@ export type Command = {
   flags?: string[]
   /** How many words must follow the name. */
   words?: number
+  /** Throws UsageError for values that cannot be right, before anything is opened for the command. */
+  check?(typed: Typed): void
   run(context: Context): Promise<void>
 }
 

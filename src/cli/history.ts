@@ -1,7 +1,9 @@
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { importHistory, recordHistory } from '../history/record.ts'
-import { type DatabaseCommand, integerOption, requiredOption, textOption } from './command.ts'
+import { type DatabaseCommand, integerOption, requiredOption, type Typed, textOption } from './command.ts'
+
+const pullRequestOption = (typed: Typed) => integerOption(typed, 'pr-number', 1)
 
 export const historyCommands: Record<string, DatabaseCommand> = {
   'history record': {
@@ -21,13 +23,14 @@ export const historyCommands: Record<string, DatabaseCommand> = {
       'created-at',
     ],
     required: ['prompt', 'action', 'user-name', 'user-email', 'commit-sha', 'branch'],
+    check: pullRequestOption,
     async run({ db, clock, typed, output }) {
       const entry = await recordHistory(db, clock, requiredOption(typed, 'prompt'), {
         action: requiredOption(typed, 'action'),
         user: { name: requiredOption(typed, 'user-name'), email: requiredOption(typed, 'user-email') },
         commit_sha: requiredOption(typed, 'commit-sha'),
         branch_name: requiredOption(typed, 'branch'),
-        pr_number: integerOption(typed, 'pr-number', 1),
+        pr_number: pullRequestOption(typed),
         pr_url: textOption(typed, 'pr-url'),
         created_at: textOption(typed, 'created-at') ?? undefined,
       })
@@ -46,8 +49,13 @@ export const historyCommands: Record<string, DatabaseCommand> = {
 
 async function* readLines(file: string): AsyncIterable<string> {
   const input = file === '-' ? process.stdin : createReadStream(file)
+  let isFirst = true
   try {
-    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) yield line
+    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
+      // Programs on Windows begin a file with a byte order mark, which is no part of its text.
+      yield isFirst ? line.replace(/^\uFEFF/, '') : line
+      isFirst = false
+    }
   } catch (error) {
     throw new Error(`${file} cannot be read: ${(error as Error).message}`)
   }

@@ -8,11 +8,12 @@ export const keyCommands: Record<string, DatabaseCommand> = {
     does: 'makes an API key and shows it, this once',
     values: ['org', 'name', 'expires-at'],
     required: ['org'],
+    check: expiryOption,
     async run({ db, clock, typed, output }) {
       const key = await createKey(db, clock, {
         org: requiredOption(typed, 'org'),
         name: textOption(typed, 'name') ?? 'default',
-        expiresAt: timeOption(typed, 'expires-at'),
+        expiresAt: expiryOption(typed),
       })
       output.show(key)
       output.say('Keep the key now: it is not shown again.')
@@ -38,10 +39,11 @@ export const keyCommands: Record<string, DatabaseCommand> = {
   },
 }
 
-function timeOption(typed: Typed, name: string): Date | null {
-  const text = textOption(typed, name)
+function expiryOption(typed: Typed): Date | null {
+  const text = textOption(typed, 'expires-at')
   if (text === null) return null
   const instant = parseInstant(text)
-  if (!instant) throw new UsageError(`--${name} must be a time with its zone, as 2026-11-14T23:35:00Z, not "${text}"`)
+  if (!instant)
+    throw new UsageError(`--expires-at must be a time with its zone, as 2026-11-14T23:35:00Z, not "${text}"`)
   return instant
 }

@@ -1,5 +1,7 @@
 import { createOrganisation, listOrganisations, setPlan } from '../orgs/manage.ts'
-import { type DatabaseCommand, integerOption, requiredOption } from './command.ts'
+import { type DatabaseCommand, integerOption, requiredOption, type Typed } from './command.ts'
+
+const limitOption = (typed: Typed) => integerOption(typed, 'monthly-limit', 0)
 
 export const orgCommands: Record<string, DatabaseCommand> = {
   'orgs create': {
@@ -7,11 +9,12 @@ export const orgCommands: Record<string, DatabaseCommand> = {
     does: 'makes an organisation',
     values: ['name', 'plan', 'monthly-limit'],
     required: ['name', 'plan'],
+    check: limitOption,
     async run({ db, clock, typed, output }) {
       const organisation = await createOrganisation(db, clock, {
         name: requiredOption(typed, 'name'),
         plan: requiredOption(typed, 'plan'),
-        monthlyLimit: integerOption(typed, 'monthly-limit', 0),
+        monthlyLimit: limitOption(typed),
       })
       output.show(organisation)
     },
@@ -29,9 +32,10 @@ export const orgCommands: Record<string, DatabaseCommand> = {
     does: "changes the plan; without --monthly-limit the plan's own limit holds",
     values: ['monthly-limit'],
     words: 2,
+    check: limitOption,
     async run({ db, clock, typed, output }) {
       const [org, plan] = typed.words as [string, string]
-      output.show(await setPlan(db, clock, org, plan, integerOption(typed, 'monthly-limit', 0)))
+      output.show(await setPlan(db, clock, org, plan, limitOption(typed)))
     },
   },
 }

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { systemClock } from '../clock.ts'
-import { readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config.ts'
 import { ServiceError } from '../errors.ts'
 import { type Command, type Typed, textOption, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
@@ -31,24 +31,40 @@ export async function runCommandLine(args: string[]): Promise<number> {
     streams.out(usageOfAll())
     return 0
   }
-  const name = [args.slice(0, 2).join(' '), args[0] ?? ''].find((words) => words in commands)
+  const name = [args.slice(0, 2).join(' '), args[0] ?? ''].find((words) => Object.hasOwn(commands, words))
   const command = commands[name ?? '']
   if (!name || !command) {
+    if (args.length > 0) streams.err(`prompt-signals: There is no command "${oneLine(args.slice(0, 2).join(' '))}".\n`)
     streams.err(usageOfAll())
     return 2
   }
   try {
     const typed = readTyped(command, args.slice(name.split(' ').length))
-    const config = readConfig({ HOST: textOption(typed, 'host'), PORT: textOption(typed, 'port') })
+    if (typed.options.help) {
+      streams.out(`${usageOf(command)}${command.does}\n`)
+      return 0
+    }
+    const config = readSettings(typed)
     const output = createOutput(typed.options.json === true, streams)
     await command.run({ typed, config, clock: systemClock, output })
     return 0
   } catch (error) {
     const usage = error instanceof UsageError
     streams.err(`prompt-signals: ${explain(error)}\n`)
-    if (usage) streams.err(`usage: prompt-signals ${command.usage} [--json]\n`)
+    if (usage) streams.err(usageOf(command))
     return usage ? 2 : 1
   }
+}
+
+function readSettings(typed: Typed): Config {
+  const options = { HOST: textOption(typed, 'host'), PORT: textOption(typed, 'port') }
+  try {
+    // On their own first: what is wrong with them was typed, not set.
+    readConfig(options, {})
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+  return readConfig(options)
 }
 
 function readTyped(command: Command, args: string[]): Typed {
@@ -56,27 +72,39 @@ function readTyped(command: Command, args: string[]): Typed {
   const options = Object.fromEntries([
     ...values.map((name) => [name, { type: 'string' as const }]),
     ...[...flags, 'json'].map((name) => [name, { type: 'boolean' as const }]),
+    ['help', { type: 'boolean' as const, short: 'h' }],
   ])
   let typed: ReturnType<typeof parseArgs>
   try {
     typed = parseArgs({ args, options, allowPositionals: true })
   } catch (error) {
-    throw new UsageError((error as Error).message)
+    // The first sentence says what is wrong; the rest is advice on how to write what is no part of any usage.
+    throw new UsageError((error as Error).message.split(/\.\s/)[0])
   }
+  const read = { options: typed.values as Typed['options'], words: typed.positionals }
+  if (read.options.help) return read
   const missing = required.filter((name) => typed.values[name] === undefined)
   if (missing.length > 0) throw new UsageError(`${missing.map((name) => `--${name}`).join(', ')} missing`)
-  if (typed.positionals.length !== words) throw new UsageError(`takes ${words} words, not ${typed.positionals.length}`)
-  return { options: typed.values as Typed['options'], words: typed.positionals }
+  if (read.words.length !== words) {
+    throw new UsageError(`takes ${words || 'no'} ${words === 1 ? 'word' : 'words'}, not ${read.words.length}`)
+  }
+  command.check?.(read)
+  return read
 }
 
 /** One line for the operator. */
 function explain(error: unknown): string {
   if (error instanceof ServiceError) {
     const details = (error.context.details ?? []).map(({ path, message }) => `${path || 'it'} ${message}`)
-    return [error.message, ...details].join(' ')
+    return oneLine([error.message, ...details].join(' '))
   }
-  return error instanceof Error ? error.message : String(error)
+  return oneLine(error instanceof Error ? error.message : String(error))
 }
+
+/** Texts that were typed or come from the database must not break the line, nor steer the terminal. */
+const oneLine = (text: string) => text.replace(/\p{Cc}+/gu, ' ')
+
+const usageOf = ({ usage }: Command) => `usage: prompt-signals ${usage} [--json]\n`
 
 function usageOfAll(): string {
   const lines = Object.values(commands).map(({ usage, does }) => `  ${usage}\n      ${does}\n`)

@@ -32,8 +32,12 @@ type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number> }>
 /** Past this many statements waiting for an answer, one more is refused at once. */
 const maxPending = 5_000
 
-export const isDataFault = (error: unknown): boolean =>
-  error instanceof postgres.PostgresError && /^2[23]/.test(error.code)
+/** Why a statement wrote nothing: its data, or rows that others held for too long. */
+export function faultOf(error: unknown): 'item' | 'busy' | undefined {
+  if (!(error instanceof postgres.PostgresError)) return undefined
+  if (/^2[23]/.test(error.code)) return 'item'
+  return ['55P03', '40P01', '40001'].includes(error.code) ? 'busy' : undefined
+}
 
 export function openClient(
   target: { url: string } | { socket: () => unknown },

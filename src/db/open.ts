@@ -48,7 +48,8 @@ async function openServer(url: string, options: Options): Promise<Db> {
     await within(takeoverMs, db.sql`select 1`)
     return db
   } catch (error) {
-    await db.close()
+    // Not waited for: a server that does not answer does not answer to a farewell either.
+    db.close().catch(() => {})
     const { hostname, port } = new URL(url)
     const reason = error instanceof Error ? error.message : String(error)
     throw new Error(`The database at ${hostname}:${port || 5432} cannot be used: ${reason}`)

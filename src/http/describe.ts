@@ -11,13 +11,13 @@ type Operation = {
   summary: string
   description: string
   query?: TObject
+  headers?: TObject
   body?: TSchema
-  success: { status: number; description: string; schema: TSchema; headers: HeaderName[] }
+  success: { status: number; description: string; schema: TSchema; headers: HeaderName[]; sometimes?: HeaderName[] }
   errors: ErrorStatus[]
 }
 
-/** Each is always there where it is listed. */
-const headers = {
+const headersOfAnswers = {
   'X-Request-Id': {
     description: "Names this request in the service's log. A well-formed one that was sent is kept.",
     schema: { type: 'string', pattern: '^[0-9A-Za-z._-]{1,128}$' },
@@ -44,6 +44,11 @@ const headers = {
     schema: { type: 'string', pattern: '^"signals";r=\\d+;t=\\d+$' },
     example: '"signals";r=999;t=1383900',
   },
+  'Idempotent-Replayed': {
+    description: 'There when the answer is that to an earlier request with the same Idempotency-Key.',
+    schema: { type: 'string', enum: ['true'] },
+    example: 'true',
+  },
   'Retry-After': {
     description: 'After how many seconds to try again.',
     schema: { type: 'integer', minimum: 0 },
@@ -51,7 +56,7 @@ const headers = {
   },
 } satisfies Record<string, OpenAPIV3.HeaderObject>
 
-type HeaderName = keyof typeof headers
+type HeaderName = keyof typeof headersOfAnswers
 
 const headersOfError: Record<ErrorStatus, HeaderName[]> = {
   401: ['WWW-Authenticate'],
@@ -65,7 +70,14 @@ const headersOfError: Record<ErrorStatus, HeaderName[]> = {
  * What the document says of an operation on a prompt. Written out, because the routes declare no schemas to
  * Elysia: it would read and check the body before the key.
  */
-export function describeOperation({ query, body, success, errors, ...operation }: Operation): DocumentDecoration {
+export function describeOperation({
+  query,
+  headers,
+  body,
+  success,
+  errors,
+  ...operation
+}: Operation): DocumentDecoration {
   const { id, tag, summary, description } = operation
   return {
     operationId: id,
@@ -73,10 +85,14 @@ export function describeOperation({ query, body, success, errors, ...operation }
     summary,
     description,
     security: [{ bearer: [] }],
-    parameters: [parameter('path', 'prompt_id', PromptId), ...(query ? queryParameters(query) : [])],
+    parameters: [
+      parameter('path', 'prompt_id', PromptId),
+      ...(query ? parameters('query', query) : []),
+      ...(headers ? parameters('header', headers) : []),
+    ],
     ...(body ? { requestBody: { required: true, content: json(body) } } : {}),
     responses: {
-      [success.status]: describeResponse(success.description, success.schema, success.headers),
+      [success.status]: describeResponse(success.description, success.schema, success.headers, success.sometimes),
       ...Object.fromEntries(errors.map((status) => [status, describeError(status)])),
     },
   }
@@ -87,9 +103,17 @@ function describeError(status: ErrorStatus): OpenAPIV3.ResponseObject {
   return describeResponse(meaning, schema, headersOfError[status])
 }
 
-function describeResponse(description: string, schema: TSchema, names: HeaderName[]): OpenAPIV3.ResponseObject {
-  const entries = (['X-Request-Id', ...names] as const).map((name) => [name, { ...headers[name], required: true }])
-  return { description, headers: Object.fromEntries(entries), content: json(schema) }
+function describeResponse(
+  description: string,
+  schema: TSchema,
+  always: HeaderName[],
+  sometimes: HeaderName[] = [],
+): OpenAPIV3.ResponseObject {
+  const described = [
+    ...(['X-Request-Id', ...always] as const).map((name) => [name, { ...headersOfAnswers[name], required: true }]),
+    ...sometimes.map((name) => [name, headersOfAnswers[name]]),
+  ]
+  return { description, headers: Object.fromEntries(described), content: json(schema) }
 }
 
 function json(typed: TSchema): Record<string, OpenAPIV3.MediaTypeObject> {
@@ -97,10 +121,10 @@ function json(typed: TSchema): Record<string, OpenAPIV3.MediaTypeObject> {
   return { 'application/json': { schema, example } }
 }
 
-const queryParameters = ({ properties }: TObject) =>
-  Object.entries(properties).map(([name, property]) => parameter('query', name, property))
+const parameters = (place: 'query' | 'header', { properties }: TObject) =>
+  Object.entries(properties).map(([name, property]) => parameter(place, name, property))
 
-function parameter(place: 'path' | 'query', name: string, property: TSchema): OpenAPIV3.ParameterObject {
+function parameter(place: 'path' | 'query' | 'header', name: string, property: TSchema): OpenAPIV3.ParameterObject {
   const { description = '', example, ...schema } = toOpenApi(property)
   return { name, in: place, required: place === 'path', description, schema, ...(example ? { example } : {}) }
 }

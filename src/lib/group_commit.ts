@@ -5,59 +5,114 @@ export type GroupCommit<Item, Outcome> = {
   drain(): Promise<void>
 }
 
+/** Why a write failed with nothing written: through one of its items, or because a group's rows are held. */
+export type Fault = 'item' | 'busy'
+
 type Options<Item, Outcome> = {
   /** Writes all items in one transaction and answers them in order. */
   write(items: Item[]): Promise<Outcome[]>
-  /** Whether the failure was one item's own fault, with nothing written: then each is tried alone. */
-  isItemFault(error: unknown): boolean
+  /** Undefined for a failure that has nothing to do with what was written. */
+  faultOf(error: unknown): Fault | undefined
+  /** Items of one group can hold each other up, but must not hold up those of another. */
+  groupOf(item: Item): unknown
   /** What a caller gets when the line is full. */
   refuse(): Error
   maxItems: number
   maxWaiting: number
+  /** An item that could not be written for so long is given up. */
+  patienceMs: number
 }
 
 type Waiting<Item, Outcome> = {
   item: Item
+  giveUpAt: number
   resolve(outcome: Outcome): void
   reject(error: unknown): void
 }
 
-/** Items that arrive while a write is under way wait together and go down as the next one. */
-export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>): GroupCommit<Item, Outcome> {
-  const line: Waiting<Item, Outcome>[] = []
-  let writing: Promise<void> | undefined
+/** A line of items, written one group commit after the other. */
+type Lane<Item, Outcome> = { line: Waiting<Item, Outcome>[]; writing: Promise<void> | undefined }
 
-  async function writeTogether(group: Waiting<Item, Outcome>[]): Promise<void> {
+/**
+ * Items that arrive while a write is under way wait together and go down as the next one. A group whose rows are
+ * held by somebody else gets a lane of its own until it is through.
+ */
+export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>): GroupCommit<Item, Outcome> {
+  type Batch = Waiting<Item, Outcome>[]
+  const common: Lane<Item, Outcome> = { line: [], writing: undefined }
+  const own = new Map<unknown, Lane<Item, Outcome>>()
+  let waiting = 0
+
+  function enqueue(lane: Lane<Item, Outcome>, one: Waiting<Item, Outcome>): void {
+    lane.line.push(one)
+    // Started a turn later, so that requests read together are also written together.
+    lane.writing ??= Promise.resolve().then(() => writeAll(lane))
+  }
+
+  async function writeAll(lane: Lane<Item, Outcome>): Promise<void> {
+    while (lane.line.length > 0) {
+      const batch = lane.line.splice(0, options.maxItems)
+      // Nobody waits for these any more: writing them would only delay the others.
+      const late = batch.filter(({ giveUpAt }) => performance.now() >= giveUpAt)
+      for (const { reject } of late) reject(options.refuse())
+      const live = late.length === 0 ? batch : batch.filter((one) => !late.includes(one))
+      if (live.length > 0) await writeTogether(lane, live)
+    }
+    lane.writing = undefined
+    for (const [group, one] of own) if (one === lane) own.delete(group)
+  }
+
+  async function writeTogether(lane: Lane<Item, Outcome>, batch: Batch): Promise<void> {
     try {
-      const outcomes = await options.write(group.map(({ item }) => item))
-      group.forEach(({ resolve }, position) => {
+      const outcomes = await options.write(batch.map(({ item }) => item))
+      batch.forEach(({ resolve }, position) => {
         resolve(outcomes[position] as Outcome)
       })
     } catch (error) {
-      if (group.length > 1 && options.isItemFault(error)) {
-        for (const one of group) await writeTogether([one])
-      } else {
-        for (const { reject } of group) reject(error)
-      }
+      const fault = options.faultOf(error)
+      if (fault === 'busy') separate(lane, batch)
+      else if (fault === 'item' && batch.length > 1) {
+        // By halves, the bad item is alone after a few writes and the others are written.
+        const half = Math.ceil(batch.length / 2)
+        await writeTogether(lane, batch.slice(0, half))
+        await writeTogether(lane, batch.slice(half))
+      } else for (const { reject } of batch) reject(error)
     }
   }
 
-  async function writeAll(): Promise<void> {
-    while (line.length > 0) await writeTogether(line.splice(0, options.maxItems))
-    writing = undefined
+  /** Everyone in the batch goes on in the lane of their group, where only that group's rows can stop them. */
+  function separate(lane: Lane<Item, Outcome>, batch: Batch): void {
+    for (const one of batch) {
+      if (lane === common) enqueue(laneOfItsOwn(options.groupOf(one.item)), one)
+      else lane.line.push(one)
+    }
+  }
+
+  function laneOfItsOwn(group: unknown): Lane<Item, Outcome> {
+    const lane = own.get(group) ?? { line: [], writing: undefined }
+    own.set(group, lane)
+    return lane
   }
 
   return {
-    add(item) {
-      if (line.length >= options.maxWaiting) return Promise.reject(options.refuse())
-      return new Promise((resolve, reject) => {
-        line.push({ item, resolve, reject })
-        // Started a turn later, so that requests read together are also written together.
-        writing ??= Promise.resolve().then(writeAll)
-      })
+    async add(item) {
+      if (waiting >= options.maxWaiting) throw options.refuse()
+      waiting += 1
+      try {
+        return await new Promise((resolve, reject) => {
+          const giveUpAt = performance.now() + options.patienceMs
+          enqueue(own.get(options.groupOf(item)) ?? common, { item, giveUpAt, resolve, reject })
+        })
+      } finally {
+        waiting -= 1
+      }
     },
     async drain() {
-      await writing
+      for (;;) {
+        const writing = [common, ...own.values()].map((lane) => lane.writing).filter((one) => one !== undefined)
+        if (writing.length === 0) return
+        await Promise.all(writing)
+      }
     },
   }
 }

@@ -1,19 +1,28 @@
 import type { Clock } from '../clock.ts'
-import { type Db, isDataFault } from '../db/client.ts'
-import { ServiceError, unavailable } from '../errors.ts'
+import { type Db, faultOf } from '../db/client.ts'
+import { invalid, ServiceError, unavailable } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { type Month, monthOf } from '../lib/months.ts'
 import { createSharedLookup } from '../lib/shared_lookup.ts'
+import { createTurns } from '../lib/turns.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { Gate } from './gate.ts'
 import { type Recorded, readUsage, recordSignals, type SignalToRecord } from './store.ts'
 
-export type RecordedSignal = { id: number; createdAt: Date; used: number; limit: number; month: Month }
+export type Signal = {
+  value: string
+  /** JSON text. */
+  metadata: string | null
+  /** The caller's Idempotency-Key. */
+  repeatKey: string | null
+}
+
+export type RecordedSignal = Recorded & { month: Month }
 
 export type SignalRecorder = {
   /** Resolves once the signal is committed and counted; rejects with `rate_limited` when there is no room. */
-  record(prompt: Prompt, value: string, metadata: string | null): Promise<RecordedSignal>
+  record(prompt: Prompt, signal: Signal): Promise<RecordedSignal>
   /** Waits until everything under way has been written. */
   drain(): Promise<void>
 }
@@ -23,11 +32,14 @@ const maxKnownLimits = 100_000
 export function createSignalRecorder(db: Db, gate: Gate, clock: Clock): SignalRecorder {
   const writes = createGroupCommit<SignalToRecord, Recorded>({
     write: (signals) => recordSignals(db.sql, signals),
-    isItemFault: isDataFault,
+    faultOf,
+    groupOf: ({ organisationId }) => organisationId,
     refuse: unavailable,
     maxItems: 500,
     maxWaiting: 5_000,
+    patienceMs: 4_000,
   })
+  const inTurns = createTurns()
   /** As Postgres last said: only a hint of when the gate may be right to refuse. */
   const knownLimits = new BoundedCache<number, number>(maxKnownLimits)
   const sharedUsage = createSharedLookup((key: string) => {
@@ -38,25 +50,39 @@ export function createSignalRecorder(db: Db, gate: Gate, clock: Clock): SignalRe
   /** Refuses what the gate would refuse, once Postgres has confirmed it. */
   async function passGate(organisationId: number, month: Month): Promise<number | undefined> {
     const taken = await gate.take(organisationId, month)
-    const knownLimit = knownLimits.get(organisationId)
-    if (taken === undefined || knownLimit === undefined || taken <= knownLimit) return taken
+    if (taken === undefined) return undefined
+    const knownLimit = knownLimits.get(organisationId) ?? Number.POSITIVE_INFINITY
+    if (taken !== null && taken <= knownLimit) return taken
     const { used, limit } = await sharedUsage(`${organisationId} ${month.name}`)
     knownLimits.set(organisationId, limit)
+    // Seeded even when the month is full: it is then that the gate is needed.
+    if (taken === null || used < limit) await gate.correct(organisationId, month, used + 1)
     if (used >= limit) throw rateLimited(used, limit, month)
-    await gate.correct(organisationId, month, used + 1)
     return used + 1
   }
 
+  async function write(signal: SignalToRecord, month: Month, taken: number | undefined): Promise<RecordedSignal> {
+    const recorded = await writes.add(signal)
+    const { outcome, used, limit } = recorded
+    knownLimits.set(signal.organisationId, limit)
+    if (taken !== undefined && taken < used) await gate.correct(signal.organisationId, month, used)
+    if (outcome === 'refused') throw rateLimited(used, limit, month)
+    if (outcome === 'differs') throw keyIsTaken()
+    return { ...recorded, month }
+  }
+
   return {
-    async record({ id: promptId, organisationId }, value, metadata) {
+    async record({ id: promptId, organisationId }, { value, metadata, repeatKey }) {
       const createdAt = clock.now()
       const month = monthOf(createdAt)
-      const taken = await passGate(organisationId, month)
-      const { id, used, limit } = await writes.add({ organisationId, promptId, value, metadata, createdAt })
-      knownLimits.set(organisationId, limit)
-      if (taken !== undefined && taken < used) await gate.correct(organisationId, month, used)
-      if (id === null) throw rateLimited(used, limit, month)
-      return { id, createdAt, used, limit, month }
+      const signal = { organisationId, promptId, value, metadata, createdAt, repeatKey }
+      if (repeatKey === null) return write(signal, month, await passGate(organisationId, month))
+      // Past the gate: a repeat spends nothing, and is answered at the limit too.
+      return inTurns(`${organisationId} ${repeatKey}`, async () => {
+        const recorded = await write(signal, month, undefined)
+        if (recorded.outcome === 'recorded') await gate.take(organisationId, month)
+        return recorded
+      })
     },
     drain: writes.drain,
   }
@@ -70,6 +96,11 @@ function rateLimited(used: number, limit: number, month: Month): ServiceError {
     { ...limitHeaders(used, limit, month), 'retry-after': String(month.secondsLeft) },
   )
 }
+
+const keyIsTaken = () =>
+  invalid('The Idempotency-Key was used for another signal.', [
+    { path: 'Idempotency-Key', message: 'must be new, or come with the same prompt and body as before' },
+  ])
 
 /** What is left of the month, as the RateLimit header fields say it. */
 export const limitHeaders = (used: number, limit: number, month: Month): Record<string, string> => ({

@@ -23,6 +23,18 @@ export const NewSignal = Type.Object(
 
 export type NewSignal = Static<typeof NewSignal>
 
+/** For the documentation alone: the header is read from its text. */
+export const SignalHeaders = Type.Object({
+  'Idempotency-Key': Type.String({
+    minLength: 1,
+    maxLength: 255,
+    description:
+      'Makes a retry safe: within 24 hours, a request with the same key, prompt and body is answered as the first one ' +
+      'was, and not counted again. Bare, or a quoted string.',
+    examples: ['3d2c0f4e-signal-17'],
+  }),
+})
+
 export const CreatedSignal = Type.Object(
   {
     data: Type.Object({

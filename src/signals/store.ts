@@ -6,20 +6,29 @@ export type SignalToRecord = {
   value: string
   metadata: string | null
   createdAt: Date
+  /** The caller's Idempotency-Key. */
+  repeatKey: string | null
 }
 
-/** `id` is null when the month had no room; `used` and `limit` are those after this signal. */
-export type Recorded = { id: number | null; used: number; limit: number }
+/** What became of a signal, with the count after it and the limit in force. */
+export type Recorded = {
+  outcome: 'recorded' | 'refused' | 'repeated' | 'differs'
+  id: number
+  createdAt: Date
+  used: number
+  limit: number
+}
 
 export const recordSignals = (sql: Sql, signals: SignalToRecord[]): Promise<Recorded[]> =>
   sql<Recorded>`
-    select signal_id as id, used_after as used, limit_now as limit
+    select outcome, signal_id as id, recorded_at as "createdAt", used_after as used, limit_now as limit
     from record_signals(
       ${signals.map((signal) => String(signal.organisationId))}::text[]::bigint[],
       ${signals.map((signal) => String(signal.promptId))}::text[]::bigint[],
       ${signals.map((signal) => signal.value)}::text[],
       ${signals.map((signal) => signal.metadata)}::text[],
-      ${signals.map((signal) => signal.createdAt.toISOString())}::text[]::timestamptz[]
+      ${signals.map((signal) => signal.createdAt.toISOString())}::text[]::timestamptz[],
+      ${signals.map((signal) => signal.repeatKey)}::text[]
     )
     order by item`
 
@@ -35,4 +44,19 @@ export async function readUsage(
     left join signal_usage u on u.organisation_id = o.id and u.month = ${`${month}-01`}::text::date
     where o.id = ${organisationId}`
   return row as { used: number; limit: number }
+}
+
+/** Forgets idempotency keys made before the time, some at a time; whether there may be more. */
+export async function deleteRepeatKeys(sql: Sql, before: Date, most: number): Promise<boolean> {
+  const rows = await sql`
+    delete from idempotency_keys
+    where (organisation_id, key) in (
+      select organisation_id, key from idempotency_keys
+      where created_at < ${before}
+      order by created_at
+      limit ${most}
+      for update skip locked
+    )
+    returning 1`
+  return rows.length === most
 }

@@ -49,7 +49,7 @@ describe('the document', () => {
     })
     expect(outlineOf(signals)).toEqual({
       ...refusals,
-      201: { types: ['application/json'], headers: limits },
+      201: { types: ['application/json'], headers: [...limits, 'Idempotent-Replayed'] },
       422: { types: ['application/json'], headers: ['X-Request-Id'] },
       429: { types: ['application/json'], headers: [...limits, 'Retry-After'] },
     })

@@ -1,78 +1,136 @@
 import { expect, test } from 'bun:test'
 import { createGroupCommit } from '../../src/lib/group_commit.ts'
 
-const fault = new Error('one row is bad')
+/** Items are named by their group and a number; 'x' in the name makes the item bad. */
+type Setup = { maxItems?: number; maxWaiting?: number; patienceMs?: number }
 
-function setUp(options: { maxItems?: number; maxWaiting?: number } = {}) {
-  const writes: number[][] = []
+function setUp({ maxItems = 100, maxWaiting = 100, patienceMs = 60_000 }: Setup = {}) {
+  const writes: string[] = []
   const gates: PromiseWithResolvers<void>[] = []
-  const group = createGroupCommit<number, string>({
+  const held = new Set<string>()
+  const group = createGroupCommit<string, string>({
     async write(items) {
-      writes.push(items)
+      writes.push(items.join(' '))
       const gate = Promise.withResolvers<void>()
       gates.push(gate)
       await gate.promise
-      if (items.includes(13)) throw fault
+      if (items.some((item) => held.has(item.charAt(0)))) throw new Error('busy')
+      if (items.some((item) => item.includes('x'))) throw new Error('item')
+      if (items.includes('down')) throw new Error('connection lost')
       return items.map((item) => `wrote ${item}`)
     },
-    isItemFault: (error) => error === fault,
-    refuse: () => new Error('full'),
-    maxItems: options.maxItems ?? 100,
-    maxWaiting: options.maxWaiting ?? 100,
+    faultOf: ({ message }: Error) => (message === 'busy' || message === 'item' ? message : undefined),
+    groupOf: (item) => item.charAt(0),
+    refuse: () => new Error('refused'),
+    maxItems,
+    maxWaiting,
+    patienceMs,
   })
-  /** Lets the write under way finish, and the next one begin. */
-  async function finishOne() {
-    while (gates.length === 0) await Promise.resolve()
-    gates.shift()?.resolve()
-    for (let turn = 0; turn < 10; turn += 1) await Promise.resolve()
+  const settle = async () => {
+    for (let turn = 0; turn < 30; turn += 1) await Promise.resolve()
   }
-  return { group, writes, finishOne }
+  /** Lets every write under way finish, and the next ones begin. */
+  async function finish(rounds = 1) {
+    for (let round = 0; round < rounds; round += 1) {
+      await settle()
+      for (const gate of gates.splice(0)) gate.resolve()
+    }
+    await settle()
+  }
+  return { group, writes, held, finish }
 }
 
 test('items that come during a write go down together as the next one', async () => {
-  const { group, writes, finishOne } = setUp()
-  const first = group.add(1)
+  const { group, writes, finish } = setUp()
+  const first = group.add('a1')
   await Promise.resolve()
-  const others = [group.add(2), group.add(3)]
-  await finishOne()
-  await finishOne()
-  expect(await Promise.all([first, ...others])).toEqual(['wrote 1', 'wrote 2', 'wrote 3'])
-  expect(writes).toEqual([[1], [2, 3]])
+  const others = [group.add('a2'), group.add('b3')]
+  await finish(2)
+  expect(await Promise.all([first, ...others])).toEqual(['wrote a1', 'wrote a2', 'wrote b3'])
+  expect(writes).toEqual(['a1', 'a2 b3'])
 })
 
 test('a write takes no more items than allowed', async () => {
-  const { group, writes, finishOne } = setUp({ maxItems: 2 })
-  const all = [1, 2, 3, 4, 5].map(group.add)
-  for (let round = 0; round < 3; round += 1) await finishOne()
+  const { group, writes, finish } = setUp({ maxItems: 2 })
+  const all = ['a1', 'a2', 'a3', 'a4', 'a5'].map(group.add)
+  await finish(3)
   await Promise.all(all)
-  expect(writes).toEqual([[1, 2], [3, 4], [5]])
+  expect(writes).toEqual(['a1 a2', 'a3 a4', 'a5'])
 })
 
-test('one bad item fails alone; the others are written', async () => {
-  const { group, finishOne } = setUp()
-  const all = Promise.allSettled([1, 13, 3].map(group.add))
-  for (let round = 0; round < 4; round += 1) await finishOne()
-  expect((await all).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+test('one bad item fails alone, after few writes; the others are written', async () => {
+  const { group, writes, finish } = setUp()
+  const names = Array.from({ length: 64 }, (_, index) => (index === 40 ? 'ax' : `a${index}`))
+  const all = Promise.allSettled(names.map(group.add))
+  await finish(20)
+  const settled = await all
+  expect(settled.map(({ status }) => status)).toEqual(names.map((name) => (name === 'ax' ? 'rejected' : 'fulfilled')))
+  expect(writes.length).toBeLessThan(15)
 })
 
-test('a full line refuses at once', async () => {
-  const { group, finishOne } = setUp({ maxWaiting: 2 })
-  const taken = [group.add(1), group.add(2)]
-  expect(group.add(3)).rejects.toThrow('full')
-  await finishOne()
+test('a failure that is nobody’s fault fails the whole write and nothing after it', async () => {
+  const { group, writes, finish } = setUp()
+  const failed = Promise.allSettled(['a1', 'down'].map(group.add))
+  await finish()
+  expect((await failed).map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  const next = group.add('a2')
+  await finish()
+  expect(await next).toBe('wrote a2')
+  expect(writes).toEqual(['a1 down', 'a2'])
+})
+
+test('a group whose rows are held delays the others by one write, and goes on by itself', async () => {
+  const { group, writes, held, finish } = setUp()
+  held.add('a')
+  const slow = group.add('a1')
+  const fast = group.add('b1')
+  await finish(2)
+  expect(await fast).toBe('wrote b1')
+  const later = [group.add('a2'), group.add('b2')]
+  await finish(1)
+  expect(await later[1]).toBe('wrote b2')
+  // Once apart, the held group is in no write of anyone else.
+  expect(writes.slice(1).filter((write) => /a/.test(write) && /b/.test(write))).toEqual([])
+  held.delete('a')
+  await finish(3)
+  expect(await Promise.all([slow, later[0]])).toEqual(['wrote a1', 'wrote a2'])
+  const together = [group.add('a3'), group.add('b3')]
+  await finish(1)
+  await Promise.all(together)
+  expect(writes.at(-1)).toBe('a3 b3')
+})
+
+test('an item that waited too long is refused and never written', async () => {
+  const { group, writes, finish } = setUp({ patienceMs: 0 })
+  const late = group.add('a1').catch((error: Error) => error.message)
+  await finish()
+  expect(await late).toBe('refused')
+  expect(writes).toEqual([])
+})
+
+test('a full line refuses at once, and takes again when it has moved', async () => {
+  const { group, finish } = setUp({ maxWaiting: 2 })
+  const taken = [group.add('a1'), group.add('a2')]
+  expect(await group.add('a3').catch((error: Error) => error.message)).toBe('refused')
+  await finish()
   await Promise.all(taken)
+  const next = group.add('a4')
+  await finish()
+  expect(await next).toBe('wrote a4')
 })
 
-test('draining waits for everything that was added', async () => {
-  const { group, finishOne } = setUp({ maxItems: 1 })
-  const all = Promise.all([1, 2].map(group.add))
+test('draining waits for everything that was added, in every lane', async () => {
+  const { group, held, finish } = setUp({ maxItems: 1 })
+  held.add('a')
+  const all = Promise.all(['a1', 'b2'].map(group.add))
   let drained = false
   const draining = group.drain().then(() => {
     drained = true
   })
-  await finishOne()
+  await finish(2)
   expect(drained).toBe(false)
-  await finishOne()
+  held.clear()
+  await finish(3)
   await draining
-  expect(await all).toEqual(['wrote 1', 'wrote 2'])
+  expect(await all).toEqual(['wrote a1', 'wrote b2'])
 })

@@ -1,0 +1,119 @@
+import { afterAll, expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readConfig } from '../../src/config.ts'
+import type { Db } from '../../src/db/client.ts'
+import { type Migration, migrate } from '../../src/db/migrations.ts'
+import { openAny } from '../../src/db/open.ts'
+import { migrations } from '../../src/platform.ts'
+import { createDatabase, engine } from '../harness.ts'
+import { createOperator, refusalOf, run, startServer } from '../program.ts'
+
+const closings: (() => Promise<void>)[] = []
+afterAll(async () => {
+  for (const close of closings) await close()
+})
+
+/** A migrated database of the test's own, opened without a look at its schema. */
+async function openOwn() {
+  const database = await createDatabase()
+  closings.push(database.close)
+  const open = async () => {
+    const config = readConfig({}, database.settings)
+    const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
+    return (await openAny(config, options)).db
+  }
+  const use = async <T>(work: (db: Db) => Promise<T>): Promise<T> => {
+    const db = await open()
+    try {
+      return await work(db)
+    } finally {
+      await db.close()
+    }
+  }
+  return { settings: database.settings, use }
+}
+
+const versions = (db: Db) => db.sql<{ version: number; name: string }>`
+  select version, name from schema_migrations order by version`
+
+const failureOf = (work: Promise<unknown>) =>
+  work.then(
+    () => 'nothing failed',
+    (error: Error) => error.message,
+  )
+
+test('every file of sql/ is a migration, in order and under its own name', () => {
+  const folder = join(import.meta.dir, '../../sql')
+  const files = readdirSync(folder).sort()
+  const text = (file: string) => readFileSync(join(folder, file), 'utf8')
+  expect(migrations).toEqual(files.map((file) => ({ name: file.replace(/\.sql$/, ''), text: text(file) })))
+  expect(files.map((file) => Number(file.slice(0, 4)))).toEqual(files.map((_, index) => index + 1))
+})
+
+test('an empty database is brought to the newest schema, and says how', async () => {
+  const { settings, use } = await openOwn()
+  // Back to empty: the data directory or the database itself stays.
+  await use((db) => db.sql.script('drop schema public cascade; create schema public'))
+  const names = migrations.map(({ name }) => name)
+  expect(await createOperator(settings).one('migrate')).toEqual({ applied: names, version: names.length })
+  expect(await use(versions)).toEqual(names.map((name, index) => ({ version: index + 1, name })))
+})
+
+test('a migration that fails leaves nothing behind, of itself and of those before it', async () => {
+  const { use } = await openOwn()
+  const good = { name: 'good', text: 'create table half_way (n int); insert into half_way values (1)' }
+  const broken = { name: 'broken', text: 'create table broken (n int); select 1 / 0' }
+  await use(async (db) => {
+    const before = await versions(db)
+    const more: Migration[] = [...migrations, good, broken]
+    expect(await failureOf(migrate(db, more))).toBe('division by zero')
+    expect(await versions(db)).toEqual(before)
+    const [left] = await db.sql`select to_regclass('half_way') as good, to_regclass('broken') as broken`
+    expect(left).toEqual({ good: null, broken: null })
+    // And the connection is as good as before.
+    expect(await migrate(db, [...migrations, good])).toEqual({ applied: ['good'], version: more.length - 1 })
+  })
+})
+
+const commands = [
+  ['serve'],
+  ['orgs', 'list'],
+  ['orgs', 'create', '--name', 'A', '--plan', 'free'],
+  ['orgs', 'set-plan', 'org_x', 'free'],
+  ['keys', 'create', '--org', 'org_x'],
+  ['keys', 'list', '--org', 'org_x'],
+  ['keys', 'revoke', 'key_x'],
+  ['prompts', 'create', '--org', 'org_x', '--name', 'A'],
+  ['prompts', 'list', '--org', 'org_x'],
+  ['history', 'import', '/dev/null'],
+]
+
+test('a newer schema is refused by every command', async () => {
+  const { settings, use } = await openOwn()
+  const newer = migrations.length + 1
+  await use((db) => db.sql`insert into schema_migrations (version, name) values (${newer}, 'from_the_future')`)
+  const line = `The database has schema version ${newer}, newer than the ${migrations.length} this program knows: use a newer prompt-signals.`
+  // One after another: on the embedded engine they would otherwise wait for each other.
+  for (const command of [...commands, ['migrate']]) {
+    expect([command, refusalOf(await run(command, { settings }))]).toEqual([command, line])
+  }
+})
+
+test('an older schema: the embedded engine is brought up, Postgres waits for its operator', async () => {
+  const { settings, use } = await openOwn()
+  const last = migrations.length
+  await use((db) =>
+    db.sql.script(`delete from schema_migrations where version = ${last}; drop function record_history(jsonb)`),
+  )
+  if (engine === 'postgres') {
+    const line = `The database has schema version ${last - 1}, this program needs ${last}: run "prompt-signals migrate" first.`
+    const finished = await Promise.all(commands.map((command) => run(command, { settings })))
+    expect(finished.map(refusalOf)).toEqual(commands.map(() => line))
+    expect(await createOperator(settings).one('migrate')).toEqual({ applied: [migrations.at(-1)?.name], version: last })
+  }
+  const server = await startServer(settings)
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+  expect(await server.stop()).toBe(0)
+  expect((await use(versions)).at(-1)).toEqual({ version: last, name: migrations.at(-1)?.name as string })
+})

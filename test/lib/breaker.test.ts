@@ -1,0 +1,52 @@
+import { expect, test } from 'bun:test'
+import { createBreaker } from '../../src/lib/breaker.ts'
+
+function setUp(retryMs: number) {
+  const breaker = createBreaker({ failures: 2, retryMs })
+  let calls = 0
+  const attempt = (fails: boolean) =>
+    breaker.attempt(async () => {
+      calls += 1
+      if (fails) throw new Error('down')
+      return 'up'
+    })
+  return { attempt, calls: () => calls }
+}
+
+test('after failures in a row nobody pays for another', async () => {
+  const { attempt, calls } = setUp(60_000)
+  await attempt(true)
+  await attempt(true)
+  expect(await attempt(false)).toBeUndefined()
+  expect(calls()).toBe(2)
+})
+
+test('a success in between starts the count anew', async () => {
+  const { attempt, calls } = setUp(60_000)
+  await attempt(true)
+  await attempt(false)
+  await attempt(true)
+  expect(await attempt(false)).toBe('up')
+  expect(calls()).toBe(4)
+})
+
+test('after the pause one tries, and its success lets all through again', async () => {
+  const { attempt, calls } = setUp(0)
+  await attempt(true)
+  await attempt(true)
+  expect(await attempt(false)).toBe('up')
+  expect(await attempt(false)).toBe('up')
+  expect(calls()).toBe(4)
+})
+
+test('while one tries, the others go on without', async () => {
+  const breaker = createBreaker({ failures: 1, retryMs: 20 })
+  await breaker.attempt(() => Promise.reject(new Error('down')))
+  const pausedUntil = performance.now() + 20
+  while (performance.now() < pausedUntil);
+  const trial = Promise.withResolvers<string>()
+  const trying = breaker.attempt(() => trial.promise)
+  expect(await breaker.attempt(async () => 'up')).toBeUndefined()
+  trial.resolve('up')
+  expect(await trying).toBe('up')
+})

@@ -1,0 +1,73 @@
+// The embedded engine's data directory, and who may be on it.
+import { expect, test } from 'bun:test'
+import { existsSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createFolder, createOperator, readJsonLines, refusalOf, run, startServer } from '../program.ts'
+
+const fresh = () => join(createFolder(), 'data')
+
+test('five commands at once on an empty data directory all succeed, and one of them makes the schema', async () => {
+  const settings = { DATA_DIR: fresh() }
+  const finished = await Promise.all(Array.from({ length: 5 }, () => run(['migrate', '--json'], { settings })))
+  expect(finished.map(({ status, stderr }) => ({ status, stderr }))).toEqual(Array(5).fill({ status: 0, stderr: '' }))
+  const results = finished.flatMap(({ stdout }) => readJsonLines(stdout))
+  expect(results.filter(({ applied }) => applied.length > 0)).toHaveLength(1)
+  expect(new Set(results.map(({ version }) => version)).size).toBe(1)
+})
+
+test('a second server is refused with a clear line, and the first goes on', async () => {
+  const settings = { DATA_DIR: fresh() }
+  const server = await startServer(settings)
+  const line = refusalOf(await run(['serve'], { settings }))
+  expect(line).toBe(`The data directory ${settings.DATA_DIR} is in use by another prompt-signals.`)
+  expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+  expect(await createOperator(settings).json('orgs', 'list')).toEqual([])
+  expect(await server.stop()).toBe(0)
+})
+
+test('only its owner can get at the data, by its files or by its socket', async () => {
+  const settings = { DATA_DIR: fresh() }
+  const server = await startServer(settings)
+  const mode = (name: string) => statSync(join(settings.DATA_DIR, name)).mode & 0o777
+  expect([mode('.'), mode('control.sock')]).toEqual([0o700, 0o600])
+  expect(await server.stop()).toBe(0)
+  expect(existsSync(join(settings.DATA_DIR, 'control.sock'))).toBe(false)
+})
+
+test('a data directory that a crash has left is taken over, by a command or a server', async () => {
+  const settings = { DATA_DIR: fresh() }
+  const operator = createOperator(settings)
+  const first = await startServer(settings)
+  const { id } = await operator.one('orgs', 'create', '--name', 'Kept', '--plan', 'free')
+  await first.kill()
+  expect((await operator.one('orgs', 'list')).id).toBe(id)
+  const second = await startServer(settings)
+  await second.kill()
+  const third = await startServer(settings)
+  expect((await operator.one('orgs', 'list')).id).toBe(id)
+  expect(await third.stop()).toBe(0)
+})
+
+test.each([['serve'], ['orgs list'], ['migrate']])(
+  '%s refuses a data directory that cannot be one',
+  async (command) => {
+    const file = join(createFolder(), 'file')
+    writeFileSync(file, 'not a folder')
+    for (const DATA_DIR of [file, '/proc/none', join(file, 'below')]) {
+      const line = refusalOf(await run(command.split(' '), { settings: { DATA_DIR } }))
+      expect(line).toStartWith(`the data directory ${DATA_DIR} cannot be used: `)
+    }
+    const long = join(createFolder(), 'x'.repeat(120))
+    const line = refusalOf(await run(command.split(' '), { settings: { DATA_DIR: long } }))
+    expect(line).toStartWith('DATA_DIR is too long a path: ')
+    expect(existsSync(long)).toBe(false)
+  },
+)
+
+test('wrong usage leaves no data directory behind', async () => {
+  const DATA_DIR = fresh()
+  const { status } = await run(['orgs', 'create', '--name', 'A', '--plan', 'free', '--monthly-limit', 'many'], {
+    settings: { DATA_DIR },
+  })
+  expect([status, existsSync(DATA_DIR)]).toEqual([2, false])
+})

@@ -1,0 +1,45 @@
+// What only a Postgres server makes possible: many migrators at once, and a database of another encoding.
+import { afterAll, expect, test } from 'bun:test'
+import { migrations } from '../../src/platform.ts'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { readJsonLines, refusalOf, run } from '../program.ts'
+import { urlOfDatabase, withAdmin } from '../templates.ts'
+
+const databases: TestDatabase[] = []
+afterAll(() => Promise.all(databases.map(({ close }) => close())))
+
+/** An empty database in the place of a copy of the template, so that it is removed like one. */
+async function createEmpty(encoding: string): Promise<string> {
+  const database = await createDatabase()
+  databases.push(database)
+  const url = database.settings.DATABASE_URL as string
+  const name = new URL(url).pathname.slice(1)
+  await withAdmin(urlOfDatabase(url, 'postgres'), async (sql) => {
+    await sql`drop database ${sql(name)} with (force)`
+    await sql.unsafe(`create database ${name} encoding '${encoding}' template template0 lc_collate 'C' lc_ctype 'C'`)
+  })
+  return url
+}
+
+test('twenty migrators at once all succeed, and each migration is applied once', async () => {
+  const settings = { DATABASE_URL: await createEmpty('UTF8') }
+  const finished = await Promise.all(Array.from({ length: 20 }, () => run(['migrate', '--json'], { settings })))
+  expect(finished.map(({ status, stderr }) => ({ status, stderr }))).toEqual(Array(20).fill({ status: 0, stderr: '' }))
+  const results = finished.flatMap(({ stdout }) => readJsonLines(stdout))
+  const names = migrations.map(({ name }) => name)
+  expect(results.flatMap(({ applied }) => applied)).toEqual(names)
+  expect(results.map(({ version }) => version)).toEqual(Array(20).fill(names.length))
+  const rows = await withAdmin(settings.DATABASE_URL, (sql) => sql`select name from schema_migrations order by version`)
+  expect(rows.map(({ name }) => name)).toEqual(names)
+})
+
+test('a database that cannot hold every text is refused', async () => {
+  const settings = { DATABASE_URL: await createEmpty('SQL_ASCII') }
+  const line = refusalOf(await run(['migrate'], { settings }))
+  expect(line).toBe('The database is encoded as SQL_ASCII; create it with encoding UTF8.')
+  const tables = await withAdmin(
+    settings.DATABASE_URL,
+    (sql) => sql`select 1 from pg_tables where schemaname = 'public'`,
+  )
+  expect(tables).toHaveLength(0)
+})

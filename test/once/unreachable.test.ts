@@ -1,0 +1,61 @@
+// A Postgres that cannot be used when a command begins.
+import { expect, test } from 'bun:test'
+import { createServer, type Server } from 'node:net'
+import { createDatabase } from '../harness.ts'
+import { refusalOf, run } from '../program.ts'
+
+const commands = [['serve'], ['orgs', 'list'], ['migrate']]
+
+async function expectRefused(url: string, reason: RegExp): Promise<void> {
+  const { host } = new URL(url)
+  const beganAt = performance.now()
+  const finished = await Promise.all(commands.map((command) => run(command, { settings: { DATABASE_URL: url } })))
+  expect(performance.now() - beganAt).toBeLessThan(8_000)
+  for (const one of finished) {
+    const line = refusalOf(one)
+    expect(line).toStartWith(`The database at ${host} cannot be used: `)
+    expect(line).toMatch(reason)
+    expect(one.stderr).not.toContain('hunter2')
+  }
+}
+
+function listen(onConnection: Parameters<typeof createServer>[1]): Promise<Server & { port: number }> {
+  const server = createServer(onConnection)
+  return new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address() as { port: number }
+      resolve(Object.assign(server, { port: address.port }))
+    })
+  })
+}
+
+test('nobody listens there', async () => {
+  const server = await listen(() => {})
+  await new Promise((resolve) => server.close(resolve))
+  await expectRefused(`postgres://user:hunter2@127.0.0.1:${server.port}/db`, /ECONNREFUSED/)
+})
+
+test('no such host', async () => {
+  await expectRefused('postgres://user:hunter2@none.invalid:5432/db', /none\.invalid/)
+})
+
+test('a server that takes the connection and says nothing', async () => {
+  const server = await listen(() => {})
+  await expectRefused(`postgres://user:hunter2@127.0.0.1:${server.port}/db`, /./)
+  server.close()
+})
+
+test('a proxy that takes the connection and drops it', async () => {
+  const server = await listen((socket) => socket.destroy())
+  await expectRefused(`postgres://user:hunter2@127.0.0.1:${server.port}/db`, /./)
+  server.close()
+})
+
+test('no such database', async () => {
+  const database = await createDatabase()
+  const url = new URL(database.settings.DATABASE_URL as string)
+  url.pathname = '/none'
+  url.password = 'hunter2'
+  await expectRefused(url.href, /database "none" does not exist/)
+  await database.close()
+})
