@@ -39,9 +39,17 @@ create table prompts (
   public_id text not null unique check (public_id like 'pmt\_%'),
   organisation_id bigint not null references organisations,
   name text not null check (name <> ''),
+  repository text,
+  path text,
   history_count bigint not null default 0 check (history_count >= 0),
-  created_at timestamptz(3) not null
+  history_version bigint not null default 0,
+  created_at timestamptz(3) not null,
+  check ((repository is null) = (path is null)),
+  unique (organisation_id, repository, path)
 );
+
+comment on column prompts.repository is 'owner/name of the repository that holds the prompt, with its path there';
+comment on column prompts.history_version is 'rises with every change of the history';
 
 create index on prompts (organisation_id, id);
 
@@ -62,6 +70,8 @@ create table history_entries (
   created_at timestamptz(3) not null,
   -- Deferrable, so that one statement may shift many numbers by one.
   unique (prompt_id, seq) deferrable initially immediate,
+  -- What makes an entry the same when it is told again.
+  unique nulls not distinct (prompt_id, commit_sha, action, pr_number),
   check (
     case action
       when 'deployed' then pr_number is null and pr_url is null
@@ -71,6 +81,8 @@ create table history_entries (
 );
 
 create index on history_entries (prompt_id, created_at, id);
+create index on history_entries (prompt_id, action, seq);
+create index on history_entries (prompt_id, branch_name, seq);
 
 -- No foreign keys: they would lock the same prompt's row once for every signal, and prompts are
 -- never deleted. record_signals is the only writer.

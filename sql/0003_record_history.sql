@@ -1,48 +1,76 @@
--- Adds entries (a JSON array of objects with the columns' names) to the histories of their prompts.
--- Each takes its place by time; ties go after what is there. Answers the new ids in the order given.
-create function record_history(entries jsonb)
-returns table (item bigint, entry_id bigint)
+-- Where entries wait to be merged into the histories of their prompts, each batch for itself. Nothing here
+-- outlives its transaction, so nothing of it is written to the log.
+create unlogged table history_incoming (
+  batch bigint not null,
+  item bigint not null,
+  prompt_id bigint not null,
+  action text not null,
+  user_name text not null,
+  user_email text not null,
+  commit_sha text not null,
+  branch_name text not null,
+  pr_number integer,
+  pr_url text,
+  created_at timestamptz(3) not null,
+  primary key (batch, item)
+);
+
+create sequence history_batches;
+
+-- Moves a batch into the histories. Each entry takes its place by time; ties go after what is there. An entry
+-- that is there already, or twice in the batch, is passed over. Answers how many are new, and the id that all
+-- of them are above.
+create function merge_history(batch_id bigint, out added bigint, out above_id bigint)
 language plpgsql
 as $$
+declare
+  prompt_ids bigint[];
 begin
-  -- Writers to one prompt take turns; the fixed order keeps two imports from waiting for each other.
+  -- Writers to one prompt take turns; the fixed order keeps two batches from waiting for each other.
   perform
   from prompts p
-  where p.id in (select (e ->> 'prompt_id')::bigint from jsonb_array_elements(entries) e)
+  where p.id in (select i.prompt_id from history_incoming i where i.batch = batch_id)
   order by p.id
   for no key update;
 
-  return query
-  with given as (
-    select g.*, e.item, nextval(pg_get_serial_sequence('history_entries', 'id')) as id
-    from jsonb_array_elements(entries) with ordinality e (entry, item),
-      jsonb_to_record(e.entry) as g (
-        prompt_id bigint, action text, user_name text, user_email text, commit_sha text,
-        branch_name text, pr_number integer, pr_url text, created_at timestamptz(3)
+  above_id := nextval('history_entries_id_seq');
+
+  with fresh as (
+    select distinct on (i.prompt_id, i.commit_sha, i.action, i.pr_number) i.*
+    from history_incoming i
+    where i.batch = batch_id
+      and not exists (
+        select from history_entries h
+        where h.prompt_id = i.prompt_id
+          and h.commit_sha = i.commit_sha
+          and h.action = i.action
+          and h.pr_number is not distinct from i.pr_number
       )
-    order by e.item
+    order by i.prompt_id, i.commit_sha, i.action, i.pr_number, i.item
   ), written as (
     insert into history_entries (
-      id, organisation_id, prompt_id, seq, action, user_name, user_email, commit_sha,
+      organisation_id, prompt_id, seq, action, user_name, user_email, commit_sha,
       branch_name, pr_number, pr_url, created_at
     )
-    overriding system value
     select
-      g.id, p.organisation_id, p.id,
-      p.history_count + row_number() over (partition by p.id order by g.created_at, g.id),
-      g.action, g.user_name, g.user_email, g.commit_sha,
-      g.branch_name, g.pr_number, g.pr_url, g.created_at
-    from given g
-    join prompts p on p.id = g.prompt_id
+      p.organisation_id, p.id,
+      p.history_count + row_number() over (partition by p.id order by f.created_at, f.item),
+      f.action, f.user_name, f.user_email, f.commit_sha, f.branch_name, f.pr_number, f.pr_url, f.created_at
+    from fresh f
+    join prompts p on p.id = f.prompt_id
+    order by p.id, f.created_at, f.item
+    returning prompt_id
+  ), per_prompt as (
+    select prompt_id, count(*) as number from written group by prompt_id
   )
-  select given.item, given.id from given order by given.item;
+  select array_agg(prompt_id), coalesce(sum(number), 0) into prompt_ids, added from per_prompt;
 
   -- Late arrivals: everything from the earliest of them on is numbered anew.
   with fresh as (
     select p.id as prompt_id, p.history_count, min(h.created_at) as since
     from prompts p
     join history_entries h on h.prompt_id = p.id and h.seq > p.history_count
-    where p.id in (select (e ->> 'prompt_id')::bigint from jsonb_array_elements(entries) e)
+    where p.id = any(prompt_ids)
     group by p.id
   ), late as (
     select
@@ -68,12 +96,52 @@ begin
   where h.id = placed.id and h.seq <> placed.seq;
 
   update prompts p
-  set history_count = p.history_count + added.number
-  from (
-    select (e ->> 'prompt_id')::bigint as prompt_id, count(*) as number
-    from jsonb_array_elements(entries) e
-    group by 1
-  ) added
-  where p.id = added.prompt_id;
+  set
+    history_version = p.history_version + 1,
+    history_count = (
+      select h.seq from history_entries h where h.prompt_id = p.id order by h.seq desc limit 1
+    )
+  where p.id = any(prompt_ids);
+end
+$$;
+
+-- Adds entries, a JSON array of objects with the names of the columns, and answers each in the order given:
+-- the entry as it stands in the history, and whether it is new there.
+create function record_history(given jsonb)
+returns table (
+  id bigint, is_new boolean, action text, user_name text, user_email text, commit_sha text, branch_name text,
+  pr_number integer, pr_url text, created_at timestamptz
+)
+language plpgsql
+as $$
+declare
+  batch_id bigint := nextval('history_batches');
+  known_id bigint;
+begin
+  insert into history_incoming
+  select
+    batch_id, e.item, g.prompt_id, g.action, g.user_name, g.user_email, g.commit_sha, g.branch_name,
+    g.pr_number, g.pr_url, g.created_at
+  from jsonb_array_elements(given) with ordinality e (entry, item),
+    jsonb_to_record(e.entry) as g (
+      prompt_id bigint, action text, user_name text, user_email text, commit_sha text,
+      branch_name text, pr_number integer, pr_url text, created_at timestamptz
+    );
+
+  select m.above_id into known_id from merge_history(batch_id) m;
+
+  return query
+  select
+    h.id, h.id > known_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name,
+    h.pr_number, h.pr_url, h.created_at
+  from history_incoming i
+  join history_entries h on h.prompt_id = i.prompt_id
+    and h.commit_sha = i.commit_sha
+    and h.action = i.action
+    and h.pr_number is not distinct from i.pr_number
+  where i.batch = batch_id
+  order by i.item;
+
+  delete from history_incoming i where i.batch = batch_id;
 end
 $$;

@@ -3,6 +3,7 @@ import type { Config } from './config.ts'
 import type { Db } from './db/client.ts'
 import { openDatabase } from './db/open.ts'
 import { openRedis, type Redis } from './db/redis.ts'
+import { createHistoryReader, type HistoryReader } from './history/list.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
 import type { Log } from './log.ts'
 import { createReadiness, type Readiness } from './ops/readiness.ts'
@@ -15,10 +16,12 @@ import { createSignalRecorder, type SignalRecorder } from './signals/record.ts'
 /** What the routes stand on. */
 export type Services = {
   db: Db
+  clock: Clock
   log: Log
   verifyKey: KeyVerifier
   findPrompt: PromptFinder
   signals: SignalRecorder
+  history: HistoryReader
   readiness: Readiness
   /** Writes what is under way, then closes everything in the reverse order of opening. */
   close(): Promise<void>
@@ -44,10 +47,12 @@ export function createServices(db: Db, redis: Redis | undefined, clock: Clock, l
   const pruning = startPruning(db, clock)
   return {
     db,
+    clock,
     log,
     verifyKey: createKeyVerifier(db, clock),
     findPrompt: createPromptFinder(db),
     signals,
+    history: createHistoryReader(db),
     readiness: createReadiness(db, redis, migrations),
     async close() {
       pruning.stop()

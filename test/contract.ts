@@ -61,6 +61,9 @@ function findProblem(promises: Promises, status: number, headers: Headers, body?
   const promised = promises.get(status)
   if (!promised) return `status ${status} is not one of ${[...promises.keys()].join(', ')}`
   const type = (headers.get('content-type') ?? 'none').replace(/\s*;.*/, '').toLowerCase()
+  if (promised.bodies.size === 0 && type === 'none' && !body) {
+    return promised.headers(Object.fromEntries(headers)) ? undefined : `headers ${explain(promised.headers)}`
+  }
   const validBody = promised.bodies.get(type)
   if (!validBody) return `content type ${type} is not one of ${[...promised.bodies.keys()].join(', ')}`
   if (!promised.headers(Object.fromEntries(headers))) return `headers ${explain(promised.headers)}`

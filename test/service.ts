@@ -1,4 +1,5 @@
 // The service inside the test's own process, over real HTTP, with a clock that the test can set.
+import { randomBytes } from 'node:crypto'
 import { createApp } from '../src/app.ts'
 import type { Clock } from '../src/clock.ts'
 import { readConfig } from '../src/config.ts'
@@ -30,10 +31,11 @@ export type TestService = Client & {
   close(): Promise<void>
 }
 
+/** An entry of a commit of its own. */
 export const entry = (more: object = {}) => ({
   action: 'deployed',
   user: { name: 'Ada', email: 'ada@example.com' },
-  commit_sha: 'c0ffee12',
+  commit_sha: `c0ffee${randomBytes(8).toString('hex')}`,
   branch_name: 'main',
   ...more,
 })

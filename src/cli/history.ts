@@ -1,6 +1,9 @@
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
+import { createHistoryReader } from '../history/list.ts'
+import { readQuery } from '../history/query.ts'
 import { importHistory, recordHistory } from '../history/record.ts'
+import { requirePrompt } from '../prompts/find.ts'
 import { type DatabaseCommand, integerOption, requiredOption, type Typed, textOption } from './command.ts'
 
 const pullRequestOption = (typed: Typed) => integerOption(typed, 'pr-number', 1)
@@ -42,7 +45,33 @@ export const historyCommands: Record<string, DatabaseCommand> = {
     does: 'adds many entries from JSON lines, all or none of them',
     words: 1,
     async run({ db, clock, typed, output }) {
-      output.show(await importHistory(db, clock, readLines(typed.words[0] as string)))
+      const showProgress = (lines: number) => process.stderr.write(`\r${lines} lines read`)
+      const onTerminal = process.stderr.isTTY === true
+      const lines = readLines(typed.words[0] as string)
+      const imported = await importHistory(db, clock, lines, onTerminal ? showProgress : () => {})
+      if (onTerminal) process.stderr.write('\n')
+      output.show(imported)
+    },
+  },
+  'history list': {
+    usage: 'history list --prompt pmt_… [--page N] [--limit N]',
+    does: 'lists the history of a prompt, newest first',
+    values: ['prompt', 'page', 'limit'],
+    required: ['prompt'],
+    async run({ db, typed, output }) {
+      const prompt = requiredOption(typed, 'prompt')
+      await requirePrompt(db.sql, prompt)
+      const query = readQuery(new URLSearchParams(typed.options as Record<string, string>))
+      const { body } = await createHistoryReader(db).readPage(prompt, 0, query)
+      output.list(JSON.parse(body).data, [
+        'id',
+        'action',
+        'user',
+        'commit_sha',
+        'pr_number',
+        'branch_name',
+        'created_at',
+      ])
     },
   },
 }

@@ -18,6 +18,8 @@ export const serveCommand: Command = {
   flags: ['demo'],
   async run({ config, clock, typed, output }) {
     const log = createLog(config.LOG_LEVEL)
+    // From the beginning: whoever is told to stop while it starts must also leave the database in order.
+    const stopped = nextSignal()
     const services = await openServices(config, clock, log, (error) => {
       log.fatal({ err: error }, 'the embedded database has failed; restart to recover')
       process.exit(1)
@@ -26,7 +28,7 @@ export const serveCommand: Command = {
       const listener = startListening(createApp(services).fetch, config)
       log.info({ url: listener.url, database: config.DATABASE_URL ? 'postgres' : 'embedded' }, 'serving')
       if (typed.options.demo) await offerDemo({ db: services.db, config, clock, output, url: listener.url })
-      log.info({ signal: await nextSignal() }, 'stopping')
+      log.info({ signal: await stopped }, 'stopping')
       for (const signal of signals) process.once(signal, () => process.exit(1))
       setTimeout(() => process.exit(1), stopMs).unref()
       await listener.stop()

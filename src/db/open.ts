@@ -16,8 +16,13 @@ type Options = ClientOptions & {
   onFailure?: (error: Error) => void
 }
 
-/** How long to wait for a process that is about to start serving the data directory, or to leave it. */
-const takeoverMs = 5_000
+/** How long to wait for a database to answer. */
+const answerMs = 5_000
+/**
+ * How long to wait for the holder of the data directory: for a server to leave it, or, longer, for anyone to share
+ * it, since on a slow machine opening it takes its time.
+ */
+const holderMs = { refuse: 5_000, share: 15_000 }
 /** The kernel's own limit on the name of a socket. */
 const maxSocketPath = 107
 
@@ -28,7 +33,7 @@ export async function openDatabase(config: Config, options: Options): Promise<Db
   const { db, isEmbedded } = await openAny(config, options)
   try {
     if (isEmbedded) await migrate(db, options.migrations)
-    else await within(takeoverMs, requireSchema(db.sql, options.migrations))
+    else await within(answerMs, requireSchema(db.sql, options.migrations))
     return db
   } catch (error) {
     await db.close()
@@ -45,7 +50,7 @@ export async function openAny(config: Config, options: Options): Promise<{ db: D
 async function openServer(url: string, options: Options): Promise<Db> {
   const db = openClient({ url }, options)
   try {
-    await within(takeoverMs, db.sql`select 1`)
+    await within(answerMs, db.sql`select 1`)
     return db
   } catch (error) {
     // Not waited for: a server that does not answer does not answer to a farewell either.
@@ -57,7 +62,7 @@ async function openServer(url: string, options: Options): Promise<Db> {
 }
 
 async function openDataDir(dataDir: string, options: Options): Promise<Db> {
-  const giveUpAt = performance.now() + takeoverMs
+  const giveUpAt = performance.now() + holderMs[options.whenInUse]
   for (;;) {
     try {
       return await openOwn(dataDir, options)
@@ -122,7 +127,7 @@ async function openShared(dataDir: string, options: Options): Promise<Db | undef
     })
   const db = openClient({ socket }, { ...options, maxConnections: 1 })
   try {
-    await within(takeoverMs, db.sql`select 1`)
+    await within(answerMs, db.sql`select 1`)
     return db
   } catch {
     await db.close()

@@ -1,33 +1,67 @@
 import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
+import { BoundedCache } from '../lib/bounded_cache.ts'
+import { createGroupLookup } from '../lib/group_lookup.ts'
 import { isPromptId } from '../prompts/find.ts'
-import type { HistoryEntry } from './schema.ts'
-import { type EntryRow, selectPage } from './store.ts'
+import { type HistoryQuery, writeQuery } from './query.ts'
+import { actions, type HistoryEntry } from './schema.ts'
+import { type EntryRow, type HistoryState, selectFilteredPage, selectPage, selectStates } from './store.ts'
 
-/** The page as asked for: of any size, since it is shown again in the answer. */
-export type Paging = { page: bigint; limit: number }
+/** A finished page: its JSON, and what is said of it in headers. */
+export type HistoryPage = { version: number; body: string; totalPages: number }
 
-export type HistoryList = { entries: HistoryEntry[]; totalCount: number; totalPages: number }
+export type HistoryReader = {
+  /** The version of a history as it is now; two equal versions mean equal pages. */
+  findVersion(organisationId: number, prompt: string): Promise<number>
+  /** The page, at least as new as the version. */
+  readPage(prompt: string, version: number, query: HistoryQuery): Promise<HistoryPage>
+}
 
+const maxCachedCharacters = 32 * 1024 * 1024
 /** Far beyond any last page, and still within what Postgres multiplies by a page size. */
-const lastConceivablePage = 10n ** 15n
+const lastConceivablePage = 10 ** 15
 
-export async function listHistory(
-  db: Db,
-  organisationId: number,
-  promptId: string,
-  { page, limit }: Paging,
-): Promise<HistoryList> {
-  const number = Number(page < lastConceivablePage ? page : lastConceivablePage)
-  const found = isPromptId(promptId)
-    ? await selectPage(db.sql, organisationId, promptId, { number, size: limit })
-    : undefined
-  if (!found) throw notFound()
+/** Always fresh, rarely rebuilt: every request asks Postgres for the version, and a page is kept with its version. */
+export function createHistoryReader(db: Db): HistoryReader {
+  const cache = new BoundedCache<string, HistoryPage>(maxCachedCharacters, ({ body }) => body.length)
+  const findState = createGroupLookup<HistoryState>(async (prompts) => {
+    const states = await selectStates(db.sql, prompts)
+    return new Map(states.map((state) => [state.prompt, state]))
+  })
+
   return {
-    entries: found.entries.map(showEntry),
-    totalCount: found.totalCount,
-    totalPages: Math.ceil(found.totalCount / limit),
+    async findVersion(organisationId, prompt) {
+      const state = isPromptId(prompt) ? await findState(prompt) : undefined
+      if (state?.organisationId !== organisationId) throw notFound()
+      return state.version
+    },
+    async readPage(prompt, version, query) {
+      const question = `${prompt} ${writeQuery(query)}`
+      const known = cache.get(question)
+      if (known && known.version >= version) return known
+      const page = await buildPage(db, prompt, query)
+      cache.set(question, page)
+      return page
+    },
   }
+}
+
+async function buildPage(db: Db, prompt: string, query: HistoryQuery): Promise<HistoryPage> {
+  const { page, limit, branch } = query
+  const toSelect = {
+    number: Math.min(Number(page), lastConceivablePage),
+    size: limit,
+    since: query.since?.toISOString() ?? '-infinity',
+    until: query.until?.toISOString() ?? 'infinity',
+  }
+  const isFiltered = query.actions !== null || branch !== null
+  const { version, totalCount, entries } = isFiltered
+    ? await selectFilteredPage(db.sql, prompt, toSelect, query.actions ?? actions, branch)
+    : await selectPage(db.sql, prompt, toSelect)
+  const totalPages = Math.ceil(totalCount / limit)
+  // By hand for the sake of current_page, which may be larger than a JavaScript number keeps exactly.
+  const pagination = `{"current_page":${page},"total_pages":${totalPages},"total_count":${totalCount},"per_page":${limit}}`
+  return { version, totalPages, body: `{"data":${JSON.stringify(entries.map(showEntry))},"pagination":${pagination}}` }
 }
 
 export const showEntry = (row: EntryRow): HistoryEntry => ({

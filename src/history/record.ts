@@ -6,25 +6,41 @@ import { createValidator } from '../lib/validate.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { showEntry } from './list.ts'
 import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
-import { type EntryToRecord, insertEntries } from './store.ts'
+import { addToBatch, type EntryRow, type EntryToRecord, insertEntries, mergeBatch, openBatch } from './store.ts'
 
 const validate = createValidator(NewHistoryEntry, 'The history entry')
-const importBatch = 1_000
+const importBatch = 5_000
 
-export async function recordHistory(db: Db, clock: Clock, prompt: string, given: unknown): Promise<HistoryEntry> {
-  const entry = readEntry(given, clock)
-  const { id: promptId } = await requirePrompt(db.sql, prompt)
-  const [id] = await insertEntries(db.sql, [{ ...entry, prompt_id: promptId }])
-  return showEntry({ ...entry, id: id as number })
+type Recorded = { entry: HistoryEntry; isNew: boolean }
+
+/** Adds an entry, or finds the one that is there already. */
+export async function recordEntry(db: Db, clock: Clock, promptId: number, given: unknown): Promise<Recorded> {
+  const [row] = await insertEntries(db.sql, [{ ...readEntry(given, clock), prompt_id: promptId }])
+  const { is_new: isNew, ...entry } = row as EntryRow & { is_new: boolean }
+  return { entry: showEntry(entry), isNew }
 }
 
-/** Records one entry a line, all or nothing. A line that cannot be taken is named in the error. */
-export function importHistory(db: Db, clock: Clock, lines: AsyncIterable<string>): Promise<{ recorded: number }> {
+/** For operators, who name a prompt of any organisation. */
+export async function recordHistory(db: Db, clock: Clock, prompt: string, given: unknown): Promise<HistoryEntry> {
+  const { id } = await requirePrompt(db.sql, prompt)
+  return (await recordEntry(db, clock, id, given)).entry
+}
+
+/**
+ * Records one entry a line, all or nothing, and says how many were new. A line that cannot be taken is named in
+ * the error.
+ */
+export function importHistory(
+  db: Db,
+  clock: Clock,
+  lines: AsyncIterable<string>,
+  onProgress: (lines: number) => void,
+): Promise<{ recorded: number }> {
   return db.transaction(async (sql) => {
     const promptIds = new Map<string, number>()
-    let batch: EntryToRecord[] = []
+    const batch = await openBatch(sql)
+    let waiting: EntryToRecord[] = []
     let lineNumber = 0
-    let recorded = 0
 
     async function readLine(line: string): Promise<EntryToRecord> {
       const { prompt, ...given } = parseLine(line)
@@ -35,19 +51,19 @@ export function importHistory(db: Db, clock: Clock, lines: AsyncIterable<string>
     }
 
     async function flush(): Promise<void> {
-      if (batch.length > 0) await insertEntries(sql, batch)
-      recorded += batch.length
-      batch = []
+      if (waiting.length > 0) await addToBatch(sql, batch, lineNumber, waiting)
+      waiting = []
+      onProgress(lineNumber)
     }
 
     for await (const line of lines) {
       lineNumber += 1
       if (line.trim() === '') continue
-      batch.push(await readLine(line).catch((error) => Promise.reject(atLine(lineNumber, error))))
-      if (batch.length === importBatch) await flush()
+      waiting.push(await readLine(line).catch((error) => Promise.reject(atLine(lineNumber, error))))
+      if (waiting.length === importBatch) await flush()
     }
     await flush()
-    return { recorded }
+    return { recorded: await mergeBatch(sql, batch) }
   })
 }
 

@@ -8,6 +8,10 @@ export const Action = Type.Union(
   },
 )
 
+export type Action = Static<typeof Action>
+
+export const actions = Action.anyOf.map((option) => option.const)
+
 const User = Type.Object({ name: Type.String(), email: Type.String() }, { description: 'Who made the change' })
 
 export const HistoryEntry = Type.Object({
@@ -23,18 +27,19 @@ export const HistoryEntry = Type.Object({
 
 export type HistoryEntry = Static<typeof HistoryEntry>
 
+const exampleEntry = {
+  action: 'pr_merged',
+  user: { name: 'Ada Example', email: 'ada@example.com' },
+  commit_sha: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11',
+  pr_number: 7,
+  pr_url: 'https://github.com/example/prompts/pull/7',
+  branch_name: 'main',
+  created_at: '2026-11-14T23:35:00.000Z',
+}
+
 const examplePage = {
   data: [
-    {
-      id: 42,
-      action: 'pr_merged',
-      user: { name: 'Ada Example', email: 'ada@example.com' },
-      commit_sha: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11',
-      pr_number: 7,
-      pr_url: 'https://github.com/example/prompts/pull/7',
-      branch_name: 'main',
-      created_at: '2026-11-14T23:35:00.000Z',
-    },
+    { id: 42, ...exampleEntry },
     {
       id: 41,
       action: 'deployed',
@@ -65,20 +70,30 @@ export const HistoryPage = Type.Object(
 export const defaultLimit = 25
 export const maxLimit = 100
 
+const oddities = 'Anything else is served as if it were not given.'
+
 /** For the documentation alone: a query never fails, so nothing is checked against this. */
 export const HistoryQuery = Type.Object({
-  page: Type.Integer({
-    minimum: 1,
-    default: 1,
-    description: 'Page number. Anything but an integer from 1 on is served as the default.',
-  }),
+  page: Type.Integer({ minimum: 1, default: 1, description: `Page number, from 1 on. ${oddities}` }),
   limit: Type.Integer({
     minimum: 1,
     maximum: maxLimit,
     default: defaultLimit,
-    description:
-      'Results per page. More than the maximum is served as the maximum; anything else but an integer from 1 on, as the default.',
+    description: `Results per page. More than the maximum is served as the maximum. ${oddities}`,
   }),
+  action: Type.String({
+    description: `Only entries of these actions: one, or several with commas between them. ${oddities}`,
+    examples: ['deployed,pr_merged'],
+  }),
+  since: Type.String({
+    description: `Only entries from this ISO 8601 time on; a date alone is its first instant, UTC. ${oddities}`,
+    examples: ['2026-11-01T00:00:00Z'],
+  }),
+  until: Type.String({
+    description: `Only entries up to this ISO 8601 time, which is included. ${oddities}`,
+    examples: ['2026-11-30T23:59:59Z'],
+  }),
+  branch: Type.String({ description: 'Only entries of the branch of this name.', examples: ['main'] }),
 })
 
 /** Text that Postgres keeps: no control characters, no half of a surrogate pair. */
@@ -90,14 +105,21 @@ const printable = (maxLength: number) =>
   })
 
 /** An entry as it is given: the id is assigned, and the time may be. */
-export const NewHistoryEntry = Type.Object({
-  action: Action,
-  user: Type.Object({ name: printable(200), email: printable(320) }),
-  commit_sha: printable(100),
-  branch_name: printable(255),
-  pr_number: Type.Optional(Type.Union([Type.Integer({ minimum: 1, maximum: 2_147_483_647 }), Type.Null()])),
-  pr_url: Type.Optional(Type.Union([printable(2_000), Type.Null()])),
-  created_at: Type.Optional(Type.String()),
-})
+export const NewHistoryEntry = Type.Object(
+  {
+    action: Action,
+    user: Type.Object({ name: printable(200), email: printable(320) }),
+    commit_sha: printable(100),
+    branch_name: printable(255),
+    pr_number: Type.Optional(Type.Union([Type.Integer({ minimum: 1, maximum: 2_147_483_647 }), Type.Null()])),
+    pr_url: Type.Optional(Type.Union([printable(2_000), Type.Null()])),
+    created_at: Type.Optional(
+      Type.String({ description: 'ISO 8601 with its zone. Left out, it is the time of the request.' }),
+    ),
+  },
+  { examples: [exampleEntry] },
+)
 
 export type NewHistoryEntry = Static<typeof NewHistoryEntry>
+
+export const RecordedEntry = Type.Object({ data: HistoryEntry }, { examples: [{ data: examplePage.data[0] }] })

@@ -1,8 +1,9 @@
 import type { Sql } from '../db/client.ts'
+import type { Action } from './schema.ts'
 
 export type EntryRow = {
   id: number
-  action: 'deployed' | 'pr_opened' | 'pr_merged' | 'pr_closed'
+  action: Action
   user_name: string
   user_email: string
   commit_sha: string
@@ -12,34 +13,130 @@ export type EntryRow = {
   created_at: Date
 }
 
-type PageRow = { [Column in keyof EntryRow]: EntryRow[Column] | null } & { total_count: number }
-
-/** One page and the total, from one snapshot; undefined when the organisation has no such prompt. */
-export async function selectPage(
-  sql: Sql,
-  organisationId: number,
-  publicId: string,
-  page: { number: number; size: number },
-): Promise<{ entries: EntryRow[]; totalCount: number } | undefined> {
-  const rows = await sql<PageRow>`
-    select
-      p.history_count as total_count, h.id, h.action, h.user_name, h.user_email, h.commit_sha,
-      h.branch_name, h.pr_number, h.pr_url, h.created_at
-    from prompts p
-    left join history_entries h on h.prompt_id = p.id
-      and h.seq <= p.history_count - (${page.number}::bigint - 1) * ${page.size}::bigint
-      and h.seq > p.history_count - ${page.number}::bigint * ${page.size}::bigint
-    where p.public_id = ${publicId} and p.organisation_id = ${organisationId}
-    order by h.seq desc`
-  if (!rows[0]) return undefined
-  return { totalCount: rows[0].total_count, entries: rows.filter((row) => row.id !== null) as EntryRow[] }
-}
-
 export type EntryToRecord = Omit<EntryRow, 'id'> & { prompt_id: number }
 
-/** The ids of the new entries, in the order given. */
-export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise<number[]> {
-  const rows = await sql<{ id: number }>`
-    select entry_id as id from record_history(${JSON.stringify(entries)}::text::jsonb) order by item`
-  return rows.map(({ id }) => id)
+/** Whose history it is, and a number that rises with every change of it. */
+export type HistoryState = { prompt: string; organisationId: number; version: number }
+
+export const selectStates = (sql: Sql, prompts: string[]): Promise<HistoryState[]> =>
+  sql<HistoryState>`
+    select public_id as prompt, organisation_id as "organisationId", history_version as version
+    from prompts
+    where public_id = any(${prompts}::text[])`
+
+export type PageToSelect = {
+  number: number
+  size: number
+  /** ISO 8601, or -infinity and infinity. */
+  since: string
+  until: string
+}
+
+export type SelectedPage = { version: number; totalCount: number; entries: EntryRow[] }
+
+type PageRow = EntryRow & { version: number; total_count: number }
+
+/** One page, its total and its version, from one snapshot. Numbered by time, it is a range whatever the depth. */
+export async function selectPage(sql: Sql, prompt: string, page: PageToSelect): Promise<SelectedPage> {
+  const rows = await sql<PageRow>`
+    with bounds as (
+      select p.id, p.history_version,
+        coalesce((
+          select h.seq from history_entries h
+          where h.prompt_id = p.id and h.created_at < ${page.since}::text::timestamptz
+          order by h.created_at desc, h.id desc limit 1
+        ), 0) as low,
+        coalesce((
+          select h.seq from history_entries h
+          where h.prompt_id = p.id and h.created_at <= ${page.until}::text::timestamptz
+          order by h.created_at desc, h.id desc limit 1
+        ), 0) as high
+      from prompts p
+      where p.public_id = ${prompt}
+    )
+    select
+      b.history_version as version, greatest(b.high - b.low, 0) as total_count,
+      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at
+    from bounds b
+    left join history_entries h on h.prompt_id = b.id
+      and h.seq <= b.high - (${page.number}::bigint - 1) * ${page.size}::bigint
+      and h.seq > greatest(b.low, b.high - ${page.number}::bigint * ${page.size}::bigint)
+    order by h.seq desc`
+  return toPage(rows)
+}
+
+/** The same for entries of some actions, and of one branch unless that is null; an index bounds the cost. */
+export async function selectFilteredPage(
+  sql: Sql,
+  prompt: string,
+  page: PageToSelect,
+  actions: string[],
+  branch: string | null,
+): Promise<SelectedPage> {
+  const rows = await sql<PageRow>`
+    with matching as (
+      select h.*
+      from history_entries h
+      join prompts p on p.id = h.prompt_id
+      where p.public_id = ${prompt} and h.action = any(${actions}::text[])
+        and (${branch}::text is null or h.branch_name = ${branch})
+        and h.created_at >= ${page.since}::text::timestamptz
+        and h.created_at <= ${page.until}::text::timestamptz
+    )
+    select
+      p.history_version as version, (select count(*) from matching) as total_count,
+      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at
+    from prompts p
+    left join lateral (
+      select * from matching
+      order by seq desc
+      offset (${page.number}::bigint - 1) * ${page.size}::bigint limit ${page.size}
+    ) h on true
+    where p.public_id = ${prompt}
+    order by h.seq desc`
+  return toPage(rows)
+}
+
+function toPage(rows: PageRow[]): SelectedPage {
+  const { version = 0, total_count: totalCount = 0 } = rows[0] ?? {}
+  return { version, totalCount, entries: rows.filter(({ id }) => id !== null) }
+}
+
+/** Adds entries, or finds those that are there already, in the order given. */
+export const insertEntries = (sql: Sql, entries: EntryToRecord[]): Promise<(EntryRow & { is_new: boolean })[]> =>
+  sql<EntryRow & { is_new: boolean }>`select * from record_history(${JSON.stringify(entries)}::text::jsonb)`
+
+export async function openBatch(sql: Sql): Promise<number> {
+  const [row] = await sql<{ batch: number }>`select nextval('history_batches') as batch`
+  return row?.batch as number
+}
+
+/** Adds entries to a batch, which is nowhere to be seen until it is merged. */
+export async function addToBatch(sql: Sql, batch: number, first: number, entries: EntryToRecord[]): Promise<void> {
+  await sql`
+    insert into history_incoming
+    select ${batch}, ${first} + e.item, e.prompt_id::bigint, e.action, e.user_name, e.user_email, e.commit_sha,
+      e.branch_name, e.pr_number::integer, e.pr_url, e.created_at::timestamptz
+    from unnest(
+      ${entries.map((entry) => String(entry.prompt_id))}::text[],
+      ${entries.map((entry) => entry.action)}::text[],
+      ${entries.map((entry) => entry.user_name)}::text[],
+      ${entries.map((entry) => entry.user_email)}::text[],
+      ${entries.map((entry) => entry.commit_sha)}::text[],
+      ${entries.map((entry) => entry.branch_name)}::text[],
+      ${entries.map((entry) => (entry.pr_number === null ? null : String(entry.pr_number)))}::text[],
+      ${entries.map((entry) => entry.pr_url)}::text[],
+      ${entries.map((entry) => entry.created_at.toISOString())}::text[]
+    ) with ordinality e (
+      prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at, item
+    )`
+}
+
+/** How many entries of the batch were new. */
+export async function mergeBatch(sql: Sql, batch: number): Promise<number> {
+  // Nobody else looks at these rows, so without this the planner would take them for a handful.
+  await sql`analyze history_incoming`
+  const [row] = await sql<{ added: number }>`select added from merge_history(${batch})`
+  await sql`delete from history_incoming where batch = ${batch}`
+  return row?.added ?? 0
 }

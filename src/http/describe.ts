@@ -15,6 +15,8 @@ type Operation = {
   body?: TSchema
   success: { status: number; description: string; schema: TSchema; headers: HeaderName[]; sometimes?: HeaderName[] }
   errors: ErrorStatus[]
+  /** Whether it answers 304 to a caller who has the current version. */
+  unchanged?: boolean
 }
 
 const headersOfAnswers = {
@@ -33,6 +35,12 @@ const headersOfAnswers = {
     schema: { type: 'string' },
     example:
       '</api/v1/prompts/pmt_greeting/history?page=1&limit=25>; rel="first", </api/v1/prompts/pmt_greeting/history?page=1&limit=25>; rel="last"',
+  },
+  ETag: {
+    description:
+      'The version of the answer. Sent back as If-None-Match, it makes an unchanged answer a 304 without a body.',
+    schema: { type: 'string', pattern: '^"\\d+"$' },
+    example: '"17"',
   },
   'RateLimit-Policy': {
     description: "The organisation's monthly limit of signals (q) and the length of this month in seconds (w).",
@@ -70,15 +78,8 @@ const headersOfError: Record<ErrorStatus, HeaderName[]> = {
  * What the document says of an operation on a prompt. Written out, because the routes declare no schemas to
  * Elysia: it would read and check the body before the key.
  */
-export function describeOperation({
-  query,
-  headers,
-  body,
-  success,
-  errors,
-  ...operation
-}: Operation): DocumentDecoration {
-  const { id, tag, summary, description } = operation
+export function describeOperation({ unchanged, ...operation }: Operation): DocumentDecoration {
+  const { id, tag, summary, description, query, headers, body, success, errors } = operation
   return {
     operationId: id,
     tags: [tag],
@@ -93,10 +94,16 @@ export function describeOperation({
     ...(body ? { requestBody: { required: true, content: json(body) } } : {}),
     responses: {
       [success.status]: describeResponse(success.description, success.schema, success.headers, success.sometimes),
+      ...(unchanged ? { 304: describeUnchanged() } : {}),
       ...Object.fromEntries(errors.map((status) => [status, describeError(status)])),
     },
   }
 }
+
+const describeUnchanged = (): OpenAPIV3.ResponseObject => ({
+  description: 'What the caller has is still current.',
+  headers: describeHeaders(['X-Request-Id', 'ETag']),
+})
 
 function describeError(status: ErrorStatus): OpenAPIV3.ResponseObject {
   const { meaning, schema } = errorOfStatus(status)
@@ -109,11 +116,14 @@ function describeResponse(
   always: HeaderName[],
   sometimes: HeaderName[] = [],
 ): OpenAPIV3.ResponseObject {
-  const described = [
-    ...(['X-Request-Id', ...always] as const).map((name) => [name, { ...headersOfAnswers[name], required: true }]),
+  return { description, headers: describeHeaders(['X-Request-Id', ...always], sometimes), content: json(schema) }
+}
+
+function describeHeaders(always: HeaderName[], sometimes: HeaderName[] = []): Record<string, OpenAPIV3.HeaderObject> {
+  return Object.fromEntries([
+    ...always.map((name) => [name, { ...headersOfAnswers[name], required: true }]),
     ...sometimes.map((name) => [name, headersOfAnswers[name]]),
-  ]
-  return { description, headers: Object.fromEntries(described), content: json(schema) }
+  ])
 }
 
 function json(typed: TSchema): Record<string, OpenAPIV3.MediaTypeObject> {

@@ -1,8 +1,12 @@
-/** A map that forgets its least recently used entry when it is full. */
+/** A map that forgets its least recently used entries when it is full. */
 export class BoundedCache<Key, Value> {
   readonly #entries = new Map<Key, Value>()
+  #size = 0
 
-  constructor(readonly maxEntries: number) {}
+  constructor(
+    readonly maxSize: number,
+    private readonly sizeOf: (value: Value) => number = () => 1,
+  ) {}
 
   get(key: Key): Value | undefined {
     const value = this.#entries.get(key)
@@ -14,14 +18,19 @@ export class BoundedCache<Key, Value> {
   }
 
   set(key: Key, value: Value): void {
-    this.#entries.delete(key)
+    this.delete(key)
     this.#entries.set(key, value)
-    if (this.#entries.size > this.maxEntries) {
-      this.#entries.delete(this.#entries.keys().next().value as Key)
+    this.#size += this.sizeOf(value)
+    for (const oldest of this.#entries.keys()) {
+      if (this.#size <= this.maxSize) break
+      this.delete(oldest)
     }
   }
 
   delete(key: Key): void {
+    const value = this.#entries.get(key)
+    if (value === undefined) return
     this.#entries.delete(key)
+    this.#size -= this.sizeOf(value)
   }
 }

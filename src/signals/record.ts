@@ -3,12 +3,12 @@ import { type Db, faultOf } from '../db/client.ts'
 import { invalid, ServiceError, unavailable } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
+import { createGroupLookup } from '../lib/group_lookup.ts'
 import { type Month, monthOf } from '../lib/months.ts'
-import { createSharedLookup } from '../lib/shared_lookup.ts'
 import { createTurns } from '../lib/turns.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { Gate } from './gate.ts'
-import { type Recorded, readUsage, recordSignals, type SignalToRecord } from './store.ts'
+import { type Recorded, readUsages, recordSignals, type SignalToRecord, type Usage } from './store.ts'
 
 export type Signal = {
   value: string
@@ -42,10 +42,7 @@ export function createSignalRecorder(db: Db, gate: Gate, clock: Clock): SignalRe
   const inTurns = createTurns()
   /** As Postgres last said: only a hint of when the gate may be right to refuse. */
   const knownLimits = new BoundedCache<number, number>(maxKnownLimits)
-  const sharedUsage = createSharedLookup((key: string) => {
-    const [organisationId, month] = key.split(' ') as [string, string]
-    return readUsage(db.sql, Number(organisationId), month)
-  })
+  const findUsage = createGroupLookup((keys) => readUsages(db.sql, keys))
 
   /** Refuses what the gate would refuse, once Postgres has confirmed it. */
   async function passGate(organisationId: number, month: Month): Promise<number | undefined> {
@@ -53,7 +50,7 @@ export function createSignalRecorder(db: Db, gate: Gate, clock: Clock): SignalRe
     if (taken === undefined) return undefined
     const knownLimit = knownLimits.get(organisationId) ?? Number.POSITIVE_INFINITY
     if (taken !== null && taken <= knownLimit) return taken
-    const { used, limit } = await sharedUsage(`${organisationId} ${month.name}`)
+    const { used, limit } = (await findUsage(`${organisationId} ${month.name}`)) as Usage
     knownLimits.set(organisationId, limit)
     // Seeded even when the month is full: it is then that the gate is needed.
     if (taken === null || used < limit) await gate.correct(organisationId, month, used + 1)

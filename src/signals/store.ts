@@ -32,18 +32,18 @@ export const recordSignals = (sql: Sql, signals: SignalToRecord[]): Promise<Reco
     )
     order by item`
 
-export async function readUsage(
-  sql: Sql,
-  organisationId: number,
-  month: string,
-): Promise<{ used: number; limit: number }> {
-  const [row] = await sql<{ used: number; limit: number }>`
-    select coalesce(u.used, 0) as used, coalesce(o.monthly_limit, p.monthly_limit) as limit
-    from organisations o
+export type Usage = { used: number; limit: number }
+
+/** The use and the limit of each pair of an organisation's id and a month, written as `7 2026-11`. */
+export async function readUsages(sql: Sql, pairs: string[]): Promise<Map<string, Usage>> {
+  const rows = await sql<Usage & { pair: string }>`
+    select asked.pair, coalesce(u.used, 0) as used, coalesce(o.monthly_limit, p.monthly_limit) as limit
+    from unnest(${pairs}::text[]) asked (pair)
+    join organisations o on o.id = split_part(asked.pair, ' ', 1)::bigint
     join plans p on p.name = o.plan
-    left join signal_usage u on u.organisation_id = o.id and u.month = ${`${month}-01`}::text::date
-    where o.id = ${organisationId}`
-  return row as { used: number; limit: number }
+    left join signal_usage u on u.organisation_id = o.id
+      and u.month = (split_part(asked.pair, ' ', 2) || '-01')::date`
+  return new Map(rows.map(({ pair, ...usage }) => [pair, usage]))
 }
 
 /** Forgets idempotency keys made before the time, some at a time; whether there may be more. */

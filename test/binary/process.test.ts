@@ -132,9 +132,12 @@ test('hostile files in the working directory change nothing', async () => {
   expect(existsSync(proof)).toBe(false)
 })
 
-test('a port that is taken is refused with one line', async () => {
-  const taken = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
-  const line = refusalOf(await run(['serve', '--port', `${taken.port}`], { settings: database.settings }))
-  expect(line).toStartWith(`Cannot listen on 127.0.0.1 port ${taken.port}: `)
-  await taken.stop(true)
+test('a port that is taken is refused with one line, also when it is another of its own kind that has it', async () => {
+  const other = await createDatabase()
+  databases.push(other)
+  const server = await startServer(database.settings)
+  const { port } = new URL(server.url)
+  const line = refusalOf(await run(['serve', '--port', port], { settings: other.settings }))
+  expect(line).toStartWith(`Cannot listen on 127.0.0.1 port ${port}: `)
+  expect(await server.stop()).toBe(0)
 })

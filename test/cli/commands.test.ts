@@ -37,7 +37,7 @@ afterAll(async () => {
   await database.close()
 })
 
-test('orgs create makes an organisation with the limit of its plan or its own', async () => {
+test.concurrent('orgs create makes an organisation with the limit of its plan or its own', async () => {
   expect(await operator.one('orgs', 'create', '--name', ' Bé ', '--plan', 'free', '--monthly-limit', '0')).toEqual({
     id: idOf('org'),
     name: 'Bé',
@@ -52,7 +52,7 @@ test('orgs create makes an organisation with the limit of its plan or its own', 
   })
 })
 
-test('orgs set-plan changes the plan, and orgs list shows each with its use of the month', async () => {
+test.concurrent('orgs set-plan changes the plan, and orgs list shows each with its use of the month', async () => {
   const changed = { id: org, name: 'Acme', plan: 'free', monthly_limit: 7, used: 0, resets_at: resetsAt }
   expect(await operator.one('orgs', 'set-plan', org, 'free', '--monthly-limit', '7')).toEqual(changed)
   expect(await operator.json('orgs', 'list')).toContainEqual(changed)
@@ -63,7 +63,7 @@ test('orgs set-plan changes the plan, and orgs list shows each with its use of t
   expect(first).toEqual([org, 'Acme', 'team', '10000', '0', resetsAt])
 })
 
-test('keys create shows a key once; keys list and keys revoke never do', async () => {
+test.concurrent('keys create shows a key once; keys list and keys revoke never do', async () => {
   const expiresAt = '2126-01-01T00:00:00.000Z'
   const made = await operator.one(
     'keys',
@@ -101,7 +101,8 @@ test('keys create shows a key once; keys list and keys revoke never do', async (
   expect(table).not.toContain(made.key.slice(0, 13))
 })
 
-test('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {
+test.concurrent('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {
+  const { id: org } = await operator.one('orgs', 'create', '--name', 'Prompts', '--plan', 'free')
   const given = { id: 'pmt_My-own_1', org, name: 'Greeting' }
   const asked = ['prompts', 'create', '--org', org, '--name', 'Greeting']
   expect(await operator.one(...asked, '--id', given.id)).toEqual(given)
@@ -115,7 +116,7 @@ test('prompts create makes a prompt, of the id given or a new one, and prompts l
   ])
 })
 
-test('history record adds an entry and shows it as the API does', async () => {
+test.concurrent('history record adds an entry and shows it as the API does', async () => {
   const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'Recorded')
   const asked = [
     ...['history', 'record', '--prompt', prompt, '--user-name', 'Ada', '--user-email', 'ada@example.com'],
@@ -142,7 +143,7 @@ test('history record adds an entry and shows it as the API does', async () => {
   })
 })
 
-test('migrate finds nothing left to do', async () => {
+test.concurrent('migrate finds nothing left to do', async () => {
   const version = expect.any(Number)
   expect(await operator.one('migrate')).toEqual({ applied: [], version })
   expect(readFields(await operator.plain('migrate')).applied).toBe('[]')

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Value } from '@sinclair/typebox/value'
 import type { OpenAPIV3 } from 'openapi-types'
-import { readPaging } from '../../src/history/paging.ts'
+import { readQuery } from '../../src/history/query.ts'
+import { NewHistoryEntry } from '../../src/history/schema.ts'
 import { isPromptId } from '../../src/prompts/find.ts'
 import { NewSignal } from '../../src/signals/schema.ts'
 import { compileSchema, createContract } from '../contract.ts'
@@ -16,12 +17,14 @@ const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 let service: TestService
 let document: OpenAPIV3.Document
 let history: Operation
+let recording: Operation
 let signals: Operation
 
 beforeAll(async () => {
   service = await startService()
   document = (await (await fetch(`${service.url}/docs/json`)).json()) as OpenAPIV3.Document
   history = document.paths[historyPath]?.get as Operation
+  recording = document.paths[historyPath]?.post as Operation
   signals = document.paths[signalsPath]?.post as Operation
 })
 afterAll(() => service.close())
@@ -31,10 +34,10 @@ describe('the document', () => {
     expect(await new Validator().validate({ ...document })).toEqual({ valid: true })
   })
 
-  test('describes exactly the two operations, with their statuses, content types and headers', () => {
+  test('describes exactly the three operations, with their statuses, content types and headers', () => {
     const paths = Object.entries(document.paths).map(([path, methods = {}]) => [path, Object.keys(methods)])
     expect(paths).toEqual([
-      [historyPath, ['get']],
+      [historyPath, ['get', 'post']],
       [signalsPath, ['post']],
     ])
     const refusals = {
@@ -45,7 +48,13 @@ describe('the document', () => {
     const limits = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
     expect(outlineOf(history)).toEqual({
       ...refusals,
-      200: { types: ['application/json'], headers: ['X-Request-Id', 'Link'] },
+      200: { types: ['application/json'], headers: ['X-Request-Id', 'Link', 'ETag'] },
+      304: { types: [], headers: ['X-Request-Id', 'ETag'] },
+    })
+    expect(outlineOf(recording)).toEqual({
+      ...refusals,
+      201: { types: ['application/json'], headers: ['X-Request-Id', 'Idempotent-Replayed'] },
+      422: { types: ['application/json'], headers: ['X-Request-Id'] },
     })
     expect(outlineOf(signals)).toEqual({
       ...refusals,
@@ -67,18 +76,24 @@ describe('the document', () => {
     const contract = createContract(document)
     for (const [path, method, { responses }] of [
       [historyPath, 'GET', history],
+      [historyPath, 'POST', recording],
       [signalsPath, 'POST', signals],
     ] as const) {
       for (const [status, response] of Object.entries(responses as Record<string, OpenAPIV3.ResponseObject>)) {
         const headers = Object.entries(response.headers as Record<string, OpenAPIV3.HeaderObject>)
         const exampleHeaders = new Headers(headers.map(([name, { example }]) => [name, String(example)]))
-        exampleHeaders.set('content-type', 'application/json')
+        if (response.content) exampleHeaders.set('content-type', 'application/json')
         const example = JSON.stringify(response.content?.['application/json']?.example)
-        contract.check(method, path, Number(status), exampleHeaders, example)
+        contract.check(method, path, Number(status), exampleHeaders, example ?? '')
       }
     }
-    const { schema, example } = (signals.requestBody as OpenAPIV3.RequestBodyObject).content['application/json'] ?? {}
-    expect([compileSchema(schema ?? {})(example), Value.Check(NewSignal, example)]).toEqual([true, true])
+    for (const [{ requestBody }, type] of [
+      [signals, NewSignal],
+      [recording, NewHistoryEntry],
+    ] as const) {
+      const { schema, example } = (requestBody as OpenAPIV3.RequestBodyObject).content['application/json'] ?? {}
+      expect([compileSchema(schema ?? {})(example), Value.Check(type, example)]).toEqual([true, true])
+    }
     expect(isPromptId(parameterOf(signals, 'prompt_id').example)).toBe(true)
   })
 
@@ -96,8 +111,8 @@ describe('the document', () => {
     ]
     expect(ids.map((id) => new RegExp(pattern).test(id))).toEqual(ids.map(isPromptId))
 
-    const served = readPaging(new URLSearchParams())
-    const mostServed = readPaging(new URLSearchParams({ limit: '1000000' }))
+    const served = readQuery(new URLSearchParams())
+    const mostServed = readQuery(new URLSearchParams({ limit: '1000000' }))
     expect([parameterOf(history, 'page').schema, parameterOf(history, 'limit').schema]).toEqual([
       { type: 'integer', minimum: 1, default: Number(served.page) },
       { type: 'integer', minimum: 1, default: served.limit, maximum: mostServed.limit },

@@ -55,12 +55,12 @@ async function answerTo(
   socket.on('data', (data) => {
     answer += data.toString()
   })
-  socket.on('close', () => {
+  const closed = once(socket, 'close').then(() => {
     isClosed = true
   })
   socket.write(start)
   for (let sent = 0; sent < more.bytes && !isClosed; sent += more.block.length) {
-    if (!socket.write(more.block)) await Promise.race([once(socket, 'drain'), once(socket, 'close')])
+    if (!socket.write(more.block)) await Promise.race([once(socket, 'drain'), closed])
   }
   await eventually(() => isClosed || answer.includes('\r\n\r\n'), true, ANSWER_MS)
   socket.destroy()

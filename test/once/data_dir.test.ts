@@ -2,6 +2,7 @@
 import { expect, test } from 'bun:test'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { lockDataDir } from '../../src/db/data_dir.ts'
 import { createFolder, createOperator, readJsonLines, refusalOf, run, startServer } from '../program.ts'
 
 const fresh = () => join(createFolder(), 'data')
@@ -15,7 +16,7 @@ test('five commands at once on an empty data directory all succeed, and one of t
   expect(new Set(results.map(({ version }) => version)).size).toBe(1)
 })
 
-test('a second server is refused with a clear line, and the first goes on', async () => {
+test.concurrent('a second server is refused with a clear line, and the first goes on', async () => {
   const settings = { DATA_DIR: fresh() }
   const server = await startServer(settings)
   const line = refusalOf(await run(['serve'], { settings }))
@@ -25,7 +26,22 @@ test('a second server is refused with a clear line, and the first goes on', asyn
   expect(await server.stop()).toBe(0)
 })
 
-test('only its owner can get at the data, by its files or by its socket', async () => {
+test.concurrent('a command waits for whoever has the directory and does not share it yet', async () => {
+  const settings = { DATA_DIR: fresh() }
+  const holder = lockDataDir(settings.DATA_DIR)
+  // Longer than a server would wait, even if the command takes its time to begin.
+  setTimeout(() => holder?.release(), 9_000)
+  expect(await createOperator(settings).json('orgs', 'list')).toEqual([])
+})
+
+test.concurrent('a stop in the middle of the start ends well', async () => {
+  const settings = { DATA_DIR: fresh() }
+  const server = await startServer(settings, ['--demo'])
+  expect(await server.stop()).toBe(0)
+  expect(await createOperator(settings).one('orgs', 'list')).toMatchObject({ name: 'Demo' })
+})
+
+test.concurrent('only its owner can get at the data, by its files or by its socket', async () => {
   const settings = { DATA_DIR: fresh() }
   const server = await startServer(settings)
   const mode = (name: string) => statSync(join(settings.DATA_DIR, name)).mode & 0o777
@@ -34,7 +50,7 @@ test('only its owner can get at the data, by its files or by its socket', async 
   expect(existsSync(join(settings.DATA_DIR, 'control.sock'))).toBe(false)
 })
 
-test('a data directory that a crash has left is taken over, by a command or a server', async () => {
+test.concurrent('a data directory that a crash has left is taken over, by a command or a server', async () => {
   const settings = { DATA_DIR: fresh() }
   const operator = createOperator(settings)
   const first = await startServer(settings)
@@ -48,7 +64,7 @@ test('a data directory that a crash has left is taken over, by a command or a se
   expect(await third.stop()).toBe(0)
 })
 
-test.each([['serve'], ['orgs list'], ['migrate']])(
+test.concurrent.each([['serve'], ['orgs list'], ['migrate']])(
   '%s refuses a data directory that cannot be one',
   async (command) => {
     const file = join(createFolder(), 'file')
@@ -64,7 +80,7 @@ test.each([['serve'], ['orgs list'], ['migrate']])(
   },
 )
 
-test('wrong usage leaves no data directory behind', async () => {
+test.concurrent('wrong usage leaves no data directory behind', async () => {
   const DATA_DIR = fresh()
   const { status } = await run(['orgs', 'create', '--name', 'A', '--plan', 'free', '--monthly-limit', 'many'], {
     settings: { DATA_DIR },

@@ -17,7 +17,7 @@ async function paste(script: string) {
   return text.split(/(?<=\})(?=\{)/).map((answer) => JSON.parse(answer))
 }
 
-test('the demo fills an empty embedded database once, and its curl lines work as printed', async () => {
+test.concurrent('the demo fills an empty embedded database once, and its curl lines work as printed', async () => {
   const settings = { DATA_DIR: join(createFolder(), 'data') }
   const operator = createOperator(settings)
   const server = await startDemo(settings, 'Documentation: ')
@@ -31,7 +31,7 @@ test('the demo fills an empty embedded database once, and its curl lines work as
   expect((await fetch(docs)).headers.get('content-type')).toContain('text/html')
   const organisation = await operator.one('orgs', 'list')
   expect(organisation).toMatchObject({ name: 'Demo', plan: 'free', used: 1 })
-  const [key] = await operator.json('keys', 'list', '--org', organisation.id)
+  const keys = await operator.json('keys', 'list', '--org', organisation.id)
   const prompts = await operator.json('prompts', 'list', '--org', organisation.id)
   expect(await server.stop()).toBe(0)
 
@@ -40,12 +40,12 @@ test('the demo fills an empty embedded database once, and its curl lines work as
   expect(hint).toEndWith(`dist/prompt-signals keys create --org ${organisation.id}`)
   expect(again.stdout()).not.toContain('psk_')
   expect(await operator.one('orgs', 'list')).toEqual(organisation)
-  expect(await operator.json('keys', 'list', '--org', organisation.id)).toEqual([key])
+  expect(await operator.json('keys', 'list', '--org', organisation.id)).toEqual(keys)
   expect(await operator.json('prompts', 'list', '--org', organisation.id)).toEqual(prompts)
   expect(await again.stop()).toBe(0)
 })
 
-test('the demo leaves a Postgres database alone', async () => {
+test.concurrent('the demo leaves a Postgres database alone', async () => {
   const database = await createDatabase()
   const server = await startDemo(database.settings, '--demo does nothing here')
   expect(await createOperator(database.settings).json('orgs', 'list')).toEqual([])

@@ -21,8 +21,15 @@ async function createEmpty(encoding: string): Promise<string> {
   return url
 }
 
-test('twenty migrators at once all succeed, and each migration is applied once', async () => {
+/** Makes every change of the schema slow, so that whoever comes while one is under way is sure to meet it. */
+const slowChanges = `
+  create schema slow;
+  create function slow.down() returns event_trigger language plpgsql as 'begin perform pg_sleep(0.1); end';
+  create event trigger slow_down on ddl_command_start execute function slow.down()`
+
+test.concurrent('twenty migrators at once all succeed, and each migration is applied once', async () => {
   const settings = { DATABASE_URL: await createEmpty('UTF8') }
+  await withAdmin(settings.DATABASE_URL, (sql) => sql.unsafe(slowChanges))
   const finished = await Promise.all(Array.from({ length: 20 }, () => run(['migrate', '--json'], { settings })))
   expect(finished.map(({ status, stderr }) => ({ status, stderr }))).toEqual(Array(20).fill({ status: 0, stderr: '' }))
   const results = finished.flatMap(({ stdout }) => readJsonLines(stdout))
@@ -33,7 +40,7 @@ test('twenty migrators at once all succeed, and each migration is applied once',
   expect(rows.map(({ name }) => name)).toEqual(names)
 })
 
-test('a database that cannot hold every text is refused', async () => {
+test.concurrent('a database that cannot hold every text is refused', async () => {
   const settings = { DATABASE_URL: await createEmpty('SQL_ASCII') }
   const line = refusalOf(await run(['migrate'], { settings }))
   expect(line).toBe('The database is encoded as SQL_ASCII; create it with encoding UTF8.')

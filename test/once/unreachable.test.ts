@@ -29,29 +29,29 @@ function listen(onConnection: Parameters<typeof createServer>[1]): Promise<Serve
   })
 }
 
-test('nobody listens there', async () => {
+test.concurrent('nobody listens there', async () => {
   const server = await listen(() => {})
   await new Promise((resolve) => server.close(resolve))
   await expectRefused(`postgres://user:hunter2@127.0.0.1:${server.port}/db`, /ECONNREFUSED/)
 })
 
-test('no such host', async () => {
+test.concurrent('no such host', async () => {
   await expectRefused('postgres://user:hunter2@none.invalid:5432/db', /none\.invalid/)
 })
 
-test('a server that takes the connection and says nothing', async () => {
+test.concurrent('a server that takes the connection and says nothing', async () => {
   const server = await listen(() => {})
   await expectRefused(`postgres://user:hunter2@127.0.0.1:${server.port}/db`, /./)
   server.close()
 })
 
-test('a proxy that takes the connection and drops it', async () => {
+test.concurrent('a proxy that takes the connection and drops it', async () => {
   const server = await listen((socket) => socket.destroy())
   await expectRefused(`postgres://user:hunter2@127.0.0.1:${server.port}/db`, /./)
   server.close()
 })
 
-test('no such database', async () => {
+test.concurrent('no such database', async () => {
   const database = await createDatabase()
   const url = new URL(database.settings.DATABASE_URL as string)
   url.pathname = '/none'

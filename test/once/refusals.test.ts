@@ -23,7 +23,7 @@ afterAll(async () => {
 const noPlan = 'There is no plan gold: use free, team or business.'
 const badName = 'The name must have 1 to 200 characters, none of them a control character.'
 
-test.each([
+test.concurrent.each([
   ['an unknown organisation', ['keys', 'create', '--org', 'org_none'], 'There is no organisation org_none.'],
   ['an unknown organisation', ['keys', 'list', '--org', 'org_none'], 'There is no organisation org_none.'],
   ['an unknown organisation', ['prompts', 'list', '--org', ''], 'There is no organisation .'],
@@ -45,7 +45,7 @@ test.each([
   expect(await operator.refused(...args)).toBe(line)
 })
 
-test('refuses names, ids and times that do not fit the organisation’s things', async () => {
+test.concurrent('refuses names, ids and times that do not fit the organisation’s things', async () => {
   const { org } = tenant
   const key = ['keys', 'create', '--org', org]
   const prompt = ['prompts', 'create', '--org', org, '--name', 'A']
@@ -73,7 +73,7 @@ const given = {
   branch: 'main',
 }
 
-test.each([
+test.concurrent.each([
   [{ prompt: 'pmt_none' }, 'There is no prompt pmt_none.'],
   [{ prompt: 'none' }, 'There is no prompt none.'],
   [{ action: 'reverted' }, /\/action must be deployed or pr_opened or pr_merged or pr_closed$/],

@@ -1,0 +1,24 @@
+// The suite's own connections, beside those of the service.
+import { Redis } from 'ioredis'
+import postgres from 'postgres'
+
+export async function askPostgres<T>(url: string, ask: (sql: postgres.Sql) => PromiseLike<T>): Promise<T> {
+  const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => {} })
+  try {
+    return await ask(sql)
+  } finally {
+    await sql.end({ timeout: 0 })
+  }
+}
+
+export async function askRedis<T>(url: string, ask: (client: Redis) => Promise<T>): Promise<T> {
+  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, commandTimeout: 1_000 })
+  // connect() rejects with the same error; without a listener it would be printed as well.
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    return await ask(client)
+  } finally {
+    client.disconnect()
+  }
+}

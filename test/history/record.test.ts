@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { entry, startService, type Tenant, type TestService } from '../service.ts'
+
+let service: TestService
+let tenant: Tenant
+
+const pr = { pr_number: 12, pr_url: 'https://example.com/pull/12' }
+
+beforeAll(async () => {
+  service = await startService()
+  tenant = await service.createTenant()
+})
+
+afterAll(() => service.close())
+
+const post = (json: unknown, { prompt, key }: Tenant = tenant) =>
+  service.call('POST', `/api/v1/prompts/${prompt}/history`, { key, json })
+
+test('records an entry, answers with it, and shows it in the next read', async () => {
+  service.clock.set('2026-11-14T23:35:00.123Z')
+  const own = await service.createTenant()
+  const before = await service.getHistory(own.prompt, own.key)
+  const given = entry({ action: 'pr_merged', ...pr })
+  const { status, headers, body } = await post(given, own)
+  const shown = { ...given, id: expect.any(Number), created_at: '2026-11-14T23:35:00.123Z' }
+  expect([status, headers.get('idempotent-replayed'), body]).toEqual([201, null, { data: shown }])
+  const after = await service.getHistory(own.prompt, own.key)
+  expect([before.body.data, after.body.data]).toEqual([[], [shown]])
+})
+
+test('an entry told again is answered as it stands, and nothing is doubled', async () => {
+  const own = await service.createTenant()
+  const given = entry({ created_at: '2026-01-01T00:00:00Z' })
+  const first = await post(given, own)
+  const again = await Promise.all(
+    Array.from({ length: 10 }, () => post({ ...given, created_at: '2026-02-02T00:00:00Z', branch_name: 'x' }, own)),
+  )
+  for (const { status, headers, text } of again) {
+    expect([status, headers.get('idempotent-replayed'), text]).toEqual([201, 'true', first.text])
+  }
+  // Another action, commit, pull request or prompt makes another entry.
+  await post({ ...given, action: 'pr_opened', ...pr }, own)
+  await post({ ...given, action: 'pr_opened', ...pr, pr_number: 13 }, own)
+  await post({ ...given, commit_sha: 'other' }, own)
+  await post(given)
+  expect((await service.getHistory(own.prompt, own.key)).body.pagination.total_count).toBe(4)
+})
+
+test('twenty at once of the same entry are one', async () => {
+  const own = await service.createTenant()
+  const given = entry({ created_at: '2026-01-01T00:00:00Z' })
+  const answers = await Promise.all(Array.from({ length: 20 }, () => post(given, own)))
+  expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
+  expect(answers.filter(({ headers }) => !headers.has('idempotent-replayed'))).toHaveLength(1)
+})
+
+test.each([
+  ['nothing', {}, '/action'],
+  ['an unknown action', entry({ action: 'merged' }), '/action'],
+  ['no user', entry({ user: undefined }), '/user'],
+  ['a user without an address', entry({ user: { name: 'Ada' } }), '/user/email'],
+  ['an empty commit', entry({ commit_sha: '' }), '/commit_sha'],
+  ['a branch with a control character', entry({ branch_name: 'a\u0000b' }), '/branch_name'],
+  ['a name with half a character', entry({ user: { name: '\ud800', email: 'a@b.c' } }), '/user/name'],
+  ['deployed with a pull request', entry(pr), '/pr_number'],
+  ['a pull request without its number', entry({ action: 'pr_opened', pr_url: pr.pr_url }), '/pr_number'],
+  ['a pull request without its address', entry({ action: 'pr_closed', pr_number: 1 }), '/pr_number'],
+  ['a pull request number of 0', entry({ action: 'pr_opened', ...pr, pr_number: 0 }), '/pr_number'],
+  ['a pull request number as text', entry({ action: 'pr_opened', ...pr, pr_number: '1' }), '/pr_number'],
+  ['a pull request at no address', entry({ action: 'pr_opened', ...pr, pr_url: 'javascript:1' }), '/pr_url'],
+  ['a time without its zone', entry({ created_at: '2026-01-01T00:00:00' }), '/created_at'],
+  ['30 February', entry({ created_at: '2026-02-30T00:00:00Z' }), '/created_at'],
+])('refuses %s, and names the place', async (_, given, path) => {
+  const { status, body } = await post(given)
+  expect([status, body.error.code]).toEqual([422, 'validation_error'])
+  expect(body.error.details.map((detail: { path: string }) => detail.path)).toContain(path)
+})
+
+test('checks the key, then the prompt, then the body', async () => {
+  const path = `/api/v1/prompts/${tenant.prompt}/history`
+  const other = await service.createTenant()
+  expect((await service.call('POST', path, { json: 1, key: 'psk_wrong' })).status).toBe(401)
+  expect((await service.call('POST', path, { json: entry(), key: other.key })).status).toBe(404)
+  expect((await service.call('POST', path, { json: 1, key: tenant.key })).status).toBe(422)
+})
+
+test('an unchanged history is a 304, a changed one is sent anew', async () => {
+  const own = await service.createTenant()
+  await post(entry(), own)
+  const path = `/api/v1/prompts/${own.prompt}/history`
+  const ask = (etag: string, query = '') =>
+    service.call('GET', path + query, { key: own.key, headers: { 'if-none-match': etag } })
+  const etag = (await ask('"0"')).headers.get('etag') as string
+  for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
+    const { status, text, headers } = await ask(known, '?limit=3')
+    expect([status, text, headers.get('etag')]).toEqual([304, '', etag])
+  }
+  // An earlier time, so that only the version tells.
+  await post(entry({ created_at: '2020-01-01T00:00:00Z' }), own)
+  const { status, headers, body } = await ask(etag)
+  expect([status, body.pagination.total_count]).toEqual([200, 2])
+  expect(headers.get('etag')).not.toBe(etag)
+  expect((await service.call('GET', path, { headers: { 'if-none-match': '*' } })).status).toBe(401)
+})

@@ -1,0 +1,36 @@
+import { expect, test } from 'bun:test'
+import { createGroupLookup } from '../../src/lib/group_lookup.ts'
+
+test('who asks during a look-up shares the next one, which starts after they asked', async () => {
+  let truth = 1
+  const groups: string[][] = []
+  const gates: PromiseWithResolvers<void>[] = []
+  const lookUp = createGroupLookup(async (keys) => {
+    groups.push(keys)
+    const gate = Promise.withResolvers<void>()
+    gates.push(gate)
+    const read = truth
+    await gate.promise
+    return new Map(keys.filter((key) => key !== 'missing').map((key) => [key, `${key} ${read}`]))
+  })
+  const first = lookUp('a')
+  await Promise.resolve()
+  truth = 2
+  const late = [lookUp('a'), lookUp('b'), lookUp('a'), lookUp('missing')]
+  gates[0]?.resolve()
+  expect(await first).toBe('a 1')
+  gates[1]?.resolve()
+  expect(await Promise.all(late)).toEqual(['a 2', 'b 2', 'a 2', undefined])
+  expect(groups).toEqual([['a'], ['a', 'b', 'missing']])
+})
+
+test('a look-up that fails fails only those who shared it', async () => {
+  let fails = true
+  const lookUp = createGroupLookup(async (keys) => {
+    if (fails) throw new Error('down')
+    return new Map(keys.map((key) => [key, 'up']))
+  })
+  expect(await lookUp('a').catch((error: Error) => error.message)).toBe('down')
+  fails = false
+  expect(await lookUp('a')).toBe('up')
+})
