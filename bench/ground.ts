@@ -1,5 +1,5 @@
 // What every section of the benchmark stands on: one Postgres and one Redis of its own, the binary, and tenants.
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Db } from '../src/db/client.ts'
@@ -34,7 +34,6 @@ export type Ground = {
 export type Cleanups = (() => Promise<void>)[]
 
 const root = join(import.meta.dir, '..')
-const program = join(root, 'dist/prompt-signals')
 const plain = join(import.meta.dir, 'plain')
 
 export async function prepareGround(seconds: Seconds, signal: AbortSignal, cleanups: Cleanups): Promise<Ground> {
@@ -44,6 +43,9 @@ export async function prepareGround(seconds: Seconds, signal: AbortSignal, clean
   const node = Bun.which('node')
   if (!node) throw new Error('The benchmark needs node on the PATH, for the service that it compares with')
   await runProgram([process.execPath, '--no-env-file', 'scripts/build.ts'], { cwd: root, signal })
+  // A copy, so that a build beside this run does not change what is measured.
+  const program = join(folder, 'prompt-signals')
+  await copyFile(join(root, 'dist/prompt-signals'), program)
   await runProgram([process.execPath, 'install', '--frozen-lockfile'], { cwd: plain, signal })
 
   // Those of the tests may be somebody's own, and this empties tables.

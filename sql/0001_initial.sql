@@ -54,11 +54,12 @@ comment on column prompts.history_version is 'rises with every change of the his
 create index on prompts (organisation_id, id);
 
 -- The entries of a prompt are numbered 1, 2, 3 … in order of time, so that a page is a range of seq
--- and costs the same at any depth.
+-- and costs the same at any depth. No foreign keys, here and below: prompts are never deleted, merge_history and
+-- record_signals are the only writers, and a check for each row would cost more than the row.
 create table history_entries (
   id bigint generated always as identity primary key,
-  organisation_id bigint not null references organisations,
-  prompt_id bigint not null references prompts,
+  organisation_id bigint not null,
+  prompt_id bigint not null,
   seq bigint not null check (seq > 0),
   action text not null check (action in ('deployed', 'pr_opened', 'pr_merged', 'pr_closed')),
   user_name text not null,
@@ -84,8 +85,6 @@ create index on history_entries (prompt_id, created_at, id);
 create index on history_entries (prompt_id, action, seq);
 create index on history_entries (prompt_id, branch_name, seq);
 
--- No foreign keys: they would lock the same prompt's row once for every signal, and prompts are
--- never deleted. record_signals is the only writer.
 create table signals (
   id bigint generated always as identity primary key,
   organisation_id bigint not null,

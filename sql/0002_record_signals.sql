@@ -1,4 +1,4 @@
--- Which signal a caller's Idempotency-Key stands for. No foreign key, as for signals themselves.
+-- Which signal a caller's Idempotency-Key stands for.
 create table idempotency_keys (
   organisation_id bigint not null,
   key text not null check (length(key) between 1 and 255),

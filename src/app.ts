@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Services } from './deps.ts'
 import { notFound } from './errors.ts'
+import { githubRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
 import { authenticated } from './http/auth.ts'
 import { docs } from './http/docs.ts'
@@ -16,6 +17,7 @@ export const createApp = (services: Services) =>
     .use(healthRoutes(services))
     .use(historyRoutes(services))
     .use(signalRoutes(services))
+    .use(githubRoutes(services))
     .use(unknownApiRoutes(services))
 
 /** Below /api/v1 even an unknown route is told only to those with a key. */

@@ -3,6 +3,7 @@ import type { Config } from './config.ts'
 import type { Db } from './db/client.ts'
 import { openDatabase } from './db/open.ts'
 import { openRedis, type Redis } from './db/redis.ts'
+import { startPruningDeliveries } from './github/prune.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
 import type { Log } from './log.ts'
@@ -44,7 +45,7 @@ export async function openServices(
 
 export function createServices(db: Db, redis: Redis | undefined, clock: Clock, log: Log): Services {
   const signals = createSignalRecorder(db, redis ? createGate(redis) : noGate, clock)
-  const pruning = startPruning(db, clock)
+  const prunings = [startPruning(db, clock), startPruningDeliveries(db, clock)]
   return {
     db,
     clock,
@@ -55,7 +56,7 @@ export function createServices(db: Db, redis: Redis | undefined, clock: Clock, l
     history: createHistoryReader(db),
     readiness: createReadiness(db, redis, migrations),
     async close() {
-      pruning.stop()
+      for (const pruning of prunings) pruning.stop()
       await signals.drain()
       redis?.disconnect()
       await db.close()

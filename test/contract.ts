@@ -16,8 +16,10 @@ interface Promised {
 
 type Promises = Map<number, Promised>
 
-/** For operators and readers, not callers: these paths are not in the document. */
-const UNDOCUMENTED = /^\/(livez|readyz|docs(\/.*)?)$/
+/** For operators, readers and GitHub, not callers: these paths are not in the document. */
+const UNDOCUMENTED = /^\/(livez|readyz|docs(\/.*)?|webhooks\/github\/[^/]+)$/
+/** Of those, the ones whose errors are read by programs, and so have the shape of all others. */
+const ENVELOPED = /^\/webhooks\//
 
 const bodyAjv = createAjv({})
 const headerAjv = createAjv({ coerceTypes: true })
@@ -41,7 +43,12 @@ export function createContract(document: unknown): Contract {
   return {
     check(method, url, status, headers, body) {
       const path = new URL(url, 'http://localhost').pathname
-      if (UNDOCUMENTED.test(path) && status !== 404) return
+      if (UNDOCUMENTED.test(path) && status !== 404) {
+        if (ENVELOPED.test(path) && status >= 400 && !isEnvelope(body, headers)) {
+          throw new Error(`${method} ${path} answers ${status} outside the envelope: ${body.slice(0, 2_000)}`)
+        }
+        return
+      }
       // HEAD is answered as GET is, but for the body.
       const asked = method === 'HEAD' ? 'GET' : method
       const operation = operations.find((one) => one.method === asked && one.path.test(path))
@@ -55,6 +62,16 @@ export function createContract(document: unknown): Contract {
         throw new Error(`${method} ${path} breaks the contract: ${problem}\n${status} ${body.slice(0, 2_000)}`)
     },
   }
+}
+
+function isEnvelope(body: string, headers: Headers): boolean {
+  const { error, ...others } = JSON.parse(body)
+  const texts = [error?.code, error?.message, error?.request_id]
+  return (
+    Object.keys(others).length === 0 &&
+    texts.every((text) => typeof text === 'string') &&
+    error.request_id === headers.get('x-request-id')
+  )
 }
 
 function findProblem(promises: Promises, status: number, headers: Headers, body?: string): string | undefined {

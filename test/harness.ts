@@ -16,6 +16,21 @@ export function createDatabase(): Promise<TestDatabase> {
   return engine === 'postgres' ? createPostgresDatabase() : createEmbeddedDatabase()
 }
 
+/** A database without a schema, in the place of a migrated one. */
+export async function createEmptyDatabase(): Promise<TestDatabase> {
+  const database = await createDatabase()
+  const { DATABASE_URL, DATA_DIR } = database.settings
+  if (DATA_DIR) await rm(DATA_DIR, { recursive: true })
+  if (DATABASE_URL) {
+    const name = new URL(DATABASE_URL).pathname.slice(1)
+    await withAdmin(required('TEST_DATABASE_URL'), async (sql) => {
+      await sql`drop database ${sql(name)}`
+      await sql`create database ${sql(name)} template template0 encoding 'UTF8'`
+    })
+  }
+  return database
+}
+
 export function redisUrl(): string {
   return required('TEST_REDIS_URL')
 }

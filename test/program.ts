@@ -1,8 +1,7 @@
 // Drives the real binary as an operator would: in an empty folder, and with no more environment than it is given.
 import { expect } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { mkdtempSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 
 export type Settings = Record<string, string | undefined>
 
@@ -38,11 +37,11 @@ const PROGRAM = join(import.meta.dir, '../dist/prompt-signals')
 const RUN_MS = 30_000
 const START_MS = 20_000
 
-/** A folder that is removed when the tests end. */
+/** A folder that the end of the run removes, because it is beside the template of the databases. */
 export function createFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'ps-program-'))
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
-  return folder
+  const template = process.env.TEST_TEMPLATE_DIR
+  if (!template) throw new Error('TEST_TEMPLATE_DIR is not set; the test runner sets it: bun run test [file …]')
+  return mkdtempSync(join(dirname(template), 'program-'))
 }
 
 const emptyFolder = createFolder()
@@ -53,18 +52,9 @@ function environment(settings: Settings): Settings {
   return { PATH, HOME, TMPDIR, PORT: '0', ...settings }
 }
 
+/** The runner's --no-orphans ends whatever a failed test leaves running. */
 function launch(args: string[], settings: Settings, cwd: string, stdin: Blob | 'ignore' = 'ignore') {
-  const child = Bun.spawn([PROGRAM, ...args], {
-    cwd,
-    env: environment(settings),
-    stdin,
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  const killAtExit = () => child.kill('SIGKILL')
-  process.on('exit', killAtExit)
-  child.exited.then(() => process.off('exit', killAtExit))
-  return child
+  return Bun.spawn([PROGRAM, ...args], { cwd, env: environment(settings), stdin, stdout: 'pipe', stderr: 'pipe' })
 }
 
 /** Runs one command to its end. */

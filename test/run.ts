@@ -1,4 +1,4 @@
-// Runs every test against real services: once on Postgres and once on the embedded engine.
+// Runs every test against real services, once on Postgres and once on the embedded engine; then the faults.
 // bun test/run.ts [what `bun test` takes: file filters, -t name, …]
 import { join } from 'node:path'
 import { cleanEnvironment } from './environment.ts'
@@ -49,6 +49,8 @@ async function runAll(args: string[]): Promise<void> {
   }
   await runTests({ ...env, TEST_ENGINE: 'postgres' }, args)
   await runTests({ ...env, TEST_ENGINE: 'embedded' }, [`--path-ignore-patterns=${ONCE}`, ...args])
+  // Whoever names tests does not mean these: they have a command of their own.
+  if (args.length === 0) await runFaults()
 }
 
 async function build(): Promise<void> {
@@ -76,6 +78,21 @@ async function runTests(
   const count = countTests(text, await child.exited)
   total.passed += count.passed
   total.failed += count.failed
+}
+
+/** Last and alone: its load takes the whole machine, and it ends servers, so it starts its own. */
+async function runFaults(): Promise<void> {
+  console.log('\nTests under faults')
+  const child = Bun.spawn([process.execPath, '--no-env-file', 'test/faults/run.ts'], {
+    cwd: ROOT,
+    env: cleanEnvironment(),
+    stdio: ['ignore', 'pipe', 'inherit'],
+    signal: interruption.signal,
+  })
+  const text = await showAndKeep(child.stdout)
+  const [, passed, failed] = text.match(/^(\d+) passed, (\d+) failed\n$/m) ?? []
+  total.passed += Number(passed ?? 0)
+  total.failed += Math.max(Number(failed ?? 1), (await child.exited) === 0 ? 0 : 1)
 }
 
 /** Bun reports on stderr. Its JUnit file would not do: it leaves out files that fail to load. */

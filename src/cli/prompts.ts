@@ -1,19 +1,33 @@
+import { linkPrompt } from '../prompts/link.ts'
 import { createPrompt, listPrompts } from '../prompts/manage.ts'
-import { type DatabaseCommand, requiredOption, textOption } from './command.ts'
+import { type DatabaseCommand, requiredOption, type Typed, textOption, UsageError } from './command.ts'
 
 export const promptCommands: Record<string, DatabaseCommand> = {
   'prompts create': {
-    usage: 'prompts create --org ORG --name N [--id pmt_…]',
+    usage: 'prompts create --org ORG --name N [--id pmt_…] [--repository OWNER/NAME --path P]',
     does: 'makes a prompt known',
-    values: ['org', 'name', 'id'],
+    values: ['org', 'name', 'id', 'repository', 'path'],
     required: ['org', 'name'],
+    check: placeOption,
     async run({ db, clock, typed, output }) {
       const prompt = await createPrompt(db, clock, {
         org: requiredOption(typed, 'org'),
         name: requiredOption(typed, 'name'),
         id: textOption(typed, 'id'),
+        place: placeOption(typed),
       })
       output.show(prompt)
+    },
+  },
+  'prompts link': {
+    usage: 'prompts link ID --repository OWNER/NAME --path P',
+    does: 'says in which file of a repository a prompt is kept',
+    values: ['repository', 'path'],
+    required: ['repository', 'path'],
+    words: 1,
+    async run({ db, typed, output }) {
+      const place = { repository: requiredOption(typed, 'repository'), path: requiredOption(typed, 'path') }
+      output.show(await linkPrompt(db, typed.words[0] as string, place))
     },
   },
   'prompts list': {
@@ -22,7 +36,15 @@ export const promptCommands: Record<string, DatabaseCommand> = {
     values: ['org'],
     required: ['org'],
     async run({ db, typed, output }) {
-      output.list(await listPrompts(db, requiredOption(typed, 'org')), ['id', 'org', 'name'])
+      output.list(await listPrompts(db, requiredOption(typed, 'org')), ['id', 'org', 'name', 'repository', 'path'])
     },
   },
+}
+
+function placeOption(typed: Typed): { repository: string; path: string } | null {
+  const repository = textOption(typed, 'repository')
+  const path = textOption(typed, 'path')
+  if (repository !== null && path !== null) return { repository, path }
+  if (repository !== null || path !== null) throw new UsageError('--repository and --path belong together')
+  return null
 }

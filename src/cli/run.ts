@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { systemClock } from '../clock.ts'
 import { type Config, readConfig } from '../config.ts'
 import { ServiceError } from '../errors.ts'
+import { backupCommands } from './backup.ts'
 import { type Command, type Typed, textOption, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { historyCommands } from './history.ts'
@@ -11,12 +12,20 @@ import { orgCommands } from './orgs.ts'
 import { createOutput } from './output.ts'
 import { promptCommands } from './prompts.ts'
 import { serveCommand } from './serve.ts'
+import { webhookCommands } from './webhooks.ts'
 
-const databaseCommands = { ...orgCommands, ...keyCommands, ...promptCommands, ...historyCommands }
+const databaseCommands = {
+  ...orgCommands,
+  ...keyCommands,
+  ...promptCommands,
+  ...historyCommands,
+  ...webhookCommands,
+}
 
 const commands: Record<string, Command> = {
   serve: serveCommand,
   ...Object.fromEntries(Object.entries(databaseCommands).map(([name, command]) => [name, onDatabase(command)])),
+  ...backupCommands,
   ...operateCommands,
 }
 
@@ -31,7 +40,7 @@ export async function runCommandLine(args: string[]): Promise<number> {
     streams.out(usageOfAll())
     return 0
   }
-  const name = [args.slice(0, 2).join(' '), args[0] ?? ''].find((words) => Object.hasOwn(commands, words))
+  const name = [3, 2, 1].map((words) => args.slice(0, words).join(' ')).find((name) => Object.hasOwn(commands, name))
   const command = commands[name ?? '']
   if (!name || !command) {
     if (args.length > 0) streams.err(`prompt-signals: There is no command "${oneLine(args.slice(0, 2).join(' '))}".\n`)

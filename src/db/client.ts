@@ -5,6 +5,8 @@ import { within } from '../lib/deadline.ts'
 export type Sql = {
   /** Runs one statement. The text must stay constant: each distinct one is prepared and kept. */
   <Row extends object = Record<string, unknown>>(text: TemplateStringsArray, ...values: unknown[]): Promise<Row[]>
+  /** Runs one statement whose text is put together as it is needed, and so is not kept. */
+  dynamic<Row extends object = Record<string, unknown>>(text: string, values?: string[]): Promise<Row[]>
   /** Runs a script of several statements. */
   script(text: string): Promise<void>
 }
@@ -77,7 +79,10 @@ export function openClient(
     Object.assign(
       <Row extends object>(text: TemplateStringsArray, ...values: unknown[]) =>
         bounded<Row[]>(on(text, ...(values as postgres.ParameterOrFragment<number>[]))),
-      { script: async (text: string) => void (await on.unsafe(text).simple()) },
+      {
+        dynamic: <Row extends object>(text: string, values: string[] = []) => bounded<Row[]>(on.unsafe(text, values)),
+        script: async (text: string) => void (await on.unsafe(text).simple()),
+      },
     )
 
   return {

@@ -65,6 +65,6 @@ function checkVersion(directory: string): void {
   if (found === POSTGRES_MAJOR) return
   throw new Error(
     `${directory} was written by PostgreSQL ${found}, and this program holds PostgreSQL ${POSTGRES_MAJOR}: ` +
-      'export it with the program that wrote it and import it here',
+      'back it up with the program that wrote it and restore that here',
   )
 }

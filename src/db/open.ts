@@ -8,12 +8,19 @@ import { DataDirInUse } from './data_dir.ts'
 import { type Embedded, openEmbedded } from './embedded.ts'
 import { type Migration, migrate, requireSchema } from './migrations.ts'
 
-type Options = ClientOptions & {
+export type Options = ClientOptions & {
   migrations: Migration[]
   /** What to do when another process holds the data directory: work through that process, or give up. */
   whenInUse: 'share' | 'refuse'
   /** Told when the embedded engine cannot go on; only a restart helps. */
   onFailure?: (error: Error) => void
+}
+
+export type Opened = {
+  db: Db
+  isEmbedded: boolean
+  /** Whether it is the embedded engine of another process. */
+  isShared: boolean
 }
 
 /** How long to wait for a database to answer. */
@@ -42,9 +49,9 @@ export async function openDatabase(config: Config, options: Options): Promise<Db
 }
 
 /** The configured database, of whatever schema: for bringing it to another one. */
-export async function openAny(config: Config, options: Options): Promise<{ db: Db; isEmbedded: boolean }> {
-  if (config.DATABASE_URL) return { db: await openServer(config.DATABASE_URL, options), isEmbedded: false }
-  return { db: await openDataDir(config.DATA_DIR, options), isEmbedded: true }
+export async function openAny(config: Config, options: Options): Promise<Opened> {
+  if (!config.DATABASE_URL) return openDataDir(config.DATA_DIR, options)
+  return { db: await openServer(config.DATABASE_URL, options), isEmbedded: false, isShared: false }
 }
 
 async function openServer(url: string, options: Options): Promise<Db> {
@@ -61,16 +68,16 @@ async function openServer(url: string, options: Options): Promise<Db> {
   }
 }
 
-async function openDataDir(dataDir: string, options: Options): Promise<Db> {
+async function openDataDir(dataDir: string, options: Options): Promise<Opened> {
   const giveUpAt = performance.now() + holderMs[options.whenInUse]
   for (;;) {
     try {
-      return await openOwn(dataDir, options)
+      return { db: await openOwn(dataDir, options), isEmbedded: true, isShared: false }
     } catch (error) {
       if (!(error instanceof DataDirInUse)) throw error
     }
     const shared = options.whenInUse === 'share' ? await openShared(dataDir, options) : undefined
-    if (shared) return shared
+    if (shared) return { db: shared, isEmbedded: true, isShared: true }
     if (performance.now() > giveUpAt) {
       throw new Error(`The data directory ${dataDir} is in use by another prompt-signals.`)
     }

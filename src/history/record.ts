@@ -1,17 +1,29 @@
 import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import { type Detail, invalid, ServiceError } from '../errors.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { showEntry } from './list.ts'
 import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
-import { addToBatch, type EntryRow, type EntryToRecord, insertEntries, mergeBatch, openBatch } from './store.ts'
+import {
+  addToBatch,
+  type EntryRow,
+  type EntryToRecord,
+  insertEntries,
+  lockHistories,
+  mergeBatch,
+  openBatch,
+  turnIntoMerged,
+} from './store.ts'
 
 const validate = createValidator(NewHistoryEntry, 'The history entry')
 const importBatch = 5_000
 
 type Recorded = { entry: HistoryEntry; isNew: boolean }
+
+/** An entry that another feature has to tell of a prompt. */
+export type Told = { promptId: number; entry: NewHistoryEntry }
 
 /** Adds an entry, or finds the one that is there already. */
 export async function recordEntry(db: Db, clock: Clock, promptId: number, given: unknown): Promise<Recorded> {
@@ -24,6 +36,23 @@ export async function recordEntry(db: Db, clock: Clock, promptId: number, given:
 export async function recordHistory(db: Db, clock: Clock, prompt: string, given: unknown): Promise<HistoryEntry> {
   const { id } = await requirePrompt(db.sql, prompt)
   return (await recordEntry(db, clock, id, given)).entry
+}
+
+/**
+ * Records what was told, within a transaction of the caller's, and says how many entries are new or have changed. A
+ * commit that was taken for a direct deploy, and is then told to be a merge into the same branch, becomes that merge.
+ */
+export async function recordTold(sql: Sql, clock: Clock, told: Told[]): Promise<number> {
+  if (told.length === 0) return 0
+  const entries = told.map(({ promptId, entry }) => ({ ...readEntry(entry, clock), prompt_id: promptId }))
+  // All of them first and in a fixed order, so that no two transactions wait for each other.
+  await lockHistories(
+    sql,
+    entries.map((entry) => entry.prompt_id),
+  )
+  const turned = await turnIntoMerged(sql, entries)
+  const rows = await insertEntries(sql, entries)
+  return turned + rows.filter((row) => row.is_new).length
 }
 
 /**

@@ -106,6 +106,45 @@ function toPage(rows: PageRow[]): SelectedPage {
 export const insertEntries = (sql: Sql, entries: EntryToRecord[]): Promise<(EntryRow & { is_new: boolean })[]> =>
   sql<EntryRow & { is_new: boolean }>`select * from record_history(${JSON.stringify(entries)}::text::jsonb)`
 
+export async function lockHistories(sql: Sql, promptIds: number[]): Promise<void> {
+  await sql`
+    select from prompts
+    where id = any(${promptIds.map(String)}::text[]::bigint[])
+    order by id
+    for no key update`
+}
+
+/** Makes merges of the entries of direct deploys that have the commit and the branch of one; how many there were. */
+export async function turnIntoMerged(sql: Sql, entries: EntryToRecord[]): Promise<number> {
+  const rows = await sql`
+    with merged as (
+      select given.*
+      from jsonb_to_recordset(${JSON.stringify(entries)}::text::jsonb) as given (
+        prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
+        pr_number integer, pr_url text
+      )
+      where given.action = 'pr_merged' and not exists (
+        select from history_entries h
+        where h.prompt_id = given.prompt_id and h.commit_sha = given.commit_sha and h.action = 'pr_merged'
+          and h.pr_number = given.pr_number
+      )
+    ), turned as (
+      update history_entries h
+      set
+        action = m.action, user_name = m.user_name, user_email = m.user_email, pr_number = m.pr_number,
+        pr_url = m.pr_url
+      from merged m
+      where h.prompt_id = m.prompt_id and h.commit_sha = m.commit_sha and h.branch_name = m.branch_name
+        and h.action = 'deployed'
+      returning h.prompt_id
+    )
+    update prompts
+    set history_version = history_version + 1
+    where id in (select prompt_id from turned)
+    returning 1`
+  return rows.length
+}
+
 export async function openBatch(sql: Sql): Promise<number> {
   const [row] = await sql<{ batch: number }>`select nextval('history_batches') as batch`
   return row?.batch as number
@@ -134,8 +173,9 @@ export async function addToBatch(sql: Sql, batch: number, first: number, entries
 
 /** How many entries of the batch were new. */
 export async function mergeBatch(sql: Sql, batch: number): Promise<number> {
-  // Nobody else looks at these rows, so without this the planner would take them for a handful.
-  await sql`analyze history_incoming`
+  // Without knowing how many rows there are, the planner would compare each with each.
+  await sql`analyze history_incoming, history_entries`
+  await sql`set local work_mem = '64MB'`
   const [row] = await sql<{ added: number }>`select added from merge_history(${batch})`
   await sql`delete from history_incoming where batch = ${batch}`
   return row?.added ?? 0

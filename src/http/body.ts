@@ -1,51 +1,61 @@
 import { invalid, type ServiceError } from '../errors.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 
-const maxBytes = 1024 * 1024
+const mebibyte = 1024 * 1024
+const maxJsonBytes = mebibyte
 /** For the whole body to arrive in: a slow sender must not hold a request open for ever. */
 const arrivalMs = 10_000
 
 const bad = (message: string): ServiceError => invalid('The request body is not valid.', [{ path: '', message }])
-const tooLarge = () => bad('must be at most 1 MiB')
+const tooLarge = (maxBytes: number) => bad(`must be at most ${maxBytes / mebibyte} MiB`)
 
 /** The text of a JSON body and its value; `validation_error` when it is anything else. */
 export async function readJson(request: Request): Promise<{ text: string; value: unknown }> {
+  requireJson(request)
+  const text = decodeText(await readBytes(request, maxJsonBytes))
+  return { text, value: parseJson(text) }
+}
+
+export function requireJson(request: Request): void {
   if (!/^\s*application\/json\s*(;|$)/i.test(request.headers.get('content-type') ?? '')) {
     throw bad('must be sent with "Content-Type: application/json"')
   }
-  const text = decode(await readBytes(request))
+}
+
+export function parseJson(text: string): unknown {
   try {
-    return { text, value: JSON.parse(text) }
+    return JSON.parse(text)
   } catch {
     throw bad('must be JSON')
   }
 }
 
-async function readBytes(request: Request): Promise<Uint8Array> {
+/** The body as it was sent, up to a size of whole mebibytes. */
+export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
   const length = request.headers.get('content-length')
-  if (Number(length) > maxBytes) throw tooLarge()
+  if (Number(length) > maxBytes) throw tooLarge(maxBytes)
   try {
     // With a length announced there is a bound on what comes; without one, each chunk is counted.
-    return await within(arrivalMs, length === null ? readChunks(request) : request.bytes())
+    return await within(arrivalMs, length === null ? readChunks(request, maxBytes) : request.bytes())
   } catch (error) {
     if (error instanceof DeadlineError) throw bad('must arrive within 10 seconds')
     throw error
   }
 }
 
-async function readChunks(request: Request): Promise<Uint8Array> {
+async function readChunks(request: Request, maxBytes: number): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of request.body ?? []) {
     length += chunk.length
-    if (length > maxBytes) throw tooLarge()
+    if (length > maxBytes) throw tooLarge(maxBytes)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
 }
 
 /** Strict, because replacing broken bytes would keep something other than what was sent. */
-function decode(bytes: Uint8Array): string {
+export function decodeText(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {

@@ -1,5 +1,5 @@
 import type { Db } from '../db/client.ts'
-import { type Migration, requireSchema } from '../db/migrations.ts'
+import { type Migration, requireMigrated } from '../db/migrations.ts'
 import type { Redis } from '../db/redis.ts'
 import { within } from '../lib/deadline.ts'
 
@@ -16,7 +16,7 @@ const probeMs = 500
 
 export function createReadiness(db: Db, redis: Redis | undefined, migrations: Migration[]): Readiness {
   return async () => {
-    const database = await within(probeMs, requireSchema(db.sql, migrations)).then(
+    const database = await within(probeMs, requireMigrated(db.sql, migrations)).then(
       () => 'up' as const,
       () => 'down' as const,
     )

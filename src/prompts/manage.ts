@@ -5,12 +5,13 @@ import { randomBase62 } from '../lib/base62.ts'
 import { requireText } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { isPromptId } from './find.ts'
-import { insertPrompt, type PromptRow, selectPrompts } from './store.ts'
+import { placeIsTaken, readPlace } from './link.ts'
+import { findPromptAt, insertPrompt, type PromptRow, selectPrompts } from './store.ts'
 
 export async function createPrompt(
   db: Db,
   clock: Clock,
-  given: { org: string; name: string; id: string | null },
+  given: { org: string; name: string; id: string | null; place?: { repository: string; path: string } | null },
 ): Promise<PromptRow> {
   const id = given.id ?? `pmt_${randomBase62(16)}`
   if (!isPromptId(id)) {
@@ -18,9 +19,13 @@ export async function createPrompt(
   }
   const organisation = await requireOrganisation(db, given.org)
   const name = requireText('name', given.name)
-  const made = await insertPrompt(db.sql, { id, organisationId: organisation.id, name, createdAt: clock.now() })
-  if (!made) throw new ServiceError('validation_error', `The id ${id} is taken.`)
-  return { id, org: given.org, name }
+  const place = given.place ? readPlace(given.place) : null
+  const prompt = { id, organisationId: organisation.id, name, place, createdAt: clock.now() }
+  if (!(await insertPrompt(db.sql, prompt))) {
+    const there = place && (await findPromptAt(db.sql, organisation.id, place))
+    throw there ? placeIsTaken(place, there) : new ServiceError('validation_error', `The id ${id} is taken.`)
+  }
+  return { id, org: given.org, name, ...(place ?? { repository: null, path: null }) }
 }
 
 export async function listPrompts(db: Db, org: string): Promise<PromptRow[]> {

@@ -1,6 +1,9 @@
 import type { Sql } from '../db/client.ts'
 
-export type PromptRow = { id: string; org: string; name: string }
+/** The file that a prompt is kept in: a repository's owner/name in lower case, and the path there. */
+export type Place = { repository: string; path: string }
+
+export type PromptRow = { id: string; org: string; name: string } & (Place | { repository: null; path: null })
 
 export async function findPrompt(
   sql: Sql,
@@ -11,22 +14,50 @@ export async function findPrompt(
   return row
 }
 
-/** False when the public id is taken. */
+/** False when the public id or the file is taken. */
 export async function insertPrompt(
   sql: Sql,
-  prompt: { id: string; organisationId: number; name: string; createdAt: Date },
+  prompt: { id: string; organisationId: number; name: string; place: Place | null; createdAt: Date },
 ): Promise<boolean> {
+  const { repository = null, path = null } = prompt.place ?? {}
   const rows = await sql`
-    insert into prompts (public_id, organisation_id, name, created_at)
-    values (${prompt.id}, ${prompt.organisationId}, ${prompt.name}, ${prompt.createdAt})
-    on conflict (public_id) do nothing
+    insert into prompts (public_id, organisation_id, name, repository, path, created_at)
+    values (${prompt.id}, ${prompt.organisationId}, ${prompt.name}, ${repository}, ${path}, ${prompt.createdAt})
+    on conflict do nothing
     returning 1`
   return rows.length > 0
 }
 
+/** The public id of the prompt that is kept in a file. */
+export async function findPromptAt(sql: Sql, organisationId: number, place: Place): Promise<string | undefined> {
+  const [row] = await sql<{ id: string }>`
+    select public_id as id from prompts
+    where organisation_id = ${organisationId} and repository = ${place.repository} and path = ${place.path}`
+  return row?.id
+}
+
+export async function updatePlace(sql: Sql, id: number, { repository, path }: Place): Promise<PromptRow> {
+  const [row] = await sql<PromptRow>`
+    update prompts p
+    set repository = ${repository}, path = ${path}
+    from organisations o
+    where p.id = ${id} and o.id = p.organisation_id
+    returning p.public_id as id, o.public_id as org, p.name, p.repository, p.path`
+  return row as PromptRow
+}
+
+export const selectPromptsIn = (
+  sql: Sql,
+  organisationId: number,
+  repository: string,
+): Promise<{ id: number; path: string }[]> =>
+  sql<{ id: number; path: string }>`
+    select id, path from prompts
+    where organisation_id = ${organisationId} and repository = ${repository}`
+
 export const selectPrompts = (sql: Sql, organisationId: number): Promise<PromptRow[]> =>
   sql<PromptRow>`
-    select p.public_id as id, o.public_id as org, p.name
+    select p.public_id as id, o.public_id as org, p.name, p.repository, p.path
     from prompts p
     join organisations o on o.id = p.organisation_id
     where p.organisation_id = ${organisationId}

@@ -17,6 +17,9 @@ import {
   startServer,
 } from '../program.ts'
 
+/** For the load to become one, on a machine that may be busy with other things. */
+const LOAD_MS = 30_000
+
 let database: TestDatabase
 const databases: TestDatabase[] = []
 
@@ -74,7 +77,7 @@ test('a stop under load answers what it has taken, records it and ends well', as
   const server = await startServer({ ...database.settings, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
   const tenant = await createTenant(createOperator(database.settings), 1_000_000)
   const { answers, ended } = load(server, tenant)
-  await eventually(() => answers.length > 500, true)
+  await eventually(() => answers.length > 200, true, LOAD_MS)
   expect(await server.stop()).toBe(0)
   await ended
   expect([...new Set(answers.map(({ status }) => status))]).toEqual([201])
@@ -94,7 +97,7 @@ test('a crash under load loses no acknowledged signal, and the count stays that 
   const server = await startServer(database.settings)
   const tenant = await createTenant(createOperator(database.settings), 1_000_000)
   const { answers, ended } = load(server, tenant)
-  await eventually(() => answers.length > 500, true)
+  await eventually(() => answers.length > 200, true, LOAD_MS)
   await server.kill()
   await ended
   expect([...new Set(answers.map(({ status }) => status))]).toEqual([201])
@@ -105,7 +108,7 @@ test('a crash under load loses no acknowledged signal, and the count stays that 
 
   const again = await startServer(database.settings)
   const after = load(again, tenant)
-  await eventually(() => after.answers.length > 20, true)
+  await eventually(() => after.answers.length > 20, true, LOAD_MS)
   expect(await again.stop()).toBe(0)
   await after.ended
   await expectAllKept(

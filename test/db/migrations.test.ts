@@ -87,7 +87,9 @@ const commands = [
   ['keys', 'list', '--org', 'org_x'],
   ['keys', 'revoke', 'key_x'],
   ['prompts', 'create', '--org', 'org_x', '--name', 'A'],
+  ['prompts', 'link', 'pmt_x', '--repository', 'a/b', '--path', 'c'],
   ['prompts', 'list', '--org', 'org_x'],
+  ['webhooks', 'github', 'set', '--org', 'org_x'],
   ['history', 'import', '/dev/null'],
 ]
 

@@ -11,6 +11,13 @@ export async function askPostgres<T>(url: string, ask: (sql: postgres.Sql) => Pr
   }
 }
 
+/** What Redis has counted for the organisation this month; null when it has nothing, or does not answer. */
+export async function readGate(url: string, organisation: number): Promise<number | null> {
+  const key = `prompt-signals:signals:{${organisation}}:${new Date().toISOString().slice(0, 7)}`
+  const text = await askRedis(url, (client) => client.get(key)).catch(() => null)
+  return text === null ? null : Number(text)
+}
+
 export async function askRedis<T>(url: string, ask: (client: Redis) => Promise<T>): Promise<T> {
   const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, commandTimeout: 1_000 })
   // connect() rejects with the same error; without a listener it would be printed as well.

@@ -13,7 +13,7 @@ const CLIENTS = 48
 const CLIENTS_PER_SMALL = 12
 /** Between two signals of a client: enough load to have requests under way at every moment, and no more rows than can be checked. */
 const PAUSE_MS = 10
-const SMALL_PAUSE_MS = 100
+const SMALL_PAUSE_MS = 200
 const RETRY_MS = 50
 /** A keyed signal is asked for again until it is answered; one that is not in this time never will be. */
 const PERSIST_MS = 30_000

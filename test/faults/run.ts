@@ -1,8 +1,10 @@
 // The guarantees under faults: two replicas of the binary on a real Postgres and Redis, under load, one fault after
-// the other. bun test/faults/run.ts
+// the other. bun test/faults/run.ts [a word of the names of some faults]
 import { join } from 'node:path'
-import { auditLedger, awaitGate, awaitService, type Findings, fill, watch } from './checks.ts'
+import { auditLedger } from './audit.ts'
+import { awaitGate, awaitService, fill, watch } from './checks.ts'
 import { type Fault, faults, SMALL_LIMIT } from './faults.ts'
+import type { Findings } from './findings.ts'
 import { ask, startLoad, wishFor } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
 import { type Cleanups, type Scene, setScene } from './scene.ts'
@@ -15,20 +17,20 @@ const CALM_MS = 400
 
 const cleanups: Cleanups = []
 const total = { passed: 0, failed: 0 }
-let interrupted = false
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
-  process.on(signal, () => {
-    interrupted = true
-  })
-}
+const interruption = new Promise<never>((_, reject) => {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+    process.on(signal, () => reject(new Error(`Interrupted by ${signal}`)))
+  }
+})
+// It may come when nobody waits for it: at the start, which has to end before it can be undone.
+interruption.catch(() => {})
 
 try {
   await build()
   const scene = await setScene(cleanups)
-  for (const fault of faults) {
-    if (interrupted) throw new Error('Interrupted')
-    report(fault, await check(scene, fault))
-  }
+  const chosen = faults.filter(({ name }) => name.includes(process.argv[2] ?? ''))
+  if (chosen.length === 0) throw new Error(`No fault is named "${process.argv[2]}"`)
+  for (const fault of chosen) report(fault, await Promise.race([check(scene, fault), interruption]))
 } catch (error) {
   total.failed++
   console.error(error)

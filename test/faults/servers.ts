@@ -42,6 +42,11 @@ async function startMachine(makeRecipe: (folder: string) => Recipe): Promise<Mac
   const port = Number(new URL(first.url).port)
   const pid = () => Number(readFileSync(join(folder, 'pid'), 'utf8'))
   let again: Bun.Subprocess | undefined
+  let standing: number[] = []
+  const goOn = () => {
+    for (const one of standing.reverse()) sendTo(one, 'SIGCONT')
+    standing = []
+  }
 
   return {
     url: first.url,
@@ -61,19 +66,21 @@ async function startMachine(makeRecipe: (folder: string) => Recipe): Promise<Mac
     },
     async whileStopped(children, work) {
       // The parent first: it starts no further process while the others are listed.
-      const stopped = [pid()]
+      standing.push(pid())
       process.kill(pid(), 'SIGSTOP')
       try {
         for (const child of await children()) {
-          stopped.push(child)
+          standing.push(child)
           sendTo(child, 'SIGSTOP')
         }
         return await work()
       } finally {
-        for (const one of stopped.reverse()) sendTo(one, 'SIGCONT')
+        goOn()
       }
     },
     async stop() {
+      // An interrupted run leaves them standing, and a process that stands still does not end.
+      goOn()
       again?.kill(stopSignal)
       await again?.exited
       await first.stop()

@@ -8,9 +8,7 @@ const commands = [['serve'], ['orgs', 'list'], ['migrate']]
 
 async function expectRefused(url: string, reason: RegExp): Promise<void> {
   const { host } = new URL(url)
-  const beganAt = performance.now()
   const finished = await Promise.all(commands.map((command) => run(command, { settings: { DATABASE_URL: url } })))
-  expect(performance.now() - beganAt).toBeLessThan(8_000)
   for (const one of finished) {
     const line = refusalOf(one)
     expect(line).toStartWith(`The database at ${host} cannot be used: `)
@@ -39,9 +37,14 @@ test.concurrent('no such host', async () => {
   await expectRefused('postgres://user:hunter2@none.invalid:5432/db', /none\.invalid/)
 })
 
-test.concurrent('a server that takes the connection and says nothing', async () => {
-  const server = await listen(() => {})
+test.concurrent('a server that takes the connection and says nothing is not waited for any longer than five seconds', async () => {
+  let askedAt = 0
+  const server = await listen(() => {
+    askedAt ||= performance.now()
+  })
   await expectRefused(`postgres://user:hunter2@127.0.0.1:${server.port}/db`, /./)
+  // And a little, because the commands do not begin at the same time.
+  expect(performance.now() - askedAt).toBeLessThan(7_500)
   server.close()
 })
 

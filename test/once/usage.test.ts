@@ -64,7 +64,9 @@ test.concurrent('--help lists every command; after a command, it is about that o
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout.match(/^ {2}\S.*/gm)?.map((line) => line.trim().split(/ [-A-Z[]/)[0])).toEqual([
       ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'keys create', 'keys list', 'keys revoke'],
-      ...['prompts create', 'prompts list', 'history record', 'history import', 'migrate', 'healthcheck', 'version'],
+      ...['prompts create', 'prompts link', 'prompts list', 'history record', 'history import', 'history list'],
+      ...['webhooks github set', 'backup', 'restore'],
+      ...['migrate', 'healthcheck', 'version'],
     ])
   }
   for (const flag of ['--help', '-h']) {

@@ -1,0 +1,34 @@
+// Compiles the program into one file, as the build, the image and a release all do.
+import { execFileSync } from 'node:child_process'
+
+export const targets = ['bun-linux-x64', 'bun-linux-arm64', 'bun-linux-x64-musl', 'bun-linux-arm64-musl'] as const
+export type Target = (typeof targets)[number]
+
+/** Ends the process when it cannot be built. Without a target it is for this platform. */
+export async function compile(outfile: string, target?: Target): Promise<void> {
+  const result = await Bun.build({
+    entrypoints: ['src/main.ts'],
+    // Whole names and no minifying: Elysia reads the source of its handlers.
+    minify: false,
+    sourcemap: 'linked',
+    define: { BUILD_COMMIT: JSON.stringify(commit()) },
+    compile: {
+      outfile,
+      // A file beside the binary must not change what it does.
+      autoloadDotenv: false,
+      autoloadBunfig: false,
+      ...(target ? { target } : {}),
+    },
+  })
+  for (const message of result.logs) console.error(message)
+  if (!result.success) process.exit(1)
+}
+
+function commit(): string {
+  try {
+    return execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { encoding: 'utf8', stdio: 'pipe' }).trim()
+  } catch {
+    // Built from an archive, or in an image without git.
+    return process.env['BUILD_COMMIT'] ?? 'unknown'
+  }
+}

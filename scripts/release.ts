@@ -1,0 +1,26 @@
+// Makes dist/release: for each platform the binary, its checksum and the list of its components; and the licences.
+import { createHash } from 'node:crypto'
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { version } from '../package.json'
+import { compile, targets } from './compile.ts'
+import { describeComponents, describeLicences, findPackages } from './packages.ts'
+
+const folder = 'dist/release'
+await rm(folder, { recursive: true, force: true })
+await mkdir(folder, { recursive: true })
+
+for (const target of targets) {
+  const binary = join(folder, `prompt-signals-${version}${target.replace('bun', '')}`)
+  await compile(binary, target)
+  const packages = await findPackages(`${binary}.map`)
+  await rm(`${binary}.map`)
+  await writeFile(`${binary}.cdx.json`, describeComponents(version, packages))
+  await writeFile(join(folder, `prompt-signals-${version}-licences.txt`), await describeLicences(packages))
+  const hash = createHash('sha256')
+    .update(await readFile(binary))
+    .digest('hex')
+  // In the form that sha256sum --check reads.
+  await writeFile(`${binary}.sha256`, `${hash}  ${basename(binary)}\n`)
+  console.log(`${hash}  ${binary}`)
+}

@@ -1,0 +1,67 @@
+-- The secret is kept as it is: checking a signature needs it, so a hash of it would not do.
+create table github_webhooks (
+  organisation_id bigint primary key references organisations,
+  secret text not null check (secret <> ''),
+  created_at timestamptz(3) not null
+);
+
+-- Deliveries that were carried out, so that one told again is not.
+create table github_deliveries (
+  organisation_id bigint not null references organisations,
+  delivery text not null check (length(delivery) between 1 and 255),
+  received_at timestamptz(3) not null,
+  primary key (organisation_id, delivery)
+);
+
+create index on github_deliveries (received_at);
+
+-- Which prompts a push touched. A pull request's event does not say which files it changes; the pushes to its
+-- branch did.
+create table github_touches (
+  organisation_id bigint not null references organisations,
+  repository text not null,
+  branch text not null,
+  commit_sha text not null,
+  prompt_id bigint not null references prompts,
+  pushed_at timestamptz(3) not null,
+  primary key (organisation_id, repository, branch, commit_sha, prompt_id)
+);
+
+comment on column github_touches.commit_sha is 'the head of the branch after the push';
+
+create index on github_touches (pushed_at);
+
+create table github_pull_requests (
+  organisation_id bigint not null references organisations,
+  repository text not null,
+  number integer not null check (number > 0),
+  url text not null,
+  state text not null check (state in ('open', 'merged', 'closed')),
+  head_repository text,
+  head_branch text not null,
+  head_sha text not null,
+  base_branch text not null,
+  merge_commit_sha text check (state <> 'merged' or merge_commit_sha is not null),
+  opened_by_name text not null,
+  opened_by_email text not null,
+  opened_at timestamptz(3) not null,
+  merged_by_name text,
+  merged_by_email text,
+  closed_at timestamptz(3),
+  primary key (organisation_id, repository, number)
+);
+
+comment on column github_pull_requests.head_repository is 'where the branch is; null when that fork is gone';
+
+create index on github_pull_requests (organisation_id, repository, merge_commit_sha) where state = 'merged';
+create index on github_pull_requests (organisation_id, repository, head_branch);
+
+-- The prompts that a pull request is known to change. They outlive what is remembered of its branch.
+create table github_pull_request_prompts (
+  organisation_id bigint not null,
+  repository text not null,
+  number integer not null,
+  prompt_id bigint not null references prompts,
+  primary key (organisation_id, repository, number, prompt_id),
+  foreign key (organisation_id, repository, number) references github_pull_requests
+);

@@ -1,0 +1,121 @@
+import { type Db, faultOf, type Sql } from '../db/client.ts'
+import { bringToSchema, type Migration, readSchemaVersion } from '../db/migrations.ts'
+import { damaged, isRow, type Part, readHead, readPart } from './format.ts'
+import {
+  analyse,
+  beginLoad,
+  deleteRows,
+  findFilledTable,
+  insertRows,
+  setSequence,
+  setTriggers,
+  type Table,
+} from './store.ts'
+import { listTables } from './tables.ts'
+
+/** Migrations fill these, and the backup has their rows as well. */
+const filledByMigrations = ['plans']
+const batchRows = 1_000
+const batchCharacters = 4_000_000
+
+/**
+ * Fills an empty database, all or nothing. A backup of an older schema is loaded into that one and then migrated, so
+ * that a new release can read what an old one has written.
+ */
+export function restoreBackup(
+  db: Db,
+  migrations: Migration[],
+  lines: AsyncIterable<string>,
+): Promise<{ rows: number; version: number }> {
+  return db.transaction(async (sql) => {
+    const reader = lines[Symbol.asyncIterator]()
+    const { schemaVersion } = readHead((await reader.next()).value)
+    await beginLoad(sql)
+    const tables = await prepareTables(sql, migrations, schemaVersion)
+    const rows = await load(sql, tables, { [Symbol.asyncIterator]: () => reader })
+    await analyse(sql, tables)
+    const { version } = await bringToSchema(sql, migrations)
+    return { rows, version }
+  })
+}
+
+async function prepareTables(sql: Sql, migrations: Migration[], backupVersion: number): Promise<Table[]> {
+  if (backupVersion > migrations.length) {
+    throw new Error(
+      `The backup has schema version ${backupVersion}, newer than the ${migrations.length} this program knows: use a newer prompt-signals.`,
+    )
+  }
+  const version = await readSchemaVersion(sql)
+  if (version > backupVersion) {
+    throw new Error(
+      `The backup has schema version ${backupVersion}, the database ${version}: restore into a new, empty database.`,
+    )
+  }
+  await bringToSchema(sql, migrations.slice(0, backupVersion))
+  const tables = await listTables(sql)
+  const filled = await findFilledTable(
+    sql,
+    tables.filter(({ name }) => !filledByMigrations.includes(name)),
+  )
+  if (filled) throw new Error(`The database is in use: its table ${filled} has rows. Restore into an empty one.`)
+  for (const table of tables) {
+    await setTriggers(sql, table, 'disable')
+    if (filledByMigrations.includes(table.name)) await deleteRows(sql, table)
+  }
+  return tables
+}
+
+async function load(sql: Sql, tables: Table[], lines: AsyncIterable<string>): Promise<number> {
+  const missing = new Map(tables.map((table) => [table.name, table]))
+  let table: Table | undefined
+  let batch: string[] = []
+  let characters = 0
+  let rows = 0
+  let isWhole = false
+
+  async function flush(): Promise<void> {
+    if (batch.length === 0) return
+    if (!table) throw damaged()
+    await insert(sql, table, batch)
+    rows += batch.length
+    batch = []
+    characters = 0
+  }
+
+  async function take(part: Part): Promise<void> {
+    if ('table' in part) {
+      table = missing.get(part.table)
+      if (!table || !hasColumns(table, part.columns)) {
+        throw new Error(`The backup does not fit: this schema has no table ${part.table} with the same columns.`)
+      }
+      missing.delete(part.table)
+    } else if ('sequence' in part) await setSequence(sql, part.sequence, part.value)
+    else isWhole = part.end === rows && missing.size === 0
+  }
+
+  for await (const line of lines) {
+    if (isWhole) throw damaged()
+    if (isRow(line)) {
+      batch.push(line)
+      characters += line.length
+      if (batch.length >= batchRows || characters >= batchCharacters) await flush()
+    } else {
+      await flush()
+      await take(readPart(line))
+    }
+  }
+  if (!isWhole) throw damaged()
+  for (const loaded of tables) await setTriggers(sql, loaded, 'enable')
+  return rows
+}
+
+async function insert(sql: Sql, table: Table, batch: string[]): Promise<void> {
+  try {
+    await insertRows(sql, table, batch)
+  } catch (error) {
+    throw faultOf(error) === 'item' ? damaged() : error
+  }
+}
+
+const hasColumns = (table: Table, names: string[]): boolean =>
+  JSON.stringify(table.columns.map(({ name }) => name)) === JSON.stringify(names)

@@ -1,0 +1,120 @@
+import type { Sql } from '../db/client.ts'
+
+export type Table = {
+  name: string
+  columns: { name: string; type: string }[]
+  /** The columns of the primary key. */
+  key: string[]
+  /** The other tables that its foreign keys point to. */
+  needs: string[]
+}
+
+const rowsAtOnce = 1_000
+
+/** Values are written as text, so they must not depend on how the server or the user likes them written. */
+const exactTexts = `
+  set local datestyle = 'ISO, YMD';
+  set local intervalstyle = 'postgres';
+  set local timezone = 'UTC';
+  set local bytea_output = 'hex';
+  set local extra_float_digits = 1;
+  set local statement_timeout = 0;
+  set local idle_in_transaction_session_timeout = 0;`
+
+/** Everything this transaction reads is of one moment. */
+export async function beginSnapshot(sql: Sql): Promise<void> {
+  await sql.script(`set transaction isolation level repeatable read, read only; ${exactTexts}`)
+}
+
+export async function beginLoad(sql: Sql): Promise<void> {
+  await sql.script(exactTexts)
+}
+
+/** Every table there is but the list of migrations, from the catalogue: a new one cannot be forgotten here. */
+export const selectTables = (sql: Sql): Promise<Table[]> =>
+  sql<Table>`
+    select
+      c.relname::text as name,
+      (
+        select json_agg(json_build_object('name', a.attname, 'type', format_type(a.atttypid, a.atttypmod))
+          order by a.attnum)
+        from pg_attribute a
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
+      ) as columns,
+      array(
+        select a.attname::text
+        from pg_index i, unnest(i.indkey) with ordinality k (attnum, nth), pg_attribute a
+        where i.indrelid = c.oid and i.indisprimary and a.attrelid = c.oid and a.attnum = k.attnum
+        order by k.nth
+      ) as key,
+      array(
+        select distinct t.relname::text
+        from pg_constraint f join pg_class t on t.oid = f.confrelid
+        where f.conrelid = c.oid and f.contype = 'f' and t.oid <> c.oid
+      ) as needs
+    from pg_class c
+    where c.relnamespace = to_regnamespace(current_schema()) and c.relkind in ('r', 'p') and not c.relispartition
+      and c.relname <> 'schema_migrations'
+    order by c.relname`
+
+/** The rows in the order of their key, each a JSON array of texts and nulls, so many at a time. */
+export async function* readRows(sql: Sql, { name, columns, key }: Table): AsyncGenerator<string[]> {
+  const texts = columns.map((column) => `${quote(column.name)}::text`)
+  const order = key.length > 0 ? `order by ${key.map(quote)}` : ''
+  await sql.dynamic(`
+    declare rows_to_back_up no scroll cursor for
+    select json_build_array(${texts})::text as line from ${quote(name)} ${order}`)
+  for (;;) {
+    const rows = await sql.dynamic<{ line: string }>(`fetch ${rowsAtOnce} from rows_to_back_up`)
+    if (rows.length > 0) yield rows.map(({ line }) => line)
+    if (rows.length < rowsAtOnce) break
+  }
+  await sql.dynamic('close rows_to_back_up')
+}
+
+/** Adds rows as they were read. */
+export async function insertRows(sql: Sql, { name, columns }: Table, lines: string[]): Promise<void> {
+  const values = columns.map(({ type }, index) => `(line ->> ${index})::${type}`)
+  await sql.dynamic(
+    `insert into ${quote(name)} (${columns.map((column) => quote(column.name))})
+    overriding system value
+    select ${values} from json_array_elements($1::text::json) line`,
+    [`[${lines.join()}]`],
+  )
+}
+
+export async function findFilledTable(sql: Sql, tables: Table[]): Promise<string | undefined> {
+  for (const { name } of tables) {
+    const [row] = await sql.dynamic(`select from ${quote(name)} limit 1`)
+    if (row) return name
+  }
+  return undefined
+}
+
+export async function deleteRows(sql: Sql, { name }: Table): Promise<void> {
+  await sql.dynamic(`delete from ${quote(name)}`)
+}
+
+/** What the triggers did is in the rows already. */
+export async function setTriggers(sql: Sql, { name }: Table, state: 'enable' | 'disable'): Promise<void> {
+  await sql.dynamic(`alter table ${quote(name)} ${state} trigger user`)
+}
+
+/** The sequences that were used, each with its last number. */
+export const selectSequences = (sql: Sql): Promise<{ name: string; value: string }[]> =>
+  sql`
+    select sequencename::text as name, last_value::text as value
+    from pg_sequences
+    where schemaname = current_schema() and last_value is not null
+    order by 1`
+
+export async function setSequence(sql: Sql, name: string, value: string): Promise<void> {
+  await sql`select setval(format('%I', ${name}::text)::regclass, ${value}::text::bigint)`
+}
+
+/** Without it the first queries are planned as if the tables were empty. */
+export async function analyse(sql: Sql, tables: Table[]): Promise<void> {
+  await sql.dynamic(`analyze ${tables.map(({ name }) => quote(name))}`)
+}
+
+const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`

@@ -1,0 +1,66 @@
+// What is read of GitHub's payloads, which say far more.
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+
+/** GitHub leaves out, or sends as null, what it does not know of a person. */
+const maybe = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))
+
+const text = maybe(Type.String())
+const files = Type.Array(Type.String())
+
+const Repository = Type.Object({
+  full_name: Type.String(),
+  default_branch: Type.String(),
+  /** Seconds since 1970 in a push, a text elsewhere. */
+  pushed_at: maybe(Type.Union([Type.Integer(), Type.String()])),
+})
+
+const Commit = Type.Object({
+  author: Type.Object({ name: text, email: text, username: text }),
+  /** False when the commit was pushed before, on another branch. */
+  distinct: maybe(Type.Boolean()),
+  added: files,
+  removed: files,
+  modified: files,
+})
+
+export type Commit = Static<typeof Commit>
+
+export const PushPayload = Type.Object({
+  ref: Type.String(),
+  after: Type.String({ minLength: 1 }),
+  created: maybe(Type.Boolean()),
+  deleted: maybe(Type.Boolean()),
+  commits: Type.Array(Commit),
+  head_commit: maybe(Type.Object({ timestamp: text })),
+  repository: Repository,
+})
+
+export type PushPayload = Static<typeof PushPayload>
+
+const Account = Type.Object({ login: Type.String(), id: Type.Integer() })
+
+export type Account = Static<typeof Account>
+
+export const PullRequestPayload = Type.Object({
+  action: Type.String(),
+  pull_request: Type.Object({
+    number: Type.Integer({ minimum: 1, maximum: 2_147_483_647 }),
+    html_url: Type.String({ pattern: '^https?://' }),
+    user: maybe(Account),
+    merged: maybe(Type.Boolean()),
+    merged_by: maybe(Account),
+    merge_commit_sha: text,
+    head: Type.Object({
+      ref: Type.String({ minLength: 1 }),
+      sha: Type.String({ minLength: 1 }),
+      repo: maybe(Type.Object({ full_name: Type.String() })),
+    }),
+    base: Type.Object({ ref: Type.String({ minLength: 1 }) }),
+    created_at: text,
+    merged_at: text,
+    closed_at: text,
+  }),
+  repository: Repository,
+})
+
+export type PullRequestPayload = Static<typeof PullRequestPayload>

@@ -1,0 +1,174 @@
+// backup and restore as an operator runs them, on the service itself.
+import { afterAll, expect, test } from 'bun:test'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { createClient } from '../client.ts'
+import { createDatabase, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
+import { createFolder, createOperator, createTenant, eventually, refusalOf, run, startServer } from '../program.ts'
+import { entry } from '../service.ts'
+
+const folder = createFolder()
+const databases: TestDatabase[] = []
+afterAll(() => Promise.all(databases.map(({ close }) => close())))
+
+async function own(database: Promise<TestDatabase>) {
+  databases.push(await database)
+  return (await database).settings
+}
+
+type Rows = (string | null)[][]
+
+/** The rows of a backup by their table. */
+function readTables(file: string): Record<string, Rows> {
+  const tables: Record<string, Rows> = {}
+  let rows: Rows = []
+  for (const line of gunzipSync(readFileSync(file)).toString().trimEnd().split('\n')) {
+    const value = JSON.parse(line)
+    if (Array.isArray(value)) rows.push(value)
+    else if (value.table) {
+      rows = []
+      tables[value.table] = rows
+    }
+  }
+  return tables
+}
+
+test('a restored service goes on where the backup was taken: keys, ids, history, counts, repeats', async () => {
+  const from = await own(createDatabase())
+  const file = join(folder, 'service.backup')
+  const server = await startServer(from)
+  const client = await createClient(server.url)
+  const operator = createOperator(from)
+  const tenant = await createTenant(operator, 5)
+  const imported = [entry({ prompt: tenant.prompt }), entry({ prompt: tenant.prompt, commit_sha: 'second' })]
+  await run(['history', 'import', '-'], {
+    settings: from,
+    stdin: imported.map((one) => JSON.stringify(one)).join('\n'),
+  })
+  const path = `/api/v1/prompts/${tenant.prompt}/signals`
+  const posting = {
+    key: tenant.key,
+    headers: { 'idempotency-key': 'once', 'content-type': 'application/json' },
+    body: '{"value":"negative","metadata":{"big":9007199254740993,"exact":0.1000,"text":"\u2028"}}',
+  }
+  const first = await client.call('POST', path, posting)
+  const second = await client.postSignal(tenant.prompt, tenant.key)
+  const history = await client.getHistory(tenant.prompt, tenant.key)
+  const made = await operator.one('backup', file)
+  expect(made).toEqual({ file, bytes: statSync(file).size, rows: expect.any(Number) })
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(readdirSync(folder)).toEqual(['service.backup'])
+  expect(await server.stop()).toBe(0)
+
+  const to = await own(createEmptyDatabase())
+  expect(await createOperator(to).one('restore', file)).toEqual({ rows: made.rows, version: expect.any(Number) })
+  const again = await startServer(to)
+  const there = await createClient(again.url)
+  expect((await there.getHistory(tenant.prompt, tenant.key)).body).toEqual(history.body)
+  const repeated = await there.call('POST', path, posting)
+  expect([repeated.status, repeated.body]).toEqual([201, first.body])
+  expect(repeated.headers.get('idempotent-replayed')).toBe('true')
+  const ids = []
+  for (let count = 0; count < 3; count += 1) {
+    ids.push((await there.postSignal(tenant.prompt, tenant.key)).body.data.id)
+  }
+  expect(ids.every((id) => id > second.body.data.id)).toBe(true)
+  const refused = await there.postSignal(tenant.prompt, tenant.key)
+  expect([refused.status, refused.body.error.used, refused.body.error.limit]).toEqual([429, 5, 5])
+  expect(await again.stop()).toBe(0)
+})
+
+test('a backup under load has all that was acknowledged before it, counts what it has, and fails no request', async () => {
+  const settings = await own(createDatabase())
+  const file = join(folder, 'load.backup')
+  const server = await startServer(settings)
+  const { key, prompt } = await createTenant(createOperator(settings), 1_000_000)
+  const acknowledged: number[] = []
+  const statuses = new Set<number>()
+  let isOver = false
+  const callers = Array.from({ length: 20 }, async () => {
+    while (!isOver) {
+      const answer = await fetch(`${server.url}/api/v1/prompts/${prompt}/signals`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+        body: '{"value":"positive"}',
+      })
+      statuses.add(answer.status)
+      acknowledged.push(((await answer.json()) as { data: { id: number } }).data.id)
+    }
+  })
+  await eventually(() => acknowledged.length > 300, true)
+  const before = [...acknowledged]
+  await createOperator(settings).one('backup', file)
+  isOver = true
+  await Promise.all(callers)
+  expect([...statuses]).toEqual([201])
+  expect(acknowledged.length).toBeGreaterThan(before.length)
+  const { signals = [], signal_usage: usage = [] } = readTables(file)
+  const kept = new Set(signals.map(([id]) => Number(id)))
+  expect(before.filter((id) => !kept.has(id))).toEqual([])
+  expect(usage.map(([, , used]) => used)).toEqual([`${kept.size}`])
+  expect(await server.stop()).toBe(0)
+})
+
+test('restore refuses a database in use, a file cut off anywhere and what is no backup, and changes nothing', async () => {
+  const settings = await own(createDatabase())
+  const file = join(folder, 'whole.backup')
+  const operator = createOperator(settings)
+  await createTenant(operator)
+  const { rows } = await operator.one('backup', file)
+  expect(await operator.refused('restore', file)).toMatch(/^The database is in use: its table \w+ has rows\./)
+
+  const empty = await own(createEmptyDatabase())
+  const other = createOperator(empty)
+  const bytes = readFileSync(file)
+  const restoring = async (content: Uint8Array | string) => {
+    const wrong = join(folder, 'wrong')
+    writeFileSync(wrong, content)
+    return other.refused('restore', wrong)
+  }
+  for (const length of [bytes.length - 1, bytes.length - 9, Math.floor(bytes.length / 2)]) {
+    expect(await restoring(bytes.subarray(0, length))).toMatch(/^(The backup is damaged|This is not a backup)/)
+  }
+  for (const wrong of ['', 'no gzip', Bun.gzipSync('no backup\n'), Bun.gzipSync('{}\n'), Bun.gzipSync('null')]) {
+    expect(await restoring(wrong)).toBe('This is not a backup made by prompt-signals.')
+  }
+  expect(await other.refused('restore', join(folder, 'none'))).toStartWith(`${join(folder, 'none')} cannot be read: `)
+  expect(await other.refused('backup', join(folder, 'new'))).toBe('There is nothing to back up: the database is empty.')
+  expect(await other.one('restore', file)).toMatchObject({ rows })
+})
+
+test('a backup that cannot be written leaves what is there alone', async () => {
+  const operator = createOperator(await own(createDatabase()))
+  const target = join(folder, 'a folder')
+  mkdirSync(target)
+  for (const path of [target, '/dev/null', join(folder, 'none/x')]) {
+    expect(await operator.refused('backup', path)).toStartWith(`${path} cannot be written: `)
+  }
+  expect(readdirSync(folder).filter((name) => name.endsWith('.unfinished'))).toEqual([])
+  expect(statSync('/dev/null').isCharacterDevice()).toBe(true)
+})
+
+if (engine === 'embedded') {
+  test('the copy that a backup works on beside a server is one at a time, and does not stay', async () => {
+    const settings = await own(createDatabase())
+    const place = join(settings.DATA_DIR as string, 'backup')
+    const server = await startServer(settings)
+    const operator = createOperator(settings)
+    // As a killed backup leaves it.
+    mkdirSync(join(place, 'copy/pgdata'), { recursive: true })
+    writeFileSync(join(place, 'copy/pgdata/PG_VERSION'), 'half')
+    await operator.one('backup', join(folder, 'after.backup'))
+    expect(readdirSync(place)).toEqual(['lock'])
+    const { lockDataDir } = await import('../../src/db/data_dir.ts')
+    const lock = lockDataDir(place)
+    expect(await operator.refused('backup', join(folder, 'second.backup'))).toBe(
+      `Another backup of ${dirname(place)} is under way.`,
+    )
+    lock?.release()
+    expect(existsSync(join(folder, 'second.backup'))).toBe(false)
+    expect(await server.stop()).toBe(0)
+    expect(refusalOf(await run(['backup', folder], { settings }))).toContain('cannot be written')
+  })
+}

@@ -1,0 +1,135 @@
+// What is in a backup, and that all of it comes back.
+import { afterAll, expect, test } from 'bun:test'
+import { restoreBackup } from '../../src/backup/restore.ts'
+import { writeBackup } from '../../src/backup/write.ts'
+import { systemClock } from '../../src/clock.ts'
+import { readConfig } from '../../src/config.ts'
+import type { Db } from '../../src/db/client.ts'
+import { type Migration, migrate, readSchemaVersion } from '../../src/db/migrations.ts'
+import { openAny } from '../../src/db/open.ts'
+import { migrations } from '../../src/platform.ts'
+import { createEmptyDatabase } from '../harness.ts'
+
+const closings: (() => Promise<void>)[] = []
+afterAll(async () => {
+  for (const close of closings.reverse()) await close()
+})
+
+async function openEmpty(): Promise<Db> {
+  const database = await createEmptyDatabase()
+  closings.push(database.close)
+  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'refuse' as const }
+  const { db } = await openAny(readConfig({}, database.settings), options)
+  closings.push(db.close)
+  return db
+}
+
+async function backUp(db: Db): Promise<string[]> {
+  let text = ''
+  await writeBackup(db, systemClock, 'test', async (more) => {
+    text += more
+  })
+  return text.split('\n').slice(0, -1)
+}
+
+async function* linesOf(lines: string[]): AsyncGenerator<string> {
+  yield* lines
+}
+
+const later: Migration = {
+  name: 'later',
+  text: `
+    create table z_parents ("Odd ""name" text primary key);
+    create table a_children (
+      id integer generated always as identity primary key,
+      parent text references z_parents,
+      big bigint, exact numeric, floating float8, flags boolean[], texts text[], span interval, bytes bytea,
+      document jsonb, at timestamptz(3), day date, longer text generated always as (parent || '!') stored
+    );
+    create function spoil() returns trigger language plpgsql as $$ begin new.big = 0; return new; end $$;
+    create trigger spoil before insert on a_children for each row when (pg_trigger_depth() = 0 and new.id > 1) execute function spoil();`,
+}
+
+const rows = `
+  insert into z_parents values ('one'), (E'a\\u2028b"\\\\\\n\\t€');
+  insert into a_children (parent, big, exact, floating, flags, texts, span, bytes, document, at, day) values
+    ('one', 9223372036854775807, 0.10000000000000000000001, 0.1 + 0.2::float8, '{t,null,f}', E'{"a,b","\\\\"c\\\\"",null}',
+      '1 year -3 days 04:05:06.789', '\\x00ff7f', '{"n": 12345678901234567890.1000, "t": "\\\\u20ac"}',
+      '2026-02-28 23:59:59.999+00', '0001-01-01 BC'),
+    (null, null, 'NaN', '-Infinity', '{}', '{}', null, '', 'null', 'infinity', null);
+  alter table a_children disable trigger spoil;
+  update a_children set big = -1 where id = 2;
+  alter table a_children enable trigger spoil;
+  delete from plans where name = 'team';
+  insert into plans values ('gold', 7);`
+
+test('a table that a later migration adds is backed up and restored, to the last digit and without its triggers', async () => {
+  const [source, target] = [await openEmpty(), await openEmpty()]
+  const schema = [...migrations, later]
+  await migrate(source, schema)
+  await source.sql.script(rows)
+  const lines = await backUp(source)
+  // Its name comes first, but what it points to is needed before it.
+  const tables = lines.filter((line) => line.startsWith('{"table"')).map((line) => JSON.parse(line).table)
+  expect(tables.indexOf('a_children')).toBeGreaterThan(tables.indexOf('z_parents'))
+  const all = await source.sql<{
+    name: string
+  }>`select tablename::text as name from pg_tables where schemaname = 'public'`
+  expect([...tables, 'schema_migrations'].sort()).toEqual(all.map(({ name }) => name).sort())
+
+  expect(await restoreBackup(target, schema, linesOf(lines))).toEqual({ rows: 7, version: schema.length })
+  expect((await backUp(target)).slice(1)).toEqual(lines.slice(1))
+  const look = (db: Db) => db.sql`select a::text as text, longer from a_children a order by id`
+  expect(await look(target)).toEqual(await look(source))
+  const insert = (db: Db) => db.sql`insert into a_children (parent, big) values ('one', 5) returning id, big, longer`
+  // The sequence goes on, and the triggers are back.
+  expect(await insert(target)).toEqual([{ id: 3, big: 0, longer: 'one!' }])
+})
+
+test('a backup of an older release is restored and migrated; one of a newer release is refused', async () => {
+  const [source, target] = [await openEmpty(), await openEmpty()]
+  await migrate(source, migrations)
+  const lines = await backUp(source)
+  const schema = [...migrations, later]
+  expect(await restoreBackup(target, schema, linesOf(lines))).toEqual({ rows: 3, version: schema.length })
+  expect(await target.sql`select count(*)::int as n from z_parents`).toEqual([{ n: 0 }])
+
+  const failureOf = (work: Promise<unknown>) => work.catch((error: Error) => error.message)
+  const newer = await backUp(target)
+  const other = await openEmpty()
+  expect(await failureOf(restoreBackup(other, migrations, linesOf(newer)))).toBe(
+    `The backup has schema version ${schema.length}, newer than the ${migrations.length} this program knows: use a newer prompt-signals.`,
+  )
+  expect(await readSchemaVersion(other.sql)).toBe(0)
+  expect(await failureOf(restoreBackup(target, schema, linesOf(lines)))).toBe(
+    `The backup has schema version ${migrations.length}, the database ${schema.length}: restore into a new, empty database.`,
+  )
+})
+
+test('a backup that is damaged anywhere is refused, and leaves the database empty', async () => {
+  const [source, target] = [await openEmpty(), await openEmpty()]
+  await migrate(source, migrations)
+  const lines = await backUp(source)
+  const row = lines.findIndex((line) => line.startsWith('["free"'))
+  const damages: string[][] = [
+    ...lines.map((_, index) => lines.slice(0, index)),
+    lines.toSpliced(row, 1),
+    lines.toSpliced(row, 1, '["free", "many"]'),
+    lines.toSpliced(row, 1, '["free", "1000"'),
+    lines.toSpliced(row, 0, lines[row] as string),
+    lines.toSpliced(1, 0, '["before any table"]'),
+    lines.toSpliced(1, 0, '{"table":"unknown","columns":[]}'),
+    [...lines, '["free", "1"]'],
+    [...lines, '{"end":4}'],
+    ['not even JSON', ...lines],
+  ]
+  for (const damage of damages) {
+    const refused = await restoreBackup(target, migrations, linesOf(damage)).then(
+      () => 'restored',
+      (error: Error) => error.message,
+    )
+    expect(refused).toMatch(/^(The backup is damaged|This is not a backup|The backup does not fit)/)
+    expect(await readSchemaVersion(target.sql)).toBe(0)
+  }
+  expect(await restoreBackup(target, migrations, linesOf(lines))).toMatchObject({ rows: 3 })
+})

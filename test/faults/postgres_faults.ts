@@ -1,0 +1,49 @@
+// While Postgres is away requests are refused or late, and what was acknowledged stays.
+import { compare, type Findings, hit, touched } from './findings.ts'
+import type { Scene } from './scene.ts'
+
+/** The replicas stay up: whatever happens to Postgres, every request is answered. */
+function judgePostgresFault(scene: Scene, from: number, delayedMs = Number.POSITIVE_INFINITY): Findings {
+  const problems: string[] = []
+  const during = touched(scene, from)
+  const refused = during.filter(({ status }) => status === 500).length
+  const delayed = during.filter(({ status, ms }) => status === 201 && ms >= delayedMs).length
+  hit(problems, 'request was answered 500 or late', refused + delayed)
+  compare(problems, 'requests without an answer', 0, during.filter(({ status }) => status === 0).length)
+  return { figures: `${refused} answered 500, ${delayed} late`, problems }
+}
+
+export async function crashPostgres(scene: Scene): Promise<() => Findings> {
+  const from = performance.now()
+  await scene.postgres.crash('SIGQUIT')
+  await Bun.sleep(300)
+  await scene.postgres.restart()
+  return () => judgePostgresFault(scene, from)
+}
+
+export async function stopPostgres(scene: Scene, ms: number): Promise<() => Findings> {
+  const processes = async () => {
+    const rows = await scene.sql<{ pid: number }[]>`select pid from pg_stat_activity`
+    return rows.map(({ pid }) => pid)
+  }
+  const from = performance.now()
+  await scene.postgres.whileStopped(processes, () => Bun.sleep(ms))
+  return () => judgePostgresFault(scene, from, 1_000)
+}
+
+export async function endConnections(scene: Scene): Promise<() => Findings> {
+  const from = performance.now()
+  let ended = 0
+  for (let time = 0; time < 10; time++) {
+    await Bun.sleep(100)
+    const rows = await scene.sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where backend_type = 'client backend' and pid <> pg_backend_pid()`
+    ended += rows.length
+  }
+  return () => {
+    const { figures, problems } = judgePostgresFault(scene, from)
+    hit(problems, 'connection was ended', ended)
+    return { figures: `${ended} connections ended, ${figures}`, problems }
+  }
+}

@@ -1,0 +1,72 @@
+// Redis is never the truth: whatever happens to it, the service goes on.
+import { askRedis } from './clients.ts'
+import { compare, type Findings, hit, touched } from './findings.ts'
+import type { Replica } from './post.ts'
+import type { Scene } from './scene.ts'
+
+/** Longer than the service may take to give Redis up, far shorter than Redis stands still. */
+const WITHOUT_REDIS_MS = 1_000
+/** The service waits this long for Redis, so a request that met a stopped one took at least about as long. */
+const REDIS_PATIENCE_MS = 45
+
+/** No request fails, and none waits for it. */
+function judgeRedisFault(scene: Scene, from: number, to: number, problems: string[]): string {
+  const during = touched(scene, from).filter(({ askedAt }) => askedAt <= to)
+  const recorded = during.filter(({ status }) => status === 201).length
+  const slowest = Math.round(Math.max(...during.map(({ ms }) => ms)))
+  const failed = during.filter(({ status }) => status === 0 || status === 500).length
+  hit(problems, 'signal was recorded meanwhile', recorded)
+  compare(problems, 'requests failed for want of Redis', 0, failed)
+  if (slowest > WITHOUT_REDIS_MS) problems.push(`a request waited ${slowest} ms for Redis`)
+  return `${recorded} recorded meanwhile, ${failed} failed, slowest of them ${slowest} ms`
+}
+
+export async function flushRedis(scene: Scene): Promise<() => Findings> {
+  const from = performance.now()
+  let flushed = 0
+  for (let time = 0; time < 3; time++) {
+    await Bun.sleep(200)
+    flushed += await askRedis(scene.redis.url, async (client) => {
+      const [[, size] = []] = (await client.multi().dbsize().flushall().exec()) ?? []
+      return size as number
+    })
+  }
+  const to = performance.now()
+  return () => {
+    const problems: string[] = []
+    hit(problems, 'key was flushed', flushed)
+    return { figures: `${flushed} keys flushed, ${judgeRedisFault(scene, from, to, problems)}`, problems }
+  }
+}
+
+const redisSeenBy = async ({ url }: Replica): Promise<string> =>
+  ((await (await fetch(`${url}/readyz`)).json()) as { redis: string }).redis
+
+export async function killRedis(scene: Scene): Promise<() => Findings> {
+  const from = performance.now()
+  await scene.redis.crash('SIGKILL')
+  await Bun.sleep(1_000)
+  const seen = await Promise.all(scene.replicas.map(redisSeenBy))
+  const to = performance.now()
+  await scene.redis.restart()
+  return () => {
+    const problems: string[] = []
+    compare(problems, 'what the replicas say of Redis meanwhile', ['down', 'down'], seen)
+    return { figures: judgeRedisFault(scene, from, to, problems), problems }
+  }
+}
+
+export async function stopRedis(scene: Scene): Promise<() => Findings> {
+  const from = performance.now()
+  await scene.redis.whileStopped(
+    async () => [],
+    () => Bun.sleep(2_000),
+  )
+  const to = performance.now()
+  return () => {
+    const problems: string[] = []
+    const met = touched(scene, from).filter(({ askedAt, ms }) => askedAt <= to && ms >= REDIS_PATIENCE_MS).length
+    hit(problems, 'request met the stopped Redis', met)
+    return { figures: `${met} met it, ${judgeRedisFault(scene, from, to, problems)}`, problems }
+  }
+}

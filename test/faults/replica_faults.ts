@@ -1,0 +1,100 @@
+// What becomes of requests when the replica that has them ends.
+import { readGate } from './clients.ts'
+import { compare, endOf, type Findings, hit, touched } from './findings.ts'
+import { ask, wishFor } from './load.ts'
+import type { Tenant } from './post.ts'
+import type { Scene } from './scene.ts'
+
+/** The end of one replica is no reason for the other to fail. */
+function judgeOther(scene: Scene, from: number, problems: string[]): void {
+  const [, other] = scene.replicas
+  const failed = touched(scene, from).filter(
+    ({ replica, status }) => replica === other.name && (status === 0 || status === 500),
+  )
+  compare(problems, 'failures of the other replica', 0, failed.length)
+}
+
+export async function killReplica(scene: Scene, small: Tenant): Promise<() => Findings> {
+  const [replica] = scene.replicas
+  const kills: number[] = []
+  const kill = async () => {
+    kills.push(performance.now())
+    await replica.server.kill()
+  }
+  for (let time = 0; time < 2; time++) {
+    await kill()
+    await replica.start()
+    await Bun.sleep(300)
+  }
+  const ahead = await leaveRedisAhead(scene, small, kill)
+  await replica.start()
+  return () => {
+    const problems: string[] = []
+    const broken = touched(scene, kills[0] ?? 0).filter((one) => one.replica === replica.name && one.status === 0)
+    const underWay = broken.filter((attempt) => kills.some((at) => attempt.askedAt < at && endOf(attempt) >= at))
+    hit(problems, 'request was under way', underWay.length)
+    hit(problems, 'signal was counted by Redis alone', ahead)
+    judgeOther(scene, kills[0] ?? 0, problems)
+    const notTaken = broken.length - underWay.length
+    return { figures: `${underWay.length} broken off, ${notTaken} not taken, Redis left ${ahead} ahead`, problems }
+  }
+}
+
+/** Ends the replica with requests that Redis has counted and Postgres never will; answers how many. */
+function leaveRedisAhead(scene: Scene, small: Tenant, kill: () => Promise<void>): Promise<number> {
+  const { ledger, redis, replicas, sql } = scene
+  return sql.begin(async (on) => {
+    const [row] = await on<[{ used: number }]>`
+      select used from signal_usage where organisation_id = ${small.organisation} for update`
+    const waiting = Array.from({ length: 20 }, () => ask(ledger, replicas[0], wishFor(small, false)))
+    // Past the gate by then, and waiting for the row.
+    await Bun.sleep(100)
+    await kill()
+    // Longer than the dead replica's statement waits for the row: it is given up, not written.
+    await Bun.sleep(300)
+    await Promise.all(waiting)
+    return ((await readGate(redis.url, small.organisation)) ?? 0) - row.used
+  }) as Promise<number>
+}
+
+export async function terminateReplica(scene: Scene): Promise<() => Findings> {
+  const [replica] = scene.replicas
+  replica.exact = true
+  const from = performance.now()
+  const secondHalf = Promise.withResolvers<void>()
+  const begun = Array.from({ length: 5 }, () =>
+    ask(scene.ledger, replica, wishFor(scene.tenants[0] as Tenant, false), secondHalf.promise),
+  )
+  // Long enough for the requests on kept connections to have ended, and for those half sent to be taken.
+  await Bun.sleep(300)
+  const at = performance.now()
+  const stopped = replica.server.stop()
+  await Bun.sleep(200)
+  secondHalf.resolve()
+  const status = await stopped
+  const halves = (await Promise.all(begun)).map((attempt) => attempt.status)
+  await replica.start()
+  replica.exact = false
+  return () => {
+    const problems: string[] = []
+    const asked = scene.ledger.attempts.filter((one) => one.replica === replica.name && one.askedAt >= from)
+    const lost = asked.filter(({ outcome }) => outcome === 'unanswered' || outcome === 'cut')
+    const underWay = asked.filter((one) => one.askedAt < at && endOf(one) >= at && one.outcome === 'answered')
+    const refused = asked.filter(({ outcome }) => outcome === 'refused').length
+    hit(problems, 'request was under way', underWay.length)
+    hit(problems, 'connection was refused', refused)
+    judgeOther(scene, from, problems)
+    compare(problems, 'exit status', 0, status)
+    compare(problems, 'answers to requests half sent', Array(5).fill(201), halves)
+    compare(
+      problems,
+      'taken and not answered',
+      [],
+      lost.slice(0, 3).map(({ wish, outcome, ms }) => [wish.id, outcome, ms]),
+    )
+    return {
+      figures: `${underWay.length} answered on the way out, ${refused} not taken, ${lost.length} lost`,
+      problems,
+    }
+  }
+}

@@ -1,0 +1,97 @@
+// The commands, and a delivery to the binary that they prepare.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createClient } from '../client.ts'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createOperator, createTenant, type Operator, run, type Server, startServer } from '../program.ts'
+import { headersOf } from './hook.ts'
+import { push, sha } from './payloads.ts'
+
+let database: TestDatabase
+let server: Server
+let operator: Operator
+let tenant: Awaited<ReturnType<typeof createTenant>>
+
+beforeAll(async () => {
+  database = await createDatabase()
+  operator = createOperator(database.settings)
+  server = await startServer(database.settings)
+  tenant = await createTenant(operator)
+})
+
+afterAll(async () => {
+  expect(await server.stop()).toBe(0)
+  await database.close()
+})
+
+const creation = () => ['prompts', 'create', '--org', tenant.org, '--name', 'Linked']
+const place = (repository: string, path: string) => ['--repository', repository, '--path', path]
+
+test('a prompt is linked when it is made or later, and the link can be changed', async () => {
+  const made = await operator.one(...creation(), ...place('Acme/Prompts', './prompts/a.md'))
+  const common = { id: made.id, org: tenant.org, name: 'Linked' }
+  expect(made).toEqual({ ...common, repository: 'acme/prompts', path: 'prompts/a.md' })
+  const linked = { ...common, repository: 'acme/other', path: 'Prompts/B.md' }
+  expect(await operator.one('prompts', 'link', made.id, ...place('acme/Other', '/Prompts/B.md'))).toEqual(linked)
+  expect(await operator.one('prompts', 'link', made.id, ...place('acme/Other', 'Prompts/B.md'))).toEqual(linked)
+  expect(await operator.json('prompts', 'list', '--org', tenant.org)).toContainEqual(linked)
+})
+
+test('a file belongs to one prompt of an organisation', async () => {
+  const { id } = await operator.one(...creation(), ...place('acme/prompts', 'taken.md'))
+  const line = `taken.md in acme/prompts is linked to ${id} already.`
+  expect(await operator.refused(...creation(), ...place('ACME/prompts', './taken.md'))).toBe(line)
+  expect(await operator.refused('prompts', 'link', tenant.prompt, ...place('acme/prompts', 'taken.md'))).toBe(line)
+  const other = await createTenant(operator)
+  const elsewhere = await operator.one('prompts', 'link', other.prompt, ...place('acme/prompts', 'taken.md'))
+  expect(elsewhere).toMatchObject({ repository: 'acme/prompts', path: 'taken.md' })
+})
+
+test.concurrent.each([
+  ['prompts', 'a.md', 'The repository must be owner/name, as GitHub shows it.'],
+  ['https://github.com/acme/prompts', 'a.md', 'The repository must be owner/name, as GitHub shows it.'],
+  ['acme/prompts', '', /^The path must be that of a file, from the root of the repository/],
+  ['acme/prompts', './', /^The path must be/],
+  ['acme/prompts', 'prompts/', /^The path must be/],
+  ['acme/prompts', '../a.md', /^The path must be/],
+  ['acme/prompts', 'a\nb.md', /^The path must be/],
+])('%p with %p is no place', async (repository, path, line) => {
+  expect(await operator.refused('prompts', 'link', tenant.prompt, ...place(repository, path))).toMatch(line)
+})
+
+test.concurrent('an unknown prompt or organisation is named', async () => {
+  expect(await operator.refused('prompts', 'link', 'pmt_none', ...place('a/b', 'c'))).toBe(
+    'There is no prompt pmt_none.',
+  )
+  expect(await operator.refused('webhooks', 'github', 'set', '--org', 'org_none')).toBe(
+    'There is no organisation org_none.',
+  )
+})
+
+test.concurrent.each([
+  [['prompts', 'link', 'pmt_x', '--path', 'a'], '--repository missing'],
+  [['prompts', 'create', '--org', 'o', '--name', 'n', '--path', 'a'], '--repository and --path belong together'],
+  [['webhooks', 'github', 'set'], '--org missing'],
+])('%j is wrong usage', async (args, problem) => {
+  const { status, stderr } = await run(args, { settings: database.settings })
+  expect([status, stderr.split('\n')[0]]).toEqual([2, `prompt-signals: ${problem}`])
+})
+
+test('webhooks github set shows a secret once, with which the binary takes deliveries', async () => {
+  const { prompt, key, org } = tenant
+  const replaced = await operator.one('webhooks', 'github', 'set', '--org', org)
+  const webhook = await operator.one('webhooks', 'github', 'set', '--org', org)
+  expect(webhook).toEqual({ org, path: `/webhooks/github/${org}`, secret: expect.stringMatching(/^[0-9A-Za-z]{43}$/) })
+  expect(webhook.secret).not.toBe(replaced.secret)
+  await operator.one('prompts', 'link', prompt, ...place('acme/prompts', 'prompts/binary.md'))
+
+  const client = await createClient(server.url)
+  const body = JSON.stringify(push({ after: sha('binary'), commits: [{ added: ['prompts/binary.md'] }] }))
+  const deliver = async (secret: string) => {
+    const headers = await headersOf('push', body, { secret })
+    return (await client.call('POST', webhook.path, { body, headers })).status
+  }
+  expect([await deliver(replaced.secret), await deliver(webhook.secret)]).toEqual([401, 200])
+  const { data } = (await client.getHistory(prompt, key)).body
+  expect(data).toMatchObject([{ action: 'deployed', commit_sha: sha('binary') }])
+  expect(server.stdout() + server.stderr()).not.toContain(webhook.secret)
+})

@@ -1,0 +1,223 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { randomUUID } from 'node:crypto'
+import { sign } from '@octokit/webhooks-methods'
+import { setWebhook } from '../../src/github/manage.ts'
+import { pruneDeliveries } from '../../src/github/prune.ts'
+import type { Answer } from '../client.ts'
+import { startService, type TestService } from '../service.ts'
+import { createHook, type Hook, headersOf, paths, type Sending } from './hook.ts'
+import { ping, pullRequest, push } from './payloads.ts'
+
+let service: TestService
+let hook: Hook
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+beforeEach(async () => {
+  hook = await createHook(service)
+})
+
+const change = () => push({ commits: [{ modified: [paths.greeting] }] })
+const mebibyte = 1024 * 1024
+
+/** All of an answer but what differs between any two. */
+const shapeOf = ({ status, headers, text }: Answer) => [
+  status,
+  [...headers.keys()].sort(),
+  headers.get('www-authenticate'),
+  text.replace(/"request_id":"[^"]+"/, ''),
+]
+
+/** The one refusal, whatever the reason. */
+const refusal = async () => shapeOf(await hook.deliver('push', change(), { secret: 'wrong' }))
+
+const problemOf = ({ status, body }: Answer) => [status, body.error.code, body.error.details[0].message]
+
+test('the refusal is unauthorized, in the envelope, and nothing is recorded', async () => {
+  const { status, headers, body } = await hook.deliver('push', change(), { secret: 'wrong' })
+  expect([status, body]).toEqual([
+    401,
+    { error: { code: 'unauthorized', message: expect.any(String), request_id: headers.get('x-request-id') } },
+  ])
+  expect(await hook.history('greeting')).toEqual([])
+})
+
+test.each([
+  ['no signature', async () => ''],
+  ['garbage', async () => 'garbage'],
+  ['an empty digest', async () => 'sha256='],
+  ['a digest that is cut short', async (body: string) => (await sign(hook.secret, body)).slice(0, -1)],
+  ['the digest in upper case', async (body: string) => (await sign(hook.secret, body)).toUpperCase()],
+  ['the signature of another body', async (body: string) => sign(hook.secret, `${body} `)],
+])('%s is refused as a wrong secret is', async (_, signature) => {
+  const payload = change()
+  const headers = { 'x-hub-signature-256': await signature(JSON.stringify(payload)) }
+  expect(shapeOf(await hook.deliver('push', payload, { headers }))).toEqual(await refusal())
+})
+
+test('a SHA-1 signature alone is refused', async () => {
+  const headers = { 'x-hub-signature-256': '', 'x-hub-signature': `sha1=${'0'.repeat(40)}` }
+  expect(shapeOf(await hook.deliver('push', change(), { headers }))).toEqual(await refusal())
+})
+
+test('the secret of another organisation is refused, and so is one that was replaced', async () => {
+  const other = await createHook(service)
+  expect(shapeOf(await hook.deliver('push', change(), { secret: other.secret }))).toEqual(await refusal())
+  const { secret } = await setWebhook(service.services.db, service.clock, hook.tenant.org)
+  expect(shapeOf(await hook.deliver('push', change()))).toEqual(await refusal())
+  expect(await hook.send('push', change(), { secret })).toBe(1)
+})
+
+test('no organisation, one without a webhook and no possible one are refused alike', async () => {
+  const { org } = await service.createTenant()
+  const body = JSON.stringify(change())
+  for (const name of [org, 'org_none', 'none', 'org_%00', 'org_a%27b', `org_${'x'.repeat(200)}`]) {
+    const headers = await headersOf('push', body, { secret: hook.secret })
+    const answer = await service.call('POST', `/webhooks/github/${name}`, { body, headers })
+    expect([name, shapeOf(answer)]).toEqual([name, await refusal()])
+  }
+})
+
+test.each([
+  ['of no text', () => new Uint8Array([0xff, 0xfe])],
+  ['that is empty', () => new Uint8Array()],
+])('a body %s is refused', async (_, bytes) => {
+  const headers = { ...(await headersOf('push', 'x', { secret: hook.secret })) }
+  const answer = await service.call('POST', `/webhooks/github/${hook.tenant.org}`, { body: bytes(), headers })
+  expect(shapeOf(answer)).toEqual(await refusal())
+})
+
+test('the signature is over the very bytes, a byte order mark among them', async () => {
+  const body = `\ufeff${JSON.stringify(change())}`
+  expect(await hook.send('push', {}, { body })).toBe(1)
+})
+
+test.each([
+  ['ping', ping],
+  ['issues', { action: 'opened' }],
+  ['', {}],
+])('the event %p is acknowledged and ignored', async (event, payload) => {
+  const { status, body } = await hook.deliver(event, payload)
+  expect([status, body]).toEqual([200, { data: { recorded: 0 } }])
+})
+
+test.each([
+  ['broken JSON', { body: '{"ref":' }, 'must be JSON'],
+  [
+    'a form without a payload',
+    { body: 'a=b', headers: { 'content-type': 'application/x-www-form-urlencoded' } },
+    'must be JSON',
+  ],
+  [
+    'another content type',
+    { headers: { 'content-type': 'text/plain' } },
+    'must be sent with "Content-Type: application/json"',
+  ],
+  ['no id', { headers: { 'x-github-delivery': '' } }, 'must have 1 to 255 printable ASCII characters'],
+  ['too long an id', { delivery: 'x'.repeat(256) }, 'must have 1 to 255 printable ASCII characters'],
+] as [string, Sending, string][])('a signed delivery with %s is invalid', async (_, sending, message) => {
+  expect(problemOf(await hook.deliver('push', change(), sending))).toEqual([422, 'validation_error', message])
+})
+
+test.each([
+  ['push', [], ''],
+  ['push', { ...change(), commits: [{}] }, '/commits/0/author'],
+  ['push', { ...change(), repository: null }, '/repository'],
+  ['pull_request', { action: 'opened' }, '/pull_request'],
+  ['pull_request', { ...pullRequest('opened'), repository: {} }, '/repository/full_name'],
+])('a %s of the wrong shape is invalid: %#', async (event, payload, path) => {
+  const { status, body } = await hook.deliver(event, payload)
+  expect([status, body.error.details[0].path]).toEqual([422, path])
+})
+
+test('a form is taken as well, as GitHub sends it by default', async () => {
+  const body = new URLSearchParams({ payload: JSON.stringify(change()) }).toString()
+  const headers = { 'content-type': 'application/x-www-form-urlencoded' }
+  expect(await hook.send('push', {}, { body, headers })).toBe(1)
+})
+
+test('up to 25 MiB are taken, and one byte more is invalid', async () => {
+  const json = JSON.stringify(change())
+  const body = json + ' '.repeat(25 * mebibyte - json.length)
+  expect(await hook.send('push', {}, { body })).toBe(1)
+  expect(problemOf(await hook.deliver('push', {}, { body: `${body} ` }))).toEqual([
+    422,
+    'validation_error',
+    'must be at most 25 MiB',
+  ])
+})
+
+test('a delivery that is sent again does nothing, whatever happened since', async () => {
+  const delivery = randomUUID()
+  const opening = pullRequest('opened', { head: 'main' })
+  await hook.send('push', change())
+  expect(await hook.send('pull_request', opening, { delivery })).toBe(1)
+  await hook.send('pull_request', pullRequest('closed', { head: 'main', closedAt: '2026-11-14T14:00:00Z' }))
+  const before = await hook.history('greeting')
+  expect(await hook.send('pull_request', { ...opening, action: 'reopened' }, { delivery })).toBe(0)
+  await hook.send('push', push({ commits: [{ modified: [paths.farewell] }] }))
+  expect(await hook.history('greeting')).toEqual(before)
+  expect((await hook.history('farewell')).map(({ action }) => action)).toEqual(['deployed'])
+})
+
+test('ten at once of one delivery are carried out once', async () => {
+  const delivery = randomUUID()
+  const counts = await Promise.all(
+    Array.from({ length: 10 }, (_, index) => hook.send('push', { ...change(), after: `commit${index}` }, { delivery })),
+  )
+  expect(counts.sort()).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 1])
+  expect(await hook.history('greeting')).toHaveLength(1)
+})
+
+test('the same id from two organisations is two deliveries', async () => {
+  const other = await createHook(service)
+  const delivery = randomUUID()
+  expect(await hook.send('push', change(), { delivery })).toBe(1)
+  expect(await other.send('push', change(), { delivery })).toBe(1)
+})
+
+test('a delivery that fails half way leaves nothing, and can be sent again', async () => {
+  const { sql } = service.services.db
+  const delivery = randomUUID()
+  const payload = push({ branch: 'warmer', commits: [{ modified: [paths.greeting] }] })
+  await hook.send('pull_request', pullRequest('opened'))
+  await sql.script(`alter table history_entries add constraint broken check (branch_name <> 'warmer') not valid`)
+  expect((await hook.deliver('push', payload, { delivery })).status).toBe(500)
+  await sql.script('alter table history_entries drop constraint broken')
+  expect(await hook.send('push', payload, { delivery })).toBe(1)
+})
+
+test('a delivery that found no linked prompt can be sent again once there is one', async () => {
+  const { sql } = service.services.db
+  const delivery = randomUUID()
+  await sql`update prompts set path = 'elsewhere' where public_id = ${hook.prompts.greeting}`
+  const payload = change()
+  expect(await hook.send('push', payload, { delivery })).toBe(0)
+  await sql`update prompts set path = ${paths.greeting} where public_id = ${hook.prompts.greeting}`
+  expect(await hook.send('push', payload, { delivery })).toBe(1)
+})
+
+test('deliveries are remembered for a week, and pushes for a year', async () => {
+  const { db } = service.services
+  service.clock.set('2026-11-14T12:00:00Z')
+  await db.sql`delete from github_touches`
+  await hook.send('push', push({ branch: 'warmer', commits: [{ modified: [paths.greeting] }] }))
+  const left = async (instant: string) => {
+    service.clock.set(instant)
+    await pruneDeliveries(db, service.clock)
+    const [counts] = await db.sql`
+      select
+        (select count(*) from github_deliveries d join organisations o on o.id = d.organisation_id
+         where o.public_id = ${hook.tenant.org}) as deliveries,
+        (select count(*) from github_touches) as touches`
+    return counts
+  }
+  expect(await left('2026-11-21T12:00:00Z')).toEqual({ deliveries: 1, touches: 1 })
+  expect(await left('2026-11-21T12:00:01Z')).toEqual({ deliveries: 0, touches: 1 })
+  expect(await left('2027-11-14T12:00:00Z')).toEqual({ deliveries: 0, touches: 1 })
+  expect(await left('2027-11-14T12:00:01Z')).toEqual({ deliveries: 0, touches: 0 })
+})

@@ -1,0 +1,87 @@
+// An organisation with a webhook and three linked prompts, and GitHub's end of it.
+import { randomUUID } from 'node:crypto'
+import { sign } from '@octokit/webhooks-methods'
+import { setWebhook } from '../../src/github/manage.ts'
+import { createPrompt } from '../../src/prompts/manage.ts'
+import type { Answer } from '../client.ts'
+import type { Tenant, TestService } from '../service.ts'
+
+export const paths = { greeting: 'prompts/greeting.md', farewell: 'prompts/farewell.md', other: 'prompts/other.md' }
+
+type Name = keyof typeof paths
+export type Sending = { delivery?: string; headers?: Record<string, string>; body?: string; secret?: string }
+
+// biome-ignore lint/suspicious/noExplicitAny: a test looks at entries of every shape
+export type Entry = Record<string, any>
+
+export type Hook = {
+  tenant: Tenant
+  secret: string
+  prompts: Record<Name, string>
+  /** Delivers an event as GitHub does. */
+  deliver(event: string, payload: object, sending?: Sending): Promise<Answer>
+  /** Delivers it and answers with how many entries it made or changed. */
+  send(event: string, payload: object, sending?: Sending): Promise<number>
+  /** The history of a prompt, oldest first and without the ids. */
+  history(name: Name): Promise<Entry[]>
+  /** The same in short: the action, the pull request and the commit of each. */
+  story(name: Name): Promise<string[]>
+}
+
+export async function createHook(service: TestService, repository = 'Acme/Prompts'): Promise<Hook> {
+  const { db, clock } = service.services
+  const tenant = await service.createTenant()
+  const { secret, path } = await setWebhook(db, clock, tenant.org)
+  const prompts = {} as Record<Name, string>
+  for (const [name, file] of Object.entries(paths) as [Name, string][]) {
+    const place = { repository, path: file }
+    prompts[name] = (await createPrompt(db, clock, { org: tenant.org, name, id: null, place })).id
+  }
+
+  async function deliver(event: string, payload: object, sending: Sending = {}): Promise<Answer> {
+    const body = sending.body ?? JSON.stringify(payload)
+    const headers = await headersOf(event, body, { secret, ...sending })
+    return service.call('POST', path, { body, headers })
+  }
+
+  async function history(name: Name): Promise<Entry[]> {
+    const { body } = await service.getHistory(prompts[name], tenant.key, '?limit=100')
+    return body.data.map(({ id, ...entry }: Entry) => entry).reverse()
+  }
+
+  return {
+    tenant,
+    secret,
+    prompts,
+    deliver,
+    async send(event, payload, sending) {
+      const { status, text } = await deliver(event, payload, sending)
+      if (status !== 200) throw new Error(`${status} ${text}`)
+      return JSON.parse(text).data.recorded
+    },
+    history,
+    story: async (name) =>
+      (await history(name)).map(({ action, pr_number, commit_sha }) => `${action} ${pr_number} ${commit_sha}`),
+  }
+}
+
+/** What GitHub sends beside a body; a header given as empty is left out. */
+export async function headersOf(
+  event: string,
+  body: string,
+  { secret = '', delivery = randomUUID(), headers = {} }: Sending,
+): Promise<Record<string, string>> {
+  const all = {
+    accept: '*/*',
+    'content-type': 'application/json',
+    'user-agent': 'GitHub-Hookshot/044aadd',
+    'x-github-delivery': delivery,
+    'x-github-event': event,
+    'x-github-hook-id': '292430182',
+    'x-github-hook-installation-target-id': '79929171',
+    'x-github-hook-installation-target-type': 'repository',
+    'x-hub-signature-256': body === '' ? '' : await sign(secret, body),
+    ...headers,
+  }
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''))
+}

@@ -1,0 +1,141 @@
+// A merge and the push that it makes are two events, in either order, and one change.
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { startService, type TestService } from '../service.ts'
+import { createHook, type Hook, paths } from './hook.ts'
+import { merged, pullRequest, push, sha } from './payloads.ts'
+
+let service: TestService
+let hook: Hook
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+beforeEach(async () => {
+  hook = await createHook(service)
+})
+
+const change = { modified: [paths.greeting] }
+const toBranch = push({ branch: 'warmer', after: sha('warmer'), commits: [change], created: true })
+const opening = pullRequest('opened')
+const merging = merged()
+/** Of a merge commit: what was on the branch, which is not new, and the commit that joins it. */
+const toMain = push({
+  after: sha('merge'),
+  commits: [{ ...change, distinct: false }, {}],
+  at: '2026-11-14T13:00:00Z',
+})
+const events = { toBranch, opening, merging, toMain }
+
+type Name = keyof typeof events
+const send = (name: Name) => hook.send(name === 'opening' || name === 'merging' ? 'pull_request' : 'push', events[name])
+
+const permutations = (names: Name[]): Name[][] =>
+  names.length === 0
+    ? [[]]
+    : names.flatMap((first) => permutations(names.filter((one) => one !== first)).map((rest) => [first, ...rest]))
+
+test.each(permutations(['toBranch', 'opening', 'merging', 'toMain']).map((order) => [order]))(
+  'one history, whatever the order of the events: %j',
+  async (order) => {
+    for (const name of order) await send(name)
+    const numbered = { pr_number: 7, pr_url: 'https://github.com/Acme/Prompts/pull/7' }
+    expect(await hook.history('greeting')).toEqual([
+      {
+        action: 'pr_opened',
+        user: { name: 'ada', email: '101+ada@users.noreply.github.com' },
+        commit_sha: sha('warmer'),
+        ...numbered,
+        branch_name: 'warmer',
+        created_at: '2026-11-14T12:30:00.000Z',
+      },
+      {
+        action: 'pr_merged',
+        user: { name: 'bob', email: '102+bob@users.noreply.github.com' },
+        commit_sha: sha('merge'),
+        ...numbered,
+        branch_name: 'main',
+        created_at: '2026-11-14T13:00:00.000Z',
+      },
+    ])
+  },
+)
+
+test('a deploy that turns out to be a merge keeps its id, its time and its place', async () => {
+  await hook.send('push', push({ after: sha('before'), commits: [change], at: '2026-11-14T11:00:00Z' }))
+  await send('toMain')
+  await hook.send('push', push({ after: sha('after'), commits: [change], at: '2026-11-14T14:00:00Z' }))
+  const { prompts, tenant } = hook
+  const before = await service.getHistory(prompts.greeting, tenant.key)
+  expect(await send('merging')).toBe(1)
+  const after = await service.getHistory(prompts.greeting, tenant.key)
+  const turned = {
+    ...before.body.data[1],
+    action: 'pr_merged',
+    user: { name: 'bob', email: '102+bob@users.noreply.github.com' },
+    pr_number: 7,
+    pr_url: 'https://github.com/Acme/Prompts/pull/7',
+  }
+  expect(after.body.data).toEqual([before.body.data[0], turned, before.body.data[2]])
+  expect(after.headers.get('etag')).not.toBe(before.headers.get('etag'))
+})
+
+const fork = { headRepository: 'somebody/prompts', head: 'main' }
+
+test.each([
+  ['the merge first', true, 'main'],
+  ['the push first', false, 'main'],
+  ['the merge first', true, 'develop'],
+  ['the push first', false, 'develop'],
+])('a fork is known at its merge, %s (%p) into %s', async (_, isMergeFirst, base) => {
+  const events = [
+    () => hook.send('pull_request', merged({ ...fork, base })),
+    () => hook.send('push', push({ branch: base, after: sha('merge'), commits: [change, {}] })),
+  ]
+  await hook.send('pull_request', pullRequest('opened', { ...fork, base }))
+  for (const event of isMergeFirst ? events : events.reverse()) await event()
+  expect(await hook.story('greeting')).toEqual([`pr_merged 7 ${sha('merge')}`])
+})
+
+test.each([[true], [false]])('prompts only the branch knows are merged too (merge first: %p)', async (isMergeFirst) => {
+  await hook.send('push', push({ branch: 'warmer', commits: [{ modified: [paths.greeting, paths.farewell] }] }))
+  for (const name of isMergeFirst ? (['merging', 'toMain'] as const) : (['toMain', 'merging'] as const))
+    await send(name)
+  expect(await hook.story('greeting')).toEqual([`pr_merged 7 ${sha('merge')}`])
+  expect(await hook.story('farewell')).toEqual([`pr_merged 7 ${sha('merge')}`])
+})
+
+test('a push after the merge, and one of the same commit to another branch, are direct again', async () => {
+  await send('merging')
+  await send('toMain')
+  await hook.send('push', push({ after: sha('hotfix'), commits: [change] }))
+  expect(await hook.story('greeting')).toContain(`deployed null ${sha('hotfix')}`)
+
+  await hook.send('pull_request', merged({ number: 9, base: 'develop', mergeSha: sha('forward') }))
+  await hook.send('push', push({ after: sha('forward'), commits: [{ modified: [paths.other] }] }))
+  await hook.send('pull_request', merged({ number: 10, base: 'develop', mergeSha: sha('forward') }))
+  expect(await hook.story('other')).toEqual([`deployed null ${sha('forward')}`])
+})
+
+test('a merge of the same commit in another repository turns nothing here', async () => {
+  await send('toMain')
+  await hook.send('pull_request', merged({ repository: 'acme/mirror' }))
+  expect(await hook.story('greeting')).toEqual([`deployed null ${sha('merge')}`])
+})
+
+test('merges and their pushes that arrive at once do not miss each other', async () => {
+  const numbers = Array.from({ length: 25 }, (_, index) => index + 1)
+  await Promise.all(
+    numbers.flatMap((number) => {
+      const mergeSha = sha(`merge ${number}`)
+      return [
+        hook.send('push', push({ after: mergeSha, commits: [change] })),
+        hook.send('pull_request', merged({ number, mergeSha, head: `b${number}`, ...fork })),
+      ]
+    }),
+  )
+  const story = await hook.story('greeting')
+  expect(story.sort()).toEqual(numbers.map((number) => `pr_merged ${number} ${sha(`merge ${number}`)}`).sort())
+})

@@ -1,0 +1,154 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { startService, type TestService } from '../service.ts'
+import { createHook, type Hook, paths } from './hook.ts'
+import { merged, pullRequest, push, sha } from './payloads.ts'
+
+let service: TestService
+let hook: Hook
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+beforeEach(async () => {
+  hook = await createHook(service)
+})
+
+const fork = { headRepository: 'somebody/prompts' }
+const touching = (...files: string[]) => [{ modified: files }]
+const toBranch = (more: object = {}) =>
+  push({ branch: 'warmer', after: sha('warmer'), commits: touching(paths.greeting), created: true, ...more })
+
+const expected = (more: object) => ({ pr_number: 7, pr_url: 'https://github.com/Acme/Prompts/pull/7', ...more })
+const opened = expected({
+  action: 'pr_opened',
+  user: { name: 'ada', email: '101+ada@users.noreply.github.com' },
+  commit_sha: sha('warmer'),
+  branch_name: 'warmer',
+  created_at: '2026-11-14T12:30:00.000Z',
+})
+const mergedEntry = expected({
+  action: 'pr_merged',
+  user: { name: 'bob', email: '102+bob@users.noreply.github.com' },
+  commit_sha: sha('merge'),
+  branch_name: 'main',
+  created_at: '2026-11-14T13:00:00.000Z',
+})
+
+test('a pull request is told of every prompt that was pushed to its branch, and of no other', async () => {
+  await hook.send('push', toBranch())
+  await hook.send('push', push({ branch: 'warmer', commits: touching(paths.farewell) }))
+  await hook.send('push', push({ branch: 'cooler', commits: touching(paths.other) }))
+  expect(await hook.send('pull_request', pullRequest('opened'))).toBe(2)
+  expect(await hook.send('pull_request', merged())).toBe(2)
+  expect(await hook.history('greeting')).toEqual([opened, mergedEntry])
+  expect(await hook.history('farewell')).toEqual([opened, mergedEntry])
+  expect(await hook.history('other')).toEqual([])
+})
+
+test('one that is closed without being merged is told as closed', async () => {
+  await hook.send('push', toBranch())
+  await hook.send('pull_request', pullRequest('opened'))
+  await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T14:00:00Z' }))
+  const closed = { ...opened, action: 'pr_closed', created_at: '2026-11-14T14:00:00.000Z' }
+  expect(await hook.history('greeting')).toEqual([opened, closed])
+})
+
+test('a deleted account is shown as ghost, and an unknown merger as the author', async () => {
+  await hook.send('push', toBranch())
+  await hook.send('pull_request', pullRequest('opened', { user: null }))
+  const payload = merged()
+  await hook.send('pull_request', { ...payload, pull_request: { ...payload.pull_request, merged_by: null } })
+  expect((await hook.history('greeting')).map(({ user }) => user.name)).toEqual(['ghost', 'ada'])
+})
+
+test.each([['synchronize'], ['labeled'], ['edited'], ['ready_for_review'], ['review_requested']])(
+  'the action %s records nothing',
+  async (action) => {
+    await hook.send('push', toBranch())
+    expect(await hook.send('pull_request', pullRequest(action))).toBe(0)
+  },
+)
+
+test('a push that brings a prompt into an open pull request opens it for that prompt, once', async () => {
+  await hook.send('push', toBranch())
+  await hook.send('pull_request', pullRequest('opened'))
+  const more = push({ branch: 'warmer', after: sha('more'), commits: touching(paths.greeting, paths.farewell) })
+  expect(await hook.send('push', more)).toBe(1)
+  expect(await hook.send('push', { ...more, after: sha('again') })).toBe(0)
+  expect(await hook.history('farewell')).toEqual([{ ...opened, commit_sha: sha('more') }])
+  expect(await hook.send('pull_request', merged())).toBe(2)
+})
+
+test('what was pushed while it was closed counts when it is reopened', async () => {
+  await hook.send('pull_request', pullRequest('opened'))
+  await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T14:00:00Z' }))
+  expect(await hook.send('push', toBranch({ after: sha('later') }))).toBe(0)
+  expect(await hook.send('pull_request', pullRequest('reopened', { headSha: sha('later') }))).toBe(1)
+  expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('later')}`])
+})
+
+test('the branch of a fork is not mistaken for ours of the same name', async () => {
+  await hook.send('push', toBranch())
+  expect(await hook.send('pull_request', pullRequest('opened', fork))).toBe(0)
+  expect(await hook.send('push', push({ branch: 'warmer', commits: touching(paths.other) }))).toBe(0)
+  expect(await hook.send('pull_request', pullRequest('closed', fork))).toBe(0)
+  expect(await hook.send('pull_request', pullRequest('opened', { number: 8, headRepository: null }))).toBe(0)
+})
+
+test('a branch does not inherit what is merged into it from the default one', async () => {
+  const commits = [{ modified: [paths.other], distinct: false }, { modified: [paths.greeting] }]
+  await hook.send('push', push({ branch: 'warmer', commits }))
+  expect(await hook.send('pull_request', pullRequest('opened'))).toBe(1)
+  expect(await hook.history('other')).toEqual([])
+})
+
+test('a branch that lives on after a merge starts anew, for that base alone', async () => {
+  await hook.send('push', toBranch())
+  await hook.send('pull_request', merged())
+  await hook.send('push', push({ branch: 'warmer', commits: touching(paths.farewell), at: '2026-11-14T15:00:00Z' }))
+  expect(await hook.send('pull_request', pullRequest('opened', { number: 8 }))).toBe(1)
+  expect(await hook.send('pull_request', pullRequest('opened', { number: 9, base: 'production' }))).toBe(2)
+  expect((await hook.story('greeting')).map((line) => line.slice(0, 11))).toEqual(['pr_opened 9', 'pr_merged 7'])
+})
+
+test('a branch made anew has nothing of its namesake, and a deleted one is still known', async () => {
+  await hook.send('push', toBranch())
+  await hook.send('push', push({ branch: 'warmer', deleted: true, at: '2026-11-14T12:10:00Z' }))
+  expect(await hook.send('pull_request', pullRequest('opened'))).toBe(1)
+  const anew = { created: true, after: sha('anew'), commits: touching(paths.other), at: '2026-11-14T12:20:00Z' }
+  await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T12:40:00Z' }))
+  await hook.send('push', push({ branch: 'warmer', ...anew }))
+  expect(await hook.send('pull_request', pullRequest('opened', { number: 8, headSha: sha('anew') }))).toBe(1)
+  expect(await hook.story('other')).toEqual([`pr_opened 8 ${sha('anew')}`])
+})
+
+test('the first push of a branch may arrive after the second', async () => {
+  const second = { branch: 'warmer', commits: touching(paths.farewell), at: '2026-11-14T12:00:01Z' }
+  await hook.send('push', push(second))
+  await hook.send('push', toBranch())
+  expect(await hook.send('pull_request', pullRequest('opened'))).toBe(2)
+})
+
+test('what is merged into another branch goes on with the pull request of that branch', async () => {
+  await hook.send('push', toBranch())
+  await hook.send('pull_request', pullRequest('opened', { number: 8, head: 'develop' }))
+  expect(await hook.send('pull_request', merged({ base: 'develop' }))).toBe(2)
+  expect(await hook.story('greeting')).toEqual([`pr_opened 8 ${sha('merge')}`, `pr_merged 7 ${sha('merge')}`])
+  const release = { number: 8, head: 'develop', mergeSha: sha('release') }
+  expect(await hook.send('pull_request', merged(release))).toBe(1)
+})
+
+test('a repository without linked prompts leaves nothing behind', async () => {
+  const elsewhere = { repository: 'acme/elsewhere' }
+  await hook.send('push', toBranch(elsewhere))
+  await hook.send('pull_request', pullRequest('opened', elsewhere))
+  const { sql } = service.services.db
+  const [left] = await sql`
+    select
+      (select count(*) from github_touches where repository = 'acme/elsewhere') as touches,
+      (select count(*) from github_pull_requests where repository = 'acme/elsewhere') as "pullRequests"`
+  expect(left).toEqual({ touches: 0, pullRequests: 0 })
+})

@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startService, type TestService } from '../service.ts'
+import { createHook, type Hook, paths } from './hook.ts'
+import { push, sha } from './payloads.ts'
+
+let service: TestService
+let hook: Hook
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+const change = { modified: [paths.greeting] }
+
+const expected = (more: object = {}) => ({
+  action: 'deployed',
+  user: { name: 'Ada Example', email: 'ada@example.com' },
+  commit_sha: sha('direct'),
+  pr_number: null,
+  pr_url: null,
+  branch_name: 'main',
+  created_at: '2026-11-14T12:00:00.000Z',
+  ...more,
+})
+
+test('a push to the default branch deploys each prompt whose file it adds, changes or removes', async () => {
+  hook = await createHook(service)
+  const commits = [{ added: [paths.greeting] }, { removed: [paths.farewell, 'README.md'] }]
+  expect(await hook.send('push', push({ after: sha('direct'), commits }))).toBe(2)
+  expect(await hook.history('greeting')).toEqual([expected()])
+  expect(await hook.history('farewell')).toEqual([expected()])
+  expect(await hook.history('other')).toEqual([])
+  expect(await hook.send('push', push({ after: sha('next'), commits: [change] }))).toBe(1)
+  expect(await hook.story('greeting')).toEqual([`deployed null ${sha('direct')}`, `deployed null ${sha('next')}`])
+})
+
+test('it was made by the author of the last commit that touches the file', async () => {
+  hook = await createHook(service)
+  const author = (name: string) => ({ name, email: `${name}@example.com`, username: name })
+  const commits = [
+    { ...change, author: author('first') },
+    { ...change, author: author('last') },
+    { modified: [paths.other], author: author('another') },
+  ]
+  await hook.send('push', push({ after: sha('direct'), commits }))
+  expect(await hook.history('greeting')).toEqual([expected({ user: { name: 'last', email: 'last@example.com' } })])
+})
+
+test('the time is that of the head commit, in whatever zone', async () => {
+  hook = await createHook(service)
+  await hook.send('push', push({ after: sha('direct'), commits: [change], at: '2026-11-14T07:00:00-05:00' }))
+  expect(await hook.history('greeting')).toEqual([expected()])
+})
+
+test('a commit counts on the default branch even when it was pushed elsewhere before', async () => {
+  hook = await createHook(service)
+  expect(await hook.send('push', push({ commits: [{ ...change, distinct: false }] }))).toBe(1)
+})
+
+test('repositories are compared without regard to letter case, paths exactly', async () => {
+  hook = await createHook(service, 'aCME/pROMPTS')
+  expect(await hook.send('push', push({ repository: 'ACME/prompts', commits: [change] }))).toBe(1)
+  expect(await hook.send('push', push({ commits: [{ modified: ['Prompts/greeting.md'] }] }))).toBe(0)
+  expect(await hook.send('push', push({ repository: 'acme/other', commits: [change] }))).toBe(0)
+})
+
+test('another organisation with the same file sees nothing of it', async () => {
+  hook = await createHook(service)
+  const other = await createHook(service)
+  await hook.send('push', push({ commits: [change] }))
+  expect(await other.history('greeting')).toEqual([])
+})
+
+test.each([
+  ['another branch', push({ branch: 'warmer', commits: [change] })],
+  ['a branch that only ends like the default one', push({ branch: 'feature/main', commits: [change] })],
+  ['a tag', push({ ref: 'refs/tags/main', commits: [change] })],
+  ['the deletion of a branch', push({ branch: 'warmer', deleted: true })],
+  ['no commits', push({ commits: [] })],
+])('a push of %s deploys nothing', async (_, payload) => {
+  hook = await createHook(service)
+  expect(await hook.send('push', payload)).toBe(0)
+  expect(await hook.history('greeting')).toEqual([])
+})
+
+test.each([
+  ['a name of 300 characters', { name: 'x'.repeat(300), email: 'a@b.c' }, { name: 'x'.repeat(200), email: 'a@b.c' }],
+  ['a name cut within a character', { name: `${'x'.repeat(199)}😀` }, { name: 'x'.repeat(199) }],
+  [
+    'control characters',
+    { name: 'Ada\u0000\nExample', email: 'a\u001b@b.c' },
+    { name: 'Ada Example', email: 'a @b.c' },
+  ],
+  ['half a character', { name: 'Ada\ud800' }, { name: 'Ada\ufffd' }],
+  ['no address', { name: 'Ada', email: null, username: 'ada' }, { email: 'ada@users.noreply.github.com' }],
+  ['an empty name', { name: '', email: 'a@b.c', username: 'ada' }, { name: 'ada', email: 'a@b.c' }],
+  ['nothing', {}, { name: 'unknown', email: 'unknown@users.noreply.github.com' }],
+])('an author with %s does not cost the entry', async (_, author, user) => {
+  hook = await createHook(service)
+  expect(await hook.send('push', push({ commits: [{ ...change, author }] }))).toBe(1)
+  expect((await hook.history('greeting'))[0]?.user).toMatchObject(user)
+})
+
+test.each([null, { timestamp: 'yesterday' }, {}])('a head commit of %j leaves the time of arrival', async (head) => {
+  hook = await createHook(service)
+  service.clock.set('2026-11-15T01:02:03.004Z')
+  await hook.send('push', push({ commits: [change], more: { head_commit: head } }))
+  expect((await hook.history('greeting'))[0]?.created_at).toBe('2026-11-15T01:02:03.004Z')
+})

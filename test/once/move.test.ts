@@ -1,0 +1,53 @@
+// From the embedded database to Postgres and back.
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { createEmptyDatabase } from '../harness.ts'
+import { createFolder, createOperator, createTenant, type Settings } from '../program.ts'
+
+const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
+
+/** Line by line, but for the first, which says when it was made. */
+async function contentOf(settings: Settings): Promise<string[]> {
+  const file = join(createFolder(), 'backup')
+  await createOperator(settings).one('backup', file)
+  return Bun.gunzipSync(await Bun.file(file).bytes())
+    .toString()
+    .split('\n')
+    .slice(1)
+}
+
+/** What an operator types to move: one line of shell. */
+async function move(from: Settings, to: Settings): Promise<void> {
+  const shell = Bun.spawn(
+    ['bash', '-c', 'set -o pipefail; env "$FROM" "$PROGRAM" backup - | env "$TO" "$PROGRAM" restore -'],
+    {
+      env: {
+        PATH: process.env.PATH,
+        PROGRAM,
+        FROM: Object.entries(from)[0]?.join('='),
+        TO: Object.entries(to)[0]?.join('='),
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  )
+  expect([await shell.exited, await shell.stderr.text()]).toEqual([0, ''])
+}
+
+test('one line moves everything to Postgres, and one back, with every row and number the same', async () => {
+  const [first, last] = [{ DATA_DIR: join(createFolder(), 'data') }, { DATA_DIR: join(createFolder(), 'data') }]
+  const postgres = await createEmptyDatabase()
+  const operator = createOperator(first)
+  const { prompt, keyId } = await createTenant(operator, 7)
+  await operator.one('keys', 'revoke', keyId)
+  await operator.one(
+    ...['history', 'record', '--prompt', prompt, '--action', 'deployed', '--commit-sha', 'c0ffee12'],
+    ...['--user-name', 'Ada Ünïcode', '--user-email', 'ada@example.com', '--branch', 'main'],
+  )
+  const content = await contentOf(first)
+  expect(content.length).toBeGreaterThan(15)
+  await move(first, postgres.settings)
+  expect(await contentOf(postgres.settings)).toEqual(content)
+  await move(postgres.settings, last)
+  expect(await contentOf(last)).toEqual(content)
+  await postgres.close()
+})

@@ -1,0 +1,95 @@
+// Two releases side by side: the schema becomes newer under a replica that serves.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readConfig } from '../../src/config.ts'
+import type { Db } from '../../src/db/client.ts'
+import { migrate } from '../../src/db/migrations.ts'
+import { openAny } from '../../src/db/open.ts'
+import { migrations } from '../../src/platform.ts'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createOperator, createTenant, eventually, refusalOf, run, type Server, startServer } from '../program.ts'
+
+let database: TestDatabase
+let server: Server
+let db: Db
+let tenant: Awaited<ReturnType<typeof createTenant>>
+
+beforeAll(async () => {
+  database = await createDatabase()
+  server = await startServer(database.settings)
+  tenant = await createTenant(createOperator(database.settings), 1_000_000)
+  const options = { migrations, queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'refuse' as const }
+  db = (await openAny(readConfig({}, database.settings), options)).db
+})
+
+afterAll(async () => {
+  await db.close()
+  expect(await server.stop()).toBe(0)
+  await database.close()
+})
+
+/** Callers of both operations and of the readiness, one request after another, until told to end. */
+function load() {
+  const answers: number[] = []
+  let isOver = false
+  const headers = { authorization: `Bearer ${tenant.key}`, 'content-type': 'application/json' }
+  const prompt = `${server.url}/api/v1/prompts/${tenant.prompt}`
+  const calls = [
+    () => fetch(`${prompt}/signals`, { method: 'POST', headers, body: '{"value":"positive"}' }),
+    () => fetch(`${prompt}/history`, { headers }),
+    () => fetch(`${server.url}/readyz`),
+  ]
+  const callers = Array.from({ length: 12 }, async (_, index) => {
+    while (!isOver) answers.push((await (calls[index % 3] as () => Promise<Response>)()).status)
+  })
+  const more = (count: number) => {
+    const wanted = answers.length + count
+    return eventually(() => answers.length >= wanted, true)
+  }
+  const end = async () => {
+    isOver = true
+    await Promise.all(callers)
+    return [...new Set(answers)].sort()
+  }
+  return { more, end }
+}
+
+test('a replica of the older release serves on, and stays ready, while the schema becomes newer', async () => {
+  const { more, end } = load()
+  await more(200)
+  const [same] = await db.sql<{ text: string }>`select pg_get_functiondef('record_signals'::regproc) as text`
+  const expand = `
+    alter table signals add column note text;
+    alter table prompts add column archived_at timestamptz, add column rank integer not null default 0;
+    alter table organisations add column region text not null default 'eu';
+    alter table api_keys add column note text;
+    create table later (id bigint primary key);
+    ${same?.text};`
+  await migrate(db, [...migrations, { name: 'expand', text: expand }])
+  await more(200)
+  expect(await end()).toEqual([200, 201])
+  // Whoever starts now is told to be the newer one.
+  expect(refusalOf(await run(['serve'], { settings: database.settings }))).toContain('use a newer prompt-signals')
+})
+
+test('a migration gives up a table that somebody holds, rather than stop the replicas behind it', async () => {
+  const held = Promise.withResolvers<void>()
+  const release = Promise.withResolvers<void>()
+  const holder = db.transaction(async (sql) => {
+    await sql`select from prompts limit 1`
+    held.resolve()
+    await release.promise
+  })
+  await held.promise
+  const { more, end } = load()
+  await more(20)
+  const [known] = await db.sql<{ version: number }>`select max(version) as version from schema_migrations`
+  const padding = Array.from({ length: known?.version ?? 0 }, (_, index) => ({ name: `${index}`, text: '' }))
+  const blocked = { name: 'blocked', text: 'alter table prompts add column blocked text' }
+  const refusal = await migrate(db, [...padding, blocked]).catch((error: Error) => error.message)
+  expect(refusal).toBe('The tables are held by others, perhaps by a backup. Nothing was migrated: try again later.')
+  await more(20)
+  expect(await end()).toEqual([200, 201])
+  release.resolve()
+  await holder
+  expect(await migrate(db, [...padding, blocked])).toMatchObject({ applied: ['blocked'] })
+})
