@@ -1,3 +1,17 @@
+-- A changed limit is told to every replica, so that none goes on refusing what now has room.
+create function announce_organisation()
+returns trigger
+language plpgsql
+as $$
+begin
+  perform pg_notify('organisations', new.id::text);
+  return null;
+end
+$$;
+
+create trigger announce after update on organisations
+for each row execute function announce_organisation();
+
 -- Which signal a caller's Idempotency-Key stands for.
 create table idempotency_keys (
   organisation_id bigint not null,
@@ -15,9 +29,13 @@ create index on idempotency_keys (created_at);
 --   refused   there was no room; id null
 --   repeated  the idempotency key stands for this same signal already: its id and time
 --   differs   the idempotency key stands for another signal
--- with the count after it and the limit in force. An idempotency key may be given only once in a call.
+-- with the count after it and the limit in force.
+-- The months are given once each, in a fixed order, so that no two calls wait for each other; an item names its
+-- month by position. An idempotency key may be given only once in a call.
 create function record_signals(
   organisation_ids bigint[],
+  months date[],
+  month_numbers integer[],
   prompt_ids bigint[],
   signal_values text[],
   metadata_texts text[],
@@ -30,32 +48,41 @@ returns table (
 language plpgsql
 -- Rows held by somebody else are given up quickly: the caller then asks again for that organisation alone.
 set lock_timeout = '200ms'
+-- The plan is the same for any batch, and making it anew would cost more than running it.
+set plan_cache_mode = 'force_generic_plan'
 as $$
 begin
-  insert into signal_usage (organisation_id, month, used)
-  select distinct a.organisation_id, date_trunc('month', a.created_at at time zone 'utc')::date, 0
-  from unnest(organisation_ids, created_ats) a (organisation_id, created_at)
-  order by 1, 2
-  on conflict do nothing;
+  if cardinality(months) > (
+    select count(*)
+    from unnest(organisation_ids, months) m (organisation_id, month)
+    join signal_usage u using (organisation_id, month)
+  ) then
+    insert into signal_usage (organisation_id, month, used)
+    select m.organisation_id, m.month, 0
+    from unnest(organisation_ids, months) m (organisation_id, month)
+    on conflict do nothing;
+  end if;
 
-  -- Locked in a fixed order, so that no two batches wait for each other.
-  perform
-  from signal_usage u
-  where (u.organisation_id, u.month) in (
-    select a.organisation_id, date_trunc('month', a.created_at at time zone 'utc')::date
-    from unnest(organisation_ids, created_ats) a (organisation_id, created_at)
-  )
-  order by u.organisation_id, u.month
-  for update;
-
-  -- A new statement has a new snapshot: it sees what the holders of the locks before us committed.
   return query
-  with asked as (
+  with held as (
+    -- After a wait this reads the row as the one before us left it.
+    select m.number, u.organisation_id, u.month, u.used
+    from unnest(organisation_ids, months) with ordinality m (organisation_id, month, number)
+    join signal_usage u using (organisation_id, month)
+    order by m.number
+    for update of u
+  ), room as (
+    select h.*, coalesce(o.monthly_limit, p.monthly_limit) as monthly_limit
+    from held h
+    join organisations o on o.id = h.organisation_id
+    join plans p on p.name = o.plan
+  ), asked as (
     select
-      a.item, a.organisation_id, a.prompt_id, a.value, a.metadata::jsonb as metadata, a.created_at, a.repeat_key,
-      date_trunc('month', a.created_at at time zone 'utc')::date as month
-    from unnest(organisation_ids, prompt_ids, signal_values, metadata_texts, created_ats, repeat_keys)
-      with ordinality a (organisation_id, prompt_id, value, metadata, created_at, repeat_key, item)
+      a.item, a.prompt_id, a.value, a.metadata::jsonb as metadata, a.created_at, a.repeat_key,
+      room.organisation_id, room.month, room.used, room.monthly_limit
+    from unnest(month_numbers, prompt_ids, signal_values, metadata_texts, created_ats, repeat_keys)
+      with ordinality a (month_number, prompt_id, value, metadata, created_at, repeat_key, item)
+    join room on room.number = a.month_number
   ), known as (
     select
       asked.item, s.id, s.created_at,
@@ -65,14 +92,10 @@ begin
     join signals s on s.id = k.signal_id
   ), judged as (
     select
-      asked.*, u.used, coalesce(o.monthly_limit, p.monthly_limit) as monthly_limit,
-      known.id as known_id, known.created_at as known_at, known.same,
+      asked.*, known.id as known_id, known.created_at as known_at, known.same,
       (count(*) filter (where known.id is null)
         over (partition by asked.organisation_id, asked.month order by asked.item))::integer as nth
     from asked
-    join signal_usage u using (organisation_id, month)
-    join organisations o on o.id = asked.organisation_id
-    join plans p on p.name = o.plan
     left join known using (item)
   ), decided as (
     select

@@ -10,6 +10,7 @@ import type { Log } from './log.ts'
 import { createReadiness, type Readiness } from './ops/readiness.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
+import { createAdmission } from './signals/admit.ts'
 import { createGate, noGate } from './signals/gate.ts'
 import { startPruning } from './signals/prune.ts'
 import { createSignalRecorder, type SignalRecorder } from './signals/record.ts'
@@ -44,7 +45,13 @@ export async function openServices(
 }
 
 export function createServices(db: Db, redis: Redis | undefined, clock: Clock, log: Log): Services {
-  const signals = createSignalRecorder(db, redis ? createGate(redis) : noGate, clock)
+  const admission = createAdmission(db, redis ? createGate(redis) : noGate)
+  // Without a gate nothing is refused that Postgres has not refused itself.
+  if (redis) {
+    const onChange = (organisationId: string) => admission.forgetRefusals(Number(organisationId))
+    db.listen('organisations', onChange, () => admission.forgetRefusals())
+  }
+  const signals = createSignalRecorder(db, admission, clock)
   const prunings = [startPruning(db, clock), startPruningDeliveries(db, clock)]
   return {
     db,

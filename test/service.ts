@@ -1,5 +1,6 @@
 // The service inside the test's own process, over real HTTP, with a clock that the test can set.
 import { randomBytes } from 'node:crypto'
+import { Redis } from 'ioredis'
 import { createApp } from '../src/app.ts'
 import type { Clock } from '../src/clock.ts'
 import { readConfig } from '../src/config.ts'
@@ -25,6 +26,8 @@ export type TestService = Client & {
   services: Services
   clock: TestClock
   redis: ReturnType<typeof openRedis>
+  /** The same keys, for the test itself: waits however long a loaded machine takes. */
+  testRedis: Redis
   /** An organisation with a key and a prompt. */
   createTenant(monthlyLimit?: number): Promise<Tenant>
   addHistory(prompt: string, entries: object[]): Promise<void>
@@ -54,7 +57,9 @@ export async function startService({ queryTimeoutMs = 4_500 } = {}): Promise<Tes
   const database = await createDatabase()
   const config = readConfig({}, database.settings)
   const db = await openDatabase(config, { migrations, queryTimeoutMs, maxConnections: 10, whenInUse: 'refuse' })
-  const redis = openRedis(redisUrl(), redisPrefix())
+  const keyPrefix = redisPrefix()
+  const redis = openRedis(redisUrl(), keyPrefix)
+  const testRedis = new Redis(redisUrl(), { keyPrefix })
   const clock = createTestClock()
   const services = createServices(db, redis, clock, createLog('silent'))
   const listener = listen(createApp(services).fetch, crashResponse, '127.0.0.1', 0)
@@ -65,6 +70,7 @@ export async function startService({ queryTimeoutMs = 4_500 } = {}): Promise<Tes
     services,
     clock,
     redis,
+    testRedis,
     async createTenant(monthlyLimit) {
       const plan = { name: 'Test', plan: 'free', monthlyLimit: monthlyLimit ?? null }
       const { id: org } = await createOrganisation(db, clock, plan)
@@ -78,6 +84,7 @@ export async function startService({ queryTimeoutMs = 4_500 } = {}): Promise<Tes
     async close() {
       await listener.stop()
       await services.close()
+      testRedis.disconnect()
       await database.close()
     },
   }

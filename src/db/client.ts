@@ -1,6 +1,7 @@
 import postgres from 'postgres'
 import { unavailable } from '../errors.ts'
 import { within } from '../lib/deadline.ts'
+import { createPermits } from '../lib/permits.ts'
 
 export type Sql = {
   /** Runs one statement. The text must stay constant: each distinct one is prepared and kept. */
@@ -15,6 +16,11 @@ export type Db = {
   sql: Sql
   /** Commits when the work resolves, rolls back when it rejects. */
   transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>
+  /**
+   * Hears what is notified on the channel. `onGap` is told whenever listening begins, at first and after the
+   * connection was lost: whatever was notified before then went unheard.
+   */
+  listen(channel: string, onNotice: (payload: string) => void, onGap: () => void): void
   close(): Promise<void>
 }
 
@@ -33,6 +39,8 @@ type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number> }>
 
 /** Past this many statements waiting for an answer, one more is refused at once. */
 const maxPending = 5_000
+const maxTransactions = 4
+const maxWaitingTransactions = 500
 
 /** Why a statement wrote nothing: its data, or rows that others held for too long. */
 export function faultOf(error: unknown): 'item' | 'busy' | undefined {
@@ -46,7 +54,6 @@ export function openClient(
   { queryTimeoutMs, maxConnections }: ClientOptions,
 ): Db {
   const options: DriverOptions = {
-    max: maxConnections,
     // One statement at a time on a connection: a slow one never holds up those behind it.
     max_pipeline: 1,
     connect_timeout: 3,
@@ -56,7 +63,14 @@ export function openClient(
     connection: { application_name: 'prompt-signals', statement_timeout: queryTimeoutMs },
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
   }
-  const client = postgres('url' in target ? target.url : '', { ...options, ...('socket' in target ? target : {}) })
+  const open = (max: number) =>
+    postgres('url' in target ? target.url : '', { ...options, max, ...('socket' in target ? target : {}) })
+  const client = open(maxConnections)
+  // Transactions have connections of their own, one for each that may run at once: to a connection that is busy the
+  // driver sends a `begin` and loses track of it, so that what comes next is never committed.
+  const atOnce = Math.min(maxConnections, maxTransactions)
+  const transactions = open(atOnce)
+  const inTurn = createPermits(atOnce, maxWaitingTransactions, unavailable)
   let pending = 0
 
   // The driver itself waits for ever when a server accepts connections and answers nothing.
@@ -87,7 +101,12 @@ export function openClient(
 
   return {
     sql: sqlOn(client),
-    transaction: async <T>(work: (sql: Sql) => Promise<T>) => (await client.begin((on) => work(sqlOn(on)))) as T,
-    close: () => client.end({ timeout: 5 }),
+    transaction: <T>(work: (sql: Sql) => Promise<T>) =>
+      inTurn(async () => (await transactions.begin((on) => work(sqlOn(on)))) as T),
+    listen(channel, onNotice, onGap) {
+      // It connects by itself, and again whenever that is lost.
+      client.listen(channel, onNotice, onGap).catch(() => {})
+    },
+    close: async () => void (await Promise.all([client.end({ timeout: 5 }), transactions.end({ timeout: 5 })])),
   }
 }

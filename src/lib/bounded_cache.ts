@@ -27,6 +27,11 @@ export class BoundedCache<Key, Value> {
     }
   }
 
+  clear(): void {
+    this.#entries.clear()
+    this.#size = 0
+  }
+
   delete(key: Key): void {
     const value = this.#entries.get(key)
     if (value === undefined) return

@@ -6,6 +6,8 @@ export type SignalToRecord = {
   value: string
   metadata: string | null
   createdAt: Date
+  /** Of createdAt: `2026-11`. */
+  month: string
   /** The caller's Idempotency-Key. */
   repeatKey: string | null
 }
@@ -19,18 +21,34 @@ export type Recorded = {
   limit: number
 }
 
-export const recordSignals = (sql: Sql, signals: SignalToRecord[]): Promise<Recorded[]> =>
-  sql<Recorded>`
+export function recordSignals(sql: Sql, signals: SignalToRecord[]): Promise<Recorded[]> {
+  const { months, numbers } = numberMonths(signals)
+  return sql<Recorded>`
     select outcome, signal_id as id, recorded_at as "createdAt", used_after as used, limit_now as limit
     from record_signals(
-      ${signals.map((signal) => String(signal.organisationId))}::text[]::bigint[],
+      ${months.map(({ organisationId }) => String(organisationId))}::text[]::bigint[],
+      ${months.map(({ month }) => `${month}-01`)}::text[]::date[],
+      ${numbers}::text[]::integer[],
       ${signals.map((signal) => String(signal.promptId))}::text[]::bigint[],
       ${signals.map((signal) => signal.value)}::text[],
       ${signals.map((signal) => signal.metadata)}::text[],
       ${signals.map((signal) => signal.createdAt.toISOString())}::text[]::timestamptz[],
       ${signals.map((signal) => signal.repeatKey)}::text[]
-    )
-    order by item`
+    )`
+}
+
+type OrganisationMonth = { organisationId: number; month: string }
+
+/** Every month of an organisation once, in a fixed order, and for each signal the number of its own. */
+function numberMonths(signals: SignalToRecord[]): { months: OrganisationMonth[]; numbers: string[] } {
+  const nameOf = ({ organisationId, month }: OrganisationMonth) => `${organisationId} ${month}`
+  const distinct = new Map(signals.map((signal) => [nameOf(signal), signal]))
+  const months = [...distinct.values()].sort(
+    (a, b) => a.organisationId - b.organisationId || (a.month < b.month ? -1 : 1),
+  )
+  const numberOf = new Map(months.map((month, index) => [nameOf(month), String(index + 1)]))
+  return { months, numbers: signals.map((signal) => numberOf.get(nameOf(signal)) as string) }
+}
 
 export type Usage = { used: number; limit: number }
 

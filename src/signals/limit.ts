@@ -1,0 +1,16 @@
+import { ServiceError } from '../errors.ts'
+import type { Month } from '../lib/months.ts'
+
+/** What is left of the month, as the RateLimit header fields say it. */
+export const limitHeaders = (used: number, limit: number, month: Month): Record<string, string> => ({
+  'ratelimit-policy': `"signals";q=${limit};w=${month.lengthSeconds}`,
+  ratelimit: `"signals";r=${Math.max(limit - used, 0)};t=${month.secondsLeft}`,
+})
+
+export const rateLimited = (used: number, limit: number, month: Month): ServiceError =>
+  new ServiceError(
+    'rate_limited',
+    `This month's ${limit} signals are used up. Wait until resets_at, or move to a larger plan.`,
+    { limit, used, resets_at: month.resetsAt.toISOString() },
+    { ...limitHeaders(used, limit, month), 'retry-after': String(month.secondsLeft) },
+  )
