@@ -2,7 +2,7 @@ import type { Db } from '../db/client.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createGroupLookup } from '../lib/group_lookup.ts'
 import type { Month } from '../lib/months.ts'
-import type { Gate } from './gate.ts'
+import type { Gate, GateObserver } from './gate.ts'
 import { rateLimited } from './limit.ts'
 import { readUsages, type Usage } from './store.ts'
 
@@ -20,7 +20,7 @@ const maxOrganisations = 100_000
 /** A change of limits is told at once, but what is told may be lost with the connection that it comes by. */
 const refusalTrustedForMs = 1_000
 
-export function createAdmission(db: Db, gate: Gate): Admission {
+export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Admission {
   /** As Postgres last said: only a hint of when the gate may be right to refuse. */
   const limits = new BoundedCache<number, number>(maxOrganisations)
   /** Months that Postgres has confirmed to be full. */
@@ -46,10 +46,14 @@ export function createAdmission(db: Db, gate: Gate): Admission {
     async admit(organisationId, month) {
       const taken = await gate.take(organisationId, month)
       if (taken === undefined) return undefined
-      if (taken !== null && taken <= (limits.get(organisationId) ?? Number.POSITIVE_INFINITY)) return taken
+      if (taken !== null && taken <= (limits.get(organisationId) ?? Number.POSITIVE_INFINITY)) {
+        observe?.decided('passed')
+        return taken
+      }
       const { used, limit } = await confirm(organisationId, month)
       // A missing number is set even when the month is full: it is then that the gate is needed.
       if (taken === null || used < limit) await gate.correct(organisationId, month, used + 1)
+      observe?.decided(used >= limit ? 'refused' : taken === null ? 'seeded' : 'corrected')
       if (used >= limit) throw rateLimited(used, limit, month)
       return used + 1
     },

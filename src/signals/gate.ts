@@ -13,6 +13,15 @@ export type Gate = {
   correct(organisationId: number, month: Month, used: number): Promise<void>
 }
 
+/** What the gate did for one request; `unreachable` when it let it pass unseen. */
+export type GateDecision = 'passed' | 'refused' | 'seeded' | 'corrected' | 'unreachable'
+
+export type GateObserver = {
+  decided(decision: GateDecision): void
+  /** Redis has failed so often that it is left out for a while, or is asked again. */
+  breakerChanged(isOpen: boolean): void
+}
+
 export const noGate: Gate = {
   take: async () => undefined,
   correct: async () => {},
@@ -23,9 +32,13 @@ type Taking = { number: number; total: Promise<number | null | undefined> }
 /** The braces keep one organisation's months on one node of a Redis Cluster. */
 const keyOf = (organisationId: number, month: Month) => `signals:{${organisationId}}:${month.name}`
 
-export function createGate(redis: Redis): Gate {
+export function createGate(redis: Redis, observe?: GateObserver): Gate {
   // Two in a row may be chance; a request pays the deadline for no more than that.
-  const breaker = createBreaker({ failures: 2, retryMs: 1_000 })
+  const breaker = createBreaker({
+    failures: 2,
+    retryMs: 1_000,
+    onChange: (isOpen) => observe?.breakerChanged(isOpen),
+  })
   /** Requests of one turn take together. */
   const takings = new Map<string, Taking>()
   const expiry = (month: Month) => month.resetsAt.getTime() / 1000
@@ -49,6 +62,7 @@ export function createGate(redis: Redis): Gate {
       taking.number += 1
       const nth = taking.number
       const total = await taking.total
+      if (total === undefined) observe?.decided('unreachable')
       return typeof total === 'number' ? total - taking.number + nth : total
     },
     async correct(organisationId, month, used) {

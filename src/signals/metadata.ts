@@ -10,9 +10,18 @@ type Scan = {
   problems: Detail[]
 }
 
-type Frame = { isArray: boolean; segment: string | number; awaitsKey: boolean }
+/** An object or a list that the scan is inside of. */
+type Frame = {
+  /** In a list, which item; in an object, where the text of the name of the current member is. */
+  isArray: boolean
+  index: number
+  nameStart: number
+  nameEnd: number
+  awaitsName: boolean
+}
 
-const token = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g
+const [quote, comma, colon, backslash] = [0x22, 0x2c, 0x3a, 0x5c]
+const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d]
 
 /**
  * Cuts the metadata out of a body that JSON.parse has accepted, and finds what Postgres could not keep.
@@ -21,39 +30,45 @@ const token = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g
 export function scanMetadata(body: string): Scan {
   const frames: Frame[] = []
   let scan: Scan = { raw: null, problems: [] }
+  let isMetadata = false
   let start = 0
 
-  const inMetadata = () => frames[0]?.segment === 'metadata'
   const report = (message: string) => {
-    if (scan.problems.length < maxProblems) scan.problems.push({ path: pointerTo(frames), message })
+    if (scan.problems.length < maxProblems) scan.problems.push({ path: pointerTo(body, frames), message })
   }
 
-  for (const { 0: text, index } of body.matchAll(token)) {
+  for (let at = 0; at < body.length; ) {
+    const code = body.charCodeAt(at)
     const frame = frames.at(-1)
-    if (text === '{' || text === '[') {
-      if (inMetadata() && frames.length === maxDepth + 1) report(`must be nested at most ${maxDepth} deep`)
-      frames.push({ isArray: text === '[', segment: text === '[' ? 0 : '', awaitsKey: text === '{' })
-    } else if (text === '}' || text === ']') {
+    const end = endOfToken(body, at, code)
+    if (code === openObject || code === openList) {
+      if (isMetadata && frames.length === maxDepth + 1) report(`must be nested at most ${maxDepth} deep`)
+      const isArray = code === openList
+      frames.push({ isArray, index: 0, nameStart: 0, nameEnd: 0, awaitsName: !isArray })
+    } else if (code === closeObject || code === closeList) {
       frames.pop()
-      if (inMetadata() && frames.length === 1) scan.raw = body.slice(start, index + 1)
-    } else if (text === ',') {
-      if (frame?.isArray) frame.segment = (frame.segment as number) + 1
-      else if (frame) frame.awaitsKey = true
-    } else if (frame?.awaitsKey) {
-      frame.segment = JSON.parse(text)
-      frame.awaitsKey = false
-      if (inMetadata() && !isKeepableText(text)) report('must not have \\u0000 or half a surrogate pair in its name')
-    } else if (text === ':') {
-      if (frames.length === 1 && inMetadata()) {
+      if (isMetadata && frames.length === 1) scan.raw = body.slice(start, end)
+    } else if (code === comma && frame) {
+      if (frame.isArray) frame.index += 1
+      else frame.awaitsName = true
+    } else if (code === quote && frame?.awaitsName) {
+      frame.nameStart = at
+      frame.nameEnd = end
+      frame.awaitsName = false
+      if (frames.length === 1) isMetadata = JSON.parse(body.slice(at, end)) === 'metadata'
+      if (isMetadata && !isKeepableText(body, at, end)) report(`must not have ${unkeepable} in its name`)
+    } else if (code === colon) {
+      if (isMetadata && frames.length === 1) {
         // Of a member that is given twice, the last counts, as it does for JSON.parse.
         scan = { raw: null, problems: [] }
-        start = index + 1
+        start = end
       }
-    } else if (inMetadata()) {
-      if (text.startsWith('"')) {
-        if (!isKeepableText(text)) report('must not hold \\u0000 or half a surrogate pair')
-      } else if (!isKeepableNumber(text)) report('must be a number with fewer digits')
+    } else if (code > 0x20 && isMetadata) {
+      if (code === quote) {
+        if (!isKeepableText(body, at, end)) report(`must not hold ${unkeepable}`)
+      } else if (!isKeepableNumber(body.slice(at, end))) report('must be a number with fewer digits')
     }
+    at = end
   }
 
   if (scan.raw !== null) {
@@ -65,14 +80,43 @@ export function scanMetadata(body: string): Scan {
   return scan
 }
 
+/** Where the token ends that begins here; whitespace and punctuation are one character each. */
+function endOfToken(body: string, at: number, code: number): number {
+  if (code === quote) {
+    let end = at + 1
+    for (let next = body.charCodeAt(end); next !== quote; next = body.charCodeAt(end)) {
+      end += next === backslash ? 2 : 1
+    }
+    return end + 1
+  }
+  let end = at + 1
+  if (isPartOfWord(code)) while (end < body.length && isPartOfWord(body.charCodeAt(end))) end += 1
+  return end
+}
+
+/** Of a number, true, false or null. */
+const isPartOfWord = (code: number): boolean =>
+  code > 0x20 &&
+  code !== comma &&
+  code !== colon &&
+  code !== closeList &&
+  code !== closeObject &&
+  code !== openList &&
+  code !== openObject
+
 /** RFC 6901, cut short: a path is for a person to find the place by. */
-function pointerTo(frames: Frame[]): string {
-  const segments = frames.map(({ segment }) => String(segment).replaceAll('~', '~0').replaceAll('/', '~1'))
+function pointerTo(body: string, frames: Frame[]): string {
+  const segments = frames.map(({ isArray, index, nameStart, nameEnd }) =>
+    isArray ? index : JSON.parse(body.slice(nameStart, nameEnd)).replaceAll('~', '~0').replaceAll('/', '~1'),
+  )
   return `/${segments.join('/')}`.slice(0, 200)
 }
 
+const unkeepable = '\\u0000 or half a surrogate pair'
+
 /** The body was decoded from UTF-8, so only an escape can bring in what text columns refuse. */
-function isKeepableText(literal: string): boolean {
+function isKeepableText(body: string, start: number, end: number): boolean {
+  const literal = body.slice(start, end)
   if (!literal.includes('\\u')) return true
   const text: string = JSON.parse(literal)
   return text.isWellFormed() && !text.includes('\0')

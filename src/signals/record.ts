@@ -26,7 +26,19 @@ export type SignalRecorder = {
   drain(): Promise<void>
 }
 
-export function createSignalRecorder(db: Db, admission: Admission, clock: Clock): SignalRecorder {
+export type SignalObserver = {
+  /** What became of a signal that went to the database. */
+  ended(outcome: Recorded['outcome']): void
+  /** A write began: of how many signals, the first of which waited so long. */
+  wrote(signals: number, waitedMs: number): void
+}
+
+export function createSignalRecorder(
+  db: Db,
+  admission: Admission,
+  clock: Clock,
+  observe?: SignalObserver,
+): SignalRecorder {
   const writes = createGroupCommit<SignalToRecord, Recorded>({
     write: (signals) => recordSignals(db.sql, signals),
     faultOf,
@@ -35,12 +47,14 @@ export function createSignalRecorder(db: Db, admission: Admission, clock: Clock)
     maxItems: 500,
     maxWaiting: 5_000,
     patienceMs: 4_000,
+    onWrite: (signals, waitedMs) => observe?.wrote(signals, waitedMs),
   })
   const inTurns = createTurns()
 
   async function write(signal: SignalToRecord, month: Month, taken?: number): Promise<RecordedSignal> {
     const recorded = await writes.add(signal)
     const { outcome, used, limit } = recorded
+    observe?.ended(outcome)
     await admission.learn(signal.organisationId, month, taken, recorded)
     if (outcome === 'refused') throw rateLimited(used, limit, month)
     if (outcome === 'differs') throw keyIsTaken()
