@@ -3,38 +3,42 @@ import { join } from 'node:path'
 import { countSettled, startAfresh } from './database.ts'
 import type { Ground } from './ground.ts'
 import { runProgram } from './processes.ts'
+import type { Row } from './report.ts'
 
 const clients = 64
 /** Of the transactions, how many have their time kept: enough for a p99, too few to be felt. */
 const sampling = 0.05
 
 /** One-row inserts, each a transaction of its own, by the database's own load program. */
-export async function insertOneByOne({ pgbench, folder, load, databaseUrl, database, report, signal }: Ground) {
-  await startAfresh(database, 'single_inserts')
+export async function insertOneByOne(ground: Ground): Promise<Row> {
+  await startAfresh(ground.database, 'single_inserts')
+  const { row, transactions } = await runScript(ground, `pgbench, one-row inserts, ${clients} clients`, 'one_row.sql')
+  const inserted = await countSettled(ground.database, 'single_inserts')
+  if (inserted !== transactions) {
+    ground.report.problems.push(`pgbench says it inserted ${transactions} rows, and there are ${inserted}`)
+  }
+  return row
+}
+
+/** The newest rows of a history, by the index that a page is read by. */
+export const readPages = async (ground: Ground): Promise<Row> =>
+  (await runScript(ground, `pgbench, 25 rows by index, ${clients} clients`, 'one_page.sql')).row
+
+async function runScript({ pgbench, folder, load, databaseUrl, report, signal }: Ground, name: string, file: string) {
   const prefix = join(folder, 'pgbench')
   const run = (seconds: number, ...log: string[]) => {
     const how = ['--no-vacuum', '--protocol=prepared', `--client=${clients}`, '--jobs=2', `--time=${seconds}`]
-    const script = `--file=${join(import.meta.dir, 'one_row.sql')}`
+    const script = `--file=${join(import.meta.dir, file)}`
     return runProgram([pgbench, ...how, ...log, script, databaseUrl], { cwd: folder, signal })
   }
   const warmUp = readOutput(await run(load.warmUpSeconds))
   const log = ['--log', `--log-prefix=${prefix}`, `--sampling-rate=${sampling}`]
   const measured = readOutput(await run(load.seconds, ...log))
-
-  const inserted = await countSettled(database, 'single_inserts')
-  const wanted = warmUp.transactions + measured.transactions
-  if (inserted !== wanted) report.problems.push(`pgbench says it inserted ${wanted} rows, and there are ${inserted}`)
   const [p50Ms, p99Ms] = await readPercentiles(folder)
-  const row = {
-    name: `pgbench, one-row inserts, ${clients} clients`,
-    requestsPerSecond: measured.perSecond,
-    p50Ms,
-    p99Ms,
-    errors: warmUp.failed + measured.failed,
-    residentMb: null,
-  }
+  const errors = warmUp.failed + measured.failed
+  const row = { name, requestsPerSecond: measured.perSecond, p50Ms, p99Ms, errors, residentMb: null }
   report.rows.push(row)
-  return row
+  return { row, transactions: warmUp.transactions + measured.transactions }
 }
 
 function readOutput(output: string): { transactions: number; failed: number; perSecond: number } {

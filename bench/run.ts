@@ -6,17 +6,23 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Cleanups, type Ground, prepareGround, type Seconds } from './ground.ts'
 import { isMet, isSound, printReport, type Report } from './report.ts'
+import { measureDeepHistory } from './sections/deep_history.ts'
 import { measureEmbedded } from './sections/embedded.ts'
+import { measureHistory } from './sections/history.ts'
 import { measureMemory } from './sections/memory.ts'
 import { measureRecording } from './sections/record.ts'
 import { measureRefusing } from './sections/refused.ts'
 import { measureReplicas } from './sections/replicas.ts'
+import { measureStart } from './sections/start.ts'
 
 const sections: ((ground: Ground) => Promise<void>)[] = [
   measureRecording,
   measureReplicas,
   measureRefusing,
   measureEmbedded,
+  measureHistory,
+  measureDeepHistory,
+  measureStart,
   measureMemory,
 ]
 

@@ -28,6 +28,17 @@ const insert = {
     returning id`,
 }
 
+const count = { name: 'count', text: 'select count(*)::int as total from history_entries where prompt_id = $1' }
+const page = {
+  name: 'page',
+  text: `
+    select id, action, user_name, user_email, commit_sha, pr_number, pr_url, branch_name, created_at
+    from history_entries
+    where prompt_id = $1
+    order by created_at desc, id desc
+    limit $2 offset $3`,
+}
+
 const body = {
   type: 'object',
   required: ['value'],
@@ -76,6 +87,24 @@ app.post(
     return { data: { id: Number(rows[0].id), value, created_at: now.toISOString() } }
   },
 )
+
+app.get('/api/v1/prompts/:promptId/history', async (request, reply) => {
+  const key = request.headers.authorization?.replace(/^Bearer +/i, '') ?? ''
+  const hash = createHash('sha256').update(key).digest()
+  const [found] = (await pool.query({ ...lookUp, values: [hash, request.params.promptId] })).rows
+  if (!found) return refuse(reply, 401, 'unauthorized', 'Send a valid API key.')
+  if (found.prompt_id === null) return refuse(reply, 404, 'not_found', 'There is no such prompt.')
+  const [current, limit] = [Number(request.query.page ?? 1), Number(request.query.limit ?? 25)]
+  const [{ total }] = (await pool.query({ ...count, values: [found.prompt_id] })).rows
+  const { rows } = await pool.query({ ...page, values: [found.prompt_id, limit, (current - 1) * limit] })
+  const data = rows.map(({ user_name, user_email, ...row }) => ({
+    ...row,
+    id: Number(row.id),
+    user: { name: user_name, email: user_email },
+  }))
+  const pages = Math.ceil(total / limit)
+  return { data, pagination: { current_page: current, total_pages: pages, total_count: total, per_page: limit } }
+})
 
 const url = await app.listen({ host: '127.0.0.1', port: 0 })
 console.log(JSON.stringify({ msg: 'serving', url }))

@@ -1,0 +1,86 @@
+import type { Ground } from '../ground.ts'
+import { writeHistory } from '../histories.ts'
+import type { Request } from '../load.ts'
+import { readPages } from '../pgbench.ts'
+import { measure } from '../phase.ts'
+import { runProgram } from '../processes.ts'
+import type { Server } from '../server.ts'
+
+const entriesEach = 500
+const writesPerSecond = 10
+
+/** Pages of 25 over 100 prompts, beside a plain service and beside Postgres reading the same rows. */
+export async function measureHistory(ground: Ground): Promise<void> {
+  const pages = ground.requests.map(toHistory)
+  const prompts = pages.map(({ path }) => path.split('/')[4] as string)
+  const { program, settings, cwd, signal } = ground.operator
+  const file = await writeHistory(ground.folder, prompts, entriesEach * prompts.length)
+  await runProgram([program, 'history', 'import', file], { cwd, env: settings, signal })
+  await ground.database.sql.script('vacuum analyze history_entries')
+
+  const [ours, plain] = [await ground.serve(), await ground.servePlain()]
+  const get = (server: Server, name: string, connections: number) =>
+    measure(ground, {
+      name: `${name}, ${connections} connections`,
+      servers: [server],
+      connections,
+      requests: pages,
+      status: 200,
+    })
+  await get(ours, 'GET history', 8)
+  const before = await readPages(ground)
+  const some = await get(ours, 'GET history', 64)
+  const after = await readPages(ground)
+  const plainPages = await get(plain, 'plain service, history', 64)
+  await get(ours, 'GET history', 256)
+  const writer = writeAlong(ours, pages)
+  await get(ours, `GET history while ${writesPerSecond} entries a second are written`, 64)
+  await writer.stop()
+  await Promise.all([ours.stop(), plain.stop()])
+
+  const rows = (before.requestsPerSecond + after.requestsPerSecond) / 2
+  ground.report.targets.push(
+    { name: 'history at 64 ÷ its rows by pgbench', value: some.requestsPerSecond / rows, atLeast: 1.1 },
+    {
+      name: 'history at 64 ÷ plain service at 64',
+      value: some.requestsPerSecond / plainPages.requestsPerSecond,
+      atLeast: 8,
+    },
+  )
+}
+
+const toHistory = ({ path, key }: Request): Request => ({
+  method: 'GET',
+  path: path.replace('/signals', '/history'),
+  key,
+  body: '',
+})
+
+/** Another client that writes history, to one prompt after the other. */
+function writeAlong({ url }: Server, pages: Request[]) {
+  let number = 0
+  const write = async () => {
+    const { path, key } = pages[number % pages.length] as Request
+    number += 1
+    const entry = {
+      action: 'deployed',
+      user: { name: 'Ada Example', email: 'ada@example.com' },
+      commit_sha: `along${number}`,
+      branch_name: 'main',
+    }
+    const answer = await fetch(url + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(entry),
+    })
+    if (answer.status !== 201) throw new Error(`Writing history was answered with ${answer.status}`)
+  }
+  const writes: Promise<void>[] = []
+  const timer = setInterval(() => writes.push(write()), 1000 / writesPerSecond)
+  return {
+    async stop() {
+      clearInterval(timer)
+      await Promise.all(writes)
+    },
+  }
+}

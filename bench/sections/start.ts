@@ -1,0 +1,61 @@
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Ground } from '../ground.ts'
+import { residentMb, runProgram } from '../processes.ts'
+
+const times = 5
+
+/** How long it takes to be ready, and what it needs when nothing is asked of it. */
+export async function measureStart(ground: Ground): Promise<void> {
+  const { folder, operator, report, signal } = ground
+  const empty = join(folder, 'empty-program')
+  await Bun.write(`${empty}.ts`, '')
+  await runProgram([process.execPath, 'build', '--compile', `${empty}.ts`, `--outfile=${empty}`], {
+    cwd: folder,
+    signal,
+  })
+
+  const emptyMs = await median(() => time(() => runProgram([empty], { cwd: folder, signal })))
+  const onPostgres = await median(() => timeToServe(ground))
+  const first = await median(async () => timeToServe(ground, { DATA_DIR: join(folder, `data-${Bun.randomUUIDv7()}`) }))
+  const settings = { DATA_DIR: join(folder, 'data-again') }
+  await timeToServe(ground, settings)
+  const later = await median(() => timeToServe(ground, settings))
+
+  report.targets.push(
+    { name: 'start on Postgres ÷ start of an empty program', value: onPostgres.ms / emptyMs.ms, atMost: 8 },
+    { name: 'idle memory on Postgres, MB', value: onPostgres.mb, below: 120 },
+    { name: 'embedded, first start ÷ later start', value: first.ms / later.ms, atMost: 2 },
+    { name: 'idle memory embedded, MB', value: first.mb, below: 400 },
+    { name: 'embedded, later start, ms', value: later.ms, below: Number.POSITIVE_INFINITY },
+    {
+      name: 'size of the binary, MB',
+      value: (await stat(operator.program)).size / 1e6,
+      below: Number.POSITIVE_INFINITY,
+    },
+  )
+}
+
+type Start = { ms: number; mb: number }
+
+async function timeToServe(ground: Ground, settings?: Record<string, string>): Promise<Start> {
+  const startedAt = performance.now()
+  const server = await ground.serve(settings)
+  const ms = performance.now() - startedAt
+  const mb = await residentMb(server.pid)
+  await server.stop()
+  return { ms, mb }
+}
+
+async function time(work: () => Promise<unknown>): Promise<Start> {
+  const startedAt = performance.now()
+  await work()
+  return { ms: performance.now() - startedAt, mb: 0 }
+}
+
+async function median(measure: () => Promise<Start>): Promise<Start> {
+  const starts: Start[] = []
+  for (let round = 0; round < times; round += 1) starts.push(await measure())
+  const middle = (pick: (start: Start) => number) => starts.map(pick).sort((a, b) => a - b)[times >> 1] as number
+  return { ms: middle(({ ms }) => ms), mb: middle(({ mb }) => mb) }
+}
