@@ -4,7 +4,8 @@ COPY package.json bun.lock ./
 COPY scripts/seed.ts scripts/
 RUN bun install --frozen-lockfile
 COPY . .
-ARG BUILD_COMMIT
+# What `prompt-signals version` shows: --build-arg BUILD_COMMIT=$(git rev-parse --short=12 HEAD)
+ARG BUILD_COMMIT=unknown
 RUN bun run build && mkdir /data
 
 # glibc and libgcc, no shell, no package manager.

@@ -11,12 +11,12 @@ export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot BUILDAH_FORMAT=docker
 buildah() { command buildah --root "$work/storage" --runroot "$work/run" "$@"; }
 say() { printf '\n== %s\n' "$*"; }
 
-make_image() { # NAME ROOT [CONFIG …]
-  local container
+make_image() { # NAME ROOT CONFIG …
+  local name=$1 root=$2 container
+  shift 2
   container=$(buildah from scratch)
-  buildah copy --quiet "$container" "$2" / >/dev/null
-  shift 2 && local name=$image_name
-  [ $# -eq 0 ] || buildah config "$@" "$container"
+  buildah copy --quiet "$container" "$root" / >/dev/null
+  buildah config "$@" "$container"
   buildah commit --quiet --rm "$container" "$name" >/dev/null
 }
 
@@ -27,7 +27,10 @@ if [ ! -d "$builder" ]; then
   install -m 755 "$(bun -p process.execPath)" "$builder.new/usr/local/bin/bun"
   mv "$builder.new" "$builder"
 fi
-image_name=docker.io/oven/bun:1.4.4 make_image builder "$builder"
+# It trusts whom this machine trusts, a proxy's certificate perhaps.
+certificates=/etc/ssl/certs/ca-certificates.crt
+cp "$certificates" "$builder$certificates"
+make_image docker.io/oven/bun:1.4.4 "$builder" --env "NODE_EXTRA_CA_CERTS=$certificates"
 
 say 'base image of the result: the C library and a user without rights, no shell'
 runtime=$work/runtime
@@ -41,7 +44,7 @@ if [ ! -d "$runtime" ]; then
   echo 'nonroot:x:65532:' >"$runtime.new/etc/group"
   mv "$runtime.new" "$runtime"
 fi
-image_name=gcr.io/distroless/cc-debian12:nonroot make_image runtime "$runtime" --user 65532 --workingdir /home/nonroot
+make_image gcr.io/distroless/cc-debian12:nonroot "$runtime" --user 65532 --workingdir /home/nonroot
 
 say 'the image'
 buildah build --pull-never --quiet --tag prompt-signals .

@@ -6,15 +6,27 @@ import { historyRoutes } from './history/routes.ts'
 import { authenticated } from './http/auth.ts'
 import { docs } from './http/docs.ts'
 import { envelope } from './http/envelope.ts'
-import { healthRoutes } from './ops/routes.ts'
+import { type Handler, observed } from './http/observe.ts'
+import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
 
+type Options = { servesMetrics?: boolean }
+
+/** The whole service: its routes, with every request in the log and the metrics. */
+export const createHandler = (services: Services, options: Options = {}): Handler =>
+  observed(createApp(services, options).fetch, services)
+
+/** For an address of their own. */
+export const createMetricsHandler = (services: Services): Handler =>
+  observed(new Elysia().use(envelope(services.log)).use(metricsRoutes(services)).fetch, services)
+
 /** Every route of the service, in one place. */
-export const createApp = (services: Services) =>
+export const createApp = (services: Services, { servesMetrics = true }: Options = {}) =>
   new Elysia({ handler: { standardHostname: false } })
     .use(envelope(services.log))
     .use(docs())
     .use(healthRoutes(services))
+    .use(servesMetrics ? metricsRoutes(services) : new Elysia())
     .use(historyRoutes(services))
     .use(signalRoutes(services))
     .use(githubRoutes(services))

@@ -1,102 +1,128 @@
-import { readFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync } from 'node:fs'
+import {
+  address,
+  maskUrl,
+  oneOf,
+  port,
+  postgresUrl,
+  type SettingType,
+  seconds,
+  text,
+  url,
+} from './lib/setting_types.ts'
 
-type Setting<T> = {
+type Setting<T> = SettingType<T> & {
   /** Undefined when the setting may be absent. */
   fallback: string | undefined
-  /** Secrets can also come from a file named by the variable with `_FILE` behind it. */
+  /** A URL with a password in it, which can also come from a file named by the variable with `_FILE` behind it. */
   secret: boolean
   meaning: string
-  parse(text: string, name: string): T
 }
 
-const text = (value: string) => value
-
-const url =
-  (...protocols: string[]) =>
-  (value: string, name: string) => {
-    const protocol = URL.canParse(value) ? new URL(value).protocol : ''
-    // The value itself stays out of the message: it holds a password.
-    if (!protocols.includes(protocol)) {
-      throw new Error(`${name} must be a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`)
-    }
-    if (!isDecodable(value)) {
-      throw new Error(`${name} must have every "%" of its user, password and name written as %25`)
-    }
+const file: SettingType<string> = {
+  type: 'path',
+  parse(value, name) {
+    requireReadable(value, `${name} names a file that cannot be read: ${value}`)
     return value
-  }
+  },
+}
 
-function isDecodable(value: string): boolean {
+/** With its own authority, when the URL names one. */
+const database: SettingType<string> = {
+  ...postgresUrl,
+  parse(value, name) {
+    const root = new URL(postgresUrl.parse(value, name)).searchParams.get('sslrootcert')
+    if (root) requireReadable(root, `${name} names as sslrootcert a file that cannot be read: ${root}`)
+    return value
+  },
+}
+
+function requireReadable(path: string, problem: string): void {
   try {
-    decodeURIComponent(value)
-    return true
+    accessSync(path, constants.R_OK)
   } catch {
-    return false
+    throw new Error(problem)
   }
 }
 
-const port = (value: string, name: string) => {
-  if (!/^\d{1,5}$/.test(value) || Number(value) > 65_535) {
-    throw new Error(`${name} must be a port number from 0 to 65535, not "${value}"`)
-  }
-  return Number(value)
-}
+const required = <T>(type: SettingType<T>, fallback: string, meaning: string) => ({
+  ...type,
+  fallback,
+  meaning,
+  secret: false,
+})
 
-const oneOf =
-  (...allowed: string[]) =>
-  (value: string, name: string) => {
-    if (!allowed.includes(value)) {
-      throw new Error(`${name} must be one of ${allowed.join(', ')}, not "${value}"`)
-    }
-    return value
-  }
+const optional = <T>(type: SettingType<T>, meaning: string, secret = false) => ({
+  ...type,
+  fallback: undefined,
+  meaning,
+  secret,
+})
 
-const setting = <T>(
-  parse: Setting<T>['parse'],
-  fallback: string | undefined,
-  meaning: string,
-  secret = false,
-): Setting<T> => ({ parse, fallback, meaning, secret })
-
-/** Every setting: the source of parsing and of the README's table. */
+/** Every setting: the source of parsing, of the `config` command and of the README's table. */
 export const settings = {
-  DATABASE_URL: setting(
-    url('postgres:', 'postgresql:'),
-    undefined,
-    'Postgres to use. Unset: the embedded database in `DATA_DIR`',
+  DATABASE_URL: optional(
+    database,
+    'Postgres to use, see [TLS](#tls). Unset: the embedded database in `DATA_DIR`',
     true,
   ),
-  REDIS_URL: setting(
+  REDIS_URL: optional(
     url('redis:', 'rediss:'),
-    undefined,
     'Redis in front of the monthly limit. Unset: the limit is kept by the database alone',
     true,
   ),
-  REDIS_PREFIX: setting(text, 'prompt-signals:', 'Put before every key in Redis'),
-  HOST: setting(text, '127.0.0.1', 'Address to listen on'),
-  PORT: setting(port, '3000', 'Port to listen on; 0 takes any free one'),
-  DATA_DIR: setting(text, './data', 'Folder of the embedded database'),
-  LOG_LEVEL: setting(
+  REDIS_PREFIX: required(text, 'prompt-signals:', 'Put before every key in Redis'),
+  REDIS_CA_FILE: optional(file, "Authorities (PEM) to verify a `rediss:` server by. Unset: the system's"),
+  HOST: required(text, '127.0.0.1', 'Address to listen on'),
+  PORT: required(port, '3000', 'Port to listen on; 0 takes any free one'),
+  METRICS_ADDRESS: optional(address, 'Where to serve `/metrics` instead of on `HOST` and `PORT`'),
+  DATA_DIR: required(text, './data', 'Folder of the embedded database'),
+  LOG_LEVEL: required(
     oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
     'info',
     'Least severe level to log: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`',
   ),
-}
+  DRAIN_SECONDS: required(
+    seconds,
+    '0',
+    'How long to serve on, as not ready, once told to stop: the time a load balancer needs to notice',
+  ),
+  SHUTDOWN_SECONDS: required(seconds, '15', 'How long requests under way may then take, before they are given up'),
+} satisfies Record<string, Setting<unknown>>
 
 type Name = keyof typeof settings
 type Parsed<N extends Name> = ReturnType<(typeof settings)[N]['parse']>
-type Optional = 'DATABASE_URL' | 'REDIS_URL'
-export type Config = { [N in Name]: N extends Optional ? Parsed<N> | undefined : Parsed<N> }
+export type Config = {
+  [N in Name]: (typeof settings)[N]['fallback'] extends string ? Parsed<N> : Parsed<N> | undefined
+}
 
 type Environment = Record<string, string | null | undefined>
 
 /** Reads every setting, what was typed before what is in the environment; an empty one counts as unset. */
 export function readConfig(typed: Environment = {}, variables: Environment = process.env): Config {
-  const environment = { ...variables, ...Object.fromEntries(Object.entries(typed).filter(([, value]) => value)) }
-  const entries = Object.entries(settings).map(([name, { parse, fallback, secret }]) => {
-    const value = (secret ? readSecret(name, environment) : environment[name]) || fallback
-    return [name, value === undefined ? undefined : parse(value, name)]
-  })
+  const entries = Object.entries(readTexts(typed, variables)).map(([name, value]) => [
+    name,
+    value === undefined ? undefined : settings[name as Name].parse(value, name),
+  ])
   return Object.fromEntries(entries) as Config
+}
+
+/** Every setting as it can be shown: as it was written, without passwords; null for what is unset. */
+export function showConfig(variables: Environment = process.env): Record<Name, string | null> {
+  const entries = Object.entries(readTexts({}, variables)).map(([name, value]) => [
+    name,
+    value === undefined ? null : settings[name as Name].secret ? maskUrl(value) : value,
+  ])
+  return Object.fromEntries(entries) as Record<Name, string | null>
+}
+
+function readTexts(typed: Environment, variables: Environment): Record<string, string | undefined> {
+  const environment = { ...variables, ...Object.fromEntries(Object.entries(typed).filter(([, value]) => value)) }
+  const entries = Object.entries(settings).map(([name, { fallback, secret }]) => [
+    name,
+    (secret ? readSecret(name, environment) : environment[name]) || fallback,
+  ])
+  return Object.fromEntries(entries)
 }
 
 function readSecret(name: string, environment: Environment): string | null | undefined {

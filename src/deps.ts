@@ -7,7 +7,9 @@ import { startPruningDeliveries } from './github/prune.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
 import type { Log } from './log.ts'
+import { createMetrics, type Metrics } from './ops/metrics.ts'
 import { createReadiness, type Readiness } from './ops/readiness.ts'
+import { createWatch } from './ops/watch.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
 import { createAdmission } from './signals/admit.ts'
@@ -25,6 +27,7 @@ export type Services = {
   signals: SignalRecorder
   history: HistoryReader
   readiness: Readiness
+  metrics: Metrics
   /** Writes what is under way, then closes everything in the reverse order of opening. */
   close(): Promise<void>
 }
@@ -39,19 +42,39 @@ export async function openServices(
   log: Log,
   onFailure: (error: Error) => void,
 ): Promise<Services> {
-  const db = await openDatabase(config, { migrations, queryTimeoutMs, maxConnections, whenInUse: 'refuse', onFailure })
-  const redis = config.REDIS_URL ? openRedis(config.REDIS_URL, config.REDIS_PREFIX) : undefined
-  return createServices(db, redis, clock, log)
+  const metrics = createMetrics()
+  const watch = createWatch(log, metrics)
+  const db = await openDatabase(config, {
+    ...{ migrations, queryTimeoutMs, maxConnections, whenInUse: 'refuse', onFailure },
+    onReach: watch.reach('database'),
+    engine: watch.engine,
+  })
+  metrics.dependencyChanged('database', true)
+  const redis = config.REDIS_URL
+    ? openRedis(config.REDIS_URL, config.REDIS_PREFIX, {
+        caFile: config.REDIS_CA_FILE,
+        onReach: watch.reach('redis'),
+      })
+    : undefined
+  return createServices(db, redis, clock, log, metrics)
 }
 
-export function createServices(db: Db, redis: Redis | undefined, clock: Clock, log: Log): Services {
-  const admission = createAdmission(db, redis ? createGate(redis) : noGate)
+export function createServices(
+  db: Db,
+  redis: Redis | undefined,
+  clock: Clock,
+  log: Log,
+  metrics: Metrics = createMetrics(),
+): Services {
+  const watch = createWatch(log, metrics)
+  const admission = createAdmission(db, redis ? createGate(redis, watch.gate) : noGate, watch.gate)
   // Without a gate nothing is refused that Postgres has not refused itself.
   if (redis) {
     const onChange = (organisationId: string) => admission.forgetRefusals(Number(organisationId))
     db.listen('organisations', onChange, () => admission.forgetRefusals())
   }
-  const signals = createSignalRecorder(db, admission, clock)
+  const signals = createSignalRecorder(db, admission, clock, metrics.signals)
+  metrics.watchDatabase(db.load)
   const prunings = [startPruning(db, clock), startPruningDeliveries(db, clock)]
   return {
     db,
@@ -62,6 +85,7 @@ export function createServices(db: Db, redis: Redis | undefined, clock: Clock, l
     signals,
     history: createHistoryReader(db),
     readiness: createReadiness(db, redis, migrations),
+    metrics,
     async close() {
       for (const pruning of prunings) pruning.stop()
       await signals.drain()

@@ -64,7 +64,8 @@ export function listen(
 ): Listener {
   const server = Bun.serve({
     fetch: handle,
-    error: onCrash,
+    // Called with the error, which is not for the caller to see.
+    error: () => onCrash(),
     hostname: host,
     port,
     // A second process on the same port must fail, not silently take half of the requests.

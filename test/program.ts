@@ -17,6 +17,8 @@ export type Server = {
   stderr(): string
   /** Asks it to end, and answers with the exit status once it has. */
   stop(): Promise<number>
+  /** The exit status, once it has ended. */
+  ended(): Promise<number>
   /** Ends it as a crash would. */
   kill(): Promise<void>
 }
@@ -46,6 +48,23 @@ export function createFolder(): string {
 
 const emptyFolder = createFolder()
 
+/** What commands have shown once and settings hold: no log of any server of the tests may have it. */
+const secrets = new Set<string>()
+
+function keepSecrets(settings: Settings, stdout = ''): void {
+  const urls = [settings.DATABASE_URL ?? '', settings.REDIS_URL ?? ''].filter((url) => URL.canParse(url))
+  const passwords = urls.map((url) => new URL(url).password)
+  const shown = [...stdout.matchAll(/psk_\w{36}|"secret":"([^"]+)"|^secret +(\S+)/gm)]
+  for (const secret of [...passwords, ...shown.map(([all, ...groups]) => groups.find(Boolean) ?? all)]) {
+    if (secret) secrets.add(secret)
+  }
+}
+
+function refuseSecrets(log: string): void {
+  const found = [...secrets].filter((secret) => log.includes(secret))
+  if (found.length > 0) throw new Error(`The log of a server has ${found.length} secrets in it`)
+}
+
 function environment(settings: Settings): Settings {
   const { PATH, HOME, TMPDIR } = process.env
   // Port 0, because whichever other is free now may be taken in a moment.
@@ -66,6 +85,7 @@ export async function run(
   const lastResort = setTimeout(() => child.kill('SIGKILL'), RUN_MS)
   const [stdout, stderr, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
   clearTimeout(lastResort)
+  keepSecrets(settings, stdout)
   return { status, stdout, stderr }
 }
 
@@ -88,6 +108,8 @@ export async function startServer(settings: Settings, args: string[] = [], cwd =
   const end = async () => {
     const status = await child.exited
     await read
+    keepSecrets(settings)
+    refuseSecrets(stdout + stderr)
     return status
   }
   end().then((status) => serving.reject(new Error(`serve ended with ${status} before it served: ${stderr}${stdout}`)))
@@ -99,6 +121,7 @@ export async function startServer(settings: Settings, args: string[] = [], cwd =
     pid: child.pid,
     stdout: () => stdout,
     stderr: () => stderr,
+    ended: end,
     async stop() {
       child.kill('SIGTERM')
       return end()

@@ -62,7 +62,7 @@ async function useGiven(program: Program, url: string, reached: Promise<unknown>
   return { url, stop: async () => {} }
 }
 
-function postgresRecipe(programFolder: string, folder: string): Recipe {
+export function postgresRecipe(programFolder: string, folder: string): Recipe {
   const data = join(folder, 'data')
   const settings = ['listen_addresses=127.0.0.1', 'max_connections=200', `unix_socket_directories=${folder}`]
   return {
@@ -86,7 +86,7 @@ function postgresRecipe(programFolder: string, folder: string): Recipe {
   }
 }
 
-function redisRecipe(program: string, folder: string): Recipe {
+export function redisRecipe(program: string, folder: string): Recipe {
   const settings = ['--save', '', '--appendonly', 'no', '--bind', '127.0.0.1', '--dir', folder]
   return {
     name: 'Redis',

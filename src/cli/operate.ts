@@ -1,3 +1,4 @@
+import { showConfig } from '../config.ts'
 import { migrate } from '../db/migrations.ts'
 import { openAny } from '../db/open.ts'
 import { build, migrations } from '../platform.ts'
@@ -26,6 +27,13 @@ export const operateCommands: Record<string, Command> = {
       const ready = await isReady(config.HOST, config.PORT)
       output.show({ ready })
       if (!ready) throw new Error('The server is not ready.')
+    },
+  },
+  config: {
+    usage: 'config',
+    does: 'shows the settings in force, without passwords',
+    async run({ output }) {
+      output.show(showConfig())
     },
   },
   version: {

@@ -1,15 +1,16 @@
-import { createApp } from '../app.ts'
+import { createHandler, createMetricsHandler } from '../app.ts'
 import type { Config } from '../config.ts'
-import { openServices } from '../deps.ts'
+import { openServices, type Services } from '../deps.ts'
 import { crashResponse } from '../http/envelope.ts'
-import { createLog } from '../log.ts'
-import { type Listener, listen } from '../platform.ts'
+import type { Handler } from '../http/observe.ts'
+import { within } from '../lib/deadline.ts'
+import { createLog, type Log } from '../log.ts'
+import { build, type Listener, listen } from '../platform.ts'
 import type { Command } from './command.ts'
 import { offerDemo } from './demo.ts'
 
 const signals = ['SIGTERM', 'SIGINT'] as const
-/** For the requests under way to end in, before the process ends without them. */
-const stopMs = 15_000
+const lastWordsMs = 1_000
 
 export const serveCommand: Command = {
   usage: 'serve [--host H] [--port P] [--demo]',
@@ -20,31 +21,65 @@ export const serveCommand: Command = {
     const log = createLog(config.LOG_LEVEL)
     // From the beginning: whoever is told to stop while it starts must also leave the database in order.
     const stopped = nextSignal()
-    const services = await openServices(config, clock, log, (error) => {
-      log.fatal({ err: error }, 'the embedded database has failed; restart to recover')
-      process.exit(1)
-    })
     try {
-      const listener = startListening(createApp(services).fetch, config)
-      log.info({ url: listener.url, database: config.DATABASE_URL ? 'postgres' : 'embedded' }, 'serving')
-      if (typed.options.demo) await offerDemo({ db: services.db, config, clock, output, url: listener.url })
-      log.info({ signal: await stopped }, 'stopping')
-      for (const signal of signals) process.once(signal, () => process.exit(1))
-      setTimeout(() => process.exit(1), stopMs).unref()
-      await listener.stop()
+      const services = await openServices(config, clock, log, (error) =>
+        giveUp(log, { err: error }, 'the embedded database has failed; restart to recover'),
+      )
+      try {
+        services.metrics.describeProcess(build)
+        const listeners = startListening(services, config)
+        const [{ url }, { url: metricsUrl } = { url }] = listeners
+        const database = config.DATABASE_URL ? 'postgres' : 'embedded'
+        log.info({ url, metrics: `${metricsUrl}/metrics`, database, ...build }, 'serving')
+        if (typed.options.demo) await offerDemo({ db: services.db, config, clock, output, url })
+        log.info({ signal: await stopped }, 'stopping')
+        await stopListening(listeners, services, config, log)
+      } finally {
+        await services.close()
+      }
+      log.info('stopped')
     } finally {
-      await services.close()
+      await log.close()
     }
-    log.info('stopped')
   },
 }
 
-function startListening(handle: (request: Request) => Response | Promise<Response>, { HOST, PORT }: Config): Listener {
+/** Ends at once, as far as the last words in the log allow. */
+async function giveUp(log: Log, fields: object, message: string): Promise<void> {
+  log.fatal(fields, message)
+  await within(lastWordsMs, log.close()).catch(() => {})
+  process.exit(1)
+}
+
+/** The service itself, and its metrics where they have an address of their own. */
+function startListening(services: Services, { HOST, PORT, METRICS_ADDRESS }: Config): [Listener, ...Listener[]] {
+  const main = listenOn(createHandler(services, { servesMetrics: !METRICS_ADDRESS }), HOST, PORT)
+  if (!METRICS_ADDRESS) return [main]
+  return [main, listenOn(createMetricsHandler(services), METRICS_ADDRESS.host, METRICS_ADDRESS.port)]
+}
+
+function listenOn(handle: Handler, host: string, port: number): Listener {
   try {
-    return listen(handle, crashResponse, HOST, PORT)
+    return listen(handle, crashResponse, host, port)
   } catch (error) {
-    throw new Error(`Cannot listen on ${HOST} port ${PORT}: ${(error as Error).message}`)
+    throw new Error(`Cannot listen on ${host} port ${port}: ${(error as Error).message}`)
   }
+}
+
+/** Says that no more should come, gives that time to be heard, then finishes what has come. */
+async function stopListening(
+  listeners: Listener[],
+  { readiness }: Services,
+  { DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config,
+  log: Log,
+): Promise<void> {
+  for (const signal of signals) process.once(signal, () => process.exit(1))
+  readiness.stop()
+  await new Promise((resolve) => setTimeout(resolve, DRAIN_SECONDS * 1_000))
+  const outOfTime = () =>
+    giveUp(log, { seconds: SHUTDOWN_SECONDS }, 'not everything under way ended in time; it is given up')
+  setTimeout(outOfTime, SHUTDOWN_SECONDS * 1_000).unref()
+  for (const listener of listeners) await listener.stop()
 }
 
 const nextSignal = () =>

@@ -1,7 +1,8 @@
 import postgres from 'postgres'
 import { unavailable } from '../errors.ts'
-import { within } from '../lib/deadline.ts'
+import { DeadlineError, within } from '../lib/deadline.ts'
 import { createPermits } from '../lib/permits.ts'
+import type { Tls } from './tls.ts'
 
 export type Sql = {
   /** Runs one statement. The text must stay constant: each distinct one is prepared and kept. */
@@ -21,13 +22,19 @@ export type Db = {
    * connection was lost: whatever was notified before then went unheard.
    */
   listen(channel: string, onNotice: (payload: string) => void, onGap: () => void): void
+  /** Statements that wait for an answer now, and the connections there may be for them. */
+  load(): { pending: number; connections: number }
   close(): Promise<void>
 }
+
+/** Told when the database stops answering, and when it answers again. */
+export type OnReach = (isReached: boolean, reason: string) => void
 
 export type ClientOptions = {
   /** Zero for no deadline, as an operator's long commands need. */
   queryTimeoutMs: number
   maxConnections: number
+  onReach?: OnReach
 }
 
 type Driver = postgres.ISql<{ bigint: number }>
@@ -49,9 +56,13 @@ export function faultOf(error: unknown): 'item' | 'busy' | undefined {
   return ['55P03', '40P01', '40001'].includes(error.code) ? 'busy' : undefined
 }
 
+/** Whether the failure is the database's own: one that answers to a statement with an error is well. */
+const isAway = (error: unknown): boolean =>
+  !(error instanceof postgres.PostgresError) || /^(08|28|3D|53|57P)/.test(error.code)
+
 export function openClient(
-  target: { url: string } | { socket: () => unknown },
-  { queryTimeoutMs, maxConnections }: ClientOptions,
+  target: { url: string; ssl: Tls } | { socket: () => unknown },
+  { queryTimeoutMs, maxConnections, onReach }: ClientOptions,
 ): Db {
   const options: DriverOptions = {
     // One statement at a time on a connection: a slow one never holds up those behind it.
@@ -63,8 +74,9 @@ export function openClient(
     connection: { application_name: 'prompt-signals', statement_timeout: queryTimeoutMs },
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
   }
-  const open = (max: number) =>
-    postgres('url' in target ? target.url : '', { ...options, max, ...('socket' in target ? target : {}) })
+  const where =
+    'url' in target ? { url: target.url, more: { ssl: target.ssl } } : { url: '', more: { socket: target.socket } }
+  const open = (max: number) => postgres(where.url, { ...options, max, ...where.more } as DriverOptions)
   const client = open(maxConnections)
   // Transactions have connections of their own, one for each that may run at once: to a connection that is busy the
   // driver sends a `begin` and loses track of it, so that what comes next is never committed.
@@ -72,15 +84,36 @@ export function openClient(
   const transactions = open(atOnce)
   const inTurn = createPermits(atOnce, maxWaitingTransactions, unavailable)
   let pending = 0
+  let isReached = true
+  let answeredAt = 0
+
+  function noteAnswer(): void {
+    answeredAt = performance.now()
+    if (!isReached) onReach?.(true, '')
+    isReached = true
+  }
+
+  function noteFailure(error: unknown, sentAt: number): void {
+    // A statement that waits too long, while others are answered, waits for a lock.
+    const isSlow = error instanceof DeadlineError && answeredAt > sentAt
+    if (!isAway(error)) noteAnswer()
+    else if (isReached && !isSlow) {
+      isReached = false
+      onReach?.(false, (error as Error).message)
+    }
+  }
 
   // The driver itself waits for ever when a server accepts connections and answers nothing.
   async function bounded<T>(query: postgres.PendingQuery<postgres.Row[]>): Promise<T> {
     if (pending >= maxPending) throw unavailable()
     pending += 1
+    const sentAt = performance.now()
     try {
-      if (queryTimeoutMs === 0) return (await query) as T
-      return (await within(queryTimeoutMs, query)) as T
+      const rows = await (queryTimeoutMs === 0 ? query : within(queryTimeoutMs, query))
+      noteAnswer()
+      return rows as T
     } catch (error) {
+      noteFailure(error, sentAt)
       // Only one that was never sent: it would otherwise stay in the driver's queue.
       if (!(query as { state?: unknown }).state) query.cancel()
       throw error
@@ -107,6 +140,7 @@ export function openClient(
       // It connects by itself, and again whenever that is lost.
       client.listen(channel, onNotice, onGap).catch(() => {})
     },
+    load: () => ({ pending, connections: maxConnections + atOnce }),
     close: async () => void (await Promise.all([client.end({ timeout: 5 }), transactions.end({ timeout: 5 })])),
   }
 }

@@ -13,8 +13,14 @@ export type Housekeeping = {
   close(): Promise<void>
 }
 
+export type EngineObserver = {
+  checkpointed(seconds: number): void
+  /** A round of housekeeping failed, and with it perhaps the checkpoint. */
+  housekeepingFailed(error: Error): void
+}
+
 /** Works through a connection of its own, so the backend's turns keep it out of everybody's transactions. */
-export function openHousekeeping(connect: () => Duplex): Housekeeping {
+export function openHousekeeping(connect: () => Duplex, observe?: EngineObserver): Housekeeping {
   // The driver's types leave out its `socket` option.
   const options: postgres.Options<Record<string, never>> & { socket: () => Duplex } = {
     socket: connect,
@@ -31,6 +37,7 @@ export function openHousekeeping(connect: () => Duplex): Housekeeping {
   let checkpointAt = 0
   let rounds = 0
   let underWay = false
+  let closing = false
 
   async function readPosition(): Promise<number> {
     const [row] = await sql`select (pg_current_wal_insert_lsn() - '0/0')::float8 as position`
@@ -38,7 +45,9 @@ export function openHousekeeping(connect: () => Duplex): Housekeeping {
   }
 
   async function checkpoint(): Promise<void> {
+    const beganAt = performance.now()
     await sql`checkpoint`.simple()
+    observe?.checkpointed((performance.now() - beganAt) / 1_000)
     // Read after it, since a checkpoint is itself written to the log.
     checkpointAt = await readPosition()
     rounds = 0
@@ -71,7 +80,9 @@ export function openHousekeeping(connect: () => Duplex): Housekeeping {
     if (underWay) return
     underWay = true
     // A round that fails is tried again by the next one; a failed engine tells its owner itself.
-    await maintain().catch(() => {})
+    await maintain().catch((error) => {
+      if (!closing) observe?.housekeepingFailed(error)
+    })
     underWay = false
   }
 
@@ -85,6 +96,7 @@ export function openHousekeeping(connect: () => Duplex): Housekeeping {
       await sql`vacuum (analyze)`.simple()
     },
     async close() {
+      closing = true
       clearInterval(timer)
       // At once: whoever holds a transaction open must not keep the engine from closing.
       await sql.end({ timeout: 0 })

@@ -6,7 +6,9 @@ import { within } from '../lib/deadline.ts'
 import { type ClientOptions, type Db, openClient } from './client.ts'
 import { DataDirInUse } from './data_dir.ts'
 import { type Embedded, openEmbedded } from './embedded.ts'
+import type { EngineObserver } from './housekeeping.ts'
 import { type Migration, migrate, requireSchema } from './migrations.ts'
+import { readTls } from './tls.ts'
 
 export type Options = ClientOptions & {
   migrations: Migration[]
@@ -14,6 +16,7 @@ export type Options = ClientOptions & {
   whenInUse: 'share' | 'refuse'
   /** Told when the embedded engine cannot go on; only a restart helps. */
   onFailure?: (error: Error) => void
+  engine?: EngineObserver
 }
 
 export type Opened = {
@@ -55,7 +58,7 @@ export async function openAny(config: Config, options: Options): Promise<Opened>
 }
 
 async function openServer(url: string, options: Options): Promise<Db> {
-  const db = openClient({ url }, options)
+  const db = openClient(readTls(url), options)
   try {
     await within(answerMs, db.sql`select 1`)
     return db
@@ -91,7 +94,7 @@ async function openOwn(dataDir: string, options: Options): Promise<Db> {
   if (Buffer.byteLength(path) > maxSocketPath) {
     throw new Error(`DATA_DIR is too long a path: ${path} must have at most ${maxSocketPath} bytes.`)
   }
-  const engine = await openEmbedded(dataDir, options.onFailure)
+  const engine = await openEmbedded(dataDir, options.onFailure, options.engine)
   const stopSharing = await share(engine, path)
   const db = openClient({ socket: engine.connect }, { ...options, maxConnections: 1 })
   return {

@@ -1,4 +1,6 @@
 import { Redis as Client } from 'ioredis'
+import type { OnReach } from './client.ts'
+import { readCa } from './tls.ts'
 
 export type Redis = {
   /** Raises the key and lets it expire at the given second, in one step; null, and no change, when it is missing. */
@@ -15,12 +17,16 @@ local taken = redis.call('INCRBY', KEYS[1], ARGV[1])
 redis.call('EXPIREAT', KEYS[1], ARGV[2])
 return taken`
 
+type Options = { caFile?: string | undefined; onReach?: OnReach }
+
 /** Never waits for Redis: a command fails at once when it is away, and soon when it is slow. */
-export function openRedis(url: string, keyPrefix: string): Redis {
+export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: Options = {}): Redis {
   const client = new Client(url, {
     keyPrefix,
     // The commands of one turn go out in one write.
     enableAutoPipelining: true,
+    // With `rediss:` the client verifies the certificate and the name, here by these authorities.
+    ...(caFile ? { tls: readCa(caFile) } : {}),
     commandTimeout: 50,
     connectTimeout: 2_000,
     enableOfflineQueue: false,
@@ -28,7 +34,30 @@ export function openRedis(url: string, keyPrefix: string): Redis {
     retryStrategy: (attempt) => Math.min(attempt * 50, 1_000),
     scripts: { takeSignals: { lua: takeSignals, numberOfKeys: 1 } },
   })
+  let reason = ''
+  let wasReached: boolean | undefined
+  const noteReach = (isReached: boolean) => {
+    if (isReached === wasReached) return
+    wasReached = isReached
+    onReach?.(isReached, reason)
+  }
   // Without a listener the client prints to the console; the requests themselves see the failure.
-  client.on('error', () => {})
-  return client as unknown as Redis
+  client.on('error', (error: Error) => {
+    reason = error.message
+  })
+  client.on('ready', () => noteReach(true))
+  client.on('close', () => noteReach(false))
+  const commands = client as unknown as Pick<Redis, 'takeSignals' | 'set'>
+  return {
+    takeSignals: (...given) => commands.takeSignals(...given),
+    set: (...given) => commands.set(...given),
+    get status() {
+      return client.status
+    },
+    disconnect() {
+      // Whoever leaves has not lost it.
+      client.removeAllListeners('close')
+      client.disconnect()
+    },
+  }
 }

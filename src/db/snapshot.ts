@@ -23,23 +23,27 @@ export async function openSnapshot(config: Config, options: Options): Promise<Db
     if (!lock) throw new Error(`Another backup of ${config.DATA_DIR} is under way.`)
     // What a killed backup has left.
     await rm(copy, { recursive: true, force: true })
-    // An open transaction keeps the backend to itself, and nothing else writes to the files. They are then as a crash
-    // at this moment would leave them: whole with their log. If the server goes meanwhile, the commit fails.
-    await db.transaction(async (sql) => {
-      await sql`select 1`
-      await cp(join(config.DATA_DIR, 'pgdata'), join(copy, 'pgdata'), {
-        recursive: true,
-        mode: constants.COPYFILE_FICLONE,
-      })
-    })
+    await copyFiles(db, join(config.DATA_DIR, 'pgdata'), join(copy, 'pgdata'))
     return await openCopy(copy, options, lock)
   } catch (error) {
-    await rm(copy, { recursive: true, force: true })
+    await db.close()
+    if (lock) await rm(copy, { recursive: true, force: true })
     lock?.release()
     throw error
-  } finally {
-    await db.close()
   }
+}
+
+/**
+ * An open transaction keeps the backend to itself, and nothing else writes to the files. They are then as a crash at
+ * this moment would leave them: whole, together with their log. If the server goes meanwhile, the commit fails.
+ */
+async function copyFiles(db: Db, from: string, to: string): Promise<void> {
+  await db.transaction(async (sql) => {
+    await sql`select 1`
+    await cp(from, to, { recursive: true, mode: constants.COPYFILE_FICLONE })
+  })
+  // At once: a server that is told to stop waits for its guests.
+  await db.close()
 }
 
 async function openCopy(dir: string, options: Options, lock: Lock): Promise<Db> {

@@ -5,7 +5,14 @@ import { repositoryKey } from '../prompts/link.ts'
 import { ended, opened } from './entries.ts'
 import { accountPerson, fitBranch, fitSha, fitUrl } from './people.ts'
 import type { PullRequestPayload } from './schema.ts'
-import { addPrompts, type PullRequest, savePullRequest, selectPrompts, selectTouched } from './store.ts'
+import {
+  addPrompts,
+  type PullRequest,
+  savePullRequest,
+  selectPrompts,
+  selectTouched,
+  selectTouchedBy,
+} from './store.ts'
 import { type Scene, tell, touchBranch } from './touch.ts'
 
 const heeded = ['opened', 'reopened', 'closed']
@@ -23,11 +30,14 @@ export function planPullRequest(payload: PullRequestPayload): ((scene: Scene) =>
     if (action === 'reopened') return tell(fresh, opened(pr, pr.headSha))
     const promptIds = await selectPrompts(sql, place, pr.number)
     if (action === 'opened') return tell(promptIds, opened(pr, pr.headSha))
-    const told = tell(promptIds, ended(pr))
-    if (pr.mergeCommitSha === null || pr.baseBranch === repository.default_branch) return told
-    // What was merged is now on the other branch, which may have a pull request of its own.
+    if (pr.mergeCommitSha === null) return tell(promptIds, ended(pr))
     const head = { branch: pr.baseBranch, commitSha: pr.mergeCommitSha }
-    const further = await touchBranch(scene, head, promptIds, pr.closedAt ?? clock.now())
+    // Also those that only the push of the merge has shown, as from a fork.
+    const merged = [...new Set([...promptIds, ...(await selectTouchedBy(sql, place, head))])]
+    const told = tell(merged, ended(pr))
+    if (pr.baseBranch === repository.default_branch) return told
+    // What was merged is now on the other branch, which may have a pull request of its own.
+    const further = await touchBranch(scene, head, merged, pr.closedAt ?? clock.now())
     return [...told, ...further.told]
   }
 }

@@ -150,10 +150,7 @@ export async function addPrompts(
   return rows.map(({ promptId }) => promptId)
 }
 
-/**
- * The prompts that a pull request changes, by what was pushed: to its branch since that was last merged into the
- * same base, and to the base by the merge itself.
- */
+/** The prompts that were pushed to the branch of a pull request since the branch was last merged into the same base. */
 export async function selectTouched(
   sql: Sql,
   { organisationId, repository }: Place,
@@ -163,16 +160,27 @@ export async function selectTouched(
     select distinct t.prompt_id as "promptId"
     from github_touches t
     where t.organisation_id = ${organisationId} and t.repository = ${repository}
-      and (
-        t.branch = ${pr.baseBranch} and t.commit_sha = ${pr.mergeCommitSha}
-        or t.branch = ${pr.headBranch} and ${pr.headRepository} = t.repository and not exists (
-          select from github_pull_requests merged
-          where merged.organisation_id = t.organisation_id and merged.repository = t.repository
-            and merged.head_repository = t.repository and merged.head_branch = t.branch
-            and merged.base_branch = ${pr.baseBranch} and merged.number <> ${pr.number}
-            and merged.state = 'merged' and merged.closed_at >= t.pushed_at
-        )
+      and t.branch = ${pr.headBranch} and t.repository = ${pr.headRepository}
+      and not exists (
+        select from github_pull_requests merged
+        where merged.organisation_id = t.organisation_id and merged.repository = t.repository
+          and merged.head_repository = t.repository and merged.head_branch = t.branch
+          and merged.base_branch = ${pr.baseBranch} and merged.number <> ${pr.number}
+          and merged.state = 'merged' and merged.closed_at >= t.pushed_at
       )`
+  return rows.map(({ promptId }) => promptId)
+}
+
+/** The prompts that the push to this head touched. */
+export async function selectTouchedBy(
+  sql: Sql,
+  { organisationId, repository }: Place,
+  { branch, commitSha }: Head,
+): Promise<number[]> {
+  const rows = await sql<{ promptId: number }>`
+    select prompt_id as "promptId" from github_touches
+    where organisation_id = ${organisationId} and repository = ${repository} and branch = ${branch}
+      and commit_sha = ${commitSha}`
   return rows.map(({ promptId }) => promptId)
 }
 

@@ -2,15 +2,16 @@ import { randomUUID } from 'node:crypto'
 import { Elysia } from 'elysia'
 import { notFound, ServiceError, statusOfCode, unavailable } from '../errors.ts'
 import type { Log } from '../log.ts'
-
-const wellFormedId = /^[0-9A-Za-z._-]{1,128}$/
+import { notesOf } from './notes.ts'
 
 /** Gives every request an id, and every error the one shape that callers know. */
 export const envelope = (log: Log) =>
   new Elysia({ name: 'envelope' })
     .onRequest(({ request, set }) => {
-      const given = request.headers.get('x-request-id') ?? ''
-      set.headers['x-request-id'] = wellFormedId.test(given) ? given : randomUUID()
+      set.headers['x-request-id'] = notesOf(request).requestId
+    })
+    .onTransform({ as: 'global' }, ({ request, route }) => {
+      notesOf(request).route = route
     })
     .onError({ as: 'global' }, ({ error, code, request, set }) => {
       const shown = code === 'NOT_FOUND' ? notFound() : error instanceof ServiceError ? error : unavailable()
@@ -24,9 +25,8 @@ export const envelope = (log: Log) =>
     })
 
 /** The answer when even the error handling of the framework fails, as it does when nothing at all is thrown. */
-export function crashResponse(): Response {
+export function crashResponse(requestId: string = randomUUID()): Response {
   const { code, message, headers } = unavailable()
-  const requestId = randomUUID()
   return Response.json(
     { error: { code, message, request_id: requestId } },
     { status: statusOfCode[code], headers: { ...headers, 'x-request-id': requestId } },

@@ -5,7 +5,8 @@ import { BoundedCache } from '../lib/bounded_cache.ts'
 import { hashKey, isWellFormedKey } from './format.ts'
 import { findLiveKeyByHash, type KnownKey, markKeyUsed } from './store.ts'
 
-export type Caller = { organisationId: number }
+/** The organisation, and the public ids of it and of its key. */
+export type Caller = { organisationId: number; org: string; key: string }
 
 /** Turns the Authorization header into the calling organisation, or throws `unauthorized`. */
 export type KeyVerifier = (authorization: string | null) => Promise<Caller>
@@ -46,7 +47,7 @@ export function createKeyVerifier(db: Db, clock: Clock): KeyVerifier {
     const text = bearer.exec(authorization ?? '')?.[1]
     const key = text && isWellFormedKey(text) ? await findKey(text) : undefined
     if (!key || (key.expiresAt && key.expiresAt <= clock.now())) throw unauthorized()
-    return { organisationId: key.organisationId }
+    return { organisationId: key.organisationId, org: key.org, key: key.publicId }
   }
 }
 

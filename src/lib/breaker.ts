@@ -4,7 +4,14 @@ export type Breaker = {
   attempt<T>(call: () => Promise<T>): Promise<T | undefined>
 }
 
-export function createBreaker({ failures, retryMs }: { failures: number; retryMs: number }): Breaker {
+type Options = {
+  failures: number
+  retryMs: number
+  /** Told when it begins to keep callers away, and when it no longer does. */
+  onChange?: (isOpen: boolean) => void
+}
+
+export function createBreaker({ failures, retryMs, onChange = () => {} }: Options): Breaker {
   let failed = 0
   let retryAt = 0
   return {
@@ -15,10 +22,12 @@ export function createBreaker({ failures, retryMs }: { failures: number; retryMs
       if (isOpen) retryAt = performance.now() + retryMs
       try {
         const result = await call()
+        if (failed >= failures) onChange(false)
         failed = 0
         return result
       } catch {
         failed += 1
+        if (failed === failures) onChange(true)
         retryAt = performance.now() + retryMs
         return undefined
       }

@@ -21,6 +21,8 @@ type Options<Item, Outcome> = {
   maxWaiting: number
   /** An item that could not be written for so long is given up. */
   patienceMs: number
+  /** Told of every write when it begins: how many items it takes down, and how long the first of them waited. */
+  onWrite?: (items: number, waitedMs: number) => void
 }
 
 type Waiting<Item, Outcome> = {
@@ -64,6 +66,8 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
 
   async function writeTogether(lane: Lane<Item, Outcome>, batch: Batch): Promise<void> {
     try {
+      // The first of a batch has waited longest, and so gives up first.
+      options.onWrite?.(batch.length, performance.now() + options.patienceMs - (batch[0]?.giveUpAt ?? 0))
       const outcomes = await options.write(batch.map(({ item }) => item))
       batch.forEach(({ resolve }, position) => {
         resolve(outcomes[position] as Outcome)

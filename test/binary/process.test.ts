@@ -61,8 +61,8 @@ function load({ url }: Server, { key, prompt }: Tenant) {
   return { answers, ended: Promise.all(Array.from({ length: 20 }, caller)) }
 }
 
-/** Every acknowledged signal is there, and what is there is what is counted. */
-async function expectAllKept(acknowledged: number[], { org }: Tenant): Promise<void> {
+/** Every acknowledged signal is there, and what is there is what is counted; the ids that are there. */
+async function expectAllKept(acknowledged: number[], { org }: Tenant): Promise<Set<number>> {
   const { ids, used } = await query(async (sql) => {
     const rows = await sql<{ id: number }>`select id from signals`
     const [usage] = await sql<{ used: number }>`
@@ -71,6 +71,7 @@ async function expectAllKept(acknowledged: number[], { org }: Tenant): Promise<v
   })
   expect(acknowledged.filter((id) => !ids.has(id))).toEqual([])
   expect(used).toBe(ids.size)
+  return ids
 }
 
 test('a stop under load answers what it has taken, records it and ends well', async () => {
@@ -81,16 +82,20 @@ test('a stop under load answers what it has taken, records it and ends well', as
   expect(await server.stop()).toBe(0)
   await ended
   expect([...new Set(answers.map(({ status }) => status))]).toEqual([201])
-  await expectAllKept(
-    answers.map(({ id }) => id as number),
-    tenant,
-  )
-  const words = server
+  const acknowledged = answers.map(({ id }) => id as number)
+  // Whatever was recorded was also answered, whole: nobody has to wonder and send it again.
+  expect([...(await expectAllKept(acknowledged, tenant))].sort()).toEqual(acknowledged.sort())
+  const lines = server
     .stdout()
     .trim()
     .split('\n')
-    .map((line) => JSON.parse(line).msg)
-  expect(words).toEqual(['serving', 'stopping', 'stopped'])
+    .map((line) => JSON.parse(line))
+  const requests = lines.filter(({ msg }) => msg === 'request')
+  expect(requests.filter(({ status }) => status === 201)).toHaveLength(answers.length)
+  const others = lines
+    .filter(({ msg, dependency, breaker }) => msg !== 'request' && !dependency && !breaker)
+    .map(({ msg }) => msg)
+  expect(others).toEqual(['serving', 'stopping', 'stopped'])
 })
 
 test('a crash under load loses no acknowledged signal, and the count stays that of the rows', async () => {

@@ -20,7 +20,7 @@ test('each command finds what the ones before it have done', async () => {
   expect(await operator.one('orgs', 'list')).toMatchObject({ id: org, plan: 'team', used: 0 })
   expect((await operator.one('keys', 'revoke', keyId)).revoked_at).toBeString()
   expect(await operator.one('keys', 'list', '--org', org)).toMatchObject({ id: keyId, revoked_at: expect.any(String) })
-  expect(await operator.one('prompts', 'list', '--org', org)).toEqual({ id: prompt, org, name: 'Test' })
+  expect(await operator.one('prompts', 'list', '--org', org)).toMatchObject({ id: prompt, org, name: 'Test' })
   const lines = JSON.stringify(entry({ prompt }))
   expect(await run(['history', 'import', '-', '--json'], { settings: database.settings, stdin: lines })).toEqual({
     status: 0,

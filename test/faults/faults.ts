@@ -10,7 +10,7 @@ import type { Scene } from './scene.ts'
 export type Fault = {
   name: string
   /** Does it under load, and answers how to judge it once every request has ended. */
-  inject(scene: Scene, small: Tenant): Promise<() => Findings>
+  inject(scene: Scene, small: Tenant): Promise<() => Findings | Promise<Findings>>
   /** The small organisation's limit when it is over. */
   limit?: number
 }

@@ -1,5 +1,5 @@
 // A plan is changed while its organisation is recording.
-import { run } from '../program.ts'
+import { run } from './binary.ts'
 import { compare, type Findings, hit, touched } from './findings.ts'
 import { ask, wishFor } from './load.ts'
 import type { Tenant } from './post.ts'
@@ -14,7 +14,7 @@ export async function changePlan(scene: Scene, small: Tenant): Promise<() => Fin
 
   async function setLimit(settings: Record<string, string>, limit: number): Promise<void> {
     const args = ['orgs', 'set-plan', small.org, 'free', '--monthly-limit', `${limit}`]
-    const { status, stderr } = await run(args, { settings })
+    const { status, stderr } = await run(args, settings)
     compare(problems, 'exit status of set-plan', [0, ''], [status, stderr])
   }
   async function expectNext(status: 201 | 429, limit: number): Promise<void> {

@@ -2,6 +2,9 @@
 import { compare, type Findings, hit, touched } from './findings.ts'
 import type { Scene } from './scene.ts'
 
+/** Less than the driver waits for a connection: one that was lost is replaced, and does not have to time out first. */
+const RECONNECT_MS = 2_500
+
 /** The replicas stay up: whatever happens to Postgres, every request is answered. */
 function judgePostgresFault(scene: Scene, from: number, delayedMs = Number.POSITIVE_INFINITY): Findings {
   const problems: string[] = []
@@ -44,6 +47,8 @@ export async function endConnections(scene: Scene): Promise<() => Findings> {
   return () => {
     const { figures, problems } = judgePostgresFault(scene, from)
     hit(problems, 'connection was ended', ended)
+    const slowest = Math.round(Math.max(...touched(scene, from).map(({ ms }) => ms)))
+    if (slowest > RECONNECT_MS) problems.push(`a request waited ${slowest} ms for a Postgres that was there all along`)
     return { figures: `${ended} connections ended, ${figures}`, problems }
   }
 }

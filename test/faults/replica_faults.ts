@@ -2,7 +2,7 @@
 import { readGate } from './clients.ts'
 import { compare, endOf, type Findings, hit, touched } from './findings.ts'
 import { ask, wishFor } from './load.ts'
-import type { Tenant } from './post.ts'
+import type { Attempt, Tenant } from './post.ts'
 import type { Scene } from './scene.ts'
 
 /** The end of one replica is no reason for the other to fail. */
@@ -57,7 +57,7 @@ function leaveRedisAhead(scene: Scene, small: Tenant, kill: () => Promise<void>)
   }) as Promise<number>
 }
 
-export async function terminateReplica(scene: Scene): Promise<() => Findings> {
+export async function terminateReplica(scene: Scene): Promise<() => Promise<Findings>> {
   const [replica] = scene.replicas
   replica.exact = true
   const from = performance.now()
@@ -75,10 +75,12 @@ export async function terminateReplica(scene: Scene): Promise<() => Findings> {
   const halves = (await Promise.all(begun)).map((attempt) => attempt.status)
   await replica.start()
   replica.exact = false
-  return () => {
+  return async () => {
     const problems: string[] = []
     const asked = scene.ledger.attempts.filter((one) => one.replica === replica.name && one.askedAt >= from)
-    const lost = asked.filter(({ outcome }) => outcome === 'unanswered' || outcome === 'cut')
+    const silent = asked.filter(({ outcome }) => outcome === 'unanswered')
+    const taken = await findTaken(scene, silent)
+    const lost = [...asked.filter(({ outcome }) => outcome === 'cut'), ...taken]
     const underWay = asked.filter((one) => one.askedAt < at && endOf(one) >= at && one.outcome === 'answered')
     const refused = asked.filter(({ outcome }) => outcome === 'refused').length
     hit(problems, 'request was under way', underWay.length)
@@ -92,9 +94,24 @@ export async function terminateReplica(scene: Scene): Promise<() => Findings> {
       [],
       lost.slice(0, 3).map(({ wish, outcome, ms }) => [wish.id, outcome, ms]),
     )
-    return {
-      figures: `${underWay.length} answered on the way out, ${refused} not taken, ${lost.length} lost`,
-      problems,
-    }
+    const figures = [
+      `${underWay.length} answered on the way out, ${refused} not taken`,
+      `${silent.length - taken.length} closed with nothing recorded, ${lost.length} lost`,
+    ]
+    return { figures: figures.join(', '), problems }
   }
+}
+
+/**
+ * Of the requests that ended in silence, those that the replica had taken: they are recorded, and nobody was told so
+ * by another attempt. The rest came as the door closed: the kernel makes connections that a process never sees.
+ */
+async function findTaken({ ledger, sql }: Scene, silent: Attempt[]): Promise<Attempt[]> {
+  const told = ledger.attempts.filter(({ status, replayed }) => status === 201 && !replayed)
+  const toldIds = new Set(told.map(({ wish }) => wish.id))
+  const rows = await sql<{ wish: string }[]>`
+    select metadata ->> 'wish' as wish from signals
+    where metadata ->> 'wish' = any (${silent.map(({ wish }) => wish.id)}::text[])`
+  const recorded = new Set(rows.map(({ wish }) => wish))
+  return silent.filter(({ wish }) => recorded.has(wish.id) && !toldIds.has(wish.id))
 }

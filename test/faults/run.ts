@@ -66,7 +66,7 @@ async function check(scene: Scene, { inject, limit = SMALL_LIMIT }: Fault): Prom
     const gate = await awaitGate(scene)
     const filled = await fill(scene, small, limit)
     const watched = await watcher.stop()
-    return [judge(), await auditLedger(sql, ledger, from), watched, filled, service, gate]
+    return [await judge(), await auditLedger(sql, ledger, from), watched, filled, service, gate]
   } finally {
     await Promise.all([load.stop(), watcher.stop()])
   }

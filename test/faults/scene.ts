@@ -1,6 +1,6 @@
 // What every fault happens to: two replicas of the binary on one Postgres and one Redis, and their organisations.
 import postgres from 'postgres'
-import { createOperator, createTenant, run, type Server, startServer } from '../program.ts'
+import { runForOne, type Server, startServer } from './binary.ts'
 import { createLedger, type Ledger } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
 import { type Machine, startMachines } from './servers.ts'
@@ -34,22 +34,24 @@ export async function setScene(cleanups: Cleanups): Promise<Scene> {
   const machines = await startMachines()
   cleanups.push(machines.postgres.stop, machines.redis.stop)
   const settings = { DATABASE_URL: machines.postgres.url, REDIS_URL: machines.redis.url }
-  const { status, stderr } = await run(['migrate'], { settings })
-  if (status !== 0) throw new Error(`migrate failed: ${stderr}`)
+  await runForOne(['migrate'], settings)
   // Like the service's own: a server that is back is to be noticed at once.
   const sql = postgres(settings.DATABASE_URL, { max: 1, backoff: () => 0.1, connect_timeout: 2, onnotice: () => {} })
   cleanups.push(() => sql.end({ timeout: 1 }))
 
-  const operator = createOperator(settings)
-  const createOne = async (monthlyLimit: number): Promise<Tenant> => {
-    const tenant = await createTenant(operator, monthlyLimit)
-    const [row] = await sql<[{ id: number }]>`select id::int from organisations where public_id = ${tenant.org}`
-    return { ...tenant, organisation: row.id }
+  const createTenant = async (monthlyLimit: number): Promise<Tenant> => {
+    const one = (...args: string[]) => runForOne(args, settings)
+    const limit = ['--monthly-limit', `${monthlyLimit}`]
+    const { id: org = '' } = await one('orgs', 'create', '--name', 'Faults', '--plan', 'free', ...limit)
+    const { key = '' } = await one('keys', 'create', '--org', org)
+    const { id: prompt = '' } = await one('prompts', 'create', '--org', org, '--name', 'Faults')
+    const [row] = await sql<[{ id: number }]>`select id::int from organisations where public_id = ${org}`
+    return { organisation: row.id, org, key, prompt }
   }
-  const tenants = await Promise.all(Array.from({ length: TENANTS }, () => createOne(UNREACHABLE_LIMIT)))
+  const tenants = await Promise.all(Array.from({ length: TENANTS }, () => createTenant(UNREACHABLE_LIMIT)))
   const replicas: Scene['replicas'] = [await startReplica('A', settings), await startReplica('B', settings)]
   cleanups.push(() => Promise.all(replicas.map(({ server }) => server.kill())))
-  return { ...machines, replicas, settings, sql, ledger: createLedger(), tenants, createTenant: createOne }
+  return { ...machines, replicas, settings, sql, ledger: createLedger(), tenants, createTenant }
 }
 
 async function startReplica(name: string, settings: Scene['settings']): Promise<RunningReplica> {

@@ -151,6 +151,11 @@ test('up to 25 MiB are taken, and one byte more is invalid', async () => {
   ])
 })
 
+test('what cannot be a signature is refused without a look at the body, however large', async () => {
+  const headers = { 'x-hub-signature-256': 'sha256=0' }
+  expect(shapeOf(await hook.deliver('push', {}, { body: 'x'.repeat(26 * mebibyte), headers }))).toEqual(await refusal())
+})
+
 test('a delivery that is sent again does nothing, whatever happened since', async () => {
   const delivery = randomUUID()
   const opening = pullRequest('opened', { head: 'main' })

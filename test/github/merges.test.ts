@@ -132,7 +132,7 @@ test('merges and their pushes that arrive at once do not miss each other', async
       const mergeSha = sha(`merge ${number}`)
       return [
         hook.send('push', push({ after: mergeSha, commits: [change] })),
-        hook.send('pull_request', merged({ number, mergeSha, head: `b${number}`, ...fork })),
+        hook.send('pull_request', merged({ number, mergeSha, ...fork })),
       ]
     }),
   )

@@ -42,17 +42,29 @@ const repositoryOf = (fullName: string) => ({
   default_branch: 'main',
 })
 
+type PushGiven = {
+  repository?: string
+  branch?: string
+  ref?: string
+  after?: string
+  commits?: CommitGiven[]
+  at?: string
+  created?: boolean
+  deleted?: boolean
+  more?: object
+}
+
 export function push({
   repository = 'Acme/Prompts',
   branch = 'main',
   ref = `refs/heads/${branch}`,
   after = sha(`${branch} ${Math.random()}`),
-  commits = [{}] as CommitGiven[],
+  commits = [{}],
   at = '2026-11-14T12:00:00Z',
   created = false,
   deleted = false,
   more = {},
-} = {}) {
+}: PushGiven = {}) {
   const listed = commits.map(({ author, distinct = true, added = [], removed = [], modified = [] }, index) => ({
     id: index === commits.length - 1 ? after : sha(`${after} ${index}`),
     tree_id: sha('tree'),

@@ -118,3 +118,14 @@ test('what failed is in the log with its request id, and no secret is', async ()
   for (const failure of failures) expect(failure).toMatchObject({ level: 50, request_id: expect.any(String) })
   expect(server.stdout() + server.stderr()).not.toContain(tenant.key)
 })
+
+test('each loss of the database is in the log, and each return', () => {
+  const told = server
+    .stdout()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+    .filter(({ dependency }) => dependency === 'database')
+  expect(told[0]).toMatchObject({ level: 40, msg: 'dependency down', reason: expect.any(String) })
+  expect(told.at(-1)).toMatchObject({ level: 30, msg: 'dependency up' })
+})

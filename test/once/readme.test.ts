@@ -5,9 +5,9 @@ const readme = await Bun.file('README.md').text()
 
 test('the table of settings in the README is the one the program reads', () => {
   const rows = readme.split('\n').filter((line) => /^\| `[A-Z_]+` /.test(line))
-  const expected = Object.entries(settings).map(([name, { fallback, secret, meaning }]) => {
+  const expected = Object.entries(settings).map(([name, { type, fallback, secret, meaning }]) => {
     const names = secret ? `\`${name}\` or \`${name}_FILE\`` : `\`${name}\``
-    return `| ${names} | ${fallback === undefined ? '' : `\`${fallback}\``} | ${meaning} |`
+    return `| ${names} | ${type} | ${fallback === undefined ? '' : `\`${fallback}\``} | ${meaning} |`
   })
   expect(rows).toEqual(expected)
 })

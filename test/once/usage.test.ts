@@ -66,7 +66,7 @@ test.concurrent('--help lists every command; after a command, it is about that o
       ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'keys create', 'keys list', 'keys revoke'],
       ...['prompts create', 'prompts link', 'prompts list', 'history record', 'history import', 'history list'],
       ...['webhooks github set', 'backup', 'restore'],
-      ...['migrate', 'healthcheck', 'version'],
+      ...['migrate', 'healthcheck', 'config', 'version'],
     ])
   }
   for (const flag of ['--help', '-h']) {

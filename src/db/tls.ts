@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs'
+
+/** For the driver: no TLS, or TLS with or without a look at the server's certificate and name. */
+export type Tls = false | { rejectUnauthorized: boolean; ca?: string }
+
+/**
+ * Reads how the URL of a Postgres wants the connection to be encrypted, and takes that out of it: the driver would
+ * verify nothing for `sslmode=require`, and would send `sslrootcert` to the server.
+ */
+export function readTls(text: string): { url: string; ssl: Tls } {
+  const url = new URL(text)
+  const root = url.searchParams.get('sslrootcert')
+  const mode = url.searchParams.get('sslmode') ?? (root ? 'require' : 'disable')
+  url.searchParams.delete('sslmode')
+  url.searchParams.delete('sslrootcert')
+  if (mode === 'disable') return { url: url.href, ssl: false }
+  return { url: url.href, ssl: { rejectUnauthorized: mode !== 'no-verify', ...readCa(root ?? undefined) } }
+}
+
+/** The authorities of the file; those that the system trusts without one. */
+export const readCa = (file: string | undefined): { ca?: string } =>
+  file === undefined ? {} : { ca: readFileSync(file, 'utf8') }

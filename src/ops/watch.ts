@@ -1,0 +1,31 @@
+import type { OnReach } from '../db/client.ts'
+import type { EngineObserver } from '../db/housekeeping.ts'
+import type { Log } from '../log.ts'
+import type { GateObserver } from '../signals/gate.ts'
+import type { Dependency, Metrics } from './metrics.ts'
+
+/** What an operator is told of the things the service stands on: each change is a line in the log and a metric. */
+export type Watch = { reach(dependency: Dependency): OnReach; gate: GateObserver; engine: EngineObserver }
+
+export const createWatch = (log: Log, metrics: Metrics): Watch => ({
+  reach: (dependency) => (isUp, reason) => {
+    metrics.dependencyChanged(dependency, isUp)
+    if (isUp) log.info({ dependency }, 'dependency up')
+    else log.warn({ dependency, reason }, 'dependency down')
+  },
+  gate: {
+    decided: metrics.gate.decided,
+    breakerChanged(isOpen) {
+      metrics.gate.breakerChanged(isOpen)
+      if (isOpen) log.warn({ breaker: 'redis', state: 'open' }, 'breaker changed: the limit is kept by the database')
+      else log.info({ breaker: 'redis', state: 'closed' }, 'breaker changed: the gate is back')
+    },
+  },
+  engine: {
+    checkpointed: metrics.engine.checkpointed,
+    housekeepingFailed(error) {
+      metrics.engine.housekeepingFailed(error)
+      log.error({ err: error }, 'housekeeping of the embedded database failed; it is tried again')
+    },
+  },
+})

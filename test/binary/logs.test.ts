@@ -1,0 +1,120 @@
+// What the binary writes to its log.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
+import {
+  createFolder,
+  createOperator,
+  createTenant,
+  eventually,
+  type Row,
+  type Server,
+  startServer,
+} from '../program.ts'
+
+let database: TestDatabase
+let server: Server
+let tenant: Awaited<ReturnType<typeof createTenant>>
+
+beforeAll(async () => {
+  database = await createDatabase()
+  server = await startServer({ ...database.settings, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
+  tenant = await createTenant(createOperator(database.settings))
+})
+
+afterAll(() => database.close())
+
+const lines = (): Row[] =>
+  server
+    .stdout()
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line))
+
+/** The line of the request with that id, once it is written. */
+async function lineOf(id: string): Promise<Row> {
+  await eventually(() => lines().filter(({ request_id }) => request_id === id).length, 1)
+  return lines().find(({ request_id }) => request_id === id) as Row
+}
+
+const ask = (path: string, id: string, more: RequestInit = {}) =>
+  fetch(server.url + path, { ...more, headers: { 'x-request-id': id, ...more.headers } })
+
+test('one line for a request, with all that is needed to find it and nothing that is secret', async () => {
+  const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
+  await ask(`/api/v1/prompts/${tenant.prompt}/history?page=1&token=hunter2`, 'history-1', {
+    headers: { authorization: `Bearer ${tenant.key}`, traceparent: `00-${trace}-00f067aa0ba902b7-01` },
+  })
+  expect(await lineOf('history-1')).toEqual({
+    level: 30,
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z$/),
+    method: 'GET',
+    route: '/api/v1/prompts/:prompt_id/history',
+    status: 200,
+    ms: expect.any(Number),
+    org: tenant.org,
+    key: tenant.keyId,
+    request_id: 'history-1',
+    trace_id: trace,
+    msg: 'request',
+  })
+})
+
+test('a request that no route took is logged without what it asked for', async () => {
+  await ask('/hunter2/nothing?key=hunter2', 'nothing-1')
+  const { time, ms, ...line } = await lineOf('nothing-1')
+  expect([typeof time, typeof ms]).toEqual(['string', 'number'])
+  expect(line).toEqual({
+    ...{ level: 30, method: 'GET', route: 'other', status: 404 },
+    ...{ request_id: 'nothing-1', msg: 'request' },
+  })
+})
+
+test('a request without a key has no organisation, and what came as a key is not shown', async () => {
+  await ask(`/api/v1/prompts/${tenant.prompt}/signals`, 'nobody-1', {
+    method: 'POST',
+    headers: { authorization: 'Bearer hunter2' },
+  })
+  expect(await lineOf('nobody-1')).toMatchObject({ status: 401, route: '/api/v1/prompts/:prompt_id/signals' })
+  expect(Object.keys(await lineOf('nobody-1'))).not.toContain('org')
+})
+
+test('asking for its health or its metrics leaves no line', async () => {
+  for (const path of ['/livez', '/readyz', '/metrics']) await ask(path, `quiet${path.replace('/', '-')}`)
+  await ask('/nothing', 'after-quiet')
+  await lineOf('after-quiet')
+  expect(lines().filter(({ request_id }) => request_id?.startsWith('quiet'))).toEqual([])
+})
+
+test('says when Redis is there, and when it starts and stops', async () => {
+  await eventually(() => lines().findLast(({ dependency }) => dependency)?.msg, 'dependency up')
+  expect(await server.stop()).toBe(0)
+  const said = lines().filter(({ msg }) => msg !== 'request')
+  // Leaving Redis is not losing it.
+  expect(said.slice(-2).map(({ msg }) => msg)).toEqual(['stopping', 'stopped'])
+  expect(said.find(({ msg }) => msg === 'serving')).toMatchObject({ url: server.url, bun: Bun.version })
+  expect(server.stdout() + server.stderr()).not.toContain('hunter2')
+})
+
+test('on a terminal the lines are short and for a person', async () => {
+  const program = join(import.meta.dir, '../../dist/prompt-signals')
+  const { PATH, HOME } = process.env
+  let shown = ''
+  const child = Bun.spawn([program, 'serve'], {
+    cwd: createFolder(),
+    env: { PATH, HOME, PORT: '0', ...database.settings },
+    terminal: {
+      cols: 400,
+      data(_, bytes) {
+        shown += Buffer.from(bytes).toString()
+      },
+    },
+  })
+  await eventually(() => /serving url=http\S+/.test(shown), true, 20_000)
+  const [, url] = /serving url=(http\S+)/.exec(shown) ?? []
+  await fetch(`${url}/nothing`, { headers: { 'x-request-id': 'seen-1' } })
+  await eventually(() => /^\d\d:\d\d:\d\d INFO {2}GET other 404 [\d.]+ ms seen-1\r?$/m.test(shown), true)
+  child.kill('SIGTERM')
+  expect(await child.exited).toBe(0)
+  await eventually(() => /INFO {2}stopped\s*$/.test(shown), true)
+})

@@ -1,0 +1,108 @@
+// How the binary stops: nothing that it has taken is lost, and whoever sends it requests can know in time.
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { connect, type Socket } from 'node:net'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createOperator, createTenant, eventually, run, type Server, startServer } from '../program.ts'
+
+let database: TestDatabase
+let server: Server
+let tenant: Awaited<ReturnType<typeof createTenant>>
+
+async function start(settings: Record<string, string> = {}): Promise<void> {
+  server = await startServer({ ...database.settings, ...settings })
+  tenant = await createTenant(createOperator(database.settings))
+}
+
+beforeEach(async () => {
+  database = await createDatabase()
+})
+
+afterEach(async () => {
+  await server.kill()
+  await database.close()
+})
+
+const words = () =>
+  server
+    .stdout()
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line).msg)
+
+const hasSaid = (word: string) => eventually(() => words().includes(word), true)
+
+const post = () =>
+  fetch(`${server.url}/api/v1/prompts/${tenant.prompt}/signals`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${tenant.key}`, 'content-type': 'application/json' },
+    body: '{"value":"positive"}',
+  })
+
+/** A request of which the body is still to come; it is finished by hand. */
+async function beginPost(): Promise<{ finish(): Promise<string> }> {
+  const { hostname, port } = new URL(server.url)
+  const socket = await new Promise<Socket>((resolve, reject) => {
+    const opened = connect(Number(port), hostname, () => resolve(opened))
+    opened.once('error', reject)
+  })
+  let answer = ''
+  socket.on('data', (bytes) => {
+    answer += bytes
+  })
+  socket.on('error', () => {})
+  const ended = new Promise((resolve) => socket.once('close', resolve))
+  const body = '{"value":"positive"}'
+  socket.write(
+    `POST /api/v1/prompts/${tenant.prompt}/signals HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${tenant.key}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`,
+  )
+  await eventually(async () => {
+    const text = await (await fetch(`${server.url}/metrics`)).text()
+    return /prompt_signals_http_requests_in_flight (\d+)/.exec(text)?.[1]
+  }, '2')
+  return {
+    async finish() {
+      socket.write(body.slice(5))
+      await ended
+      return answer
+    },
+  }
+}
+
+test('is not ready from the signal on, and serves on until load balancers had time to notice', async () => {
+  await start({ DRAIN_SECONDS: '600' })
+  const isReady = async () => (await fetch(`${server.url}/readyz`)).status
+  expect(await isReady()).toBe(200)
+  const stopped = server.stop()
+  await hasSaid('stopping')
+  const answer = await fetch(`${server.url}/readyz`)
+  expect([answer.status, await answer.json()]).toEqual([503, { ready: false, stopping: true }])
+  const { port } = new URL(server.url)
+  expect((await run(['healthcheck'], { settings: { PORT: port } })).status).toBe(1)
+  expect((await fetch(`${server.url}/livez`)).status).toBe(200)
+  expect((await post()).status).toBe(201)
+  // A second signal ends it now.
+  process.kill(server.pid, 'SIGINT')
+  expect(await stopped).toBe(1)
+})
+
+test.each(['SIGTERM', 'SIGINT'] as const)('after %s a request under way is finished and recorded', async (signal) => {
+  await start()
+  const request = await beginPost()
+  process.kill(server.pid, signal)
+  await hasSaid('stopping')
+  await eventually(async () => (await fetch(`${server.url}/livez`).catch(() => undefined))?.status, undefined)
+  expect(await request.finish()).toStartWith('HTTP/1.1 201 ')
+  expect(await server.ended()).toBe(0)
+  expect(words()).toEqual(['serving', 'stopping', 'request', 'stopped'])
+  expect(await createOperator(database.settings).one('orgs', 'list')).toMatchObject({ used: 1 })
+})
+
+test('what does not end in time is given up, and it says so', async () => {
+  await start({ SHUTDOWN_SECONDS: '1' })
+  await beginPost()
+  const askedAt = performance.now()
+  expect(await server.stop()).toBe(1)
+  expect(performance.now() - askedAt).toBeLessThan(5_000)
+  expect(words()).toEqual(['serving', 'stopping', 'not everything under way ended in time; it is given up'])
+})

@@ -1,0 +1,73 @@
+// The settings in force, as `config` shows them.
+import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { settings } from '../../src/config.ts'
+import { createFolder, refusalOf, run } from '../program.ts'
+
+const folder = createFolder()
+
+const show = async (given: Record<string, string>) => {
+  const { status, stdout, stderr } = await run(['config', '--json'], { settings: { PORT: undefined, ...given } })
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  expect(stdout).not.toContain('hunter2')
+  return JSON.parse(stdout)
+}
+
+test.concurrent('shows the default of every setting, and nothing for what is unset', async () => {
+  const expected = Object.entries(settings).map(([name, { fallback }]) => [name, fallback ?? null])
+  expect(await show({})).toEqual(Object.fromEntries(expected))
+})
+
+test.concurrent('shows what is set, without passwords, also when they come from a file', async () => {
+  const file = join(folder, 'redis-url')
+  writeFileSync(file, 'rediss://user:hunter2@redis.example:6380/1\n')
+  const shown = await show({
+    DATABASE_URL: 'postgres://user:hunter2@db.example/name?sslmode=verify-full&password=hunter2',
+    REDIS_URL_FILE: file,
+    METRICS_ADDRESS: '[::1]:9090',
+    PORT: '8080',
+  })
+  expect(shown).toMatchObject({
+    DATABASE_URL: 'postgres://user:***@db.example/name?sslmode=verify-full&password=***',
+    REDIS_URL: 'rediss://user:***@redis.example:6380/1',
+    METRICS_ADDRESS: '[::1]:9090',
+    PORT: '8080',
+  })
+})
+
+test.concurrent('a person reads one setting on a line', async () => {
+  const { stdout } = await run(['config'], { settings: { PORT: '8080' } })
+  expect(stdout).toMatch(/^PORT +8080$/m)
+  expect(stdout).toMatch(/^DATABASE_URL +-$/m)
+  expect(stdout.trim().split('\n')).toHaveLength(Object.keys(settings).length)
+})
+
+const modes = 'disable, require, verify-ca, verify-full, no-verify'
+
+test.concurrent.each([
+  [{ DRAIN_SECONDS: '-1' }, 'DRAIN_SECONDS must be a whole number of seconds from 0 to 3600, not "-1"'],
+  [{ SHUTDOWN_SECONDS: '1.5' }, 'SHUTDOWN_SECONDS must be a whole number of seconds from 0 to 3600, not "1.5"'],
+  [{ METRICS_ADDRESS: '9090' }, 'METRICS_ADDRESS must be a host and a port, as 127.0.0.1:9090, not "9090"'],
+  [{ METRICS_ADDRESS: '::1:9090' }, 'METRICS_ADDRESS must be a host and a port, as 127.0.0.1:9090, not "::1:9090"'],
+  [{ METRICS_ADDRESS: 'h:65536' }, 'METRICS_ADDRESS must be a host and a port, as 127.0.0.1:9090, not "h:65536"'],
+  [{ REDIS_CA_FILE: '/proc/none' }, 'REDIS_CA_FILE names a file that cannot be read: /proc/none'],
+  [
+    { DATABASE_URL: 'postgres://u:hunter2@h/d?sslmode=prefer' },
+    `DATABASE_URL must say of TLS nothing, or sslmode= with one of ${modes}`,
+  ],
+  [
+    { DATABASE_URL: 'postgres://u:hunter2@h/d?ssl=true' },
+    `DATABASE_URL must say of TLS nothing, or sslmode= with one of ${modes}`,
+  ],
+  [
+    { DATABASE_URL: 'postgres://u:hunter2@h/d?sslrootcert=/proc/none' },
+    'DATABASE_URL names as sslrootcert a file that cannot be read: /proc/none',
+  ],
+])('the settings %j stop every command with one line and no secret', async (given, line) => {
+  for (const command of [['serve'], ['config']]) {
+    const finished = await run(command, { settings: given })
+    expect(refusalOf(finished)).toBe(line)
+    expect(finished.stderr).not.toContain('hunter2')
+  }
+})

@@ -1,0 +1,139 @@
+// TLS to Postgres and Redis: the server's certificate and name are verified, unless told otherwise.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { chmodSync, chownSync, copyFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { openClient } from '../../src/db/client.ts'
+import { readTls } from '../../src/db/tls.ts'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createFolder, eventually, refusalOf, run, startServer } from '../program.ts'
+import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
+import { postgresRecipe, redisRecipe } from '../services.ts'
+import { type Recipe, type Server, startThrowaway } from '../throwaway.ts'
+
+const folder = createFolder()
+const authority = join(folder, 'ca.pem')
+const servers: Server[] = []
+let database: TestDatabase
+let postgresPort: string
+let redisPort: number
+
+function openssl(...args: string[]): void {
+  const { success, stderr } = Bun.spawnSync(['openssl', ...args], { cwd: folder })
+  if (!success) throw new Error(`openssl, which this test needs, failed: ${stderr}`)
+}
+
+/** An authority, and from it a certificate for "localhost": not for 127.0.0.1, where the servers are reached too. */
+async function makeCertificate(): Promise<void> {
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+  openssl('req', '-x509', ...key, '-days', '2', '-subj', '/CN=Test authority', '-keyout', 'ca.key', '-out', 'ca.pem')
+  openssl('req', ...key, '-subj', '/CN=server', '-keyout', 'server.key', '-out', 'server.csr')
+  await Bun.write(join(folder, 'names'), 'subjectAltName=DNS:localhost')
+  openssl(
+    ...['x509', '-req', '-in', 'server.csr', '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2'],
+    ...['-extfile', 'names', '-out', 'server.pem'],
+  )
+}
+
+/** Copied to where the server's user can read it, and the key nobody else. */
+function install(name: string, target: string): string {
+  const path = join(target, name)
+  copyFileSync(join(folder, name), path)
+  const { uid, gid } = statSync(target)
+  chownSync(path, uid, gid)
+  chmodSync(path, 0o600)
+  return path
+}
+
+/** A throwaway server that also speaks TLS. */
+async function start(plain: (target: string) => Recipe, tls: (certificate: string, key: string) => string[]) {
+  const server = await startThrowaway((target) => {
+    const recipe = plain(target)
+    const more = () => tls(install('server.pem', target), install('server.key', target))
+    return { ...recipe, command: (port) => [...recipe.command(port), ...more()] }
+  })
+  servers.push(server)
+  return new URL(server.url)
+}
+
+function findFreePort(): number {
+  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  listener.stop(true)
+  return listener.port
+}
+
+beforeAll(async () => {
+  await makeCertificate()
+  database = await createDatabase()
+  const [postgresFolder = '', redisPath = ''] = await findOrInstall([postgresProgram, redisProgram])
+  const postgres = await start(
+    (target) => postgresRecipe(postgresFolder, target),
+    (certificate, key) =>
+      ['ssl=on', `ssl_cert_file=${certificate}`, `ssl_key_file=${key}`].flatMap((setting) => ['-c', setting]),
+  )
+  postgresPort = postgres.port
+  await start(
+    (target) => redisRecipe(redisPath, target),
+    (certificate, key) => {
+      redisPort = findFreePort()
+      const files = ['--tls-cert-file', certificate, '--tls-key-file', key, '--tls-auth-clients', 'no']
+      return ['--tls-port', `${redisPort}`, '--tls-ca-cert-file', certificate, ...files]
+    },
+  )
+})
+
+afterAll(async () => {
+  await Promise.all(servers.map(({ stop }) => stop()))
+  await database.close()
+})
+
+const postgresUrl = (host: string, query: string) =>
+  `postgres://postgres@${host}:${postgresPort}/postgres?${query.replace('CA', authority)}`
+
+test.each([
+  ['localhost', 'sslmode=require&sslrootcert=CA', true],
+  ['localhost', 'sslmode=verify-ca&sslrootcert=CA', true],
+  ['localhost', 'sslmode=verify-full&sslrootcert=CA', true],
+  ['localhost', 'sslrootcert=CA', true],
+  ['127.0.0.1', 'sslmode=no-verify', true],
+  ['127.0.0.1', 'sslmode=disable', false],
+  ['127.0.0.1', '', false],
+])('Postgres at %s with "%s" is used, encrypted: %p', async (host, query, isEncrypted) => {
+  const url = postgresUrl(host, query)
+  expect((await run(['migrate'], { settings: { DATABASE_URL: url } })).status).toBe(0)
+  const db = openClient(readTls(url), { queryTimeoutMs: 5_000, maxConnections: 1 })
+  expect(await db.sql`select ssl from pg_stat_ssl where pid = pg_backend_pid()`).toEqual([{ ssl: isEncrypted }])
+  await db.close()
+})
+
+test.each([
+  ['localhost', 'sslmode=require', /unable to verify/],
+  ['localhost', 'sslmode=verify-full', /unable to verify/],
+  ['127.0.0.1', 'sslmode=require&sslrootcert=CA', /does not match certificate/],
+  ['127.0.0.1', 'sslmode=verify-full&sslrootcert=CA', /does not match certificate/],
+])('Postgres at %s with "%s" is refused', async (host, query, reason) => {
+  const line = refusalOf(await run(['migrate'], { settings: { DATABASE_URL: postgresUrl(host, query) } }))
+  expect(line).toStartWith(`The database at ${host}:${postgresPort} cannot be used: `)
+  expect(line).toMatch(reason)
+})
+
+test.each([
+  ['localhost', true, 'up'],
+  ['localhost', false, 'down'],
+  ['127.0.0.1', true, 'down'],
+])('Redis at %s, its authority known: %p, is %s', async (host, isKnown, state) => {
+  const server = await startServer({
+    ...database.settings,
+    REDIS_URL: `rediss://${host}:${redisPort}`,
+    REDIS_CA_FILE: isKnown ? authority : undefined,
+  })
+  await eventually(() => server.stdout().includes(`"dependency":"redis"`), true)
+  const lines = server
+    .stdout()
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  const { msg, reason } = lines.findLast(({ dependency }) => dependency === 'redis')
+  expect(msg).toBe(`dependency ${state}`)
+  if (state === 'down') expect(reason).toMatch(/unable to verify|does not match certificate/)
+  expect(await server.stop()).toBe(0)
+})
