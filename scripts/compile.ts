@@ -29,6 +29,6 @@ function commit(): string {
     return execFileSync('git', ['rev-parse', '--short=12', 'HEAD'], { encoding: 'utf8', stdio: 'pipe' }).trim()
   } catch {
     // Built from an archive, or in an image without git.
-    return process.env['BUILD_COMMIT'] ?? 'unknown'
+    return process.env.BUILD_COMMIT ?? 'unknown'
   }
 }

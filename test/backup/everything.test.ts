@@ -112,7 +112,7 @@ test('a backup that is damaged anywhere is refused, and leaves the database empt
   const lines = await backUp(source)
   const row = lines.findIndex((line) => line.startsWith('["free"'))
   const damages: string[][] = [
-    ...lines.map((_, index) => lines.slice(0, index)),
+    ...[0, 1, row, lines.length - 1].map((length) => lines.slice(0, length)),
     lines.toSpliced(row, 1),
     lines.toSpliced(row, 1, '["free", "many"]'),
     lines.toSpliced(row, 1, '["free", "1000"'),

@@ -36,9 +36,9 @@ export async function auditLedger(
   )
   compare(
     problems,
-    'acknowledged but not recorded',
+    'acknowledged, and not recorded under that id',
     [],
-    missing.slice(0, 3).map(([wish, texts]) => [wish, ...texts]),
+    missing.slice(0, 3).map(([wish, texts]) => ({ wish, told: [...texts], recorded: idsOf.get(wish) ?? [] })),
   )
   compare(problems, 'keyed signals never answered', 0, unanswered.length)
 

@@ -113,10 +113,19 @@ test('a push after the merge, and one of the same commit to another branch, are 
   await hook.send('push', push({ after: sha('hotfix'), commits: [change] }))
   expect(await hook.story('greeting')).toContain(`deployed null ${sha('hotfix')}`)
 
+  const other = [{ modified: [paths.other] }]
+  await hook.send('push', push({ branch: 'forward', commits: other }))
   await hook.send('pull_request', merged({ number: 9, base: 'develop', mergeSha: sha('forward') }))
-  await hook.send('push', push({ after: sha('forward'), commits: [{ modified: [paths.other] }] }))
-  await hook.send('pull_request', merged({ number: 10, base: 'develop', mergeSha: sha('forward') }))
-  expect(await hook.story('other')).toEqual([`deployed null ${sha('forward')}`])
+  await hook.send('push', push({ after: sha('forward'), commits: other }))
+  await hook.send('pull_request', merged({ number: 10, head: 'forward', base: 'develop', mergeSha: sha('forward') }))
+  expect(await hook.story('other')).toEqual([`deployed null ${sha('forward')}`, `pr_merged 10 ${sha('forward')}`])
+})
+
+test('a pull request that is merged by pushing its own head is opened and merged all the same', async () => {
+  await hook.send('pull_request', merged({ mergeSha: sha('warmer') }))
+  await send('toBranch')
+  await hook.send('push', push({ after: sha('warmer'), commits: [{ ...change, distinct: false }] }))
+  expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('warmer')}`, `pr_merged 7 ${sha('warmer')}`])
 })
 
 test('a merge of the same commit in another repository turns nothing here', async () => {

@@ -90,6 +90,13 @@ test('what was pushed while it was closed counts when it is reopened', async () 
   expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('later')}`])
 })
 
+test('a push that arrives after its pull request was closed is told of it in full', async () => {
+  await hook.send('pull_request', pullRequest('opened'))
+  await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T14:00:00Z' }))
+  expect(await hook.send('push', toBranch())).toBe(2)
+  expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('warmer')}`, `pr_closed 7 ${sha('warmer')}`])
+})
+
 test('the branch of a fork is not mistaken for ours of the same name', async () => {
   await hook.send('push', toBranch())
   expect(await hook.send('pull_request', pullRequest('opened', fork))).toBe(0)

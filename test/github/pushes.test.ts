@@ -77,7 +77,10 @@ test.each([
   ['another branch', push({ branch: 'warmer', commits: [change] })],
   ['a branch that only ends like the default one', push({ branch: 'feature/main', commits: [change] })],
   ['a tag', push({ ref: 'refs/tags/main', commits: [change] })],
+  // As long as refs/heads/ with the first letter.
+  ['a tag that ends like it', push({ ref: 'refs/tags/_main', commits: [change] })],
   ['the deletion of a branch', push({ branch: 'warmer', deleted: true })],
+  ['a deletion, whatever it lists', { ...push({ commits: [change] }), deleted: true }],
   ['no commits', push({ commits: [] })],
 ])('a push of %s deploys nothing', async (_, payload) => {
   hook = await createHook(service)

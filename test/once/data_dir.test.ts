@@ -2,7 +2,10 @@
 import { expect, test } from 'bun:test'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { readConfig } from '../../src/config.ts'
 import { lockDataDir } from '../../src/db/data_dir.ts'
+import { openAny } from '../../src/db/open.ts'
+import { migrations } from '../../src/platform.ts'
 import { createFolder, createOperator, readJsonLines, refusalOf, run, startServer } from '../program.ts'
 
 const fresh = () => join(createFolder(), 'data')
@@ -32,6 +35,18 @@ test.concurrent('a command waits for whoever has the directory and does not shar
   // Longer than a server would wait, even if the command takes its time to begin.
   setTimeout(() => holder?.release(), 9_000)
   expect(await createOperator(settings).json('orgs', 'list')).toEqual([])
+})
+
+test.concurrent('a command that works through another process can finish while that process leaves', async () => {
+  const config = readConfig({}, { DATA_DIR: fresh() })
+  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
+  const { db: holder } = await openAny(config, options)
+  const { db: guest } = await openAny(config, options)
+  const left = holder.close()
+  expect(await guest.transaction((sql) => sql`select 1 as n`)).toEqual([{ n: 1 }])
+  expect(await guest.sql`select 2 as n`).toEqual([{ n: 2 }])
+  await guest.close()
+  await left
 })
 
 test.concurrent('a stop in the middle of the start ends well', async () => {

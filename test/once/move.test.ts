@@ -1,6 +1,8 @@
 // From the embedded database to Postgres and back.
 import { expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { createEmptyDatabase } from '../harness.ts'
 import { createFolder, createOperator, createTenant, type Settings } from '../program.ts'
 
@@ -10,10 +12,7 @@ const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
 async function contentOf(settings: Settings): Promise<string[]> {
   const file = join(createFolder(), 'backup')
   await createOperator(settings).one('backup', file)
-  return Bun.gunzipSync(await Bun.file(file).bytes())
-    .toString()
-    .split('\n')
-    .slice(1)
+  return gunzipSync(readFileSync(file)).toString().split('\n').slice(1)
 }
 
 /** What an operator types to move: one line of shell. */

@@ -1,0 +1,77 @@
+// Backups as files, without a database.
+import { expect, test } from 'bun:test'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { readLines, writeFile } from '../../src/backup/file.ts'
+import { formatHead } from '../../src/backup/format.ts'
+import { createFolder } from '../program.ts'
+
+const folder = createFolder()
+const file = join(folder, 'backup')
+
+async function readAll(content: Uint8Array | string): Promise<string[]> {
+  writeFileSync(file, content)
+  const lines = []
+  for await (const line of readLines(file)) lines.push(line)
+  return lines
+}
+
+const failureOf = (work: Promise<unknown>) =>
+  work.then(
+    () => 'nothing failed',
+    (error: Error) => error.message,
+  )
+
+const damaged = 'The backup is damaged or cut off. Nothing was restored.'
+const notOurs = 'This is not a backup made by prompt-signals.'
+
+test('what was written is read again, line by line, whatever characters are in it', async () => {
+  const rows = Array.from({ length: 5_000 }, (_, index) =>
+    JSON.stringify([`${index}`, '\u2028\u2029\u0085\r€😀', null]),
+  )
+  const head = formatHead(3, 'test', new Date(0))
+  const bytes = await writeFile(file, async (write) => {
+    await write(head)
+    for (const row of rows) await write(`${row}\n`)
+  })
+  const content = readFileSync(file)
+  expect(content.length).toBe(bytes)
+  expect(await readAll(content)).toEqual([head.trimEnd(), ...rows])
+  for (const length of [content.length - 1, content.length - 8, content.length - 9, content.length >> 1]) {
+    expect(await failureOf(readAll(content.subarray(0, length)))).toBe(damaged)
+  }
+  const changed = Buffer.from(content)
+  changed.writeUInt8(changed.readUInt8(content.length - 6) ^ 1, content.length - 6)
+  expect(await failureOf(readAll(changed))).toBe(damaged)
+})
+
+test.each([
+  ['nothing', ''],
+  ['a text', 'hello\n'],
+  ['a gzipped text without a line', gzipSync('hello')],
+])('%s is no backup', async (_, content) => {
+  expect(await failureOf(readAll(content))).toBe(notOurs)
+})
+
+test('a file that ends in the middle of a line is damaged', async () => {
+  expect(await failureOf(readAll(gzipSync(`${formatHead(3, 'test', new Date(0))}["1`)))).toBe(damaged)
+})
+
+test('a file or folder that cannot be read is named', async () => {
+  const missing = join(folder, 'none')
+  const read = (path: string) => failureOf(readLines(path).next())
+  expect(await read(missing)).toStartWith(`${missing} cannot be read: `)
+  expect(await read(folder)).toStartWith(`${folder} cannot be read: `)
+})
+
+test('a backup that fails half-way leaves the one before it, and nothing else', async () => {
+  writeFileSync(file, 'the one before')
+  const fill = async (write: (text: string) => Promise<void>) => {
+    await write('half')
+    throw new Error('the database is gone')
+  }
+  expect(await failureOf(writeFile(file, fill))).toBe('the database is gone')
+  expect(readFileSync(file, 'utf8')).toBe('the one before')
+  expect(readdirSync(folder)).toEqual(['backup'])
+})
