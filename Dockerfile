@@ -2,6 +2,7 @@ FROM oven/bun:1.4.4 AS build
 WORKDIR /src
 COPY package.json bun.lock ./
 COPY scripts/seed.ts scripts/
+COPY patches patches
 RUN bun install --frozen-lockfile
 COPY . .
 # What `prompt-signals version` shows: --build-arg BUILD_COMMIT=$(git rev-parse --short=12 HEAD)

@@ -137,7 +137,8 @@ async function openShared(dataDir: string, options: Options): Promise<Db | undef
     })
   const db = openClient({ socket }, { ...options, maxConnections: 1 })
   try {
-    await within(answerMs, db.sql`select 1`)
+    // All of the client's connections now: a holder that leaves waits for those it has, and takes no more.
+    await within(answerMs, Promise.all([db.sql`select 1`, db.transaction((sql) => sql`select 1`)]))
     return db
   } catch {
     await db.close()

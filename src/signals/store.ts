@@ -21,10 +21,10 @@ export type Recorded = {
   limit: number
 }
 
-export function recordSignals(sql: Sql, signals: SignalToRecord[]): Promise<Recorded[]> {
+export async function recordSignals(sql: Sql, signals: SignalToRecord[]): Promise<Recorded[]> {
   const { months, numbers } = numberMonths(signals)
-  return sql<Recorded>`
-    select outcome, signal_id as id, recorded_at as "createdAt", used_after as used, limit_now as limit
+  const rows = await sql<Recorded & { item: number }>`
+    select item, outcome, signal_id as id, recorded_at as "createdAt", used_after as used, limit_now as limit
     from record_signals(
       ${months.map(({ organisationId }) => String(organisationId))}::text[]::bigint[],
       ${months.map(({ month }) => `${month}-01`)}::text[]::date[],
@@ -35,6 +35,9 @@ export function recordSignals(sql: Sql, signals: SignalToRecord[]): Promise<Reco
       ${signals.map((signal) => signal.createdAt.toISOString())}::text[]::timestamptz[],
       ${signals.map((signal) => signal.repeatKey)}::text[]
     )`
+  // An answer at the wrong place would be told to another organisation: better none.
+  if (!signals.every((_, index) => rows[index]?.item === index + 1)) throw new Error('the answers are out of order')
+  return rows
 }
 
 type OrganisationMonth = { organisationId: number; month: string }
