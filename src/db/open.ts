@@ -137,11 +137,13 @@ async function openShared(dataDir: string, options: Options): Promise<Db | undef
     })
   const db = openClient({ socket }, { ...options, maxConnections: 1 })
   try {
-    // All of the client's connections now: a holder that leaves waits for those it has, and takes no more.
-    await within(answerMs, Promise.all([db.sql`select 1`, db.transaction((sql) => sql`select 1`)]))
+    // Both of the client's connections now: a holder that leaves waits for those it has, and takes no more.
+    await within(answerMs, db.sql`select 1`)
+    await within(answerMs, db.transaction((sql) => sql`select 1`))
     return db
   } catch {
-    await db.close()
+    // Not waited for: the driver takes seconds over a connection that it could not make.
+    db.close().catch(() => {})
     return undefined
   }
 }

@@ -1,7 +1,10 @@
 // The one place that knows Prometheus. Features say what happens through the observers below and know nothing of it.
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+// What happens with every request is counted in plain numbers, which the library reads when it is asked: its own
+// counting took a fifth of the time of the simplest request.
+import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client'
 import type { EngineObserver } from '../db/housekeeping.ts'
 import type { RequestObserver } from '../http/observe.ts'
+import { Durations } from '../lib/durations.ts'
 import type { GateObserver } from '../signals/gate.ts'
 import type { SignalObserver } from '../signals/record.ts'
 
@@ -36,23 +39,45 @@ export function createMetrics(): Metrics {
   const counter = (name: string, help: string, ...labelNames: string[]) =>
     new Counter({ ...named(name, help), labelNames })
   /** With every value of its label from the start, so that a rate is right from the first event on. */
-  const counterOf = (name: string, help: string, label: string, values: string[]) => {
-    const counted = counter(name, help, label)
-    for (const value of values) counted.inc({ [label]: value }, 0)
-    return counted
+  function tally<Value extends string>(name: string, help: string, label: string, values: Value[]) {
+    const counts = Object.fromEntries(values.map((value) => [value, 0])) as Record<Value, number>
+    new Counter({
+      ...named(name, help),
+      labelNames: [label],
+      collect() {
+        this.reset()
+        for (const value of values) this.inc({ [label]: value }, counts[value])
+      },
+    })
+    return counts
   }
+  const watched = (name: string, help: string, read: () => number) =>
+    new Gauge({
+      ...named(name, help),
+      collect() {
+        this.set(read())
+      },
+    })
   const gauge = (name: string, help: string, ...labelNames: string[]) => new Gauge({ ...named(name, help), labelNames })
-  const histogram = (name: string, help: string, buckets: number[], ...labelNames: string[]) =>
-    new Histogram({ ...named(name, help), buckets, labelNames })
+  const histogram = (name: string, help: string, buckets: number[]) => new Histogram({ ...named(name, help), buckets })
+  function expose(name: string, help: string, durations: Durations): void {
+    const metric = { name: prefix + name, help, type: 'histogram', aggregator: 'sum' }
+    const readValues = () =>
+      durations.samples().map(({ figure, ...sample }) => ({ ...sample, metricName: `${metric.name}_${figure}` }))
+    const get = async () => ({ ...metric, values: readValues() })
+    // The library's types know only its own classes; all it does with them here is to call `get`.
+    register.registerMetric({ ...metric, get } as unknown as Metric)
+  }
 
-  const duration = histogram(
+  const durations = new Durations(requestSeconds)
+  let inFlight = 0
+  expose(
     'http_request_duration_seconds',
     'Requests by route template, method and status, and how long they took',
-    requestSeconds,
-    ...['route', 'method', 'status'],
+    durations,
   )
-  const inFlight = gauge('http_requests_in_flight', 'Requests that are not answered yet')
-  const outcomes = counterOf(
+  watched('http_requests_in_flight', 'Requests that are not answered yet', () => inFlight)
+  const outcomes = tally(
     'signals_total',
     'Signals by what became of them; repeated: answered as before; differs: the key is that of another signal',
     'outcome',
@@ -60,7 +85,7 @@ export function createMetrics(): Metrics {
   )
   const batchSize = histogram('batch_signals', 'Signals that went down in one write', batchSizes)
   const batchWait = histogram('batch_wait_seconds', 'How long the first signal of a write waited for it', waitSeconds)
-  const decisions = counterOf(
+  const decisions = tally(
     'gate_decisions_total',
     'What the gate in Redis did with a signal; corrected: it was too high; unreachable: it let it pass unseen',
     'decision',
@@ -74,14 +99,19 @@ export function createMetrics(): Metrics {
 
   return {
     requests: {
-      began: () => inFlight.inc(),
-      ended({ method, route, status, seconds }) {
-        inFlight.dec()
-        duration.observe({ route, method: methods.has(method) ? method : 'other', status }, seconds)
+      began() {
+        inFlight += 1
+      },
+      ended({ method: sent, route, status, seconds }) {
+        inFlight -= 1
+        const method = methods.has(sent) ? sent : 'other'
+        durations.add(`${status} ${method} ${route}`, { route, method, status }, seconds)
       },
     },
     signals: {
-      ended: (outcome) => outcomes.inc({ outcome }),
+      ended(outcome) {
+        outcomes[outcome] += 1
+      },
       wrote(signals, waitedMs) {
         batchSize.observe(signals)
         batchWait.observe(waitedMs / 1_000)
@@ -89,9 +119,9 @@ export function createMetrics(): Metrics {
     },
     gate: {
       decided(decision) {
-        decisions.inc({ decision })
+        decisions[decision] += 1
         // Nobody else hears of these: they never reach the database.
-        if (decision === 'refused') outcomes.inc({ outcome: 'refused' })
+        if (decision === 'refused') outcomes.refused += 1
       },
       breakerChanged: (isOpen) => breakerOpen.set(isOpen ? 1 : 0),
     },
@@ -104,13 +134,6 @@ export function createMetrics(): Metrics {
     },
     dependencyChanged: (dependency, isUp) => up.set({ dependency }, isUp ? 1 : 0),
     watchDatabase(load) {
-      const watched = (name: string, help: string, read: () => number) =>
-        new Gauge({
-          ...named(name, help),
-          collect() {
-            this.set(read())
-          },
-        })
       watched('database_statements_pending', 'Statements that wait for an answer', () => load().pending)
       watched('database_connections_busy', 'Connections with a statement on them', () => {
         const { pending, connections } = load()
