@@ -37,7 +37,7 @@ export type Operator = {
 const PROGRAM = join(import.meta.dir, '../dist/prompt-signals')
 /** Far above what any command of the tests takes, so that one that hangs fails its test by its status. */
 const RUN_MS = 30_000
-const START_MS = 20_000
+const START_MS = 40_000
 
 /** A folder that the end of the run removes, because it is beside the template of the databases. */
 export function createFolder(): string {

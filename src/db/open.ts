@@ -139,7 +139,10 @@ async function openShared(dataDir: string, options: Options): Promise<Db | undef
   try {
     // Both of the client's connections now: a holder that leaves waits for those it has, and takes no more.
     await within(answerMs, db.sql`select 1`)
-    await within(answerMs, db.transaction((sql) => sql`select 1`))
+    await within(
+      answerMs,
+      db.transaction((sql) => sql`select 1`),
+    )
     return db
   } catch {
     // Not waited for: the driver takes seconds over a connection that it could not make.
