@@ -84,12 +84,13 @@ export function openClient(
   const transactions = open(atOnce)
   const inTurn = createPermits(atOnce, maxWaitingTransactions, unavailable)
   let pending = 0
-  let isReached = true
+  /** Undefined before the first answer: what was never there cannot be lost. */
+  let isReached: boolean | undefined
   let answeredAt = 0
 
   function noteAnswer(): void {
     answeredAt = performance.now()
-    if (!isReached) onReach?.(true, '')
+    if (isReached === false) onReach?.(true, '')
     isReached = true
   }
 

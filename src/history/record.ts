@@ -69,6 +69,7 @@ export function importHistory(
     const promptIds = new Map<string, number>()
     const batch = await openBatch(sql)
     let waiting: EntryToRecord[] = []
+    let added = 0
     let lineNumber = 0
 
     async function readLine(line: string): Promise<EntryToRecord> {
@@ -80,7 +81,8 @@ export function importHistory(
     }
 
     async function flush(): Promise<void> {
-      if (waiting.length > 0) await addToBatch(sql, batch, lineNumber, waiting)
+      if (waiting.length > 0) await addToBatch(sql, batch, added, waiting)
+      added += waiting.length
       waiting = []
       onProgress(lineNumber)
     }

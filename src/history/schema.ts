@@ -101,7 +101,7 @@ const printable = (maxLength: number) =>
   Type.String({
     minLength: 1,
     maxLength,
-    pattern: '^(?:[^\\u0000-\\u001f\\u007f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$',
+    pattern: '^(?:[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$',
   })
 
 /** An entry as it is given: the id is assigned, and the time may be. */

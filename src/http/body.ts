@@ -1,4 +1,4 @@
-import { invalid, type ServiceError } from '../errors.ts'
+import { invalid, ServiceError } from '../errors.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 
 const mebibyte = 1024 * 1024
@@ -38,8 +38,8 @@ export async function readBytes(request: Request, maxBytes: number): Promise<Uin
     // With a length announced there is a bound on what comes; without one, each chunk is counted.
     return await within(arrivalMs, length === null ? readChunks(request, maxBytes) : request.bytes())
   } catch (error) {
-    if (error instanceof DeadlineError) throw bad('must arrive within 10 seconds')
-    throw error
+    if (error instanceof ServiceError) throw error
+    throw bad(error instanceof DeadlineError ? 'must arrive within 10 seconds' : 'must arrive whole')
   }
 }
 

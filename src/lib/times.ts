@@ -7,6 +7,7 @@ export function parseInstant(text: string): Date | undefined {
   const [year, month, day] = parts.slice(1, 4).map(Number) as [number, number, number]
   const daysInMonth = new Date(Date.UTC(year, month, 0)).getUTCDate()
   const instant = new Date(text)
-  if (day > daysInMonth || Number.isNaN(instant.getTime())) return undefined
+  // Postgres knows no year 0.
+  if (year === 0 || day > daysInMonth || Number.isNaN(instant.getTime())) return undefined
   return instant
 }

@@ -21,5 +21,6 @@ function explain(wanted: TSchema, message: string): string {
   if (choices.length > 0 && choices.every((choice) => typeof choice === 'string')) {
     return `must be ${choices.join(' or ')}`
   }
+  if (message.includes('pattern') || message.includes('match')) return 'must have no characters that are not allowed'
   return message.replace(/^Expected (?=[aeiou])/, 'must be an ').replace(/^Expected /, 'must be a ')
 }
