@@ -44,12 +44,12 @@ afterAll(async () => {
 })
 
 test.each(['/docs', '/docs/'])(
-  'shows both operations at %s, with nothing from elsewhere and nothing failing',
+  'shows every operation at %s, with nothing from elsewhere and nothing failing',
   async (path) => {
     const { page, troubles } = await openPage(path)
     expect(await page.title()).toBe('prompt-signals API')
     expect(await page.locator('.opblock-summary-path').allInnerTexts()).toEqual(
-      ['history', 'signals'].map((end) => `/api/v1/prompts/{prompt_id}/${end}`),
+      ['history', 'history', 'signals'].map((end) => `/api/v1/prompts/{prompt_id}/${end}`),
     )
     await page.locator(`${SIGNALS} .opblock-summary-control`).click()
     await page.locator(`${SIGNALS} .opblock-body`).getByText('The signal is recorded and counted.').waitFor()

@@ -54,6 +54,8 @@ function load() {
 }
 
 test('a replica of the older release serves on, and stays ready, while the schema becomes newer', async () => {
+  // Not asked before, so that it has no answer of before the migration to give.
+  const other = await startServer(database.settings)
   const { more, end } = load()
   await more(200)
   const [same] = await db.sql<{ text: string }>`select pg_get_functiondef('record_signals'::regproc) as text`
@@ -67,6 +69,8 @@ test('a replica of the older release serves on, and stays ready, while the schem
   await migrate(db, [...migrations, { name: 'expand', text: expand }])
   await more(200)
   expect(await end()).toEqual([200, 201])
+  expect((await fetch(`${other.url}/readyz`)).status).toBe(200)
+  expect(await other.stop()).toBe(0)
   // Whoever starts now is told to be the newer one.
   expect(refusalOf(await run(['serve'], { settings: database.settings }))).toContain('use a newer prompt-signals')
 })
