@@ -71,7 +71,7 @@ begin
     join signal_usage u using (organisation_id, month)
     order by m.number
     for update of u
-  ), room as (
+  ), room as materialized (
     select h.*, coalesce(o.monthly_limit, p.monthly_limit) as monthly_limit
     from held h
     join organisations o on o.id = h.organisation_id
@@ -83,20 +83,15 @@ begin
     from unnest(month_numbers, prompt_ids, signal_values, metadata_texts, created_ats, repeat_keys)
       with ordinality a (month_number, prompt_id, value, metadata, created_at, repeat_key, item)
     join room on room.number = a.month_number
-  ), known as (
-    select
-      asked.item, s.id, s.created_at,
-      (s.prompt_id, s.value) = (asked.prompt_id, asked.value) and s.metadata is not distinct from asked.metadata as same
-    from asked
-    join idempotency_keys k on k.organisation_id = asked.organisation_id and k.key = asked.repeat_key
-    join signals s on s.id = k.signal_id
   ), judged as (
     select
-      asked.*, known.id as known_id, known.created_at as known_at, known.same,
-      (count(*) filter (where known.id is null)
+      asked.*, s.id as known_id, s.created_at as known_at,
+      (s.prompt_id, s.value) = (asked.prompt_id, asked.value) and s.metadata is not distinct from asked.metadata as same,
+      (count(*) filter (where s.id is null)
         over (partition by asked.organisation_id, asked.month order by asked.item))::integer as nth
     from asked
-    left join known using (item)
+    left join idempotency_keys k on k.organisation_id = asked.organisation_id and k.key = asked.repeat_key
+    left join signals s on s.id = k.signal_id
   ), decided as (
     select
       judged.*,

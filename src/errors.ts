@@ -27,7 +27,11 @@ export class ServiceError extends Error {
     readonly context: ErrorContext = {},
     readonly headers: Record<string, string> = {},
   ) {
+    // Thrown to be shown, as often as callers like: where is of no interest, and finding out is slow.
+    const depth = Error.stackTraceLimit
+    Error.stackTraceLimit = 0
     super(message)
+    Error.stackTraceLimit = depth
   }
 }
 

@@ -43,7 +43,8 @@ export async function measureDeepHistory(ground: Ground): Promise<void> {
   const copyStartedAt = performance.now()
   await psql(`\\copy history_copy from '${rows}' csv`)
   const copySeconds = (performance.now() - copyStartedAt) / 1000
-  await database.sql.script('drop table history_copy; vacuum analyze history_entries')
+  await database.sql.script('drop table history_copy')
+  await database.sql.script('vacuum analyze history_entries')
 
   const server = await ground.serve()
   const historyPath = path.replace('/signals', '/history')

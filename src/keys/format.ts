@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { randomBase62, toBase62 } from '../lib/base62.ts'
 
@@ -20,4 +20,4 @@ export const isWellFormedKey = (text: string): boolean =>
 
 export const prefixOfKey = (key: string): string => key.slice(0, prefixLength)
 
-export const hashKey = (key: string): Buffer => createHash('sha256').update(key).digest()
+export const hashKey = (key: string): Buffer => hash('sha256', key, 'buffer')

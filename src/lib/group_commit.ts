@@ -1,3 +1,5 @@
+import { nextTurn } from './turns.ts'
+
 export type GroupCommit<Item, Outcome> = {
   /** The item's own outcome, once the write that carried it has committed. */
   add(item: Item): Promise<Outcome>
@@ -47,8 +49,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
 
   function enqueue(lane: Lane<Item, Outcome>, one: Waiting<Item, Outcome>): void {
     lane.line.push(one)
-    // Started a turn later, so that requests read together are also written together.
-    lane.writing ??= Promise.resolve().then(() => writeAll(lane))
+    lane.writing ??= nextTurn().then(() => writeAll(lane))
   }
 
   async function writeAll(lane: Lane<Item, Outcome>): Promise<void> {

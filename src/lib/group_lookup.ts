@@ -1,3 +1,5 @@
+import { nextTurn } from './turns.ts'
+
 /**
  * Looks keys up together: one look-up runs at a time, and all keys that are asked for while it runs go into the
  * next. So every answer was read after its caller asked, and many callers cost one round trip.
@@ -26,10 +28,9 @@ export function createGroupLookup<Value>(
   return (key) => {
     const waiting = asked.get(key) ?? Promise.withResolvers<Value | undefined>()
     asked.set(key, waiting)
-    // Started a turn later, so that requests read together are also looked up together.
     if (!isRunning) {
       isRunning = true
-      queueMicrotask(run)
+      nextTurn().then(run)
     }
     return waiting.promise
   }

@@ -1,6 +1,7 @@
 import type { Redis } from '../db/redis.ts'
 import { createBreaker } from '../lib/breaker.ts'
 import type { Month } from '../lib/months.ts'
+import { nextTurn } from '../lib/turns.ts'
 
 /**
  * Keeps requests that the limit would refuse away from Postgres. Never the truth: too low, and Postgres
@@ -9,6 +10,8 @@ import type { Month } from '../lib/months.ts'
 export type Gate = {
   /** Takes one from the month: the number taken so far, null when it has to be seeded, undefined when out of reach. */
   take(organisationId: number, month: Month): Promise<number | null | undefined>
+  /** Counts one that was recorded without being taken first; soon, and together with others. */
+  note(organisationId: number, month: Month, used: number): void
   /** Sets the number to what Postgres says. */
   correct(organisationId: number, month: Month, used: number): Promise<void>
 }
@@ -24,8 +27,14 @@ export type GateObserver = {
 
 export const noGate: Gate = {
   take: async () => undefined,
+  note: () => {},
   correct: async () => {},
 }
+
+/** How long a number may be behind while it is far from any limit. */
+const noteMs = 100
+
+type Noted = { number: number; used: number; expiresAt: number }
 
 type Taking = { number: number; total: Promise<number | null | undefined> }
 
@@ -43,10 +52,22 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
   const takings = new Map<string, Taking>()
   const expiry = (month: Month) => month.resetsAt.getTime() / 1000
 
+  const noted = new Map<string, Noted>()
+
+  function writeNotes(): void {
+    for (const [key, { number, used, expiresAt }] of noted) {
+      breaker.attempt(async () => {
+        const total = await redis.takeSignals(key, number, expiresAt)
+        if (total === null || total < used) await redis.set(key, used, 'EXAT', expiresAt)
+      })
+    }
+    noted.clear()
+  }
+
   function takeTogether(key: string, expiresAt: number): Taking {
     const taking: Taking = {
       number: 0,
-      total: Promise.resolve().then(() => {
+      total: nextTurn().then(() => {
         takings.delete(key)
         return breaker.attempt(() => redis.takeSignals(key, taking.number, expiresAt))
       }),
@@ -64,6 +85,12 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
       const total = await taking.total
       if (total === undefined) observe?.decided('unreachable')
       return typeof total === 'number' ? total - taking.number + nth : total
+    },
+    note(organisationId, month, used) {
+      const key = keyOf(organisationId, month)
+      const known = noted.get(key)
+      if (noted.size === 0) setTimeout(writeNotes, noteMs)
+      noted.set(key, { number: (known?.number ?? 0) + 1, used, expiresAt: expiry(month) })
     },
     async correct(organisationId, month, used) {
       await breaker.attempt(() => redis.set(keyOf(organisationId, month), used, 'EXAT', expiry(month)))

@@ -55,7 +55,7 @@ export function createSignalRecorder(
     const recorded = await writes.add(signal)
     const { outcome, used, limit } = recorded
     observe?.ended(outcome)
-    await admission.learn(signal.organisationId, month, taken, recorded)
+    admission.learn(signal.organisationId, month, taken, recorded)
     if (outcome === 'refused') throw rateLimited(used, limit, month)
     if (outcome === 'differs') throw keyIsTaken()
     return { ...recorded, month }

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createGroupCommit } from '../../src/lib/group_commit.ts'
+import { nextTurn } from '../../src/lib/turns.ts'
 
 /** Items are named by their group and a number; 'x' in the name makes the item bad. */
 type Setup = { maxItems?: number; maxWaiting?: number; patienceMs?: number }
@@ -27,7 +28,7 @@ function setUp({ maxItems = 100, maxWaiting = 100, patienceMs = 60_000 }: Setup 
     patienceMs,
   })
   const settle = async () => {
-    for (let turn = 0; turn < 30; turn += 1) await Promise.resolve()
+    for (let turn = 0; turn < 3; turn += 1) await nextTurn()
   }
   /** Lets every write under way finish, and the next ones begin. */
   async function finish(rounds = 1) {
@@ -43,7 +44,7 @@ function setUp({ maxItems = 100, maxWaiting = 100, patienceMs = 60_000 }: Setup 
 test('items that come during a write go down together as the next one', async () => {
   const { group, writes, finish } = setUp()
   const first = group.add('a1')
-  await Promise.resolve()
+  await nextTurn()
   const others = [group.add('a2'), group.add('b3')]
   await finish(2)
   expect(await Promise.all([first, ...others])).toEqual(['wrote a1', 'wrote a2', 'wrote b3'])

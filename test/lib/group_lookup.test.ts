@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createGroupLookup } from '../../src/lib/group_lookup.ts'
+import { nextTurn } from '../../src/lib/turns.ts'
 
 test('who asks during a look-up shares the next one, which starts after they asked', async () => {
   let truth = 1
@@ -14,11 +15,12 @@ test('who asks during a look-up shares the next one, which starts after they ask
     return new Map(keys.filter((key) => key !== 'missing').map((key) => [key, `${key} ${read}`]))
   })
   const first = lookUp('a')
-  await Promise.resolve()
+  await nextTurn()
   truth = 2
   const late = [lookUp('a'), lookUp('b'), lookUp('a'), lookUp('missing')]
   gates[0]?.resolve()
   expect(await first).toBe('a 1')
+  await nextTurn()
   gates[1]?.resolve()
   expect(await Promise.all(late)).toEqual(['a 2', 'b 2', 'a 2', undefined])
   expect(groups).toEqual([['a'], ['a', 'b', 'missing']])

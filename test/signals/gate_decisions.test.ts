@@ -13,10 +13,11 @@ beforeAll(async () => {
 
 afterAll(() => service.close())
 
-/** What is decided when the gate says that so many were taken, of an organisation that has used 1 of a limit. */
+/** What is decided when the gate says that so many were taken, of an organisation that is near its limit or at it. */
 async function decide(monthlyLimit: number, ...taken: (number | null | Error)[]): Promise<(GateDecision | boolean)[]> {
   const tenant = await service.createTenant(monthlyLimit)
-  await service.postSignal(tenant.prompt, tenant.key)
+  for (let used = 0; used < Math.max(1, monthlyLimit - 1); used += 1)
+    await service.postSignal(tenant.prompt, tenant.key)
   const [row] = await service.services.db.sql<{ id: number }>`
     select id from organisations where public_id = ${tenant.org}`
   const said: (GateDecision | boolean)[] = []
