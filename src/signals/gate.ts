@@ -54,13 +54,17 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
 
   const noted = new Map<string, Noted>()
 
+  async function writeNote(key: string, { number, used, expiresAt }: Noted): Promise<void> {
+    const written = await breaker.attempt(async () => {
+      const total = await redis.takeSignals(key, number, expiresAt)
+      if (total === null || total < used) await redis.set(key, used, 'EXAT', expiresAt)
+      return true
+    })
+    if (!written) observe?.decided('unreachable')
+  }
+
   function writeNotes(): void {
-    for (const [key, { number, used, expiresAt }] of noted) {
-      breaker.attempt(async () => {
-        const total = await redis.takeSignals(key, number, expiresAt)
-        if (total === null || total < used) await redis.set(key, used, 'EXAT', expiresAt)
-      })
-    }
+    for (const [key, note] of noted) writeNote(key, note)
     noted.clear()
   }
 
