@@ -1,6 +1,7 @@
 // Redis is never the truth: whatever happens to it, the service goes on.
 import { askRedis } from './clients.ts'
 import { compare, type Findings, hit, touched } from './findings.ts'
+import { ask, wishFor } from './load.ts'
 import type { Replica } from './post.ts'
 import type { Scene } from './scene.ts'
 
@@ -57,10 +58,17 @@ export async function killRedis(scene: Scene): Promise<() => Findings> {
 }
 
 export async function stopRedis(scene: Scene): Promise<() => Findings> {
+  // Redis is asked only for organisations that are close to their limits, and for this one every time.
+  const full = await scene.createTenant(0)
+  const askForFull = () => Promise.all(scene.replicas.map((one) => ask(scene.ledger, one, wishFor(full, false))))
+  await askForFull()
   const from = performance.now()
   await scene.redis.whileStopped(
     async () => [],
-    () => Bun.sleep(2_000),
+    async () => {
+      await askForFull()
+      await Bun.sleep(2_000)
+    },
   )
   const to = performance.now()
   return () => {
