@@ -3,18 +3,19 @@ import type { Config } from './config.ts'
 import type { Db } from './db/client.ts'
 import { openDatabase } from './db/open.ts'
 import { openRedis, type Redis } from './db/redis.ts'
-import { startPruningDeliveries } from './github/prune.ts'
+import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
 import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
 import { createReadiness, type Readiness } from './ops/readiness.ts'
+import { startRounds } from './ops/rounds.ts'
 import { createWatch } from './ops/watch.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
 import { createAdmission } from './signals/admit.ts'
 import { createGate, noGate } from './signals/gate.ts'
-import { startPruning } from './signals/prune.ts'
+import { pruneRepeatKeys } from './signals/prune.ts'
 import { createSignalRecorder, type SignalRecorder } from './signals/record.ts'
 
 /** What the routes stand on. */
@@ -34,6 +35,7 @@ export type Services = {
 
 const queryTimeoutMs = 4_500
 const maxConnections = 10
+const pruneEveryMs = 10 * 60_000
 
 /** Opens everything the configuration names. */
 export async function openServices(
@@ -75,7 +77,11 @@ export function createServices(
   }
   const signals = createSignalRecorder(db, admission, clock, metrics.signals)
   metrics.watchDatabase(db.load)
-  const prunings = [startPruning(db, clock), startPruningDeliveries(db, clock)]
+  // Any replica may prune: what one deletes, the others no longer find.
+  const pruning = startRounds(pruneEveryMs, async () => {
+    await pruneRepeatKeys(db, clock)
+    await pruneDeliveries(db, clock)
+  })
   return {
     db,
     clock,
@@ -87,7 +93,7 @@ export function createServices(
     readiness: createReadiness(db, redis, migrations),
     metrics,
     async close() {
-      for (const pruning of prunings) pruning.stop()
+      pruning.stop()
       await signals.drain()
       redis?.disconnect()
       await db.close()

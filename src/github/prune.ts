@@ -2,7 +2,6 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { deleteOld } from './store.ts'
 
-const everyMs = 3_600_000
 const dayMs = 24 * 3_600_000
 /** GitHub sends a delivery again for three days at most. */
 const deliveriesKeptMs = 7 * dayMs
@@ -16,11 +15,4 @@ export async function pruneDeliveries(db: Db, clock: Clock): Promise<void> {
   const deliveriesBefore = new Date(now - deliveriesKeptMs)
   const touchesBefore = new Date(now - touchesKeptMs)
   while (await deleteOld(db.sql, deliveriesBefore, touchesBefore, atOnce));
-}
-
-/** Prunes from time to time; any replica may, and a failed round is made up for by the next. */
-export function startPruningDeliveries(db: Db, clock: Clock): { stop(): void } {
-  const timer = setInterval(() => pruneDeliveries(db, clock).catch(() => {}), everyMs)
-  timer.unref()
-  return { stop: () => clearInterval(timer) }
 }

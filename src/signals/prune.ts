@@ -2,7 +2,6 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { deleteRepeatKeys } from './store.ts'
 
-const everyMs = 10 * 60_000
 /** Callers may count on their idempotency keys for this long. */
 const keptMs = 24 * 3_600_000
 const atOnce = 5_000
@@ -11,11 +10,4 @@ const atOnce = 5_000
 export async function pruneRepeatKeys(db: Db, clock: Clock): Promise<void> {
   const before = new Date(clock.now().getTime() - keptMs)
   while (await deleteRepeatKeys(db.sql, before, atOnce));
-}
-
-/** Prunes from time to time; any replica may, and a failed round is made up for by the next. */
-export function startPruning(db: Db, clock: Clock): { stop(): void } {
-  const timer = setInterval(() => pruneRepeatKeys(db, clock).catch(() => {}), everyMs)
-  timer.unref()
-  return { stop: () => clearInterval(timer) }
 }
