@@ -41,8 +41,8 @@ export const engineFiles = {
 
 /** What the documentation page is drawn with. */
 export const docsFiles = {
-  script: () => Bun.file(docsScriptPath).bytes(),
-  style: () => Bun.file(docsStylePath).bytes(),
+  script: () => Bun.file(docsScriptPath).text(),
+  style: () => Bun.file(docsStylePath).text(),
 }
 
 /** Unpacks the prepared data directory, so that a first start needs no initdb. */
@@ -50,18 +50,15 @@ export async function unpackSeed(directory: string): Promise<void> {
   await new Bun.Archive(await Bun.file(seedPath).arrayBuffer()).extract(directory)
 }
 
+export type Handler = (request: Request) => Response | Promise<Response>
+
 export type Listener = {
   url: string
   /** Refuses new connections and waits for the requests under way. */
   stop(): Promise<void>
 }
 
-export function listen(
-  handle: (request: Request) => Response | Promise<Response>,
-  onCrash: () => Response,
-  host: string,
-  port: number,
-): Listener {
+export function listen(handle: Handler, onCrash: () => Response, host: string, port: number): Listener {
   const server = Bun.serve({
     fetch: handle,
     // Called with the error, which is not for the caller to see.

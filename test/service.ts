@@ -1,14 +1,14 @@
 // The service inside the test's own process, over real HTTP, with a clock that the test can set.
 import { randomBytes } from 'node:crypto'
 import { Redis } from 'ioredis'
-import { createHandler } from '../src/app.ts'
+import { createApp } from '../src/app.ts'
 import type { Clock } from '../src/clock.ts'
 import { readConfig } from '../src/config.ts'
 import { openDatabase } from '../src/db/open.ts'
 import { openRedis } from '../src/db/redis.ts'
 import { createServices, type Services } from '../src/deps.ts'
 import { recordHistory } from '../src/history/record.ts'
-import { crashResponse } from '../src/http/envelope.ts'
+import { crashResponse } from '../src/http/answer.ts'
 import { createKey } from '../src/keys/manage.ts'
 import { createLog } from '../src/log.ts'
 import { createOrganisation } from '../src/orgs/manage.ts'
@@ -62,7 +62,7 @@ export async function startService({ queryTimeoutMs = 4_500 } = {}): Promise<Tes
   const testRedis = new Redis(redisUrl(), { keyPrefix })
   const clock = createTestClock()
   const services = createServices(db, redis, clock, createLog('silent'))
-  const listener = listen(createHandler(services), crashResponse, '127.0.0.1', 0)
+  const listener = listen(createApp(services).fetch, crashResponse, '127.0.0.1', 0)
   const client = await createClient(listener.url)
   return {
     ...client,

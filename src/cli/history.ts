@@ -1,7 +1,6 @@
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { createHistoryReader } from '../history/list.ts'
-import { readQuery } from '../history/query.ts'
 import { importHistory, recordHistory } from '../history/record.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { type DatabaseCommand, integerOption, requiredOption, type Typed, textOption } from './command.ts'
@@ -61,8 +60,8 @@ export const historyCommands: Record<string, DatabaseCommand> = {
     async run({ db, typed, output }) {
       const prompt = requiredOption(typed, 'prompt')
       await requirePrompt(db.sql, prompt)
-      const query = readQuery(new URLSearchParams(typed.options as Record<string, string>))
-      const { body } = await createHistoryReader(db).readPage(prompt, 0, query)
+      const query = new URLSearchParams(typed.options as Record<string, string>)
+      const { body } = await createHistoryReader(db).readPage(prompt, 0, query.toString())
       output.list(JSON.parse(body).data, [
         'id',
         'action',

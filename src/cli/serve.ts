@@ -1,11 +1,10 @@
-import { createHandler, createMetricsHandler } from '../app.ts'
+import { createApp, createMetricsApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import { openServices, type Services } from '../deps.ts'
-import { crashResponse } from '../http/envelope.ts'
-import type { Handler } from '../http/observe.ts'
+import { crashResponse } from '../http/answer.ts'
 import { within } from '../lib/deadline.ts'
 import { createLog, type Log } from '../log.ts'
-import { build, type Listener, listen } from '../platform.ts'
+import { build, type Handler, type Listener, listen } from '../platform.ts'
 import type { Command } from './command.ts'
 import { offerDemo } from './demo.ts'
 
@@ -53,9 +52,9 @@ async function giveUp(log: Log, fields: object, message: string): Promise<void> 
 
 /** The service itself, and its metrics where they have an address of their own. */
 function startListening(services: Services, { HOST, PORT, METRICS_ADDRESS }: Config): [Listener, ...Listener[]] {
-  const main = listenOn(createHandler(services, { servesMetrics: !METRICS_ADDRESS }), HOST, PORT)
+  const main = listenOn(createApp(services, { servesMetrics: !METRICS_ADDRESS }).fetch, HOST, PORT)
   if (!METRICS_ADDRESS) return [main]
-  return [main, listenOn(createMetricsHandler(services), METRICS_ADDRESS.host, METRICS_ADDRESS.port)]
+  return [main, listenOn(createMetricsApp(services).fetch, METRICS_ADDRESS.host, METRICS_ADDRESS.port)]
 }
 
 function listenOn(handle: Handler, host: string, port: number): Listener {

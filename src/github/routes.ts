@@ -1,8 +1,8 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
+import type { Answering } from '../http/answer.ts'
 import { decodeText, parseJson, readBytes, requireJson } from '../http/body.ts'
-import { createDeadline } from '../http/deadline.ts'
 import { receiveDelivery } from './receive.ts'
 import { requireSignature, verifyDelivery } from './verify.ts'
 
@@ -10,24 +10,25 @@ import { requireSignature, verifyDelivery } from './verify.ts'
 const maxBytes = 25 * 1024 * 1024
 
 /** For GitHub alone, so it is not in the document; what it does is told in docs/github.md. */
-export const githubRoutes = ({ db, clock }: { db: Db; clock: Clock }) =>
+export const githubRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: Answering) =>
   new Elysia({ name: 'github' }).post(
     '/webhooks/github/:org_id',
-    async ({ params, request }) => {
-      const { headers } = request
+    answer.open(async (exchange, { org_id: org }: { org_id: string }) => {
+      const { headers } = exchange.request
       const signature = requireSignature(headers.get('x-hub-signature-256'))
-      const bytes = await readBytes(request, maxBytes)
-      const inTime = createDeadline()
-      const organisationId = await inTime(verifyDelivery(db, params.org_id, bytes, signature))
+      const bytes = await readBytes(exchange, maxBytes)
+      const organisationId = await verifyDelivery(db, org, bytes, signature)
+      exchange.caller = { org }
       const delivery = {
         event: headers.get('x-github-event') ?? '',
         id: headers.get('x-github-delivery') ?? '',
-        payload: readPayload(request, bytes),
+        payload: readPayload(exchange.request, bytes),
       }
-      return { data: { recorded: await inTime(receiveDelivery(db, clock, organisationId, delivery)) } }
-    },
+      const recorded = await receiveDelivery(db, clock, organisationId, delivery)
+      return exchange.reply(200, JSON.stringify({ data: { recorded } }))
+    }),
     // The body is read by the handler: the signature is over its very bytes.
-    { parse: 'none', detail: { hide: true } },
+    { parse: 'none' },
   )
 
 /** GitHub sends JSON, or, where the webhook is set so, a form with the JSON in it. */

@@ -3,18 +3,18 @@ import { notFound } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createGroupLookup } from '../lib/group_lookup.ts'
 import { isPromptId } from '../prompts/find.ts'
-import { type HistoryQuery, writeQuery } from './query.ts'
+import { type HistoryQuery, pagingLinks, readQuery } from './query.ts'
 import { actions, type HistoryEntry } from './schema.ts'
 import { type EntryRow, type HistoryState, selectFilteredPage, selectPage, selectStates } from './store.ts'
 
-/** A finished page: its JSON, and what is said of it in headers. */
-export type HistoryPage = { version: number; body: string; totalPages: number }
+/** A finished page: its JSON, and the links to those around it. */
+export type HistoryPage = { version: number; body: string; links: string }
 
 export type HistoryReader = {
   /** The version of a history as it is now; two equal versions mean equal pages. */
   findVersion(organisationId: number, prompt: string): Promise<number>
-  /** The page, at least as new as the version. */
-  readPage(prompt: string, version: number, query: HistoryQuery): Promise<HistoryPage>
+  /** The page that a query asks for, at least as new as the version; at once when it is known. */
+  readPage(prompt: string, version: number, query: string): HistoryPage | Promise<HistoryPage>
 }
 
 const maxCachedCharacters = 32 * 1024 * 1024
@@ -23,7 +23,10 @@ const lastConceivablePage = 10 ** 15
 
 /** Always fresh, rarely rebuilt: every request asks Postgres for the version, and a page is kept with its version. */
 export function createHistoryReader(db: Db): HistoryReader {
-  const cache = new BoundedCache<string, HistoryPage>(maxCachedCharacters, ({ body }) => body.length)
+  const cache = new BoundedCache<string, HistoryPage>(
+    maxCachedCharacters,
+    ({ body, links }) => body.length + links.length,
+  )
   const findState = createGroupLookup<HistoryState>(async (prompts) => {
     const states = await selectStates(db.sql, prompts)
     return new Map(states.map((state) => [state.prompt, state]))
@@ -35,13 +38,14 @@ export function createHistoryReader(db: Db): HistoryReader {
       if (state?.organisationId !== organisationId) throw notFound()
       return state.version
     },
-    async readPage(prompt, version, query) {
-      const question = `${prompt} ${writeQuery(query)}`
+    readPage(prompt, version, query) {
+      const question = prompt + query
       const known = cache.get(question)
       if (known && known.version >= version) return known
-      const page = await buildPage(db, prompt, query)
-      cache.set(question, page)
-      return page
+      return buildPage(db, prompt, readQuery(new URLSearchParams(query))).then((page) => {
+        cache.set(question, page)
+        return page
+      })
     },
   }
 }
@@ -61,7 +65,8 @@ async function buildPage(db: Db, prompt: string, query: HistoryQuery): Promise<H
   const totalPages = Math.ceil(totalCount / limit)
   // By hand for the sake of current_page, which may be larger than a JavaScript number keeps exactly.
   const pagination = `{"current_page":${page},"total_pages":${totalPages},"total_count":${totalCount},"per_page":${limit}}`
-  return { version, totalPages, body: `{"data":${JSON.stringify(entries.map(showEntry))},"pagination":${pagination}}` }
+  const body = `{"data":${JSON.stringify(entries.map(showEntry))},"pagination":${pagination}}`
+  return { version, body, links: pagingLinks(prompt, query, totalPages) }
 }
 
 export const showEntry = (row: EntryRow): HistoryEntry => ({

@@ -51,8 +51,8 @@ function readTime(values: string[]): Date | null {
   return parseInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text) ?? null
 }
 
-/** The query as a caller would write it, for links and for recognising the same question. */
-export function writeQuery({ page, limit, actions, branch, since, until }: HistoryQuery): string {
+/** The query as a caller would write it. */
+function writeQuery({ page, limit, actions, branch, since, until }: HistoryQuery): string {
   const query = new URLSearchParams({ page: String(page), limit: String(limit) })
   if (actions) query.set('action', actions.join(','))
   if (branch !== null) query.set('branch', branch)
@@ -62,12 +62,13 @@ export function writeQuery({ page, limit, actions, branch, since, until }: Histo
 }
 
 /** The RFC 8288 links to the pages around the one asked for. */
-export function pagingLinks(path: string, query: HistoryQuery, totalPages: number): string {
+export function pagingLinks(prompt: string, query: HistoryQuery, totalPages: number): string {
   const { page } = query
   const last = BigInt(Math.max(totalPages, 1))
   const links: [string, bigint][] = [['first', 1n]]
   if (page > 1n) links.push(['prev', page > last ? last : page - 1n])
   if (page < last) links.push(['next', page + 1n])
   links.push(['last', last])
-  return links.map(([rel, page]) => `<${path}?${writeQuery({ ...query, page })}>; rel="${rel}"`).join(', ')
+  const address = (page: bigint) => `/api/v1/prompts/${prompt}/history?${writeQuery({ ...query, page })}`
+  return links.map(([rel, page]) => `<${address(page)}>; rel="${rel}"`).join(', ')
 }

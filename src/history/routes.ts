@@ -1,17 +1,16 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { authenticated } from '../http/auth.ts'
+import type { Answering } from '../http/answer.ts'
 import { readJson } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
-import type { KeyVerifier } from '../keys/verify.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import type { HistoryReader } from './list.ts'
-import { pagingLinks, readQuery } from './query.ts'
 import { recordEntry } from './record.ts'
 import { HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
 
-type Services = { db: Db; clock: Clock; verifyKey: KeyVerifier; findPrompt: PromptFinder; history: HistoryReader }
+type Services = { db: Db; clock: Clock; findPrompt: PromptFinder; history: HistoryReader }
+type PromptParams = { prompt_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/history'
 
@@ -46,46 +45,43 @@ const recording = describeOperation({
   errors: [401, 404, 422, 500],
 })
 
-export const historyRoutes = ({ db, clock, verifyKey, findPrompt, history }: Services) =>
+export const historyRoutes = ({ db, clock, findPrompt, history }: Services, answer: Answering) =>
   new Elysia({ name: 'history' })
-    .use(authenticated(verifyKey))
     .get(
       path,
-      async ({ caller, inTime, params, request, set }) => {
-        const version = await inTime(history.findVersion(caller.organisationId, params.prompt_id))
-        set.headers.etag = etagOf(version)
-        if (hasEtag(request, version)) {
-          set.status = 304
-          return
-        }
-        const url = new URL(request.url)
-        const query = readQuery(url.searchParams)
-        const page = await inTime(history.readPage(params.prompt_id, version, query))
-        set.headers.etag = etagOf(page.version)
-        set.headers.link = pagingLinks(`/api/v1/prompts/${params.prompt_id}/history`, query, page.totalPages)
-        set.headers['content-type'] = 'application/json'
-        return page.body
-      },
+      answer.keyed(async (exchange, params: PromptParams, { organisationId }) => {
+        const { url, headers } = exchange.request
+        const version = await history.findVersion(organisationId, params.prompt_id)
+        if (hasEtag(headers.get('if-none-match'), version)) return exchange.reply(304, null, { etag: etagOf(version) })
+        const page = await history.readPage(params.prompt_id, version, searchOf(url))
+        return exchange.reply(200, page.body, { etag: etagOf(page.version), link: page.links })
+      }),
       { detail: reading },
     )
     .post(
       path,
-      async ({ caller, inTime, params, request, set }) => {
-        const prompt = await inTime(findPrompt(caller.organisationId, params.prompt_id))
-        const { value } = await readJson(request)
-        const { entry, isNew } = await inTime(recordEntry(db, clock, prompt.id, value))
-        set.status = 201
-        if (!isNew) set.headers['idempotent-replayed'] = 'true'
-        return { data: entry }
-      },
+      answer.keyed(async (exchange, params: PromptParams, { organisationId }) => {
+        const prompt = await findPrompt(organisationId, params.prompt_id)
+        const { value } = await readJson(exchange)
+        const { entry, isNew } = await recordEntry(db, clock, prompt.id, value)
+        const headers: Record<string, string> = isNew ? {} : { 'idempotent-replayed': 'true' }
+        return exchange.reply(201, JSON.stringify({ data: entry }), headers)
+      }),
       // The body is read by the handler, after the key and the prompt were checked.
       { parse: 'none', detail: recording },
     )
 
+/** From the question mark on. */
+function searchOf(url: string): string {
+  const start = url.indexOf('?')
+  return start < 0 ? '' : url.slice(start)
+}
+
 /** Of one address only the version can change what is answered. */
 const etagOf = (version: number) => `"${version}"`
 
-function hasEtag(request: Request, version: number): boolean {
-  const known = request.headers.get('if-none-match')?.split(',') ?? []
-  return known.some((etag) => etag.trim() === '*' || etag.trim().replace(/^W\//, '') === etagOf(version))
+function hasEtag(ifNoneMatch: string | null, version: number): boolean {
+  if (ifNoneMatch === null) return false
+  const known = ifNoneMatch.split(',').map((etag) => etag.trim())
+  return known.some((etag) => etag === '*' || etag.replace(/^W\//, '') === etagOf(version))
 }

@@ -1,5 +1,5 @@
 import { invalid, ServiceError } from '../errors.ts'
-import { DeadlineError, within } from '../lib/deadline.ts'
+import type { Exchange } from './exchange.ts'
 
 const mebibyte = 1024 * 1024
 const maxJsonBytes = mebibyte
@@ -7,17 +7,19 @@ const maxJsonBytes = mebibyte
 const arrivalMs = 10_000
 
 const bad = (message: string): ServiceError => invalid('The request body is not valid.', [{ path: '', message }])
+const tooSlow = () => bad('must arrive within 10 seconds')
 const tooLarge = (maxBytes: number) => bad(`must be at most ${maxBytes / mebibyte} MiB`)
 
 /** The text of a JSON body and its value; `validation_error` when it is anything else. */
-export async function readJson(request: Request): Promise<{ text: string; value: unknown }> {
-  requireJson(request)
-  const text = decodeText(await readBytes(request, maxJsonBytes))
+export async function readJson(exchange: Exchange): Promise<{ text: string; value: unknown }> {
+  requireJson(exchange.request)
+  const text = decodeText(await readBytes(exchange, maxJsonBytes))
   return { text, value: parseJson(text) }
 }
 
 export function requireJson(request: Request): void {
-  if (!/^\s*application\/json\s*(;|$)/i.test(request.headers.get('content-type') ?? '')) {
+  const type = request.headers.get('content-type') ?? ''
+  if (type !== 'application/json' && !/^\s*application\/json\s*(;|$)/i.test(type)) {
     throw bad('must be sent with "Content-Type: application/json"')
   }
 }
@@ -31,15 +33,17 @@ export function parseJson(text: string): unknown {
 }
 
 /** The body as it was sent, up to a size of whole mebibytes. */
-export async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+export async function readBytes(exchange: Exchange, maxBytes: number): Promise<Uint8Array> {
+  const { request } = exchange
   const length = request.headers.get('content-length')
   if (Number(length) > maxBytes) throw tooLarge(maxBytes)
   try {
     // With a length announced there is a bound on what comes; without one, each chunk is counted.
-    return await within(arrivalMs, length === null ? readChunks(request, maxBytes) : request.bytes())
+    const bytes = length === null ? readChunks(request, maxBytes) : request.bytes()
+    return await exchange.awaitCaller(arrivalMs, tooSlow, bytes)
   } catch (error) {
     if (error instanceof ServiceError) throw error
-    throw bad(error instanceof DeadlineError ? 'must arrive within 10 seconds' : 'must arrive whole')
+    throw bad('must arrive whole')
   }
 }
 
@@ -55,9 +59,11 @@ async function readChunks(request: Request, maxBytes: number): Promise<Uint8Arra
 }
 
 /** Strict, because replacing broken bytes would keep something other than what was sent. */
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
 export function decodeText(bytes: Uint8Array): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return utf8.decode(bytes)
   } catch {
     throw bad('must be UTF-8')
   }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { swagger } from '@elysiajs/swagger'
-import { Elysia } from 'elysia'
+import { type AnyElysia, Elysia } from 'elysia'
 import { build, docsFiles } from '../platform.ts'
+import type { Answering } from './answer.ts'
 import { docsPage, pagePolicy, startScript } from './docs_page.ts'
 
 const documentation = {
@@ -25,32 +25,50 @@ const documentation = {
   },
 }
 
-/** The OpenAPI document and a page to read it on, which needs nothing but this service. */
-export const docs = () =>
-  new Elysia({ name: 'docs', detail: { hide: true } })
-    // A route for any method only refuses what no other route takes: it is no operation.
-    .use(swagger({ path: '/docs', specPath: '/docs/json', documentation, excludeMethods: ['ALL'] }))
-    // Takes the place of the plugin's own page, which loads its scripts from a host on the Internet.
-    .get('/docs', ({ request }) => servePage(new URL(request.url).pathname))
-    .get('/docs/start.js', ({ request }) => serveFile(request, startScript, 'text/javascript'))
-    .get('/docs/swagger-ui-bundle.js', async ({ request }) =>
-      serveFile(request, await docsFiles.script(), 'text/javascript'),
+/** The OpenAPI document of the routes given, and a page to read it on, which needs nothing but this service. */
+export function docsRoutes(answer: Answering, documented: AnyElysia) {
+  let written: Promise<string> | undefined
+  return new Elysia({ name: 'docs' })
+    .get(
+      '/docs',
+      answer.open(async (exchange) => {
+        const { pathname } = new URL(exchange.request.url)
+        return exchange.reply(200, docsPage(pathname.endsWith('/') ? '' : 'docs/'), {
+          'content-type': 'text/html; charset=utf-8',
+          'content-security-policy': pagePolicy,
+          'cache-control': 'no-cache',
+        })
+      }),
     )
-    .get('/docs/swagger-ui.css', async ({ request }) => serveFile(request, await docsFiles.style(), 'text/css'))
+    .get(
+      '/docs/json',
+      answer.open(async (exchange) => {
+        written ??= writeDocument(documented)
+        return exchange.reply(200, await written)
+      }),
+    )
+    .get(
+      '/docs/start.js',
+      serveFile(answer, 'text/javascript', async () => startScript),
+    )
+    .get('/docs/swagger-ui-bundle.js', serveFile(answer, 'text/javascript', docsFiles.script))
+    .get('/docs/swagger-ui.css', serveFile(answer, 'text/css', docsFiles.style))
+}
 
-const servePage = (path: string) =>
-  new Response(docsPage(path.endsWith('/') ? '' : 'docs/'), {
-    headers: {
-      'content-type': 'text/html; charset=utf-8',
-      'content-security-policy': pagePolicy,
-      'cache-control': 'no-cache',
-    },
-  })
+/** Asked of the plugin, whose own page would load its scripts from a host on the Internet. */
+async function writeDocument(documented: AnyElysia): Promise<string> {
+  // Loaded when somebody reads the document: a service that starts has no need of it.
+  const { swagger } = await import('@elysiajs/swagger')
+  const app = new Elysia().use(swagger({ specPath: '/json', documentation })).use(documented)
+  return (await app.handle(new Request('http://localhost/json'))).text()
+}
 
 /** Asked for again at every visit, and sent again only when it has changed: after an upgrade nothing is stale. */
-function serveFile(request: Request, content: string | Uint8Array<ArrayBuffer>, type: string): Response {
-  const etag = `"${createHash('sha256').update(content).digest('base64url')}"`
-  const headers = { 'cache-control': 'no-cache', etag }
-  if (request.headers.get('if-none-match') === etag) return new Response(null, { status: 304, headers })
-  return new Response(content, { headers: { ...headers, 'content-type': `${type}; charset=utf-8` } })
-}
+const serveFile = (answer: Answering, type: string, read: () => Promise<string>) =>
+  answer.open(async (exchange) => {
+    const content = await read()
+    const etag = `"${createHash('sha256').update(content).digest('base64url')}"`
+    const headers = { 'cache-control': 'no-cache', etag }
+    if (exchange.request.headers.get('if-none-match') === etag) return exchange.reply(304, null, headers)
+    return exchange.reply(200, content, { ...headers, 'content-type': `${type}; charset=utf-8` })
+  })

@@ -8,8 +8,14 @@ import { findLiveKeyByHash, type KnownKey, markKeyUsed } from './store.ts'
 /** The organisation, and the public ids of it and of its key. */
 export type Caller = { organisationId: number; org: string; key: string }
 
-/** Turns the Authorization header into the calling organisation, or throws `unauthorized`. */
-export type KeyVerifier = (authorization: string | null) => Promise<Caller>
+/**
+ * Turns the Authorization header into the calling organisation; throws or rejects with `unauthorized`. A caller who
+ * is known is there at once.
+ */
+export type KeyVerifier = (authorization: string | null) => Caller | Promise<Caller>
+
+/** What was found for a key, or the look-up that is under way, so that a burst of requests with one key asks once. */
+type Answer = { askedAt: number; found: KnownKey | undefined | Promise<KnownKey | undefined> }
 
 /** A revoked key must be refused within a second everywhere; half of it is left for the look-up. */
 const trustedForMs = 500
@@ -19,11 +25,10 @@ const lastUsedPrecisionMs = 60_000
 const bearer = /^Bearer +([^\s]+) *$/i
 
 export function createKeyVerifier(db: Db, clock: Clock): KeyVerifier {
-  // Holds look-ups, not only their results, so that a burst of requests with one key asks once.
-  const cache = new BoundedCache<string, { askedAt: number; key: Promise<KnownKey | undefined> }>(maxCachedKeys)
+  const answers = new BoundedCache<string, Answer>(maxCachedKeys)
 
-  async function lookUp(hash: Buffer): Promise<KnownKey | undefined> {
-    const key = await findLiveKeyByHash(db.sql, hash)
+  async function lookUp(text: string): Promise<KnownKey | undefined> {
+    const key = await findLiveKeyByHash(db.sql, hashKey(text))
     const now = clock.now()
     if (key && now.getTime() - (key.lastUsedAt?.getTime() ?? 0) > lastUsedPrecisionMs) {
       // Not worth failing or delaying a request for.
@@ -32,22 +37,32 @@ export function createKeyVerifier(db: Db, clock: Clock): KeyVerifier {
     return key
   }
 
-  function findKey(text: string): Promise<KnownKey | undefined> {
-    const hash = hashKey(text)
-    const name = hash.toString('latin1')
-    const known = cache.get(name)
-    if (known && performance.now() - known.askedAt < trustedForMs) return known.key
-    const key = lookUp(hash)
-    cache.set(name, { askedAt: performance.now(), key })
-    key.catch(() => cache.delete(name))
-    return key
+  function findKey(text: string): Answer['found'] {
+    const known = answers.get(text)
+    if (known && performance.now() - known.askedAt < trustedForMs) return known.found
+    // Whatever has an answer is well-formed.
+    if (!known && !isWellFormedKey(text)) return undefined
+    const found = lookUp(text)
+    const answer: Answer = { askedAt: performance.now(), found }
+    answers.set(text, answer)
+    found.then(
+      (key) => {
+        answer.found = key
+      },
+      () => answers.delete(text),
+    )
+    return found
   }
 
-  return async (authorization) => {
-    const text = bearer.exec(authorization ?? '')?.[1]
-    const key = text && isWellFormedKey(text) ? await findKey(text) : undefined
+  function requireLive(key: KnownKey | undefined): Caller {
     if (!key || (key.expiresAt && key.expiresAt <= clock.now())) throw unauthorized()
     return { organisationId: key.organisationId, org: key.org, key: key.publicId }
+  }
+
+  return (authorization) => {
+    const text = bearer.exec(authorization ?? '')?.[1]
+    const found = text === undefined ? undefined : findKey(text)
+    return found instanceof Promise ? found.then(requireLive) : requireLive(found)
   }
 }
 

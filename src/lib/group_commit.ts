@@ -57,7 +57,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
       const batch = lane.line.splice(0, options.maxItems)
       // Nobody waits for these any more: writing them would only delay the others.
       const late = batch.filter(({ giveUpAt }) => performance.now() >= giveUpAt)
-      for (const { reject } of late) reject(options.refuse())
+      for (const one of late) fail(one, options.refuse())
       const live = late.length === 0 ? batch : batch.filter((one) => !late.includes(one))
       if (live.length > 0) await writeTogether(lane, live)
     }
@@ -70,6 +70,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
       // The first of a batch has waited longest, and so gives up first.
       options.onWrite?.(batch.length, performance.now() + options.patienceMs - (batch[0]?.giveUpAt ?? 0))
       const outcomes = await options.write(batch.map(({ item }) => item))
+      waiting -= batch.length
       batch.forEach(({ resolve }, position) => {
         resolve(outcomes[position] as Outcome)
       })
@@ -81,8 +82,13 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
         const half = Math.ceil(batch.length / 2)
         await writeTogether(lane, batch.slice(0, half))
         await writeTogether(lane, batch.slice(half))
-      } else for (const { reject } of batch) reject(error)
+      } else for (const one of batch) fail(one, error)
     }
+  }
+
+  function fail({ reject }: Waiting<Item, Outcome>, error: unknown): void {
+    waiting -= 1
+    reject(error)
   }
 
   /** Everyone in the batch goes on in the lane of their group, where only that group's rows can stop them. */
@@ -100,17 +106,13 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   }
 
   return {
-    async add(item) {
-      if (waiting >= options.maxWaiting) throw options.refuse()
-      waiting += 1
-      try {
-        return await new Promise((resolve, reject) => {
-          const giveUpAt = performance.now() + options.patienceMs
-          enqueue(own.get(options.groupOf(item)) ?? common, { item, giveUpAt, resolve, reject })
-        })
-      } finally {
-        waiting -= 1
-      }
+    add(item) {
+      return new Promise((resolve, reject) => {
+        if (waiting >= options.maxWaiting) return reject(options.refuse())
+        waiting += 1
+        const giveUpAt = performance.now() + options.patienceMs
+        enqueue(own.get(options.groupOf(item)) ?? common, { item, giveUpAt, resolve, reject })
+      })
     },
     async drain() {
       for (;;) {

@@ -3,7 +3,7 @@
 // counting took a fifth of the time of the simplest request.
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Metric, Registry } from 'prom-client'
 import type { EngineObserver } from '../db/housekeeping.ts'
-import type { RequestObserver } from '../http/observe.ts'
+import type { RequestObserver } from '../http/answer.ts'
 import { Durations } from '../lib/durations.ts'
 import type { GateObserver } from '../signals/gate.ts'
 import type { SignalObserver } from '../signals/record.ts'

@@ -1,20 +1,26 @@
 import { Elysia } from 'elysia'
+import type { Answering } from '../http/answer.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
 
 /** For whoever runs the service: alive at all, and able to serve. */
-export const healthRoutes = ({ readiness }: { readiness: Readiness }) =>
-  new Elysia({ name: 'health', detail: { hide: true } })
-    .get('/livez', () => ({ status: 'alive' }))
-    .get('/readyz', async ({ set }) => {
-      const report = await readiness.check()
-      if (!report.ready) set.status = 503
-      return report
-    })
+export const healthRoutes = ({ readiness }: { readiness: Readiness }, answer: Answering) =>
+  new Elysia({ name: 'health' })
+    .get(
+      '/livez',
+      answer.open(async (exchange) => exchange.reply(200, '{"status":"alive"}')),
+    )
+    .get(
+      '/readyz',
+      answer.open(async (exchange) => {
+        const report = await readiness.check()
+        return exchange.reply(report.ready ? 200 : 503, JSON.stringify(report))
+      }),
+    )
 
 /** For Prometheus. */
-export const metricsRoutes = ({ metrics }: { metrics: Metrics }) =>
-  new Elysia({ name: 'metrics', detail: { hide: true } }).get('/metrics', async ({ set }) => {
-    set.headers['content-type'] = metrics.contentType
-    return metrics.text()
-  })
+export const metricsRoutes = ({ metrics }: { metrics: Metrics }, answer: Answering) =>
+  new Elysia({ name: 'metrics' }).get(
+    '/metrics',
+    answer.open(async (exchange) => exchange.reply(200, await metrics.text(), { 'content-type': metrics.contentType })),
+  )

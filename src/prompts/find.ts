@@ -6,7 +6,8 @@ import { findPrompt } from './store.ts'
 
 export type Prompt = { id: number; organisationId: number }
 
-export type PromptFinder = (organisationId: number, publicId: string) => Promise<Prompt>
+/** Throws or rejects with `not_found`; a prompt that is known is there at once. */
+export type PromptFinder = (organisationId: number, publicId: string) => Prompt | Promise<Prompt>
 
 const maxCachedPrompts = 100_000
 
@@ -18,12 +19,21 @@ export function createPromptFinder(db: Db): PromptFinder {
   // Never goes stale: a prompt keeps its id and its organisation, and is not deleted.
   const cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
 
-  return async (organisationId, publicId) => {
-    const prompt = cache.get(publicId) ?? (isPromptId(publicId) ? await findPrompt(db.sql, publicId) : undefined)
+  async function lookUp(organisationId: number, publicId: string): Promise<Prompt> {
+    const prompt = isPromptId(publicId) ? await findPrompt(db.sql, publicId) : undefined
     if (prompt) cache.set(publicId, prompt)
-    if (prompt?.organisationId !== organisationId) throw notFound()
-    return prompt
+    return requireOwn(prompt, organisationId)
   }
+
+  return (organisationId, publicId) => {
+    const known = cache.get(publicId)
+    return known ? requireOwn(known, organisationId) : lookUp(organisationId, publicId)
+  }
+}
+
+function requireOwn(prompt: Prompt | undefined, organisationId: number): Prompt {
+  if (prompt?.organisationId !== organisationId) throw notFound()
+  return prompt
 }
 
 /** For operators, who see the prompts of every organisation. */

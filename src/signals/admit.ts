@@ -4,14 +4,20 @@ import { createGroupLookup } from '../lib/group_lookup.ts'
 import type { Month } from '../lib/months.ts'
 import type { Gate, GateObserver } from './gate.ts'
 import { rateLimited } from './limit.ts'
-import { type Recorded, readUsages, type Usage } from './store.ts'
+import { type Recorded, readUsages, type SignalToRecord, type Usage } from './store.ts'
+
+/** With its month, and the number taken from the gate for it, if one was. */
+export type AdmittedSignal = SignalToRecord & { month: Month; taken: number | undefined }
 
 /** Turns away what the gate would refuse, once Postgres has confirmed it. */
 export type Admission = {
-  /** The number taken from the gate, if one was; rejects with `rate_limited` when the month is full. */
-  admit(organisationId: number, month: Month): Promise<number | undefined>
-  /** What Postgres said after a write, which shows whether the gate is right. */
-  learn(organisationId: number, month: Month, taken: number | undefined, recorded: Recorded): void
+  /**
+   * The number taken from the gate, if one was: at once when there is no need to ask. Throws or rejects with
+   * `rate_limited` when the month is full.
+   */
+  admit(organisationId: number, month: Month): undefined | Promise<number | undefined>
+  /** What Postgres said of the signals of one write, which shows whether the gate is right. */
+  learn(signals: AdmittedSignal[], recorded: Recorded[]): void
   /** To be called when limits may have changed, of one organisation or of any. */
   forgetRefusals(organisationId?: number): void
 }
@@ -29,9 +35,12 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
   /** Counts what was told; as long as nothing was, changes may go unheard and no refusal is trusted. */
   let timesTold = 0
 
+  function refuse({ used, limit }: Usage, month: Month): never {
+    observe?.decided('refused')
+    throw rateLimited(used, limit, month)
+  }
+
   async function confirm(organisationId: number, month: Month): Promise<Usage> {
-    const known = refusals.get(organisationId)
-    if (known?.month === month.name && performance.now() < known.until) return known
     const toldBefore = timesTold
     const usage = (await findUsage(`${organisationId} ${month.name}`)) as Usage
     usages.set(organisationId, { ...usage, month: month.name })
@@ -42,28 +51,37 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
     return usage
   }
 
+  async function askGate(organisationId: number, month: Month, knownLimit: number): Promise<number | undefined> {
+    const taken = await gate.take(organisationId, month)
+    if (taken === undefined) return undefined
+    if (taken !== null && taken <= knownLimit) {
+      observe?.decided('passed')
+      return taken
+    }
+    const usage = await confirm(organisationId, month)
+    const { used, limit } = usage
+    // A missing number is set even when the month is full: it is then that the gate is needed.
+    if (taken === null || used < limit) await gate.correct(organisationId, month, used + 1)
+    if (used >= limit) refuse(usage, month)
+    observe?.decided(taken === null ? 'seeded' : 'corrected')
+    return used + 1
+  }
+
   return {
-    async admit(organisationId, month) {
+    admit(organisationId, month) {
       const known = usages.get(organisationId)
-      if (known?.month === month.name && isFarFromFull(known)) return undefined
-      const taken = await gate.take(organisationId, month)
-      if (taken === undefined) return undefined
-      if (taken !== null && taken <= (known?.limit ?? Number.POSITIVE_INFINITY)) {
-        observe?.decided('passed')
-        return taken
-      }
-      const { used, limit } = await confirm(organisationId, month)
-      // A missing number is set even when the month is full: it is then that the gate is needed.
-      if (taken === null || used < limit) await gate.correct(organisationId, month, used + 1)
-      observe?.decided(used >= limit ? 'refused' : taken === null ? 'seeded' : 'corrected')
-      if (used >= limit) throw rateLimited(used, limit, month)
-      return used + 1
+      const usage = known?.month === month.name ? known : undefined
+      if (usage && isFarFromFull(usage)) return undefined
+      const refusal = refusals.get(organisationId)
+      if (refusal?.month === month.name && performance.now() < refusal.until) refuse(refusal, month)
+      return askGate(organisationId, month, usage?.limit ?? Number.POSITIVE_INFINITY)
     },
-    learn(organisationId, month, taken, { outcome, used, limit }) {
-      usages.set(organisationId, { used, limit, month: month.name })
-      if (taken === undefined) {
-        if (outcome === 'recorded') gate.note(organisationId, month, used)
-      } else if (taken < used) gate.correct(organisationId, month, used)
+    learn(signals, recorded) {
+      for (const { organisationId, month, used, limit, unseen, isBehind } of gatherLessons(signals, recorded)) {
+        usages.set(organisationId, { used, limit, month: month.name })
+        if (unseen > 0) gate.note(organisationId, month, unseen, used)
+        if (isBehind) gate.correct(organisationId, month, used)
+      }
     },
     forgetRefusals(organisationId) {
       timesTold += 1
@@ -75,3 +93,20 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
 
 /** Until then nobody is refused, and asking the gate would only cost time. */
 const isFarFromFull = ({ used, limit }: Usage): boolean => used < limit * 0.9
+
+/** What one write showed of a month: how many were recorded without asking the gate, and whether it is too low. */
+type Lesson = Usage & { organisationId: number; month: Month; unseen: number; isBehind: boolean }
+
+function gatherLessons(signals: AdmittedSignal[], recorded: Recorded[]): Iterable<Lesson> {
+  const lessons = new Map<string, Lesson>()
+  signals.forEach(({ organisationId, month, taken }, index) => {
+    const { outcome, used, limit } = recorded[index] as Recorded
+    const name = `${organisationId} ${month.name}`
+    const lesson = lessons.get(name) ?? { organisationId, month, used, limit, unseen: 0, isBehind: false }
+    lessons.set(name, lesson)
+    lesson.used = used
+    if (taken === undefined) lesson.unseen += outcome === 'recorded' ? 1 : 0
+    else lesson.isBehind ||= taken < used
+  })
+  return lessons.values()
+}

@@ -10,8 +10,8 @@ import { nextTurn } from '../lib/turns.ts'
 export type Gate = {
   /** Takes one from the month: the number taken so far, null when it has to be seeded, undefined when out of reach. */
   take(organisationId: number, month: Month): Promise<number | null | undefined>
-  /** Counts one that was recorded without being taken first; soon, and together with others. */
-  note(organisationId: number, month: Month, used: number): void
+  /** Counts some that were recorded without being taken first; soon, and together with others. */
+  note(organisationId: number, month: Month, number: number, used: number): void
   /** Sets the number to what Postgres says. */
   correct(organisationId: number, month: Month, used: number): Promise<void>
 }
@@ -90,11 +90,11 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
       if (total === undefined) observe?.decided('unreachable')
       return typeof total === 'number' ? total - taking.number + nth : total
     },
-    note(organisationId, month, used) {
+    note(organisationId, month, number, used) {
       const key = keyOf(organisationId, month)
       const known = noted.get(key)
       if (noted.size === 0) setTimeout(writeNotes, noteMs)
-      noted.set(key, { number: (known?.number ?? 0) + 1, used, expiresAt: expiry(month) })
+      noted.set(key, { number: (known?.number ?? 0) + number, used, expiresAt: expiry(month) })
     },
     async correct(organisationId, month, used) {
       await breaker.attempt(() => redis.set(keyOf(organisationId, month), used, 'EXAT', expiry(month)))

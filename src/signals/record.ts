@@ -5,12 +5,13 @@ import { createGroupCommit } from '../lib/group_commit.ts'
 import { type Month, monthOf } from '../lib/months.ts'
 import { createTurns } from '../lib/turns.ts'
 import type { Prompt } from '../prompts/find.ts'
-import type { Admission } from './admit.ts'
+import type { Admission, AdmittedSignal } from './admit.ts'
 import { rateLimited } from './limit.ts'
-import { type Recorded, recordSignals, type SignalToRecord } from './store.ts'
+import type { NewSignal } from './schema.ts'
+import { type Recorded, recordSignals } from './store.ts'
 
 export type Signal = {
-  value: string
+  value: NewSignal['value']
   /** JSON text. */
   metadata: string | null
   /** The caller's Idempotency-Key. */
@@ -39,8 +40,13 @@ export function createSignalRecorder(
   clock: Clock,
   observe?: SignalObserver,
 ): SignalRecorder {
-  const writes = createGroupCommit<SignalToRecord, Recorded>({
-    write: (signals) => recordSignals(db.sql, signals),
+  const writes = createGroupCommit<AdmittedSignal, Recorded>({
+    async write(signals) {
+      const recorded = await recordSignals(db.sql, signals)
+      admission.learn(signals, recorded)
+      for (const { outcome } of recorded) observe?.ended(outcome)
+      return recorded
+    },
     faultOf,
     groupOf: ({ organisationId }) => organisationId,
     refuse: unavailable,
@@ -51,11 +57,10 @@ export function createSignalRecorder(
   })
   const inTurns = createTurns()
 
-  async function write(signal: SignalToRecord, month: Month, taken?: number): Promise<RecordedSignal> {
+  async function write(signal: AdmittedSignal): Promise<RecordedSignal> {
     const recorded = await writes.add(signal)
     const { outcome, used, limit } = recorded
-    observe?.ended(outcome)
-    admission.learn(signal.organisationId, month, taken, recorded)
+    const { month } = signal
     if (outcome === 'refused') throw rateLimited(used, limit, month)
     if (outcome === 'differs') throw keyIsTaken()
     return { ...recorded, month }
@@ -63,12 +68,14 @@ export function createSignalRecorder(
 
   return {
     async record({ id: promptId, organisationId }, { value, metadata, repeatKey }) {
-      const createdAt = clock.now()
-      const month = monthOf(createdAt)
-      const signal = { organisationId, promptId, value, metadata, createdAt, month: month.name, repeatKey }
-      if (repeatKey === null) return write(signal, month, await admission.admit(organisationId, month))
+      const now = clock.now()
+      const month = monthOf(now)
+      const signal = { organisationId, promptId, value, metadata, createdAt: now.toISOString(), repeatKey, month }
       // Past the gate: a repeat spends nothing, and is answered at the limit too.
-      return inTurns(`${organisationId} ${repeatKey}`, () => write(signal, month))
+      if (repeatKey !== null)
+        return inTurns(`${organisationId} ${repeatKey}`, () => write({ ...signal, taken: undefined }))
+      const asked = admission.admit(organisationId, month)
+      return write({ ...signal, taken: asked && (await asked) })
     },
     drain: writes.drain,
   }

@@ -1,9 +1,9 @@
 import { Elysia } from 'elysia'
 import { invalid } from '../errors.ts'
-import { authenticated } from '../http/auth.ts'
+import type { Answering } from '../http/answer.ts'
 import { readJson } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
-import type { KeyVerifier } from '../keys/verify.ts'
+import type { Exchange } from '../http/exchange.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { limitHeaders } from './limit.ts'
@@ -12,7 +12,7 @@ import type { Signal, SignalRecorder } from './record.ts'
 import { readRepeatKey } from './repeat_key.ts'
 import { CreatedSignal, NewSignal, SignalHeaders } from './schema.ts'
 
-type Services = { verifyKey: KeyVerifier; findPrompt: PromptFinder; signals: SignalRecorder }
+type Services = { findPrompt: PromptFinder; signals: SignalRecorder }
 
 const detail = describeOperation({
   id: 'createSignal',
@@ -35,28 +35,28 @@ const detail = describeOperation({
 
 const validate = createValidator(NewSignal, 'The signal')
 
-export const signalRoutes = ({ verifyKey, findPrompt, signals }: Services) =>
-  new Elysia({ name: 'signals' }).use(authenticated(verifyKey)).post(
+export const signalRoutes = ({ findPrompt, signals }: Services, answer: Answering) =>
+  new Elysia({ name: 'signals' }).post(
     '/api/v1/prompts/:prompt_id/signals',
-    async ({ caller, inTime, params, request, set }): Promise<CreatedSignal> => {
-      const prompt = await inTime(findPrompt(caller.organisationId, params.prompt_id))
-      const { value, ...signal } = await readSignal(request)
-      const { id, createdAt, outcome, used, limit, month } = await inTime(signals.record(prompt, { value, ...signal }))
-      set.status = 201
-      Object.assign(set.headers, limitHeaders(used, limit, month))
-      if (outcome === 'repeated') set.headers['idempotent-replayed'] = 'true'
-      return { data: { id, value, created_at: createdAt.toISOString() } }
-    },
+    answer.keyed(async (exchange, params: { prompt_id: string }, { organisationId }) => {
+      const prompt = await findPrompt(organisationId, params.prompt_id)
+      const signal = await readSignal(exchange)
+      const { id, createdAt, outcome, used, limit, month } = await signals.record(prompt, signal)
+      const headers = limitHeaders(used, limit, month)
+      if (outcome === 'repeated') headers['idempotent-replayed'] = 'true'
+      const data = { id, value: signal.value, created_at: createdAt }
+      return exchange.reply(201, JSON.stringify({ data } satisfies CreatedSignal), headers)
+    }),
     // The body is read by the handler, after the key and the prompt were checked.
     { parse: 'none', detail },
   )
 
-async function readSignal(request: Request): Promise<Signal & { value: NewSignal['value'] }> {
-  const repeatKey = readRepeatKey(request.headers.get('idempotency-key'))
-  const body = await readJson(request)
-  const { value, metadata } = validate(body.value)
+async function readSignal(exchange: Exchange): Promise<Signal> {
+  const repeatKey = readRepeatKey(exchange.request.headers.get('idempotency-key'))
+  const { text, value: body } = await readJson(exchange)
+  const { value, metadata } = validate(body)
   if (metadata === undefined) return { value, metadata: null, repeatKey }
-  const { raw, problems } = scanMetadata(body.text)
+  const { raw, problems } = scanMetadata(text)
   if (problems.length > 0) throw invalid('The metadata cannot be kept as sent.', problems)
   return { value, metadata: raw, repeatKey }
 }

@@ -31,7 +31,8 @@ async function decide(monthlyLimit: number, ...taken: (number | null | Error)[])
     async set() {},
   } as unknown as Redis
   const admission = createAdmission(service.services.db, createGate(redis, observe), observe)
-  while (taken.length > 0) await admission.admit(row?.id as number, monthOf(service.clock.now())).catch(() => {})
+  const month = monthOf(service.clock.now())
+  while (taken.length > 0) await Promise.try(() => admission.admit(row?.id as number, month)).catch(() => {})
   return said
 }
 

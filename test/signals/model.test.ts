@@ -72,7 +72,7 @@ async function play(limit: number, steps: Step[]): Promise<void> {
   let recorder = start()
   turnTo(0)
 
-  const record = (repeatKey: string | null, value: string) =>
+  const record = (repeatKey: string | null, value: 'positive' | 'negative') =>
     recorder.record(prompt, { value, metadata: null, repeatKey }).then(
       ({ outcome }) => outcome,
       (error: ServiceError) =>

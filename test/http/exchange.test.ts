@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { notesOf, readTraceId } from '../../src/http/notes.ts'
+import { Exchange, readTraceId } from '../../src/http/exchange.ts'
 
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
 const parent = '00f067aa0ba902b7'
@@ -27,12 +27,11 @@ test.each([
   [{ traceparent: `00-${trace}-${parent}-01` }, trace],
 ])('of %p the request id is %s, and the trace id is kept', (headers, id) => {
   const request = new Request('http://localhost', { headers })
-  expect(notesOf(request)).toMatchObject({ requestId: id, traceId: trace })
-  expect(notesOf(request)).toBe(notesOf(request))
+  expect(new Exchange(request)).toMatchObject({ requestId: id, traceId: trace })
 })
 
 test('without either the request gets an id of its own', () => {
-  const [one, other] = [notesOf(new Request('http://localhost')), notesOf(new Request('http://localhost'))]
+  const [one, other] = [new Exchange(new Request('http://localhost')), new Exchange(new Request('http://localhost'))]
   expect(one.requestId).toMatch(/^[0-9a-f-]{36}$/)
   expect(one.requestId).not.toBe(other.requestId)
 })

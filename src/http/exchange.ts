@@ -1,0 +1,56 @@
+import { randomUUID } from 'node:crypto'
+import { type Deadline, DeadlineError } from '../lib/deadline.ts'
+
+/** A little under the five seconds promised, so that the answer itself is there in time. */
+const workMs = 4_500
+
+const wellFormedId = /^[0-9A-Za-z._-]{1,128}$/
+/** W3C Trace Context. Version 00 ends after the flags; a later one may go on, and is read as far as it is known. */
+const wellFormedTrace = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/
+
+/** A request on its way to its answer, and what becomes known of it for its line in the log. */
+export class Exchange implements Deadline {
+  /** The caller's own X-Request-Id, else the id of the caller's trace, else a new one. */
+  readonly requestId: string
+  readonly traceId: string | undefined
+  /** Public ids; what was signed rather than sent with a key has no key. */
+  caller: { org: string; key?: string } | undefined
+  readonly beganAt = performance.now()
+  endsAt = this.beganAt + workMs
+  late: () => Error = noAnswer
+
+  constructor(readonly request: Request) {
+    const { headers } = request
+    const given = headers.get('x-request-id')
+    this.traceId = readTraceId(headers.get('traceparent'))
+    this.requestId = given !== null && wellFormedId.test(given) ? given : (this.traceId ?? randomUUID())
+  }
+
+  /** Awaits the caller, who has a time of their own for it: what it takes is not taken from ours. */
+  async awaitCaller<T>(ms: number, late: () => Error, work: Promise<T>): Promise<T> {
+    const waitsFrom = performance.now()
+    const ours = this.endsAt - waitsFrom
+    this.endsAt = waitsFrom + ms
+    this.late = late
+    try {
+      return await work
+    } finally {
+      this.endsAt = performance.now() + ours
+      this.late = noAnswer
+    }
+  }
+
+  reply(status: number, body: string | null, headers: Record<string, string> = {}): Response {
+    const type = body === null ? {} : { 'content-type': 'application/json' }
+    return new Response(body, { status, headers: { ...type, 'x-request-id': this.requestId, ...headers } })
+  }
+}
+
+const noAnswer = () => new DeadlineError()
+
+export function readTraceId(traceparent: string | null): string | undefined {
+  if (traceparent === null) return undefined
+  const [, version, traceId, parentId, more] = wellFormedTrace.exec(traceparent) ?? []
+  if (!traceId || version === 'ff' || (version === '00' && more)) return undefined
+  return /^0+$/.test(traceId) || /^0+$/.test(parentId as string) ? undefined : traceId
+}
