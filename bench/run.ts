@@ -1,5 +1,5 @@
 // Measures the built binary on a Postgres and a Redis of its own, beside what it is compared with.
-// bun bench/run.ts [--quick]
+// bun bench/run.ts [--quick] [SECTION…]
 import { writeFile } from 'node:fs/promises'
 import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
@@ -15,18 +15,22 @@ import { measureRefusing } from './sections/refused.ts'
 import { measureReplicas } from './sections/replicas.ts'
 import { measureStart } from './sections/start.ts'
 
-const sections: ((ground: Ground) => Promise<void>)[] = [
-  measureRecording,
-  measureReplicas,
-  measureRefusing,
-  measureEmbedded,
-  measureHistory,
-  measureDeepHistory,
-  measureStart,
-  measureMemory,
-]
+const sections: Record<string, (ground: Ground) => Promise<void>> = {
+  record: measureRecording,
+  replicas: measureReplicas,
+  refused: measureRefusing,
+  embedded: measureEmbedded,
+  history: measureHistory,
+  deep_history: measureDeepHistory,
+  start: measureStart,
+  memory: measureMemory,
+}
 
-const { values } = parseArgs({ options: { quick: { type: 'boolean' } } })
+const { values, positionals } = parseArgs({ options: { quick: { type: 'boolean' } }, allowPositionals: true })
+const wanted = positionals.length > 0 ? positionals : Object.keys(sections)
+const unknown = wanted.filter((name) => !sections[name])
+if (unknown.length > 0)
+  throw new Error(`There is no section ${unknown.join(', ')}: ${Object.keys(sections).join(', ')}`)
 const seconds: Seconds = values.quick ? { warmUp: 1, measured: 3, memory: 10 } : { warmUp: 2, measured: 8, memory: 60 }
 
 const interruption = new AbortController()
@@ -53,9 +57,9 @@ async function runAll(): Promise<boolean> {
   console.error('Building, and starting Postgres and Redis')
   const ground = await prepareGround(seconds, interruption.signal, cleanups)
   const { report } = ground
-  for (const measureSection of sections) {
+  for (const name of wanted) {
     const known = report.rows.length
-    await measureSection(ground)
+    await sections[name]?.(ground)
     // A run takes minutes: what is known already is worth seeing.
     for (const { name, requestsPerSecond } of report.rows.slice(known)) {
       console.error(`${name}: ${Math.round(requestsPerSecond)} a second`)

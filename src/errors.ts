@@ -19,8 +19,11 @@ export type ErrorContext = {
   resets_at?: string
 }
 
+/** What a caller is told instead of what was asked for. */
+export type Refusal = { code: ErrorCode; message: string; context: ErrorContext; headers: Record<string, string> }
+
 /** The only error that callers see; anything else thrown becomes `internal_error` without its text. */
-export class ServiceError extends Error {
+export class ServiceError extends Error implements Refusal {
   constructor(
     readonly code: ErrorCode,
     message: string,

@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import type { Answering } from '../http/answer.ts'
-import { decodeText, parseJson, readBytes, requireJson } from '../http/body.ts'
+import { decodeText, parseJson, readBody, requireJson } from '../http/body.ts'
 import { receiveDelivery } from './receive.ts'
 import { requireSignature, verifyDelivery } from './verify.ts'
 
@@ -16,7 +16,7 @@ export const githubRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: An
     answer.open(async (exchange, { org_id: org }: { org_id: string }) => {
       const { headers } = exchange.request
       const signature = requireSignature(headers.get('x-hub-signature-256'))
-      const bytes = await readBytes(exchange, maxBytes)
+      const bytes = await readBody(exchange, maxBytes, (all) => all)
       const organisationId = await verifyDelivery(db, org, bytes, signature)
       exchange.caller = { org }
       const delivery = {

@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import type { Answering } from '../http/answer.ts'
-import { readJson } from '../http/body.ts'
+import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import type { HistoryReader } from './list.ts'
@@ -62,8 +62,8 @@ export const historyRoutes = ({ db, clock, findPrompt, history }: Services, answ
       path,
       answer.keyed(async (exchange, params: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, params.prompt_id)
-        const { value } = await readJson(exchange)
-        const { entry, isNew } = await recordEntry(db, clock, prompt.id, value)
+        const body = parseJson(await readJsonText(exchange))
+        const { entry, isNew } = await recordEntry(db, clock, prompt.id, body)
         const headers: Record<string, string> = isNew ? {} : { 'idempotent-replayed': 'true' }
         return exchange.reply(201, JSON.stringify({ data: entry }), headers)
       }),

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
-import { ServiceError, statusOfCode, unavailable } from '../errors.ts'
+import { ServiceError, unavailable } from '../errors.ts'
 import type { Caller, KeyVerifier } from '../keys/verify.ts'
-import { before } from '../lib/deadline.ts'
+import { finish, watch } from '../lib/deadline.ts'
 import type { Log } from '../log.ts'
 import { Exchange } from './exchange.ts'
 
@@ -21,7 +21,7 @@ export type Answering = {
 
 export type RequestObserver = {
   began(): void
-  ended(request: { method: string; route: string; status: number; seconds: number }): void
+  ended(method: string, route: string, status: number, seconds: number): void
 }
 
 type Services = { log: Log; clock: Clock; metrics: { requests: RequestObserver }; verifyKey: KeyVerifier }
@@ -38,7 +38,7 @@ export function createAnswering({ log, clock, metrics, verifyKey }: Services): A
   function note({ request, caller, requestId, traceId, beganAt }: Exchange, route: string, status: number): void {
     const { method } = request
     const ms = performance.now() - beganAt
-    metrics.requests.ended({ method, route, status, seconds: ms / 1_000 })
+    metrics.requests.ended(method, route, status, ms / 1_000)
     const level = quietRoutes.has(route) ? 'debug' : status >= 500 ? 'error' : 'info'
     const { org, key } = caller ?? {}
     log.request({ level, time: clock.now(), method, route, status, ms, org, key, requestId, traceId })
@@ -48,39 +48,47 @@ export function createAnswering({ log, clock, metrics, verifyKey }: Services): A
     const shown = error instanceof ServiceError ? error : unavailable()
     const { requestId, request } = exchange
     if (shown !== error) log.error({ err: error, method: request.method, request_id: requestId }, 'a request failed')
-    return refusal(exchange, shown)
+    return exchange.refuse(shown)
   }
 
   const open =
     <Params>(handle: Handler<Params>, name?: string): Route<Params> =>
-    async ({ request, params, route }) => {
-      const exchange = new Exchange(request)
-      metrics.requests.began()
-      let response: Response
-      try {
-        response = await before(exchange, handle(exchange, params))
-      } catch (error) {
-        response = refuse(exchange, error)
-      }
-      note(exchange, name ?? route, response.status)
-      return response
-    }
+    ({ request, params, route }) =>
+      new Promise((resolve) => {
+        const exchange = new Exchange(request)
+        metrics.requests.began()
+        const end = (response: Response) => {
+          note(exchange, name ?? route, response.status)
+          resolve(response)
+        }
+        const fail = (error: unknown) => end(refuse(exchange, error))
+        exchange.giveUp = () => fail(exchange.late())
+        watch(exchange)
+        try {
+          // What comes when its time is up comes too late.
+          handle(exchange, params).then(
+            (response) => finish(exchange) && end(response),
+            (error) => finish(exchange) && fail(error),
+          )
+        } catch (error) {
+          finish(exchange)
+          fail(error)
+        }
+      })
 
   return {
     open,
     keyed: (handle, name) =>
-      open(async (exchange, params) => {
-        const caller = await verifyKey(exchange.request.headers.get('authorization'))
-        exchange.caller = caller
-        return handle(exchange, params, caller)
+      open((exchange, params) => {
+        const enter = (caller: Caller) => {
+          exchange.caller = caller
+          return handle(exchange, params, caller)
+        }
+        const caller = verifyKey(exchange.request.headers.get('authorization'))
+        return caller instanceof Promise ? caller.then(enter) : enter(caller)
       }, name),
   }
 }
 
-function refusal(exchange: Exchange, { code, message, context, headers }: ServiceError): Response {
-  const error = { code, message, ...context, request_id: exchange.requestId }
-  return exchange.reply(statusOfCode[code], JSON.stringify({ error }), headers)
-}
-
 /** The answer when even the framework fails. */
-export const crashResponse = (): Response => refusal(new Exchange(new Request('http://localhost')), unavailable())
+export const crashResponse = (): Response => new Exchange(new Request('http://localhost')).refuse(unavailable())

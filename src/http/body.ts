@@ -10,11 +10,10 @@ const bad = (message: string): ServiceError => invalid('The request body is not 
 const tooSlow = () => bad('must arrive within 10 seconds')
 const tooLarge = (maxBytes: number) => bad(`must be at most ${maxBytes / mebibyte} MiB`)
 
-/** The text of a JSON body and its value; `validation_error` when it is anything else. */
-export async function readJson(exchange: Exchange): Promise<{ text: string; value: unknown }> {
+/** The text of a body that says it is JSON; `validation_error` when it says anything else. */
+export function readJsonText(exchange: Exchange): Promise<string> {
   requireJson(exchange.request)
-  const text = decodeText(await readBytes(exchange, maxJsonBytes))
-  return { text, value: parseJson(text) }
+  return readBody(exchange, maxJsonBytes, decodeText)
 }
 
 export function requireJson(request: Request): void {
@@ -32,19 +31,23 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** The body as it was sent, up to a size of whole mebibytes. */
-export async function readBytes(exchange: Exchange, maxBytes: number): Promise<Uint8Array> {
+/** What is made of the body as it was sent, up to a size of whole mebibytes. */
+export function readBody<T>(exchange: Exchange, maxBytes: number, read: (bytes: Uint8Array) => T): Promise<T> {
   const { request } = exchange
   const length = request.headers.get('content-length')
   if (Number(length) > maxBytes) throw tooLarge(maxBytes)
-  try {
-    // With a length announced there is a bound on what comes; without one, each chunk is counted.
-    const bytes = length === null ? readChunks(request, maxBytes) : request.bytes()
-    return await exchange.awaitCaller(arrivalMs, tooSlow, bytes)
-  } catch (error) {
-    if (error instanceof ServiceError) throw error
-    throw bad('must arrive whole')
-  }
+  exchange.awaitCaller(arrivalMs, tooSlow)
+  // With a length announced there is a bound on what comes; without one, each chunk is counted.
+  const arriving = length === null ? readChunks(request, maxBytes) : request.bytes()
+  return arriving.then(
+    (bytes) => {
+      exchange.goOn()
+      return read(bytes)
+    },
+    (error) => {
+      throw error instanceof ServiceError ? error : bad('must arrive whole')
+    },
+  )
 }
 
 async function readChunks(request: Request, maxBytes: number): Promise<Uint8Array> {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { type Deadline, DeadlineError } from '../lib/deadline.ts'
+import { type Refusal, statusOfCode } from '../errors.ts'
+import { DeadlineError, type Timed } from '../lib/deadline.ts'
 
 /** A little under the five seconds promised, so that the answer itself is there in time. */
 const workMs = 4_500
@@ -9,7 +10,7 @@ const wellFormedId = /^[0-9A-Za-z._-]{1,128}$/
 const wellFormedTrace = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/
 
 /** A request on its way to its answer, and what becomes known of it for its line in the log. */
-export class Exchange implements Deadline {
+export class Exchange implements Timed {
   /** The caller's own X-Request-Id, else the id of the caller's trace, else a new one. */
   readonly requestId: string
   readonly traceId: string | undefined
@@ -17,7 +18,10 @@ export class Exchange implements Deadline {
   caller: { org: string; key?: string } | undefined
   readonly beganAt = performance.now()
   endsAt = this.beganAt + workMs
+  isOver = false
   late: () => Error = noAnswer
+  giveUp = () => {}
+  private leftMs = 0
 
   constructor(readonly request: Request) {
     const { headers } = request
@@ -26,23 +30,29 @@ export class Exchange implements Deadline {
     this.requestId = given !== null && wellFormedId.test(given) ? given : (this.traceId ?? randomUUID())
   }
 
-  /** Awaits the caller, who has a time of their own for it: what it takes is not taken from ours. */
-  async awaitCaller<T>(ms: number, late: () => Error, work: Promise<T>): Promise<T> {
-    const waitsFrom = performance.now()
-    const ours = this.endsAt - waitsFrom
-    this.endsAt = waitsFrom + ms
+  /** The caller has so much time from now on; what they take of it is not taken from ours. */
+  awaitCaller(ms: number, late: () => Error): void {
+    const now = performance.now()
+    this.leftMs = this.endsAt - now
+    this.endsAt = now + ms
     this.late = late
-    try {
-      return await work
-    } finally {
-      this.endsAt = performance.now() + ours
-      this.late = noAnswer
-    }
+  }
+
+  /** It is our turn again. */
+  goOn(): void {
+    this.endsAt = performance.now() + this.leftMs
+    this.late = noAnswer
   }
 
   reply(status: number, body: string | null, headers: Record<string, string> = {}): Response {
     const type = body === null ? {} : { 'content-type': 'application/json' }
     return new Response(body, { status, headers: { ...type, 'x-request-id': this.requestId, ...headers } })
+  }
+
+  /** The one shape of an error. */
+  refuse({ code, message, context, headers }: Refusal): Response {
+    const error = { code, message, ...context, request_id: this.requestId }
+    return this.reply(statusOfCode[code], JSON.stringify({ error }), headers)
   }
 }
 

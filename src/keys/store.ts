@@ -13,17 +13,17 @@ export type KeyRow = {
 /** What a request needs to know of its key. */
 export type KnownKey = {
   id: number
-  publicId: string
   organisationId: number
-  /** The organisation's public id. */
+  /** Public ids. */
   org: string
+  key: string
   expiresAt: Date | null
   lastUsedAt: Date | null
 }
 
 export async function findLiveKeyByHash(sql: Sql, hash: Buffer): Promise<KnownKey | undefined> {
   const [row] = await sql<KnownKey>`
-    select k.id, k.public_id as "publicId", k.organisation_id as "organisationId", o.public_id as org,
+    select k.id, k.organisation_id as "organisationId", o.public_id as org, k.public_id as key,
       k.expires_at as "expiresAt", k.last_used_at as "lastUsedAt"
     from api_keys k join organisations o on o.id = k.organisation_id
     where k.hash = ${hash} and k.revoked_at is null`

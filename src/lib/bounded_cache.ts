@@ -10,7 +10,8 @@ export class BoundedCache<Key, Value> {
 
   get(key: Key): Value | undefined {
     const value = this.#entries.get(key)
-    if (value !== undefined) {
+    // With plenty of room nothing is about to be forgotten, and their order is of no interest.
+    if (value !== undefined && this.#size > this.maxSize / 2) {
       this.#entries.delete(key)
       this.#entries.set(key, value)
     }

@@ -13,9 +13,9 @@ export class Durations {
 
   constructor(readonly bounds: number[]) {}
 
-  /** The kind names the labels: it is looked up at every call, they are kept from the first one. */
-  add(kind: string, labels: Record<string, string | number>, seconds: number): void {
-    const series = this.#series.get(kind) ?? this.#begin(kind, labels)
+  /** The kind names the labels: it is looked up at every call, they are asked for at the first one. */
+  add(kind: string, seconds: number, labels: () => Record<string, string | number>): void {
+    const series = this.#series.get(kind) ?? this.#begin(kind, labels())
     let bucket = 0
     while (bucket < this.bounds.length && seconds > (this.bounds[bucket] as number)) bucket += 1
     series.counts[bucket] = (series.counts[bucket] as number) + 1

@@ -2,23 +2,27 @@
 export type Month = {
   /** `2026-11` */
   name: string
-  resetsAt: Date
+  /** ISO 8601: the first instant of the next one. */
+  resetsAt: string
+  /** The same in seconds since 1970. */
+  resetsAtSeconds: number
   lengthSeconds: number
   secondsLeft: number
 }
 
-type Span = { name: string; start: number; end: number }
+type Span = { name: string; start: number; end: number; resetsAt: string }
 
 /** The last one asked for, which is nearly always the next one as well. */
-let span: Span = { name: '', start: 0, end: 0 }
+let span: Span = { name: '', start: 0, end: 0, resetsAt: '' }
 
 export function monthOf(instant: Date): Month {
   const time = instant.getTime()
   if (time < span.start || time >= span.end) span = spanOf(instant)
-  const { name, start, end } = span
+  const { name, start, end, resetsAt } = span
   return {
     name,
-    resetsAt: new Date(end),
+    resetsAt,
+    resetsAtSeconds: end / 1000,
     lengthSeconds: (end - start) / 1000,
     secondsLeft: Math.ceil((end - time) / 1000),
   }
@@ -26,5 +30,7 @@ export function monthOf(instant: Date): Month {
 
 function spanOf(instant: Date): Span {
   const [year, month] = [instant.getUTCFullYear(), instant.getUTCMonth()]
-  return { name: instant.toISOString().slice(0, 7), start: Date.UTC(year, month), end: Date.UTC(year, month + 1) }
+  const end = Date.UTC(year, month + 1)
+  const name = instant.toISOString().slice(0, 7)
+  return { name, start: Date.UTC(year, month), end, resetsAt: new Date(end).toISOString() }
 }

@@ -1,3 +1,17 @@
+let second = Number.NaN
+let upToSecond = ''
+
+/** As `toISOString`, several times as fast for instants of the same second. */
+export function isoTime(instant: Date): string {
+  const time = instant.getTime()
+  const milliseconds = ((time % 1000) + 1000) % 1000
+  if (time - milliseconds !== second) {
+    second = time - milliseconds
+    upToSecond = instant.toISOString().slice(0, -4)
+  }
+  return `${upToSecond}${milliseconds < 10 ? '00' : milliseconds < 100 ? '0' : ''}${milliseconds}Z`
+}
+
 const shape = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 
 /** An ISO 8601 instant with its zone, or undefined for anything else, 30 February included. */

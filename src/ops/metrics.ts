@@ -102,10 +102,10 @@ export function createMetrics(): Metrics {
       began() {
         inFlight += 1
       },
-      ended({ method: sent, route, status, seconds }) {
+      ended(sent, route, status, seconds) {
         inFlight -= 1
         const method = methods.has(sent) ? sent : 'other'
-        durations.add(`${status} ${method} ${route}`, { route, method, status }, seconds)
+        durations.add(`${status} ${method} ${route}`, seconds, () => ({ route, method, status }))
       },
     },
     signals: {

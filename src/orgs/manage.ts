@@ -13,7 +13,7 @@ import {
   updatePlan,
 } from './store.ts'
 
-export type Organisation = OrganisationRow & { resets_at: Date }
+export type Organisation = OrganisationRow & { resets_at: string }
 
 export async function createOrganisation(
   db: Db,

@@ -3,25 +3,25 @@ import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createGroupLookup } from '../lib/group_lookup.ts'
 import type { Month } from '../lib/months.ts'
 import type { Gate, GateObserver } from './gate.ts'
-import { rateLimited } from './limit.ts'
 import { type Recorded, readUsages, type SignalToRecord, type Usage } from './store.ts'
 
 /** With its month, and the number taken from the gate for it, if one was. */
 export type AdmittedSignal = SignalToRecord & { month: Month; taken: number | undefined }
 
+/** The month is full; or it may not be, and this number was taken from the gate, if one was. */
+export type Verdict = { full: Usage } | { full?: undefined; taken: number | undefined }
+
 /** Turns away what the gate would refuse, once Postgres has confirmed it. */
 export type Admission = {
-  /**
-   * The number taken from the gate, if one was: at once when there is no need to ask. Throws or rejects with
-   * `rate_limited` when the month is full.
-   */
-  admit(organisationId: number, month: Month): undefined | Promise<number | undefined>
+  /** At once when there is no need to ask the gate. */
+  admit(organisationId: number, month: Month): Verdict | Promise<Verdict>
   /** What Postgres said of the signals of one write, which shows whether the gate is right. */
   learn(signals: AdmittedSignal[], recorded: Recorded[]): void
   /** To be called when limits may have changed, of one organisation or of any. */
   forgetRefusals(organisationId?: number): void
 }
 
+const unasked: Verdict = { taken: undefined }
 const maxOrganisations = 100_000
 /** A change of limits is told at once, but what is told may be lost with the connection that it comes by. */
 const refusalTrustedForMs = 1_000
@@ -31,18 +31,18 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
   const usages = new BoundedCache<number, Usage & { month: string }>(maxOrganisations)
   /** Months that Postgres has confirmed to be full. */
   const refusals = new BoundedCache<number, Usage & { month: string; until: number }>(maxOrganisations)
-  const findUsage = createGroupLookup((pairs) => readUsages(db.sql, pairs))
+  const findUsage = createGroupLookup((periods) => readUsages(db.sql, periods))
   /** Counts what was told; as long as nothing was, changes may go unheard and no refusal is trusted. */
   let timesTold = 0
 
-  function refuse({ used, limit }: Usage, month: Month): never {
+  function refuse(full: Usage): Verdict {
     observe?.decided('refused')
-    throw rateLimited(used, limit, month)
+    return { full }
   }
 
   async function confirm(organisationId: number, month: Month): Promise<Usage> {
     const toldBefore = timesTold
-    const usage = (await findUsage(`${organisationId} ${month.name}`)) as Usage
+    const usage = (await findUsage(periodOf(organisationId, month))) as Usage
     usages.set(organisationId, { ...usage, month: month.name })
     if (usage.used >= usage.limit && timesTold > 0 && timesTold === toldBefore) {
       const until = performance.now() + refusalTrustedForMs
@@ -51,29 +51,29 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
     return usage
   }
 
-  async function askGate(organisationId: number, month: Month, knownLimit: number): Promise<number | undefined> {
+  async function askGate(organisationId: number, month: Month, knownLimit: number): Promise<Verdict> {
     const taken = await gate.take(organisationId, month)
-    if (taken === undefined) return undefined
+    if (taken === undefined) return unasked
     if (taken !== null && taken <= knownLimit) {
       observe?.decided('passed')
-      return taken
+      return { taken }
     }
     const usage = await confirm(organisationId, month)
     const { used, limit } = usage
     // A missing number is set even when the month is full: it is then that the gate is needed.
     if (taken === null || used < limit) await gate.correct(organisationId, month, used + 1)
-    if (used >= limit) refuse(usage, month)
+    if (used >= limit) return refuse(usage)
     observe?.decided(taken === null ? 'seeded' : 'corrected')
-    return used + 1
+    return { taken: used + 1 }
   }
 
   return {
     admit(organisationId, month) {
       const known = usages.get(organisationId)
       const usage = known?.month === month.name ? known : undefined
-      if (usage && isFarFromFull(usage)) return undefined
-      const refusal = refusals.get(organisationId)
-      if (refusal?.month === month.name && performance.now() < refusal.until) refuse(refusal, month)
+      if (usage && isFarFromFull(usage)) return unasked
+      const full = refusals.get(organisationId)
+      if (full?.month === month.name && performance.now() < full.until) return refuse(full)
       return askGate(organisationId, month, usage?.limit ?? Number.POSITIVE_INFINITY)
     },
     learn(signals, recorded) {
@@ -91,6 +91,9 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
   }
 }
 
+/** An organisation's month. */
+export const periodOf = (organisationId: number, month: Month): string => `${organisationId} ${month.name}`
+
 /** Until then nobody is refused, and asking the gate would only cost time. */
 const isFarFromFull = ({ used, limit }: Usage): boolean => used < limit * 0.9
 
@@ -99,11 +102,13 @@ type Lesson = Usage & { organisationId: number; month: Month; unseen: number; is
 
 function gatherLessons(signals: AdmittedSignal[], recorded: Recorded[]): Iterable<Lesson> {
   const lessons = new Map<string, Lesson>()
-  signals.forEach(({ organisationId, month, taken }, index) => {
+  signals.forEach(({ organisationId, period, month, taken }, index) => {
     const { outcome, used, limit } = recorded[index] as Recorded
-    const name = `${organisationId} ${month.name}`
-    const lesson = lessons.get(name) ?? { organisationId, month, used, limit, unseen: 0, isBehind: false }
-    lessons.set(name, lesson)
+    let lesson = lessons.get(period)
+    if (!lesson) {
+      lesson = { organisationId, month, used, limit, unseen: 0, isBehind: false }
+      lessons.set(period, lesson)
+    }
     lesson.used = used
     if (taken === undefined) lesson.unseen += outcome === 'recorded' ? 1 : 0
     else lesson.isBehind ||= taken < used

@@ -50,7 +50,6 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
   })
   /** Requests of one turn take together. */
   const takings = new Map<string, Taking>()
-  const expiry = (month: Month) => month.resetsAt.getTime() / 1000
 
   const noted = new Map<string, Noted>()
 
@@ -83,7 +82,7 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
   return {
     async take(organisationId, month) {
       const key = keyOf(organisationId, month)
-      const taking = takings.get(key) ?? takeTogether(key, expiry(month))
+      const taking = takings.get(key) ?? takeTogether(key, month.resetsAtSeconds)
       taking.number += 1
       const nth = taking.number
       const total = await taking.total
@@ -94,10 +93,10 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
       const key = keyOf(organisationId, month)
       const known = noted.get(key)
       if (noted.size === 0) setTimeout(writeNotes, noteMs)
-      noted.set(key, { number: (known?.number ?? 0) + number, used, expiresAt: expiry(month) })
+      noted.set(key, { number: (known?.number ?? 0) + number, used, expiresAt: month.resetsAtSeconds })
     },
     async correct(organisationId, month, used) {
-      await breaker.attempt(() => redis.set(keyOf(organisationId, month), used, 'EXAT', expiry(month)))
+      await breaker.attempt(() => redis.set(keyOf(organisationId, month), used, 'EXAT', month.resetsAtSeconds))
     },
   }
 }

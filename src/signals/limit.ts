@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts'
+import type { Refusal } from '../errors.ts'
 import type { Month } from '../lib/months.ts'
 
 /** What is left of the month, as the RateLimit header fields say it. */
@@ -7,10 +7,10 @@ export const limitHeaders = (used: number, limit: number, month: Month): Record<
   ratelimit: `"signals";r=${Math.max(limit - used, 0)};t=${month.secondsLeft}`,
 })
 
-export const rateLimited = (used: number, limit: number, month: Month): ServiceError =>
-  new ServiceError(
-    'rate_limited',
-    `This month's ${limit} signals are used up. Wait until resets_at, or move to a larger plan.`,
-    { limit, used, resets_at: month.resetsAt.toISOString() },
-    { ...limitHeaders(used, limit, month), 'retry-after': String(month.secondsLeft) },
-  )
+/** Not an error to throw, which would cost more than all the rest of a request that is refused. */
+export const rateLimited = (used: number, limit: number, month: Month): Refusal => ({
+  code: 'rate_limited',
+  message: `This month's ${limit} signals are used up. Wait until resets_at, or move to a larger plan.`,
+  context: { limit, used, resets_at: month.resetsAt },
+  headers: { ...limitHeaders(used, limit, month), 'retry-after': String(month.secondsLeft) },
+})

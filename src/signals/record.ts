@@ -3,10 +3,10 @@ import { type Db, faultOf } from '../db/client.ts'
 import { invalid, unavailable } from '../errors.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { type Month, monthOf } from '../lib/months.ts'
+import { isoTime } from '../lib/times.ts'
 import { createTurns } from '../lib/turns.ts'
 import type { Prompt } from '../prompts/find.ts'
-import type { Admission, AdmittedSignal } from './admit.ts'
-import { rateLimited } from './limit.ts'
+import { type Admission, type AdmittedSignal, periodOf, type Verdict } from './admit.ts'
 import type { NewSignal } from './schema.ts'
 import { type Recorded, recordSignals } from './store.ts'
 
@@ -21,7 +21,7 @@ export type Signal = {
 export type RecordedSignal = Recorded & { month: Month }
 
 export type SignalRecorder = {
-  /** Resolves once the signal is committed and counted; rejects with `rate_limited` when there is no room. */
+  /** Resolves once the signal is committed and counted, or refused because there is no room. */
   record(prompt: Prompt, signal: Signal): Promise<RecordedSignal>
   /** Waits until everything under way has been written. */
   drain(): Promise<void>
@@ -58,24 +58,34 @@ export function createSignalRecorder(
   const inTurns = createTurns()
 
   async function write(signal: AdmittedSignal): Promise<RecordedSignal> {
-    const recorded = await writes.add(signal)
-    const { outcome, used, limit } = recorded
+    const { outcome, id, createdAt, used, limit } = await writes.add(signal)
     const { month } = signal
-    if (outcome === 'refused') throw rateLimited(used, limit, month)
     if (outcome === 'differs') throw keyIsTaken()
-    return { ...recorded, month }
+    return { outcome, id, createdAt, used, limit, month }
+  }
+
+  async function obey(verdict: Verdict, signal: AdmittedSignal): Promise<RecordedSignal> {
+    if (!verdict.full) {
+      signal.taken = verdict.taken
+      return write(signal)
+    }
+    return { outcome: 'refused', id: null, createdAt: signal.createdAt, ...verdict.full, month: signal.month }
   }
 
   return {
-    async record({ id: promptId, organisationId }, { value, metadata, repeatKey }) {
+    record({ id: promptId, organisationId }, { value, metadata, repeatKey }) {
       const now = clock.now()
       const month = monthOf(now)
-      const signal = { organisationId, promptId, value, metadata, createdAt: now.toISOString(), repeatKey, month }
+      const signal: AdmittedSignal = {
+        ...{ organisationId, promptId, value, metadata, repeatKey, month },
+        createdAt: isoTime(now),
+        period: periodOf(organisationId, month),
+        taken: undefined,
+      }
       // Past the gate: a repeat spends nothing, and is answered at the limit too.
-      if (repeatKey !== null)
-        return inTurns(`${organisationId} ${repeatKey}`, () => write({ ...signal, taken: undefined }))
-      const asked = admission.admit(organisationId, month)
-      return write({ ...signal, taken: asked && (await asked) })
+      if (repeatKey !== null) return inTurns(`${organisationId} ${repeatKey}`, () => write(signal))
+      const verdict = admission.admit(organisationId, month)
+      return verdict instanceof Promise ? verdict.then((one) => obey(one, signal)) : obey(verdict, signal)
     },
     drain: writes.drain,
   }

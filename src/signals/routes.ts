@@ -1,12 +1,11 @@
 import { Elysia } from 'elysia'
 import { invalid } from '../errors.ts'
 import type { Answering } from '../http/answer.ts'
-import { readJson } from '../http/body.ts'
+import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
-import type { Exchange } from '../http/exchange.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { PromptFinder } from '../prompts/find.ts'
-import { limitHeaders } from './limit.ts'
+import { limitHeaders, rateLimited } from './limit.ts'
 import { scanMetadata } from './metadata.ts'
 import type { Signal, SignalRecorder } from './record.ts'
 import { readRepeatKey } from './repeat_key.ts'
@@ -40,21 +39,21 @@ export const signalRoutes = ({ findPrompt, signals }: Services, answer: Answerin
     '/api/v1/prompts/:prompt_id/signals',
     answer.keyed(async (exchange, params: { prompt_id: string }, { organisationId }) => {
       const prompt = await findPrompt(organisationId, params.prompt_id)
-      const signal = await readSignal(exchange)
+      const repeatKey = readRepeatKey(exchange.request.headers.get('idempotency-key'))
+      const signal = readSignal(await readJsonText(exchange), repeatKey)
       const { id, createdAt, outcome, used, limit, month } = await signals.record(prompt, signal)
+      if (outcome === 'refused') return exchange.refuse(rateLimited(used, limit, month))
       const headers = limitHeaders(used, limit, month)
       if (outcome === 'repeated') headers['idempotent-replayed'] = 'true'
-      const data = { id, value: signal.value, created_at: createdAt }
+      const data = { id: id as number, value: signal.value, created_at: createdAt }
       return exchange.reply(201, JSON.stringify({ data } satisfies CreatedSignal), headers)
     }),
     // The body is read by the handler, after the key and the prompt were checked.
     { parse: 'none', detail },
   )
 
-async function readSignal(exchange: Exchange): Promise<Signal> {
-  const repeatKey = readRepeatKey(exchange.request.headers.get('idempotency-key'))
-  const { text, value: body } = await readJson(exchange)
-  const { value, metadata } = validate(body)
+function readSignal(text: string, repeatKey: string | null): Signal {
+  const { value, metadata } = validate(parseJson(text))
   if (metadata === undefined) return { value, metadata: null, repeatKey }
   const { raw, problems } = scanMetadata(text)
   if (problems.length > 0) throw invalid('The metadata cannot be kept as sent.', problems)

@@ -7,6 +7,8 @@ export type SignalToRecord = {
   metadata: string | null
   /** ISO 8601, UTC. */
   createdAt: string
+  /** The organisation's month, as `7 2026-11`. */
+  period: string
   /** The caller's Idempotency-Key. */
   repeatKey: string | null
 }
@@ -14,7 +16,8 @@ export type SignalToRecord = {
 /** What became of a signal, with the count after it and the limit in force. */
 export type Recorded = {
   outcome: 'recorded' | 'refused' | 'repeated' | 'differs'
-  id: number
+  /** Null when refused. */
+  id: number | null
   /** ISO 8601, UTC. */
   createdAt: string
   used: number
@@ -24,13 +27,13 @@ export type Recorded = {
 type RecordedRow = Omit<Recorded, 'createdAt'> & { item: number; repeatedFrom: Date | null }
 
 export async function recordSignals(sql: Sql, signals: SignalToRecord[]): Promise<Recorded[]> {
-  const { months, numbers } = numberMonths(signals)
+  const { periods, numbers } = numberPeriods(signals)
   const rows = await sql<RecordedRow>`
     select item, outcome, signal_id as id, used_after as used, limit_now as limit,
       case when outcome = 'repeated' then recorded_at end as "repeatedFrom"
     from record_signals(
-      ${arrayOf(months.map(({ organisationId }) => organisationId))}::text::bigint[],
-      ${arrayOf(months.map(({ month }) => `${month}-01`))}::text::date[],
+      ${arrayOf(periods.map(([organisationId]) => organisationId))}::text::bigint[],
+      ${arrayOf(periods.map(([, month]) => `${month}-01`))}::text::date[],
       ${arrayOf(numbers)}::text::integer[],
       ${arrayOf(signals.map((signal) => signal.promptId))}::text::bigint[],
       ${arrayOf(signals.map((signal) => signal.value))}::text::text[],
@@ -48,36 +51,30 @@ export async function recordSignals(sql: Sql, signals: SignalToRecord[]): Promis
 }
 
 /** As Postgres writes an array, for words that need no quotes: several times as fast as the driver, which sets them. */
-const arrayOf = (words: (number | string)[]): string => `{${words.join(',')}}`
+const arrayOf = (words: unknown[]): string => `{${words.join(',')}}`
 
-type OrganisationMonth = { organisationId: number; month: string }
-
-/** Every month of an organisation once, in a fixed order, and for each signal the number of its own. */
-function numberMonths(signals: SignalToRecord[]): { months: OrganisationMonth[]; numbers: number[] } {
-  const named = new Map<string, OrganisationMonth>()
-  const names = signals.map(({ organisationId, createdAt }) => {
-    const month = createdAt.slice(0, 7)
-    const name = `${organisationId} ${month}`
-    if (!named.has(name)) named.set(name, { organisationId, month })
-    return name
-  })
-  const sorted = [...named].sort(([, a], [, b]) => a.organisationId - b.organisationId || (a.month < b.month ? -1 : 1))
-  const numberOf = new Map(sorted.map(([name], index) => [name, index + 1]))
-  return { months: sorted.map(([, month]) => month), numbers: names.map((name) => numberOf.get(name) as number) }
+/** Every period once, in a fixed order, and for each signal the number of its own. */
+function numberPeriods(signals: SignalToRecord[]): { periods: string[][]; numbers: number[] } {
+  const distinct = [...new Set(signals.map(({ period }) => period))].sort()
+  const numberOf = new Map(distinct.map((period, index) => [period, index + 1]))
+  return {
+    periods: distinct.map((period) => period.split(' ')),
+    numbers: signals.map(({ period }) => numberOf.get(period) as number),
+  }
 }
 
 export type Usage = { used: number; limit: number }
 
-/** The use and the limit of each pair of an organisation's id and a month, written as `7 2026-11`. */
-export async function readUsages(sql: Sql, pairs: string[]): Promise<Map<string, Usage>> {
-  const rows = await sql<Usage & { pair: string }>`
-    select asked.pair, coalesce(u.used, 0) as used, coalesce(o.monthly_limit, p.monthly_limit) as limit
-    from unnest(${pairs}::text[]) asked (pair)
-    join organisations o on o.id = split_part(asked.pair, ' ', 1)::bigint
+/** The use and the limit of each organisation's month, written as `7 2026-11`. */
+export async function readUsages(sql: Sql, periods: string[]): Promise<Map<string, Usage>> {
+  const rows = await sql<Usage & { period: string }>`
+    select asked.period, coalesce(u.used, 0) as used, coalesce(o.monthly_limit, p.monthly_limit) as limit
+    from unnest(${periods}::text[]) asked (period)
+    join organisations o on o.id = split_part(asked.period, ' ', 1)::bigint
     join plans p on p.name = o.plan
     left join signal_usage u on u.organisation_id = o.id
-      and u.month = (split_part(asked.pair, ' ', 2) || '-01')::date`
-  return new Map(rows.map(({ pair, ...usage }) => [pair, usage]))
+      and u.month = (split_part(asked.period, ' ', 2) || '-01')::date`
+  return new Map(rows.map(({ period, ...usage }) => [period, usage]))
 }
 
 /** Forgets idempotency keys made before the time, some at a time; whether there may be more. */

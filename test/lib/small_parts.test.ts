@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { randomBase62, toBase62 } from '../../src/lib/base62.ts'
 import { BoundedCache } from '../../src/lib/bounded_cache.ts'
 import { monthOf } from '../../src/lib/months.ts'
-import { parseInstant } from '../../src/lib/times.ts'
+import { isoTime, parseInstant } from '../../src/lib/times.ts'
 
 test('a full cache forgets what was used longest ago', () => {
   const cache = new BoundedCache<string, number>(2)
@@ -28,10 +28,17 @@ test('numbers fill base62 text from the right', () => {
   ])
 })
 
+test('an instant is written as ever, whatever was written before it', () => {
+  const instants = ['2026-11-14T23:35:07.000Z', '2026-11-14T23:35:07.009Z', '2026-11-14T23:35:07.099Z']
+  instants.push('2026-11-14T23:35:07.999Z', '2026-11-14T23:35:08.000Z', '1969-12-31T23:59:59.001Z')
+  for (const one of [...instants, ...instants.toReversed()]) expect(isoTime(new Date(one))).toBe(one)
+})
+
 test('a month is that of UTC', () => {
   expect(monthOf(new Date('2026-12-31T23:59:59.001Z'))).toEqual({
     name: '2026-12',
-    resetsAt: new Date('2027-01-01T00:00:00Z'),
+    resetsAt: '2027-01-01T00:00:00.000Z',
+    resetsAtSeconds: Date.UTC(2027, 0) / 1000,
     lengthSeconds: 31 * 86_400,
     secondsLeft: 1,
   })

@@ -32,7 +32,7 @@ async function decide(monthlyLimit: number, ...taken: (number | null | Error)[])
   } as unknown as Redis
   const admission = createAdmission(service.services.db, createGate(redis, observe), observe)
   const month = monthOf(service.clock.now())
-  while (taken.length > 0) await Promise.try(() => admission.admit(row?.id as number, month)).catch(() => {})
+  while (taken.length > 0) await admission.admit(row?.id as number, month)
   return said
 }
 

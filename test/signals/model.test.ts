@@ -74,9 +74,8 @@ async function play(limit: number, steps: Step[]): Promise<void> {
 
   const record = (repeatKey: string | null, value: 'positive' | 'negative') =>
     recorder.record(prompt, { value, metadata: null, repeatKey }).then(
-      ({ outcome }) => outcome,
-      (error: ServiceError) =>
-        error.code === 'rate_limited' ? `refused ${error.context.used} of ${error.context.limit}` : 'differs',
+      ({ outcome, used, limit }) => (outcome === 'refused' ? `refused ${used} of ${limit}` : outcome),
+      (error: ServiceError) => (error.code === 'validation_error' ? 'differs' : error.code),
     )
 
   for (const one of steps) {
