@@ -50,7 +50,11 @@ export async function unpackSeed(directory: string): Promise<void> {
   await new Bun.Archive(await Bun.file(seedPath).arrayBuffer()).extract(directory)
 }
 
-export type Handler = (request: Request) => Response | Promise<Response>
+/** What is served: its routes as Elysia lists them, and its own way of finding the right one. */
+export type App = {
+  routes: { method: string; path: string; handler: unknown; hooks: object }[]
+  fetch(request: Request): Response | Promise<Response>
+}
 
 export type Listener = {
   url: string
@@ -58,9 +62,10 @@ export type Listener = {
   stop(): Promise<void>
 }
 
-export function listen(handle: Handler, onCrash: () => Response, host: string, port: number): Listener {
+export function listen(app: App, onCrash: () => Response, host: string, port: number): Listener {
   const server = Bun.serve({
-    fetch: handle,
+    routes: nativeRoutes(app),
+    fetch: app.fetch,
     // Called with the error, which is not for the caller to see.
     error: () => onCrash(),
     hostname: host,
@@ -73,4 +78,21 @@ export function listen(handle: Handler, onCrash: () => Response, host: string, p
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
   })
   return { url: server.url.origin, stop: () => server.stop() }
+}
+
+type NativeRoutes = Record<string, Record<string, (request: Bun.BunRequest) => Promise<Response>>>
+
+/**
+ * For Bun's own router, which takes a tenth less time over a request. It gets the plain routes: those for any method
+ * or path, and those with hooks of the framework, stay with the app, as does what it does not match.
+ */
+function nativeRoutes({ routes }: App): NativeRoutes {
+  const native: NativeRoutes = {}
+  for (const { method, path, handler, hooks } of routes) {
+    if (method === 'ALL' || Object.keys(hooks).some((hook) => hook !== 'parse' && hook !== 'detail')) continue
+    const handle = handler as (context: object) => Promise<Response>
+    const answer = (request: Bun.BunRequest) => handle({ request, params: request.params, route: path })
+    native[path] = { ...native[path], [method]: answer }
+  }
+  return native
 }

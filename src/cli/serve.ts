@@ -4,7 +4,7 @@ import { openServices, type Services } from '../deps.ts'
 import { crashResponse } from '../http/answer.ts'
 import { within } from '../lib/deadline.ts'
 import { createLog, type Log } from '../log.ts'
-import { build, type Handler, type Listener, listen } from '../platform.ts'
+import { type App, build, type Listener, listen } from '../platform.ts'
 import type { Command } from './command.ts'
 import { offerDemo } from './demo.ts'
 
@@ -52,14 +52,14 @@ async function giveUp(log: Log, fields: object, message: string): Promise<void> 
 
 /** The service itself, and its metrics where they have an address of their own. */
 function startListening(services: Services, { HOST, PORT, METRICS_ADDRESS }: Config): [Listener, ...Listener[]] {
-  const main = listenOn(createApp(services, { servesMetrics: !METRICS_ADDRESS }).fetch, HOST, PORT)
+  const main = listenOn(createApp(services, { servesMetrics: !METRICS_ADDRESS }), HOST, PORT)
   if (!METRICS_ADDRESS) return [main]
-  return [main, listenOn(createMetricsApp(services).fetch, METRICS_ADDRESS.host, METRICS_ADDRESS.port)]
+  return [main, listenOn(createMetricsApp(services), METRICS_ADDRESS.host, METRICS_ADDRESS.port)]
 }
 
-function listenOn(handle: Handler, host: string, port: number): Listener {
+function listenOn(app: App, host: string, port: number): Listener {
   try {
-    return listen(handle, crashResponse, host, port)
+    return listen(app, crashResponse, host, port)
   } catch (error) {
     throw new Error(`Cannot listen on ${host} port ${port}: ${(error as Error).message}`)
   }

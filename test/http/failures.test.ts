@@ -18,7 +18,7 @@ afterAll(() => service.close())
 
 /** The same service with one part that does not work. */
 async function callBroken(broken: Partial<TestService['services']>) {
-  const listener = listen(createApp({ ...service.services, ...broken }).fetch, crashResponse, '127.0.0.1', 0)
+  const listener = listen(createApp({ ...service.services, ...broken }), crashResponse, '127.0.0.1', 0)
   try {
     const client = await createClient(listener.url)
     return await client.postSignal(tenant.prompt, tenant.key)
