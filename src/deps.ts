@@ -2,7 +2,7 @@ import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Db } from './db/client.ts'
 import { openDatabase } from './db/open.ts'
-import { openRedis, type Redis } from './db/redis.ts'
+import type { Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
@@ -46,18 +46,19 @@ export async function openServices(
 ): Promise<Services> {
   const metrics = createMetrics()
   const watch = createWatch(log, metrics)
-  const db = await openDatabase(config, {
+  const opening = openDatabase(config, {
     ...{ migrations, queryTimeoutMs, maxConnections, whenInUse: 'refuse', onFailure },
     onReach: watch.reach('database'),
     engine: watch.engine,
   })
+  // Loaded while the database is on its way.
+  const loading = config.REDIS_URL ? import('./db/redis.ts') : undefined
+  const [db, client] = await Promise.all([opening, loading])
   metrics.dependencyChanged('database', true)
-  const redis = config.REDIS_URL
-    ? openRedis(config.REDIS_URL, config.REDIS_PREFIX, {
-        caFile: config.REDIS_CA_FILE,
-        onReach: watch.reach('redis'),
-      })
-    : undefined
+  const redis = client?.openRedis(config.REDIS_URL as string, config.REDIS_PREFIX, {
+    caFile: config.REDIS_CA_FILE,
+    onReach: watch.reach('redis'),
+  })
   return createServices(db, redis, clock, log, metrics)
 }
 
@@ -89,7 +90,7 @@ export function createServices(
     verifyKey: createKeyVerifier(db, clock),
     findPrompt: createPromptFinder(db),
     signals,
-    history: createHistoryReader(db),
+    history: createHistoryReader(db, metrics.history),
     readiness: createReadiness(db, redis, migrations),
     metrics,
     async close() {

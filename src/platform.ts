@@ -65,7 +65,8 @@ export type Listener = {
 export function listen(app: App, onCrash: () => Response, host: string, port: number): Listener {
   const server = Bun.serve({
     routes: nativeRoutes(app),
-    fetch: app.fetch,
+    // Compiled by the framework at the first use, which is for the few requests that the routes do not match.
+    fetch: (request) => app.fetch(request),
     // Called with the error, which is not for the caller to see.
     error: () => onCrash(),
     hostname: host,

@@ -25,7 +25,7 @@ export const serveCommand: Command = {
         giveUp(log, { err: error }, 'the embedded database has failed; restart to recover'),
       )
       try {
-        services.metrics.describeProcess(build)
+        services.metrics.describeBuild(build)
         const listeners = startListening(services, config)
         const [{ url }, { url: metricsUrl } = { url }] = listeners
         const database = config.DATABASE_URL ? 'postgres' : 'embedded'

@@ -5,7 +5,7 @@ import type { Config } from '../config.ts'
 import { within } from '../lib/deadline.ts'
 import { type ClientOptions, type Db, openClient } from './client.ts'
 import { DataDirInUse } from './data_dir.ts'
-import { type Embedded, openEmbedded } from './embedded.ts'
+import type { Embedded } from './embedded.ts'
 import type { EngineObserver } from './housekeeping.ts'
 import { type Migration, migrate, requireSchema } from './migrations.ts'
 import { readTls } from './tls.ts'
@@ -94,6 +94,8 @@ async function openOwn(dataDir: string, options: Options): Promise<Db> {
   if (Buffer.byteLength(path) > maxSocketPath) {
     throw new Error(`DATA_DIR is too long a path: ${path} must have at most ${maxSocketPath} bytes.`)
   }
+  // Loaded when it is used: it takes longer than everything else to be ready with a database server.
+  const { openEmbedded } = await import('./embedded.ts')
   const engine = await openEmbedded(dataDir, options.onFailure, options.engine)
   const stopSharing = await share(engine, path)
   const db = openClient({ socket: engine.connect }, { ...options, maxConnections: 1 })

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { type Db, openClient } from './client.ts'
 import { type Lock, lockDataDir } from './data_dir.ts'
-import { openEmbedded } from './embedded.ts'
 import { type Options, openAny } from './open.ts'
 
 /**
@@ -47,6 +46,7 @@ async function copyFiles(db: Db, from: string, to: string): Promise<void> {
 }
 
 async function openCopy(dir: string, options: Options, lock: Lock): Promise<Db> {
+  const { openEmbedded } = await import('./embedded.ts')
   const engine = await openEmbedded(dir, options.onFailure)
   const db = openClient({ socket: engine.connect }, { ...options, maxConnections: 1 })
   return {

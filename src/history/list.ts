@@ -17,15 +17,22 @@ export type HistoryReader = {
   readPage(prompt: string, version: number, query: string): HistoryPage | Promise<HistoryPage>
 }
 
+export type HistoryObserver = {
+  /** A page was answered as it was kept, or was read anew. */
+  read(source: 'cache' | 'database'): void
+  /** So much is kept now. */
+  cached(characters: number): void
+}
+
 const maxCachedCharacters = 32 * 1024 * 1024
 /** Far beyond any last page, and still within what Postgres multiplies by a page size. */
 const lastConceivablePage = 10 ** 15
 
 /** Always fresh, rarely rebuilt: every request asks Postgres for the version, and a page is kept with its version. */
-export function createHistoryReader(db: Db): HistoryReader {
+export function createHistoryReader(db: Db, observe?: HistoryObserver): HistoryReader {
   const cache = new BoundedCache<string, HistoryPage>(
     maxCachedCharacters,
-    ({ body, links }) => body.length + links.length,
+    ({ body, links }, question) => body.length + links.length + question.length,
   )
   const findState = createGroupLookup<HistoryState>(async (prompts) => {
     const states = await selectStates(db.sql, prompts)
@@ -41,9 +48,14 @@ export function createHistoryReader(db: Db): HistoryReader {
     readPage(prompt, version, query) {
       const question = prompt + query
       const known = cache.get(question)
-      if (known && known.version >= version) return known
+      if (known && known.version >= version) {
+        observe?.read('cache')
+        return known
+      }
+      observe?.read('database')
       return buildPage(db, prompt, readQuery(new URLSearchParams(query))).then((page) => {
         cache.set(question, page)
+        observe?.cached(cache.size)
         return page
       })
     },

@@ -5,8 +5,12 @@ export class BoundedCache<Key, Value> {
 
   constructor(
     readonly maxSize: number,
-    private readonly sizeOf: (value: Value) => number = () => 1,
+    private readonly sizeOf: (value: Value, key: Key) => number = () => 1,
   ) {}
+
+  get size(): number {
+    return this.#size
+  }
 
   get(key: Key): Value | undefined {
     const value = this.#entries.get(key)
@@ -21,7 +25,7 @@ export class BoundedCache<Key, Value> {
   set(key: Key, value: Value): void {
     this.delete(key)
     this.#entries.set(key, value)
-    this.#size += this.sizeOf(value)
+    this.#size += this.sizeOf(value, key)
     for (const oldest of this.#entries.keys()) {
       if (this.#size <= this.maxSize) break
       this.delete(oldest)
@@ -37,6 +41,6 @@ export class BoundedCache<Key, Value> {
     const value = this.#entries.get(key)
     if (value === undefined) return
     this.#entries.delete(key)
-    this.#size -= this.sizeOf(value)
+    this.#size -= this.sizeOf(value, key)
   }
 }

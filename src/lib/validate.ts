@@ -1,11 +1,13 @@
 import type { Static, TSchema } from '@sinclair/typebox'
-import { TypeCompiler } from '@sinclair/typebox/compiler'
+import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
 import { type Detail, invalid } from '../errors.ts'
 
 /** A check that returns the value with its type, or throws `validation_error` naming each wrong place. */
 export function createValidator<S extends TSchema>(schema: S, what: string): (value: unknown) => Static<S> {
-  const compiled = TypeCompiler.Compile(schema)
+  let compiled: TypeCheck<S> | undefined
   return (value) => {
+    // At the first use, for a program that starts has other things to do.
+    compiled ??= TypeCompiler.Compile(schema)
     if (compiled.Check(value)) return value
     const details = new Map<string, Detail>()
     for (const { path, message, schema: wanted } of compiled.Errors(value)) {

@@ -80,7 +80,7 @@ test.each([
 
 test('only one file knows Prometheus', () => {
   const knowing = imports.filter(({ target }) => target.startsWith('prom-client')).map(({ from }) => from)
-  expect(knowing).toEqual(['src/ops/metrics.ts'])
+  expect(knowing).toEqual(['src/ops/prometheus.ts'])
 })
 
 test('only the platform file knows Bun', () => {

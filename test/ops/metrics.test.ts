@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { createApp } from '../../src/app.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
 import { build } from '../../src/platform.ts'
-import { startService, type TestService } from '../service.ts'
+import { entry, startService, type TestService } from '../service.ts'
 
 let service: TestService
 
@@ -101,6 +101,24 @@ test('tells signals recorded, refused, repeated and differing apart, and counts 
   expect(grown[6]).toBe(grown[5] as number)
 })
 
+test('tells pages of history that were kept from those that were read', async () => {
+  const { prompt, key } = await service.createTenant()
+  await service.addHistory(prompt, [entry()])
+  const figures = ['cache', 'database'].map((source): [string, Record<string, string>] => [
+    'prompt_signals_history_pages_total',
+    { source },
+  ])
+  const kept: [string] = ['prompt_signals_history_cache_characters']
+  const grown = await growth([...figures, kept], async () => {
+    await service.getHistory(prompt, key)
+    await service.getHistory(prompt, key)
+    await service.addHistory(prompt, [entry()])
+    await service.getHistory(prompt, key)
+  })
+  expect(grown.slice(0, 2)).toEqual([1, 2])
+  expect(grown[2]).toBeGreaterThan(0)
+})
+
 test('knows the load of the database and the state of what the service stands on', async () => {
   expect(await read('prompt_signals_database_connections_max')).toBe(service.services.db.load().connections)
   expect(await read('prompt_signals_database_statements_pending')).toBeGreaterThanOrEqual(0)
@@ -109,7 +127,7 @@ test('knows the load of the database and the state of what the service stands on
 
 test('says how much memory the process has, as the system sees it', async () => {
   const metrics = createMetrics()
-  metrics.describeProcess(build)
+  metrics.describeBuild(build)
   const samples = readSamples(await metrics.text())
   const rss = samples.find(({ name }) => name === 'process_resident_memory_bytes')?.value as number
   const [, pages] = (await Bun.file('/proc/self/statm').text()).split(' ')
@@ -119,7 +137,7 @@ test('says how much memory the process has, as the system sees it', async () => 
 
 test('every metric that the dashboard asks for exists, and every one of ours is on it', async () => {
   const metrics = createMetrics()
-  metrics.describeProcess(build)
+  metrics.describeBuild(build)
   metrics.watchDatabase(service.services.db.load)
   const exposed = [...(await metrics.text()).matchAll(/^# TYPE (\S+) (\S+)/gm)].flatMap(([, name, type]) =>
     type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name as string],

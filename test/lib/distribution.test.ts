@@ -1,11 +1,11 @@
 import { expect, test } from 'bun:test'
-import { Durations } from '../../src/lib/durations.ts'
+import { Distribution } from '../../src/lib/distribution.ts'
 
 test('each kind has its own sum and count, and buckets that hold all up to and including their end', () => {
-  const durations = new Durations([0.1, 1])
-  for (const seconds of [0.1, 0.5, 3]) durations.add('a', seconds, () => ({ name: 'a' }))
-  durations.add('b', 2, () => ({ name: 'b' }))
-  expect(durations.samples()).toEqual([
+  const distribution = new Distribution([0.1, 1])
+  for (const seconds of [0.1, 0.5, 3]) distribution.add('a', seconds, () => ({ name: 'a' }))
+  distribution.add('b', 2, () => ({ name: 'b' }))
+  expect(distribution.samples()).toEqual([
     { figure: 'bucket', labels: { name: 'a', le: 0.1 }, value: 1 },
     { figure: 'bucket', labels: { name: 'a', le: 1 }, value: 2 },
     { figure: 'bucket', labels: { name: 'a', le: '+Inf' }, value: 3 },
