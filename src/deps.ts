@@ -1,7 +1,6 @@
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
-import type { Db } from './db/client.ts'
-import { openDatabase } from './db/open.ts'
+import type { DatabaseObserver, Db } from './db/client.ts'
 import type { Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
@@ -33,28 +32,21 @@ export type Services = {
   close(): Promise<void>
 }
 
-const queryTimeoutMs = 4_500
-const maxConnections = 10
 const pruneEveryMs = 10 * 60_000
 
-/** Opens everything the configuration names. */
+/** Opens what the configuration names beside the database, and puts everything together. */
 export async function openServices(
+  { db, observer }: { db: Db; observer: DatabaseObserver },
   config: Config,
   clock: Clock,
   log: Log,
-  onFailure: (error: Error) => void,
 ): Promise<Services> {
   const metrics = createMetrics()
   const watch = createWatch(log, metrics)
-  const opening = openDatabase(config, {
-    ...{ migrations, queryTimeoutMs, maxConnections, whenInUse: 'refuse', onFailure },
-    onReach: watch.reach('database'),
-    engine: watch.engine,
-  })
-  // Loaded while the database is on its way.
-  const loading = config.REDIS_URL ? import('./db/redis.ts') : undefined
-  const [db, client] = await Promise.all([opening, loading])
+  observer.onReach = watch.reach('database')
+  observer.engine = watch.engine
   metrics.dependencyChanged('database', true)
+  const client = config.REDIS_URL ? await import('./db/redis.ts') : undefined
   const redis = client?.openRedis(config.REDIS_URL as string, config.REDIS_PREFIX, {
     caFile: config.REDIS_CA_FILE,
     onReach: watch.reach('redis'),

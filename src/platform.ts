@@ -11,6 +11,7 @@ import initial from '../sql/0001_initial.sql' with { type: 'text' }
 import recordSignals from '../sql/0002_record_signals.sql' with { type: 'text' }
 import recordHistory from '../sql/0003_record_history.sql' with { type: 'text' }
 import github from '../sql/0004_github.sql' with { type: 'text' }
+import githubMerges from '../sql/0005_github_merges.sql' with { type: 'text' }
 import type { Migration } from './db/migrations.ts'
 
 /** Put in by the build; a run from source has no commit of its own. */
@@ -31,6 +32,7 @@ export const migrations: Migration[] = [
   { name: '0002_record_signals', text: recordSignals },
   { name: '0003_record_history', text: recordHistory },
   { name: '0004_github', text: github },
+  { name: '0005_github_merges', text: githubMerges },
 ]
 
 /** The embedded engine's own files, read only when that engine is opened. */

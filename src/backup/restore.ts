@@ -1,4 +1,5 @@
-import { type Db, faultOf, type Sql } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
+import { faultOf } from '../db/faults.ts'
 import { bringToSchema, type Migration, readSchemaVersion } from '../db/migrations.ts'
 import { damaged, isRow, type Part, readHead, readPart } from './format.ts'
 import {

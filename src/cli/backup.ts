@@ -1,8 +1,6 @@
 import { readLines, writeFile, writeStandardOutput } from '../backup/file.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { writeBackup } from '../backup/write.ts'
-import { openAny } from '../db/open.ts'
-import { openSnapshot } from '../db/snapshot.ts'
 import { build, migrations } from '../platform.ts'
 import { type Command, UsageError } from './command.ts'
 import { forCommands } from './database.ts'
@@ -17,6 +15,7 @@ export const backupCommands: Record<string, Command> = {
     },
     async run({ config, clock, typed, output }) {
       const file = typed.words[0] as string
+      const { openSnapshot } = await import('../db/snapshot.ts')
       const db = await openSnapshot(config, forCommands)
       let rows = 0
       const fill = async (write: (text: string) => Promise<void>) => {
@@ -35,6 +34,7 @@ export const backupCommands: Record<string, Command> = {
     does: 'fills an empty database from a backup, all or nothing',
     words: 1,
     async run({ config, typed, output }) {
+      const { openAny } = await import('../db/open.ts')
       const { db } = await openAny(config, forCommands)
       try {
         output.show(await restoreBackup(db, migrations, readLines(typed.words[0] as string)))

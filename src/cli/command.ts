@@ -26,6 +26,9 @@ export type Command = {
   run(context: Context): Promise<void>
 }
 
+/** By their names. */
+export type Commands = Record<string, Command>
+
 /** A command that works on the database: it is opened for the command and closed after it. */
 export type DatabaseCommand = Omit<Command, 'run'> & {
   run(context: Context & { db: Db }): Promise<void>

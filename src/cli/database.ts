@@ -1,6 +1,5 @@
-import { openDatabase } from '../db/open.ts'
 import { migrations } from '../platform.ts'
-import type { Command, Context, DatabaseCommand } from './command.ts'
+import type { Command, Commands, Context, DatabaseCommand } from './command.ts'
 
 /** Operators wait for what they asked for: no deadline. Whoever serves the data directory is asked to share it. */
 export const forCommands = {
@@ -10,10 +9,14 @@ export const forCommands = {
   whenInUse: 'share',
 } as const
 
-/** Opens the configured database around a command. */
-export const onDatabase = (command: DatabaseCommand): Command => ({
+/** Opens the configured database around each command. */
+export const onDatabase = (commands: Record<string, DatabaseCommand>): Commands =>
+  Object.fromEntries(Object.entries(commands).map(([name, command]) => [name, around(command)]))
+
+const around = (command: DatabaseCommand): Command => ({
   ...command,
   async run(context: Context) {
+    const { openDatabase } = await import('../db/open.ts')
     const db = await openDatabase(context.config, forCommands)
     try {
       await command.run({ ...context, db })

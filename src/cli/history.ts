@@ -3,11 +3,12 @@ import { createInterface } from 'node:readline'
 import { createHistoryReader } from '../history/list.ts'
 import { importHistory, recordHistory } from '../history/record.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import { type DatabaseCommand, integerOption, requiredOption, type Typed, textOption } from './command.ts'
+import { integerOption, requiredOption, type Typed, textOption } from './command.ts'
+import { onDatabase } from './database.ts'
 
 const pullRequestOption = (typed: Typed) => integerOption(typed, 'pr-number', 1)
 
-export const historyCommands: Record<string, DatabaseCommand> = {
+export const historyCommands = onDatabase({
   'history record': {
     usage:
       'history record --prompt pmt_… --action deployed|pr_opened|pr_merged|pr_closed --user-name N --user-email E ' +
@@ -73,7 +74,7 @@ export const historyCommands: Record<string, DatabaseCommand> = {
       ])
     },
   },
-}
+})
 
 async function* readLines(file: string): AsyncIterable<string> {
   const input = file === '-' ? process.stdin : createReadStream(file)

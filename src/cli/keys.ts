@@ -1,8 +1,9 @@
 import { createKey, listKeys, revokeKey } from '../keys/manage.ts'
 import { parseInstant } from '../lib/times.ts'
-import { type DatabaseCommand, requiredOption, type Typed, textOption, UsageError } from './command.ts'
+import { requiredOption, type Typed, textOption, UsageError } from './command.ts'
+import { onDatabase } from './database.ts'
 
-export const keyCommands: Record<string, DatabaseCommand> = {
+export const keyCommands = onDatabase({
   'keys create': {
     usage: 'keys create --org ORG [--name N] [--expires-at TIME]',
     does: 'makes an API key and shows it, this once',
@@ -37,7 +38,7 @@ export const keyCommands: Record<string, DatabaseCommand> = {
       output.show(await revokeKey(db, clock, typed.words[0] as string))
     },
   },
-}
+})
 
 function expiryOption(typed: Typed): Date | null {
   const text = textOption(typed, 'expires-at')

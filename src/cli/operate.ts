@@ -1,6 +1,4 @@
 import { showConfig } from '../config.ts'
-import { migrate } from '../db/migrations.ts'
-import { openAny } from '../db/open.ts'
 import { build, migrations } from '../platform.ts'
 import type { Command } from './command.ts'
 import { forCommands } from './database.ts'
@@ -12,6 +10,7 @@ export const operateCommands: Record<string, Command> = {
     usage: 'migrate',
     does: "brings the database to this program's schema",
     async run({ config, output }) {
+      const [{ openAny }, { migrate }] = await Promise.all([import('../db/open.ts'), import('../db/migrations.ts')])
       const { db } = await openAny(config, forCommands)
       try {
         output.show(await migrate(db, migrations))

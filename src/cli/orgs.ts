@@ -1,9 +1,10 @@
 import { createOrganisation, listOrganisations, setPlan } from '../orgs/manage.ts'
-import { type DatabaseCommand, integerOption, requiredOption, type Typed } from './command.ts'
+import { integerOption, requiredOption, type Typed } from './command.ts'
+import { onDatabase } from './database.ts'
 
 const limitOption = (typed: Typed) => integerOption(typed, 'monthly-limit', 0)
 
-export const orgCommands: Record<string, DatabaseCommand> = {
+export const orgCommands = onDatabase({
   'orgs create': {
     usage: 'orgs create --name N --plan free|team|business [--monthly-limit N]',
     does: 'makes an organisation',
@@ -38,4 +39,4 @@ export const orgCommands: Record<string, DatabaseCommand> = {
       output.show(await setPlan(db, clock, org, plan, limitOption(typed)))
     },
   },
-}
+})

@@ -1,8 +1,9 @@
 import { linkPrompt } from '../prompts/link.ts'
 import { createPrompt, listPrompts } from '../prompts/manage.ts'
-import { type DatabaseCommand, requiredOption, type Typed, textOption, UsageError } from './command.ts'
+import { requiredOption, type Typed, textOption, UsageError } from './command.ts'
+import { onDatabase } from './database.ts'
 
-export const promptCommands: Record<string, DatabaseCommand> = {
+export const promptCommands = onDatabase({
   'prompts create': {
     usage: 'prompts create --org ORG --name N [--id pmt_…] [--repository OWNER/NAME --path P]',
     does: 'makes a prompt known',
@@ -39,7 +40,7 @@ export const promptCommands: Record<string, DatabaseCommand> = {
       output.list(await listPrompts(db, requiredOption(typed, 'org')), ['id', 'org', 'name', 'repository', 'path'])
     },
   },
-}
+})
 
 function placeOption(typed: Typed): { repository: string; path: string } | null {
   const repository = textOption(typed, 'repository')

@@ -2,31 +2,26 @@ import { parseArgs } from 'node:util'
 import { systemClock } from '../clock.ts'
 import { type Config, readConfig } from '../config.ts'
 import { ServiceError } from '../errors.ts'
-import { backupCommands } from './backup.ts'
-import { type Command, type Typed, textOption, UsageError } from './command.ts'
-import { onDatabase } from './database.ts'
-import { historyCommands } from './history.ts'
-import { keyCommands } from './keys.ts'
-import { operateCommands } from './operate.ts'
-import { orgCommands } from './orgs.ts'
+import { type Command, type Commands, type Typed, textOption, UsageError } from './command.ts'
 import { createOutput } from './output.ts'
-import { promptCommands } from './prompts.ts'
-import { serveCommand } from './serve.ts'
-import { webhookCommands } from './webhooks.ts'
 
-const databaseCommands = {
-  ...orgCommands,
-  ...keyCommands,
-  ...promptCommands,
-  ...historyCommands,
-  ...webhookCommands,
-}
+const loadBackup = async () => (await import('./backup.ts')).backupCommands
+const loadOperate = async () => (await import('./operate.ts')).operateCommands
 
-const commands: Record<string, Command> = {
-  serve: serveCommand,
-  ...Object.fromEntries(Object.entries(databaseCommands).map(([name, command]) => [name, onDatabase(command)])),
-  ...backupCommands,
-  ...operateCommands,
+/** By the first word of their names. Each group is loaded when it is wanted, so that none waits for the others. */
+const groups: Record<string, () => Promise<Commands>> = {
+  serve: async () => (await import('./serve.ts')).serveCommands,
+  orgs: async () => (await import('./orgs.ts')).orgCommands,
+  keys: async () => (await import('./keys.ts')).keyCommands,
+  prompts: async () => (await import('./prompts.ts')).promptCommands,
+  history: async () => (await import('./history.ts')).historyCommands,
+  webhooks: async () => (await import('./webhooks.ts')).webhookCommands,
+  backup: loadBackup,
+  restore: loadBackup,
+  migrate: loadOperate,
+  healthcheck: loadOperate,
+  config: loadOperate,
+  version: loadOperate,
 }
 
 const streams = {
@@ -37,14 +32,15 @@ const streams = {
 /** Runs what was typed; the exit status is 0 for done, 1 for refused or failed, 2 for wrong usage. */
 export async function runCommandLine(args: string[]): Promise<number> {
   if (args.length === 1 && ['help', '--help', '-h'].includes(args[0] as string)) {
-    streams.out(usageOfAll())
+    streams.out(await usageOfAll())
     return 0
   }
+  const commands = await loadCommands(args[0])
   const name = [3, 2, 1].map((words) => args.slice(0, words).join(' ')).find((name) => Object.hasOwn(commands, name))
   const command = commands[name ?? '']
   if (!name || !command) {
     if (args.length > 0) streams.err(`prompt-signals: There is no command "${oneLine(args.slice(0, 2).join(' '))}".\n`)
-    streams.err(usageOfAll())
+    streams.err(await usageOfAll())
     return 2
   }
   try {
@@ -115,7 +111,13 @@ const oneLine = (text: string) => text.replace(/\p{Cc}+/gu, ' ')
 
 const usageOf = ({ usage }: Command) => `usage: prompt-signals ${usage} [--json]\n`
 
-function usageOfAll(): string {
-  const lines = Object.values(commands).map(({ usage, does }) => `  ${usage}\n      ${does}\n`)
+const loadCommands = (word = ''): Promise<Commands> | Commands =>
+  Object.hasOwn(groups, word) ? (groups[word] as () => Promise<Commands>)() : {}
+
+async function usageOfAll(): Promise<string> {
+  const loaded = await Promise.all([...new Set(Object.values(groups))].map((load) => load()))
+  const lines = loaded
+    .flatMap((commands) => Object.values(commands))
+    .map(({ usage, does }) => `  ${usage}\n      ${does}\n`)
   return `prompt-signals COMMAND\n\n${lines.join('')}\nWith --json every result is one JSON object on a line. Settings are environment variables.\n`
 }

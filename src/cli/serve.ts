@@ -1,84 +1,37 @@
-import { createApp, createMetricsApp } from '../app.ts'
 import type { Config } from '../config.ts'
-import { openServices, type Services } from '../deps.ts'
-import { crashResponse } from '../http/answer.ts'
-import { within } from '../lib/deadline.ts'
-import { createLog, type Log } from '../log.ts'
-import { type App, build, type Listener, listen } from '../platform.ts'
-import type { Command } from './command.ts'
-import { offerDemo } from './demo.ts'
+import { nextTurn } from '../lib/turns.ts'
+import type { Commands } from './command.ts'
 
 const signals = ['SIGTERM', 'SIGINT'] as const
-const lastWordsMs = 1_000
 
-export const serveCommand: Command = {
-  usage: 'serve [--host H] [--port P] [--demo]',
-  does: 'runs the service; --demo fills an empty embedded database to try it on',
-  values: ['host', 'port'],
-  flags: ['demo'],
-  async run({ config, clock, typed, output }) {
-    const log = createLog(config.LOG_LEVEL)
-    // From the beginning: whoever is told to stop while it starts must also leave the database in order.
-    const stopped = nextSignal()
-    try {
-      const services = await openServices(config, clock, log, (error) =>
-        giveUp(log, { err: error }, 'the embedded database has failed; restart to recover'),
-      )
-      try {
-        services.metrics.describeBuild(build)
-        const listeners = startListening(services, config)
-        const [{ url }, { url: metricsUrl } = { url }] = listeners
-        const database = config.DATABASE_URL ? 'postgres' : 'embedded'
-        log.info({ url, metrics: `${metricsUrl}/metrics`, database, ...build }, 'serving')
-        if (typed.options.demo) await offerDemo({ db: services.db, config, clock, output, url })
-        log.info({ signal: await stopped }, 'stopping')
-        await stopListening(listeners, services, config, log)
-      } finally {
-        await services.close()
-      }
-      log.info('stopped')
-    } finally {
-      await log.close()
-    }
+export const serveCommands: Commands = {
+  serve: {
+    usage: 'serve [--host H] [--port P] [--demo]',
+    does: 'runs the service; --demo fills an empty embedded database to try it on',
+    values: ['host', 'port'],
+    flags: ['demo'],
+    async run(context) {
+      // From the beginning: whoever is told to stop while it starts must also leave the database in order.
+      const stopped = nextSignal()
+      const { openForService } = await import('../db/open.ts')
+      const observer = {}
+      const opening = openForService(context.config, observer)
+      // The database answers while the rest of the program is loaded.
+      const [db, { serve }] = await Promise.all([opening, loadRest(context.config)])
+      await serve({ ...context, db, observer, stopped })
+    },
   },
 }
 
-/** Ends at once, as far as the last words in the log allow. */
-async function giveUp(log: Log, fields: object, message: string): Promise<void> {
-  log.fatal(fields, message)
-  await within(lastWordsMs, log.close()).catch(() => {})
-  process.exit(1)
-}
-
-/** The service itself, and its metrics where they have an address of their own. */
-function startListening(services: Services, { HOST, PORT, METRICS_ADDRESS }: Config): [Listener, ...Listener[]] {
-  const main = listenOn(createApp(services, { servesMetrics: !METRICS_ADDRESS }), HOST, PORT)
-  if (!METRICS_ADDRESS) return [main]
-  return [main, listenOn(createMetricsApp(services), METRICS_ADDRESS.host, METRICS_ADDRESS.port)]
-}
-
-function listenOn(app: App, host: string, port: number): Listener {
-  try {
-    return listen(app, crashResponse, host, port)
-  } catch (error) {
-    throw new Error(`Cannot listen on ${host} port ${port}: ${(error as Error).message}`)
-  }
-}
-
-/** Says that no more should come, gives that time to be heard, then finishes what has come. */
-async function stopListening(
-  listeners: Listener[],
-  { readiness }: Services,
-  { DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config,
-  log: Log,
-): Promise<void> {
-  for (const signal of signals) process.once(signal, () => process.exit(1))
-  readiness.stop()
-  await new Promise((resolve) => setTimeout(resolve, DRAIN_SECONDS * 1_000))
-  const outOfTime = () =>
-    giveUp(log, { seconds: SHUTDOWN_SECONDS }, 'not everything under way ended in time; it is given up')
-  setTimeout(outOfTime, SHUTDOWN_SECONDS * 1_000).unref()
-  for (const listener of listeners) await listener.stop()
+/** In pieces, between which the database is heard. */
+async function loadRest({ REDIS_URL }: Config) {
+  await nextTurn()
+  await import('../log.ts')
+  await nextTurn()
+  await import('../app.ts')
+  await nextTurn()
+  if (REDIS_URL) await import('../db/redis.ts')
+  return import('./serving.ts')
 }
 
 const nextSignal = () =>

@@ -1,7 +1,8 @@
 import { setWebhook } from '../github/manage.ts'
-import { type DatabaseCommand, requiredOption } from './command.ts'
+import { requiredOption } from './command.ts'
+import { onDatabase } from './database.ts'
 
-export const webhookCommands: Record<string, DatabaseCommand> = {
+export const webhookCommands = onDatabase({
   'webhooks github set': {
     usage: 'webhooks github set --org ORG',
     does: "makes the secret of an organisation's GitHub webhook, in place of an earlier one, and shows it, this once",
@@ -12,4 +13,4 @@ export const webhookCommands: Record<string, DatabaseCommand> = {
       output.say('Keep the secret now: it is not shown again. An earlier one is no longer taken.')
     },
   },
-}
+})

@@ -2,6 +2,8 @@ import postgres from 'postgres'
 import { unavailable } from '../errors.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 import { createPermits } from '../lib/permits.ts'
+import { isAnswer } from './faults.ts'
+import type { EngineObserver } from './housekeeping.ts'
 import type { Tls } from './tls.ts'
 
 export type Sql = {
@@ -30,11 +32,19 @@ export type Db = {
 /** Told when the database stops answering, and when it answers again. */
 export type OnReach = (isReached: boolean, reason: string) => void
 
+/** Whoever is told what becomes of the database. May be filled in later: a database is opened before all else. */
+export type DatabaseObserver = {
+  onReach?: OnReach
+  /** The embedded engine cannot go on; only a restart helps. */
+  onFailure?: (error: Error) => void
+  engine?: EngineObserver
+}
+
 export type ClientOptions = {
   /** Zero for no deadline, as an operator's long commands need. */
   queryTimeoutMs: number
   maxConnections: number
-  onReach?: OnReach
+  observer?: DatabaseObserver
 }
 
 type Driver = postgres.ISql<{ bigint: number }>
@@ -49,20 +59,12 @@ const maxPending = 5_000
 const maxTransactions = 4
 const maxWaitingTransactions = 500
 
-/** Why a statement wrote nothing: its data, or rows that others held for too long. */
-export function faultOf(error: unknown): 'item' | 'busy' | undefined {
-  if (!(error instanceof postgres.PostgresError)) return undefined
-  if (/^2[23]/.test(error.code)) return 'item'
-  return ['55P03', '40P01', '40001'].includes(error.code) ? 'busy' : undefined
-}
-
 /** Whether the failure is the database's own: one that answers to a statement with an error is well. */
-const isAway = (error: unknown): boolean =>
-  !(error instanceof postgres.PostgresError) || /^(08|28|3D|53|57P)/.test(error.code)
+const isAway = (error: unknown): boolean => !isAnswer(error) || /^(08|28|3D|53|57P)/.test(error.code)
 
 export function openClient(
   target: { url: string; ssl: Tls } | { socket: () => unknown },
-  { queryTimeoutMs, maxConnections, onReach }: ClientOptions,
+  { queryTimeoutMs, maxConnections, observer }: ClientOptions,
 ): Db {
   const options: DriverOptions = {
     // One statement at a time on a connection: a slow one never holds up those behind it.
@@ -90,7 +92,7 @@ export function openClient(
 
   function noteAnswer(): void {
     answeredAt = performance.now()
-    if (isReached === false) onReach?.(true, '')
+    if (isReached === false) observer?.onReach?.(true, '')
     isReached = true
   }
 
@@ -100,7 +102,7 @@ export function openClient(
     if (!isAway(error)) noteAnswer()
     else if (isReached && !isSlow) {
       isReached = false
-      onReach?.(false, (error as Error).message)
+      observer?.onReach?.(false, (error as Error).message)
     }
   }
 

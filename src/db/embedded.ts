@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { PGlite } from '@electric-sql/pglite'
 import { engineFiles } from '../platform.ts'
+import type { DatabaseObserver } from './client.ts'
 import { DataDirInUse, lockDataDir } from './data_dir.ts'
 import { DurableFS, prepareFiles } from './embedded_files.ts'
 import { Backend, Session } from './embedded_session.ts'
-import { type EngineObserver, openHousekeeping } from './housekeeping.ts'
+import { openHousekeeping } from './housekeeping.ts'
 
 export type Embedded = {
   /** For the driver's `socket` option: a wire-protocol connection to the engine inside this process. */
@@ -41,17 +42,13 @@ const startParams = [
 const noInitdb = new WebAssembly.Module(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]))
 
 /** Opens the engine on a data directory, making it on the first start. Throws DataDirInUse when another process has it. */
-export async function openEmbedded(
-  dataDir: string,
-  onFailure: (error: Error) => void = () => {},
-  observe?: EngineObserver,
-): Promise<Embedded> {
+export async function openEmbedded(dataDir: string, observer: DatabaseObserver = {}): Promise<Embedded> {
   const lock = lockDataDir(dataDir)
   if (!lock) throw new DataDirInUse(dataDir)
   try {
     const directory = join(dataDir, 'pgdata')
     const [pgliteWasmModule] = await Promise.all([engineFiles.pgliteWasm(), prepareFiles(directory)])
-    return serve(await start(directory, pgliteWasmModule), lock.release, onFailure, observe)
+    return serve(await start(directory, pgliteWasmModule), lock.release, observer)
   } catch (error) {
     lock.release()
     throw error
@@ -74,14 +71,12 @@ async function start(directory: string, pgliteWasmModule: WebAssembly.Module): P
   }
 }
 
-function serve(
-  engine: PGlite,
-  release: () => void,
-  onFailure: (error: Error) => void,
-  observe: EngineObserver | undefined,
-): Embedded {
-  const backend = new Backend((messages) => execute(engine, messages), onFailure)
-  const housekeeping = openHousekeeping(() => new Session(backend, 'housekeeping'), observe)
+function serve(engine: PGlite, release: () => void, observer: DatabaseObserver): Embedded {
+  const backend = new Backend(
+    (messages) => execute(engine, messages),
+    (error) => observer.onFailure?.(error),
+  )
+  const housekeeping = openHousekeeping(() => new Session(backend, 'housekeeping'), observer)
   return {
     connect: () => new Session(backend, 'client'),
     checkpoint: housekeeping.checkpoint,

@@ -20,7 +20,7 @@ export type EngineObserver = {
 }
 
 /** Works through a connection of its own, so the backend's turns keep it out of everybody's transactions. */
-export function openHousekeeping(connect: () => Duplex, observe?: EngineObserver): Housekeeping {
+export function openHousekeeping(connect: () => Duplex, observer: { engine?: EngineObserver } = {}): Housekeeping {
   // The driver's types leave out its `socket` option.
   const options: postgres.Options<Record<string, never>> & { socket: () => Duplex } = {
     socket: connect,
@@ -47,7 +47,7 @@ export function openHousekeeping(connect: () => Duplex, observe?: EngineObserver
   async function checkpoint(): Promise<void> {
     const beganAt = performance.now()
     await sql`checkpoint`.simple()
-    observe?.checkpointed((performance.now() - beganAt) / 1_000)
+    observer.engine?.checkpointed((performance.now() - beganAt) / 1_000)
     // Read after it, since a checkpoint is itself written to the log.
     checkpointAt = await readPosition()
     rounds = 0
@@ -81,7 +81,7 @@ export function openHousekeeping(connect: () => Duplex, observe?: EngineObserver
     underWay = true
     // A round that fails is tried again by the next one; a failed engine tells its owner itself.
     await maintain().catch((error) => {
-      if (!closing) observe?.housekeepingFailed(error)
+      if (!closing) observer.engine?.housekeepingFailed(error)
     })
     underWay = false
   }

@@ -1,4 +1,5 @@
-import { type Db, faultOf, type Sql } from './client.ts'
+import type { Db, Sql } from './client.ts'
+import { faultOf } from './faults.ts'
 
 /** A numbered file of `sql/`: forward only, never changed once released. */
 export type Migration = { name: string; text: string }

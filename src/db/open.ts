@@ -3,10 +3,10 @@ import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { within } from '../lib/deadline.ts'
-import { type ClientOptions, type Db, openClient } from './client.ts'
+import { migrations } from '../platform.ts'
+import { type ClientOptions, type DatabaseObserver, type Db, openClient } from './client.ts'
 import { DataDirInUse } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
-import type { EngineObserver } from './housekeeping.ts'
 import { type Migration, migrate, requireSchema } from './migrations.ts'
 import { readTls } from './tls.ts'
 
@@ -14,9 +14,6 @@ export type Options = ClientOptions & {
   migrations: Migration[]
   /** What to do when another process holds the data directory: work through that process, or give up. */
   whenInUse: 'share' | 'refuse'
-  /** Told when the embedded engine cannot go on; only a restart helps. */
-  onFailure?: (error: Error) => void
-  engine?: EngineObserver
 }
 
 export type Opened = {
@@ -50,6 +47,10 @@ export async function openDatabase(config: Config, options: Options): Promise<Db
     throw error
   }
 }
+
+/** The same for a service, which answers many at once and never waits for long. */
+export const openForService = (config: Config, observer: DatabaseObserver): Promise<Db> =>
+  openDatabase(config, { migrations, queryTimeoutMs: 4_500, maxConnections: 10, whenInUse: 'refuse', observer })
 
 /** The configured database, of whatever schema: for bringing it to another one. */
 export async function openAny(config: Config, options: Options): Promise<Opened> {
@@ -96,7 +97,7 @@ async function openOwn(dataDir: string, options: Options): Promise<Db> {
   }
   // Loaded when it is used: it takes longer than everything else to be ready with a database server.
   const { openEmbedded } = await import('./embedded.ts')
-  const engine = await openEmbedded(dataDir, options.onFailure, options.engine)
+  const engine = await openEmbedded(dataDir, options.observer)
   const stopSharing = await share(engine, path)
   const db = openClient({ socket: engine.connect }, { ...options, maxConnections: 1 })
   return {

@@ -47,7 +47,7 @@ async function copyFiles(db: Db, from: string, to: string): Promise<void> {
 
 async function openCopy(dir: string, options: Options, lock: Lock): Promise<Db> {
   const { openEmbedded } = await import('./embedded.ts')
-  const engine = await openEmbedded(dir, options.onFailure)
+  const engine = await openEmbedded(dir, options.observer)
   const db = openClient({ socket: engine.connect }, { ...options, maxConnections: 1 })
   return {
     ...db,

@@ -3,16 +3,10 @@ import type { Told } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
 import { repositoryKey } from '../prompts/link.ts'
 import { ended, opened } from './entries.ts'
+import { findMerged } from './merge.ts'
 import { accountPerson, fitBranch, fitSha, fitUrl } from './people.ts'
 import type { PullRequestPayload } from './schema.ts'
-import {
-  addPrompts,
-  type PullRequest,
-  savePullRequest,
-  selectPrompts,
-  selectTouched,
-  selectTouchedBy,
-} from './store.ts'
+import { addPrompts, type PullRequest, savePullRequest, selectPrompts, selectTouched } from './store.ts'
 import { type Scene, tell, touchBranch } from './touch.ts'
 
 const heeded = ['opened', 'reopened', 'closed']
@@ -26,19 +20,27 @@ export function planPullRequest(payload: PullRequestPayload): ((scene: Scene) =>
     const { sql, clock, place } = scene
     const pr = readPullRequest(payload, clock)
     await savePullRequest(sql, place, pr, action === 'opened')
-    const fresh = await addPrompts(sql, place, pr.number, await selectTouched(sql, place, pr))
+    const fresh = await addPrompts(
+      sql,
+      place,
+      pr.number,
+      (await selectTouched(sql, place, pr)).map(({ promptId }) => promptId),
+    )
     if (action === 'reopened') return tell(fresh, opened(pr, pr.headSha))
     const promptIds = await selectPrompts(sql, place, pr.number)
     if (action === 'opened') return tell(promptIds, opened(pr, pr.headSha))
     if (pr.mergeCommitSha === null) return tell(promptIds, ended(pr))
     const head = { branch: pr.baseBranch, commitSha: pr.mergeCommitSha }
     // Also those that only the push of the merge has shown, as from a fork.
-    const merged = [...new Set([...promptIds, ...(await selectTouchedBy(sql, place, head))])]
-    const told = tell(merged, ended(pr))
+    const shown = await findMerged(scene, head, pr)
+    const merged = [...new Set([...promptIds, ...shown.keys()])]
+    const told = tell(merged, ended(pr)).map((one) => ({ ...one, deployedAs: shown.get(one.promptId) }))
     if (pr.baseBranch === repository.default_branch) return told
     // What was merged is now on the other branch, which may have a pull request of its own.
-    const further = await touchBranch(scene, head, merged, pr.closedAt ?? clock.now())
-    return [...told, ...further.told]
+    const commits = [head.commitSha]
+    const touches = merged.map((promptId) => ({ promptId, commits }))
+    const further = await touchBranch(scene, { head, commits, isAllNew: false, touches }, pr.closedAt ?? clock.now())
+    return [...told, ...further]
   }
 }
 
@@ -57,6 +59,7 @@ function readPullRequest({ action, pull_request: given }: PullRequestPayload, cl
     baseBranch: fitBranch(given.base.ref),
     // Of an open one it is a trial merge that no branch ever has.
     mergeCommitSha: isMerged ? fitSha(given.merge_commit_sha ?? given.head.sha) : null,
+    commits: given.commits ?? 0,
     openedByName: opener.name,
     openedByEmail: opener.email,
     openedAt: instant(given.created_at),

@@ -2,10 +2,11 @@ import type { Clock } from '../clock.ts'
 import type { Told } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
 import type { LinkedPrompt } from '../prompts/link.ts'
-import { deployed, ended } from './entries.ts'
+import { deployed } from './entries.ts'
+import { tellMerges } from './merge.ts'
 import { authorOf, fitBranch, fitSha } from './people.ts'
 import type { Commit, PushPayload } from './schema.ts'
-import { deleteTouches } from './store.ts'
+import { deleteTouches, type Touch } from './store.ts'
 import { type Scene, tell, touchBranch } from './touch.ts'
 
 const branches = 'refs/heads/'
@@ -20,35 +21,42 @@ export function planPush(
   const isDefault = branch === payload.repository.default_branch
   // Elsewhere a commit that was pushed before is one of the default branch that was merged or rebased upon.
   const commits = payload.commits.filter(({ distinct }) => isDefault || distinct !== false)
-  const touched = findTouched(commits, linked)
+  const touches = findTouches(commits, linked)
   const isNew = payload.created === true && !isDefault
-  if (touched.size === 0 && !isNew) return undefined
+  if (touches.length === 0 && !isNew) return undefined
 
   return async (scene) => {
     const head = { branch: fitBranch(branch), commitSha: fitSha(payload.after) }
     const pushedAt = readPushedAt(payload, scene.clock)
     if (isNew) await deleteTouches(scene.sql, scene.place, head.branch, pushedAt)
-    const promptIds = [...touched.keys()]
-    const { told, merge } = await touchBranch(scene, head, promptIds, pushedAt)
-    if (merge) return [...tell(promptIds, ended(merge)), ...told]
-    if (!isDefault) return told
+    const push = {
+      head,
+      commits: payload.commits.map(({ id }) => fitSha(id)),
+      isAllNew: payload.commits.every(({ distinct }) => distinct !== false),
+      touches,
+    }
+    const told = await touchBranch(scene, push, pushedAt)
+    const merges = await tellMerges(scene, push)
+    if (!isDefault) return [...merges.told, ...told]
     const at = parseInstant(payload.head_commit?.timestamp ?? '') ?? scene.clock.now()
-    const direct = [...touched].flatMap(([id, commit]) => tell([id], deployed(head, authorOf(commit), at)))
-    return [...direct, ...told]
+    const byId = new Map(commits.map((commit) => [fitSha(commit.id), commit]))
+    const direct = merges.direct.flatMap(({ promptId, commits }) => {
+      const last = byId.get(commits.at(-1) as string) as Commit
+      return tell([promptId], deployed(head, authorOf(last), at))
+    })
+    return [...merges.told, ...direct, ...told]
   }
 }
 
-/** The prompts whose files the commits touch, each with the last commit that does: they come oldest first. */
-function findTouched(commits: Commit[], linked: LinkedPrompt[]): Map<number, Commit> {
-  const ids = new Map(linked.map(({ id, path }) => [path, id]))
-  const touched = new Map<number, Commit>()
+/** The prompts whose files the commits touch, each with the commits that do. */
+function findTouches(commits: Commit[], linked: LinkedPrompt[]): Touch[] {
+  const touches = new Map(linked.map(({ id, path }) => [path, { promptId: id, commits: [] as string[] }]))
   for (const commit of commits) {
     for (const path of [...commit.added, ...commit.modified, ...commit.removed]) {
-      const id = ids.get(path)
-      if (id !== undefined) touched.set(id, commit)
+      touches.get(path)?.commits.push(fitSha(commit.id))
     }
   }
-  return touched
+  return [...touches.values()].filter((touch) => touch.commits.length > 0)
 }
 
 /** GitHub's own time, so that pushes have their order even when they arrive in another. */

@@ -6,7 +6,8 @@ import { createValidator } from '../lib/validate.ts'
 import { findLinkedPrompts, type LinkedPrompt, repositoryKey } from '../prompts/link.ts'
 import { planPullRequest } from './pull_request.ts'
 import { planPush } from './push.ts'
-import { PullRequestPayload, PushPayload } from './schema.ts'
+import { planRename, previousName } from './rename.ts'
+import { PullRequestPayload, PushPayload, RepositoryPayload } from './schema.ts'
 import { insertDelivery, lockRepository } from './store.ts'
 import type { Scene } from './touch.ts'
 
@@ -24,6 +25,7 @@ type Event = {
 
 const readPush = createValidator(PushPayload, 'The push')
 const readPullRequest = createValidator(PullRequestPayload, 'The pull request')
+const readRepository = createValidator(RepositoryPayload, 'The repository')
 
 /** Carries out a delivery, all or nothing and only once; how many entries are new or have changed by it. */
 export async function receiveDelivery(
@@ -59,6 +61,11 @@ function readEvent(event: string, payload: unknown): Event | undefined {
   if (event === 'pull_request') {
     const pullRequest = readPullRequest(payload)
     return { repository: pullRequest.repository.full_name, plan: () => planPullRequest(pullRequest) }
+  }
+  if (event === 'repository') {
+    const change = readRepository(payload)
+    const repository = previousName(change)
+    return repository === undefined ? undefined : { repository, plan: () => planRename(change) }
   }
   return undefined
 }

@@ -21,6 +21,7 @@ const Commit = Type.Object({
   added: files,
   removed: files,
   modified: files,
+  id: Type.String(),
 })
 
 export type Commit = Static<typeof Commit>
@@ -50,6 +51,7 @@ export const PullRequestPayload = Type.Object({
     merged: maybe(Type.Boolean()),
     merged_by: maybe(Account),
     merge_commit_sha: text,
+    commits: maybe(Type.Integer({ minimum: 0, maximum: 2_147_483_647 })),
     head: Type.Object({
       ref: Type.String({ minLength: 1 }),
       sha: Type.String({ minLength: 1 }),
@@ -64,3 +66,20 @@ export const PullRequestPayload = Type.Object({
 })
 
 export type PullRequestPayload = Static<typeof PullRequestPayload>
+
+const Login = Type.Object({ login: Type.String() })
+
+export const RepositoryPayload = Type.Object({
+  action: Type.String(),
+  changes: maybe(
+    Type.Object({
+      /** Of one that is renamed. */
+      repository: maybe(Type.Object({ name: maybe(Type.Object({ from: Type.String() })) })),
+      /** Of one that is transferred. */
+      owner: maybe(Type.Object({ from: Type.Object({ user: maybe(Login), organization: maybe(Login) }) })),
+    }),
+  ),
+  repository: Type.Object({ full_name: Type.String() }),
+})
+
+export type RepositoryPayload = Static<typeof RepositoryPayload>

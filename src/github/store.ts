@@ -13,6 +13,8 @@ export type PullRequest = {
   headSha: string
   baseBranch: string
   mergeCommitSha: string | null
+  /** How many its branch has. */
+  commits: number
   openedByName: string
   openedByEmail: string
   openedAt: Date
@@ -23,6 +25,18 @@ export type PullRequest = {
 
 /** The head of a branch after a push, or after a merge into it. */
 export type Head = { branch: string; commitSha: string }
+
+/** A prompt, and the commits that touch it, oldest first. */
+export type Touch = { promptId: number; commits: string[] }
+
+export type Push = {
+  head: Head
+  /** All of its commits, oldest first. */
+  commits: string[]
+  /** Whether none of them was pushed before, to another branch. */
+  isAllNew: boolean
+  touches: Touch[]
+}
 
 export async function findWebhook(
   sql: Sql,
@@ -61,14 +75,17 @@ export async function insertDelivery(sql: Sql, organisationId: number, delivery:
 export async function insertTouches(
   sql: Sql,
   { organisationId, repository }: Place,
-  { branch, commitSha }: Head,
-  promptIds: number[],
+  { head, commits, isAllNew, touches }: Push,
   pushedAt: Date,
 ): Promise<void> {
   await sql`
-    insert into github_touches (organisation_id, repository, branch, commit_sha, prompt_id, pushed_at)
-    select ${organisationId}, ${repository}, ${branch}, ${commitSha}, prompt_id::bigint, ${pushedAt}
-    from unnest(${promptIds.map(String)}::text[]) given (prompt_id)
+    insert into github_touches (
+      organisation_id, repository, branch, commit_sha, prompt_id, pushed_at, touching, pushed, all_new
+    )
+    select
+      ${organisationId}, ${repository}, ${head.branch}, ${head.commitSha}, "promptId", ${pushedAt}, commits,
+      ${commits}::text[], ${isAllNew}
+    from jsonb_to_recordset(${JSON.stringify(touches)}::text::jsonb) as given ("promptId" bigint, commits text[])
     on conflict do nothing`
 }
 
@@ -95,42 +112,42 @@ export async function savePullRequest(
   await sql`
     insert into github_pull_requests as known (
       organisation_id, repository, number, url, state, head_repository, head_branch, head_sha, base_branch,
-      merge_commit_sha, opened_by_name, opened_by_email, opened_at, merged_by_name, merged_by_email, closed_at
+      merge_commit_sha, commits, opened_by_name, opened_by_email, opened_at, merged_by_name, merged_by_email, closed_at
     )
     values (
       ${organisationId}, ${repository}, ${pr.number}, ${pr.url}, ${pr.state}, ${pr.headRepository}, ${pr.headBranch},
-      ${pr.headSha}, ${pr.baseBranch}, ${pr.mergeCommitSha}, ${pr.openedByName}, ${pr.openedByEmail}, ${pr.openedAt},
-      ${pr.mergedByName}, ${pr.mergedByEmail}, ${pr.closedAt}
+      ${pr.headSha}, ${pr.baseBranch}, ${pr.mergeCommitSha}, ${pr.commits}, ${pr.openedByName}, ${pr.openedByEmail},
+      ${pr.openedAt}, ${pr.mergedByName}, ${pr.mergedByEmail}, ${pr.closedAt}
     )
     on conflict (organisation_id, repository, number) do update
     set
       state = excluded.state, head_repository = excluded.head_repository, head_branch = excluded.head_branch,
       head_sha = excluded.head_sha, base_branch = excluded.base_branch, merge_commit_sha = excluded.merge_commit_sha,
-      merged_by_name = excluded.merged_by_name, merged_by_email = excluded.merged_by_email,
+      commits = excluded.commits, merged_by_name = excluded.merged_by_name, merged_by_email = excluded.merged_by_email,
       closed_at = excluded.closed_at
     where known.state <> 'merged' and not ${isFirst}::boolean`
 }
 
 /**
- * The pull requests that a new head of a branch concerns: those from the branch that are open or ended at this very
- * commit, and those whose merge into the branch made the commit.
+ * The pull requests that a push concerns: those from the branch that are open or ended at its very head, and those
+ * whose merge into the branch made one of its commits.
  */
 export const selectConcerned = (
   sql: Sql,
   { organisationId, repository }: Place,
-  { branch, commitSha }: Head,
+  { head: { branch, commitSha }, commits }: Push,
 ): Promise<PullRequest[]> =>
   sql<PullRequest>`
     select
       number, url, state, head_repository as "headRepository", head_branch as "headBranch", head_sha as "headSha",
-      base_branch as "baseBranch", merge_commit_sha as "mergeCommitSha", opened_by_name as "openedByName",
-      opened_by_email as "openedByEmail", opened_at as "openedAt", merged_by_name as "mergedByName",
-      merged_by_email as "mergedByEmail", closed_at as "closedAt"
+      base_branch as "baseBranch", merge_commit_sha as "mergeCommitSha", coalesce(commits, 0) as commits,
+      opened_by_name as "openedByName", opened_by_email as "openedByEmail", opened_at as "openedAt",
+      merged_by_name as "mergedByName", merged_by_email as "mergedByEmail", closed_at as "closedAt"
     from github_pull_requests
     where organisation_id = ${organisationId} and repository = ${repository}
       and (
         head_repository = ${repository} and head_branch = ${branch} and (state = 'open' or head_sha = ${commitSha})
-        or state = 'merged' and base_branch = ${branch} and merge_commit_sha = ${commitSha}
+        or state = 'merged' and base_branch = ${branch} and merge_commit_sha = any(${[commitSha, ...commits]}::text[])
       )
     order by number`
 
@@ -150,14 +167,10 @@ export async function addPrompts(
   return rows.map(({ promptId }) => promptId)
 }
 
-/** The prompts that were pushed to the branch of a pull request since the branch was last merged into the same base. */
-export async function selectTouched(
-  sql: Sql,
-  { organisationId, repository }: Place,
-  pr: PullRequest,
-): Promise<number[]> {
-  const rows = await sql<{ promptId: number }>`
-    select distinct t.prompt_id as "promptId"
+/** What was pushed to the branch of a pull request since the branch was last merged into the same base. */
+export const selectTouched = (sql: Sql, { organisationId, repository }: Place, pr: PullRequest): Promise<Touch[]> =>
+  sql<Touch>`
+    select t.prompt_id as "promptId", coalesce(t.touching, array[]::text[]) as commits
     from github_touches t
     where t.organisation_id = ${organisationId} and t.repository = ${repository}
       and t.branch = ${pr.headBranch} and t.repository = ${pr.headRepository}
@@ -168,21 +181,22 @@ export async function selectTouched(
           and merged.base_branch = ${pr.baseBranch} and merged.number <> ${pr.number}
           and merged.state = 'merged' and merged.closed_at >= t.pushed_at
       )`
-  return rows.map(({ promptId }) => promptId)
-}
 
-/** The prompts that the push to this head touched. */
-export async function selectTouchedBy(
+/** The pushes to a branch that brought a commit, as far as they touched prompts. */
+export const selectPushes = (
   sql: Sql,
   { organisationId, repository }: Place,
   { branch, commitSha }: Head,
-): Promise<number[]> {
-  const rows = await sql<{ promptId: number }>`
-    select prompt_id as "promptId" from github_touches
+): Promise<Push[]> =>
+  sql<Push>`
+    select
+      jsonb_build_object('branch', branch, 'commitSha', commit_sha) as head,
+      coalesce(pushed, array[commit_sha]) as commits, coalesce(all_new, false) as "isAllNew",
+      jsonb_agg(jsonb_build_object('promptId', prompt_id, 'commits', coalesce(touching, array[commit_sha]))) as touches
+    from github_touches
     where organisation_id = ${organisationId} and repository = ${repository} and branch = ${branch}
-      and commit_sha = ${commitSha}`
-  return rows.map(({ promptId }) => promptId)
-}
+      and (commit_sha = ${commitSha} or pushed @> array[${commitSha}]::text[])
+    group by branch, commit_sha, pushed, all_new`
 
 export async function selectPrompts(
   sql: Sql,
@@ -196,27 +210,75 @@ export async function selectPrompts(
   return rows.map(({ promptId }) => promptId)
 }
 
-/** Forgets deliveries and touches from before these times, some at a time; whether there may be more. */
-export async function deleteOld(sql: Sql, deliveriesBefore: Date, touchesBefore: Date, most: number): Promise<boolean> {
-  const deliveries = await sql`
+/** Knows under another name what is known of a repository, unless there is something under that name. */
+export async function moveRepository(sql: Sql, { organisationId, repository }: Place, to: string): Promise<void> {
+  // In one statement, at whose end alone the pull requests and their prompts must agree.
+  await sql`
+    with free as (
+      select where not exists (
+        select from github_touches where organisation_id = ${organisationId} and repository = ${to}
+      ) and not exists (
+        select from github_pull_requests where organisation_id = ${organisationId} and repository = ${to}
+      )
+    ), touches as (
+      update github_touches set repository = ${to}
+      where organisation_id = ${organisationId} and repository = ${repository} and exists (select from free)
+    ), prompts as (
+      update github_pull_request_prompts set repository = ${to}
+      where organisation_id = ${organisationId} and repository = ${repository} and exists (select from free)
+    )
+    update github_pull_requests
+    set
+      repository = ${to},
+      head_repository = case head_repository when ${repository} then ${to} else head_repository end
+    where organisation_id = ${organisationId} and repository = ${repository} and exists (select from free)`
+}
+
+/** Forgets deliveries from before a time, some at a time; whether there may be more. */
+export async function deleteOldDeliveries(sql: Sql, before: Date, most: number): Promise<boolean> {
+  const rows = await sql`
     delete from github_deliveries
     where (organisation_id, delivery) in (
       select organisation_id, delivery from github_deliveries
-      where received_at < ${deliveriesBefore}
+      where received_at < ${before}
       order by received_at
       limit ${most}
       for update skip locked
     )
     returning 1`
-  const touches = await sql`
+  return rows.length === most
+}
+
+/** The same for what was pushed. */
+export async function deleteOldTouches(sql: Sql, before: Date, most: number): Promise<boolean> {
+  const rows = await sql`
     delete from github_touches
     where (organisation_id, repository, branch, commit_sha, prompt_id) in (
       select organisation_id, repository, branch, commit_sha, prompt_id from github_touches
-      where pushed_at < ${touchesBefore}
+      where pushed_at < ${before}
       order by pushed_at
       limit ${most}
       for update skip locked
     )
     returning 1`
-  return deliveries.length === most || touches.length === most
+  return rows.length === most
+}
+
+/** The same for pull requests that have ended, with their prompts. */
+export async function deleteOldPullRequests(sql: Sql, before: Date, most: number): Promise<boolean> {
+  const rows = await sql`
+    with old as (
+      select organisation_id, repository, number from github_pull_requests
+      where state <> 'open' and closed_at < ${before}
+      order by closed_at
+      limit ${most}
+      for update skip locked
+    ), prompts as (
+      delete from github_pull_request_prompts
+      where (organisation_id, repository, number) in (select * from old)
+    )
+    delete from github_pull_requests
+    where (organisation_id, repository, number) in (select * from old)
+    returning 1`
+  return rows.length === most
 }

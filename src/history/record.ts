@@ -23,7 +23,12 @@ const importBatch = 5_000
 type Recorded = { entry: HistoryEntry; isNew: boolean }
 
 /** An entry that another feature has to tell of a prompt. */
-export type Told = { promptId: number; entry: NewHistoryEntry }
+export type Told = {
+  promptId: number
+  entry: NewHistoryEntry
+  /** The commit as which a merge may have been taken for a direct deploy, null for none; its own unless given. */
+  deployedAs?: string | null | undefined
+}
 
 /** Adds an entry, or finds the one that is there already. */
 export async function recordEntry(db: Db, clock: Clock, promptId: number, given: unknown): Promise<Recorded> {
@@ -50,7 +55,13 @@ export async function recordTold(sql: Sql, clock: Clock, told: Told[]): Promise<
     sql,
     entries.map((entry) => entry.prompt_id),
   )
-  const turned = await turnIntoMerged(sql, entries)
+  const turned = await turnIntoMerged(
+    sql,
+    entries.map((entry, index) => {
+      const { deployedAs = entry.commit_sha } = told[index] as Told
+      return { ...entry, deployed_as: deployedAs }
+    }),
+  )
   const rows = await insertEntries(sql, entries)
   return turned + rows.filter((row) => row.is_new).length
 }

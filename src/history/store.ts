@@ -114,14 +114,16 @@ export async function lockHistories(sql: Sql, promptIds: number[]): Promise<void
     for no key update`
 }
 
-/** Makes merges of the entries of direct deploys that have the commit and the branch of one; how many there were. */
-export async function turnIntoMerged(sql: Sql, entries: EntryToRecord[]): Promise<number> {
+export type MergeToRecord = EntryToRecord & { deployed_as: string | null }
+
+/** Makes merges of the direct deploys as which they were told first, on the same branch; how many there were. */
+export async function turnIntoMerged(sql: Sql, entries: MergeToRecord[]): Promise<number> {
   const rows = await sql`
     with merged as (
       select given.*
       from jsonb_to_recordset(${JSON.stringify(entries)}::text::jsonb) as given (
         prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
-        pr_number integer, pr_url text
+        pr_number integer, pr_url text, deployed_as text
       )
       where given.action = 'pr_merged' and not exists (
         select from history_entries h
@@ -131,10 +133,10 @@ export async function turnIntoMerged(sql: Sql, entries: EntryToRecord[]): Promis
     ), turned as (
       update history_entries h
       set
-        action = m.action, user_name = m.user_name, user_email = m.user_email, pr_number = m.pr_number,
-        pr_url = m.pr_url
+        action = m.action, user_name = m.user_name, user_email = m.user_email, commit_sha = m.commit_sha,
+        pr_number = m.pr_number, pr_url = m.pr_url
       from merged m
-      where h.prompt_id = m.prompt_id and h.commit_sha = m.commit_sha and h.branch_name = m.branch_name
+      where h.prompt_id = m.prompt_id and h.commit_sha = m.deployed_as and h.branch_name = m.branch_name
         and h.action = 'deployed'
       returning h.prompt_id
     )

@@ -1,7 +1,8 @@
-import { type Db, faultOf, type Sql } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
+import { faultOf } from '../db/faults.ts'
 import { ServiceError } from '../errors.ts'
 import { requirePrompt } from './find.ts'
-import { findPromptAt, type Place, type PromptRow, selectPromptsIn, updatePlace } from './store.ts'
+import { findPromptAt, type Place, type PromptRow, selectPromptsIn, updatePlace, updateRepository } from './store.ts'
 
 export type LinkedPrompt = { id: number; path: string }
 
@@ -45,6 +46,10 @@ export async function linkPrompt(
 /** The prompts that are kept in a repository. */
 export const findLinkedPrompts = (sql: Sql, organisationId: number, repository: string): Promise<LinkedPrompt[]> =>
   selectPromptsIn(sql, organisationId, repository)
+
+/** Follows a repository to its new name, but for files that are linked there to another prompt already. */
+export const moveLinks = (sql: Sql, organisationId: number, from: string, to: string): Promise<void> =>
+  updateRepository(sql, organisationId, from, to)
 
 export const placeIsTaken = ({ repository, path }: Place, by: string) =>
   new ServiceError('validation_error', `${path} in ${repository} is linked to ${by} already.`)

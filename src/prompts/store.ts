@@ -46,6 +46,17 @@ export async function updatePlace(sql: Sql, id: number, { repository, path }: Pl
   return row as PromptRow
 }
 
+export async function updateRepository(sql: Sql, organisationId: number, from: string, to: string): Promise<void> {
+  await sql`
+    update prompts p
+    set repository = ${to}
+    where p.organisation_id = ${organisationId} and p.repository = ${from}
+      and not exists (
+        select from prompts taken
+        where taken.organisation_id = p.organisation_id and taken.repository = ${to} and taken.path = p.path
+      )`
+}
+
 export const selectPromptsIn = (
   sql: Sql,
   organisationId: number,

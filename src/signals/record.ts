@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
-import { type Db, faultOf } from '../db/client.ts'
+import type { Db } from '../db/client.ts'
+import { faultOf } from '../db/faults.ts'
 import { invalid, unavailable } from '../errors.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { type Month, monthOf } from '../lib/months.ts'

@@ -228,7 +228,7 @@ test('has a commit on the disk before it is acknowledged, and the tables at a ch
 test('stops for good when the disk refuses, acknowledges nothing and loses nothing', async () => {
   const dir = join(root, 'refusing')
   const failures: Error[] = []
-  const engine = await openEmbedded(dir, (error) => failures.push(error))
+  const engine = await openEmbedded(dir, { onFailure: (error) => failures.push(error) })
   const driver = openDriver(engine, { backoff: false })
   await driver`create table acknowledged (n int)`
   await driver`insert into acknowledged values (1)`

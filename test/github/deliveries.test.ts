@@ -6,7 +6,7 @@ import { pruneDeliveries } from '../../src/github/prune.ts'
 import type { Answer } from '../client.ts'
 import { startService, type TestService } from '../service.ts'
 import { createHook, type Hook, headersOf, paths, type Sending } from './hook.ts'
-import { ping, pullRequest, push } from './payloads.ts'
+import { merged, ping, pullRequest, push } from './payloads.ts'
 
 let service: TestService
 let hook: Hook
@@ -225,4 +225,33 @@ test('deliveries are remembered for a week, and pushes for a year', async () => 
   expect(await left('2026-11-21T12:00:01Z')).toEqual({ deliveries: 0, touches: 1 })
   expect(await left('2027-11-14T12:00:00Z')).toEqual({ deliveries: 0, touches: 1 })
   expect(await left('2027-11-14T12:00:01Z')).toEqual({ deliveries: 0, touches: 0 })
+})
+
+test('a pull request is remembered for a year after it has ended, and an open one for good', async () => {
+  const { db } = service.services
+  await db.sql.script('delete from github_pull_request_prompts; delete from github_pull_requests')
+  service.clock.set('2026-11-14T12:00:00Z')
+  await hook.send('push', push({ branch: 'warmer', commits: [{ modified: [paths.greeting] }] }))
+  await hook.send('pull_request', merged({ number: 1 }))
+  await hook.send('pull_request', pullRequest('closed', { number: 2, closedAt: '2026-11-14T14:00:00Z' }))
+  await hook.send('pull_request', pullRequest('opened', { number: 3, base: 'develop' }))
+  const left = async (instant: string) => {
+    service.clock.set(instant)
+    await pruneDeliveries(db, service.clock)
+    const rows = await db.sql<{ number: number; prompts: number }>`
+      select number, (select count(*) from github_pull_request_prompts p where p.number = r.number) as prompts
+      from github_pull_requests r
+      order by number`
+    return rows.map(({ number, prompts }) => [number, prompts])
+  }
+  expect(await left('2027-11-14T13:00:00Z')).toEqual([
+    [1, 1],
+    [2, 0],
+    [3, 1],
+  ])
+  expect(await left('2027-11-14T13:00:01Z')).toEqual([
+    [2, 0],
+    [3, 1],
+  ])
+  expect(await left('2037-11-14T13:00:01Z')).toEqual([[3, 1]])
 })

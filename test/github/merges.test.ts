@@ -24,7 +24,7 @@ const merging = merged()
 /** Of a merge commit: what was on the branch, which is not new, and the commit that joins it. */
 const toMain = push({
   after: sha('merge'),
-  commits: [{ ...change, distinct: false }, {}],
+  commits: [{ ...change, id: sha('warmer'), distinct: false }, {}],
   at: '2026-11-14T13:00:00Z',
 })
 const events = { toBranch, opening, merging, toMain }

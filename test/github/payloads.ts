@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 type Account = { login: string; id: number }
 
 export type CommitGiven = {
+  id?: string
   author?: object
   distinct?: boolean
   added?: string[]
@@ -65,8 +66,8 @@ export function push({
   deleted = false,
   more = {},
 }: PushGiven = {}) {
-  const listed = commits.map(({ author, distinct = true, added = [], removed = [], modified = [] }, index) => ({
-    id: index === commits.length - 1 ? after : sha(`${after} ${index}`),
+  const listed = commits.map(({ id, author, distinct = true, added = [], removed = [], modified = [] }, index) => ({
+    id: id ?? (index === commits.length - 1 ? after : sha(`${after} ${index}`)),
     tree_id: sha('tree'),
     distinct,
     message: 'Say it better',
@@ -114,6 +115,7 @@ export function pullRequest(
     base = 'main',
     createdAt = '2026-11-14T12:30:00Z',
     closedAt = null as string | null,
+    commits = 1,
   } = {},
 ) {
   const repo = (fullName: string) => ({ ...repositoryOf(fullName), pushed_at: '2026-11-14T12:00:00Z' })
@@ -150,7 +152,7 @@ export function pullRequest(
       merged: isMerged,
       mergeable: null,
       merged_by: mergedBy && account(mergedBy),
-      commits: 1,
+      commits,
       additions: 1,
       deletions: 1,
       changed_files: 1,
@@ -162,6 +164,20 @@ export function pullRequest(
 
 export const merged = (given: Parameters<typeof pullRequest>[1] = {}) =>
   pullRequest('closed', { mergedBy: bob, mergeSha: sha('merge'), closedAt: '2026-11-14T13:00:00Z', ...given })
+
+/** Of one that was renamed, or that was transferred from a user or an organisation, as GitHub says where it was. */
+export const repositoryEvent = (action: string, fullName: string, changes: object = {}) => ({
+  action,
+  changes,
+  repository: repositoryOf(fullName),
+  sender: account(ada),
+})
+
+export const renamed = (fullName: string, from: string) =>
+  repositoryEvent('renamed', fullName, { repository: { name: { from } } })
+
+export const transferred = (fullName: string, from: Account, kind: 'user' | 'organization' = 'user') =>
+  repositoryEvent('transferred', fullName, { owner: { from: { [kind]: account(from) } } })
 
 export const ping = {
   zen: 'Keep it logically awesome.',

@@ -9,11 +9,11 @@ const texts = new Map(await Promise.all(files.map(async (file) => [file, await B
 
 const imports: Import[] = files.flatMap((file) => {
   const found = (texts.get(file) as string).matchAll(
-    /^(?:import|export) (type )?[^'"]*?from '([^']+)'|^import '([^']+)'/gm,
+    /^(?:import|export) (type )?[^'"]*?from '([^']+)'|^import '([^']+)'|\bimport\('([^']+)'\)/gm,
   )
-  return [...found].map(([statement, isType, target, bare]) => ({
+  return [...found].map(([statement, isType, target, bare, lazy]) => ({
     from: file,
-    target: resolve(file, (target ?? bare) as string),
+    target: resolve(file, (target ?? bare ?? lazy) as string),
     isType: isType !== undefined || /\{( type [^,}]+,?)+ \}/.test(statement),
   }))
 })
