@@ -1,19 +1,23 @@
 // Compiles the program into one file, as the build, the image and a release all do.
 import { execFileSync } from 'node:child_process'
+import { rm } from 'node:fs/promises'
 
 export const targets = ['bun-linux-x64', 'bun-linux-arm64', 'bun-linux-x64-musl', 'bun-linux-arm64-musl'] as const
 export type Target = (typeof targets)[number]
 
-/** Ends the process when it cannot be built. Without a target it is for this platform. */
-export async function compile(outfile: string, target?: Target): Promise<void> {
+/** What is in the binary, as paths. Ends the process when it cannot be built; without a target it is for this platform. */
+export async function compile(outfile: string, target?: Target): Promise<string[]> {
   const result = await Bun.build({
     entrypoints: ['src/main.ts'],
     // Whole names and no minifying: Elysia reads the source of its handlers.
     minify: false,
     sourcemap: 'linked',
+    metafile: true,
     // Compiled ahead of time, it starts in a third of the time; for another platform that could not be tried.
-    bytecode: target === undefined,
+    bytecode: target === undefined || target === `bun-${process.platform}-${process.arch}`,
     format: 'esm',
+    // Only what is wanted is loaded.
+    splitting: true,
     define: { BUILD_COMMIT: JSON.stringify(commit()) },
     compile: {
       outfile,
@@ -25,6 +29,9 @@ export async function compile(outfile: string, target?: Target): Promise<void> {
   })
   for (const message of result.logs) console.error(message)
   if (!result.success) process.exit(1)
+  // The binary has them inside.
+  for (const { kind, path } of result.outputs) if (kind === 'sourcemap') await rm(path)
+  return Object.keys(result.metafile?.inputs ?? {})
 }
 
 function commit(): string {

@@ -1,15 +1,14 @@
-// The packages inside the binary, from its source map: what was bundled, not what is installed.
+// The packages inside the binary, from the list of what was bundled, not of what is installed.
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 
 export type Package = { name: string; version: string; licence: string; texts: string[] }
 
-/** Put in as files, which a source map does not name. */
+/** Put in as files, which are not bundled. */
 const asFiles = ['node_modules/@electric-sql/pglite', 'node_modules/swagger-ui-dist']
 
-export async function findPackages(sourceMap: string): Promise<Package[]> {
-  const { sources } = JSON.parse(await readFile(sourceMap, 'utf8')) as { sources: string[] }
-  const bundled = sources.flatMap((source) => /.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(source)?.[0] ?? [])
+export async function findPackages(bundledFiles: string[]): Promise<Package[]> {
+  const bundled = bundledFiles.flatMap((source) => /.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(source)?.[0] ?? [])
   const folders = [...new Set([...asFiles, ...bundled.map((path) => path.replace(/^.*?(?=node_modules\/)/, ''))])]
   const packages = await Promise.all(folders.map(readPackage))
   return packages.sort((a, b) => `${a.name}@${a.version}`.localeCompare(`${b.name}@${b.version}`, 'en'))

@@ -13,9 +13,7 @@ await mkdir(folder, { recursive: true })
 // Those for musl can be built, but nobody has run them yet.
 for (const target of targets.filter((one) => !one.endsWith('musl'))) {
   const binary = join(folder, `prompt-signals-${version}${target.replace('bun', '')}`)
-  await compile(binary, target)
-  const packages = await findPackages(`${binary}.map`)
-  await rm(`${binary}.map`)
+  const packages = await findPackages(await compile(binary, target))
   await writeFile(`${binary}.cdx.json`, describeComponents(version, packages))
   await writeFile(join(folder, `prompt-signals-${version}-licences.txt`), await describeLicences(packages))
   const hash = createHash('sha256')

@@ -41,17 +41,17 @@ export const selectTables = (sql: Sql): Promise<Table[]> =>
         from pg_attribute a
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = ''
       ) as columns,
-      array(
+      to_json(array(
         select a.attname::text
         from pg_index i, unnest(i.indkey) with ordinality k (attnum, nth), pg_attribute a
         where i.indrelid = c.oid and i.indisprimary and a.attrelid = c.oid and a.attnum = k.attnum
         order by k.nth
-      ) as key,
-      array(
+      )) as key,
+      to_json(array(
         select distinct t.relname::text
         from pg_constraint f join pg_class t on t.oid = f.confrelid
         where f.conrelid = c.oid and f.contype = 'f' and t.oid <> c.oid
-      ) as needs
+      )) as needs
     from pg_class c
     where c.relnamespace = to_regnamespace(current_schema()) and c.relkind in ('r', 'p') and not c.relispartition
       and c.relname <> 'schema_migrations'

@@ -49,7 +49,7 @@ export type ClientOptions = {
 
 type Driver = postgres.ISql<{ bigint: number }>
 /** The driver's own types leave some of its options out. */
-type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number> }> & {
+type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number>; texts: postgres.PostgresType }> & {
   max_pipeline: number
   socket?: () => unknown
 }
@@ -61,6 +61,10 @@ const maxWaitingTransactions = 500
 
 /** Whether the failure is the database's own: one that answers to a statement with an error is well. */
 const isAway = (error: unknown): boolean => !isAnswer(error) || /^(08|28|3D|53|57P)/.test(error.code)
+
+/** As Postgres reads an array of texts. */
+const writeTexts = (texts: (string | null)[]): string =>
+  `{${texts.map((text) => (text === null ? 'null' : `"${text.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
 
 export function openClient(
   target: { url: string; ssl: Tls } | { socket: () => unknown },
@@ -74,7 +78,12 @@ export function openClient(
     backoff: () => 0.25,
     onnotice: () => {},
     connection: { application_name: 'prompt-signals', statement_timeout: queryTimeoutMs },
-    types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
+    // It would ask for the types of arrays on every new connection. Only arrays of texts are sent, and none is read.
+    fetch_types: false,
+    types: {
+      bigint: { to: 20, from: [20], parse: Number, serialize: String },
+      texts: { to: 1009, from: [], parse: String, serialize: writeTexts },
+    },
   }
   const where =
     'url' in target ? { url: target.url, more: { ssl: target.ssl } } : { url: '', more: { socket: target.socket } }

@@ -170,7 +170,7 @@ export async function addPrompts(
 /** What was pushed to the branch of a pull request since the branch was last merged into the same base. */
 export const selectTouched = (sql: Sql, { organisationId, repository }: Place, pr: PullRequest): Promise<Touch[]> =>
   sql<Touch>`
-    select t.prompt_id as "promptId", coalesce(t.touching, array[]::text[]) as commits
+    select t.prompt_id as "promptId", to_json(coalesce(t.touching, array[]::text[])) as commits
     from github_touches t
     where t.organisation_id = ${organisationId} and t.repository = ${repository}
       and t.branch = ${pr.headBranch} and t.repository = ${pr.headRepository}

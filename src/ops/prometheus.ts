@@ -10,7 +10,7 @@ export type Figure = { name: string; help: string; type: 'counter' | 'gauge' | '
 const meaningless = /^nodejs_(heap_space|active_|version_info|gc_)/
 
 /** Says the figures, and those of the process itself, in the format of Prometheus. */
-export function createExposition(figures: Figure[]): () => Promise<string> {
+export async function createExposition(figures: Figure[]): Promise<() => Promise<string>> {
   const register = new Registry()
   collectDefaultMetrics({ register })
   for (const { name } of register.getMetricsAsArray()) if (meaningless.test(name)) register.removeSingleMetric(name)
@@ -22,5 +22,7 @@ export function createExposition(figures: Figure[]): () => Promise<string> {
     // The library's types know only its own classes; all it does with them here is to call `get`.
     register.registerMetric({ name, help, type, get } as unknown as Metric)
   }
+  // It has begun to watch the event loop, of which there is nothing to say before it has turned some times.
+  await new Promise((resolve) => setTimeout(resolve, 50))
   return () => register.metrics()
 }
