@@ -78,7 +78,8 @@ export function openClient(
     backoff: () => 0.25,
     onnotice: () => {},
     connection: { application_name: 'prompt-signals', statement_timeout: queryTimeoutMs },
-    // It would ask for the types of arrays on every new connection. Only arrays of texts are sent, and none is read.
+    // It would ask for the types of arrays on every new connection. Only arrays of texts are sent; to read one, select
+    // it with to_json.
     fetch_types: false,
     types: {
       bigint: { to: 20, from: [20], parse: Number, serialize: String },

@@ -191,7 +191,7 @@ export const selectPushes = (
   sql<Push>`
     select
       jsonb_build_object('branch', branch, 'commitSha', commit_sha) as head,
-      coalesce(pushed, array[commit_sha]) as commits, coalesce(all_new, false) as "isAllNew",
+      to_json(coalesce(pushed, array[commit_sha])) as commits, coalesce(all_new, false) as "isAllNew",
       jsonb_agg(jsonb_build_object('promptId', prompt_id, 'commits', coalesce(touching, array[commit_sha]))) as touches
     from github_touches
     where organisation_id = ${organisationId} and repository = ${repository} and branch = ${branch}
