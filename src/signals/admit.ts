@@ -41,6 +41,8 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
   }
 
   async function confirm(organisationId: number, month: Month): Promise<Usage> {
+    const known = refusals.get(organisationId)
+    if (known?.month === month.name && performance.now() < known.until) return known
     const toldBefore = timesTold
     const usage = (await findUsage(periodOf(organisationId, month))) as Usage
     usages.set(organisationId, { ...usage, month: month.name })
@@ -72,8 +74,6 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
       const known = usages.get(organisationId)
       const usage = known?.month === month.name ? known : undefined
       if (usage && isFarFromFull(usage)) return unasked
-      const full = refusals.get(organisationId)
-      if (full?.month === month.name && performance.now() < full.until) return refuse(full)
       return askGate(organisationId, month, usage?.limit ?? Number.POSITIVE_INFINITY)
     },
     learn(signals, recorded) {
