@@ -5,11 +5,11 @@ import type { Month } from '../lib/months.ts'
 import type { Gate, GateObserver } from './gate.ts'
 import { type Recorded, readUsages, type SignalToRecord, type Usage } from './store.ts'
 
-/** With its month, and the number taken from the gate for it, if one was. */
-export type AdmittedSignal = SignalToRecord & { month: Month; taken: number | undefined }
+/** With the number taken from the gate for it, if one was. */
+export type AdmittedSignal = SignalToRecord & { taken?: number | undefined }
 
 /** The month is full; or it may not be, and this number was taken from the gate, if one was. */
-export type Verdict = { full: Usage } | { full?: undefined; taken: number | undefined }
+export type Verdict = { full?: Usage; taken?: number }
 
 /** Turns away what the gate would refuse, once Postgres has confirmed it. */
 export type Admission = {
@@ -21,7 +21,7 @@ export type Admission = {
   forgetRefusals(organisationId?: number): void
 }
 
-const unasked: Verdict = { taken: undefined }
+const unasked: Verdict = {}
 const maxOrganisations = 100_000
 /** A change of limits is told at once, but what is told may be lost with the connection that it comes by. */
 const refusalTrustedForMs = 1_000

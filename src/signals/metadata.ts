@@ -5,91 +5,79 @@ const maxDepth = 32
 const maxProblems = 10
 
 type Scan = {
-  /** The text of the `metadata` member exactly as it was sent. */
-  raw: string | null
+  /** Its text exactly as it was sent. */
+  raw: string
   problems: Detail[]
-}
-
-/** An object or a list that the scan is inside of. */
-type Frame = {
-  /** In a list, which item; in an object, where the text of the name of the current member is. */
-  isArray: boolean
-  index: number
-  nameStart: number
-  nameEnd: number
-  awaitsName: boolean
 }
 
 const [quote, comma, colon, backslash] = [0x22, 0x2c, 0x3a, 0x5c]
 const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d]
 
 /**
- * Cuts the metadata out of a body that JSON.parse has accepted, and finds what Postgres could not keep.
+ * Cuts the metadata out of a body, which JSON.parse has found to be an object that has one, and finds what Postgres
+ * could not keep.
  * The raw text is kept because numbers would not survive a trip through JavaScript's.
  */
 export function scanMetadata(body: string): Scan {
-  const frames: Frame[] = []
-  let scan: Scan = { raw: null, problems: [] }
+  const hasEscapes = body.includes('\\')
+  let problems: { until: number; message: string }[] = []
+  let depth = 0
+  let awaitsName = false
   let isMetadata = false
-  let start = 0
+  let [start, stop] = [0, 0]
 
-  const report = (message: string) => {
-    if (scan.problems.length < maxProblems) scan.problems.push({ path: pointerTo(body, frames), message })
+  const report = (until: number, message: string) => {
+    if (problems.length < maxProblems) problems.push({ until, message })
   }
 
   for (let at = 0; at < body.length; ) {
     const code = body.charCodeAt(at)
-    const frame = frames.at(-1)
     const end = endOfToken(body, at, code)
     if (code === openObject || code === openList) {
-      if (isMetadata && frames.length === maxDepth + 1) report(`must be nested at most ${maxDepth} deep`)
-      const isArray = code === openList
-      frames.push({ isArray, index: 0, nameStart: 0, nameEnd: 0, awaitsName: !isArray })
+      depth += 1
+      awaitsName = depth === 1
+      if (isMetadata && depth === maxDepth + 2) report(at, `must be nested at most ${maxDepth} deep`)
     } else if (code === closeObject || code === closeList) {
-      frames.pop()
-      if (isMetadata && frames.length === 1) scan.raw = body.slice(start, end)
-    } else if (code === comma && frame) {
-      if (frame.isArray) frame.index += 1
-      else frame.awaitsName = true
-    } else if (code === quote && frame?.awaitsName) {
-      frame.nameStart = at
-      frame.nameEnd = end
-      frame.awaitsName = false
-      if (frames.length === 1) isMetadata = JSON.parse(body.slice(at, end)) === 'metadata'
-      if (isMetadata && !isKeepableText(body, at, end)) report(`must not have ${unkeepable} in its name`)
+      depth -= 1
+      if (isMetadata && depth === 1) stop = end
+    } else if (code === comma) {
+      awaitsName = depth === 1
     } else if (code === colon) {
-      if (isMetadata && frames.length === 1) {
+      if (isMetadata && depth === 1) {
         // Of a member that is given twice, the last counts, as it does for JSON.parse.
-        scan = { raw: null, problems: [] }
+        problems = []
         start = end
       }
-    } else if (code > 0x20 && isMetadata) {
-      if (code === quote) {
-        if (!isKeepableText(body, at, end)) report(`must not hold ${unkeepable}`)
-      } else if (!isKeepableNumber(body.slice(at, end))) report('must be a number with fewer digits')
+    } else if (code === quote) {
+      if (awaitsName) {
+        isMetadata = hasEscapes ? JSON.parse(body.slice(at, end)) === 'metadata' : body.startsWith('"metadata"', at)
+      }
+      awaitsName = false
+      if (isMetadata && hasEscapes && !isKeepableText(body.slice(at, end))) {
+        report(end, 'must not hold \\u0000 or half a surrogate pair')
+      }
+    } else if (code > 0x20 && isMetadata && !isKeepableNumber(body.slice(at, end))) {
+      report(at, 'must be a number with fewer digits')
     }
     at = end
   }
 
-  if (scan.raw !== null) {
-    scan.raw = scan.raw.trim()
-    if (Buffer.byteLength(scan.raw) > maxBytes) {
-      scan.problems = [{ path: '/metadata', message: `must be at most ${maxBytes} bytes of JSON` }]
-    }
+  const raw = body.slice(start, stop).trim()
+  if (Buffer.byteLength(raw) > maxBytes) {
+    return { raw, problems: [{ path: '/metadata', message: `must be at most ${maxBytes} bytes of JSON` }] }
   }
-  return scan
+  return { raw, problems: problems.map(({ until, message }) => ({ path: pointerTo(body, start, until), message })) }
 }
 
 /** Where the token ends that begins here; whitespace and punctuation are one character each. */
 function endOfToken(body: string, at: number, code: number): number {
+  let end = at + 1
   if (code === quote) {
-    let end = at + 1
     for (let next = body.charCodeAt(end); next !== quote; next = body.charCodeAt(end)) {
       end += next === backslash ? 2 : 1
     }
     return end + 1
   }
-  let end = at + 1
   if (isPartOfWord(code)) while (end < body.length && isPartOfWord(body.charCodeAt(end))) end += 1
   return end
 }
@@ -104,19 +92,33 @@ const isPartOfWord = (code: number): boolean =>
   code !== openList &&
   code !== openObject
 
-/** RFC 6901, cut short: a path is for a person to find the place by. */
-function pointerTo(body: string, frames: Frame[]): string {
-  const segments = frames.map(({ isArray, index, nameStart, nameEnd }) =>
-    isArray ? index : JSON.parse(body.slice(nameStart, nameEnd)).replaceAll('~', '~0').replaceAll('/', '~1'),
-  )
-  return `/${segments.join('/')}`.slice(0, 200)
+/**
+ * Where in the metadata that starts there the token is that begins, or as a name has ended, here. RFC 6901, cut
+ * short: a path is for a person to find the place by.
+ */
+function pointerTo(body: string, start: number, until: number): string {
+  const frames: { place: string | number; awaitsName: boolean }[] = []
+  for (let at = start; at < until; ) {
+    const code = body.charCodeAt(at)
+    const end = endOfToken(body, at, code)
+    const frame = frames.at(-1)
+    if (code === openObject) frames.push({ place: '', awaitsName: true })
+    else if (code === openList) frames.push({ place: 0, awaitsName: false })
+    else if (code === closeObject || code === closeList) frames.pop()
+    else if (code === comma && frame) {
+      if (typeof frame.place === 'number') frame.place += 1
+      else frame.awaitsName = true
+    } else if (code === quote && frame?.awaitsName) {
+      frame.place = JSON.parse(body.slice(at, end)).replaceAll('~', '~0').replaceAll('/', '~1')
+      frame.awaitsName = false
+    }
+    at = end
+  }
+  return ['/metadata', ...frames.map(({ place }) => place)].join('/').slice(0, 200)
 }
 
-const unkeepable = '\\u0000 or half a surrogate pair'
-
 /** The body was decoded from UTF-8, so only an escape can bring in what text columns refuse. */
-function isKeepableText(body: string, start: number, end: number): boolean {
-  const literal = body.slice(start, end)
+function isKeepableText(literal: string): boolean {
   if (!literal.includes('\\u')) return true
   const text: string = JSON.parse(literal)
   return text.isWellFormed() && !text.includes('\0')

@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import { faultOf } from '../db/faults.ts'
 import { invalid, unavailable } from '../errors.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
-import { type Month, monthOf } from '../lib/months.ts'
+import { monthOf } from '../lib/months.ts'
 import { isoTime } from '../lib/times.ts'
 import { createTurns } from '../lib/turns.ts'
 import type { Prompt } from '../prompts/find.ts'
@@ -19,11 +19,9 @@ export type Signal = {
   repeatKey: string | null
 }
 
-export type RecordedSignal = Recorded & { month: Month }
-
 export type SignalRecorder = {
   /** Resolves once the signal is committed and counted, or refused because there is no room. */
-  record(prompt: Prompt, signal: Signal): Promise<RecordedSignal>
+  record(prompt: Prompt, signal: Signal): Promise<Recorded>
   /** Waits until everything under way has been written. */
   drain(): Promise<void>
 }
@@ -58,19 +56,11 @@ export function createSignalRecorder(
   })
   const inTurns = createTurns()
 
-  async function write(signal: AdmittedSignal): Promise<RecordedSignal> {
-    const { outcome, id, createdAt, used, limit } = await writes.add(signal)
-    const { month } = signal
-    if (outcome === 'differs') throw keyIsTaken()
-    return { outcome, id, createdAt, used, limit, month }
-  }
-
-  async function obey(verdict: Verdict, signal: AdmittedSignal): Promise<RecordedSignal> {
-    if (!verdict.full) {
-      signal.taken = verdict.taken
-      return write(signal)
-    }
-    return { outcome: 'refused', id: null, createdAt: signal.createdAt, ...verdict.full, month: signal.month }
+  function obey({ full, taken }: Verdict, signal: AdmittedSignal): Promise<Recorded> {
+    const { createdAt, month } = signal
+    if (full) return Promise.resolve({ outcome: 'refused', id: null, createdAt, ...full, month })
+    signal.taken = taken
+    return writes.add(signal)
   }
 
   return {
@@ -81,10 +71,10 @@ export function createSignalRecorder(
         ...{ organisationId, promptId, value, metadata, repeatKey, month },
         createdAt: isoTime(now),
         period: periodOf(organisationId, month),
-        taken: undefined,
       }
       // Past the gate: a repeat spends nothing, and is answered at the limit too.
-      if (repeatKey !== null) return inTurns(`${organisationId} ${repeatKey}`, () => write(signal))
+      if (repeatKey !== null)
+        return inTurns(`${organisationId} ${repeatKey}`, () => writes.add(signal)).then(requireSame)
       const verdict = admission.admit(organisationId, month)
       return verdict instanceof Promise ? verdict.then((one) => obey(one, signal)) : obey(verdict, signal)
     },
@@ -92,7 +82,9 @@ export function createSignalRecorder(
   }
 }
 
-const keyIsTaken = () =>
-  invalid('The Idempotency-Key was used for another signal.', [
+function requireSame(recorded: Recorded): Recorded {
+  if (recorded.outcome !== 'differs') return recorded
+  throw invalid('The Idempotency-Key was used for another signal.', [
     { path: 'Idempotency-Key', message: 'must be new, or come with the same prompt and body as before' },
   ])
+}
