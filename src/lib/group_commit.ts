@@ -34,6 +34,18 @@ type Waiting<Item, Outcome> = {
   reject(error: unknown): void
 }
 
+const nothingToTell = () => {}
+
+/** So few go down together whenever they can. */
+const few = 16
+
+/**
+ * How many to write next: half of those who seem to be there, which are the ones in line and the ones just written,
+ * who are about to come back. So one half is written while the other is answered and heard. Otherwise all would soon
+ * wait for one write, and then it for all of them.
+ */
+const shareOf = (inLine: number, justWritten: number): number => Math.max(few, Math.ceil((inLine + justWritten) / 2))
+
 /** A line of items, written one group commit after the other. */
 type Lane<Item, Outcome> = { line: Waiting<Item, Outcome>[]; writing: Promise<void> | undefined }
 
@@ -53,36 +65,47 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   }
 
   async function writeAll(lane: Lane<Item, Outcome>): Promise<void> {
+    let tellLast = nothingToTell
+    let lastNumber = 0
     while (lane.line.length > 0) {
-      const batch = lane.line.splice(0, options.maxItems)
+      const batch = lane.line.splice(0, Math.min(shareOf(lane.line.length, lastNumber), options.maxItems))
+      lastNumber = batch.length
       // Nobody waits for these any more: writing them would only delay the others.
       const late = batch.filter(({ giveUpAt }) => performance.now() >= giveUpAt)
       for (const one of late) fail(one, options.refuse())
       const live = late.length === 0 ? batch : batch.filter((one) => !late.includes(one))
-      if (live.length > 0) await writeTogether(lane, live)
+      const writing = live.length > 0 ? writeTogether(lane, live) : nothingToTell
+      // To answer a whole batch takes a while, in which the next is already being written.
+      tellLast()
+      tellLast = await writing
     }
+    tellLast()
     lane.writing = undefined
     for (const [group, one] of own) if (one === lane) own.delete(group)
   }
 
-  async function writeTogether(lane: Lane<Item, Outcome>, batch: Batch): Promise<void> {
+  /** Resolves, once it is written, with what tells everyone in the batch their outcome. */
+  async function writeTogether(lane: Lane<Item, Outcome>, batch: Batch): Promise<() => void> {
     try {
       // The first of a batch has waited longest, and so gives up first.
       options.onWrite?.(batch.length, performance.now() + options.patienceMs - (batch[0]?.giveUpAt ?? 0))
       const outcomes = await options.write(batch.map(({ item }) => item))
       waiting -= batch.length
-      batch.forEach(({ resolve }, position) => {
-        resolve(outcomes[position] as Outcome)
-      })
+      return () =>
+        batch.forEach(({ resolve }, position) => {
+          resolve(outcomes[position] as Outcome)
+        })
     } catch (error) {
       const fault = options.faultOf(error)
       if (fault === 'busy') separate(lane, batch)
       else if (fault === 'item' && batch.length > 1) {
         // By halves, the bad item is alone after a few writes and the others are written.
         const half = Math.ceil(batch.length / 2)
-        await writeTogether(lane, batch.slice(0, half))
-        await writeTogether(lane, batch.slice(half))
+        const tellSome = await writeTogether(lane, batch.slice(0, half))
+        tellSome()
+        return writeTogether(lane, batch.slice(half))
       } else for (const one of batch) fail(one, error)
+      return nothingToTell
     }
   }
 

@@ -59,6 +59,28 @@ test('a write takes no more items than allowed', async () => {
   expect(writes).toEqual(['a1 a2', 'a3 a4', 'a5'])
 })
 
+test('callers who all come back at once are written by halves, one while the other is answered', async () => {
+  const { group, writes, finish } = setUp()
+  let open = true
+  const callers = Array.from({ length: 80 }, async (_, number) => {
+    while (open) await group.add(`a${number}`)
+  })
+  await finish(10)
+  open = false
+  await finish(10)
+  await Promise.all(callers)
+  expect(writes.slice(0, 10).map((write) => write.split(' ').length)).toEqual(Array(10).fill(40))
+})
+
+test('the next write begins before those of the last are answered', async () => {
+  const { group, writes, finish } = setUp({ maxItems: 1 })
+  const seenByFirst = group.add('a1').then(() => [...writes])
+  const second = group.add('a2')
+  await finish(2)
+  await second
+  expect(await seenByFirst).toEqual(['a1', 'a2'])
+})
+
 test('one bad item fails alone, after few writes; the others are written', async () => {
   const { group, writes, finish } = setUp()
   const names = Array.from({ length: 64 }, (_, index) => (index === 40 ? 'ax' : `a${index}`))
