@@ -39,16 +39,17 @@ export async function startServer({ command, env, cwd, signal }: Launch): Promis
   }
 }
 
-/** Reads on to the end: a full pipe would stop the service. */
+/** Reads on to the end, as a full pipe would stop the service; but only up to what it looks for does it read lines. */
 async function readLog(stream: ReadableStream<Uint8Array>, onServing: (url: string) => void): Promise<void> {
   const decoder = new TextDecoder()
-  let rest = ''
+  let text = ''
+  let isServing = false
   for await (const chunk of stream) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    for (const line of lines) {
-      const { msg, url } = JSON.parse(line)
-      if (msg === 'serving') onServing(url)
-    }
+    if (isServing) continue
+    text += decoder.decode(chunk, { stream: true })
+    const lines = text.split('\n').slice(0, -1)
+    const serving = lines.map((line) => JSON.parse(line)).find(({ msg }) => msg === 'serving')
+    if (serving) onServing(serving.url)
+    isServing = serving !== undefined
   }
 }

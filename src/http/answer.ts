@@ -35,44 +35,45 @@ const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
  * the metrics.
  */
 export function createAnswering({ log, clock, metrics, verifyKey }: Services): Answering {
-  function note({ request, caller, requestId, traceId, beganAt }: Exchange, route: string, status: number): void {
+  function end(exchange: Exchange, response: Response): void {
+    const { request, route, caller, requestId, traceId, beganAt } = exchange
     const { method } = request
+    const { status } = response
     const ms = performance.now() - beganAt
     metrics.requests.ended(method, route, status, ms / 1_000)
     const level = quietRoutes.has(route) ? 'debug' : status >= 500 ? 'error' : 'info'
     const { org, key } = caller ?? {}
     log.request({ level, time: clock.now(), method, route, status, ms, org, key, requestId, traceId })
+    exchange.answer(response)
   }
 
-  function refuse(exchange: Exchange, error: unknown): Response {
+  function fail(exchange: Exchange, error: unknown): void {
     const shown = error instanceof ServiceError ? error : unavailable()
     const { requestId, request } = exchange
     if (shown !== error) log.error({ err: error, method: request.method, request_id: requestId }, 'a request failed')
-    return exchange.refuse(shown)
+    end(exchange, exchange.refuse(shown))
+  }
+
+  function giveUp(this: Exchange): void {
+    fail(this, this.late())
   }
 
   const open =
     <Params>(handle: Handler<Params>, name?: string): Route<Params> =>
     ({ request, params, route }) =>
       new Promise((resolve) => {
-        const exchange = new Exchange(request)
+        const exchange = new Exchange(request, name ?? route, resolve, giveUp)
         metrics.requests.began()
-        const end = (response: Response) => {
-          note(exchange, name ?? route, response.status)
-          resolve(response)
-        }
-        const fail = (error: unknown) => end(refuse(exchange, error))
-        exchange.giveUp = () => fail(exchange.late())
         watch(exchange)
         try {
           // What comes when its time is up comes too late.
           handle(exchange, params).then(
-            (response) => finish(exchange) && end(response),
-            (error) => finish(exchange) && fail(error),
+            (response) => finish(exchange) && end(exchange, response),
+            (error) => finish(exchange) && fail(exchange, error),
           )
         } catch (error) {
           finish(exchange)
-          fail(error)
+          fail(exchange, error)
         }
       })
 

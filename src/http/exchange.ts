@@ -20,10 +20,14 @@ export class Exchange implements Timed {
   endsAt = this.beganAt + workMs
   isOver = false
   late: () => Error = noAnswer
-  giveUp = () => {}
   private leftMs = 0
 
-  constructor(readonly request: Request) {
+  constructor(
+    readonly request: Request,
+    readonly route = '',
+    readonly answer: (response: Response) => void = ignore,
+    readonly giveUp: (this: Exchange) => void = ignore,
+  ) {
     const { headers } = request
     const given = headers.get('x-request-id')
     this.traceId = readTraceId(headers.get('traceparent'))
@@ -57,6 +61,7 @@ export class Exchange implements Timed {
 }
 
 const noAnswer = () => new DeadlineError()
+const ignore = () => {}
 
 export function readTraceId(traceparent: string | null): string | undefined {
   if (traceparent === null) return undefined
