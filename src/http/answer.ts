@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import type { Caller, KeyVerifier } from '../keys/verify.ts'
 import { finish, watch } from '../lib/deadline.ts'
+import { atTurnsEnd } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import { Exchange } from './exchange.ts'
 
@@ -65,16 +66,18 @@ export function createAnswering({ log, clock, metrics, verifyKey }: Services): A
         const exchange = new Exchange(request, name ?? route, resolve, giveUp)
         metrics.requests.began()
         watch(exchange)
-        try {
-          // What comes when its time is up comes too late.
-          handle(exchange, params).then(
-            (response) => finish(exchange) && end(exchange, response),
-            (error) => finish(exchange) && fail(exchange, error),
-          )
-        } catch (error) {
-          finish(exchange)
-          fail(exchange, error)
-        }
+        atTurnsEnd(() => {
+          try {
+            // What comes when its time is up comes too late.
+            handle(exchange, params).then(
+              (response) => finish(exchange) && end(exchange, response),
+              (error) => finish(exchange) && fail(exchange, error),
+            )
+          } catch (error) {
+            finish(exchange)
+            fail(exchange, error)
+          }
+        })
       })
 
   return {
