@@ -67,9 +67,13 @@ const maxLength = 16 * 1024 * 1024
 /** Gathered, and not waited for: whoever reads the log must not hold up the service. */
 function toFile(): Lines {
   const file = pino.destination({ dest: 1, sync: false, maxLength })
-  // A reader that is gone is no reason to end.
-  file.on('error', () => {})
-  // Not yet as text: to write many in a row takes half as long as to write each in its turn.
+  const ended = Promise.withResolvers<void>()
+  file.once('close', ended.resolve)
+  // A reader that is gone is no reason to end, nor one never to: nothing is left to be written then.
+  file.on('error', ({ code }: NodeJS.ErrnoException) => {
+    if (isClosed || code === 'EPIPE') ended.resolve()
+  })
+  // Not yet as text: many in a row are written faster than each in its turn.
   let gathered: RequestLine[] = []
   let isClosed = false
 
@@ -99,10 +103,8 @@ function toFile(): Lines {
       clearInterval(timer)
       flush()
       isClosed = true
-      const { promise, resolve } = Promise.withResolvers<void>()
-      file.once('close', resolve)
       file.end()
-      return promise
+      return ended.promise
     },
   }
 }

@@ -96,13 +96,30 @@ test('says when Redis is there, and when it starts and stops', async () => {
   expect(server.stdout() + server.stderr()).not.toContain('hunter2')
 })
 
-test('on a terminal the lines are short and for a person', async () => {
-  const program = join(import.meta.dir, '../../dist/prompt-signals')
+const command = [join(import.meta.dir, '../../dist/prompt-signals'), 'serve']
+
+function surroundings() {
   const { PATH, HOME } = process.env
+  return { cwd: createFolder(), env: { PATH, HOME, PORT: '0', ...database.settings } }
+}
+
+test('whoever reads the log may go: it serves on, and ends well', async () => {
+  const child = Bun.spawn(command, { ...surroundings(), stdout: 'pipe' })
+  let [text, url] = ['', '']
+  for await (const chunk of child.stdout) {
+    text += Buffer.from(chunk).toString()
+    url = /"url":"([^"]+)"/.exec(text)?.[1] ?? ''
+    if (url) break
+  }
+  for (let time = 0; time < 200; time += 1) expect((await fetch(`${url}/nothing`)).status).toBe(404)
+  child.kill('SIGTERM')
+  expect(await child.exited).toBe(0)
+})
+
+test('on a terminal the lines are short and for a person', async () => {
   let shown = ''
-  const child = Bun.spawn([program, 'serve'], {
-    cwd: createFolder(),
-    env: { PATH, HOME, PORT: '0', ...database.settings },
+  const child = Bun.spawn(command, {
+    ...surroundings(),
     terminal: {
       cols: 400,
       data(_, bytes) {
