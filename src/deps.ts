@@ -1,7 +1,7 @@
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { DatabaseObserver, Db } from './db/client.ts'
-import type { Redis } from './db/redis.ts'
+import { openRedis, type Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
@@ -35,22 +35,19 @@ export type Services = {
 const pruneEveryMs = 10 * 60_000
 
 /** Opens what the configuration names beside the database, and puts everything together. */
-export async function openServices(
+export function openServices(
   { db, observer }: { db: Db; observer: DatabaseObserver },
-  config: Config,
+  { REDIS_URL, REDIS_PREFIX, REDIS_CA_FILE }: Config,
   clock: Clock,
   log: Log,
-): Promise<Services> {
+): Services {
   const metrics = createMetrics()
   const watch = createWatch(log, metrics)
   observer.onReach = watch.reach('database')
   observer.engine = watch.engine
   metrics.dependencyChanged('database', true)
-  const client = config.REDIS_URL ? await import('./db/redis.ts') : undefined
-  const redis = client?.openRedis(config.REDIS_URL as string, config.REDIS_PREFIX, {
-    caFile: config.REDIS_CA_FILE,
-    onReach: watch.reach('redis'),
-  })
+  const onReach = watch.reach('redis')
+  const redis = REDIS_URL ? openRedis(REDIS_URL, REDIS_PREFIX, { caFile: REDIS_CA_FILE, onReach }) : undefined
   return createServices(db, redis, clock, log, metrics)
 }
 
@@ -88,7 +85,7 @@ export function createServices(
     async close() {
       pruning.stop()
       await signals.drain()
-      redis?.disconnect()
+      await redis?.disconnect()
       await db.close()
     },
   }

@@ -1,4 +1,3 @@
-import type { Config } from '../config.ts'
 import { nextTurn } from '../lib/turns.ts'
 import type { Commands } from './command.ts'
 
@@ -17,20 +16,19 @@ export const serveCommands: Commands = {
       const observer = {}
       const opening = openForService(context.config, observer)
       // The database answers while the rest of the program is loaded.
-      const [db, { serve }] = await Promise.all([opening, loadRest(context.config)])
+      const [db, { serve }] = await Promise.all([opening, loadRest()])
       await serve({ ...context, db, observer, stopped })
     },
   },
 }
 
 /** In pieces, between which the database is heard. */
-async function loadRest({ REDIS_URL }: Config) {
+async function loadRest() {
   await nextTurn()
   await import('../log.ts')
   await nextTurn()
   await import('../app.ts')
   await nextTurn()
-  if (REDIS_URL) await import('../db/redis.ts')
   return import('./serving.ts')
 }
 

@@ -18,12 +18,11 @@ type Start = Context & { db: Db; observer: DatabaseObserver; stopped: Promise<st
 export async function serve({ config, clock, typed, output, db, observer, stopped }: Start): Promise<void> {
   const log = createLog(config.LOG_LEVEL)
   observer.onFailure = (error) => giveUp(log, { err: error }, 'the embedded database has failed; restart to recover')
+  let close = db.close
   try {
-    const services = await openServices({ db, observer }, config, clock, log).catch(async (error) => {
-      await db.close()
-      throw error
-    })
     try {
+      const services = openServices({ db, observer }, config, clock, log)
+      close = services.close
       services.metrics.describeBuild(build)
       const listeners = startListening(services, config)
       const [{ url }, { url: metricsUrl } = { url }] = listeners
@@ -33,7 +32,7 @@ export async function serve({ config, clock, typed, output, db, observer, stoppe
       log.info({ signal: await stopped }, 'stopping')
       await stopListening(listeners, services, config, log)
     } finally {
-      await services.close()
+      await close()
     }
     log.info('stopped')
   } finally {

@@ -1,4 +1,5 @@
-import { Redis as Client } from 'ioredis'
+import type { Redis as Client } from 'ioredis'
+import { nextTurn } from '../lib/turns.ts'
 import type { OnReach } from './client.ts'
 import { readCa } from './tls.ts'
 
@@ -8,7 +9,7 @@ export type Redis = {
   set(key: string, value: number, mode: 'EXAT', expiresAt: number): Promise<unknown>
   /** Whether commands can be sent right now. */
   status: string
-  disconnect(): void
+  disconnect(): Promise<void>
 }
 
 const takeSignals = `
@@ -21,19 +22,43 @@ type Options = { caFile?: string | undefined; onReach?: OnReach }
 
 /** Never waits for Redis: a command fails at once when it is away, and soon when it is slow. */
 export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: Options = {}): Redis {
-  const client = new Client(url, {
-    keyPrefix,
-    // The commands of one turn go out in one write.
-    enableAutoPipelining: true,
-    // With `rediss:` the client verifies the certificate and the name, here by these authorities.
-    ...(caFile ? { tls: readCa(caFile) } : {}),
-    commandTimeout: 50,
-    connectTimeout: 2_000,
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 0,
-    retryStrategy: (attempt) => Math.min(attempt * 50, 1_000),
-    scripts: { takeSignals: { lua: takeSignals, numberOfKeys: 1 } },
+  // With `rediss:` the client verifies the certificate and the name, here by these authorities.
+  const authorities = caFile ? { tls: readCa(caFile) } : {}
+  let client: Client | undefined
+  // The service works without it, so it is ready before the library is loaded, which takes as long as all the rest.
+  const connecting = nextTurn().then(async () => {
+    const ioredis = await import('ioredis')
+    client = new ioredis.Redis(url, {
+      ...authorities,
+      keyPrefix,
+      // The commands of one turn go out in one write.
+      enableAutoPipelining: true,
+      commandTimeout: 50,
+      connectTimeout: 2_000,
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      retryStrategy: (attempt) => Math.min(attempt * 50, 1_000),
+      scripts: { takeSignals: { lua: takeSignals, numberOfKeys: 1 } },
+    })
+    tellReach(client, onReach)
+    return client as Client & Pick<Redis, 'takeSignals' | 'set'>
   })
+  return {
+    takeSignals: async (...given) => (await connecting).takeSignals(...given),
+    set: async (...given) => (await connecting).set(...given),
+    get status() {
+      return client?.status ?? 'connecting'
+    },
+    async disconnect() {
+      const connected = await connecting
+      // Whoever leaves has not lost it.
+      connected.removeAllListeners('close')
+      connected.disconnect()
+    },
+  }
+}
+
+function tellReach(client: Client, onReach: OnReach | undefined): void {
   let reason = ''
   let wasReached: boolean | undefined
   const noteReach = (isReached: boolean) => {
@@ -47,17 +72,4 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: O
   })
   client.on('ready', () => noteReach(true))
   client.on('close', () => noteReach(false))
-  const commands = client as unknown as Pick<Redis, 'takeSignals' | 'set'>
-  return {
-    takeSignals: (...given) => commands.takeSignals(...given),
-    set: (...given) => commands.set(...given),
-    get status() {
-      return client.status
-    },
-    disconnect() {
-      // Whoever leaves has not lost it.
-      client.removeAllListeners('close')
-      client.disconnect()
-    },
-  }
 }
