@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty'
 import pino from 'pino'
 import { readableLine } from './lib/readable_log.ts'
 import { isoTime } from './lib/times.ts'
@@ -28,7 +29,7 @@ type Lines = { write(line: string): void; request(line: RequestLine): void; clos
 
 /** Lines of JSON on standard output; short ones for a person when that is a terminal. */
 export function createLog(level: string): Log {
-  const lines = level === 'silent' ? toNowhere : process.stdout.isTTY ? toTerminal : toFile()
+  const lines = level === 'silent' ? toNowhere : isatty(1) ? toTerminal : toFile()
   const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines)
   return Object.assign(logger, {
     request(line: RequestLine) {

@@ -15,21 +15,28 @@ export const serveCommands: Commands = {
       const { openForService } = await import('../db/open.ts')
       const observer = {}
       const opening = openForService(context.config, observer)
-      // The database answers while the rest of the program is loaded.
-      const [db, { serve }] = await Promise.all([opening, loadRest()])
-      await serve({ ...context, db, observer, stopped })
+      // Whoever serves hears of a failure; until then the database answers while the rest of the program is loaded.
+      opening.catch(() => {})
+      const { serve } = await loadRest()
+      await serve({ ...context, opening, observer, stopped })
     },
   },
 }
 
-/** In pieces, between which the database is heard. */
+/** In pieces, between which the database is heard and answered. */
 async function loadRest() {
-  await nextTurn()
+  await nextTurns()
   await import('../log.ts')
-  await nextTurn()
+  await nextTurns()
   await import('../app.ts')
-  await nextTurn()
+  await nextTurns()
   return import('./serving.ts')
+}
+
+/** Two: what was heard in the one is answered in the other. */
+async function nextTurns(): Promise<void> {
+  await nextTurn()
+  await nextTurn()
 }
 
 const nextSignal = () =>

@@ -12,14 +12,18 @@ import { offerDemo } from './demo.ts'
 const signals = ['SIGTERM', 'SIGINT'] as const
 const lastWordsMs = 1_000
 
-type Start = Context & { db: Db; observer: DatabaseObserver; stopped: Promise<string> }
+type Start = Context & { opening: Promise<Db>; observer: DatabaseObserver; stopped: Promise<string> }
 
 /** Serves until it is told to stop, and leaves everything in order. */
-export async function serve({ config, clock, typed, output, db, observer, stopped }: Start): Promise<void> {
+export async function serve({ config, clock, typed, output, opening, observer, stopped }: Start): Promise<void> {
   const log = createLog(config.LOG_LEVEL)
   observer.onFailure = (error) => giveUp(log, { err: error }, 'the embedded database has failed; restart to recover')
-  let close = db.close
+  // The first time to be written takes more than a millisecond, for which nobody waits as long as the database does not
+  // answer.
+  clock.now().toISOString()
   try {
+    const db = await opening
+    let close = db.close
     try {
       const services = openServices({ db, observer }, config, clock, log)
       close = services.close

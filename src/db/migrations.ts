@@ -1,8 +1,11 @@
 import type { Db, Sql } from './client.ts'
-import { faultOf } from './faults.ts'
+import { faultOf, isAnswer } from './faults.ts'
 
 /** A numbered file of `sql/`: forward only, never changed once released. */
 export type Migration = { name: string; text: string }
+
+/** The database is there, but not of a schema that this program can use. */
+export class SchemaError extends Error {}
 
 /** Any constant does, as long as every program that migrates this database takes the same lock. */
 const migrationLock = 7_226_001
@@ -11,7 +14,10 @@ const migrationLock = 7_226_001
 export async function readSchemaVersion(sql: Sql): Promise<number> {
   const [row] = await sql<{ present: boolean }>`
     select to_regclass('schema_migrations') is not null as present`
-  if (!row?.present) return 0
+  return row?.present ? readNewest(sql) : 0
+}
+
+async function readNewest(sql: Sql): Promise<number> {
   const [newest] = await sql<{ version: number }>`
     select coalesce(max(version), 0)::int as version from schema_migrations`
   return newest?.version ?? 0
@@ -69,9 +75,13 @@ export async function requireSchema(sql: Sql, migrations: Migration[]): Promise<
  * run side by side during an upgrade, and a migration leaves what the older one uses.
  */
 export async function requireMigrated(sql: Sql, migrations: Migration[]): Promise<number> {
-  const version = await readSchemaVersion(sql)
+  // In one question, as everybody who starts waits for the answer: what is not there fails, which harms no transaction.
+  const version = await readNewest(sql).catch((error) => {
+    if (isAnswer(error) && error.code === '42P01') return 0
+    throw error
+  })
   if (version < migrations.length) {
-    throw new Error(
+    throw new SchemaError(
       `The database has schema version ${version}, this program needs ${migrations.length}: run "prompt-signals migrate" first.`,
     )
   }
@@ -80,7 +90,7 @@ export async function requireMigrated(sql: Sql, migrations: Migration[]): Promis
 
 function refuseNewer(version: number, migrations: Migration[]): void {
   if (version > migrations.length) {
-    throw new Error(
+    throw new SchemaError(
       `The database has schema version ${version}, newer than the ${migrations.length} this program knows: use a newer prompt-signals.`,
     )
   }

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { within } from '../lib/deadline.ts'
 import { migrations } from '../platform.ts'
-import { type ClientOptions, type DatabaseObserver, type Db, openClient } from './client.ts'
+import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sql } from './client.ts'
 import { DataDirInUse } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
-import { type Migration, migrate, requireSchema } from './migrations.ts'
+import { type Migration, migrate, requireSchema, SchemaError } from './migrations.ts'
 import { readTls } from './tls.ts'
 
 export type Options = ClientOptions & {
@@ -37,10 +37,12 @@ const controlSocket = (dataDir: string) => join(dataDir, 'control.sock')
 
 /** The configured database, of this program's schema. The embedded one is brought to it. */
 export async function openDatabase(config: Config, options: Options): Promise<Db> {
-  const { db, isEmbedded } = await openAny(config, options)
+  if (config.DATABASE_URL) {
+    return openServer(config.DATABASE_URL, options, (sql) => requireSchema(sql, options.migrations))
+  }
+  const { db } = await openDataDir(config.DATA_DIR, options)
   try {
-    if (isEmbedded) await migrate(db, options.migrations)
-    else await within(answerMs, requireSchema(db.sql, options.migrations))
+    await migrate(db, options.migrations)
     return db
   } catch (error) {
     await db.close()
@@ -55,17 +57,20 @@ export const openForService = (config: Config, observer: DatabaseObserver): Prom
 /** The configured database, of whatever schema: for bringing it to another one. */
 export async function openAny(config: Config, options: Options): Promise<Opened> {
   if (!config.DATABASE_URL) return openDataDir(config.DATA_DIR, options)
-  return { db: await openServer(config.DATABASE_URL, options), isEmbedded: false, isShared: false }
+  const db = await openServer(config.DATABASE_URL, options, (sql) => sql`select 1`)
+  return { db, isEmbedded: false, isShared: false }
 }
 
-async function openServer(url: string, options: Options): Promise<Db> {
+/** Opened, and asked something, as only that shows whether it can be used. */
+async function openServer(url: string, options: Options, ask: (sql: Sql) => Promise<unknown>): Promise<Db> {
   const db = openClient(readTls(url), options)
   try {
-    await within(answerMs, db.sql`select 1`)
+    await within(answerMs, ask(db.sql))
     return db
   } catch (error) {
     // Not waited for: a server that does not answer does not answer to a farewell either.
     db.close().catch(() => {})
+    if (error instanceof SchemaError) throw error
     const { hostname, port } = new URL(url)
     const reason = error instanceof Error ? error.message : String(error)
     throw new Error(`The database at ${hostname}:${port || 5432} cannot be used: ${reason}`)

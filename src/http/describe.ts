@@ -86,18 +86,25 @@ export function describeOperation({ unchanged, ...operation }: Operation): Docum
     summary,
     description,
     security: [{ bearer: [] }],
-    parameters: [
-      parameter('path', 'prompt_id', PromptId),
-      ...(query ? parameters('query', query) : []),
-      ...(headers ? parameters('header', headers) : []),
-    ],
-    ...(body ? { requestBody: { required: true, content: json(body) } } : {}),
-    responses: {
-      [success.status]: describeResponse(success.description, success.schema, success.headers, success.sometimes),
-      ...(unchanged ? { 304: describeUnchanged() } : {}),
-      ...Object.fromEntries(errors.map((status) => [status, describeError(status)])),
+    // The rest is made when somebody reads the document: a service that starts has no need of it.
+    get requestBody() {
+      return body && { required: true, content: json(body) }
     },
-  }
+    get parameters() {
+      return [
+        parameter('path', 'prompt_id', PromptId),
+        ...(query ? parameters('query', query) : []),
+        ...(headers ? parameters('header', headers) : []),
+      ]
+    },
+    get responses() {
+      return {
+        [success.status]: describeResponse(success.description, success.schema, success.headers, success.sometimes),
+        ...(unchanged ? { 304: describeUnchanged() } : {}),
+        ...Object.fromEntries(errors.map((status) => [status, describeError(status)])),
+      }
+    },
+  } as DocumentDecoration
 }
 
 const describeUnchanged = (): OpenAPIV3.ResponseObject => ({
