@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Ground } from '../ground.ts'
 import { residentMb, runProgram } from '../processes.ts'
 
-const times = 5
+const times = 11
 
 /** How long it takes to be ready, and what it needs when nothing is asked of it. */
 export async function measureStart(ground: Ground): Promise<void> {

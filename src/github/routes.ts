@@ -3,8 +3,6 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import type { Answering } from '../http/answer.ts'
 import { decodeText, parseJson, readBody, requireJson } from '../http/body.ts'
-import { receiveDelivery } from './receive.ts'
-import { requireSignature, verifyDelivery } from './verify.ts'
 
 /** The most that GitHub sends. */
 const maxBytes = 25 * 1024 * 1024
@@ -14,6 +12,11 @@ export const githubRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: An
   new Elysia({ name: 'github' }).post(
     '/webhooks/github/:org_id',
     answer.open(async (exchange, { org_id: org }: { org_id: string }) => {
+      // Loaded with the first delivery: a service that starts has no need of it, and many never get one.
+      const [{ requireSignature, verifyDelivery }, { receiveDelivery }] = await Promise.all([
+        import('./verify.ts'),
+        import('./receive.ts'),
+      ])
       const { headers } = exchange.request
       const signature = requireSignature(headers.get('x-hub-signature-256'))
       const bytes = await readBody(exchange, maxBytes, (all) => all)
