@@ -1,25 +1,13 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { sign } from '@octokit/webhooks-methods'
 import { setWebhook } from '../../src/github/manage.ts'
 import { pruneDeliveries } from '../../src/github/prune.ts'
 import type { Answer } from '../client.ts'
-import { startService, type TestService } from '../service.ts'
-import { createHook, type Hook, headersOf, paths, type Sending } from './hook.ts'
+import { createHook, headersOf, hookEachTest, paths, type Sending } from './hook.ts'
 import { merged, ping, pullRequest, push } from './payloads.ts'
 
-let service: TestService
-let hook: Hook
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
-
-beforeEach(async () => {
-  hook = await createHook(service)
-})
+const { service, hook } = hookEachTest()
 
 const change = () => push({ commits: [{ modified: [paths.greeting] }] })
 const mebibyte = 1024 * 1024

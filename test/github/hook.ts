@@ -1,10 +1,11 @@
 // An organisation with a webhook and three linked prompts, and GitHub's end of it.
+import { afterAll, beforeAll, beforeEach } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { sign } from '@octokit/webhooks-methods'
 import { setWebhook } from '../../src/github/manage.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import type { Answer } from '../client.ts'
-import type { Tenant, TestService } from '../service.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
 
 export const paths = { greeting: 'prompts/greeting.md', farewell: 'prompts/farewell.md', other: 'prompts/other.md' }
 
@@ -26,6 +27,19 @@ export type Hook = {
   history(name: Name): Promise<Entry[]>
   /** The same in short: the action, the pull request and the commit of each. */
   story(name: Name): Promise<string[]>
+}
+
+/** A service for all tests of a file, and a hook of its own for each; both are there once a test runs. */
+export function hookEachTest(): { service: TestService; hook: Hook } {
+  const [service, hook] = [{} as TestService, {} as Hook]
+  beforeAll(async () => {
+    Object.assign(service, await startService())
+  })
+  afterAll(() => service.close())
+  beforeEach(async () => {
+    Object.assign(hook, await createHook(service))
+  })
+  return { service, hook }
 }
 
 export async function createHook(service: TestService, repository = 'Acme/Prompts'): Promise<Hook> {

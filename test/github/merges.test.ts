@@ -1,21 +1,9 @@
 // A merge and the push that it makes are two events, in either order, and one change.
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { startService, type TestService } from '../service.ts'
-import { createHook, type Hook, paths } from './hook.ts'
+import { expect, test } from 'bun:test'
+import { hookEachTest, paths } from './hook.ts'
 import { merged, pullRequest, push, sha } from './payloads.ts'
 
-let service: TestService
-let hook: Hook
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
-
-beforeEach(async () => {
-  hook = await createHook(service)
-})
+const { service, hook } = hookEachTest()
 
 const change = { modified: [paths.greeting] }
 const toBranch = push({ branch: 'warmer', after: sha('warmer'), commits: [change], created: true })

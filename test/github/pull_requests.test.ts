@@ -1,20 +1,8 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { startService, type TestService } from '../service.ts'
-import { createHook, type Hook, paths } from './hook.ts'
+import { expect, test } from 'bun:test'
+import { hookEachTest, paths } from './hook.ts'
 import { merged, pullRequest, push, sha } from './payloads.ts'
 
-let service: TestService
-let hook: Hook
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
-
-beforeEach(async () => {
-  hook = await createHook(service)
-})
+const { service, hook } = hookEachTest()
 
 const fork = { headRepository: 'somebody/prompts' }
 const touching = (...files: string[]) => [{ modified: files }]

@@ -1,21 +1,9 @@
 // One push that brings several merges, as a merge queue makes it, or whoever merges on a machine of their own.
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { startService, type TestService } from '../service.ts'
-import { createHook, type Hook, paths } from './hook.ts'
+import { expect, test } from 'bun:test'
+import { hookEachTest, paths } from './hook.ts'
 import { type CommitGiven, merged, pullRequest, push, sha } from './payloads.ts'
 
-let service: TestService
-let hook: Hook
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
-
-beforeEach(async () => {
-  hook = await createHook(service)
-})
+const { hook } = hookEachTest()
 
 const touching = (words: string, ...modified: string[]): CommitGiven => ({ id: sha(words), modified })
 const known = (commit: CommitGiven) => ({ ...commit, distinct: false })

@@ -1,22 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { linkPrompt } from '../../src/prompts/link.ts'
-import { startService, type TestService } from '../service.ts'
-import { createHook, type Hook, paths } from './hook.ts'
+import { createHook, hookEachTest, paths } from './hook.ts'
 import { merged, pullRequest, push, renamed, repositoryEvent, sha, transferred } from './payloads.ts'
 
-let service: TestService
-let hook: Hook
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
-
-beforeEach(async () => {
-  hook = await createHook(service)
-})
+const { service, hook } = hookEachTest()
 
 const change = { commits: [{ modified: [paths.greeting] }] }
 const deploys = (repository: string) => hook.send('push', push({ ...change, repository }))
