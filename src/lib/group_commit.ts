@@ -36,8 +36,8 @@ type Waiting<Item, Outcome> = {
 
 const nothingToTell = () => {}
 
-/** So few go down together whenever they can. */
-const few = 16
+/** So few go down together: to write them twice would cost the database more than it saves here. */
+const few = 128
 
 /**
  * How many to write next: half of those who seem to be there, which are the ones in line and the ones just written,

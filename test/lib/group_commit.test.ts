@@ -60,16 +60,16 @@ test('a write takes no more items than allowed', async () => {
 })
 
 test('callers who all come back at once are written by halves, one while the other is answered', async () => {
-  const { group, writes, finish } = setUp()
+  const { group, writes, finish } = setUp({ maxItems: 500, maxWaiting: 500 })
   let open = true
-  const callers = Array.from({ length: 80 }, async (_, number) => {
+  const callers = Array.from({ length: 400 }, async (_, number) => {
     while (open) await group.add(`a${number}`)
   })
   await finish(10)
   open = false
   await finish(10)
   await Promise.all(callers)
-  expect(writes.slice(0, 10).map((write) => write.split(' ').length)).toEqual(Array(10).fill(40))
+  expect(writes.slice(0, 10).map((write) => write.split(' ').length)).toEqual(Array(10).fill(200))
 })
 
 test('the next write begins before those of the last are answered', async () => {
