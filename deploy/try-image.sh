@@ -7,6 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 work=$(realpath "${1:-$(mktemp --directory)}")
+mkdir -p "$work"
 export STORAGE_DRIVER=vfs BUILDAH_ISOLATION=chroot BUILDAH_FORMAT=docker
 buildah() { command buildah --root "$work/storage" --runroot "$work/run" "$@"; }
 say() { printf '\n== %s\n' "$*"; }
