@@ -80,9 +80,7 @@ export function listen(app: App, onCrash: () => Response, host: string, port: nu
     // Larger bodies are refused by the routes: Bun's own refusal has no envelope.
     maxRequestBodySize: Number.MAX_SAFE_INTEGER,
   })
-  // By hand: asking the server for its URL takes longer than starting it.
-  const name = host.includes(':') ? `[${host}]` : host
-  return { url: `http://${name}:${server.port}`, stop: () => server.stop() }
+  return { url: server.url.origin, stop: () => server.stop() }
 }
 
 type NativeRoutes = Record<string, Record<string, (request: Bun.BunRequest) => Promise<Response>>>

@@ -18,9 +18,6 @@ type Start = Context & { opening: Promise<Db>; observer: DatabaseObserver; stopp
 export async function serve({ config, clock, typed, output, opening, observer, stopped }: Start): Promise<void> {
   const log = createLog(config.LOG_LEVEL)
   observer.onFailure = (error) => giveUp(log, { err: error }, 'the embedded database has failed; restart to recover')
-  // The first time to be written takes more than a millisecond, for which nobody waits as long as the database does not
-  // answer.
-  clock.now().toISOString()
   try {
     const db = await opening
     let close = db.close
