@@ -28,7 +28,7 @@ export type Recorded = {
   month: Month
 }
 
-/** A list for each column, because a row for each signal takes the driver several times as long to read. */
+/** A list for each column: the driver takes longer to read a row for each signal. */
 type RecordedLists = {
   items: number[]
   outcomes: Recorded['outcome'][]
