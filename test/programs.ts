@@ -1,5 +1,5 @@
 // Finds the programs the tests need, and installs the missing ones where that can be done unasked: Debian, as root.
-import { existsSync, readdirSync } from 'node:fs'
+import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 
@@ -14,14 +14,17 @@ export interface Program {
 const POLICY = '/usr/sbin/policy-rc.d'
 const CLUSTER_SETTINGS = '/etc/postgresql-common/createcluster.d/prompt-signals-test.conf'
 
-/** Found as the folder that holds `postgres` and `initdb`: Debian keeps it off the PATH. */
+/**
+ * Found as the folder that holds `postgres` and `initdb`: Debian keeps it off the PATH. Where links on the PATH lead
+ * there, the folder itself is taken, as it holds the other programs too.
+ */
 export const postgresProgram: Program = {
   name: 'PostgreSQL (postgres and initdb)',
   variable: 'TEST_DATABASE_URL',
   debianPackage: 'postgresql',
   find: () => {
     const onPath = Bun.which('postgres')
-    const folders = onPath ? [dirname(onPath)] : []
+    const folders = onPath ? [dirname(realpathSync(onPath))] : []
     return [...folders, ...debianPostgresFolders()].find(
       (folder) => existsSync(join(folder, 'postgres')) && existsSync(join(folder, 'initdb')),
     )
