@@ -28,64 +28,100 @@ export type Recorded = {
   month: Month
 }
 
-/** A list for each column: the driver takes longer to read a row for each signal. */
-type RecordedLists = {
-  items: number[]
-  outcomes: Recorded['outcome'][]
-  ids: (number | null)[]
-  /** Of those that repeat an earlier one. */
-  times: (string | null)[]
-  useds: number[]
+/** What became of one write. A list for each column: the driver takes longer to read a row for each signal. */
+type Written = {
+  write: number
+  /** Of each period: the count and the limit after it, and how many were recorded. */
+  counts: number[]
   limits: number[]
+  granted: number[]
+  /** Of those recorded, in order. */
+  ids: number[] | null
+  /** Of those that repeat an earlier one: position, id and time of that, and whether it is the same. */
+  known: [item: number, id: number, at: string, isSame: boolean][] | null
 }
 
+/** Numbered, to know the answer to each. */
+let writes = 0
+
 export async function recordSignals(sql: Sql, signals: SignalToRecord[]): Promise<Recorded[]> {
-  const { periods, numbers } = numberPeriods(signals)
-  const [lists] = await sql<RecordedLists>`
+  const { periods, numbers, nths } = numberPeriods(signals)
+  const hasKeys = signals.some((signal) => signal.repeatKey !== null)
+  writes += 1
+  const write = writes
+  const [written] = await sql<Written>`
     select
-      to_json(array_agg(item)) as items,
-      to_json(array_agg(outcome)) as outcomes,
-      to_json(array_agg(signal_id)) as ids,
-      to_json(array_agg(case when outcome = 'repeated' then recorded_at end)) as times,
-      to_json(array_agg(used_after)) as useds,
-      to_json(array_agg(limit_now)) as limits
-    from record_signals(
-      ${arrayOf(periods.map(([organisationId]) => organisationId))}::text::bigint[],
-      ${arrayOf(periods.map(([, month]) => `${month}-01`))}::text::date[],
+      ${write}::bigint as write, to_json(counts) as counts, to_json(limits) as limits, to_json(granted) as granted,
+      to_json(ids) as ids, known
+    from write_signals(
+      ${arrayOf(periods.map((period) => period.organisationId))}::text::bigint[],
+      ${arrayOf(periods.map((period) => period.firstDay))}::text::date[],
+      ${arrayOf(periods.map((period) => period.asked))}::text::integer[],
       ${arrayOf(numbers)}::text::integer[],
+      ${arrayOf(nths)}::text::integer[],
       ${arrayOf(signals.map((signal) => signal.promptId))}::text::bigint[],
       ${arrayOf(signals.map((signal) => signal.value))}::text::text[],
-      array(select json_array_elements_text(${JSON.stringify(signals.map((signal) => signal.metadata))}::text::json)),
+      ${JSON.stringify(signals.map((signal) => signal.metadata))}::text::json,
       ${arrayOf(signals.map((signal) => signal.createdAt))}::text::timestamptz[],
-      array(select json_array_elements_text(${JSON.stringify(signals.map((signal) => signal.repeatKey))}::text::json))
+      ${hasKeys ? JSON.stringify(signals.map((signal) => signal.repeatKey)) : null}::text::json
     )`
+  // The answer to another question would be told to other organisations: better none.
+  if (written?.write !== write) throw new Error('the answer is not to what was asked')
+  return tellApart(signals, numbers, written)
+}
+
+/** Which signal was answered what: of those of a period that are new, the first ones were recorded. */
+function tellApart(signals: SignalToRecord[], numbers: number[], written: Written): Recorded[] {
+  const { counts, limits, granted, ids } = written
+  const periods = granted.map((left, index) => ({
+    left,
+    used: Number(counts[index]) - left,
+    limit: Number(limits[index]),
+  }))
+  const known = new Map(written.known?.map(([item, ...earlier]) => [item, earlier]))
+  let next = 0
   return signals.map(({ createdAt, month }, index) => {
-    const { items, outcomes, ids, times, useds, limits } = lists as RecordedLists
-    // An answer at the wrong place would be told to another organisation: better none.
-    if (items[index] !== index + 1) throw new Error('the answers are out of order')
-    const repeatedFrom = times[index]
-    return {
-      outcome: outcomes[index] as Recorded['outcome'],
-      id: ids[index] as number | null,
-      createdAt: repeatedFrom ? new Date(repeatedFrom).toISOString() : createdAt,
-      used: useds[index] as number,
-      limit: limits[index] as number,
-      month,
+    const period = periods[Number(numbers[index]) - 1] as (typeof periods)[number]
+    const one: Recorded = { outcome: 'refused', id: null, createdAt, used: period.used, limit: period.limit, month }
+    const earlier = known.get(index + 1)
+    if (earlier) {
+      const [id, at, isSame] = earlier
+      one.outcome = isSame ? 'repeated' : 'differs'
+      one.id = id
+      one.createdAt = new Date(at).toISOString()
+    } else if (period.left > 0) {
+      period.left -= 1
+      period.used += 1
+      one.outcome = 'recorded'
+      one.id = Number(ids?.[next++])
+      one.used = period.used
     }
+    return one
   })
 }
 
 /** As Postgres writes an array, for words that need no quotes: several times as fast as the driver, which sets them. */
 const arrayOf = (words: unknown[]): string => `{${words.join(',')}}`
 
-/** Every period once, in a fixed order, and for each signal the number of its own. */
-function numberPeriods(signals: SignalToRecord[]): { periods: string[][]; numbers: number[] } {
-  const distinct = [...new Set(signals.map(({ period }) => period))].sort()
-  const numberOf = new Map(distinct.map((period, index) => [period, index + 1]))
-  return {
-    periods: distinct.map((period) => period.split(' ')),
-    numbers: signals.map(({ period }) => numberOf.get(period) as number),
+type Period = { number: number; organisationId: string | undefined; firstDay: string; asked: number }
+
+/** Every period once, in a fixed order; and for each signal the number of its own, and its place there. */
+function numberPeriods(signals: SignalToRecord[]): { periods: Period[]; numbers: number[]; nths: number[] } {
+  const names = [...new Set(signals.map(({ period }) => period))].sort()
+  const periods = names.map((name, index) => {
+    const [organisationId, month] = name.split(' ')
+    return { number: index + 1, organisationId, firstDay: `${month}-01`, asked: 0 }
+  })
+  const byName = new Map(names.map((name, index) => [name, periods[index] as Period]))
+  const numbers: number[] = []
+  const nths: number[] = []
+  for (const { period } of signals) {
+    const own = byName.get(period) as Period
+    own.asked += 1
+    numbers.push(own.number)
+    nths.push(own.asked)
   }
+  return { periods, numbers, nths }
 }
 
 export type Usage = { used: number; limit: number }

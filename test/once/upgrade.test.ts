@@ -58,7 +58,7 @@ test('a replica of the older release serves on, and stays ready, while the schem
   const other = await startServer(database.settings)
   const { more, end } = load()
   await more(200)
-  const [same] = await db.sql<{ text: string }>`select pg_get_functiondef('record_signals'::regproc) as text`
+  const [same] = await db.sql<{ text: string }>`select pg_get_functiondef('write_signals'::regproc) as text`
   const expand = `
     alter table signals add column note text;
     alter table prompts add column archived_at timestamptz, add column rank integer not null default 0;
