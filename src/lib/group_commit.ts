@@ -23,6 +23,8 @@ type Options<Item, Outcome> = {
   maxWaiting: number
   /** An item that could not be written for so long is given up. */
   patienceMs: number
+  /** How long a handful of callers, each just answered, may be waited for to ask again; not at all unless told. */
+  gatherMs?: number
   /** Told of every write when it begins: how many items it takes down, and how long the first of them waited. */
   onWrite?: (items: number, waitedMs: number) => void
 }
@@ -36,6 +38,11 @@ type Waiting<Item, Outcome> = {
 
 const nothingToTell = () => {}
 
+/** So few are better written together than by turns: most of what a write takes is not theirs. */
+const handful = 20
+/** After waiting in vain, that many writes begin without. */
+const ungatheredWrites = 15
+
 /** So few go down together: to write them twice would cost the database more than it saves here. */
 const few = 128
 
@@ -47,7 +54,21 @@ const few = 128
 const shareOf = (inLine: number, justWritten: number): number => Math.max(few, Math.ceil((inLine + justWritten) / 2))
 
 /** A line of items, written one group commit after the other. */
-type Lane<Item, Outcome> = { line: Waiting<Item, Outcome>[]; writing: Promise<void> | undefined }
+type Lane<Item, Outcome> = {
+  line: Waiting<Item, Outcome>[]
+  writing: Promise<void> | undefined
+  /** Until that many are in line, the next write waits. */
+  gathering: { wanted: number; end(): void } | undefined
+  /** So many writes from now on begin without waiting for anyone. */
+  ungathered: number
+}
+
+const emptyLane = <Item, Outcome>(): Lane<Item, Outcome> => ({
+  line: [],
+  writing: undefined,
+  gathering: undefined,
+  ungathered: 0,
+})
 
 /**
  * Items that arrive while a write is under way wait together and go down as the next one. A group whose rows are
@@ -55,12 +76,13 @@ type Lane<Item, Outcome> = { line: Waiting<Item, Outcome>[]; writing: Promise<vo
  */
 export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>): GroupCommit<Item, Outcome> {
   type Batch = Waiting<Item, Outcome>[]
-  const common: Lane<Item, Outcome> = { line: [], writing: undefined }
+  const common = emptyLane<Item, Outcome>()
   const own = new Map<unknown, Lane<Item, Outcome>>()
   let waiting = 0
 
   function enqueue(lane: Lane<Item, Outcome>, one: Waiting<Item, Outcome>): void {
     lane.line.push(one)
+    if (lane.gathering && lane.line.length >= lane.gathering.wanted) lane.gathering.end()
     lane.writing ??= nextTurn().then(() => writeAll(lane))
   }
 
@@ -78,10 +100,34 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
       // To answer a whole batch takes a while, in which the next is already being written.
       tellLast()
       tellLast = await writing
+      if (options.gatherMs && lane.line.length + batch.length <= handful) {
+        tellLast()
+        tellLast = nothingToTell
+        await gather(lane, batch.length, options.gatherMs)
+      }
     }
     tellLast()
     lane.writing = undefined
     for (const [group, one] of own) if (one === lane) own.delete(group)
+  }
+
+  /**
+   * Waits for those just answered, as callers who ask one thing after the other do so again at once. Otherwise one part
+   * of them would go on being written while the other waits.
+   */
+  async function gather(lane: Lane<Item, Outcome>, answered: number, mostMs: number): Promise<void> {
+    if (lane.ungathered > 0) {
+      lane.ungathered -= 1
+      return
+    }
+    const wanted = lane.line.length + answered
+    const gathered = Promise.withResolvers<void>()
+    const tooLate = setTimeout(gathered.resolve, mostMs)
+    lane.gathering = { wanted, end: gathered.resolve }
+    await gathered.promise
+    lane.gathering = undefined
+    clearTimeout(tooLate)
+    if (lane.line.length < wanted) lane.ungathered = ungatheredWrites
   }
 
   /** Resolves, once it is written, with what tells everyone in the batch their outcome. */
@@ -123,7 +169,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   }
 
   function laneOfItsOwn(group: unknown): Lane<Item, Outcome> {
-    const lane = own.get(group) ?? { line: [], writing: undefined }
+    const lane = own.get(group) ?? emptyLane()
     own.set(group, lane)
     return lane
   }

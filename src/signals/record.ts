@@ -52,6 +52,7 @@ export function createSignalRecorder(
     maxItems: 500,
     maxWaiting: 5_000,
     patienceMs: 4_000,
+    gatherMs: 1,
     onWrite: (signals, waitedMs) => observe?.wrote(signals, waitedMs),
   })
   const inTurns = createTurns()

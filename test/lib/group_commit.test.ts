@@ -3,9 +3,9 @@ import { createGroupCommit } from '../../src/lib/group_commit.ts'
 import { nextTurn } from '../../src/lib/turns.ts'
 
 /** Items are named by their group and a number; 'x' in the name makes the item bad. */
-type Setup = { maxItems?: number; maxWaiting?: number; patienceMs?: number }
+type Setup = { maxItems?: number; maxWaiting?: number; patienceMs?: number; gatherMs?: number }
 
-function setUp({ maxItems = 100, maxWaiting = 100, patienceMs = 60_000 }: Setup = {}) {
+function setUp({ maxItems = 100, maxWaiting = 100, patienceMs = 60_000, gatherMs = 0 }: Setup = {}) {
   const writes: string[] = []
   const gates: PromiseWithResolvers<void>[] = []
   const held = new Set<string>()
@@ -26,6 +26,7 @@ function setUp({ maxItems = 100, maxWaiting = 100, patienceMs = 60_000 }: Setup 
     maxItems,
     maxWaiting,
     patienceMs,
+    gatherMs,
   })
   const settle = async () => {
     for (let turn = 0; turn < 3; turn += 1) await nextTurn()
@@ -79,6 +80,42 @@ test('the next write begins before those of the last are answered', async () => 
   await finish(2)
   await second
   expect(await seenByFirst).toEqual(['a1', 'a2'])
+})
+
+test('a handful of callers who ask again at once go down together', async () => {
+  const { group, writes, finish } = setUp({ gatherMs: 60_000 })
+  const first = group.add('a1').then(() => group.add('a2'))
+  await nextTurn()
+  const second = group.add('b1')
+  await finish(2)
+  expect(await Promise.all([first, second])).toEqual(['wrote a2', 'wrote b1'])
+  expect(writes).toEqual(['a1', 'b1 a2'])
+})
+
+test('callers who do not ask again are waited for once, and then for a while no more', async () => {
+  const { group, writes, finish } = setUp({ gatherMs: 100 })
+  group.add('a1')
+  await nextTurn()
+  group.add('b1')
+  await finish()
+  expect(writes).toEqual(['a1'])
+  while (writes.length < 2) await nextTurn()
+  const last = group.add('c1')
+  await finish()
+  expect(writes).toEqual(['a1', 'b1', 'c1'])
+  await finish()
+  await last
+})
+
+test('more than a handful are written by turns', async () => {
+  const { group, writes, finish } = setUp({ gatherMs: 60_000 })
+  const first = Promise.all(Array.from({ length: 20 }, (_, number) => group.add(`a${number}`)))
+  await nextTurn()
+  const last = group.add('b1')
+  await finish(2)
+  expect(await last).toBe('wrote b1')
+  expect((await first).length).toBe(20)
+  expect(writes.length).toBe(2)
 })
 
 test('one bad item fails alone, after few writes; the others are written', async () => {
