@@ -40,9 +40,14 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
     return { full }
   }
 
-  async function confirm(organisationId: number, month: Month): Promise<Usage> {
+  function findRefusal(organisationId: number, month: Month): Usage | undefined {
     const known = refusals.get(organisationId)
-    if (known?.month === month.name && performance.now() < known.until) return known
+    return known?.month === month.name && performance.now() < known.until ? known : undefined
+  }
+
+  async function confirm(organisationId: number, month: Month): Promise<Usage> {
+    const known = findRefusal(organisationId, month)
+    if (known) return known
     const toldBefore = timesTold
     const usage = (await findUsage(periodOf(organisationId, month))) as Usage
     usages.set(organisationId, { ...usage, month: month.name })
@@ -74,6 +79,8 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
       const known = usages.get(organisationId)
       const usage = known?.month === month.name ? known : undefined
       if (usage && isFarFromFull(usage)) return unasked
+      const full = findRefusal(organisationId, month)
+      if (full) return refuse(full)
       return askGate(organisationId, month, usage?.limit ?? Number.POSITIVE_INFINITY)
     },
     learn(signals, recorded) {
