@@ -12,7 +12,8 @@ import { runProgram } from './processes.ts'
 import { createReport, type Report } from './report.ts'
 import { type Server, startServer } from './server.ts'
 
-export type Seconds = { warmUp: number; measured: number; memory: number }
+/** What is compared is measured by turns, in so many rounds. */
+export type Plan = { warmUpSeconds: number; roundSeconds: number; rounds: number; memorySeconds: number }
 
 export type Ground = {
   load: Load
@@ -23,7 +24,7 @@ export type Ground = {
   operator: Operator
   requests: Request[]
   report: Report
-  seconds: Seconds
+  plan: Plan
   signal: AbortSignal
   /** The binary on the shared Postgres and Redis, or on whatever the settings name. */
   serve(settings?: Record<string, string>): Promise<Server>
@@ -36,7 +37,7 @@ export type Cleanups = (() => Promise<void>)[]
 const root = join(import.meta.dir, '..')
 const plain = join(import.meta.dir, 'plain')
 
-export async function prepareGround(seconds: Seconds, signal: AbortSignal, cleanups: Cleanups): Promise<Ground> {
+export async function prepareGround(plan: Plan, signal: AbortSignal, cleanups: Cleanups): Promise<Ground> {
   const folder = await mkdtemp(join(tmpdir(), 'prompt-signals-bench-'))
   cleanups.push(() => rm(folder, { recursive: true, force: true }))
   const [wrk = ''] = await findOrInstall([wrkProgram])
@@ -69,7 +70,7 @@ export async function prepareGround(seconds: Seconds, signal: AbortSignal, clean
     return server
   }
   return {
-    load: { wrk, folder, warmUpSeconds: seconds.warmUp, seconds: seconds.measured, signal },
+    load: { wrk, folder, signal },
     pgbench: join(postgresProgram.find() ?? '', 'pgbench'),
     folder,
     databaseUrl: services.databaseUrl,
@@ -77,7 +78,7 @@ export async function prepareGround(seconds: Seconds, signal: AbortSignal, clean
     operator,
     requests,
     report: createReport(),
-    seconds,
+    plan,
     signal,
     serve: (own = settings) => start([program, 'serve'], own),
     servePlain: () => start([node, join(plain, 'server.js')], { ...settings, NODE_ENV: 'production' }),

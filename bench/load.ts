@@ -1,17 +1,14 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Program } from '../test/programs.ts'
+import type { Turn } from './compare.ts'
 import { runProgram } from './processes.ts'
 
 export type Request = { method: 'GET' | 'POST'; path: string; key: string; body: string }
 
-export type Load = {
-  wrk: string
-  folder: string
-  warmUpSeconds: number
-  seconds: number
-  signal: AbortSignal
-}
+export type Load = { wrk: string; folder: string; signal: AbortSignal }
+
+type Target = { url: string; requests: Request[]; connections: number; status: number }
 
 export type Loaded = {
   requestsPerSecond: number
@@ -41,8 +38,9 @@ export const wrkProgram: Program = {
 
 /** Requests take turns on so many connections, each of which waits for its answer before it asks again. */
 export async function applyLoad(
-  { wrk, folder, warmUpSeconds, seconds, signal }: Load,
-  { url, requests, connections, status }: { url: string; requests: Request[]; connections: number; status: number },
+  { wrk, folder, signal }: Load,
+  { url, requests, connections, status }: Target,
+  { warmUpSeconds, seconds }: Turn,
 ): Promise<Loaded> {
   const file = join(folder, `requests-${Bun.randomUUIDv7()}`)
   const lines = requests.map(({ method, path, key, body }) => `${[method, path, key, body].join('\t')}\n`)
@@ -53,7 +51,7 @@ export async function applyLoad(
     const output = await runProgram(command, { cwd: folder, signal })
     return JSON.parse(output.trimEnd().split('\n').at(-1) ?? '')
   }
-  const warmUp = await run(warmUpSeconds, 'look')
+  const warmUp = warmUpSeconds > 0 ? await run(warmUpSeconds, 'look') : undefined
   const measured = await run(seconds)
 
   const unexpected = (status < 400 ? measured.refused : measured.requests - measured.refused) + measured.broken
@@ -62,7 +60,7 @@ export async function applyLoad(
     p50Ms: measured.p50Ms,
     p99Ms: measured.p99Ms,
     // Only the warm-up tells one status from another; the measured part, refusals from the rest.
-    errors: warmUp.requests - (warmUp.statuses[status] ?? 0) + warmUp.broken + unexpected,
-    answered: warmUp.requests + measured.requests,
+    errors: (warmUp ? warmUp.requests - (warmUp.statuses[status] ?? 0) + warmUp.broken : 0) + unexpected,
+    answered: (warmUp?.requests ?? 0) + measured.requests,
   }
 }

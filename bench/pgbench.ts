@@ -1,5 +1,6 @@
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Turn } from './compare.ts'
 import { countSettled, startAfresh } from './database.ts'
 import type { Ground } from './ground.ts'
 import { runProgram } from './processes.ts'
@@ -10,9 +11,10 @@ const clients = 64
 const sampling = 0.05
 
 /** One-row inserts, each a transaction of its own, by the database's own load program. */
-export async function insertOneByOne(ground: Ground): Promise<Row> {
+export async function insertOneByOne(ground: Ground, turn: Turn): Promise<Row> {
   await startAfresh(ground.database, 'single_inserts')
-  const { row, transactions } = await runScript(ground, `pgbench, one-row inserts, ${clients} clients`, 'one_row.sql')
+  const name = `pgbench, one-row inserts, ${clients} clients`
+  const { row, transactions } = await runScript(ground, name, 'one_row.sql', turn)
   const inserted = await countSettled(ground.database, 'single_inserts')
   if (inserted !== transactions) {
     ground.report.problems.push(`pgbench says it inserted ${transactions} rows, and there are ${inserted}`)
@@ -21,24 +23,23 @@ export async function insertOneByOne(ground: Ground): Promise<Row> {
 }
 
 /** The newest rows of a history, by the index that a page is read by. */
-export const readPages = async (ground: Ground): Promise<Row> =>
-  (await runScript(ground, `pgbench, 25 rows by index, ${clients} clients`, 'one_page.sql')).row
+export const readPages = async (ground: Ground, turn: Turn): Promise<Row> =>
+  (await runScript(ground, `pgbench, 25 rows by index, ${clients} clients`, 'one_page.sql', turn)).row
 
-async function runScript({ pgbench, folder, load, databaseUrl, report, signal }: Ground, name: string, file: string) {
+async function runScript({ pgbench, folder, databaseUrl, signal }: Ground, name: string, file: string, turn: Turn) {
   const prefix = join(folder, 'pgbench')
   const run = (seconds: number, ...log: string[]) => {
     const how = ['--no-vacuum', '--protocol=prepared', `--client=${clients}`, '--jobs=2', `--time=${seconds}`]
     const script = `--file=${join(import.meta.dir, file)}`
     return runProgram([pgbench, ...how, ...log, script, databaseUrl], { cwd: folder, signal })
   }
-  const warmUp = readOutput(await run(load.warmUpSeconds))
+  const warmUp = turn.warmUpSeconds > 0 ? readOutput(await run(turn.warmUpSeconds)) : undefined
   const log = ['--log', `--log-prefix=${prefix}`, `--sampling-rate=${sampling}`]
-  const measured = readOutput(await run(load.seconds, ...log))
+  const measured = readOutput(await run(turn.seconds, ...log))
   const [p50Ms, p99Ms] = await readPercentiles(folder)
-  const errors = warmUp.failed + measured.failed
+  const errors = (warmUp?.failed ?? 0) + measured.failed
   const row = { name, requestsPerSecond: measured.perSecond, p50Ms, p99Ms, errors, residentMb: null }
-  report.rows.push(row)
-  return { row, transactions: warmUp.transactions + measured.transactions }
+  return { row, transactions: (warmUp?.transactions ?? 0) + measured.transactions }
 }
 
 function readOutput(output: string): { transactions: number; failed: number; perSecond: number } {

@@ -1,4 +1,5 @@
 import type { Db } from '../src/db/client.ts'
+import type { Turn } from './compare.ts'
 import { countSettled, findMiscounted, startAfresh, type Table } from './database.ts'
 import type { Ground } from './ground.ts'
 import { applyLoad, type Request } from './load.ts'
@@ -14,19 +15,18 @@ type Phase = {
   requests?: Request[]
   /** The one right answer; 201 unless told. */
   status?: number
-  seconds?: number
   /** Where the signals go, and in which database. */
   table?: Table
   database?: Db
 }
 
 /** Puts the servers under load at once, and checks that exactly what was answered is what was recorded. */
-export async function measure(ground: Ground, phase: Phase): Promise<Row> {
+export async function measure(ground: Ground, phase: Phase, turn: Turn): Promise<Row> {
   const { servers, connections, requests = ground.requests, status = 201, table = 'signals' } = phase
-  const { name, database = ground.database, seconds = ground.load.seconds } = phase
+  const { name, database = ground.database } = phase
   await startAfresh(database, table)
   const loads = await Promise.all(
-    servers.map(({ url }) => applyLoad({ ...ground.load, seconds }, { url, requests, connections, status })),
+    servers.map(({ url }) => applyLoad(ground.load, { url, requests, connections, status }, turn)),
   )
   const memory = await Promise.all(servers.map(({ pid }) => residentMb(pid)))
   const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0)
@@ -34,7 +34,7 @@ export async function measure(ground: Ground, phase: Phase): Promise<Row> {
   const recorded = await countSettled(database, table)
   const answered = status === 201 ? sum(loads.map((load) => load.answered)) : 0
   // At the end of the warm-up and of the measured part, each connection leaves a request whose answer nobody hears.
-  const unheard = status === 201 ? 2 * connections * servers.length : 0
+  const unheard = status === 201 ? (turn.warmUpSeconds > 0 ? 2 : 1) * connections * servers.length : 0
   if (recorded < answered || recorded > answered + unheard) {
     ground.report.problems.push(`${name}: ${answered} signals were answered with 201, and ${recorded} are recorded`)
   }
@@ -44,7 +44,7 @@ export async function measure(ground: Ground, phase: Phase): Promise<Row> {
     }
   }
 
-  const row = {
+  return {
     name,
     requestsPerSecond: sum(loads.map((load) => load.requestsPerSecond)),
     p50Ms: Math.max(...loads.map((load) => load.p50Ms)),
@@ -52,6 +52,4 @@ export async function measure(ground: Ground, phase: Phase): Promise<Row> {
     errors: sum(loads.map((load) => load.errors)),
     residentMb: sum(memory),
   }
-  ground.report.rows.push(row)
-  return row
 }

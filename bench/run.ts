@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type Cleanups, type Ground, prepareGround, type Seconds } from './ground.ts'
+import { type Cleanups, type Ground, type Plan, prepareGround } from './ground.ts'
 import { isMet, isSound, printReport, type Report } from './report.ts'
 import { measureDeepHistory } from './sections/deep_history.ts'
 import { measureEmbedded } from './sections/embedded.ts'
@@ -31,7 +31,9 @@ const wanted = positionals.length > 0 ? positionals : Object.keys(sections)
 const unknown = wanted.filter((name) => !sections[name])
 if (unknown.length > 0)
   throw new Error(`There is no section ${unknown.join(', ')}: ${Object.keys(sections).join(', ')}`)
-const seconds: Seconds = values.quick ? { warmUp: 1, measured: 3, memory: 10 } : { warmUp: 2, measured: 8, memory: 60 }
+const plan: Plan = values.quick
+  ? { warmUpSeconds: 1, roundSeconds: 1, rounds: 3, memorySeconds: 10 }
+  : { warmUpSeconds: 2, roundSeconds: 2, rounds: 5, memorySeconds: 60 }
 
 const interruption = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -55,7 +57,7 @@ process.exit(isGood ? 0 : 1)
 
 async function runAll(): Promise<boolean> {
   console.error('Building, and starting Postgres and Redis')
-  const ground = await prepareGround(seconds, interruption.signal, cleanups)
+  const ground = await prepareGround(plan, interruption.signal, cleanups)
   const { report } = ground
   for (const name of wanted) {
     const known = report.rows.length
@@ -75,7 +77,7 @@ async function save({ database }: Ground, { rows, targets, problems }: Report): 
   const machine = { cores: cpus().length, memoryMb: Math.round(totalmem() / 2 ** 20), kernel: release() }
   const judged = targets.map((target) => ({ ...target, met: isMet(target) }))
   const text = JSON.stringify(
-    { machine, versions: { ...versions, bun: Bun.version }, seconds, rows, targets: judged, problems },
+    { machine, versions: { ...versions, bun: Bun.version }, plan, rows, targets: judged, problems },
     null,
     2,
   )

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { compare } from '../compare.ts'
 import { openOwnDatabase } from '../database.ts'
 import { createTenants, unreachableLimit } from '../fixtures.ts'
 import type { Ground } from '../ground.ts'
@@ -13,7 +14,8 @@ export async function measureEmbedded(ground: Ground): Promise<void> {
   const database = await openOwnDatabase(settings)
   try {
     const name = 'POST signals, embedded engine, 64 connections'
-    await measure(ground, { name, servers: [server], connections: 64, requests, database })
+    const phase = { name, servers: [server], connections: 64, requests, database }
+    await compare(ground, { embedded: (turn) => measure(ground, phase, turn) })
   } finally {
     await database.close()
   }

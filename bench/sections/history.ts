@@ -1,3 +1,4 @@
+import { compare, type Turn } from '../compare.ts'
 import type { Ground } from '../ground.ts'
 import { writeHistory } from '../histories.ts'
 import type { Request } from '../load.ts'
@@ -19,33 +20,32 @@ export async function measureHistory(ground: Ground): Promise<void> {
   await ground.database.sql.script('vacuum analyze history_entries')
 
   const [ours, plain] = [await ground.serve(), await ground.servePlain()]
-  const get = (server: Server, name: string, connections: number) =>
-    measure(ground, {
-      name: `${name}, ${connections} connections`,
-      servers: [server],
-      connections,
-      requests: pages,
-      status: 200,
-    })
-  await get(ours, 'GET history', 8)
-  const before = await readPages(ground)
-  const some = await get(ours, 'GET history', 64)
-  const after = await readPages(ground)
-  const plainPages = await get(plain, 'plain service, history', 64)
-  await get(ours, 'GET history', 256)
+  const get = (server: Server, name: string, connections: number) => (turn: Turn) =>
+    measure(
+      ground,
+      {
+        name: `${name}, ${connections} connections`,
+        servers: [server],
+        connections,
+        requests: pages,
+        status: 200,
+      },
+      turn,
+    )
+  await compare(ground, { few: get(ours, 'GET history', 8), many: get(ours, 'GET history', 256) })
+  const ratio = await compare(ground, {
+    ours: get(ours, 'GET history', 64),
+    rows: (turn) => readPages(ground, turn),
+    plain: get(plain, 'plain service, history', 64),
+  })
   const writer = writeAlong(ours, pages)
-  await get(ours, `GET history while ${writesPerSecond} entries a second are written`, 64)
+  await compare(ground, { beside: get(ours, `GET history while ${writesPerSecond} entries a second are written`, 64) })
   await writer.stop()
   await Promise.all([ours.stop(), plain.stop()])
 
-  const rows = (before.requestsPerSecond + after.requestsPerSecond) / 2
   ground.report.targets.push(
-    { name: 'history at 64 ÷ its rows by pgbench', value: some.requestsPerSecond / rows, atLeast: 1.1 },
-    {
-      name: 'history at 64 ÷ plain service at 64',
-      value: some.requestsPerSecond / plainPages.requestsPerSecond,
-      atLeast: 8,
-    },
+    { name: 'history at 64 ÷ its rows by pgbench', value: ratio('ours', 'rows'), atLeast: 1.1 },
+    { name: 'history at 64 ÷ plain service at 64', value: ratio('ours', 'plain'), atLeast: 8 },
   )
 }
 
