@@ -33,7 +33,7 @@ if (unknown.length > 0)
   throw new Error(`There is no section ${unknown.join(', ')}: ${Object.keys(sections).join(', ')}`)
 const plan: Plan = values.quick
   ? { warmUpSeconds: 1, roundSeconds: 1, rounds: 3, memorySeconds: 10 }
-  : { warmUpSeconds: 2, roundSeconds: 2, rounds: 5, memorySeconds: 60 }
+  : { warmUpSeconds: 2, roundSeconds: 3, rounds: 5, memorySeconds: 60 }
 
 const interruption = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {

@@ -36,10 +36,13 @@ export type SelectedPage = { version: number; totalCount: number; entries: Entry
 
 type PageRow = EntryRow & { version: number; total_count: number }
 
-/** One page, its total and its version, from one snapshot. Numbered by time, it is a range whatever the depth. */
+/**
+ * One page, its total and its version, from one snapshot. Numbered by time, it is a range whatever the depth. Postgres
+ * would guess a range to be a ninth of all: only with a limit, and the bounds found first, does it read no more.
+ */
 export async function selectPage(sql: Sql, prompt: string, page: PageToSelect): Promise<SelectedPage> {
   const rows = await sql<PageRow>`
-    with bounds as (
+    with bounds as materialized (
       select p.id, p.history_version,
         coalesce((
           select h.seq from history_entries h
@@ -58,9 +61,15 @@ export async function selectPage(sql: Sql, prompt: string, page: PageToSelect): 
       b.history_version as version, greatest(b.high - b.low, 0) as total_count,
       h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at
     from bounds b
-    left join history_entries h on h.prompt_id = b.id
-      and h.seq <= b.high - (${page.number}::bigint - 1) * ${page.size}::bigint
-      and h.seq > greatest(b.low, b.high - ${page.number}::bigint * ${page.size}::bigint)
+    left join lateral (
+      select h.*
+      from history_entries h
+      where h.prompt_id = b.id
+        and h.seq <= b.high - (${page.number}::bigint - 1) * ${page.size}::bigint
+        and h.seq > b.low
+      order by h.seq desc
+      limit ${page.size}
+    ) h on true
     order by h.seq desc`
   return toPage(rows)
 }

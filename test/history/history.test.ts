@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Sql } from '../../src/db/client.ts'
+import { selectPage } from '../../src/history/store.ts'
 import { entry, startService, type Tenant, type TestService } from '../service.ts'
 
 let service: TestService
@@ -122,6 +124,36 @@ test.each([
   const path = `/api/v1/prompts/${tenant.prompt}/history`
   const links = Object.entries(pages).map(([rel, number]) => `<${path}?page=${number}&limit=50>; rel="${rel}"`)
   expect(headers.get('link')).toBe(links.join(', '))
+})
+
+test('a page reads little more than its own rows at any depth, also when one prompt has nearly all there are', async () => {
+  const { prompt } = await service.createTenant()
+  const { db } = service.services
+  await db.sql`
+    with owner as (
+      update prompts set history_count = 5000 where public_id = ${prompt} returning id, organisation_id
+    )
+    insert into history_entries
+      (organisation_id, prompt_id, seq, action, user_name, user_email, commit_sha, branch_name, created_at)
+    select organisation_id, id, n, 'deployed', 'Ada', 'ada@example.com', 'sha' || n, 'main', '2026-01-01'::timestamptz + n * interval '1 minute'
+    from owner, generate_series(1, 5000) n`
+  await db.sql.script('analyze history_entries')
+  const always = { since: '-infinity', until: 'infinity' }
+  // Of this connection, since its counts were last told to the server: so only their growth means something.
+  const rowsRead = async (sql: Sql) => {
+    const [rows] = await sql<{ read: number }>`
+      select seq_tup_read + idx_tup_fetch as read from pg_stat_xact_user_tables where relname = 'history_entries'`
+    return rows?.read ?? 0
+  }
+  for (const number of [1, 50, 100, 200, 201]) {
+    const read = await db.transaction(async (sql) => {
+      const before = await rowsRead(sql)
+      const { entries, totalCount } = await selectPage(sql, prompt, { number, size: 25, ...always })
+      expect([entries.length, totalCount]).toEqual([number > 200 ? 0 : 25, 5000])
+      return (await rowsRead(sql)) - before
+    })
+    expect(read).toBeLessThan(100)
+  }
 })
 
 test('places late arrivals by time, and ties by who came later', async () => {
