@@ -13,6 +13,7 @@ import recordHistory from '../sql/0003_record_history.sql' with { type: 'text' }
 import github from '../sql/0004_github.sql' with { type: 'text' }
 import githubMerges from '../sql/0005_github_merges.sql' with { type: 'text' }
 import writeSignals from '../sql/0006_write_signals.sql' with { type: 'text' }
+import mergeHistory from '../sql/0007_merge_history.sql' with { type: 'text' }
 import type { Migration } from './db/migrations.ts'
 
 /** Put in by the build; a run from source has no commit of its own. */
@@ -35,6 +36,7 @@ export const migrations: Migration[] = [
   { name: '0004_github', text: github },
   { name: '0005_github_merges', text: githubMerges },
   { name: '0006_write_signals', text: writeSignals },
+  { name: '0007_merge_history', text: mergeHistory },
 ]
 
 /** The embedded engine's own files, read only when that engine is opened. */

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Sql } from '../../src/db/client.ts'
-import { selectPage } from '../../src/history/store.ts'
+import { insertEntries, selectPage } from '../../src/history/store.ts'
 import { entry, startService, type Tenant, type TestService } from '../service.ts'
 
 let service: TestService
@@ -135,7 +135,7 @@ test('a page reads little more than its own rows at any depth, also when one pro
     )
     insert into history_entries
       (organisation_id, prompt_id, seq, action, user_name, user_email, commit_sha, branch_name, created_at)
-    select organisation_id, id, n, 'deployed', 'Ada', 'ada@example.com', 'sha' || n, 'main', '2026-01-01'::timestamptz + n * interval '1 minute'
+    select organisation_id, id, n, 'deployed', 'Ada', 'ada@example.com', 'sha' || n, 'main', '2027-01-01'::timestamptz + n * interval '1 minute'
     from owner, generate_series(1, 5000) n`
   await db.sql.script('analyze history_entries')
   const always = { since: '-infinity', until: 'infinity' }
@@ -150,6 +150,22 @@ test('a page reads little more than its own rows at any depth, also when one pro
       const before = await rowsRead(sql)
       const { entries, totalCount } = await selectPage(sql, prompt, { number, size: 25, ...always })
       expect([entries.length, totalCount]).toEqual([number > 200 ? 0 : 25, 5000])
+      return (await rowsRead(sql)) - before
+    })
+    expect(read).toBeLessThan(100)
+  }
+  // The newest, and one that five came after.
+  for (const time of ['2027-01-05T00:00:00Z', '2027-01-04T11:15:30Z']) {
+    const read = await db.transaction(async (sql) => {
+      const [owner] = await sql<{ id: number }>`select id from prompts where public_id = ${prompt}`
+      const before = await rowsRead(sql)
+      const given = {
+        ...{ prompt_id: owner?.id as number, action: 'deployed' as const, branch_name: 'main', commit_sha: time },
+        ...{ user_name: 'Ada', user_email: 'ada@example.com', pr_number: null, pr_url: null },
+        created_at: new Date(time),
+      }
+      const [added] = await insertEntries(sql, [given])
+      expect(added?.is_new).toBeTrue()
       return (await rowsRead(sql)) - before
     })
     expect(read).toBeLessThan(100)
