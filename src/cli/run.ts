@@ -25,8 +25,16 @@ const groups: Record<string, () => Promise<Commands>> = {
 }
 
 const streams = {
-  out: (text: string) => void process.stdout.write(text),
+  out(text: string) {
+    if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', bearEndOfReader)
+    process.stdout.write(text)
+  },
   err: (text: string) => void process.stderr.write(text),
+}
+
+/** A reader may have seen enough, as `head` has: what was done is done all the same. */
+function bearEndOfReader(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
 }
 
 /** Runs what was typed; the exit status is 0 for done, 1 for refused or failed, 2 for wrong usage. */

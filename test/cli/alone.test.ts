@@ -1,5 +1,6 @@
 // Commands with no server on the database: on the embedded engine each opens the data directory itself.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createOperator, createTenant, type Operator, run } from '../program.ts'
 import { entry } from '../service.ts'
@@ -36,4 +37,12 @@ test('several commands at once wait for each other, and none is refused', async 
   expect(made.map(({ name }) => name)).toEqual(names)
   const listed = await operator.json('orgs', 'list')
   expect(listed.map(({ name }) => name)).toEqual(expect.arrayContaining(names))
+})
+
+test('a reader who has seen enough is no error', async () => {
+  const shell = Bun.spawn(['bash', '-c', 'set -o pipefail; "$PROGRAM" orgs list | true'], {
+    env: { PATH: process.env.PATH, PROGRAM: join(import.meta.dir, '../../dist/prompt-signals'), ...database.settings },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  expect([await shell.exited, await shell.stderr.text()]).toEqual([0, ''])
 })
