@@ -56,3 +56,27 @@ test.each([
 ] as [string, number, (number | null | Error)[], (GateDecision | boolean)[]][])('%s', async (_, limit, taken, said) => {
   expect(await decide(limit, ...taken)).toEqual(said)
 })
+
+test('what Postgres has confirmed is refused again without asking Redis, until limits may have changed', async () => {
+  const { org } = await service.createTenant(0)
+  const { db } = service.services
+  const [row] = await db.sql<{ id: number }>`select id from organisations where public_id = ${org}`
+  const id = row?.id as number
+  let times = 0
+  const redis = {
+    async takeSignals() {
+      times += 1
+      return null
+    },
+    async set() {},
+  } as unknown as Redis
+  const admission = createAdmission(db, createGate(redis))
+  const month = monthOf(service.clock.now())
+  const full = { full: expect.objectContaining({ used: 0, limit: 0 }) }
+  admission.forgetRefusals()
+  for (let asked = 0; asked < 3; asked += 1) expect(await admission.admit(id, month)).toEqual(full)
+  expect(times).toBe(1)
+  admission.forgetRefusals(id)
+  expect(await admission.admit(id, month)).toEqual(full)
+  expect(times).toBe(2)
+})
