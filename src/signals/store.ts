@@ -45,7 +45,7 @@ type Written = {
 let writes = 0
 
 export async function recordSignals(sql: Sql, signals: SignalToRecord[]): Promise<Recorded[]> {
-  const { periods, numbers, nths } = numberPeriods(signals)
+  const { periods, places } = numberPeriods(signals)
   const hasKeys = signals.some((signal) => signal.repeatKey !== null)
   writes += 1
   const write = writes
@@ -54,11 +54,11 @@ export async function recordSignals(sql: Sql, signals: SignalToRecord[]): Promis
       ${write}::bigint as write, to_json(counts) as counts, to_json(limits) as limits, to_json(granted) as granted,
       to_json(ids) as ids, known
     from write_signals(
-      ${arrayOf(periods.map((period) => period.organisationId))}::text::bigint[],
-      ${arrayOf(periods.map((period) => period.firstDay))}::text::date[],
+      ${arrayOf(periods.map((period) => period.name.split(' ')[0]))}::text::bigint[],
+      ${arrayOf(periods.map((period) => `${period.name.split(' ')[1]}-01`))}::text::date[],
       ${arrayOf(periods.map((period) => period.asked))}::text::integer[],
-      ${arrayOf(numbers)}::text::integer[],
-      ${arrayOf(nths)}::text::integer[],
+      ${arrayOf(places.map((place) => place.number))}::text::integer[],
+      ${arrayOf(places.map((place) => place.nth))}::text::integer[],
       ${arrayOf(signals.map((signal) => signal.promptId))}::text::bigint[],
       ${arrayOf(signals.map((signal) => signal.value))}::text::text[],
       ${JSON.stringify(signals.map((signal) => signal.metadata))}::text::json,
@@ -67,11 +67,11 @@ export async function recordSignals(sql: Sql, signals: SignalToRecord[]): Promis
     )`
   // The answer to another question would be told to other organisations: better none.
   if (written?.write !== write) throw new Error('the answer is not to what was asked')
-  return tellApart(signals, numbers, written)
+  return tellApart(signals, places, written)
 }
 
 /** Which signal was answered what: of those of a period that are new, the first ones were recorded. */
-function tellApart(signals: SignalToRecord[], numbers: number[], written: Written): Recorded[] {
+function tellApart(signals: SignalToRecord[], places: { number: number }[], written: Written): Recorded[] {
   const { counts, limits, granted, ids } = written
   const periods = granted.map((left, index) => ({
     left,
@@ -81,7 +81,7 @@ function tellApart(signals: SignalToRecord[], numbers: number[], written: Writte
   const known = new Map(written.known?.map(([item, ...earlier]) => [item, earlier]))
   let next = 0
   return signals.map(({ createdAt, month }, index) => {
-    const period = periods[Number(numbers[index]) - 1] as (typeof periods)[number]
+    const period = periods[Number(places[index]?.number) - 1] as (typeof periods)[number]
     const one: Recorded = { outcome: 'refused', id: null, createdAt, used: period.used, limit: period.limit, month }
     const earlier = known.get(index + 1)
     if (earlier) {
@@ -103,25 +103,17 @@ function tellApart(signals: SignalToRecord[], numbers: number[], written: Writte
 /** As Postgres writes an array, for words that need no quotes: several times as fast as the driver, which sets them. */
 const arrayOf = (words: unknown[]): string => `{${words.join(',')}}`
 
-type Period = { number: number; organisationId: string | undefined; firstDay: string; asked: number }
-
 /** Every period once, in a fixed order; and for each signal the number of its own, and its place there. */
-function numberPeriods(signals: SignalToRecord[]): { periods: Period[]; numbers: number[]; nths: number[] } {
+function numberPeriods(signals: SignalToRecord[]) {
   const names = [...new Set(signals.map(({ period }) => period))].sort()
-  const periods = names.map((name, index) => {
-    const [organisationId, month] = name.split(' ')
-    return { number: index + 1, organisationId, firstDay: `${month}-01`, asked: 0 }
+  const periods = names.map((name, index) => ({ name, number: index + 1, asked: 0 }))
+  const byName = new Map(periods.map((period) => [period.name, period]))
+  const places = signals.map((signal) => {
+    const period = byName.get(signal.period) as (typeof periods)[number]
+    period.asked += 1
+    return { number: period.number, nth: period.asked }
   })
-  const byName = new Map(names.map((name, index) => [name, periods[index] as Period]))
-  const numbers: number[] = []
-  const nths: number[] = []
-  for (const { period } of signals) {
-    const own = byName.get(period) as Period
-    own.asked += 1
-    numbers.push(own.number)
-    nths.push(own.asked)
-  }
-  return { periods, numbers, nths }
+  return { periods, places }
 }
 
 export type Usage = { used: number; limit: number }
