@@ -58,15 +58,13 @@ export async function killRedis(scene: Scene): Promise<() => Findings> {
 }
 
 export async function stopRedis(scene: Scene): Promise<() => Findings> {
-  // Redis is asked only for organisations that are close to their limits, and for this one every time.
-  const full = await scene.createTenant(0)
-  const askForFull = () => Promise.all(scene.replicas.map((one) => ask(scene.ledger, one, wishFor(full, false))))
-  await askForFull()
+  // Redis is asked only for organisations that are close to their limits, or of which nothing is known, as of this one.
+  const unknown = await scene.createTenant(0)
   const from = performance.now()
   await scene.redis.whileStopped(
     async () => [],
     async () => {
-      await askForFull()
+      await Promise.all(scene.replicas.map((one) => ask(scene.ledger, one, wishFor(unknown, false))))
       await Bun.sleep(2_000)
     },
   )
