@@ -93,7 +93,8 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
       const batch = lane.line.splice(0, Math.min(shareOf(lane.line.length, lastNumber), options.maxItems))
       lastNumber = batch.length
       // Nobody waits for these any more: writing them would only delay the others.
-      const late = batch.filter(({ giveUpAt }) => performance.now() >= giveUpAt)
+      const now = performance.now()
+      const late = batch.filter(({ giveUpAt }) => now >= giveUpAt)
       for (const one of late) fail(one, options.refuse())
       const live = late.length === 0 ? batch : batch.filter((one) => !late.includes(one))
       const writing = live.length > 0 ? writeTogether(lane, live) : nothingToTell

@@ -1,4 +1,4 @@
-/** A calendar month in UTC, as one instant in it sees it. */
+/** A calendar month in UTC, as one second of it sees it. */
 export type Month = {
   /** `2026-11` */
   name: string
@@ -10,27 +10,27 @@ export type Month = {
   secondsLeft: number
 }
 
-type Span = { name: string; start: number; end: number; resetsAt: string }
-
 /** The last one asked for, which is nearly always the next one as well. */
-let span: Span = { name: '', start: 0, end: 0, resetsAt: '' }
+let month: Month
+let second = Number.NaN
 
 export function monthOf(instant: Date): Month {
-  const time = instant.getTime()
-  if (time < span.start || time >= span.end) span = spanOf(instant)
-  const { name, start, end, resetsAt } = span
-  return {
-    name,
-    resetsAt,
-    resetsAtSeconds: end / 1000,
-    lengthSeconds: (end - start) / 1000,
-    secondsLeft: Math.ceil((end - time) / 1000),
+  const asked = Math.floor(instant.getTime() / 1000)
+  if (asked !== second) {
+    second = asked
+    month = describe(instant, asked)
   }
+  return month
 }
 
-function spanOf(instant: Date): Span {
-  const [year, month] = [instant.getUTCFullYear(), instant.getUTCMonth()]
-  const end = Date.UTC(year, month + 1)
-  const name = instant.toISOString().slice(0, 7)
-  return { name, start: Date.UTC(year, month), end, resetsAt: new Date(end).toISOString() }
+function describe(instant: Date, now: number): Month {
+  const [year, number] = [instant.getUTCFullYear(), instant.getUTCMonth()]
+  const [start, end] = [Date.UTC(year, number) / 1000, Date.UTC(year, number + 1) / 1000]
+  return {
+    name: instant.toISOString().slice(0, 7),
+    resetsAt: new Date(end * 1000).toISOString(),
+    resetsAtSeconds: end,
+    lengthSeconds: end - start,
+    secondsLeft: end - now,
+  }
 }

@@ -3,6 +3,8 @@ import type { Detail } from '../errors.ts'
 const maxBytes = 16 * 1024
 const maxDepth = 32
 const maxProblems = 10
+/** Too few characters for a number that Postgres could not keep: at most 1e99999, at least 1e-9999. */
+const shortWord = 7
 
 type Scan = {
   /** Its text exactly as it was sent. */
@@ -56,7 +58,7 @@ export function scanMetadata(body: string): Scan {
       if (isMetadata && hasEscapes && !isKeepableText(body.slice(at, end))) {
         report(end, 'must not hold \\u0000 or half a surrogate pair')
       }
-    } else if (code > 0x20 && isMetadata && !isKeepableNumber(body.slice(at, end))) {
+    } else if (isMetadata && end - at > shortWord && !isKeepableNumber(body.slice(at, end))) {
       report(at, 'must be a number with fewer digits')
     }
     at = end

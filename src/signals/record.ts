@@ -68,11 +68,8 @@ export function createSignalRecorder(
     record({ id: promptId, organisationId }, { value, metadata, repeatKey }) {
       const now = clock.now()
       const month = monthOf(now)
-      const signal: AdmittedSignal = {
-        ...{ organisationId, promptId, value, metadata, repeatKey, month },
-        createdAt: isoTime(now),
-        period: periodOf(organisationId, month),
-      }
+      const [createdAt, period] = [isoTime(now), periodOf(organisationId, month)]
+      const signal = { organisationId, promptId, value, metadata, createdAt, month, period, repeatKey }
       // Past the gate: a repeat spends nothing, and is answered at the limit too.
       if (repeatKey !== null)
         return inTurns(`${organisationId} ${repeatKey}`, () => writes.add(signal)).then(requireSame)
