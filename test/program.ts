@@ -72,8 +72,8 @@ function environment(settings: Settings): Settings {
 }
 
 /** The runner's --no-orphans ends whatever a failed test leaves running. */
-function launch(args: string[], settings: Settings, cwd: string, stdin: Blob | 'ignore' = 'ignore') {
-  return Bun.spawn([PROGRAM, ...args], { cwd, env: environment(settings), stdin, stdout: 'pipe', stderr: 'pipe' })
+function launch(command: string[], settings: Settings, cwd: string, stdin: Blob | 'ignore' = 'ignore') {
+  return Bun.spawn(command, { cwd, env: environment(settings), stdin, stdout: 'pipe', stderr: 'pipe' })
 }
 
 /** Runs one command to its end. */
@@ -81,7 +81,7 @@ export async function run(
   args: string[],
   { settings = {}, stdin, cwd = emptyFolder }: { settings?: Settings; stdin?: string; cwd?: string } = {},
 ): Promise<Finished> {
-  const child = launch(args, settings, cwd, stdin === undefined ? 'ignore' : new Blob([stdin]))
+  const child = launch([PROGRAM, ...args], settings, cwd, stdin === undefined ? 'ignore' : new Blob([stdin]))
   const lastResort = setTimeout(() => child.kill('SIGKILL'), RUN_MS)
   const [stdout, stderr, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
   clearTimeout(lastResort)
@@ -90,8 +90,13 @@ export async function run(
 }
 
 /** Starts `serve` and waits until it says where it serves. */
-export async function startServer(settings: Settings, args: string[] = [], cwd = emptyFolder): Promise<Server> {
-  const child = launch(['serve', ...args], settings, cwd)
+export async function startServer(
+  settings: Settings,
+  args: string[] = [],
+  cwd = emptyFolder,
+  program = [PROGRAM],
+): Promise<Server> {
+  const child = launch([...program, 'serve', ...args], settings, cwd)
   let stdout = ''
   let stderr = ''
   const serving = Promise.withResolvers<string>()
