@@ -2,6 +2,8 @@ import { nextTurn } from '../lib/turns.ts'
 import type { Commands } from './command.ts'
 
 const signals = ['SIGTERM', 'SIGINT'] as const
+/** A terminal tells every program in it, and the one that has started another tells that too: still one signal. */
+const sameSignalMs = 500
 
 export const serveCommands: Commands = {
   serve: {
@@ -39,7 +41,14 @@ async function nextTurns(): Promise<void> {
   await nextTurn()
 }
 
+/** Resolves with the first one. Another ends everything at once: somebody does not want to wait. */
 const nextSignal = () =>
   new Promise<string>((resolve) => {
-    for (const signal of signals) process.once(signal, () => resolve(signal))
+    let toldAt: number | undefined
+    const hear = (signal: string) => {
+      toldAt ??= performance.now()
+      if (performance.now() - toldAt > sameSignalMs) process.exit(1)
+      resolve(signal)
+    }
+    for (const signal of signals) process.on(signal, hear)
   })

@@ -9,7 +9,6 @@ import { type App, build, type Listener, listen } from '../platform.ts'
 import type { Context } from './command.ts'
 import { offerDemo } from './demo.ts'
 
-const signals = ['SIGTERM', 'SIGINT'] as const
 const lastWordsMs = 1_000
 
 type Start = Context & { opening: Promise<Db>; observer: DatabaseObserver; stopped: Promise<string> }
@@ -70,7 +69,6 @@ async function stopListening(
   { DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config,
   log: Log,
 ): Promise<void> {
-  for (const signal of signals) process.once(signal, () => process.exit(1))
   readiness.stop()
   await new Promise((resolve) => setTimeout(resolve, DRAIN_SECONDS * 1_000))
   const outOfTime = () =>

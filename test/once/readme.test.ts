@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import { settings } from '../../src/config.ts'
+import { createMetrics } from '../../src/ops/metrics.ts'
 
 const readme = await Bun.file('README.md').text()
 
@@ -10,4 +11,13 @@ test('the table of settings in the README is the one the program reads', () => {
     return `| ${names} | ${type} | ${fallback === undefined ? '' : `\`${fallback}\``} | ${meaning} |`
   })
   expect(rows).toEqual(expected)
+})
+
+test('the table of metrics in the README is what the service shows', async () => {
+  const metrics = createMetrics()
+  metrics.watchDatabase(() => ({ pending: 0, connections: 1 }))
+  metrics.describeBuild({ version: '', commit: '', bun: '' })
+  const shown = [...(await metrics.text()).matchAll(/^# HELP (prompt_signals_\S+) (.+)$/gm)]
+  const rows = readme.split('\n').filter((line) => line.startsWith('| `prompt_signals_'))
+  expect(rows).toEqual(shown.map(([, name, says]) => `| \`${name}\` | ${says} |`))
 })
