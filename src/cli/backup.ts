@@ -3,7 +3,7 @@ import { restoreBackup } from '../backup/restore.ts'
 import { writeBackup } from '../backup/write.ts'
 import { build, migrations } from '../platform.ts'
 import { type Command, UsageError } from './command.ts'
-import { forCommands } from './database.ts'
+import { forCommands, forFirstCommands } from './database.ts'
 
 export const backupCommands: Record<string, Command> = {
   backup: {
@@ -35,7 +35,7 @@ export const backupCommands: Record<string, Command> = {
     words: 1,
     async run({ config, typed, output }) {
       const { openAny } = await import('../db/open.ts')
-      const { db } = await openAny(config, forCommands)
+      const { db } = await openAny(config, forFirstCommands)
       try {
         output.show(await restoreBackup(db, migrations, readLines(typed.words[0] as string)))
       } finally {

@@ -31,6 +31,8 @@ export type Commands = Record<string, Command>
 
 /** A command that works on the database: it is opened for the command and closed after it. */
 export type DatabaseCommand = Omit<Command, 'run'> & {
+  /** Whether it makes the embedded database if there is none. */
+  isFirst?: true
   run(context: Context & { db: Db }): Promise<void>
 }
 

@@ -1,7 +1,7 @@
 import { showConfig } from '../config.ts'
 import { build, migrations } from '../platform.ts'
 import type { Command } from './command.ts'
-import { forCommands } from './database.ts'
+import { forFirstCommands } from './database.ts'
 
 const answerMs = 3_000
 
@@ -11,7 +11,7 @@ export const operateCommands: Record<string, Command> = {
     does: "brings the database to this program's schema",
     async run({ config, output }) {
       const [{ openAny }, { migrate }] = await Promise.all([import('../db/open.ts'), import('../db/migrations.ts')])
-      const { db } = await openAny(config, forCommands)
+      const { db } = await openAny(config, forFirstCommands)
       try {
         output.show(await migrate(db, migrations))
       } finally {
@@ -23,9 +23,11 @@ export const operateCommands: Record<string, Command> = {
     usage: 'healthcheck',
     does: 'asks the running server whether it is ready',
     async run({ config, output }) {
-      const ready = await isReady(config.HOST, config.PORT)
-      output.show({ ready })
-      if (!ready) throw new Error('The server is not ready.')
+      const url = addressOf(config.HOST, config.PORT)
+      const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(answerMs) }).catch(() => undefined)
+      output.show({ ready: answer?.ok === true })
+      if (!answer) throw new Error(`Nothing answers at ${url}.`)
+      if (!answer.ok) throw new Error(`The server at ${url} is not ready: ${(await answer.text()).slice(0, 200)}`)
     },
   },
   config: {
@@ -44,13 +46,8 @@ export const operateCommands: Record<string, Command> = {
   },
 }
 
-async function isReady(host: string, port: number): Promise<boolean> {
+function addressOf(host: string, port: number): string {
   // A server that listens on every address is asked on the loopback one.
   const address = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host)
-  try {
-    const answer = await fetch(`http://${address}:${port}/readyz`, { signal: AbortSignal.timeout(answerMs) })
-    return answer.ok
-  } catch {
-    return false
-  }
+  return `http://${address}:${port}`
 }

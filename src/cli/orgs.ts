@@ -8,6 +8,7 @@ export const orgCommands = onDatabase({
   'orgs create': {
     usage: 'orgs create --name N --plan free|team|business [--monthly-limit N]',
     does: 'makes an organisation',
+    isFirst: true,
     values: ['name', 'plan', 'monthly-limit'],
     required: ['name', 'plan'],
     check: limitOption,

@@ -109,7 +109,7 @@ function readTyped(command: Command, args: string[]): Typed {
 function explain(error: unknown): string {
   if (error instanceof ServiceError) {
     const details = (error.context.details ?? []).map(({ path, message }) => `${path || 'it'} ${message}`)
-    return oneLine([error.message, ...details].join(' '))
+    return oneLine(`${error.message} ${details.join('; ')}`.trimEnd())
   }
   return oneLine(error instanceof Error ? error.message : String(error))
 }

@@ -1,5 +1,5 @@
 // The data directory and who may use it.
-import { mkdirSync } from 'node:fs'
+import { lchownSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
@@ -35,6 +35,18 @@ export function lockDataDir(dir: string): Lock | undefined {
     throw unusable(dir, error)
   }
   return { release: () => file.close() }
+}
+
+/** Where the engine keeps its files. */
+export const filesOf = (dir: string): string => join(dir, 'pgdata')
+
+/** What root has made in a part of another user's directory goes to that user, who could not open it otherwise. */
+export function giveToOwner(dir: string, part = dir): void {
+  const { uid, gid } = statSync(dir)
+  if (process.getuid?.() !== 0 || uid === 0) return
+  for (const entry of ['', ...readdirSync(part, { recursive: true, encoding: 'utf8' })]) {
+    lchownSync(join(part, entry), uid, gid)
+  }
 }
 
 const SQLITE_BUSY = 5

@@ -1,10 +1,9 @@
 // Postgres inside this process, for running without a database server. Same SQL and same driver as with one.
-import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import { PGlite } from '@electric-sql/pglite'
 import { engineFiles } from '../platform.ts'
 import type { DatabaseObserver } from './client.ts'
-import { DataDirInUse, lockDataDir } from './data_dir.ts'
+import { DataDirInUse, filesOf, lockDataDir } from './data_dir.ts'
 import { DurableFS, prepareFiles } from './embedded_files.ts'
 import { Backend, Session } from './embedded_session.ts'
 import { openHousekeeping } from './housekeeping.ts'
@@ -46,7 +45,7 @@ export async function openEmbedded(dataDir: string, observer: DatabaseObserver =
   const lock = lockDataDir(dataDir)
   if (!lock) throw new DataDirInUse(dataDir)
   try {
-    const directory = join(dataDir, 'pgdata')
+    const directory = filesOf(dataDir)
     const [pgliteWasmModule] = await Promise.all([engineFiles.pgliteWasm(), prepareFiles(directory)])
     return serve(await start(directory, pgliteWasmModule), lock.release, observer)
   } catch (error) {

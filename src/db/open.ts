@@ -1,11 +1,11 @@
-import { chmodSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { within } from '../lib/deadline.ts'
 import { migrations } from '../platform.ts'
 import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sql } from './client.ts'
-import { DataDirInUse } from './data_dir.ts'
+import { DataDirInUse, filesOf, giveToOwner } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
 import { type Migration, migrate, requireSchema, SchemaError } from './migrations.ts'
 import { readTls } from './tls.ts'
@@ -14,6 +14,8 @@ export type Options = ClientOptions & {
   migrations: Migration[]
   /** What to do when another process holds the data directory: work through that process, or give up. */
   whenInUse: 'share' | 'refuse'
+  /** Whether a data directory with nothing in it is refused, instead of getting a new database. */
+  mustExist?: boolean
 }
 
 export type Opened = {
@@ -52,7 +54,13 @@ export async function openDatabase(config: Config, options: Options): Promise<Db
 
 /** The same for a service, which answers many at once and never waits for long. */
 export const openForService = (config: Config, observer: DatabaseObserver): Promise<Db> =>
-  openDatabase(config, { migrations, queryTimeoutMs: 4_500, maxConnections: 10, whenInUse: 'refuse', observer })
+  openDatabase(config, {
+    migrations,
+    queryTimeoutMs: 4_500,
+    maxConnections: 10,
+    whenInUse: 'refuse',
+    observer,
+  })
 
 /** The configured database, of whatever schema: for bringing it to another one. */
 export async function openAny(config: Config, options: Options): Promise<Opened> {
@@ -78,6 +86,10 @@ async function openServer(url: string, options: Options, ask: (sql: Sql) => Prom
 }
 
 async function openDataDir(dataDir: string, options: Options): Promise<Opened> {
+  // A slip in its name must not make another one, and show that it is empty.
+  if (options.mustExist && !existsSync(filesOf(dataDir))) {
+    throw new Error(`There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL, or begin with "orgs create".`)
+  }
   const giveUpAt = performance.now() + holderMs[options.whenInUse]
   for (;;) {
     try {
@@ -111,6 +123,7 @@ async function openOwn(dataDir: string, options: Options): Promise<Db> {
       await stopSharing()
       await db.close()
       await engine.close()
+      giveToOwner(dataDir)
     },
   }
 }

@@ -59,7 +59,8 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: O
 }
 
 function tellReach(client: Client, onReach: OnReach | undefined): void {
-  let reason = ''
+  const closed = 'the connection was closed'
+  let reason = closed
   let wasReached: boolean | undefined
   const noteReach = (isReached: boolean) => {
     if (isReached === wasReached) return
@@ -70,6 +71,9 @@ function tellReach(client: Client, onReach: OnReach | undefined): void {
   client.on('error', (error: Error) => {
     reason = error.message
   })
-  client.on('ready', () => noteReach(true))
+  client.on('ready', () => {
+    reason = closed
+    noteReach(true)
+  })
   client.on('close', () => noteReach(false))
 }

@@ -3,7 +3,7 @@ import { cp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { type Db, openClient } from './client.ts'
-import { type Lock, lockDataDir } from './data_dir.ts'
+import { filesOf, giveToOwner, type Lock, lockDataDir } from './data_dir.ts'
 import { type Options, openAny } from './open.ts'
 
 /**
@@ -20,9 +20,10 @@ export async function openSnapshot(config: Config, options: Options): Promise<Db
   try {
     lock = lockDataDir(folder)
     if (!lock) throw new Error(`Another backup of ${config.DATA_DIR} is under way.`)
+    giveToOwner(config.DATA_DIR, folder)
     // What a killed backup has left.
     await rm(copy, { recursive: true, force: true })
-    await copyFiles(db, join(config.DATA_DIR, 'pgdata'), join(copy, 'pgdata'))
+    await copyFiles(db, filesOf(config.DATA_DIR), filesOf(copy))
     return await openCopy(copy, options, lock)
   } catch (error) {
     await db.close()

@@ -7,7 +7,7 @@ import { describeOperation } from '../http/describe.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import type { HistoryReader } from './list.ts'
 import { recordEntry } from './record.ts'
-import { HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
+import { HistoryHeaders, HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
 
 type Services = { db: Db; clock: Clock; findPrompt: PromptFinder; history: HistoryReader }
 type PromptParams = { prompt_id: string }
@@ -22,6 +22,7 @@ const reading = describeOperation({
     'Lists who changed the prompt, when, and how the change was deployed: newest first, a page at a time. ' +
     'A page past the end is empty and has the true totals; with filters the totals are those of what matches.',
   query: HistoryQuery,
+  headers: HistoryHeaders,
   success: { status: 200, description: 'One page of the history.', schema: HistoryPage, headers: ['Link', 'ETag'] },
   errors: [401, 404, 500],
   unchanged: true,
@@ -43,6 +44,10 @@ const recording = describeOperation({
     sometimes: ['Idempotent-Replayed'],
   },
   errors: [401, 404, 422, 500],
+  invalid: {
+    message: 'The history entry is not valid.',
+    example: { details: [{ path: '/pr_number', message: 'must be given, with pr_url, when the action is pr_merged' }] },
+  },
 })
 
 export const historyRoutes = ({ db, clock, findPrompt, history }: Services, answer: Answering) =>

@@ -15,7 +15,7 @@ export const actions = Action.anyOf.map((option) => option.const)
 const User = Type.Object({ name: Type.String(), email: Type.String() }, { description: 'Who made the change' })
 
 export const HistoryEntry = Type.Object({
-  id: Type.Integer({ description: 'Identifier of the history entry' }),
+  id: Type.Integer({ format: 'int64', description: 'Identifier of the history entry' }),
   action: Action,
   user: User,
   commit_sha: Type.String({ description: 'Commit hash of the change' }),
@@ -96,6 +96,14 @@ export const HistoryQuery = Type.Object({
   branch: Type.String({ description: 'Only entries of the branch of this name.', examples: ['main'] }),
 })
 
+/** For the documentation alone: the header is read from its text. */
+export const HistoryHeaders = Type.Object({
+  'If-None-Match': Type.String({
+    description: 'The ETag of an earlier answer: if that is still current, the answer is a 304 without a body.',
+    examples: ['"17"'],
+  }),
+})
+
 /** Text that Postgres keeps: no control characters, no half of a surrogate pair. */
 const printable = (maxLength: number) =>
   Type.String({
@@ -104,6 +112,8 @@ const printable = (maxLength: number) =>
     pattern: '^(?:[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$',
   })
 
+const forPullRequests = 'Needed for the pr_* actions, and not given for deployed.'
+
 /** An entry as it is given: the id is assigned, and the time may be. */
 export const NewHistoryEntry = Type.Object(
   {
@@ -111,8 +121,10 @@ export const NewHistoryEntry = Type.Object(
     user: Type.Object({ name: printable(200), email: printable(320) }),
     commit_sha: printable(100),
     branch_name: printable(255),
-    pr_number: Type.Optional(Type.Union([Type.Integer({ minimum: 1, maximum: 2_147_483_647 }), Type.Null()])),
-    pr_url: Type.Optional(Type.Union([printable(2_000), Type.Null()])),
+    pr_number: Type.Optional(
+      Type.Union([Type.Integer({ minimum: 1, maximum: 2_147_483_647 }), Type.Null()], { description: forPullRequests }),
+    ),
+    pr_url: Type.Optional(Type.Union([printable(2_000), Type.Null()], { description: forPullRequests })),
     created_at: Type.Optional(
       Type.String({ description: 'ISO 8601 with its zone. Left out, it is the time of the request.' }),
     ),

@@ -1,9 +1,9 @@
-import type { TObject, TSchema } from '@sinclair/typebox'
+import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import type { DocumentDecoration } from 'elysia'
 import type { OpenAPIV3 } from 'openapi-types'
 import { PromptId } from '../prompts/schema.ts'
 import { toOpenApi } from './openapi.ts'
-import { type ErrorStatus, errorOfStatus } from './schema.ts'
+import { type ErrorStatus, errorOfStatus, type InvalidExample } from './schema.ts'
 
 type Operation = {
   id: string
@@ -15,6 +15,7 @@ type Operation = {
   body?: TSchema
   success: { status: number; description: string; schema: TSchema; headers: HeaderName[]; sometimes?: HeaderName[] }
   errors: ErrorStatus[]
+  invalid?: InvalidExample
   /** Whether it answers 304 to a caller who has the current version. */
   unchanged?: boolean
 }
@@ -53,7 +54,7 @@ const headersOfAnswers = {
     example: '"signals";r=999;t=1383900',
   },
   'Idempotent-Replayed': {
-    description: 'There when the answer is that to an earlier request with the same Idempotency-Key.',
+    description: 'There when nothing new was recorded: the answer is what was recorded before.',
     schema: { type: 'string', enum: ['true'] },
     example: 'true',
   },
@@ -65,6 +66,21 @@ const headersOfAnswers = {
 } satisfies Record<string, OpenAPIV3.HeaderObject>
 
 type HeaderName = keyof typeof headersOfAnswers
+
+/** For the documentation alone, as are the other headers of requests. */
+const CommonHeaders = Type.Object({
+  'X-Request-Id': Type.String({
+    pattern: headersOfAnswers['X-Request-Id'].schema.pattern,
+    description: "Names the request in the service's log, and comes back with the answer. One is made if none is sent.",
+    examples: [headersOfAnswers['X-Request-Id'].example],
+  }),
+})
+
+/** The same when nothing is left of the month. */
+const headersOfLimit = {
+  RateLimit: { ...headersOfAnswers.RateLimit, example: '"signals";r=0;t=1383900' },
+  'Retry-After': { ...headersOfAnswers['Retry-After'], example: 1383900 },
+}
 
 const headersOfError: Record<ErrorStatus, HeaderName[]> = {
   401: ['WWW-Authenticate'],
@@ -79,7 +95,7 @@ const headersOfError: Record<ErrorStatus, HeaderName[]> = {
  * Elysia: it would read and check the body before the key.
  */
 export function describeOperation({ unchanged, ...operation }: Operation): DocumentDecoration {
-  const { id, tag, summary, description, query, headers, body, success, errors } = operation
+  const { id, tag, summary, description, query, headers, body, success, errors, invalid } = operation
   return {
     operationId: id,
     tags: [tag],
@@ -95,13 +111,14 @@ export function describeOperation({ unchanged, ...operation }: Operation): Docum
         parameter('path', 'prompt_id', PromptId),
         ...(query ? parameters('query', query) : []),
         ...(headers ? parameters('header', headers) : []),
+        ...parameters('header', CommonHeaders),
       ]
     },
     get responses() {
       return {
         [success.status]: describeResponse(success.description, success.schema, success.headers, success.sometimes),
         ...(unchanged ? { 304: describeUnchanged() } : {}),
-        ...Object.fromEntries(errors.map((status) => [status, describeError(status)])),
+        ...Object.fromEntries(errors.map((status) => [status, describeError(status, invalid)])),
       }
     },
   } as DocumentDecoration
@@ -112,9 +129,10 @@ const describeUnchanged = (): OpenAPIV3.ResponseObject => ({
   headers: describeHeaders(['X-Request-Id', 'ETag']),
 })
 
-function describeError(status: ErrorStatus): OpenAPIV3.ResponseObject {
-  const { meaning, schema } = errorOfStatus(status)
-  return describeResponse(meaning, schema, headersOfError[status])
+function describeError(status: ErrorStatus, invalid?: InvalidExample): OpenAPIV3.ResponseObject {
+  const { meaning, schema } = errorOfStatus(status, invalid)
+  const response = describeResponse(meaning, schema, headersOfError[status])
+  return status === 429 ? { ...response, headers: { ...response.headers, ...headersOfLimit } } : response
 }
 
 function describeResponse(

@@ -1,5 +1,5 @@
 import { type TProperties, Type } from '@sinclair/typebox'
-import { type ErrorCode, statusOfCode } from '../errors.ts'
+import { type Detail, type ErrorCode, statusOfCode } from '../errors.ts'
 
 export type ErrorStatus = (typeof statusOfCode)[ErrorCode]
 
@@ -21,7 +21,9 @@ const described: Record<ErrorCode, DescribedError> = {
     fields: {
       details: Type.Array(
         Type.Object({
-          path: Type.String({ description: 'JSON Pointer to the wrong place; empty for the whole body' }),
+          path: Type.String({
+            description: 'JSON Pointer to the wrong place, or the name of a header; empty for the whole body',
+          }),
           message: Type.String({ description: 'What that place must be' }),
         }),
       ),
@@ -44,10 +46,13 @@ const described: Record<ErrorCode, DescribedError> = {
   },
 }
 
+/** What is wrong in the example of an operation that is not about signals. */
+export type InvalidExample = { message: string; example: { details: Detail[] } }
+
 /** The one shape of an error, as the code of this status fills it. */
-export function errorOfStatus(status: ErrorStatus) {
+export function errorOfStatus(status: ErrorStatus, invalid?: InvalidExample) {
   const code = (Object.keys(statusOfCode) as ErrorCode[]).find((key) => statusOfCode[key] === status) as ErrorCode
-  const { meaning, message, fields, example } = described[code]
+  const { meaning, message, fields, example } = { ...described[code], ...(status === 422 ? invalid : {}) }
   const error = Type.Object({
     code: Type.Literal(code, { description: 'Machine-readable error type' }),
     message: Type.String({ description: 'What went wrong and what to do about it, for a person' }),

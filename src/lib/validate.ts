@@ -1,5 +1,5 @@
 import type { Static, TSchema } from '@sinclair/typebox'
-import { type TypeCheck, TypeCompiler } from '@sinclair/typebox/compiler'
+import { type TypeCheck, TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler'
 import { type Detail, invalid } from '../errors.ts'
 
 /** A check that returns the value with its type, or throws `validation_error` naming each wrong place. */
@@ -10,19 +10,24 @@ export function createValidator<S extends TSchema>(schema: S, what: string): (va
     compiled ??= TypeCompiler.Compile(schema)
     if (compiled.Check(value)) return value
     const details = new Map<string, Detail>()
-    for (const { path, message, schema: wanted } of compiled.Errors(value)) {
-      if (!details.has(path)) details.set(path, { path, message: explain(wanted, message) })
+    for (const error of compiled.Errors(value)) {
+      if (!details.has(error.path)) details.set(error.path, { path: error.path, message: explain(error) })
     }
     throw invalid(`${what} is not valid.`, [...details.values()].slice(0, 10))
   }
 }
 
-/** The library says "Expected union value" for a choice; the choices themselves say what to do. */
-function explain(wanted: TSchema, message: string): string {
-  const choices: unknown[] = (wanted.anyOf ?? []).map((choice: TSchema) => choice.const)
+const choicesIn = new Intl.ListFormat('en-GB', { type: 'disjunction' })
+
+/** In the words of whoever has to mend it: the library says "Expected union value", or "Expected required property". */
+function explain({ type, schema, message }: ValueError): string {
+  const choices: unknown[] = (schema.anyOf ?? []).map((choice: TSchema) => choice.const)
   if (choices.length > 0 && choices.every((choice) => typeof choice === 'string')) {
-    return `must be ${choices.join(' or ')}`
+    return `must be ${choicesIn.format(choices)}`
   }
-  if (message.includes('pattern') || message.includes('match')) return 'must have no characters that are not allowed'
+  if (type === ValueErrorType.ObjectRequiredProperty) return 'must be given'
+  if (type === ValueErrorType.StringMinLength) return 'must not be empty'
+  if (type === ValueErrorType.StringMaxLength) return `must have at most ${schema.maxLength} characters`
+  if (type === ValueErrorType.StringPattern) return 'must have no characters that are not allowed'
   return message.replace(/^Expected (?=[aeiou])/, 'must be an ').replace(/^Expected /, 'must be a ')
 }

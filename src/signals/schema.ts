@@ -38,7 +38,7 @@ export const SignalHeaders = Type.Object({
 export const CreatedSignal = Type.Object(
   {
     data: Type.Object({
-      id: Type.Integer({ description: 'Identifier of the signal' }),
+      id: Type.Integer({ format: 'int64', description: 'Identifier of the signal' }),
       value: SignalValue,
       created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
     }),

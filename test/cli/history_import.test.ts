@@ -69,7 +69,7 @@ test.each([
   ['no object', () => '[1]', /^Line 3: .* \/prompt must be a prompt id$/],
   ['null', () => 'null', /^Line 3: .* \/prompt must be a prompt id$/],
   ['an unknown prompt', () => line({ prompt: 'pmt_none' }), /^Line 3: There is no prompt pmt_none\.$/],
-  ['an unknown action', () => line({ action: 'reverted' }), /^Line 3: .* \/action must be deployed or /],
+  ['an unknown action', () => line({ action: 'reverted' }), /^Line 3: .* \/action must be deployed, /],
   ['a missing field', () => line({ user: undefined }), /^Line 3: .* \/user /],
   ['a pull request where there is none', () => line({ pr_number: 1 }), /^Line 3: .* \/pr_number must be absent/],
   ['a day that is not', () => line({ created_at: '2026-02-30T00:00:00Z' }), /^Line 3: .* \/created_at must be /],

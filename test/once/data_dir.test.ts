@@ -1,6 +1,6 @@
 // The embedded engine's data directory, and who may be on it.
 import { expect, test } from 'bun:test'
-import { existsSync, statSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { lockDataDir } from '../../src/db/data_dir.ts'
@@ -34,7 +34,41 @@ test.concurrent('a command waits for whoever has the directory and does not shar
   const holder = lockDataDir(settings.DATA_DIR)
   // Longer than a server would wait, even if the command takes its time to begin.
   setTimeout(() => holder?.release(), 9_000)
-  expect(await createOperator(settings).json('orgs', 'list')).toEqual([])
+  const made = await createOperator(settings).one('orgs', 'create', '--name', 'Patient', '--plan', 'free')
+  expect(made).toMatchObject({ name: 'Patient' })
+})
+
+test.concurrent('a slip in the name of the data directory makes no database', async () => {
+  const settings = { DATA_DIR: fresh() }
+  for (const command of ['orgs list', 'keys list --org org_x', 'prompts list --org org_x', 'backup /dev/null']) {
+    const line = refusalOf(await run(command.split(' '), { settings }))
+    expect(line).toBe(
+      `There is no database in ${settings.DATA_DIR}. Set DATA_DIR or DATABASE_URL, or begin with "orgs create".`,
+    )
+  }
+  expect(existsSync(settings.DATA_DIR)).toBe(false)
+})
+
+test.concurrent('what root does in the data directory of another user is left to that user', async () => {
+  const settings = { DATA_DIR: fresh() }
+  mkdirSync(settings.DATA_DIR)
+  // Only root can give a directory away; for anybody else it is already that of whoever runs the command.
+  const owner = process.getuid?.() === 0 ? 65_534 : statSync(settings.DATA_DIR).uid
+  chownSync(settings.DATA_DIR, owner, statSync(settings.DATA_DIR).gid)
+  const owners = () =>
+    new Set(
+      readdirSync(settings.DATA_DIR, { recursive: true, encoding: 'utf8' }).map(
+        (entry) => statSync(join(settings.DATA_DIR, entry)).uid,
+      ),
+    )
+  const operator = createOperator(settings)
+  await operator.one('orgs', 'create', '--name', 'Given', '--plan', 'free')
+  expect(owners()).toEqual(new Set([owner]))
+  const server = await startServer(settings)
+  await operator.plain('backup', join(createFolder(), 'one.backup'))
+  expect(statSync(join(settings.DATA_DIR, 'backup', 'lock')).uid).toBe(owner)
+  expect(await server.stop()).toBe(0)
+  expect(owners()).toEqual(new Set([owner]))
 })
 
 test.concurrent('a command that works through another process can finish while that process leaves', async () => {
@@ -79,7 +113,7 @@ test.concurrent('a data directory that a crash has left is taken over, by a comm
   expect(await third.stop()).toBe(0)
 })
 
-test.concurrent.each([['serve'], ['orgs list'], ['migrate']])(
+test.concurrent.each([['serve'], ['orgs create --name N --plan free'], ['migrate']])(
   '%s refuses a data directory that cannot be one',
   async (command) => {
     const file = join(createFolder(), 'file')

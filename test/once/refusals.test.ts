@@ -76,7 +76,7 @@ const given = {
 test.concurrent.each([
   [{ prompt: 'pmt_none' }, 'There is no prompt pmt_none.'],
   [{ prompt: 'none' }, 'There is no prompt none.'],
-  [{ action: 'reverted' }, /\/action must be deployed or pr_opened or pr_merged or pr_closed$/],
+  [{ action: 'reverted' }, /\/action must be deployed, pr_opened, pr_merged or pr_closed$/],
   [{ action: 'pr_opened' }, /\/pr_number must be given, with pr_url, when the action is pr_opened$/],
   [{ 'pr-number': '3', 'pr-url': 'https://example.com/3' }, /\/pr_number must be absent, with pr_url, when /],
   [{ action: 'pr_closed', 'pr-number': '3', 'pr-url': 'javascript:alert(1)' }, /\/pr_url must be an http or https /],

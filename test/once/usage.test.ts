@@ -86,7 +86,7 @@ test.concurrent('version says which build it is', async () => {
 
 test.concurrent('healthcheck without a server says so', async () => {
   const settings = { PORT: '1' }
-  const stderr = 'prompt-signals: The server is not ready.\n'
+  const stderr = 'prompt-signals: Nothing answers at http://127.0.0.1:1.\n'
   expect(await run(['healthcheck'], { settings })).toEqual({ status: 1, stdout: 'ready  false\n', stderr })
   expect(await run(['healthcheck', '--json'], { settings })).toEqual({ status: 1, stdout: '{"ready":false}\n', stderr })
 })
