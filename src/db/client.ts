@@ -58,6 +58,8 @@ type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number>; t
 const maxPending = 5_000
 const maxTransactions = 4
 const maxWaitingTransactions = 500
+/** So long after its deadline the server itself has ended a statement and said so, if its connection is alive. */
+const silenceMs = 1_000
 
 /** Whether the failure is the database's own: one that answers to a statement with an error is well. */
 const isAway = (error: unknown): boolean => !isAnswer(error) || /^(08|28|3D|53|57P)/.test(error.code)
@@ -86,14 +88,16 @@ export function openClient(
       texts: { to: 1009, from: [], parse: String, serialize: writeTexts },
     },
   }
+  const isRemote = 'url' in target
   const where =
     'url' in target ? { url: target.url, more: { ssl: target.ssl } } : { url: '', more: { socket: target.socket } }
   const open = (max: number) => postgres(where.url, { ...options, max, ...where.more } as DriverOptions)
-  const client = open(maxConnections)
   // Transactions have connections of their own, one for each that may run at once: to a connection that is busy the
   // driver sends a `begin` and loses track of it, so that what comes next is never committed.
   const atOnce = Math.min(maxConnections, maxTransactions)
-  const transactions = open(atOnce)
+  const openPools = () => ({ statements: open(maxConnections), transactions: open(atOnce) })
+  let pools = openPools()
+  const listeners: Parameters<Db['listen']>[] = []
   const inTurn = createPermits(atOnce, maxWaitingTransactions, unavailable)
   let pending = 0
   /** Undefined before the first answer: what was never there cannot be lost. */
@@ -116,11 +120,40 @@ export function openClient(
     }
   }
 
+  const endPools = ({ statements, transactions }: typeof pools) =>
+    Promise.all([statements.end({ timeout: 5 }), transactions.end({ timeout: 5 })])
+
+  /**
+   * A connection whose other end has gone without a word would be used for ever, or for the quarter of an hour that the
+   * kernel takes to notice. The driver cannot be told to leave one alone, so all are exchanged.
+   */
+  function leave(silent: typeof pools): void {
+    if (silent !== pools || !isRemote) return
+    pools = openPools()
+    for (const [channel, onNotice, onGap] of listeners) hear(channel, onNotice, onGap)
+    endPools(silent).catch(() => {})
+  }
+
+  function hear(...[channel, onNotice, onGap]: Parameters<Db['listen']>): void {
+    // It connects by itself, and again whenever that is lost.
+    pools.statements.listen(channel, onNotice, onGap).catch(() => {})
+  }
+
+  /** Waits so long for work on these connections, and then leaves them. */
+  async function orLeave<T>(used: typeof pools, ms: number, work: PromiseLike<T>): Promise<T> {
+    try {
+      return await within(ms, work)
+    } catch (error) {
+      if (error instanceof DeadlineError) leave(used)
+      throw error
+    }
+  }
+
   // The driver itself waits for ever when a server accepts connections and answers nothing.
   async function bounded<T>(query: postgres.PendingQuery<postgres.Row[]>): Promise<T> {
     if (pending >= maxPending) throw unavailable()
     pending += 1
-    const sentAt = performance.now()
+    const [used, sentAt] = [pools, performance.now()]
     try {
       const rows = await (queryTimeoutMs === 0 ? query : within(queryTimeoutMs, query))
       noteAnswer()
@@ -129,31 +162,37 @@ export function openClient(
       noteFailure(error, sentAt)
       // Only one that was never sent: it would otherwise stay in the driver's queue.
       if (!(query as { state?: unknown }).state) query.cancel()
+      else if (error instanceof DeadlineError) orLeave(used, silenceMs, query).catch(() => {})
       throw error
     } finally {
       pending -= 1
     }
   }
 
-  const sqlOn = (on: Driver): Sql =>
+  const sqlOn = (driver: () => Driver): Sql =>
     Object.assign(
       <Row extends object>(text: TemplateStringsArray, ...values: unknown[]) =>
-        bounded<Row[]>(on(text, ...(values as postgres.ParameterOrFragment<number>[]))),
+        bounded<Row[]>(driver()(text, ...(values as postgres.ParameterOrFragment<number>[]))),
       {
-        dynamic: <Row extends object>(text: string, values: string[] = []) => bounded<Row[]>(on.unsafe(text, values)),
-        script: async (text: string) => void (await on.unsafe(text).simple()),
+        dynamic: <Row extends object>(text: string, values: string[] = []) =>
+          bounded<Row[]>(driver().unsafe(text, values)),
+        script: async (text: string) => void (await driver().unsafe(text).simple()),
       },
     )
 
   return {
-    sql: sqlOn(client),
+    sql: sqlOn(() => pools.statements),
     transaction: <T>(work: (sql: Sql) => Promise<T>) =>
-      inTurn(async () => (await transactions.begin((on) => work(sqlOn(on)))) as T),
-    listen(channel, onNotice, onGap) {
-      // It connects by itself, and again whenever that is lost.
-      client.listen(channel, onNotice, onGap).catch(() => {})
+      inTurn(() => {
+        const ended = pools.transactions.begin((on) => work(sqlOn(() => on))) as Promise<T>
+        // What begins and ends it has no other deadline. On the one connection of the engine it keeps its turn.
+        return queryTimeoutMs === 0 || !isRemote ? ended : orLeave(pools, 2 * queryTimeoutMs, ended)
+      }),
+    listen(...listener) {
+      listeners.push(listener)
+      hear(...listener)
     },
     load: () => ({ pending, connections: maxConnections + atOnce }),
-    close: async () => void (await Promise.all([client.end({ timeout: 5 }), transactions.end({ timeout: 5 })])),
+    close: async () => void (await endPools(pools)),
   }
 }
