@@ -3,8 +3,13 @@ import type { Detail } from '../errors.ts'
 const maxBytes = 16 * 1024
 const maxDepth = 32
 const maxProblems = 10
-/** Too few characters for a number that Postgres could not keep: at most 1e99999, at least 1e-9999. */
-const shortWord = 7
+/**
+ * Of all numbers together, written out as Postgres does: enough for one of any size that it keeps, and little enough
+ * for a backup, which would otherwise hold 200 MB for a list of 1e131071.
+ */
+export const maxDigits = 160 * 1024
+/** Too short for a number of many digits. */
+const shortWord = 4
 
 type Scan = {
   /** Its text exactly as it was sent. */
@@ -26,6 +31,7 @@ export function scanMetadata(body: string): Scan {
   let depth = 0
   let awaitsName = false
   let isMetadata = false
+  let digits = 0
   let [start, stop] = [0, 0]
 
   const report = (until: number, message: string) => {
@@ -48,6 +54,7 @@ export function scanMetadata(body: string): Scan {
       if (isMetadata && depth === 1) {
         // Of a member that is given twice, the last counts, as it does for JSON.parse.
         problems = []
+        digits = 0
         start = end
       }
     } else if (code === quote) {
@@ -58,8 +65,10 @@ export function scanMetadata(body: string): Scan {
       if (isMetadata && hasEscapes && !isKeepableText(body.slice(at, end))) {
         report(end, 'must not hold \\u0000 or half a surrogate pair')
       }
-    } else if (isMetadata && end - at > shortWord && !isKeepableNumber(body.slice(at, end))) {
-      report(at, 'must be a number with fewer digits')
+    } else if (isMetadata && end - at > shortWord) {
+      const more = digitsOf(body.slice(at, end))
+      if (digits + more > maxDigits) report(at, 'must be a number with fewer digits')
+      else digits += more
     }
     at = end
   }
@@ -126,13 +135,15 @@ function isKeepableText(literal: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
-/** Postgres keeps 131,072 digits before the point and 16,383 after it, and reads exponents below 2^30. */
-function isKeepableNumber(literal: string): boolean {
-  if (literal.length < 300 && !/e/i.test(literal)) return true
+/** Written out. Postgres keeps 131,072 before the point and 16,383 after it, and reads exponents below 2^30. */
+function digitsOf(literal: string): number {
+  if (literal.length < 300 && !/e/i.test(literal)) return literal.length
   const [, whole = '', fraction = '', exponent = '0'] = /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(literal) ?? []
   const shift = Number(exponent)
   const leadingZeros = (whole + fraction).search(/[1-9]|$/)
-  const digitsBefore = whole.length - leadingZeros + shift
   const isZero = leadingZeros === whole.length + fraction.length
-  return Math.abs(shift) < 2 ** 30 - 1 && (isZero || digitsBefore <= 131_072) && fraction.length - shift <= 16_383
+  const before = isZero ? 1 : whole.length - leadingZeros + shift
+  const after = fraction.length - shift
+  const isKept = Math.abs(shift) < 2 ** 30 - 1 && before <= 131_072 && after <= 16_383
+  return isKept ? Math.max(before, 1) + Math.max(after, 0) : Number.POSITIVE_INFINITY
 }
