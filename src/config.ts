@@ -129,9 +129,8 @@ function readSecret(name: string, environment: Environment): string | null | und
   const file = environment[`${name}_FILE`]
   if (!file) return environment[name]
   if (environment[name]) throw new Error(`Set ${name} or ${name}_FILE, not both`)
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch {
-    throw new Error(`${name}_FILE names a file that cannot be read: ${file}`)
-  }
+  requireReadable(file, `${name}_FILE names a file that cannot be read: ${file}`)
+  const secret = readFileSync(file, 'utf8').trim()
+  if (secret === '') throw new Error(`${name}_FILE names an empty file: ${file}`)
+  return secret
 }

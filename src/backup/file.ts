@@ -6,6 +6,7 @@ import { dirname } from 'node:path'
 import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
+import { randomBase62 } from '../lib/base62.ts'
 import { BackupError, damaged, notOurs } from './format.ts'
 
 type Write = (text: string) => Promise<void>
@@ -20,7 +21,8 @@ export async function writeFile(path: string, fill: Fill): Promise<number> {
   const there = await stat(path).catch(() => undefined)
   // A device would be replaced by a file of its name.
   if (there && !there.isFile()) throw cannot('there is something else of this name')
-  const unfinished = `${path}.unfinished`
+  // Of its own, for there may be others on the way to this name.
+  const unfinished = `${path}.${randomBase62(6)}.unfinished`
   // It holds names, addresses and the hashes of keys: for its owner alone.
   const file = await open(unfinished, 'w', 0o600).catch((error) => {
     throw cannot(error.message)

@@ -1,5 +1,8 @@
 import { createReadStream } from 'node:fs'
-import { createInterface } from 'node:readline'
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip, createGzip } from 'node:zlib'
 import { createHistoryReader } from '../history/list.ts'
 import { importHistory, recordHistory } from '../history/record.ts'
 import { requirePrompt } from '../prompts/find.ts'
@@ -47,7 +50,8 @@ export const historyCommands = onDatabase({
     async run({ db, clock, typed, output }) {
       const showProgress = (lines: number) => process.stderr.write(`\r${lines} lines read`)
       const onTerminal = process.stderr.isTTY === true
-      const lines = readLines(typed.words[0] as string)
+      const [file] = typed.words as [string]
+      const lines = readLines(file, file === '-' ? await keepInput() : () => createReadStream(file))
       const imported = await importHistory(db, clock, lines, onTerminal ? showProgress : () => {})
       if (onTerminal) process.stderr.write('\n')
       output.show(imported)
@@ -76,16 +80,29 @@ export const historyCommands = onDatabase({
   },
 })
 
-async function* readLines(file: string): AsyncIterable<string> {
-  const input = file === '-' ? process.stdin : createReadStream(file)
-  let isFirst = true
+/** Cut only at line feeds: a text may hold the other characters that end a line for some. */
+async function* readLines(file: string, open: () => AsyncIterable<Uint8Array>): AsyncIterable<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let rest = ''
   try {
-    for await (const line of createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })) {
-      // Programs on Windows begin a file with a byte order mark, which is no part of its text.
-      yield isFirst ? line.replace(/^\uFEFF/, '') : line
-      isFirst = false
+    for await (const chunk of open()) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split(/\r?\n/)
+      rest = lines.pop() as string
+      yield* lines
     }
+    yield rest + decoder.decode()
   } catch (error) {
-    throw new Error(`${file} cannot be read: ${(error as Error).message}`)
+    const reason = error instanceof TypeError ? 'it is not UTF-8' : (error as Error).message
+    throw new Error(`${file} cannot be read: ${reason}`)
   }
+}
+
+/**
+ * All of standard input, kept small in memory until it has ended: as slowly as it may come, the database is not held up
+ * meanwhile, which the embedded one would be for everybody.
+ */
+async function keepInput(): Promise<() => AsyncIterable<Uint8Array>> {
+  const gzip = createGzip({ level: 1 })
+  const [kept] = await Promise.all([buffer(gzip), pipeline(process.stdin, gzip)])
+  return () => Readable.from([kept]).pipe(createGunzip())
 }

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { systemClock } from '../clock.ts'
 import { type Config, readConfig } from '../config.ts'
 import { ServiceError } from '../errors.ts'
+import { nextTurn } from '../lib/turns.ts'
 import { type Command, type Commands, type Typed, textOption, UsageError } from './command.ts'
 import { createOutput } from './output.ts'
 
@@ -24,17 +25,27 @@ const groups: Record<string, () => Promise<Commands>> = {
   version: loadOperate,
 }
 
+/** Why what was shown has not arrived. */
+let lost: NodeJS.ErrnoException | undefined
+
 const streams = {
   out(text: string) {
-    if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', bearEndOfReader)
+    if (process.stdout.listenerCount('error') === 0) {
+      process.stdout.on('error', (error) => {
+        lost = error
+      })
+    }
     process.stdout.write(text)
   },
   err: (text: string) => void process.stderr.write(text),
 }
 
 /** A reader may have seen enough, as `head` has: what was done is done all the same. */
-function bearEndOfReader(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error
+async function requireShown(): Promise<void> {
+  await new Promise((resolve) => process.stdout.write('', resolve))
+  // By when a failure has been told of.
+  await nextTurn()
+  if (lost && lost.code !== 'EPIPE') throw new Error(`It is done, but could not be shown: ${lost.message}`)
 }
 
 /** Runs what was typed; the exit status is 0 for done, 1 for refused or failed, 2 for wrong usage. */
@@ -60,6 +71,7 @@ export async function runCommandLine(args: string[]): Promise<number> {
     const config = readSettings(typed)
     const output = createOutput(typed.options.json === true, streams)
     await command.run({ typed, config, clock: systemClock, output })
+    await requireShown()
     return 0
   } catch (error) {
     const usage = error instanceof UsageError

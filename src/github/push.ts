@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Told } from '../history/record.ts'
-import { parseInstant } from '../lib/times.ts'
+import { keepable, parseInstant } from '../lib/times.ts'
 import type { LinkedPrompt } from '../prompts/link.ts'
 import { deployed } from './entries.ts'
 import { tellMerges } from './merge.ts'
@@ -62,6 +62,6 @@ function findTouches(commits: Commit[], linked: LinkedPrompt[]): Touch[] {
 /** GitHub's own time, so that pushes have their order even when they arrive in another. */
 function readPushedAt({ repository }: PushPayload, clock: Clock): Date {
   const { pushed_at: at } = repository
-  const given = typeof at === 'number' ? new Date(at * 1_000) : parseInstant(at ?? '')
-  return given && !Number.isNaN(given.getTime()) ? given : clock.now()
+  const given = typeof at === 'number' ? keepable(new Date(at * 1_000)) : parseInstant(at ?? '')
+  return given ?? clock.now()
 }

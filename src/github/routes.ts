@@ -13,14 +13,16 @@ export const githubRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: An
     '/webhooks/github/:org_id',
     answer.open(async (exchange, { org_id: org }: { org_id: string }) => {
       // Loaded with the first delivery: a service that starts has no need of it, and many never get one.
-      const [{ requireSignature, verifyDelivery }, { receiveDelivery }] = await Promise.all([
+      const [{ requireSignature, requireWebhook, verifyDelivery }, { receiveDelivery }] = await Promise.all([
         import('./verify.ts'),
         import('./receive.ts'),
       ])
       const { headers } = exchange.request
       const signature = requireSignature(headers.get('x-hub-signature-256'))
+      // Before the body, which is large: only whoever knows a webhook can make the service keep one.
+      const { organisationId, secret } = await requireWebhook(db, org)
       const bytes = await readBody(exchange, maxBytes, (all) => all)
-      const organisationId = await verifyDelivery(db, org, bytes, signature)
+      await verifyDelivery(secret, bytes, signature)
       exchange.caller = { org }
       const delivery = {
         event: headers.get('x-github-event') ?? '',

@@ -1,14 +1,10 @@
 import { verify } from '@octokit/webhooks-methods'
 import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
-import { randomBase62 } from '../lib/base62.ts'
 import { findWebhook } from './store.ts'
 
 const shape = /^sha256=[0-9a-f]{64}$/
 const organisationId = /^org_[0-9A-Za-z]{1,64}$/
-
-/** Stands in where there is no secret, so that the same work is done and nothing can match it. */
-const nobodysSecret = randomBase62(43)
 
 /** Refuses what cannot be a signature, before the body is read. */
 export function requireSignature(header: string | null): string {
@@ -16,14 +12,18 @@ export function requireSignature(header: string | null): string {
   return header
 }
 
-/** The organisation whose secret signed the body; whatever is wrong, the answer is the same. */
-export async function verifyDelivery(db: Db, org: string, bytes: Uint8Array, signature: string): Promise<number> {
+/** The webhook of the organisation; without one, the answer is that to a wrong signature. */
+export async function requireWebhook(db: Db, org: string): Promise<{ organisationId: number; secret: string }> {
   const webhook = organisationId.test(org) ? await findWebhook(db.sql, org) : undefined
+  if (!webhook) throw unauthorized()
+  return webhook
+}
+
+/** Refuses a body that the secret has not signed. */
+export async function verifyDelivery(secret: string, bytes: Uint8Array, signature: string): Promise<void> {
   const text = decode(bytes)
   // The library takes no empty text, and GitHub sends none.
-  const isGenuine = text !== '' && (await verify(webhook?.secret ?? nobodysSecret, text, signature))
-  if (!webhook || !isGenuine) throw unauthorized()
-  return webhook.organisationId
+  if (text === '' || !(await verify(secret, text, signature))) throw unauthorized()
 }
 
 /** Exactly, byte order mark included, for the signature is over the bytes; empty when they are no text. */

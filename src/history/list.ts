@@ -1,7 +1,8 @@
 import type { Db } from '../db/client.ts'
-import { notFound } from '../errors.ts'
+import { notFound, unavailable } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createGroupLookup } from '../lib/group_lookup.ts'
+import { createPermits } from '../lib/permits.ts'
 import { isPromptId } from '../prompts/find.ts'
 import { type HistoryQuery, pagingLinks, readQuery } from './query.ts'
 import { actions, type HistoryEntry } from './schema.ts'
@@ -25,6 +26,11 @@ export type HistoryObserver = {
 }
 
 const maxCachedCharacters = 32 * 1024 * 1024
+/**
+ * How many pages with filters are read at once, and wait for it. They count all that matches, so that with more of them
+ * one organisation could have all connections to the database.
+ */
+const [maxFiltered, maxWaitingFiltered] = [2, 20]
 /** Far beyond any last page, and still within what Postgres multiplies by a page size. */
 const lastConceivablePage = 10 ** 15
 
@@ -38,6 +44,8 @@ export function createHistoryReader(db: Db, observe?: HistoryObserver): HistoryR
     const states = await selectStates(db.sql, prompts)
     return new Map(states.map((state) => [state.prompt, state]))
   })
+
+  const inTurn = createPermits(maxFiltered, maxWaitingFiltered, unavailable)
 
   return {
     async findVersion(organisationId, prompt) {
@@ -53,7 +61,9 @@ export function createHistoryReader(db: Db, observe?: HistoryObserver): HistoryR
         return known
       }
       observe?.read('database')
-      return buildPage(db, prompt, readQuery(new URLSearchParams(query))).then((page) => {
+      const read = readQuery(new URLSearchParams(query))
+      const build = () => buildPage(db, prompt, read)
+      return (isFiltered(read) ? inTurn(build) : build()).then((page) => {
         cache.set(question, page)
         observe?.cached(cache.size)
         return page
@@ -61,6 +71,8 @@ export function createHistoryReader(db: Db, observe?: HistoryObserver): HistoryR
     },
   }
 }
+
+const isFiltered = ({ actions, branch }: HistoryQuery): boolean => actions !== null || branch !== null
 
 async function buildPage(db: Db, prompt: string, query: HistoryQuery): Promise<HistoryPage> {
   const { page, limit, branch } = query
@@ -70,8 +82,7 @@ async function buildPage(db: Db, prompt: string, query: HistoryQuery): Promise<H
     since: query.since?.toISOString() ?? '-infinity',
     until: query.until?.toISOString() ?? 'infinity',
   }
-  const isFiltered = query.actions !== null || branch !== null
-  const { version, totalCount, entries } = isFiltered
+  const { version, totalCount, entries } = isFiltered(query)
     ? await selectFilteredPage(db.sql, prompt, toSelect, query.actions ?? actions, branch)
     : await selectPage(db.sql, prompt, toSelect)
   const totalPages = Math.ceil(totalCount / limit)

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { type Client, createClient } from '../client.ts'
 import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
 import { createOperator, createTenant, type Server, startServer } from '../program.ts'
@@ -162,4 +164,14 @@ test('serves twenty connections at once, each for many requests', async () => {
   )
   expect(new Set(posted.flat()).size).toBe(400)
   expect((await client.postSignal(other.prompt, other.key)).body.error.used).toBe(400)
+})
+
+test('the body of a delivery is waited for only where there is a webhook', async () => {
+  const { hostname, port } = new URL(server.url)
+  const socket = connect(Number(port), hostname)
+  const head = ['POST /webhooks/github/org_nobody HTTP/1.1', `Host: ${hostname}`, 'Content-Length: 26000000']
+  socket.write(`${[...head, `X-Hub-Signature-256: sha256=${'0'.repeat(64)}`].join('\r\n')}\r\n\r\n{`)
+  const [answer] = await once(socket, 'data')
+  expect(String(answer)).toStartWith('HTTP/1.1 401 ')
+  socket.destroy()
 })

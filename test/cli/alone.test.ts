@@ -46,3 +46,14 @@ test('a reader who has seen enough is no error', async () => {
   })
   expect([await shell.exited, await shell.stderr.text()]).toEqual([0, ''])
 })
+
+test('what cannot be shown is no success: a key would be lost', async () => {
+  const shell = Bun.spawn(['bash', '-c', '"$PROGRAM" version --json > /dev/full'], {
+    env: { PATH: process.env.PATH, PROGRAM: join(import.meta.dir, '../../dist/prompt-signals') },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  expect([await shell.exited, await shell.stderr.text()]).toEqual([
+    1,
+    expect.stringMatching(/^prompt-signals: It is done, but could not be shown: .*ENOSPC.*\n$/),
+  ])
+})

@@ -64,6 +64,30 @@ test('takes nothing from nothing', async () => {
   expect(plain).toEqual({ status: 0, stdout: 'recorded  0\n', stderr: '' })
 })
 
+test('takes texts as they are, with what ends a line for some, and nothing that is not UTF-8', async () => {
+  const { total } = await recorded()
+  const name = 'a\u2028b\u2029c'
+  expect(await importing(fileOf(line({ branch_name: name })))).toMatchObject({ stdout: '{"recorded":1}\n' })
+  const { body } = await client.getHistory(tenant.prompt, tenant.key)
+  expect(body.data[0].branch_name).toBe(name)
+  const broken = fileOf(Buffer.from(line({ commit_sha: 'a?b' })).map((byte) => (byte === 0x3f ? 0xff : byte)))
+  expect(refusalOf(await importing(broken))).toBe(`${broken} cannot be read: it is not UTF-8`)
+  expect((await recorded()).total).toBe(total + 1)
+})
+
+test('an import that waits for its input holds nobody up', async () => {
+  const [program, args] = [join(import.meta.dir, '../../dist/prompt-signals'), ['history', 'import', '-']]
+  const slow = Bun.spawn([program, ...args], { env: { ...database.settings }, stdin: 'pipe', stdout: 'pipe' })
+  slow.stdin.write(`${line({ commit_sha: 'slow' })}\n`)
+  slow.stdin.flush()
+  // Far longer than the command takes to have its first line.
+  for (const until = performance.now() + 1_500; performance.now() < until; await Bun.sleep(50)) {
+    expect((await client.postSignal(tenant.prompt, tenant.key)).status).toBe(201)
+  }
+  slow.stdin.end()
+  expect([await slow.exited, await slow.stdout.text()]).toEqual([0, 'recorded  1\n'])
+})
+
 test.each([
   ['not JSON', () => '{', /^Line 3: This is not JSON\.$/],
   ['no object', () => '[1]', /^Line 3: .* \/prompt must be a prompt id$/],

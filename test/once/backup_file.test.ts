@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { readLines, writeFile } from '../../src/backup/file.ts'
 import { formatHead } from '../../src/backup/format.ts'
 import { createFolder } from '../program.ts'
@@ -44,6 +44,28 @@ test('what was written is read again, line by line, whatever characters are in i
   const changed = Buffer.from(content)
   changed.writeUInt8(changed.readUInt8(content.length - 6) ^ 1, content.length - 6)
   expect(await failureOf(readAll(changed))).toBe(damaged)
+})
+
+test('of two that are written at once under one name, one is there, and whole', async () => {
+  const folder = createFolder()
+  const both = join(folder, 'both')
+  const started = Promise.withResolvers<void>()
+  const first = writeFile(both, async (write) => {
+    await write('first\n')
+    await started.promise
+    await write('first\n')
+  })
+  const second = writeFile(both, async (write) => {
+    await write('second\n')
+    started.resolve()
+    await first
+    await write('second\n')
+  })
+  await first
+  expect(gunzipSync(readFileSync(both)).toString()).toBe('first\nfirst\n')
+  await second
+  expect(gunzipSync(readFileSync(both)).toString()).toBe('second\nsecond\n')
+  expect(readdirSync(folder)).toEqual(['both'])
 })
 
 test.each([

@@ -51,6 +51,8 @@ test.concurrent.each([
   [{ METRICS_ADDRESS: '9090' }, 'METRICS_ADDRESS must be a host and a port, as 127.0.0.1:9090, not "9090"'],
   [{ METRICS_ADDRESS: '::1:9090' }, 'METRICS_ADDRESS must be a host and a port, as 127.0.0.1:9090, not "::1:9090"'],
   [{ METRICS_ADDRESS: 'h:65536' }, 'METRICS_ADDRESS must be a host and a port, as 127.0.0.1:9090, not "h:65536"'],
+  [{ DATABASE_URL_FILE: '/proc/none' }, 'DATABASE_URL_FILE names a file that cannot be read: /proc/none'],
+  [{ DATABASE_URL_FILE: '/dev/null' }, 'DATABASE_URL_FILE names an empty file: /dev/null'],
   [{ REDIS_CA_FILE: '/proc/none' }, 'REDIS_CA_FILE names a file that cannot be read: /proc/none'],
   [
     { DATABASE_URL: 'postgres://u:hunter2@h/d?sslmode=prefer' },
