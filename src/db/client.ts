@@ -50,7 +50,7 @@ export type ClientOptions = {
 type Driver = postgres.ISql<{ bigint: number }>
 /** The driver's own types leave some of its options out. */
 type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number>; texts: postgres.PostgresType }> & {
-  max_pipeline: number
+  max_pipeline?: number
   socket?: () => unknown
 }
 
@@ -58,8 +58,10 @@ type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number>; t
 const maxPending = 5_000
 const maxTransactions = 4
 const maxWaitingTransactions = 500
-/** So long after its deadline the server itself has ended a statement and said so, if its connection is alive. */
+/** So long after it has ended a statement that takes too long, the server has said so, if its connection is alive. */
 const silenceMs = 1_000
+/** How long the server waits for the rest of a transaction before it gives the locks of one who is gone to others. */
+const idleInTransactionMs = '10000'
 
 /** Whether the failure is the database's own: one that answers to a statement with an error is well. */
 const isAway = (error: unknown): boolean => !isAnswer(error) || /^(08|28|3D|53|57P)/.test(error.code)
@@ -73,8 +75,6 @@ export function openClient(
   { queryTimeoutMs, maxConnections, observer }: ClientOptions,
 ): Db {
   const options: DriverOptions = {
-    // One statement at a time on a connection: a slow one never holds up those behind it.
-    max_pipeline: 1,
     connect_timeout: 3,
     // The default waits up to 20 s between attempts, so a database that is back would not be noticed.
     backoff: () => 0.25,
@@ -91,11 +91,14 @@ export function openClient(
   const isRemote = 'url' in target
   const where =
     'url' in target ? { url: target.url, more: { ssl: target.ssl } } : { url: '', more: { socket: target.socket } }
-  const open = (max: number) => postgres(where.url, { ...options, max, ...where.more } as DriverOptions)
+  const open = (max: number, max_pipeline: number) =>
+    postgres(where.url, { ...options, max, max_pipeline, ...where.more } as DriverOptions)
   // Transactions have connections of their own, one for each that may run at once: to a connection that is busy the
   // driver sends a `begin` and loses track of it, so that what comes next is never committed.
   const atOnce = Math.min(maxConnections, maxTransactions)
-  const openPools = () => ({ statements: open(maxConnections), transactions: open(atOnce) })
+  // No statement is sent to a connection that still has one: a slow one never holds up those behind it. Within a
+  // transaction the driver must be able to.
+  const openPools = () => ({ statements: open(maxConnections, 0), transactions: open(atOnce, 1) })
   let pools = openPools()
   const listeners: Parameters<Db['listen']>[] = []
   const inTurn = createPermits(atOnce, maxWaitingTransactions, unavailable)
@@ -162,7 +165,8 @@ export function openClient(
       noteFailure(error, sentAt)
       // Only one that was never sent: it would otherwise stay in the driver's queue.
       if (!(query as { state?: unknown }).state) query.cancel()
-      else if (error instanceof DeadlineError) orLeave(used, silenceMs, query).catch(() => {})
+      // It may have been sent only now, and the server gives it the same time again.
+      else if (error instanceof DeadlineError) orLeave(used, queryTimeoutMs + silenceMs, query).catch(() => {})
       throw error
     } finally {
       pending -= 1
@@ -184,9 +188,14 @@ export function openClient(
     sql: sqlOn(() => pools.statements),
     transaction: <T>(work: (sql: Sql) => Promise<T>) =>
       inTurn(() => {
-        const ended = pools.transactions.begin((on) => work(sqlOn(() => on))) as Promise<T>
+        const isBounded = queryTimeoutMs > 0 && isRemote
+        const ended = pools.transactions.begin(async (on) => {
+          if (isBounded)
+            await on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`
+          return work(sqlOn(() => on))
+        }) as Promise<T>
         // What begins and ends it has no other deadline. On the one connection of the engine it keeps its turn.
-        return queryTimeoutMs === 0 || !isRemote ? ended : orLeave(pools, 2 * queryTimeoutMs, ended)
+        return isBounded ? orLeave(pools, 2 * queryTimeoutMs, ended) : ended
       }),
     listen(...listener) {
       listeners.push(listener)

@@ -32,7 +32,10 @@ export class Backend {
     if (this.#owner !== session) await this.#takeTurn(session)
     // Asked after the wait: the one who had the turn may have brought the backend down.
     if (this.#failure) throw this.#failure
-    const reply = readReply(await this.execute(messages))
+    const answer = await this.execute(messages).catch((error) => {
+      throw this.#fail(String(error))
+    })
+    const reply = readReply(answer)
     if (reply.failure) throw this.#fail(reply.failure)
     for (const other of this.sessions) if (other !== session) other.notify(reply.notifications)
     // A connection torn down in this very moment has already passed it on.

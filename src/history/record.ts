@@ -32,7 +32,9 @@ export type Told = {
 
 /** Adds an entry, or finds the one that is there already. */
 export async function recordEntry(db: Db, clock: Clock, promptId: number, given: unknown): Promise<Recorded> {
-  const [row] = await insertEntries(db.sql, [{ ...readEntry(given, clock), prompt_id: promptId }])
+  const entries = [{ ...readEntry(given, clock), prompt_id: promptId }]
+  // On the connections of transactions: those who wait for one history must not take the connections of all others.
+  const [row] = await db.transaction((sql) => insertEntries(sql, entries))
   const { is_new: isNew, ...entry } = row as EntryRow & { is_new: boolean }
   return { entry: showEntry(entry), isNew }
 }

@@ -42,8 +42,9 @@ export class Exchange implements Timed {
     this.late = late
   }
 
-  /** It is our turn again. */
+  /** It is our turn again; not if it was given up meanwhile, as what comes of it would be told to nobody. */
   goOn(): void {
+    if (this.isOver) throw this.late()
     this.endsAt = performance.now() + this.leftMs
     this.late = noAnswer
   }

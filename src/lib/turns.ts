@@ -21,18 +21,24 @@ export function atTurnsEnd(work: () => void): void {
  */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** Lets pieces of work that go by the same name run one after the other. */
-export function createTurns(): <T>(name: string, work: () => Promise<T>) => Promise<T> {
-  const underWay = new Map<string, Promise<unknown>>()
+/** Lets pieces of work that go by the same name run one after the other; past so many in line, one more is refused. */
+export function createTurns(
+  maxWaiting: number,
+  refuse: () => Error,
+): <T>(name: string, work: () => Promise<T>) => Promise<T> {
+  /** Those who wait, while somebody has the turn. */
+  const lines = new Map<string, (() => void)[]>()
   return async (name, work) => {
-    // Woken together, the first takes the turn and the others find it taken.
-    while (underWay.has(name)) await underWay.get(name)
-    const running = work()
-    const ended = running.then(
-      () => underWay.delete(name),
-      () => underWay.delete(name),
-    )
-    underWay.set(name, ended)
-    return running
+    const line = lines.get(name) ?? []
+    if (line.length >= maxWaiting) throw refuse()
+    if (lines.has(name)) await new Promise<void>((resolve) => line.push(resolve))
+    else lines.set(name, line)
+    try {
+      return await work()
+    } finally {
+      const next = line.shift()
+      if (next) next()
+      else lines.delete(name)
+    }
   }
 }

@@ -33,6 +33,9 @@ export type SignalObserver = {
   wrote(signals: number, waitedMs: number): void
 }
 
+/** Of one Idempotency-Key: far more than any caller retries at once. */
+const maxRepeatsWaiting = 100
+
 export function createSignalRecorder(
   db: Db,
   admission: Admission,
@@ -55,7 +58,7 @@ export function createSignalRecorder(
     gatherMs: 1,
     onWrite: (signals, waitedMs) => observe?.wrote(signals, waitedMs),
   })
-  const inTurns = createTurns()
+  const inTurns = createTurns(maxRepeatsWaiting, unavailable)
 
   function obey({ full, taken }: Verdict, signal: AdmittedSignal): Promise<Recorded> {
     const { createdAt, month } = signal

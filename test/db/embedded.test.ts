@@ -9,6 +9,7 @@ import type { Duplex } from 'node:stream'
 import postgres from 'postgres'
 import { DataDirInUse, lockDataDir } from '../../src/db/data_dir.ts'
 import { type Embedded, openEmbedded } from '../../src/db/embedded.ts'
+import { Backend, Session } from '../../src/db/embedded_session.ts'
 
 const root = fs.mkdtempSync(join(tmpdir(), 'embedded-'))
 let embedded: Embedded
@@ -352,4 +353,15 @@ test('closes cleanly: the next start has nothing to recover', async () => {
   expect([...(await reader`select * from left_open`)]).toEqual([])
   await reader.end()
   await again.close()
+})
+
+test('an engine that throws is given up: nobody waits for it for ever, and it is told', async () => {
+  const told: string[] = []
+  const broken = () => Promise.reject(new Error('unreachable'))
+  const backend = new Backend(broken, ({ message }) => told.push(message))
+  const sessions = [1, 2].map(() => new Session(backend, 'client').on('error', () => {}))
+  const answers = sessions.map((session) => backend.run(session, Buffer.from('Q')).catch(({ message }) => message))
+  const failure = 'the embedded database has stopped: Error: unreachable'
+  expect(await Promise.all(answers)).toEqual([failure, failure])
+  expect([told, backend.failed]).toEqual([[failure], true])
 })

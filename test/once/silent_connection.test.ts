@@ -1,29 +1,41 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect, createServer, type Server, type Socket } from 'node:net'
-import { openClient } from '../../src/db/client.ts'
+import { type Db, openClient } from '../../src/db/client.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { eventually } from '../program.ts'
 
 let database: TestDatabase
 let proxy: Server
+let url: string
 let opened: Socket[] = []
+let isClosing = false
 
 beforeAll(async () => {
   database = await createDatabase()
   const { hostname, port } = new URL(database.settings.DATABASE_URL as string)
   proxy = createServer((guest) => {
+    guest.on('error', () => {})
+    if (isClosing) return guest.end()
     const server = connect(Number(port), hostname)
+    server.on('error', () => {})
     guest.pipe(server).pipe(guest)
-    for (const socket of [guest, server]) socket.on('error', () => {})
     opened.push(guest, server)
   })
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
+  const proxied = new URL(database.settings.DATABASE_URL as string)
+  proxied.port = String((proxy.address() as { port: number }).port)
+  url = proxied.href
 })
 
 afterAll(async () => {
   proxy.close()
   await database.close()
 })
+
+const openProxied = (queryTimeoutMs: number) => openClient({ url, ssl: false }, { queryTimeoutMs, maxConnections: 2 })
+
+/** So that both connections are open. */
+const useBoth = (db: Db) => Promise.all([db.sql`select pg_sleep(0.05)`, db.sql`select pg_sleep(0.05)`])
 
 /** As when the other end of each connection is gone without a word, and new ones find another. */
 function silence(): void {
@@ -32,9 +44,7 @@ function silence(): void {
 }
 
 test('connections that have gone silent are left for new ones: statements, transactions and what is listened to', async () => {
-  const url = new URL(database.settings.DATABASE_URL as string)
-  url.port = String((proxy.address() as { port: number }).port)
-  const db = openClient({ url: url.href, ssl: false }, { queryTimeoutMs: 200, maxConnections: 2 })
+  const db = openProxied(200)
   const heard: string[] = []
   let begun = 0
   db.listen(
@@ -58,5 +68,57 @@ test('connections that have gone silent are left for new ones: statements, trans
   silence()
   expect(await change()).toBe('Error: no answer in time')
   await eventually(change, 2)
+  await db.close()
+})
+
+test('connections that were closed as they were opened are all used again', async () => {
+  const db = openProxied(200)
+  isClosing = true
+  const failed = await Promise.all([1, 2, 3, 4].map(() => db.sql`select 1`.then(() => 'answered', String)))
+  expect(failed).toEqual(Array(4).fill('Error: no answer in time'))
+  isClosing = false
+  const bothAtOnce = () =>
+    Promise.all(
+      [1, 2].map(() =>
+        db.sql<{ pid: number }>`select pg_backend_pid() as pid, pg_sleep(0.05)`.then(([row]) => row?.pid),
+      ),
+    ).then(
+      (pids) => new Set(pids).size,
+      () => 0,
+    )
+  await eventually(bothAtOnce, 2)
+  await db.close()
+})
+
+test('a statement that waits for a lock beyond its deadline costs no connection', async () => {
+  const db = openProxied(300)
+  await useBoth(db)
+  const before = opened.length
+  // More than there are connections: some are sent only as their own time is nearly up.
+  const slow = [1, 2, 3, 4].map(() =>
+    db.sql`select pg_sleep(1)`.then(
+      () => 'answered',
+      () => 'failed',
+    ),
+  )
+  expect(await Promise.all(slow)).toEqual(Array(4).fill('failed'))
+  // Longer than a connection may be silent.
+  for (const until = performance.now() + 2_500; performance.now() < until; ) {
+    await db.sql`select pg_sleep(0.05)`.catch(() => {})
+  }
+  expect(await db.sql`select 1 as n`).toEqual([{ n: 1 }])
+  expect(opened.length).toBe(before)
+  await db.close()
+})
+
+test('no statement waits behind a slow one while another connection is free', async () => {
+  const db = openProxied(4_500)
+  const order: string[] = []
+  const ask = (name: string, seconds: number) =>
+    db.sql`select pg_sleep(${seconds}::float8)`.then(() => order.push(name))
+  // Known to both connections, and so sent without a question first.
+  await Promise.all([ask('', 0.05), ask('', 0.05)])
+  await Promise.all([ask('slow', 0.5), ask('quick', 0.1), ask('first behind', 0), ask('second behind', 0)])
+  expect(order.slice(2)).toEqual(['quick', 'first behind', 'second behind', 'slow'])
   await db.close()
 })

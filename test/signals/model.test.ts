@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ServiceError } from '../../src/errors.ts'
 import { setPlan } from '../../src/orgs/manage.ts'
-import { createAdmission } from '../../src/signals/admit.ts'
+import { type Admission, createAdmission } from '../../src/signals/admit.ts'
 import { createGate } from '../../src/signals/gate.ts'
 import { createSignalRecorder, type SignalRecorder } from '../../src/signals/record.ts'
 import { startService, type TestService } from '../service.ts'
@@ -65,8 +65,13 @@ async function play(limit: number, steps: Step[]): Promise<void> {
   const { organisationId } = await verifyKey(`Bearer ${tenant.key}`)
   const prompt = await findPrompt(organisationId, tenant.prompt)
   const model = new Model(limit)
-  const start = (): SignalRecorder =>
-    createSignalRecorder(db, createAdmission(db, createGate(service.redis)), service.clock)
+  let admission = {} as Admission
+  const start = (): SignalRecorder => {
+    admission = createAdmission(db, createGate(service.redis))
+    // As when listening begins: from then on refusals are kept.
+    admission.forgetRefusals()
+    return createSignalRecorder(db, admission, service.clock)
+  }
   const gateKey = () => `signals:{${organisationId}}:${months[model.month]}`
   const turnTo = (month: number) => service.clock.set(`${months[month]}-28T23:59:59.999Z`)
   let recorder = start()
@@ -94,6 +99,7 @@ async function play(limit: number, steps: Step[]): Promise<void> {
     } else if (one.kind === 'plan') {
       model.limit = one.limit
       await setPlan(db, service.clock, tenant.org, 'free', one.limit)
+      admission.forgetRefusals(organisationId)
     } else if (model.month < months.length - 1) {
       model.month += 1
       model.used = 0
