@@ -17,7 +17,10 @@ export async function offerDemo({ db, config, clock, output, url }: Surroundings
   if (config.DATABASE_URL) return output.say('--demo does nothing here: it is for the embedded database alone.')
   const [existing] = await listOrganisations(db, clock)
   if (existing) {
-    return output.say(`The database is in use already. For a new key: ${programName} keys create --org ${existing.id}`)
+    return output.say(
+      `There is data in ${config.DATA_DIR} already, so no demo was made. ` +
+        `For a new key: ${programName} keys create --org ${existing.id}`,
+    )
   }
   const { id: org } = await createOrganisation(db, clock, { name: 'Demo', plan: 'free', monthlyLimit: null })
   const { key } = await createKey(db, clock, { org, name: 'demo', expiresAt: null })
