@@ -24,14 +24,24 @@ const ENVELOPED = /^\/webhooks\//
 const bodyAjv = createAjv({})
 const headerAjv = createAjv({ coerceTypes: true })
 
+/** The document with what it names put in the place of each name. */
+export function withoutNames(document: OpenAPIV3.Document): OpenAPIV3.Document {
+  const schemas: Record<string, unknown> = document.components?.schemas ?? {}
+  const text = JSON.stringify(document)
+  const put = (_: string, value: { $ref?: string } | null): unknown =>
+    value?.$ref ? JSON.parse(JSON.stringify(schemas[value.$ref.split('/').at(-1) as string]), put) : value
+  return JSON.parse(text, put)
+}
+
 export function createContract(document: unknown): Contract {
-  const operations = Object.entries((document as OpenAPIV3.Document).paths).flatMap(([template, methods = {}]) =>
-    Object.entries(methods as Record<string, OpenAPIV3.OperationObject>).map(([method, { responses }]) => ({
-      method: method.toUpperCase(),
-      // A slash at the end makes no difference to the service.
-      path: new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}/?$`),
-      promises: compile(responses),
-    })),
+  const operations = Object.entries(withoutNames(document as OpenAPIV3.Document).paths).flatMap(
+    ([template, methods = {}]) =>
+      Object.entries(methods as Record<string, OpenAPIV3.OperationObject>).map(([method, { responses }]) => ({
+        method: method.toUpperCase(),
+        // A slash at the end makes no difference to the service.
+        path: new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}/?$`),
+        promises: compile(responses),
+      })),
   )
   const [first, ...others] = operations.map(({ promises }) => promises)
   if (!first) throw new Error('The document describes no operation')

@@ -12,18 +12,24 @@ export type Action = Static<typeof Action>
 
 export const actions = Action.anyOf.map((option) => option.const)
 
-const User = Type.Object({ name: Type.String(), email: Type.String() }, { description: 'Who made the change' })
+const User = Type.Object(
+  { name: Type.String(), email: Type.String() },
+  { title: 'User', description: 'Who made the change' },
+)
 
-export const HistoryEntry = Type.Object({
-  id: Type.Integer({ format: 'int64', description: 'Identifier of the history entry' }),
-  action: Action,
-  user: User,
-  commit_sha: Type.String({ description: 'Commit hash of the change' }),
-  pr_number: Type.Union([Type.Integer(), Type.Null()], { description: 'Null when no pull request is involved' }),
-  pr_url: Type.Union([Type.String(), Type.Null()], { description: 'Null when no pull request is involved' }),
-  branch_name: Type.String({ description: 'Branch the change went to' }),
-  created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
-})
+export const HistoryEntry = Type.Object(
+  {
+    id: Type.Integer({ format: 'int64', description: 'Identifier of the history entry' }),
+    action: Action,
+    user: User,
+    commit_sha: Type.String({ description: 'Commit hash of the change' }),
+    pr_number: Type.Union([Type.Integer(), Type.Null()], { description: 'Null when no pull request is involved' }),
+    pr_url: Type.Union([Type.String(), Type.Null()], { description: 'Null when no pull request is involved' }),
+    branch_name: Type.String({ description: 'Branch the change went to' }),
+    created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
+  },
+  { title: 'HistoryEntry' },
+)
 
 export type HistoryEntry = Static<typeof HistoryEntry>
 
@@ -57,14 +63,17 @@ const examplePage = {
 export const HistoryPage = Type.Object(
   {
     data: Type.Array(HistoryEntry),
-    pagination: Type.Object({
-      current_page: Type.Integer({ description: 'The page returned' }),
-      total_pages: Type.Integer({ description: 'Number of pages at this per_page' }),
-      total_count: Type.Integer({ description: 'Number of history entries of the prompt' }),
-      per_page: Type.Integer({ description: 'Page size used' }),
-    }),
+    pagination: Type.Object(
+      {
+        current_page: Type.Integer({ description: 'The page returned' }),
+        total_pages: Type.Integer({ description: 'Number of pages at this per_page' }),
+        total_count: Type.Integer({ description: 'Number of history entries of the prompt' }),
+        per_page: Type.Integer({ description: 'Page size used' }),
+      },
+      { title: 'Pagination' },
+    ),
   },
-  { examples: [examplePage] },
+  { title: 'HistoryPage', examples: [examplePage] },
 )
 
 export const defaultLimit = 25
@@ -129,9 +138,12 @@ export const NewHistoryEntry = Type.Object(
       Type.String({ description: 'ISO 8601 with its zone. Left out, it is the time of the request.' }),
     ),
   },
-  { examples: [exampleEntry] },
+  { title: 'NewHistoryEntry', examples: [exampleEntry] },
 )
 
 export type NewHistoryEntry = Static<typeof NewHistoryEntry>
 
-export const RecordedEntry = Type.Object({ data: HistoryEntry }, { examples: [{ data: examplePage.data[0] }] })
+export const RecordedEntry = Type.Object(
+  { data: HistoryEntry },
+  { title: 'RecordedHistoryEntry', examples: [{ data: examplePage.data[0] }] },
+)

@@ -3,6 +3,7 @@ import { type AnyElysia, Elysia } from 'elysia'
 import { build, docsFiles } from '../platform.ts'
 import type { Answering } from './answer.ts'
 import { docsPage, pagePolicy, startScript } from './docs_page.ts'
+import { nameSchemas } from './openapi.ts'
 
 const documentation = {
   info: {
@@ -60,7 +61,7 @@ async function writeDocument(documented: AnyElysia): Promise<string> {
   // Loaded when somebody reads the document: a service that starts has no need of it.
   const { swagger } = await import('@elysiajs/swagger')
   const app = new Elysia().use(swagger({ specPath: '/json', documentation })).use(documented)
-  return (await app.handle(new Request('http://localhost/json'))).text()
+  return nameSchemas(await (await app.handle(new Request('http://localhost/json'))).text())
 }
 
 /** Asked for again at every visit, and sent again only when it has changed: after an upgrade nothing is stale. */

@@ -33,3 +33,15 @@ function toChoice(options: TSchema[]): Schema {
 
 const mapValues = <T, R>(values: Record<string, T>, map: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value)]))
+
+/** The document with its titled objects in one place each, so that a generated client has one type for each, so named. */
+export function nameSchemas(text: string): string {
+  const schemas: Record<string, Schema> = {}
+  const document = JSON.parse(text, (_, value) => {
+    if (value?.type !== 'object' || typeof value.title !== 'string') return value
+    schemas[value.title] = value
+    return { $ref: `#/components/schemas/${value.title}` }
+  })
+  document.components.schemas = schemas
+  return JSON.stringify(document)
+}

@@ -46,6 +46,14 @@ const described: Record<ErrorCode, DescribedError> = {
   },
 }
 
+const titleOf: Record<ErrorCode, string> = {
+  unauthorized: 'Unauthorized',
+  not_found: 'NotFound',
+  validation_error: 'ValidationError',
+  rate_limited: 'RateLimited',
+  internal_error: 'InternalError',
+}
+
 /** What is wrong in the example of an operation that is not about signals. */
 export type InvalidExample = { message: string; example: { details: Detail[] } }
 
@@ -60,5 +68,5 @@ export function errorOfStatus(status: ErrorStatus, invalid?: InvalidExample) {
     request_id: Type.String({ description: 'The same as the X-Request-Id header' }),
   })
   const shown = { code, message, ...example, request_id: 'f2a7f1a0-6d0b-4c6e-9a38-1f5d3c1b7e42' }
-  return { meaning, schema: Type.Object({ error }, { examples: [{ error: shown }] }) }
+  return { meaning, schema: Type.Object({ error }, { title: titleOf[code], examples: [{ error: shown }] }) }
 }

@@ -18,7 +18,7 @@ export const NewSignal = Type.Object(
       ),
     ),
   },
-  { examples: [{ value: 'positive', metadata: { session: 'a81c', rating: 5 } }] },
+  { title: 'NewSignal', examples: [{ value: 'positive', metadata: { session: 'a81c', rating: 5 } }] },
 )
 
 export type NewSignal = Static<typeof NewSignal>
@@ -37,13 +37,19 @@ export const SignalHeaders = Type.Object({
 
 export const CreatedSignal = Type.Object(
   {
-    data: Type.Object({
-      id: Type.Integer({ format: 'int64', description: 'Identifier of the signal' }),
-      value: SignalValue,
-      created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
-    }),
+    data: Type.Object(
+      {
+        id: Type.Integer({ format: 'int64', description: 'Identifier of the signal' }),
+        value: SignalValue,
+        created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
+      },
+      { title: 'Signal' },
+    ),
   },
-  { examples: [{ data: { id: 1, value: 'positive', created_at: '2026-11-14T23:35:00.000Z' } }] },
+  {
+    title: 'CreatedSignal',
+    examples: [{ data: { id: 1, value: 'positive', created_at: '2026-11-14T23:35:00.000Z' } }],
+  },
 )
 
 export type CreatedSignal = Static<typeof CreatedSignal>

@@ -6,7 +6,7 @@ import { readQuery } from '../../src/history/query.ts'
 import { NewHistoryEntry } from '../../src/history/schema.ts'
 import { isPromptId } from '../../src/prompts/find.ts'
 import { NewSignal } from '../../src/signals/schema.ts'
-import { compileSchema, createContract } from '../contract.ts'
+import { compileSchema, createContract, withoutNames } from '../contract.ts'
 import { startService, type TestService } from '../service.ts'
 
 type Operation = Omit<OpenAPIV3.OperationObject, 'parameters'> & { parameters: OpenAPIV3.ParameterObject[] }
@@ -23,15 +23,43 @@ let signals: Operation
 beforeAll(async () => {
   service = await startService()
   document = (await (await fetch(`${service.url}/docs/json`)).json()) as OpenAPIV3.Document
-  history = document.paths[historyPath]?.get as Operation
-  recording = document.paths[historyPath]?.post as Operation
-  signals = document.paths[signalsPath]?.post as Operation
+  const { paths } = withoutNames(document)
+  history = paths[historyPath]?.get as Operation
+  recording = paths[historyPath]?.post as Operation
+  signals = paths[signalsPath]?.post as Operation
 })
 afterAll(() => service.close())
 
 describe('the document', () => {
   test('is valid OpenAPI', async () => {
     expect(await new Validator().validate({ ...document })).toEqual({ valid: true })
+  })
+
+  test('has one schema for each type, under the name that a generated client gives it', () => {
+    expect(Object.keys(document.components?.schemas ?? {}).sort()).toEqual([
+      'CreatedSignal',
+      'HistoryEntry',
+      'HistoryPage',
+      'InternalError',
+      'NewHistoryEntry',
+      'NewSignal',
+      'NotFound',
+      'Pagination',
+      'RateLimited',
+      'RecordedHistoryEntry',
+      'Signal',
+      'Unauthorized',
+      'User',
+      'ValidationError',
+    ])
+    for (const path of [signalsPath, historyPath]) {
+      expect(document.paths[path]?.post?.responses['422']).toMatchObject({
+        content: { 'application/json': { schema: { $ref: '#/components/schemas/ValidationError' } } },
+      })
+    }
+    expect(document.components?.schemas?.HistoryPage).toMatchObject({
+      properties: { data: { items: { $ref: '#/components/schemas/HistoryEntry' } } },
+    })
   })
 
   test('describes exactly the three operations, with their statuses, content types and headers', () => {
