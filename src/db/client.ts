@@ -133,7 +133,7 @@ export function openClient(
   function leave(silent: typeof pools): void {
     if (silent !== pools || !isRemote) return
     pools = openPools()
-    for (const [channel, onNotice, onGap] of listeners) hear(channel, onNotice, onGap)
+    for (const listener of listeners) hear(...listener)
     endPools(silent).catch(() => {})
   }
 

@@ -1,17 +1,36 @@
-import { expect, test } from 'bun:test'
-import { type Answer, createClient } from '../client.ts'
-import { createDatabase } from '../harness.ts'
-import { createOperator, createTenant, eventually, startServer } from '../program.ts'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { type Answer, type Client, createClient } from '../client.ts'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createOperator, createTenant, eventually, type Server, startServer } from '../program.ts'
 import { entry } from '../service.ts'
 import { withAdmin } from '../templates.ts'
 
-test('pages with filters, which can take long, leave connections to all others', async () => {
-  const database = await createDatabase()
-  const server = await startServer(database.settings)
-  const client = await createClient(server.url)
-  const { key, prompt } = await createTenant(createOperator(database.settings))
+let database: TestDatabase
+let server: Server
+let client: Client
+let key: string
+let prompt: string
+
+beforeAll(async () => {
+  database = await createDatabase()
+  server = await startServer(database.settings)
+  client = await createClient(server.url)
+  ;({ key, prompt } = await createTenant(createOperator(database.settings)))
   // Known before, as nearly every key and prompt is.
   expect((await client.postSignal(prompt, key)).status).toBe(201)
+})
+
+afterAll(async () => {
+  expect(await server.stop()).toBe(0)
+  await database.close()
+})
+
+async function expectSignalsTaken(): Promise<void> {
+  const signals = Array.from({ length: 5 }, () => client.postSignal(prompt, key))
+  expect((await Promise.all(signals)).map(({ status }) => status)).toEqual(Array(5).fill(201))
+}
+
+test('pages with filters, which can take long, leave connections to all others', async () => {
   let pages: Promise<Answer>[] = []
   await withAdmin(database.settings.DATABASE_URL as string, (sql) =>
     sql.begin(async (on) => {
@@ -19,23 +38,15 @@ test('pages with filters, which can take long, leave connections to all others',
       pages = Array.from({ length: 30 }, (_, index) => client.getHistory(prompt, key, `?branch=b${index}`))
       const refused = await Promise.race(pages)
       expect([refused.status, refused.headers.get('retry-after')]).toEqual([500, '1'])
-      const signals = Array.from({ length: 5 }, () => client.postSignal(prompt, key))
-      expect((await Promise.all(signals)).map(({ status }) => status)).toEqual(Array(5).fill(201))
+      await expectSignalsTaken()
     }),
   )
   // Two were read and twenty waited; the others were told at once to come again.
   const statuses = (await Promise.all(pages)).map(({ status }) => status)
   expect(statuses.sort()).toEqual([...Array(22).fill(200), ...Array(8).fill(500)])
-  expect(await server.stop()).toBe(0)
-  await database.close()
 })
 
 test('those who wait for one history leave connections to all others', async () => {
-  const database = await createDatabase()
-  const server = await startServer(database.settings)
-  const client = await createClient(server.url)
-  const { key, prompt } = await createTenant(createOperator(database.settings))
-  expect((await client.postSignal(prompt, key)).status).toBe(201)
   let entries: Promise<Answer>[] = []
   await withAdmin(database.settings.DATABASE_URL as string, (sql) =>
     sql.begin(async (on) => {
@@ -52,11 +63,8 @@ test('those who wait for one history leave connections to all others', async () 
         return row?.n
       }
       await eventually(waiting, 4)
-      const signals = Array.from({ length: 5 }, () => client.postSignal(prompt, key))
-      expect((await Promise.all(signals)).map(({ status }) => status)).toEqual(Array(5).fill(201))
+      await expectSignalsTaken()
     }),
   )
   expect((await Promise.all(entries)).map(({ status }) => status)).toEqual(Array(15).fill(201))
-  expect(await server.stop()).toBe(0)
-  await database.close()
 })
