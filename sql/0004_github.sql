@@ -24,12 +24,19 @@ create table github_touches (
   commit_sha text not null,
   prompt_id bigint not null references prompts,
   pushed_at timestamptz(3) not null,
+  touching text[] not null,
+  pushed text[] not null,
+  all_new boolean not null,
   primary key (organisation_id, repository, branch, commit_sha, prompt_id)
 );
 
 comment on column github_touches.commit_sha is 'the head of the branch after the push';
+comment on column github_touches.touching is 'the commits of the push that touch the prompt, oldest first';
+comment on column github_touches.pushed is 'all commits of the push, oldest first';
+comment on column github_touches.all_new is 'whether none of them was pushed before, to another branch';
 
 create index on github_touches (pushed_at);
+create index on github_touches using gin (pushed);
 
 create table github_pull_requests (
   organisation_id bigint not null references organisations,
@@ -48,13 +55,16 @@ create table github_pull_requests (
   merged_by_name text,
   merged_by_email text,
   closed_at timestamptz(3),
+  commits integer not null,
   primary key (organisation_id, repository, number)
 );
 
+comment on column github_pull_requests.commits is 'how many its branch has';
 comment on column github_pull_requests.head_repository is 'where the branch is; null when that fork is gone';
 
 create index on github_pull_requests (organisation_id, repository, merge_commit_sha) where state = 'merged';
 create index on github_pull_requests (organisation_id, repository, head_branch);
+create index on github_pull_requests (closed_at) where state <> 'open';
 
 -- The prompts that a pull request is known to change. They outlive what is remembered of its branch.
 create table github_pull_request_prompts (

@@ -7,13 +7,10 @@ import pgliteWasmPath from '../node_modules/@electric-sql/pglite/dist/pglite.was
 import docsStylePath from '../node_modules/swagger-ui-dist/swagger-ui.css' with { type: 'file' }
 import docsScriptPath from '../node_modules/swagger-ui-dist/swagger-ui-bundle.js' with { type: 'file' }
 import { version } from '../package.json'
-import initial from '../sql/0001_initial.sql' with { type: 'text' }
-import recordSignals from '../sql/0002_record_signals.sql' with { type: 'text' }
-import recordHistory from '../sql/0003_record_history.sql' with { type: 'text' }
+import organisations from '../sql/0001_organisations.sql' with { type: 'text' }
+import signals from '../sql/0002_signals.sql' with { type: 'text' }
+import history from '../sql/0003_history.sql' with { type: 'text' }
 import github from '../sql/0004_github.sql' with { type: 'text' }
-import githubMerges from '../sql/0005_github_merges.sql' with { type: 'text' }
-import writeSignals from '../sql/0006_write_signals.sql' with { type: 'text' }
-import mergeHistory from '../sql/0007_merge_history.sql' with { type: 'text' }
 import type { Migration } from './db/migrations.ts'
 
 /** Put in by the build; a run from source has no commit of its own. */
@@ -30,13 +27,10 @@ export const programName = Bun.isStandaloneExecutable ? process.execPath : 'bun 
 
 /** Every file of `sql/`, in order. */
 export const migrations: Migration[] = [
-  { name: '0001_initial', text: initial },
-  { name: '0002_record_signals', text: recordSignals },
-  { name: '0003_record_history', text: recordHistory },
+  { name: '0001_organisations', text: organisations },
+  { name: '0002_signals', text: signals },
+  { name: '0003_history', text: history },
   { name: '0004_github', text: github },
-  { name: '0005_github_merges', text: githubMerges },
-  { name: '0006_write_signals', text: writeSignals },
-  { name: '0007_merge_history', text: mergeHistory },
 ]
 
 /** The embedded engine's own files, read only when that engine is opened. */

@@ -140,7 +140,7 @@ export const selectConcerned = (
   sql<PullRequest>`
     select
       number, url, state, head_repository as "headRepository", head_branch as "headBranch", head_sha as "headSha",
-      base_branch as "baseBranch", merge_commit_sha as "mergeCommitSha", coalesce(commits, 0) as commits,
+      base_branch as "baseBranch", merge_commit_sha as "mergeCommitSha", commits,
       opened_by_name as "openedByName", opened_by_email as "openedByEmail", opened_at as "openedAt",
       merged_by_name as "mergedByName", merged_by_email as "mergedByEmail", closed_at as "closedAt"
     from github_pull_requests
@@ -170,7 +170,7 @@ export async function addPrompts(
 /** What was pushed to the branch of a pull request since the branch was last merged into the same base. */
 export const selectTouched = (sql: Sql, { organisationId, repository }: Place, pr: PullRequest): Promise<Touch[]> =>
   sql<Touch>`
-    select t.prompt_id as "promptId", to_json(coalesce(t.touching, array[]::text[])) as commits
+    select t.prompt_id as "promptId", to_json(t.touching) as commits
     from github_touches t
     where t.organisation_id = ${organisationId} and t.repository = ${repository}
       and t.branch = ${pr.headBranch} and t.repository = ${pr.headRepository}
@@ -191,8 +191,8 @@ export const selectPushes = (
   sql<Push>`
     select
       jsonb_build_object('branch', branch, 'commitSha', commit_sha) as head,
-      to_json(coalesce(pushed, array[commit_sha])) as commits, coalesce(all_new, false) as "isAllNew",
-      jsonb_agg(jsonb_build_object('promptId', prompt_id, 'commits', coalesce(touching, array[commit_sha]))) as touches
+      to_json(pushed) as commits, all_new as "isAllNew",
+      jsonb_agg(jsonb_build_object('promptId', prompt_id, 'commits', touching)) as touches
     from github_touches
     where organisation_id = ${organisationId} and repository = ${repository} and branch = ${branch}
       and (commit_sha = ${commitSha} or pushed @> array[${commitSha}]::text[])

@@ -53,50 +53,16 @@ comment on column prompts.history_version is 'rises with every change of the his
 
 create index on prompts (organisation_id, id);
 
--- The entries of a prompt are numbered 1, 2, 3 … in order of time, so that a page is a range of seq
--- and costs the same at any depth. No foreign keys, here and below: prompts are never deleted, merge_history and
--- record_signals are the only writers, and a check for each row would cost more than the row.
-create table history_entries (
-  id bigint generated always as identity primary key,
-  organisation_id bigint not null,
-  prompt_id bigint not null,
-  seq bigint not null check (seq > 0),
-  action text not null check (action in ('deployed', 'pr_opened', 'pr_merged', 'pr_closed')),
-  user_name text not null,
-  user_email text not null,
-  commit_sha text not null,
-  branch_name text not null,
-  pr_number integer check (pr_number > 0),
-  pr_url text,
-  created_at timestamptz(3) not null,
-  -- Deferrable, so that one statement may shift many numbers by one.
-  unique (prompt_id, seq) deferrable initially immediate,
-  -- What makes an entry the same when it is told again.
-  unique nulls not distinct (prompt_id, commit_sha, action, pr_number),
-  check (
-    case action
-      when 'deployed' then pr_number is null and pr_url is null
-      else pr_number is not null and pr_url is not null
-    end
-  )
-);
+-- A changed limit is told to every replica, so that none goes on refusing what now has room.
+create function announce_organisation()
+returns trigger
+language plpgsql
+as $$
+begin
+  perform pg_notify('organisations', new.id::text);
+  return null;
+end
+$$;
 
-create index on history_entries (prompt_id, created_at, id);
-create index on history_entries (prompt_id, action, seq);
-create index on history_entries (prompt_id, branch_name, seq);
-
-create table signals (
-  id bigint generated always as identity primary key,
-  organisation_id bigint not null,
-  prompt_id bigint not null,
-  value text not null check (value in ('positive', 'negative')),
-  metadata jsonb check (jsonb_typeof(metadata) = 'object'),
-  created_at timestamptz(3) not null
-);
-
-create table signal_usage (
-  organisation_id bigint not null references organisations,
-  month date not null check (extract(day from month) = 1),
-  used integer not null check (used >= 0),
-  primary key (organisation_id, month)
-);
+create trigger announce after update on organisations
+for each row execute function announce_organisation();

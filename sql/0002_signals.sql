@@ -1,4 +1,30 @@
--- Takes the place of record_signals, which replicas of before still call: the same rules at six tenths of the cost.
+create table signals (
+  id bigint generated always as identity primary key,
+  organisation_id bigint not null,
+  prompt_id bigint not null,
+  value text not null check (value in ('positive', 'negative')),
+  metadata jsonb check (jsonb_typeof(metadata) = 'object'),
+  created_at timestamptz(3) not null
+);
+
+create table signal_usage (
+  organisation_id bigint not null references organisations,
+  month date not null check (extract(day from month) = 1),
+  used integer not null check (used >= 0),
+  primary key (organisation_id, month)
+);
+
+-- Which signal a caller's Idempotency-Key stands for.
+create table idempotency_keys (
+  organisation_id bigint not null,
+  key text not null check (length(key) between 1 and 255),
+  signal_id bigint not null,
+  created_at timestamptz(3) not null,
+  primary key (organisation_id, key)
+);
+
+create index on idempotency_keys (created_at);
+
 -- Records as many of the given signals as the months of their organisations have room for, and counts them, in one
 -- transaction.
 -- The months are given once each, in a fixed order, so that no two calls wait for each other. A signal names its month

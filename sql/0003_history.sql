@@ -1,3 +1,35 @@
+-- The entries of a prompt are numbered 1, 2, 3 … in order of time, so that a page is a range of seq
+-- and costs the same at any depth. No foreign keys, here and below: prompts are never deleted, merge_history and
+-- write_signals are the only writers, and a check for each row would cost more than the row.
+create table history_entries (
+  id bigint generated always as identity primary key,
+  organisation_id bigint not null,
+  prompt_id bigint not null,
+  seq bigint not null check (seq > 0),
+  action text not null check (action in ('deployed', 'pr_opened', 'pr_merged', 'pr_closed')),
+  user_name text not null,
+  user_email text not null,
+  commit_sha text not null,
+  branch_name text not null,
+  pr_number integer check (pr_number > 0),
+  pr_url text,
+  created_at timestamptz(3) not null,
+  -- Deferrable, so that one statement may shift many numbers by one.
+  unique (prompt_id, seq) deferrable initially immediate,
+  -- What makes an entry the same when it is told again.
+  unique nulls not distinct (prompt_id, commit_sha, action, pr_number),
+  check (
+    case action
+      when 'deployed' then pr_number is null and pr_url is null
+      else pr_number is not null and pr_url is not null
+    end
+  )
+);
+
+create index on history_entries (prompt_id, created_at, id);
+create index on history_entries (prompt_id, action, seq);
+create index on history_entries (prompt_id, branch_name, seq);
+
 -- Where entries wait to be merged into the histories of their prompts, each batch for itself. Nothing here
 -- outlives its transaction, so nothing of it is written to the log.
 create unlogged table history_incoming (
@@ -25,6 +57,9 @@ language plpgsql
 as $$
 declare
   prompt_ids bigint[];
+  -- The time of the earliest new entry of each.
+  earliest timestamptz[];
+  late record;
 begin
   -- Writers to one prompt take turns; the fixed order keeps two batches from waiting for each other.
   perform
@@ -59,41 +94,41 @@ begin
     from fresh f
     join prompts p on p.id = f.prompt_id
     order by p.id, f.created_at, f.item
-    returning prompt_id
+    returning prompt_id, created_at
   ), per_prompt as (
-    select prompt_id, count(*) as number from written group by prompt_id
+    select prompt_id, count(*) as number, min(created_at) as since from written group by prompt_id
   )
-  select array_agg(prompt_id), coalesce(sum(number), 0) into prompt_ids, added from per_prompt;
+  select array_agg(prompt_id), array_agg(since), coalesce(sum(number), 0)
+  into prompt_ids, earliest, added
+  from per_prompt;
 
-  -- Late arrivals: everything from the earliest of them on is numbered anew.
-  with fresh as (
-    select p.id as prompt_id, p.history_count, min(h.created_at) as since
-    from prompts p
-    join history_entries h on h.prompt_id = p.id and h.seq > p.history_count
-    where p.id = any(prompt_ids)
-    group by p.id
-  ), late as (
-    select
-      f.prompt_id,
-      f.since,
-      coalesce((
-        select h.seq from history_entries h
-        where h.prompt_id = f.prompt_id and h.created_at < f.since
-        order by h.created_at desc, h.id desc
-        limit 1
-      ), 0) as before
-    from fresh f
-    join history_entries last on last.prompt_id = f.prompt_id and last.seq = f.history_count
+  -- Late arrivals: everything from the earliest of them on is numbered anew. One prompt at a time, from a time that is
+  -- known when the statement is planned: else a third of all entries are taken to be late, and every one is read.
+  for late in
+    select f.prompt_id, f.since
+    from unnest(prompt_ids, earliest) f (prompt_id, since)
+    join prompts p on p.id = f.prompt_id
+    cross join lateral (
+      select h.created_at from history_entries h where h.prompt_id = p.id and h.seq = p.history_count limit 1
+    ) last
     where f.since < last.created_at
-  ), placed as (
-    select h.id, l.before + row_number() over (partition by h.prompt_id order by h.created_at, h.id) as seq
-    from late l
-    join history_entries h on h.prompt_id = l.prompt_id and h.created_at >= l.since
-  )
-  update history_entries h
-  set seq = placed.seq
-  from placed
-  where h.id = placed.id and h.seq <> placed.seq;
+  loop
+    update history_entries h
+    set seq = placed.seq
+    from (
+      select
+        h.id,
+        coalesce((
+          select b.seq from history_entries b
+          where b.prompt_id = late.prompt_id and b.created_at < late.since
+          order by b.created_at desc, b.id desc
+          limit 1
+        ), 0) + row_number() over (order by h.created_at, h.id) as seq
+      from history_entries h
+      where h.prompt_id = late.prompt_id and h.created_at >= late.since
+    ) placed
+    where h.id = placed.id and h.seq <> placed.seq;
+  end loop;
 
   update prompts p
   set
