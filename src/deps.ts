@@ -4,6 +4,7 @@ import type { DatabaseObserver, Db } from './db/client.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
+import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
 import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
@@ -66,6 +67,7 @@ export function createServices(
     db.listen('organisations', onChange, () => admission.forgetRefusals())
   }
   const signals = createSignalRecorder(db, admission, clock, metrics.signals)
+  const lastUsed = createLastUsed(db)
   metrics.watchDatabase(db.load)
   // Any replica may prune: what one deletes, the others no longer find.
   const pruning = startRounds(pruneEveryMs, async () => {
@@ -76,7 +78,7 @@ export function createServices(
     db,
     clock,
     log,
-    verifyKey: createKeyVerifier(db, clock),
+    verifyKey: createKeyVerifier(db, clock, lastUsed),
     findPrompt: createPromptFinder(db),
     signals,
     history: createHistoryReader(db, metrics.history),
@@ -85,6 +87,7 @@ export function createServices(
     async close() {
       pruning.stop()
       await signals.drain()
+      await lastUsed.flush()
       await redis?.disconnect()
       await db.close()
     },
