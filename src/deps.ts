@@ -4,6 +4,7 @@ import type { DatabaseObserver, Db } from './db/client.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
+import { createDrain, type Drain } from './http/drain.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
 import type { Log } from './log.ts'
@@ -28,6 +29,7 @@ export type Services = {
   signals: SignalRecorder
   history: HistoryReader
   readiness: Readiness
+  drain: Drain
   metrics: Metrics
   /** Writes what is under way, then closes everything in the reverse order of opening. */
   close(): Promise<void>
@@ -83,6 +85,7 @@ export function createServices(
     signals,
     history: createHistoryReader(db, metrics.history),
     readiness: createReadiness(db, redis, migrations),
+    drain: createDrain(),
     metrics,
     async close() {
       pruning.stop()

@@ -62,17 +62,18 @@ function listenOn(app: App, host: string, port: number): Listener {
   }
 }
 
-/** Says that no more should come, gives that time to be heard, then finishes what has come. */
+/** Reports the service as not ready, drains, and then waits for the requests under way, or not at all if so set. */
 async function stopListening(
   listeners: Listener[],
-  { readiness }: Services,
+  { readiness, drain }: Services,
   { DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config,
   log: Log,
 ): Promise<void> {
   readiness.stop()
-  await new Promise((resolve) => setTimeout(resolve, DRAIN_SECONDS * 1_000))
+  await drain.run(DRAIN_SECONDS * 1_000)
   const outOfTime = () =>
     giveUp(log, { seconds: SHUTDOWN_SECONDS }, 'not everything under way ended in time; it is given up')
-  setTimeout(outOfTime, SHUTDOWN_SECONDS * 1_000).unref()
-  for (const listener of listeners) await listener.stop()
+  setTimeout(outOfTime, SHUTDOWN_SECONDS > 0 ? SHUTDOWN_SECONDS * 1_000 : lastWordsMs).unref()
+  const stopped = Promise.all(listeners.map((listener) => listener.stop()))
+  if (SHUTDOWN_SECONDS > 0) await stopped
 }

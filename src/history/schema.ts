@@ -135,7 +135,10 @@ export const NewHistoryEntry = Type.Object(
     ),
     pr_url: Type.Optional(Type.Union([printable(2_000), Type.Null()], { description: forPullRequests })),
     created_at: Type.Optional(
-      Type.String({ description: 'ISO 8601 with its zone. Left out, it is the time of the request.' }),
+      Type.String({
+        format: 'date-time',
+        description: 'ISO 8601 with its zone. Left out, it is the time of the request.',
+      }),
     ),
   },
   { title: 'NewHistoryEntry', examples: [exampleEntry] },

@@ -4,6 +4,7 @@ import type { Caller, KeyVerifier } from '../keys/verify.ts'
 import { finish, watch } from '../lib/deadline.ts'
 import { atTurnsEnd } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
+import type { Drain } from './drain.ts'
 import { Exchange } from './exchange.ts'
 
 /** What Elysia hands to a route. */
@@ -25,7 +26,13 @@ export type RequestObserver = {
   ended(method: string, route: string, status: number, seconds: number): void
 }
 
-type Services = { log: Log; clock: Clock; metrics: { requests: RequestObserver }; verifyKey: KeyVerifier }
+type Services = {
+  log: Log
+  clock: Clock
+  metrics: { requests: RequestObserver }
+  drain: Drain
+  verifyKey: KeyVerifier
+}
 
 /** Asked every few seconds by machines, which would drown everything else. */
 const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
@@ -35,12 +42,15 @@ const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
  * the request's id, its key, an answer in the envelope whatever is thrown, its line in the log and its place in
  * the metrics.
  */
-export function createAnswering({ log, clock, metrics, verifyKey }: Services): Answering {
+export function createAnswering({ log, clock, metrics, drain, verifyKey }: Services): Answering {
   function end(exchange: Exchange, response: Response): void {
     const { request, route, caller, requestId, traceId, beganAt } = exchange
     const { method } = request
     const { status } = response
-    const ms = performance.now() - beganAt
+    const endedAt = performance.now()
+    const ms = endedAt - beganAt
+    drain.answered(endedAt)
+    if (drain.isDraining) response.headers.set('connection', 'close')
     metrics.requests.ended(method, route, status, ms / 1_000)
     const level = quietRoutes.has(route) ? 'debug' : status >= 500 ? 'error' : 'info'
     const { org, key } = caller ?? {}
