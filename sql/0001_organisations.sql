@@ -14,9 +14,11 @@ create table organisations (
   name text not null check (name <> ''),
   plan text not null references plans,
   monthly_limit integer check (monthly_limit >= 0),
-  created_at timestamptz(3) not null
+  created_at timestamptz(3) not null,
+  suspended_at timestamptz(3)
 );
 
+comment on column organisations.suspended_at is 'since when all its keys are refused; null while they are not';
 comment on column organisations.monthly_limit is 'overrides the limit of the plan';
 
 create table api_keys (
@@ -26,31 +28,52 @@ create table api_keys (
   name text not null,
   prefix text not null,
   hash bytea not null unique check (length(hash) = 32),
+  scopes text[] not null check (cardinality(scopes) > 0),
   created_at timestamptz(3) not null,
   expires_at timestamptz(3),
   last_used_at timestamptz(3),
-  revoked_at timestamptz(3)
+  revoked_at timestamptz(3),
+  replaced_by bigint references api_keys
 );
 
 create index on api_keys (organisation_id, id);
 
--- Finds the keys that are not revoked by their hashes in hexadecimal. Each hash is looked up through the index: a plan
+-- Who changed what, and when: written in the transaction of the change itself.
+create table audit_log (
+  id bigint generated always as identity primary key,
+  organisation_id bigint not null references organisations,
+  actor text not null,
+  action text not null,
+  subject text not null,
+  details jsonb not null check (jsonb_typeof(details) = 'object'),
+  created_at timestamptz(3) not null
+);
+
+comment on column audit_log.actor is 'the public id of a key, cli for an operator, github for a webhook';
+
+create index on audit_log (organisation_id, id);
+
+-- Finds the keys by their hashes in hexadecimal, but for those that are revoked or whose organisation is suspended. Each hash is looked up through the index: a plan
 -- made while the tables were small would scan them, and be kept while they grow.
 create function find_live_keys(hashes text[])
-returns table (hash text, id bigint, organisation_id bigint, org text, key text, expires_at timestamptz)
+returns table (
+  hash text, id bigint, organisation_id bigint, org text, key text, scopes json, expires_at timestamptz
+)
 language plpgsql
 stable
 set enable_seqscan = off
 as $$
 begin
   return query
-  select encode(found.hash, 'hex'), found.id, found.organisation_id, found.org, found.key, found.expires_at
+  select
+    encode(found.hash, 'hex'), found.id, found.organisation_id, found.org, found.key, to_json(found.scopes),
+    found.expires_at
   from unnest(hashes) asked (hash)
   cross join lateral (
-    select k.hash, k.id, k.organisation_id, o.public_id as org, k.public_id as key, k.expires_at
+    select k.hash, k.id, k.organisation_id, o.public_id as org, k.public_id as key, k.scopes, k.expires_at
     from api_keys k
     join organisations o on o.id = k.organisation_id
-    where k.hash = decode(asked.hash, 'hex') and k.revoked_at is null
+    where k.hash = decode(asked.hash, 'hex') and k.revoked_at is null and o.suspended_at is null
     limit 1
   ) found;
 end

@@ -46,7 +46,7 @@ function refuseOthers(app: AnyElysia, answer: Answering): AnyElysia {
     const refuse = async () => {
       throw notFound(headers)
     }
-    others.all(path, path.startsWith('/api/v1') ? answer.keyed(refuse, 'other') : answer.open(refuse, 'other'))
+    others.all(path, path.startsWith('/api/v1') ? answer.keyed(null, refuse, 'other') : answer.open(refuse, 'other'))
   }
   return app.use(others)
 }

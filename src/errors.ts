@@ -1,6 +1,7 @@
 /** The closed list of error codes, and the one place that gives each its HTTP status. */
 export const statusOfCode = {
   unauthorized: 401,
+  forbidden: 403,
   not_found: 404,
   validation_error: 422,
   rate_limited: 429,
@@ -13,6 +14,8 @@ export type Detail = { path: string; message: string }
 
 /** Extra context shown to the caller beside the code and the message. */
 export type ErrorContext = {
+  /** The scope that the key lacks. */
+  scope?: string
   details?: Detail[]
   limit?: number
   used?: number

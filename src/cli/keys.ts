@@ -1,23 +1,33 @@
-import { createKey, listKeys, revokeKey } from '../keys/manage.ts'
+import { createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
+import { defaultScopes, parseScopes, presets, type Scope, scopesOfPreset } from '../keys/scopes.ts'
+import { readAllPages } from '../lib/cursor_page.ts'
+import { parseDuration } from '../lib/durations.ts'
 import { parseInstant } from '../lib/times.ts'
+import { requireOrganisation } from '../orgs/manage.ts'
 import { requiredOption, type Typed, textOption, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
+const keepItNow = 'Keep the key now: it is not shown again.'
+
 export const keyCommands = onDatabase({
   'keys create': {
-    usage: 'keys create --org ORG [--name N] [--expires-at TIME]',
+    usage: `keys create --org ORG [--name N] [--preset ${Object.keys(presets).join('|')}] [--scopes A,B] [--expires-at TIME]`,
     does: 'makes an API key and shows it, this once',
-    values: ['org', 'name', 'expires-at'],
+    values: ['org', 'name', 'preset', 'scopes', 'expires-at'],
     required: ['org'],
-    check: expiryOption,
+    check(typed) {
+      expiryOption(typed)
+      scopesOption(typed)
+    },
     async run({ db, clock, typed, output }) {
       const key = await createKey(db, clock, {
         org: requiredOption(typed, 'org'),
         name: textOption(typed, 'name') ?? 'default',
+        scopes: scopesOption(typed),
         expiresAt: expiryOption(typed),
       })
       output.show(key)
-      output.say('Keep the key now: it is not shown again.')
+      output.say(keepItNow)
     },
   },
   'keys list': {
@@ -26,8 +36,10 @@ export const keyCommands = onDatabase({
     values: ['org'],
     required: ['org'],
     async run({ db, typed, output }) {
-      const keys = await listKeys(db, requiredOption(typed, 'org'))
-      output.list(keys, ['id', 'name', 'prefix', 'created_at', 'expires_at', 'last_used_at', 'revoked_at'])
+      const { id } = await requireOrganisation(db, requiredOption(typed, 'org'))
+      const keys = await readAllPages((page) => listKeys(db, id, page))
+      const times = ['created_at', 'expires_at', 'last_used_at', 'revoked_at']
+      output.list(keys.toReversed(), ['id', 'name', 'prefix', 'scopes', ...times, 'replaced_by'])
     },
   },
   'keys revoke': {
@@ -38,7 +50,36 @@ export const keyCommands = onDatabase({
       output.show(await revokeKey(db, clock, typed.words[0] as string))
     },
   },
+  'keys rotate': {
+    usage: 'keys rotate ID [--overlap 24h]',
+    does: 'makes a key in the place of another, which works until the overlap ends, and shows it, this once',
+    values: ['overlap'],
+    words: 1,
+    check: overlapOption,
+    async run({ db, clock, typed, output }) {
+      output.show(await rotateKey(db, clock, typed.words[0] as string, overlapOption(typed)))
+      output.say(keepItNow)
+    },
+  },
 })
+
+function scopesOption(typed: Typed): Scope[] {
+  const [preset, names] = [textOption(typed, 'preset'), textOption(typed, 'scopes')]
+  if (preset !== null && names !== null) throw new UsageError('--preset or --scopes, not both')
+  try {
+    if (preset !== null) return scopesOfPreset(preset)
+    return names === null ? defaultScopes : parseScopes(names.split(',').map((name) => name.trim()))
+  } catch (error) {
+    throw new UsageError((error as Error).message)
+  }
+}
+
+function overlapOption(typed: Typed): number {
+  const text = textOption(typed, 'overlap') ?? '24h'
+  const ms = parseDuration(text)
+  if (ms === undefined) throw new UsageError(`--overlap must be a duration, as 90s, 30m, 24h or 7d, not "${text}"`)
+  return ms
+}
 
 function expiryOption(typed: Typed): Date | null {
   const text = textOption(typed, 'expires-at')

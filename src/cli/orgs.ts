@@ -1,4 +1,10 @@
-import { createOrganisation, listOrganisations, setPlan } from '../orgs/manage.ts'
+import {
+  createOrganisation,
+  listOrganisations,
+  resumeOrganisation,
+  setPlan,
+  suspendOrganisation,
+} from '../orgs/manage.ts'
 import { integerOption, requiredOption, type Typed } from './command.ts'
 import { onDatabase } from './database.ts'
 
@@ -26,7 +32,7 @@ export const orgCommands = onDatabase({
     does: 'lists the organisations and their use of the month',
     async run({ db, clock, output }) {
       const organisations = await listOrganisations(db, clock)
-      output.list(organisations, ['id', 'name', 'plan', 'monthly_limit', 'used', 'resets_at'])
+      output.list(organisations, ['id', 'name', 'plan', 'monthly_limit', 'used', 'resets_at', 'suspended_at'])
     },
   },
   'orgs set-plan': {
@@ -38,6 +44,22 @@ export const orgCommands = onDatabase({
     async run({ db, clock, typed, output }) {
       const [org, plan] = typed.words as [string, string]
       output.show(await setPlan(db, clock, org, plan, limitOption(typed)))
+    },
+  },
+  'orgs suspend': {
+    usage: 'orgs suspend ORG',
+    does: 'refuses all keys of an organisation within a second; its data stays',
+    words: 1,
+    async run({ db, clock, typed, output }) {
+      output.show(await suspendOrganisation(db, clock, typed.words[0] as string))
+    },
+  },
+  'orgs resume': {
+    usage: 'orgs resume ORG',
+    does: 'takes the keys of a suspended organisation again',
+    words: 1,
+    async run({ db, clock, typed, output }) {
+      output.show(await resumeOrganisation(db, clock, typed.words[0] as string))
     },
   },
 })

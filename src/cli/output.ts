@@ -41,5 +41,6 @@ const forPeople = ({ out }: Streams): Output => ({
 function readable(value: Value): string {
   if (value === null) return '-'
   if (value instanceof Date) return value.toISOString()
+  if (Array.isArray(value)) return value.join(',') || '-'
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }

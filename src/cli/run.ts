@@ -16,6 +16,7 @@ const groups: Record<string, () => Promise<Commands>> = {
   keys: async () => (await import('./keys.ts')).keyCommands,
   prompts: async () => (await import('./prompts.ts')).promptCommands,
   history: async () => (await import('./history.ts')).historyCommands,
+  audit: async () => (await import('./audit.ts')).auditCommands,
   webhooks: async () => (await import('./webhooks.ts')).webhookCommands,
   backup: loadBackup,
   restore: loadBackup,

@@ -1,3 +1,4 @@
+import { type Actor, operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { randomBase62 } from '../lib/base62.ts'
@@ -12,9 +13,13 @@ export async function setWebhook(
   db: Db,
   clock: Clock,
   org: string,
+  actor: Actor = operator,
 ): Promise<{ org: string; path: string; secret: string }> {
-  const { id } = await requireOrganisation(db, org)
+  const { id: organisationId } = await requireOrganisation(db, org)
   const secret = randomBase62(secretLength)
-  await upsertWebhook(db.sql, id, secret, clock.now())
+  await db.transaction(async (sql) => {
+    await upsertWebhook(sql, organisationId, secret, clock.now())
+    await recordAudit(sql, clock, actor, { organisationId, action: 'webhook.secret_set', subject: org })
+  })
   return { org, path: `/webhooks/github/${org}`, secret }
 }

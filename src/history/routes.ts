@@ -24,7 +24,7 @@ const reading = describeOperation({
   query: HistoryQuery,
   headers: HistoryHeaders,
   success: { status: 200, description: 'One page of the history.', schema: HistoryPage, headers: ['Link', 'ETag'] },
-  errors: [401, 404, 500],
+  errors: [401, 403, 404, 500],
   unchanged: true,
 })
 
@@ -43,7 +43,7 @@ const recording = describeOperation({
     headers: [],
     sometimes: ['Idempotent-Replayed'],
   },
-  errors: [401, 404, 422, 500],
+  errors: [401, 403, 404, 422, 500],
   invalid: {
     message: 'The history entry is not valid.',
     example: { details: [{ path: '/pr_number', message: 'must be given, with pr_url, when the action is pr_merged' }] },
@@ -54,7 +54,7 @@ export const historyRoutes = ({ db, clock, findPrompt, history }: Services, answ
   new Elysia({ name: 'history' })
     .get(
       path,
-      answer.keyed(async (exchange, params: PromptParams, { organisationId }) => {
+      answer.keyed('history:read', async (exchange, params: PromptParams, { organisationId }) => {
         const { url, headers } = exchange.request
         const version = await history.findVersion(organisationId, params.prompt_id)
         if (hasEtag(headers.get('if-none-match'), version)) return exchange.reply(304, null, { etag: etagOf(version) })
@@ -65,7 +65,7 @@ export const historyRoutes = ({ db, clock, findPrompt, history }: Services, answ
     )
     .post(
       path,
-      answer.keyed(async (exchange, params: PromptParams, { organisationId }) => {
+      answer.keyed('history:write', async (exchange, params: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, params.prompt_id)
         const body = parseJson(await readJsonText(exchange))
         const { entry, isNew } = await recordEntry(db, clock, prompt.id, body)

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import { ServiceError, unavailable } from '../errors.ts'
+import type { Scope } from '../keys/scopes.ts'
 import type { Caller, KeyVerifier } from '../keys/verify.ts'
 import { finish, watch } from '../lib/deadline.ts'
 import { atTurnsEnd } from '../lib/turns.ts'
@@ -9,7 +10,7 @@ import { Exchange } from './exchange.ts'
 
 /** What Elysia hands to a route. */
 type Context<Params> = { request: Request; params: Params; route: string }
-type Route<Params> = (context: Context<Params>) => Promise<Response>
+type Route<Params> = ((context: Context<Params>) => Promise<Response>) & { scope?: Scope | null }
 
 export type Handler<Params> = (exchange: Exchange, params: Params) => Promise<Response>
 export type KeyedHandler<Params> = (exchange: Exchange, params: Params, caller: Caller) => Promise<Response>
@@ -17,8 +18,11 @@ export type KeyedHandler<Params> = (exchange: Exchange, params: Params, caller: 
 /** Makes routes of handlers. The log and the metrics know a route by its template, unless it is given a name. */
 export type Answering = {
   open<Params>(handle: Handler<Params>, name?: string): Route<Params>
-  /** For callers with a key, which is checked before anything else of the request is looked at. */
-  keyed<Params>(handle: KeyedHandler<Params>, name?: string): Route<Params>
+  /**
+   * For callers whose key has the scope, which is checked before anything else of the request is looked at. Without a
+   * scope any key will do, which is for routes that do not exist.
+   */
+  keyed<Params>(scope: Scope | null, handle: KeyedHandler<Params>, name?: string): Route<Params>
 }
 
 export type RequestObserver = {
@@ -92,17 +96,24 @@ export function createAnswering({ log, clock, metrics, drain, verifyKey }: Servi
 
   return {
     open,
-    keyed: (handle, name) =>
-      open((exchange, params) => {
+    keyed: (scope, handle, name) => {
+      const route = open((exchange, params: Parameters<typeof handle>[1]) => {
         const enter = (caller: Caller) => {
           exchange.caller = caller
+          if (scope !== null && !caller.scopes.includes(scope)) throw forbidden(scope)
           return handle(exchange, params, caller)
         }
         const caller = verifyKey(exchange.request.headers.get('authorization'))
         return caller instanceof Promise ? caller.then(enter) : enter(caller)
-      }, name),
+      }, name)
+      // The document and the tests read it from the table of routes.
+      return Object.assign(route, { scope })
+    },
   }
 }
+
+const forbidden = (scope: Scope) =>
+  new ServiceError('forbidden', `This API key lacks the scope ${scope}. Use a key that has it.`, { scope })
 
 /** The answer when even the framework fails. */
 export const crashResponse = (): Response => new Exchange(new Request('http://localhost')).refuse(unavailable())

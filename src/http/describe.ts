@@ -83,6 +83,7 @@ const headersOfLimit = {
 
 const headersOfError: Record<ErrorStatus, HeaderName[]> = {
   401: ['WWW-Authenticate'],
+  403: [],
   404: [],
   422: [],
   429: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],

@@ -11,6 +11,12 @@ const described: Record<ErrorCode, DescribedError> = {
     meaning: 'The API key is missing, malformed, unknown, revoked or expired.',
     message: 'Send a valid API key as "Authorization: Bearer psk_…".',
   },
+  forbidden: {
+    meaning: 'The API key lacks the scope that this operation needs. Nothing was looked up.',
+    message: 'This API key lacks the scope signals:write. Use a key that has it.',
+    fields: { scope: Type.String({ description: 'The scope that the key lacks' }) },
+    example: { scope: 'signals:write' },
+  },
   not_found: {
     meaning: 'The prompt does not exist in the organisation of the key.',
     message: 'There is nothing here. Check the path, and that the prompt belongs to the organisation of this key.',
@@ -48,6 +54,7 @@ const described: Record<ErrorCode, DescribedError> = {
 
 const titleOf: Record<ErrorCode, string> = {
   unauthorized: 'Unauthorized',
+  forbidden: 'Forbidden',
   not_found: 'NotFound',
   validation_error: 'ValidationError',
   rate_limited: 'RateLimited',

@@ -1,13 +1,17 @@
 import type { Sql } from '../db/client.ts'
+import type { Scope } from './scopes.ts'
 
 export type KeyRow = {
   id: string
   name: string
   prefix: string
+  scopes: Scope[]
   created_at: Date
   expires_at: Date | null
   last_used_at: Date | null
   revoked_at: Date | null
+  /** The public id of the key that it was rotated to. */
+  replaced_by: string | null
 }
 
 /** What a request needs to know of its key. */
@@ -17,13 +21,14 @@ export type KnownKey = {
   /** Public ids. */
   org: string
   key: string
+  scopes: Scope[]
   expiresAt: Date | null
 }
 
-/** The keys among these hashes, each in hexadecimal, that are not revoked. */
+/** The keys among these hashes, each in hexadecimal, that are neither revoked nor of a suspended organisation. */
 export async function findLiveKeys(sql: Sql, hashes: string[]): Promise<Map<string, KnownKey>> {
   const rows = await sql<KnownKey & { hash: string }>`
-    select hash, id, organisation_id as "organisationId", org, key, expires_at as "expiresAt"
+    select hash, id, organisation_id as "organisationId", org, key, scopes, expires_at as "expiresAt"
     from find_live_keys(${hashes}::text[])`
   // Rows are matched by the hash that the database returns with them, never by their order.
   return new Map(rows.map(({ hash, ...key }) => [hash, key]))
@@ -47,31 +52,75 @@ export async function insertKey(
     name: string
     prefix: string
     hash: Buffer
+    scopes: Scope[]
     createdAt: Date
     expiresAt: Date | null
   },
 ): Promise<void> {
   await sql`
-    insert into api_keys (public_id, organisation_id, name, prefix, hash, created_at, expires_at)
+    insert into api_keys (public_id, organisation_id, name, prefix, hash, scopes, created_at, expires_at)
     values (
-      ${key.id}, ${key.organisationId}, ${key.name}, ${key.prefix}, ${key.hash},
+      ${key.id}, ${key.organisationId}, ${key.name}, ${key.prefix}, ${key.hash}, ${key.scopes}::text[],
       ${key.createdAt}, ${key.expiresAt}
     )`
 }
 
-export const selectKeys = (sql: Sql, organisationId: number): Promise<KeyRow[]> =>
-  sql<KeyRow>`
-    select public_id as id, name, prefix, created_at, expires_at, last_used_at, revoked_at
-    from api_keys
-    where organisation_id = ${organisationId}
-    order by api_keys.id`
+/** The newest keys of an organisation that are older than the one of this id. */
+export const selectKeys = (
+  sql: Sql,
+  organisationId: number,
+  beforeId: number,
+  limit: number,
+): Promise<(KeyRow & { rowId: number })[]> =>
+  sql<KeyRow & { rowId: number }>`
+    select
+      k.id as "rowId", k.public_id as id, k.name, k.prefix, to_json(k.scopes) as scopes, k.created_at, k.expires_at,
+      k.last_used_at, k.revoked_at, (select r.public_id from api_keys r where r.id = k.replaced_by) as replaced_by
+    from api_keys k
+    where k.organisation_id = ${organisationId} and k.id < ${beforeId}
+    order by k.id desc
+    limit ${limit}`
 
-/** Keeps the time of the first revocation when it is repeated. */
-export async function revokeKeyById(sql: Sql, id: string, at: Date): Promise<KeyRow | undefined> {
-  const [row] = await sql<KeyRow>`
-    update api_keys
-    set revoked_at = coalesce(revoked_at, ${at})
-    where public_id = ${id}
-    returning public_id as id, name, prefix, created_at, expires_at, last_used_at, revoked_at`
+/** A key by its public id, with its organisation. */
+export async function findKey(
+  sql: Sql,
+  id: string,
+): Promise<(KeyRow & { organisationId: number; org: string }) | undefined> {
+  const [row] = await sql<KeyRow & { organisationId: number; org: string }>`
+    select
+      k.organisation_id as "organisationId", o.public_id as org, k.public_id as id, k.name, k.prefix,
+      to_json(k.scopes) as scopes, k.created_at, k.expires_at, k.last_used_at, k.revoked_at,
+      (select r.public_id from api_keys r where r.id = k.replaced_by) as replaced_by
+    from api_keys k
+    join organisations o on o.id = k.organisation_id
+    where k.public_id = ${id}`
   return row
+}
+
+/** Held until the transaction ends, so that two changes of one key do not cross. */
+export async function lockKey(sql: Sql, id: string): Promise<void> {
+  await sql`select from api_keys where public_id = ${id} for update`
+}
+
+export async function updateKey(
+  sql: Sql,
+  id: string,
+  { name, scopes, expiresAt }: { name: string; scopes: Scope[]; expiresAt: Date | null },
+): Promise<void> {
+  await sql`
+    update api_keys
+    set name = ${name}, scopes = ${scopes}::text[], expires_at = ${expiresAt}
+    where public_id = ${id}`
+}
+
+export async function setRevoked(sql: Sql, id: string, at: Date): Promise<void> {
+  await sql`update api_keys set revoked_at = ${at} where public_id = ${id}`
+}
+
+/** The old key ends when the overlap does, and says which key took its place. */
+export async function setReplaced(sql: Sql, id: string, replacement: string, endsAt: Date): Promise<void> {
+  await sql`
+    update api_keys
+    set expires_at = ${endsAt}, replaced_by = (select r.id from api_keys r where r.public_id = ${replacement})
+    where public_id = ${id}`
 }

@@ -7,8 +7,8 @@ import { hashKey, isWellFormedKey } from './format.ts'
 import type { LastUsed } from './last_used.ts'
 import { findLiveKeys, type KnownKey } from './store.ts'
 
-/** The organisation, and the public ids of it and of its key. */
-export type Caller = Pick<KnownKey, 'organisationId' | 'org' | 'key'>
+/** The organisation, the public ids of it and of its key, and what the key may do. */
+export type Caller = Pick<KnownKey, 'organisationId' | 'org' | 'key' | 'scopes'>
 
 /**
  * Turns the Authorization header into the calling organisation; throws or rejects with `unauthorized`. A caller who

@@ -1,3 +1,4 @@
+import { type Actor, operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
@@ -11,6 +12,7 @@ import {
   type OrganisationRow,
   selectOrganisations,
   updatePlan,
+  updateSuspension,
 } from './store.ts'
 
 export type Organisation = OrganisationRow & { resets_at: string }
@@ -34,9 +36,37 @@ export async function setPlan(
   org: string,
   plan: string,
   monthlyLimit: number | null,
+  actor: Actor = operator,
 ): Promise<Organisation> {
   await requirePlan(db, plan)
-  if (!(await updatePlan(db.sql, org, plan, monthlyLimit))) throw noOrganisation(org)
+  const { id: organisationId } = await requireOrganisation(db, org)
+  await db.transaction(async (sql) => {
+    await updatePlan(sql, organisationId, plan, monthlyLimit)
+    const details = { plan, monthly_limit: monthlyLimit }
+    await recordAudit(sql, clock, actor, { organisationId, action: 'plan.changed', subject: org, details })
+  })
+  return showOrganisation(db, clock, org)
+}
+
+/** Refuses all keys of an organisation within a second, everywhere; its data stays. */
+export const suspendOrganisation = (db: Db, clock: Clock, org: string): Promise<Organisation> =>
+  changeSuspension(db, clock, org, clock.now())
+
+/** Takes the keys of a suspended organisation again, as they are. */
+export const resumeOrganisation = (db: Db, clock: Clock, org: string): Promise<Organisation> =>
+  changeSuspension(db, clock, org, null)
+
+async function changeSuspension(db: Db, clock: Clock, org: string, suspendedAt: Date | null): Promise<Organisation> {
+  const { id: organisationId } = await requireOrganisation(db, org)
+  await db.transaction(async (sql) => {
+    if (!(await updateSuspension(sql, organisationId, suspendedAt))) return
+    const action = suspendedAt ? 'organisation.suspended' : 'organisation.resumed'
+    await recordAudit(sql, clock, operator, { organisationId, action, subject: org })
+  })
+  return showOrganisation(db, clock, org)
+}
+
+async function showOrganisation(db: Db, clock: Clock, org: string): Promise<Organisation> {
   const [organisation] = await listOrganisations(db, clock, org)
   return organisation as Organisation
 }

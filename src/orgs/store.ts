@@ -6,6 +6,7 @@ export type OrganisationRow = {
   plan: string
   monthly_limit: number
   used: number
+  suspended_at: Date | null
 }
 
 export async function findOrganisationId(sql: Sql, publicId: string): Promise<number | undefined> {
@@ -30,15 +31,15 @@ export async function insertOrganisation(
     )`
 }
 
-export async function updatePlan(
-  sql: Sql,
-  publicId: string,
-  plan: string,
-  monthlyLimit: number | null,
-): Promise<boolean> {
+export async function updatePlan(sql: Sql, id: number, plan: string, monthlyLimit: number | null): Promise<void> {
+  await sql`update organisations set plan = ${plan}, monthly_limit = ${monthlyLimit} where id = ${id}`
+}
+
+/** Suspends an organisation from a time on, or resumes it with null; false when that changes nothing. */
+export async function updateSuspension(sql: Sql, id: number, suspendedAt: Date | null): Promise<boolean> {
   const rows = await sql`
-    update organisations set plan = ${plan}, monthly_limit = ${monthlyLimit}
-    where public_id = ${publicId}
+    update organisations set suspended_at = ${suspendedAt}
+    where id = ${id} and (suspended_at is null) <> (${suspendedAt}::timestamptz is null)
     returning 1`
   return rows.length > 0
 }
@@ -49,7 +50,7 @@ export const selectOrganisations = (sql: Sql, month: string, publicId: string | 
     select
       o.public_id as id, o.name, o.plan,
       coalesce(o.monthly_limit, p.monthly_limit) as monthly_limit,
-      coalesce(u.used, 0) as used
+      coalesce(u.used, 0) as used, o.suspended_at
     from organisations o
     join plans p on p.name = o.plan
     left join signal_usage u on u.organisation_id = o.id and u.month = ${`${month}-01`}::text::date

@@ -29,7 +29,7 @@ const detail = describeOperation({
     headers: ['RateLimit', 'RateLimit-Policy'],
     sometimes: ['Idempotent-Replayed'],
   },
-  errors: [401, 404, 422, 429, 500],
+  errors: [401, 403, 404, 422, 429, 500],
 })
 
 const validate = createValidator(NewSignal, 'The signal')
@@ -37,7 +37,7 @@ const validate = createValidator(NewSignal, 'The signal')
 export const signalRoutes = ({ findPrompt, signals }: Services, answer: Answering) =>
   new Elysia({ name: 'signals' }).post(
     '/api/v1/prompts/:prompt_id/signals',
-    answer.keyed(async (exchange, params: { prompt_id: string }, { organisationId }) => {
+    answer.keyed('signals:write', async (exchange, params: { prompt_id: string }, { organisationId }) => {
       const found = findPrompt(organisationId, params.prompt_id)
       const prompt = found instanceof Promise ? await found : found
       const repeatKey = readRepeatKey(exchange.request.headers.get('idempotency-key'))

@@ -1,5 +1,6 @@
 // What every command does and shows, beside a running server.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { defaultScopes, presets } from '../../src/keys/scopes.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createOperator, type Operator, type Row, type Server, startServer } from '../program.ts'
 
@@ -53,14 +54,22 @@ test.concurrent('orgs create makes an organisation with the limit of its plan or
 })
 
 test.concurrent('orgs set-plan changes the plan, and orgs list shows each with its use of the month', async () => {
-  const changed = { id: org, name: 'Acme', plan: 'free', monthly_limit: 7, used: 0, resets_at: resetsAt }
+  const changed = {
+    id: org,
+    name: 'Acme',
+    plan: 'free',
+    monthly_limit: 7,
+    used: 0,
+    resets_at: resetsAt,
+    suspended_at: null,
+  }
   expect(await operator.one('orgs', 'set-plan', org, 'free', '--monthly-limit', '7')).toEqual(changed)
   expect(await operator.json('orgs', 'list')).toContainEqual(changed)
   const back = readFields(await operator.plain('orgs', 'set-plan', org, 'team'))
-  expect(back).toEqual({ ...changed, plan: 'team', monthly_limit: '10000', used: '0' })
+  expect(back).toEqual({ ...changed, plan: 'team', monthly_limit: '10000', used: '0', suspended_at: '-' })
   const [columns, first] = readTable(await operator.plain('orgs', 'list'))
-  expect(columns).toEqual(['id', 'name', 'plan', 'monthly_limit', 'used', 'resets_at'])
-  expect(first).toEqual([org, 'Acme', 'team', '10000', '0', resetsAt])
+  expect(columns).toEqual(['id', 'name', 'plan', 'monthly_limit', 'used', 'resets_at', 'suspended_at'])
+  expect(first).toEqual([org, 'Acme', 'team', '10000', '0', resetsAt, '-'])
 })
 
 test.concurrent('keys create shows a key once; keys list and keys revoke never do', async () => {
@@ -74,16 +83,25 @@ test.concurrent('keys create shows a key once; keys list and keys revoke never d
     'ci',
     '--expires-at',
     '2126-01-01T01:00:00+01:00',
+    '--preset',
+    'ci',
   )
   const key = expect.stringMatching(/^psk_[0-9A-Za-z]{36}$/)
-  expect(made).toEqual({ id: idOf('key'), key, org, name: 'ci', expires_at: expiresAt })
+  expect(made).toEqual({ id: idOf('key'), key, org, name: 'ci', scopes: presets.ci, expires_at: expiresAt })
   const text = await operator.plain('keys', 'create', '--org', org)
   const [fields, remark] = [text.split('\n').slice(0, -2).join('\n'), text.split('\n').at(-2)]
-  expect(readFields(fields)).toEqual({ id: idOf('key'), key, org, name: 'default', expires_at: '-' })
+  expect(readFields(fields)).toEqual({
+    id: idOf('key'),
+    key,
+    org,
+    name: 'default',
+    scopes: defaultScopes.join(),
+    expires_at: '-',
+  })
   expect(remark).toBe('Keep the key now: it is not shown again.')
 
-  const shown = { id: made.id, name: 'ci', prefix: made.key.slice(0, 12), created_at: time, expires_at: expiresAt }
-  const live = { ...shown, last_used_at: null, revoked_at: null }
+  const shown = { id: made.id, name: 'ci', prefix: made.key.slice(0, 12), scopes: presets.ci, created_at: time }
+  const live = { ...shown, expires_at: expiresAt, last_used_at: null, revoked_at: null, replaced_by: null }
   const [listed, ...others] = await operator.json('keys', 'list', '--org', org)
   expect(listed).toEqual(live)
   expect(others).toHaveLength(1)
@@ -93,12 +111,32 @@ test.concurrent('keys create shows a key once; keys list and keys revoke never d
   expect(readFields(await operator.plain('keys', 'revoke', made.id)).revoked_at).toBe(revoked.revoked_at)
 
   const table = await operator.plain('keys', 'list', '--org', org)
-  const columns = ['id', 'name', 'prefix', 'created_at', 'expires_at', 'last_used_at', 'revoked_at']
+  const columns = 'id name prefix scopes created_at expires_at last_used_at revoked_at replaced_by'.split(' ')
   expect(readTable(table).slice(0, 2)).toEqual([
     columns,
-    [made.id, 'ci', shown.prefix, time, expiresAt, '-', revoked.revoked_at],
+    [made.id, 'ci', shown.prefix, shown.scopes?.join(), time, expiresAt, '-', revoked.revoked_at, '-'],
   ])
   expect(table).not.toContain(made.key.slice(0, 13))
+})
+
+test.concurrent('keys rotate makes a key in the place of another, and audit list shows who did it', async () => {
+  const { id: org } = await operator.one('orgs', 'create', '--name', 'Rotated', '--plan', 'free')
+  const old = await operator.one('keys', 'create', '--org', org, '--name', 'app', '--scopes', 'signals:write')
+  const made = await operator.one('keys', 'rotate', old.id, '--overlap', '30m')
+  expect(made).toEqual({ ...old, id: idOf('key'), key: expect.stringMatching(/^psk_/) })
+  expect(made.key).not.toBe(old.key)
+  const [first] = await operator.json('keys', 'list', '--org', org)
+  expect(first).toMatchObject({ id: old.id, replaced_by: made.id, expires_at: time, revoked_at: null })
+  expect(await operator.one('orgs', 'suspend', org)).toMatchObject({ id: org, suspended_at: time })
+  expect(await operator.one('orgs', 'resume', org)).toMatchObject({ id: org, suspended_at: null })
+  const log = await operator.json('audit', 'list', '--org', org)
+  expect(log.map(({ actor, action, subject }) => [actor, action, subject])).toEqual([
+    ['cli', 'organisation.resumed', org],
+    ['cli', 'organisation.suspended', org],
+    ['cli', 'key.rotated', old.id],
+    ['cli', 'key.created', old.id],
+  ])
+  expect(await operator.json('audit', 'list', '--org', org, '--limit', '1')).toEqual(log.slice(0, 1))
 })
 
 test.concurrent('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {
@@ -146,7 +184,7 @@ test.concurrent('history record adds an entry and shows it as the API does', asy
 test.concurrent('migrate finds nothing left to do', async () => {
   const version = expect.any(Number)
   expect(await operator.one('migrate')).toEqual({ applied: [], version })
-  expect(readFields(await operator.plain('migrate')).applied).toBe('[]')
+  expect(readFields(await operator.plain('migrate')).applied).toBe('-')
 })
 
 test('several commands at once each do their own', async () => {

@@ -40,6 +40,7 @@ describe('the document', () => {
   test('has one schema for each type, under the name that a generated client gives it', () => {
     expect(Object.keys(document.components?.schemas ?? {}).sort()).toEqual([
       'CreatedSignal',
+      'Forbidden',
       'HistoryEntry',
       'HistoryPage',
       'InternalError',
@@ -72,6 +73,7 @@ describe('the document', () => {
     ])
     const refusals = {
       401: { types: ['application/json'], headers: ['X-Request-Id', 'WWW-Authenticate'] },
+      403: { types: ['application/json'], headers: ['X-Request-Id'] },
       404: { types: ['application/json'], headers: ['X-Request-Id'] },
       500: { types: ['application/json'], headers: ['X-Request-Id', 'Retry-After'] },
     }

@@ -6,6 +6,7 @@ import { createLastUsed } from '../../src/keys/last_used.ts'
 import { createKey, listKeys } from '../../src/keys/manage.ts'
 import { findLiveKeys, markKeysUsed } from '../../src/keys/store.ts'
 import { createLog } from '../../src/log.ts'
+import { requireOrganisation } from '../../src/orgs/manage.ts'
 import { eventually } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
@@ -32,7 +33,11 @@ function watched(): { db: Db; statements: string[] } {
   return { db: { ...db, sql, close: async () => {} }, statements }
 }
 
-const lastUsedAt = async ({ org }: Tenant) => (await listKeys(db, org))[0]?.last_used_at?.getTime()
+const lastUsedAt = async ({ org }: Tenant) => {
+  const { id } = await requireOrganisation(db, org)
+  const { data } = await listKeys(db, id, { limit: 100, cursor: null })
+  return data.at(-1)?.last_used_at?.getTime()
+}
 
 test('the keys of one turn are looked up in one statement, and each caller gets its own organisation', async () => {
   const { db: own, statements } = watched()
@@ -106,8 +111,8 @@ test('keys are found and marked through their indexes, though the plans were mad
       insert into organisations (public_id, name, plan, created_at)
       select 'org_many' || n, 'Many', 'free', now() from generate_series(1, 5000) n`
     await sql`
-      insert into api_keys (public_id, organisation_id, name, prefix, hash, created_at)
-      select 'key_many' || o.id, o.id, 'many', 'psk_', sha256(o.id::text::bytea), now()
+      insert into api_keys (public_id, organisation_id, name, prefix, hash, scopes, created_at)
+      select 'key_many' || o.id, o.id, 'many', 'psk_', sha256(o.id::text::bytea), '{signals:write}', now()
       from organisations o where o.public_id like 'org\\_many%'`
     const before = await rowsScanned()
     await use()

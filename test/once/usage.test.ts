@@ -63,9 +63,10 @@ test.concurrent('--help lists every command; after a command, it is about that o
     const { status, stdout, stderr } = await run([word])
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout.match(/^ {2}\S.*/gm)?.map((line) => line.trim().split(/ [-A-Z[]/)[0])).toEqual([
-      ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'keys create', 'keys list', 'keys revoke'],
+      ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs suspend', 'orgs resume'],
+      ...['keys create', 'keys list', 'keys revoke', 'keys rotate'],
       ...['prompts create', 'prompts link', 'prompts list', 'history record', 'history import', 'history list'],
-      ...['webhooks github set', 'backup', 'restore'],
+      ...['audit list', 'webhooks github set', 'backup', 'restore'],
       ...['migrate', 'healthcheck', 'config', 'version'],
     ])
   }

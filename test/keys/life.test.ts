@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { listAudit } from '../../src/audit/list.ts'
+import type { Db } from '../../src/db/client.ts'
+import { setWebhook } from '../../src/github/manage.ts'
+import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../../src/keys/manage.ts'
+import { readAllPages } from '../../src/lib/cursor_page.ts'
+import { requireOrganisation, resumeOrganisation, setPlan, suspendOrganisation } from '../../src/orgs/manage.ts'
+import { eventually } from '../program.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
+
+let service: TestService
+let db: Db
+let tenant: Tenant
+
+beforeAll(async () => {
+  service = await startService()
+  db = service.services.db
+})
+
+beforeEach(async () => {
+  service.clock.set(new Date().toISOString())
+  tenant = await service.createTenant()
+})
+
+afterAll(() => service.close())
+
+const hourMs = 3_600_000
+const later = (ms: number) => new Date(service.clock.now().getTime() + ms)
+const statusOf = async (key: string) => (await service.getHistory(tenant.prompt, key)).status
+const organisationId = async () => (await requireOrganisation(db, tenant.org)).id
+
+async function readAudit() {
+  const id = await organisationId()
+  const entries = await readAllPages((page) => listAudit(db, id, page))
+  return entries.map(({ actor, action, subject, details }) => ({ actor, action, subject, details }))
+}
+
+test('a rotated key works until the overlap ends, and says what replaced it', async () => {
+  const made = await rotateKey(db, service.clock, tenant.keyId, 2 * hourMs)
+  expect(made).toMatchObject({ org: tenant.org, name: 'test', expires_at: null })
+  expect([await statusOf(tenant.key), await statusOf(made.key)]).toEqual([200, 200])
+  const { data } = await listKeys(db, await organisationId(), { limit: 100, cursor: null })
+  expect(data).toMatchObject([
+    { id: made.id, replaced_by: null, scopes: made.scopes },
+    { id: tenant.keyId, replaced_by: made.id, expires_at: later(2 * hourMs), revoked_at: null },
+  ])
+  service.clock.set(later(2 * hourMs).toISOString())
+  await eventually(async () => [await statusOf(tenant.key), await statusOf(made.key)], [401, 200])
+})
+
+test('a rotation never lengthens the life of the old key, and the new one lives as long', async () => {
+  const given = { org: tenant.org, name: 'short', expiresAt: later(hourMs) }
+  const old = await createKey(db, service.clock, given)
+  const made = await rotateKey(db, service.clock, old.id, 24 * hourMs)
+  expect(made.expires_at).toEqual(later(hourMs))
+  const { data } = await listKeys(db, await organisationId(), { limit: 100, cursor: null })
+  expect(data.find(({ id }) => id === old.id)?.expires_at).toEqual(later(hourMs))
+})
+
+test('a key that has ended, or was rotated before, is not rotated', async () => {
+  const made = await rotateKey(db, service.clock, tenant.keyId, 0)
+  await expect(rotateKey(db, service.clock, tenant.keyId, 0)).rejects.toThrow('has ended')
+  const next = await rotateKey(db, service.clock, made.id, hourMs)
+  await expect(rotateKey(db, service.clock, made.id, hourMs)).rejects.toThrow(`was rotated to ${next.id} already`)
+  await expect(rotateKey(db, service.clock, 'key_none', 0)).rejects.toThrow('There is no key key_none.')
+})
+
+test('of two rotations at once one makes a key', async () => {
+  const results = await Promise.allSettled([1, 2].map(() => rotateKey(db, service.clock, tenant.keyId, hourMs)))
+  expect(results.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+  const { data } = await listKeys(db, await organisationId(), { limit: 100, cursor: null })
+  expect(data).toHaveLength(2)
+})
+
+test('a suspended organisation is refused, another is not, and a resumed one goes on with its data', async () => {
+  const other = await service.createTenant()
+  expect((await service.postSignal(tenant.prompt, tenant.key)).status).toBe(201)
+  expect(await suspendOrganisation(db, service.clock, tenant.org)).toMatchObject({
+    used: 1,
+    suspended_at: service.clock.now(),
+  })
+  await eventually(() => statusOf(tenant.key), 401)
+  expect((await service.postSignal(other.prompt, other.key)).status).toBe(201)
+  expect(await resumeOrganisation(db, service.clock, tenant.org)).toMatchObject({ used: 1, suspended_at: null })
+  await eventually(() => statusOf(tenant.key), 200)
+})
+
+test('every change is in the audit log, newest first, with who made it and without a secret', async () => {
+  const made = await createKey(db, service.clock, { org: tenant.org, name: 'one', expiresAt: null }, tenant.keyId)
+  await changeKey(db, service.clock, made.id, { name: 'two', scopes: ['signals:write'] })
+  const rotated = await rotateKey(db, service.clock, made.id, 0)
+  await revokeKey(db, service.clock, rotated.id)
+  await revokeKey(db, service.clock, rotated.id)
+  await setPlan(db, service.clock, tenant.org, 'team', 5)
+  const { secret } = await setWebhook(db, service.clock, tenant.org)
+  await suspendOrganisation(db, service.clock, tenant.org)
+  await suspendOrganisation(db, service.clock, tenant.org)
+  await resumeOrganisation(db, service.clock, tenant.org)
+  const entries = await readAudit()
+  const change = { actor: 'cli', details: {} }
+  expect(entries.filter(({ action }) => action !== 'prompt.created')).toMatchObject([
+    { ...change, action: 'organisation.resumed', subject: tenant.org },
+    { ...change, action: 'organisation.suspended', subject: tenant.org },
+    { ...change, action: 'webhook.secret_set', subject: tenant.org },
+    { ...change, action: 'plan.changed', subject: tenant.org, details: { plan: 'team', monthly_limit: 5 } },
+    { ...change, action: 'key.revoked', subject: rotated.id },
+    { ...change, action: 'key.rotated', subject: made.id, details: { replaced_by: rotated.id } },
+    { ...change, action: 'key.updated', subject: made.id, details: { name: 'two', scopes: ['signals:write'] } },
+    { actor: tenant.keyId, action: 'key.created', subject: made.id, details: { name: 'one', expires_at: null } },
+    { ...change, action: 'key.created', subject: tenant.keyId, details: { name: 'test' } },
+  ])
+  const text = JSON.stringify(entries)
+  for (const hidden of [secret, made.key, rotated.key, tenant.key]) expect(text).not.toContain(hidden)
+})
+
+test('a change that fails leaves nothing in the audit log', async () => {
+  const before = await readAudit()
+  await expect(rotateKey(db, service.clock, 'key_none', 0)).rejects.toThrow()
+  await expect(changeKey(db, service.clock, tenant.keyId, { name: '' })).rejects.toThrow()
+  expect(await readAudit()).toEqual(before)
+})
