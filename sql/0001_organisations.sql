@@ -49,9 +49,23 @@ create table audit_log (
   created_at timestamptz(3) not null
 );
 
-comment on column audit_log.actor is 'the public id of a key, cli for an operator, github for a webhook';
+comment on column audit_log.actor is 'the public id of a key, or cli for an operator';
 
 create index on audit_log (organisation_id, id);
+
+-- What requests with an Idempotency-Key were answered, so that a retry changes nothing twice. Never holds a secret.
+create table idempotent_requests (
+  organisation_id bigint not null references organisations,
+  key text not null check (length(key) between 1 and 255),
+  fingerprint bytea not null check (length(fingerprint) = 32),
+  answer jsonb,
+  created_at timestamptz(3) not null,
+  primary key (organisation_id, key)
+);
+
+comment on column idempotent_requests.fingerprint is 'SHA-256 of the method, the path and the body';
+
+create index on idempotent_requests (created_at);
 
 -- Finds the keys by their hashes in hexadecimal, but for those that are revoked or whose organisation is suspended. Each hash is looked up through the index: a plan
 -- made while the tables were small would scan them, and be kept while they grow.

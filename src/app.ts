@@ -1,17 +1,24 @@
 import { type AnyElysia, Elysia } from 'elysia'
+import { auditRoutes } from './audit/routes.ts'
 import type { Services } from './deps.ts'
 import { notFound } from './errors.ts'
-import { githubRoutes } from './github/routes.ts'
+import { githubRoutes, webhookRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
 import { type Answering, createAnswering } from './http/answer.ts'
 import { docsRoutes } from './http/docs.ts'
+import { keyRoutes } from './keys/routes.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
 
 /** Every route of the service, in one place. */
 export function createApp(services: Services, { servesMetrics = true } = {}) {
   const answer = createAnswering(services)
-  const documented = new Elysia().use(historyRoutes(services, answer)).use(signalRoutes(services, answer))
+  const documented = new Elysia()
+    .use(historyRoutes(services, answer))
+    .use(signalRoutes(services, answer))
+    .use(keyRoutes(services, answer))
+    .use(webhookRoutes(services, answer))
+    .use(auditRoutes(services, answer))
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(documented)
     .use(docsRoutes(answer, documented))

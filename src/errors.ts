@@ -41,6 +41,9 @@ export class ServiceError extends Error implements Refusal {
   }
 }
 
+export const forbidden = (scope: string) =>
+  new ServiceError('forbidden', `This API key lacks the scope ${scope}. Use a key that has it.`, { scope })
+
 export const invalid = (message: string, details: Detail[]) =>
   new ServiceError('validation_error', message, { details })
 

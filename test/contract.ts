@@ -43,11 +43,12 @@ export function createContract(document: unknown): Contract {
         promises: compile(responses),
       })),
   )
-  const [first, ...others] = operations.map(({ promises }) => promises)
-  if (!first) throw new Error('The document describes no operation')
-  // An unknown route is refused in the ways that every operation shares.
-  const refusals = new Map(
-    [...first].filter(([status]) => status >= 400 && others.every((promises) => promises.has(status))),
+  // An unknown route is refused as the operations are, in these ways alone.
+  const refusals: Promises = new Map(
+    [401, 404, 500].flatMap((status) => {
+      const promised = operations.map(({ promises }) => promises.get(status)).find((one) => one !== undefined)
+      return promised ? [[status, promised] as const] : []
+    }),
   )
 
   return {

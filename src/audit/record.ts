@@ -2,11 +2,18 @@ import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import { insertAuditEntry } from './store.ts'
 
-/** Who made a change: the public id of a key, `cli` for an operator on the command line, `github` for a webhook. */
-export type Actor = string
+/** Who makes a change. What is not bound to an organisation may change any; what has no scopes may grant any. */
+export type Actor = { name: string; organisationId?: number; scopes?: readonly string[] }
 
-export const operator: Actor = 'cli'
-export const githubWebhook: Actor = 'github'
+/** An operator on the command line of the machine. */
+export const operator: Actor = { name: 'cli' }
+
+/** A caller of the interface, who is named by the public id of their key. */
+export const keyHolder = (caller: { key: string; organisationId: number; scopes: readonly string[] }): Actor => ({
+  name: caller.key,
+  organisationId: caller.organisationId,
+  scopes: caller.scopes,
+})
 
 export type AuditEvent = {
   organisationId: number
@@ -20,7 +27,6 @@ export type AuditEvent = {
     | 'organisation.resumed'
     | 'prompt.created'
     | 'prompt.updated'
-    | 'repository.renamed'
     | 'webhook.secret_set'
   /** The public id of what was changed. */
   subject: string
@@ -34,4 +40,5 @@ export const recordAudit = (
   clock: Clock,
   actor: Actor,
   { organisationId, action, subject, details = {} }: AuditEvent,
-): Promise<void> => insertAuditEntry(sql, { organisationId, actor, action, subject, details, createdAt: clock.now() })
+): Promise<void> =>
+  insertAuditEntry(sql, { organisationId, actor: actor.name, action, subject, details, createdAt: clock.now() })

@@ -27,9 +27,9 @@ export const selectAuditEntries = (
   organisationId: number,
   beforeId: number,
   limit: number,
-): Promise<AuditRow[]> =>
-  sql<AuditRow>`
-    select id, actor, action, subject, details, created_at
+): Promise<(AuditRow & { rowId: number })[]> =>
+  sql<AuditRow & { rowId: number }>`
+    select id as "rowId", id, actor, action, subject, details, created_at
     from audit_log
     where organisation_id = ${organisationId} and id < ${beforeId}
     order by id desc

@@ -1,5 +1,6 @@
 import { createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
-import { defaultScopes, parseScopes, presets, type Scope, scopesOfPreset } from '../keys/scopes.ts'
+import type { Scope } from '../keys/schema.ts'
+import { defaultScopes, parseScopes, presets, scopesOfPreset } from '../keys/scopes.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { parseDuration } from '../lib/durations.ts'
 import { parseInstant } from '../lib/times.ts'

@@ -1,11 +1,36 @@
 import { Elysia } from 'elysia'
+import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import type { Answering } from '../http/answer.ts'
 import { decodeText, parseJson, readBody, requireJson } from '../http/body.ts'
+import { describeOperation } from '../http/describe.ts'
+import { setWebhook } from './manage.ts'
+import { GithubWebhook } from './schema.ts'
 
 /** The most that GitHub sends. */
 const maxBytes = 25 * 1024 * 1024
+
+const setting = describeOperation({
+  id: 'setGithubWebhook',
+  tag: 'Webhooks',
+  summary: 'Set the secret of the GitHub webhook',
+  description:
+    "Makes the secret of the organisation's webhook and shows it, this once; an earlier one is no longer taken. If the " +
+    'answer was lost, ask again. The path is where GitHub delivers to.',
+  success: { status: 200, description: 'The webhook, with its secret.', schema: GithubWebhook, headers: [] },
+  errors: [401, 403, 500],
+})
+
+/** For callers of the interface, who administer their own organisation. */
+export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: Answering) =>
+  new Elysia({ name: 'webhooks' }).put(
+    '/api/v1/webhooks/github',
+    answer.keyed('webhooks:write', async (exchange, _: object, caller) =>
+      exchange.reply(200, JSON.stringify({ data: await setWebhook(db, clock, caller.org, keyHolder(caller)) })),
+    ),
+    { parse: 'none', detail: setting },
+  )
 
 /** For GitHub alone, so it is not in the document; what it does is told in docs/github.md. */
 export const githubRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: Answering) =>

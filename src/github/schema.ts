@@ -83,3 +83,20 @@ export const RepositoryPayload = Type.Object({
 })
 
 export type RepositoryPayload = Static<typeof RepositoryPayload>
+
+/** A webhook as it is shown when its secret is made. */
+export const GithubWebhook = Type.Object(
+  {
+    data: Type.Object({
+      org: Type.String({ description: 'Public id of the organisation' }),
+      path: Type.String({ description: 'Where GitHub delivers to, below the address of the service' }),
+      secret: Type.String({ description: 'For the webhook on GitHub; shown this once' }),
+    }),
+  },
+  {
+    title: 'GithubWebhook',
+    examples: [
+      { data: { org: 'org_1aB2c3D4e5F6g7H8', path: '/webhooks/github/org_1aB2c3D4e5F6g7H8', secret: 'x'.repeat(43) } },
+    ],
+  },
+)

@@ -5,6 +5,7 @@ import type { Answering } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { PromptFinder } from '../prompts/find.ts'
+import { PromptPath } from '../prompts/schema.ts'
 import type { HistoryReader } from './list.ts'
 import { recordEntry } from './record.ts'
 import { HistoryHeaders, HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
@@ -21,6 +22,7 @@ const reading = describeOperation({
   description:
     'Lists who changed the prompt, when, and how the change was deployed: newest first, a page at a time. ' +
     'A page past the end is empty and has the true totals; with filters the totals are those of what matches.',
+  path: PromptPath,
   query: HistoryQuery,
   headers: HistoryHeaders,
   success: { status: 200, description: 'One page of the history.', schema: HistoryPage, headers: ['Link', 'ETag'] },
@@ -35,6 +37,7 @@ const recording = describeOperation({
   description:
     'Adds an entry, which takes its place by time. A pull request is given for the pr_* actions, and only for them. ' +
     'Safe to repeat: an entry of the same action, commit and pull request is answered as it stands.',
+  path: PromptPath,
   body: NewHistoryEntry,
   success: {
     status: 201,

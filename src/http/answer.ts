@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
-import { ServiceError, unavailable } from '../errors.ts'
-import type { Scope } from '../keys/scopes.ts'
+import { forbidden, ServiceError, unavailable } from '../errors.ts'
+import type { Scope } from '../keys/schema.ts'
 import type { Caller, KeyVerifier } from '../keys/verify.ts'
 import { finish, watch } from '../lib/deadline.ts'
 import { atTurnsEnd } from '../lib/turns.ts'
@@ -111,9 +111,6 @@ export function createAnswering({ log, clock, metrics, drain, verifyKey }: Servi
     },
   }
 }
-
-const forbidden = (scope: Scope) =>
-  new ServiceError('forbidden', `This API key lacks the scope ${scope}. Use a key that has it.`, { scope })
 
 /** The answer when even the framework fails. */
 export const crashResponse = (): Response => new Exchange(new Request('http://localhost')).refuse(unavailable())

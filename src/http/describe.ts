@@ -1,7 +1,6 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import type { DocumentDecoration } from 'elysia'
 import type { OpenAPIV3 } from 'openapi-types'
-import { PromptId } from '../prompts/schema.ts'
 import { toOpenApi } from './openapi.ts'
 import { type ErrorStatus, errorOfStatus, type InvalidExample } from './schema.ts'
 
@@ -10,12 +9,16 @@ type Operation = {
   tag: string
   summary: string
   description: string
+  /** The parameters of the path, if it has any. */
+  path?: TObject
   query?: TObject
   headers?: TObject
   body?: TSchema
   success: { status: number; description: string; schema: TSchema; headers: HeaderName[]; sometimes?: HeaderName[] }
   errors: ErrorStatus[]
   invalid?: InvalidExample
+  /** Whether a retry with the same Idempotency-Key changes nothing twice. */
+  isIdempotent?: boolean
   /** Whether it answers 304 to a caller who has the current version. */
   unchanged?: boolean
 }
@@ -75,6 +78,16 @@ const CommonHeaders = Type.Object({
   }),
 })
 
+const IdempotencyHeaders = Type.Object({
+  'Idempotency-Key': Type.String({
+    minLength: 1,
+    maxLength: 255,
+    description:
+      'Makes a retry safe: within 24 hours, the same request with the same key changes nothing again. It is answered as ' +
+      'the first one was, without what may be shown only once.',
+  }),
+})
+
 /** The same when nothing is left of the month. */
 const headersOfLimit = {
   RateLimit: { ...headersOfAnswers.RateLimit, example: '"signals";r=0;t=1383900' },
@@ -91,11 +104,11 @@ const headersOfError: Record<ErrorStatus, HeaderName[]> = {
 }
 
 /**
- * What the document says of an operation on a prompt. Written out, because the routes declare no schemas to
+ * What the document says of an operation. Written out, because the routes declare no schemas to
  * Elysia: it would read and check the body before the key.
  */
-export function describeOperation({ unchanged, ...operation }: Operation): DocumentDecoration {
-  const { id, tag, summary, description, query, headers, body, success, errors, invalid } = operation
+export function describeOperation({ unchanged, isIdempotent, ...operation }: Operation): DocumentDecoration {
+  const { id, tag, summary, description, path, query, headers, body, success, errors, invalid } = operation
   return {
     operationId: id,
     tags: [tag],
@@ -108,9 +121,10 @@ export function describeOperation({ unchanged, ...operation }: Operation): Docum
     },
     get parameters() {
       return [
-        parameter('path', 'prompt_id', PromptId),
+        ...(path ? parameters('path', path) : []),
         ...(query ? parameters('query', query) : []),
         ...(headers ? parameters('header', headers) : []),
+        ...(isIdempotent ? parameters('header', IdempotencyHeaders) : []),
         ...parameters('header', CommonHeaders),
       ]
     },
@@ -156,7 +170,7 @@ function json(typed: TSchema): Record<string, OpenAPIV3.MediaTypeObject> {
   return { 'application/json': { schema, example } }
 }
 
-const parameters = (place: 'query' | 'header', { properties }: TObject) =>
+const parameters = (place: 'path' | 'query' | 'header', { properties }: TObject) =>
   Object.entries(properties).map(([name, property]) => parameter(place, name, property))
 
 /** Only a required one has an example: the page pre-fills its form with it, and would send every optional one. */

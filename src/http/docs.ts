@@ -20,6 +20,9 @@ const documentation = {
   tags: [
     { name: 'History', description: 'Who changed a prompt, when, and how the change was deployed' },
     { name: 'Signals', description: "Feedback on a prompt's output, counted against a monthly limit" },
+    { name: 'Keys', description: 'API keys, what they may do, and until when' },
+    { name: 'Webhooks', description: 'What writes the history by itself' },
+    { name: 'Audit', description: 'Who changed keys, plans, prompts and webhooks' },
   ],
   components: {
     securitySchemes: {

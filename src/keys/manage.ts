@@ -1,73 +1,96 @@
 import { type Actor, operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { ServiceError } from '../errors.ts'
+import { forbidden, invalid, ServiceError } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
-import { type CursorPage, decodeCursor, encodeCursor, type PageRequest } from '../lib/cursor_page.ts'
+import { type CursorPage, type PageRequest, toPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
-import { defaultScopes, type Scope } from './scopes.ts'
+import type { Scope } from './schema.ts'
+import { defaultScopes } from './scopes.ts'
 import { findKey, insertKey, type KeyRow, lockKey, selectKeys, setReplaced, setRevoked, updateKey } from './store.ts'
 
-/** A key as it is shown this once, with its text. */
+/** A key as it is shown this once, with its text; null where that was shown before. */
 export type NewKey = {
   id: string
-  key: string
+  key: string | null
   org: string
   name: string
   scopes: Scope[]
   expires_at: Date | null
 }
 
-type KeyToMake = { org: string; name: string; scopes?: Scope[]; expiresAt: Date | null }
+export type KeyToCreate = { name: string; scopes?: Scope[] | undefined; expiresAt: Date | null }
 
-/** Makes a key; this is the only time its text is known. */
-export async function createKey(db: Db, clock: Clock, given: KeyToMake, actor: Actor = operator): Promise<NewKey> {
-  const { id: organisationId } = await requireOrganisation(db, given.org)
-  requireFuture(given.expiresAt, clock)
-  return db.transaction(async (sql) => {
-    const key = await makeKey(sql, clock, organisationId, given)
-    await recordAudit(sql, clock, actor, {
-      organisationId,
-      action: 'key.created',
-      subject: key.id,
-      details: { name: key.name, scopes: key.scopes, expires_at: key.expires_at },
-    })
-    return key
-  })
+/** Makes a key for an organisation; this is the only time its text is known. */
+export async function createKey(
+  db: Db,
+  clock: Clock,
+  { org, ...given }: KeyToCreate & { org: string },
+): Promise<NewKey & { key: string }> {
+  const { id: organisationId } = await requireOrganisation(db, org)
+  return db.transaction((sql) => addKey(sql, clock, { org, organisationId }, given, operator))
 }
 
-async function makeKey(sql: Sql, clock: Clock, organisationId: number, given: KeyToMake): Promise<NewKey> {
-  const { org, scopes = defaultScopes, expiresAt } = given
-  const [id, key, name] = [`key_${randomBase62(16)}`, generateKey(), requireText('name', given.name)]
-  const [prefix, hash, createdAt] = [prefixOfKey(key), hashKey(key), clock.now()]
+/** The same within a transaction. Nobody makes a key that can do what they cannot. */
+export async function addKey(
+  sql: Sql,
+  clock: Clock,
+  { org, organisationId }: { org: string; organisationId: number },
+  { name, scopes = defaultScopes, expiresAt }: KeyToCreate,
+  actor: Actor,
+): Promise<NewKey & { key: string }> {
+  requireGrantable(actor, scopes)
+  requireFuture(expiresAt, clock)
+  const key = await makeKey(sql, clock, { org, organisationId, name: requireText('name', name), scopes, expiresAt })
+  await recordAudit(sql, clock, actor, {
+    organisationId,
+    action: 'key.created',
+    subject: key.id,
+    details: { name: key.name, scopes, expires_at: expiresAt },
+  })
+  return key
+}
+
+type KeyToMake = { org: string; organisationId: number; name: string; scopes: Scope[]; expiresAt: Date | null }
+
+async function makeKey(
+  sql: Sql,
+  clock: Clock,
+  { org, organisationId, name, scopes, expiresAt }: KeyToMake,
+): Promise<NewKey & { key: string }> {
+  const [id, key, createdAt] = [`key_${randomBase62(16)}`, generateKey(), clock.now()]
+  const [prefix, hash] = [prefixOfKey(key), hashKey(key)]
   await insertKey(sql, { id, organisationId, name, prefix, hash, scopes, createdAt, expiresAt })
   return { id, key, org, name, scopes, expires_at: expiresAt }
 }
 
 /** The keys of an organisation, newest first. */
-export async function listKeys(db: Db, organisationId: number, page: PageRequest): Promise<CursorPage<KeyRow>> {
-  const beforeId = page.cursor === null ? Number.MAX_SAFE_INTEGER : decodeCursor(page.cursor)
-  const rows = await selectKeys(db.sql, organisationId, beforeId, page.limit + 1)
-  const shown = rows.slice(0, page.limit)
-  const nextCursor = rows.length > page.limit ? encodeCursor(shown.at(-1)?.rowId as number) : null
-  return { data: shown.map(({ rowId: _, ...key }) => key), limit: page.limit, nextCursor }
+export const listKeys = (db: Db, organisationId: number, request: PageRequest): Promise<CursorPage<KeyRow>> =>
+  toPage(request, (beforeId, limit) => selectKeys(db.sql, organisationId, beforeId, limit))
+
+export async function showKey(db: Db, id: string, actor: Actor): Promise<KeyRow> {
+  const { organisationId: _, org: __, ...key } = requireReach(await findKey(db.sql, id), id, actor)
+  return key
 }
 
+export type KeyChange = { name?: string | undefined; scopes?: Scope[] | undefined; expiresAt?: Date | null | undefined }
+
 /** Changes what is given of a key, and leaves the rest. */
-export function changeKey(
+export const changeKey = (
   db: Db,
   clock: Clock,
   id: string,
-  given: { name?: string; scopes?: Scope[]; expiresAt?: Date | null },
+  given: KeyChange,
   actor: Actor = operator,
-): Promise<KeyRow> {
-  requireFuture(given.expiresAt ?? null, clock)
-  return onKey(db, id, async (sql, key) => {
+): Promise<KeyRow> =>
+  db.transaction(async (sql) => {
+    const key = await holdKey(sql, id, actor)
+    if (given.scopes) requireGrantable(actor, given.scopes)
+    requireFuture(given.expiresAt ?? null, clock)
     const name = given.name === undefined ? key.name : requireText('name', given.name)
-    const scopes = given.scopes ?? key.scopes
-    const expiresAt = given.expiresAt === undefined ? key.expires_at : given.expiresAt
+    const { scopes = key.scopes, expiresAt = key.expires_at } = given
     await updateKey(sql, id, { name, scopes, expiresAt })
     await recordAudit(sql, clock, actor, {
       organisationId: key.organisationId,
@@ -75,74 +98,88 @@ export function changeKey(
       subject: id,
       details: { name, scopes, expires_at: expiresAt },
     })
+    return { ...showable(key), name, scopes, expires_at: expiresAt }
   })
-}
 
 /** Ends a key at once. Repeated, it changes nothing. */
 export const revokeKey = (db: Db, clock: Clock, id: string, actor: Actor = operator): Promise<KeyRow> =>
-  onKey(db, id, async (sql, { organisationId, revoked_at: revokedAt }) => {
-    if (revokedAt) return
-    await setRevoked(sql, id, clock.now())
+  db.transaction(async (sql) => {
+    const key = await holdKey(sql, id, actor)
+    if (key.revoked_at) return showable(key)
+    const revokedAt = clock.now()
+    await setRevoked(sql, id, revokedAt)
+    const { organisationId } = key
     await recordAudit(sql, clock, actor, { organisationId, action: 'key.revoked', subject: id })
+    return { ...showable(key), revoked_at: revokedAt }
   })
 
+/** Makes a key in the place of another, which works until the overlap ends. */
+export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number): Promise<NewKey & { key: string }> =>
+  db.transaction((sql) => replaceKey(sql, clock, id, overlapMs, operator))
+
 /**
- * Makes a key in the place of another, with its name and scopes. The old one works until the overlap ends, so that
- * callers can change over without a gap. A key that expires is replaced by one that lives as long.
+ * The same within a transaction. The new key has the name and the scopes of the old one, so nobody gets one by it that
+ * can do what they cannot. A key that expires is replaced by one that lives as long.
  */
-export async function rotateKey(
-  db: Db,
+export async function replaceKey(
+  sql: Sql,
   clock: Clock,
   id: string,
   overlapMs: number,
-  actor: Actor = operator,
-): Promise<NewKey> {
-  let made: NewKey | undefined
-  await onKey(db, id, async (sql, old) => {
-    const now = clock.now()
-    if (old.revoked_at || (old.expires_at && old.expires_at <= now)) {
-      throw new ServiceError('validation_error', `The key ${id} has ended: make a new one instead.`)
-    }
-    if (old.replaced_by) {
-      throw new ServiceError('validation_error', `The key ${id} was rotated to ${old.replaced_by} already.`)
-    }
-    const lifeMs = old.expires_at && old.expires_at.getTime() - old.created_at.getTime()
-    const expiresAt = lifeMs === null ? null : new Date(now.getTime() + lifeMs)
-    made = await makeKey(sql, clock, old.organisationId, {
-      org: old.org,
-      name: old.name,
-      scopes: old.scopes,
-      expiresAt,
-    })
-    const overlapEndsAt = new Date(now.getTime() + overlapMs)
-    const endsAt = old.expires_at && old.expires_at < overlapEndsAt ? old.expires_at : overlapEndsAt
-    await setReplaced(sql, id, made.id, endsAt)
-    await recordAudit(sql, clock, actor, {
-      organisationId: old.organisationId,
-      action: 'key.rotated',
-      subject: id,
-      details: { replaced_by: made.id, ends_at: endsAt },
-    })
+  actor: Actor,
+): Promise<NewKey & { key: string }> {
+  const old = await holdKey(sql, id, actor)
+  requireGrantable(actor, old.scopes)
+  const now = clock.now()
+  if (old.replaced_by) {
+    throw invalid(`The key ${id} was rotated to ${old.replaced_by} already.`, [
+      { path: '', message: 'must be a key that was not rotated before' },
+    ])
+  }
+  if (old.revoked_at || (old.expires_at && old.expires_at <= now)) {
+    throw invalid(`The key ${id} has ended: make a new one instead.`, [
+      { path: '', message: 'must be a key that still works' },
+    ])
+  }
+  const lifeMs = old.expires_at && old.expires_at.getTime() - old.created_at.getTime()
+  const expiresAt = lifeMs === null ? null : new Date(now.getTime() + lifeMs)
+  const made = await makeKey(sql, clock, { ...old, expiresAt })
+  const overlapEndsAt = new Date(now.getTime() + overlapMs)
+  const endsAt = old.expires_at && old.expires_at < overlapEndsAt ? old.expires_at : overlapEndsAt
+  await setReplaced(sql, id, made.id, endsAt)
+  await recordAudit(sql, clock, actor, {
+    organisationId: old.organisationId,
+    action: 'key.rotated',
+    subject: id,
+    details: { replaced_by: made.id, ends_at: endsAt },
   })
-  return made as NewKey
+  return made
 }
 
-type LockedKey = KeyRow & { organisationId: number; org: string }
+type HeldKey = KeyRow & { organisationId: number; org: string }
 
-/** Does the work in a transaction that holds the key, and returns the key as it is afterwards. */
-function onKey(db: Db, id: string, work: (sql: Sql, key: LockedKey) => Promise<void>): Promise<KeyRow> {
-  return db.transaction(async (sql) => {
-    await lockKey(sql, id)
-    const key = await findKey(sql, id)
-    if (!key) throw new ServiceError('not_found', `There is no key ${id}.`)
-    await work(sql, key)
-    const { organisationId: _, org: __, ...changed } = (await findKey(sql, id)) as LockedKey
-    return changed
-  })
+/** Reads a key and holds it until the transaction ends, so that two changes of it do not cross. */
+async function holdKey(sql: Sql, id: string, actor: Actor): Promise<HeldKey> {
+  await lockKey(sql, id)
+  return requireReach(await findKey(sql, id), id, actor)
+}
+
+/** A key of another organisation is answered exactly like one that does not exist. */
+function requireReach(key: HeldKey | undefined, id: string, actor: Actor): HeldKey {
+  const isReached = key && (actor.organisationId === undefined || actor.organisationId === key.organisationId)
+  if (!isReached) throw new ServiceError('not_found', `There is no key ${id}.`)
+  return key
+}
+
+const showable = ({ organisationId: _, org: __, ...key }: HeldKey): KeyRow => key
+
+function requireGrantable({ scopes: held }: Actor, granted: Scope[]): void {
+  const missing = held && granted.find((scope) => !held.includes(scope))
+  if (missing) throw forbidden(missing)
 }
 
 function requireFuture(expiresAt: Date | null, clock: Clock): void {
   if (expiresAt && expiresAt <= clock.now()) {
-    throw new ServiceError('validation_error', 'The key would have expired already: give a later time.')
+    throw invalid('The key would have expired already.', [{ path: '/expires_at', message: 'must be later than now' }])
   }
 }

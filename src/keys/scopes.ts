@@ -1,20 +1,5 @@
 import { ServiceError } from '../errors.ts'
-
-/** What a key may do, as `resource:action`. To write never implies to read. */
-export const scopes = [
-  'history:read',
-  'history:write',
-  'signals:read',
-  'signals:write',
-  'prompts:read',
-  'prompts:write',
-  'usage:read',
-  'keys:read',
-  'keys:write',
-  'webhooks:write',
-] as const
-
-export type Scope = (typeof scopes)[number]
+import { type Preset, type Scope, scopes } from './schema.ts'
 
 const administration: Scope[] = ['keys:read', 'keys:write', 'webhooks:write', 'prompts:write']
 
@@ -22,18 +7,16 @@ const administration: Scope[] = ['keys:read', 'keys:write', 'webhooks:write', 'p
 export const defaultScopes: Scope[] = scopes.filter((scope) => !administration.includes(scope))
 
 /** Sets of scopes by what a key is for, so that nobody has to know the scopes. */
-export const presets: Record<string, Scope[]> = {
+export const presets: Record<Preset, Scope[]> = {
   app: ['history:read', 'signals:write'],
   reader: scopes.filter((scope) => scope.endsWith(':read') && scope !== 'keys:read'),
   ci: ['history:write', 'prompts:read'],
   admin: [...scopes],
 }
 
-const isScope = (text: string): text is Scope => (scopes as readonly string[]).includes(text)
-
 /** The scopes of these names, each once and in the order of the list. */
 export function parseScopes(names: string[]): Scope[] {
-  const unknown = names.filter((name) => !isScope(name))
+  const unknown = names.filter((name) => !(scopes as string[]).includes(name))
   if (unknown.length > 0) {
     throw new ServiceError('validation_error', `There is no scope ${unknown.join(', ')}: use ${scopes.join(', ')}.`)
   }
@@ -42,7 +25,6 @@ export function parseScopes(names: string[]): Scope[] {
 }
 
 export function scopesOfPreset(name: string): Scope[] {
-  const preset = Object.hasOwn(presets, name) ? presets[name] : undefined
-  if (preset) return preset
+  if (Object.hasOwn(presets, name)) return presets[name as Preset]
   throw new ServiceError('validation_error', `There is no preset ${name}: use ${Object.keys(presets).join(', ')}.`)
 }

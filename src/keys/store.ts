@@ -1,5 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import type { Scope } from './scopes.ts'
+import type { Scope } from './schema.ts'
 
 export type KeyRow = {
   id: string

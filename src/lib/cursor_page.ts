@@ -1,11 +1,41 @@
+import { type TObject, Type } from '@sinclair/typebox'
 import { invalid } from '../errors.ts'
 
-/** A page of a list that is read by cursor. */
+/** A page of a list that is read by cursor, newest first. */
 export type PageRequest = { limit: number; cursor: string | null }
 export type CursorPage<Row> = { data: Row[]; limit: number; nextCursor: string | null }
 
 export const defaultPageSize = 25
 export const maxPageSize = 100
+
+/** For the documentation alone. */
+export const PageQuery = Type.Object({
+  limit: Type.Integer({
+    minimum: 1,
+    maximum: maxPageSize,
+    default: defaultPageSize,
+    description: 'Results per page. More than the maximum is served as the maximum, anything else as the default.',
+  }),
+  cursor: Type.String({ description: 'The next_cursor of the page before. Left out, the list begins.' }),
+})
+
+export const cursorPageOf = (item: TObject, example: object) =>
+  Type.Object(
+    {
+      data: Type.Array(item),
+      pagination: Type.Object(
+        {
+          per_page: Type.Integer({ description: 'Page size used' }),
+          next_cursor: Type.Union([Type.String(), Type.Null()], { description: 'Null on the last page' }),
+        },
+        { title: 'CursorPagination' },
+      ),
+    },
+    {
+      title: `${item.title}List`,
+      examples: [{ data: [example], pagination: { per_page: defaultPageSize, next_cursor: null } }],
+    },
+  )
 
 /** Reads `limit` and `cursor`: a limit that is no integer from 1 on means the default, one above the maximum that. */
 export function readPageRequest(query: URLSearchParams): PageRequest {
@@ -14,6 +44,18 @@ export function readPageRequest(query: URLSearchParams): PageRequest {
   const cursors = query.getAll('cursor')
   if (cursors.length > 1) throw badCursor()
   return { limit: isGiven ? Math.min(Number(limits[0]), maxPageSize) : defaultPageSize, cursor: cursors[0] ?? null }
+}
+
+/** Makes a page of what is read before an id. One row more than the page has shows whether there is another. */
+export async function toPage<Row>(
+  { limit, cursor }: PageRequest,
+  read: (beforeId: number, limit: number) => Promise<(Row & { rowId: number })[]>,
+): Promise<CursorPage<Row>> {
+  const beforeId = cursor === null ? Number.MAX_SAFE_INTEGER : decodeCursor(cursor)
+  const rows = await read(beforeId, limit + 1)
+  const shown = rows.slice(0, limit)
+  const nextCursor = rows.length > limit ? encodeCursor(shown.at(-1)?.rowId as number) : null
+  return { data: shown.map(({ rowId: _, ...row }) => row as Row), limit, nextCursor }
 }
 
 /** Every row of a list, read page by page. */
@@ -28,9 +70,9 @@ export async function readAllPages<Row>(read: (request: PageRequest) => Promise<
 }
 
 /** A cursor is opaque to callers: the id of the last row they have seen. */
-export const encodeCursor = (id: number): string => Buffer.from(id.toString(36)).toString('base64url')
+const encodeCursor = (id: number): string => Buffer.from(id.toString(36)).toString('base64url')
 
-export function decodeCursor(cursor: string): number {
+function decodeCursor(cursor: string): number {
   const id = Number.parseInt(Buffer.from(cursor, 'base64url').toString('latin1'), 36)
   if (!Number.isSafeInteger(id) || id < 1 || encodeCursor(id) !== cursor) throw badCursor()
   return id

@@ -1,4 +1,4 @@
-import { ServiceError } from '../errors.ts'
+import { invalid } from '../errors.ts'
 
 const maxLength = 200
 
@@ -6,10 +6,9 @@ const maxLength = 200
 export function requireText(what: string, text: string): string {
   const trimmed = text.trim()
   if (trimmed === '' || trimmed.length > maxLength || /\p{Cc}/u.test(trimmed) || !trimmed.isWellFormed()) {
-    throw new ServiceError(
-      'validation_error',
-      `The ${what} must have 1 to ${maxLength} characters, none of them a control character.`,
-    )
+    throw invalid(`The ${what} is not valid.`, [
+      { path: `/${what}`, message: `must have 1 to ${maxLength} characters, none of them a control character` },
+    ])
   }
   return trimmed
 }

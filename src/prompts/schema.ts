@@ -5,3 +5,6 @@ export const PromptId = Type.String({
   description: "The prompt's public ID",
   examples: ['pmt_greeting'],
 })
+
+/** For the documentation alone. */
+export const PromptPath = Type.Object({ prompt_id: PromptId })

@@ -3,12 +3,13 @@ import { invalid } from '../errors.ts'
 import type { Answering } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
+import { readIdempotencyKey } from '../lib/idempotency_key.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { PromptFinder } from '../prompts/find.ts'
+import { PromptPath } from '../prompts/schema.ts'
 import { limitHeaders, rateLimited } from './limit.ts'
 import { scanMetadata } from './metadata.ts'
 import type { Signal, SignalRecorder } from './record.ts'
-import { readRepeatKey } from './repeat_key.ts'
 import { CreatedSignal, NewSignal, SignalHeaders } from './schema.ts'
 
 type Services = { findPrompt: PromptFinder; signals: SignalRecorder }
@@ -20,6 +21,7 @@ const detail = describeOperation({
   description:
     "Records positive or negative feedback on the prompt's output. Each recorded signal counts towards the " +
     "organisation's monthly limit, which begins anew with each calendar month, UTC.",
+  path: PromptPath,
   headers: SignalHeaders,
   body: NewSignal,
   success: {
@@ -40,7 +42,7 @@ export const signalRoutes = ({ findPrompt, signals }: Services, answer: Answerin
     answer.keyed('signals:write', async (exchange, params: { prompt_id: string }, { organisationId }) => {
       const found = findPrompt(organisationId, params.prompt_id)
       const prompt = found instanceof Promise ? await found : found
-      const repeatKey = readRepeatKey(exchange.request.headers.get('idempotency-key'))
+      const repeatKey = readIdempotencyKey(exchange.request.headers.get('idempotency-key'))
       const signal = readSignal(await readJsonText(exchange), repeatKey)
       const { id, createdAt, outcome, used, limit, month } = await signals.record(prompt, signal)
       if (outcome === 'refused') return exchange.refuse(rateLimited(used, limit, month))

@@ -32,6 +32,15 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
+const operations = () =>
+  Object.entries(withoutNames(document).paths).flatMap(([path, methods = {}]) =>
+    Object.entries(methods as Record<string, OpenAPIV3.OperationObject>).map(([method, operation]) => ({
+      path,
+      method,
+      operation,
+    })),
+  )
+
 describe('the document', () => {
   test('is valid OpenAPI', async () => {
     expect(await new Validator().validate({ ...document })).toEqual({ valid: true })
@@ -39,17 +48,28 @@ describe('the document', () => {
 
   test('has one schema for each type, under the name that a generated client gives it', () => {
     expect(Object.keys(document.components?.schemas ?? {}).sort()).toEqual([
+      'ApiKey',
+      'ApiKeyChange',
+      'ApiKeyList',
+      'AuditEntry',
+      'AuditEntryList',
+      'CreatedApiKey',
       'CreatedSignal',
+      'CursorPagination',
       'Forbidden',
+      'GithubWebhook',
       'HistoryEntry',
       'HistoryPage',
       'InternalError',
+      'KeyRotation',
+      'NewApiKey',
       'NewHistoryEntry',
       'NewSignal',
       'NotFound',
       'Pagination',
       'RateLimited',
       'RecordedHistoryEntry',
+      'ShownApiKey',
       'Signal',
       'Unauthorized',
       'User',
@@ -65,11 +85,16 @@ describe('the document', () => {
     })
   })
 
-  test('describes exactly the three operations, with their statuses, content types and headers', () => {
+  test('describes exactly the operations there are, and those on prompts with their statuses, content types and headers', () => {
     const paths = Object.entries(document.paths).map(([path, methods = {}]) => [path, Object.keys(methods)])
     expect(paths).toEqual([
       [historyPath, ['get', 'post']],
       [signalsPath, ['post']],
+      ['/api/v1/keys', ['get', 'post']],
+      ['/api/v1/keys/{key_id}', ['get', 'patch', 'delete']],
+      ['/api/v1/keys/{key_id}/rotate', ['post']],
+      ['/api/v1/webhooks/github', ['put']],
+      ['/api/v1/audit', ['get']],
     ])
     const refusals = {
       401: { types: ['application/json'], headers: ['X-Request-Id', 'WWW-Authenticate'] },
@@ -106,36 +131,38 @@ describe('the document', () => {
   })
 
   test('gives no example of an optional parameter, which the page would send unasked', () => {
-    const parameters = [history, recording, signals].flatMap((operation) => operation.parameters)
+    const parameters = operations().flatMap(({ operation }) => operation.parameters as OpenAPIV3.ParameterObject[])
     expect(parameters.filter(({ required, example }) => !required && example !== undefined)).toEqual([])
   })
 
-  test('asks for a bearer key on both operations', () => {
-    expect([history.security, signals.security]).toEqual([[{ bearer: [] }], [{ bearer: [] }]])
+  test('asks for a bearer key on every operation', () => {
+    for (const { operation } of operations()) expect(operation.security).toEqual([{ bearer: [] }])
     expect(document.components?.securitySchemes?.bearer).toMatchObject({ type: 'http', scheme: 'bearer' })
   })
 
   test('gives examples that keep what it promises', () => {
     const contract = createContract(document)
-    for (const [path, method, { responses }] of [
-      [historyPath, 'GET', history],
-      [historyPath, 'POST', recording],
-      [signalsPath, 'POST', signals],
-    ] as const) {
-      for (const [status, response] of Object.entries(responses as Record<string, OpenAPIV3.ResponseObject>)) {
+    for (const { path, method, operation } of operations()) {
+      const responses = Object.entries(operation.responses as Record<string, OpenAPIV3.ResponseObject>)
+      for (const [status, response] of responses) {
         const headers = Object.entries(response.headers as Record<string, OpenAPIV3.HeaderObject>)
         const exampleHeaders = new Headers(headers.map(([name, { example }]) => [name, String(example)]))
         if (response.content) exampleHeaders.set('content-type', 'application/json')
         const example = JSON.stringify(response.content?.['application/json']?.example)
-        contract.check(method, path, Number(status), exampleHeaders, example ?? '')
+        contract.check(method.toUpperCase(), path, Number(status), exampleHeaders, example ?? '')
       }
+    }
+    for (const { operation } of operations()) {
+      const { content } = (operation.requestBody ?? {}) as Partial<OpenAPIV3.RequestBodyObject>
+      const { schema, example } = content?.['application/json'] ?? {}
+      if (content) expect(compileSchema(schema ?? {})(example)).toBe(true)
     }
     for (const [{ requestBody }, type] of [
       [signals, NewSignal],
       [recording, NewHistoryEntry],
     ] as const) {
-      const { schema, example } = (requestBody as OpenAPIV3.RequestBodyObject).content['application/json'] ?? {}
-      expect([compileSchema(schema ?? {})(example), Value.Check(type, example)]).toEqual([true, true])
+      const { example } = (requestBody as OpenAPIV3.RequestBodyObject).content['application/json'] ?? {}
+      expect(Value.Check(type, example)).toBe(true)
     }
     expect(isPromptId(parameterOf(signals, 'prompt_id').example)).toBe(true)
   })

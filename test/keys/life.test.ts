@@ -59,9 +59,10 @@ test('a rotation never lengthens the life of the old key, and the new one lives 
 
 test('a key that has ended, or was rotated before, is not rotated', async () => {
   const made = await rotateKey(db, service.clock, tenant.keyId, 0)
-  await expect(rotateKey(db, service.clock, tenant.keyId, 0)).rejects.toThrow('has ended')
+  await expect(rotateKey(db, service.clock, tenant.keyId, 0)).rejects.toThrow(`was rotated to ${made.id} already`)
   const next = await rotateKey(db, service.clock, made.id, hourMs)
-  await expect(rotateKey(db, service.clock, made.id, hourMs)).rejects.toThrow(`was rotated to ${next.id} already`)
+  await revokeKey(db, service.clock, next.id)
+  await expect(rotateKey(db, service.clock, next.id, hourMs)).rejects.toThrow('has ended')
   await expect(rotateKey(db, service.clock, 'key_none', 0)).rejects.toThrow('There is no key key_none.')
 })
 
@@ -86,7 +87,7 @@ test('a suspended organisation is refused, another is not, and a resumed one goe
 })
 
 test('every change is in the audit log, newest first, with who made it and without a secret', async () => {
-  const made = await createKey(db, service.clock, { org: tenant.org, name: 'one', expiresAt: null }, tenant.keyId)
+  const made = await createKey(db, service.clock, { org: tenant.org, name: 'one', expiresAt: null })
   await changeKey(db, service.clock, made.id, { name: 'two', scopes: ['signals:write'] })
   const rotated = await rotateKey(db, service.clock, made.id, 0)
   await revokeKey(db, service.clock, rotated.id)
@@ -106,7 +107,7 @@ test('every change is in the audit log, newest first, with who made it and witho
     { ...change, action: 'key.revoked', subject: rotated.id },
     { ...change, action: 'key.rotated', subject: made.id, details: { replaced_by: rotated.id } },
     { ...change, action: 'key.updated', subject: made.id, details: { name: 'two', scopes: ['signals:write'] } },
-    { actor: tenant.keyId, action: 'key.created', subject: made.id, details: { name: 'one', expires_at: null } },
+    { ...change, action: 'key.created', subject: made.id, details: { name: 'one', expires_at: null } },
     { ...change, action: 'key.created', subject: tenant.keyId, details: { name: 'test' } },
   ])
   const text = JSON.stringify(entries)

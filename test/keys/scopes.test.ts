@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { createKey } from '../../src/keys/manage.ts'
-import { defaultScopes, parseScopes, presets, type Scope, scopes } from '../../src/keys/scopes.ts'
+import { type Scope, scopes } from '../../src/keys/schema.ts'
+import { defaultScopes, parseScopes, presets } from '../../src/keys/scopes.ts'
 import { entry, startService, type Tenant, type TestService } from '../service.ts'
 
 let service: TestService

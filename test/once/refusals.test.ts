@@ -21,7 +21,7 @@ afterAll(async () => {
 })
 
 const noPlan = 'There is no plan gold: use free, team or business.'
-const badName = 'The name must have 1 to 200 characters, none of them a control character.'
+const badName = 'The name is not valid. /name must have 1 to 200 characters, none of them a control character'
 
 test.concurrent.each([
   ['an unknown organisation', ['keys', 'create', '--org', 'org_none'], 'There is no organisation org_none.'],
@@ -51,7 +51,7 @@ test.concurrent('refuses names, ids and times that do not fit the organisationâ€
   const prompt = ['prompts', 'create', '--org', org, '--name', 'A']
   expect(await operator.refused(...key, '--name', 'x'.repeat(300))).toBe(badName)
   expect(await operator.refused(...key, '--expires-at', '2020-01-01T00:00:00Z')).toBe(
-    'The key would expire before it is made: give a later time.',
+    'The key would have expired already. /expires_at must be later than now',
   )
   expect(await operator.refused(...prompt.slice(0, -1), 'a\tb')).toBe(badName)
   for (const id of ['greeting', 'pmt_', 'pmt_a b', 'pmt_Ã©', `pmt_${'x'.repeat(65)}`]) {

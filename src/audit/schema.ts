@@ -1,0 +1,23 @@
+import { Type } from '@sinclair/typebox'
+import { cursorPageOf } from '../lib/cursor_page.ts'
+
+export const AuditEntry = Type.Object(
+  {
+    id: Type.Integer({ format: 'int64' }),
+    actor: Type.String({ description: 'Public id of the key that made the change, or cli for an operator' }),
+    action: Type.String({ description: 'What was done, as key.created' }),
+    subject: Type.String({ description: 'Public id of what was changed' }),
+    details: Type.Object({}, { additionalProperties: true, description: 'What it was changed to; never a secret' }),
+    created_at: Type.String({ format: 'date-time' }),
+  },
+  { title: 'AuditEntry' },
+)
+
+export const AuditEntryList = cursorPageOf(AuditEntry, {
+  id: 17,
+  actor: 'key_8sQxVn2c1LrT0aZk',
+  action: 'key.revoked',
+  subject: 'key_0pLmWc5y9BqE3nRd',
+  details: {},
+  created_at: '2026-11-14T23:35:00.000Z',
+})

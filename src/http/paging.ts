@@ -1,0 +1,24 @@
+import type { CursorPage } from '../lib/cursor_page.ts'
+import type { Exchange } from './exchange.ts'
+
+/** What the document shows as the mistake in a list's query. */
+export const invalidCursor = {
+  message: 'The query is not valid.',
+  example: { details: [{ path: 'cursor', message: 'must be the next_cursor of an earlier page' }] },
+}
+
+/** The query of a request; without a look at the rest of its address, which may be malformed. */
+export function searchOf({ url }: Request): URLSearchParams {
+  const start = url.indexOf('?')
+  return new URLSearchParams(start < 0 ? '' : url.slice(start))
+}
+
+/** A page of a list of ours, with a link to the next one. */
+export function replyPage<Row>(exchange: Exchange, { data, limit, nextCursor }: CursorPage<Row>): Response {
+  const body = JSON.stringify({ data, pagination: { per_page: limit, next_cursor: nextCursor } })
+  if (nextCursor === null) return exchange.reply(200, body)
+  const query = searchOf(exchange.request)
+  query.set('limit', String(limit))
+  query.set('cursor', nextCursor)
+  return exchange.reply(200, body, { link: `<${exchange.route}?${query}>; rel="next"` })
+}

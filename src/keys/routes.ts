@@ -1,0 +1,219 @@
+import { Elysia } from 'elysia'
+import { keyHolder } from '../audit/record.ts'
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { invalid } from '../errors.ts'
+import type { Answering } from '../http/answer.ts'
+import { parseJson, readJsonText } from '../http/body.ts'
+import { describeOperation } from '../http/describe.ts'
+import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
+import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
+import { PageQuery, readPageRequest } from '../lib/cursor_page.ts'
+import { parseInstant } from '../lib/times.ts'
+import { createValidator } from '../lib/validate.ts'
+import { changeOnce } from '../requests/replay.ts'
+import { addKey, changeKey, listKeys, type NewKey, replaceKey, revokeKey, showKey } from './manage.ts'
+import {
+  ApiKeyChange,
+  ApiKeyList,
+  CreatedApiKey,
+  KeyPath,
+  KeyRotation,
+  NewApiKey,
+  type Preset,
+  type Scope,
+  ShownApiKey,
+} from './schema.ts'
+import { parseScopes, presets } from './scopes.ts'
+
+type KeyParams = { key_id: string }
+
+const tag = 'Keys'
+const shown = { status: 200, description: 'The key, without its text.', schema: ShownApiKey, headers: [] }
+const created = {
+  status: 201,
+  description: 'The key, with its text this once.',
+  schema: CreatedApiKey,
+  headers: [],
+  sometimes: ['Idempotent-Replayed' as const],
+}
+
+const invalidKey = {
+  message: 'The key is not valid.',
+  example: { details: [{ path: '/name', message: 'must be given' }] },
+}
+
+const listing = describeOperation({
+  id: 'listKeys',
+  tag,
+  summary: 'List API keys',
+  description: 'The keys of the organisation, newest first, also those that have ended.',
+  query: PageQuery,
+  success: { status: 200, description: 'A page of keys.', schema: ApiKeyList, headers: [], sometimes: ['Link'] },
+  errors: [401, 403, 422, 500],
+  invalid: invalidCursor,
+})
+
+const creating = describeOperation({
+  id: 'createKey',
+  tag,
+  summary: 'Make an API key',
+  description:
+    'Makes a key with the scopes given, or those of a preset. Nobody can grant a scope that their own key lacks (403). ' +
+    'A retry with the same Idempotency-Key makes no second key, and does not show the text again: if the first answer ' +
+    'was lost, rotate the key that the replayed one names.',
+  isIdempotent: true,
+  body: NewApiKey,
+  success: created,
+  errors: [401, 403, 422, 500],
+  invalid: invalidKey,
+})
+
+const showing = describeOperation({
+  id: 'getKey',
+  tag,
+  summary: 'Show an API key',
+  description: 'What is known of a key, without its text.',
+  path: KeyPath,
+  success: shown,
+  errors: [401, 403, 404, 500],
+})
+
+const changing = describeOperation({
+  id: 'changeKey',
+  tag,
+  summary: 'Change an API key',
+  description: 'Changes what is given of the name, the scopes and the expiry, and leaves the rest.',
+  path: KeyPath,
+  body: ApiKeyChange,
+  success: shown,
+  errors: [401, 403, 404, 422, 500],
+  invalid: invalidKey,
+})
+
+const revoking = describeOperation({
+  id: 'revokeKey',
+  tag,
+  summary: 'Revoke an API key',
+  description: 'Ends a key: it is refused everywhere within a second. Repeated, it changes nothing.',
+  path: KeyPath,
+  success: shown,
+  errors: [401, 403, 404, 500],
+})
+
+const rotating = describeOperation({
+  id: 'rotateKey',
+  tag,
+  summary: 'Rotate an API key',
+  description:
+    'Makes a key with the name and the scopes of this one, which goes on working until the overlap ends. A key that ' +
+    'expires is replaced by one that lives as long.',
+  path: KeyPath,
+  isIdempotent: true,
+  body: KeyRotation,
+  success: created,
+  errors: [401, 403, 404, 422, 500],
+  invalid: {
+    message: 'The rotation is not valid.',
+    example: { details: [{ path: '/overlap_seconds', message: 'must be an integer' }] },
+  },
+})
+
+const validateNew = createValidator(NewApiKey, 'The key')
+const validateChange = createValidator(ApiKeyChange, 'The change')
+const validateRotation = createValidator(KeyRotation, 'The rotation')
+
+/** A body is read by the handler, after the key was checked. */
+const unread = { parse: 'none' as const }
+
+export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: Answering) =>
+  new Elysia({ name: 'keys' })
+    .get(
+      '/api/v1/keys',
+      answer.keyed('keys:read', async (exchange, _: object, { organisationId }) => {
+        const request = readPageRequest(searchOf(exchange.request))
+        return replyPage(exchange, await listKeys(db, organisationId, request))
+      }),
+      { detail: listing },
+    )
+    .post(
+      '/api/v1/keys',
+      answer.keyed('keys:write', async (exchange, _: object, caller) => {
+        const text = await readJsonText(exchange)
+        const { name, ...given } = validateNew(parseJson(text))
+        const key = { name, scopes: readScopes(given), expiresAt: readExpiry(given.expires_at) ?? null }
+        const request = readIdempotentRequest(exchange, caller.organisationId, text)
+        const make = changeOnce<NewKey>(
+          db,
+          clock,
+          request,
+          (sql) => addKey(sql, clock, caller, key, keyHolder(caller)),
+          withoutText,
+        )
+        return replyCreated(exchange, await make)
+      }),
+      { ...unread, detail: creating },
+    )
+    .get(
+      '/api/v1/keys/:key_id',
+      answer.keyed('keys:read', async (exchange, { key_id: id }: KeyParams, caller) =>
+        exchange.reply(200, JSON.stringify({ data: await showKey(db, id, keyHolder(caller)) })),
+      ),
+      { detail: showing },
+    )
+    .patch(
+      '/api/v1/keys/:key_id',
+      answer.keyed('keys:write', async (exchange, { key_id: id }: KeyParams, caller) => {
+        const actor = keyHolder(caller)
+        await showKey(db, id, actor)
+        const { name, ...given } = validateChange(parseJson(await readJsonText(exchange)))
+        const change = { name, scopes: readScopes(given), expiresAt: readExpiry(given.expires_at) }
+        return exchange.reply(200, JSON.stringify({ data: await changeKey(db, clock, id, change, actor) }))
+      }),
+      { ...unread, detail: changing },
+    )
+    .delete(
+      '/api/v1/keys/:key_id',
+      answer.keyed('keys:write', async (exchange, { key_id: id }: KeyParams, caller) =>
+        exchange.reply(200, JSON.stringify({ data: await revokeKey(db, clock, id, keyHolder(caller)) })),
+      ),
+      { detail: revoking },
+    )
+    .post(
+      '/api/v1/keys/:key_id/rotate',
+      answer.keyed('keys:write', async (exchange, { key_id: id }: KeyParams, caller) => {
+        const actor = keyHolder(caller)
+        await showKey(db, id, actor)
+        const text = await readJsonText(exchange)
+        const { overlap_seconds: seconds = 86_400 } = validateRotation(parseJson(text))
+        const request = readIdempotentRequest(exchange, caller.organisationId, text)
+        const rotate = changeOnce<NewKey>(
+          db,
+          clock,
+          request,
+          (sql) => replaceKey(sql, clock, id, seconds * 1_000, actor),
+          withoutText,
+        )
+        return replyCreated(exchange, await rotate)
+      }),
+      { ...unread, detail: rotating },
+    )
+
+const withoutText = (key: NewKey): NewKey => ({ ...key, key: null })
+
+function readScopes({ scopes, preset }: { scopes?: Scope[]; preset?: Preset }): Scope[] | undefined {
+  if (scopes && preset) {
+    throw invalid('The key is not valid.', [{ path: '/preset', message: 'must be absent when scopes are given' }])
+  }
+  return preset ? presets[preset] : scopes && parseScopes(scopes)
+}
+
+/** Undefined when it is not given, null for a key that does not expire. */
+function readExpiry(text: string | null | undefined): Date | null | undefined {
+  if (text === undefined || text === null) return text
+  const instant = parseInstant(text)
+  if (instant) return instant
+  throw invalid('The key is not valid.', [
+    { path: '/expires_at', message: 'must be an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z' },
+  ])
+}

@@ -1,0 +1,131 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { cursorPageOf } from '../lib/cursor_page.ts'
+
+/** What a key may do, as `resource:action`. To write never implies to read. */
+export const Scope = Type.Union([
+  Type.Literal('history:read'),
+  Type.Literal('history:write'),
+  Type.Literal('signals:read'),
+  Type.Literal('signals:write'),
+  Type.Literal('prompts:read'),
+  Type.Literal('prompts:write'),
+  Type.Literal('usage:read'),
+  Type.Literal('keys:read'),
+  Type.Literal('keys:write'),
+  Type.Literal('webhooks:write'),
+])
+
+export type Scope = Static<typeof Scope>
+
+export const scopes: Scope[] = Scope.anyOf.map((option) => option.const)
+
+export const Preset = Type.Union([
+  Type.Literal('app'),
+  Type.Literal('reader'),
+  Type.Literal('ci'),
+  Type.Literal('admin'),
+])
+
+export type Preset = Static<typeof Preset>
+
+const maybeTime = (description: string) =>
+  Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description })
+
+const fields = {
+  id: Type.String({ description: 'Public id of the key' }),
+  name: Type.String(),
+  prefix: Type.String({ description: 'The first characters of the key, to recognise it by' }),
+  scopes: Type.Array(Scope, { description: 'What the key may do' }),
+  created_at: Type.String({ format: 'date-time' }),
+  expires_at: maybeTime('From when on it is refused; null for never'),
+  last_used_at: maybeTime('True to a minute; null for never'),
+  revoked_at: maybeTime('When it was revoked; null if it was not'),
+  replaced_by: Type.Union([Type.String(), Type.Null()], { description: 'The key that it was rotated to' }),
+}
+
+export const ApiKey = Type.Object(fields, { title: 'ApiKey' })
+
+const exampleKey = {
+  id: 'key_8sQxVn2c1LrT0aZk',
+  name: 'website',
+  prefix: 'psk_4fGh7Kq9',
+  scopes: ['history:read', 'signals:write'],
+  created_at: '2026-11-14T23:35:00.000Z',
+  expires_at: null,
+  last_used_at: '2026-11-14T23:36:00.000Z',
+  revoked_at: null,
+  replaced_by: null,
+}
+
+/** For the documentation alone. */
+export const KeyPath = Type.Object({
+  key_id: Type.String({ description: 'Public id of the key', examples: [exampleKey.id] }),
+})
+
+export const ApiKeyList = cursorPageOf(ApiKey, exampleKey)
+
+export const ShownApiKey = Type.Object({ data: ApiKey }, { title: 'ShownApiKey', examples: [{ data: exampleKey }] })
+
+export const CreatedApiKey = Type.Object(
+  {
+    data: Type.Object({
+      id: fields.id,
+      key: Type.Union([Type.String(), Type.Null()], {
+        description: 'The key itself, shown this once; null when the answer is replayed',
+      }),
+      org: Type.String({ description: 'Public id of the organisation' }),
+      name: fields.name,
+      scopes: fields.scopes,
+      expires_at: fields.expires_at,
+    }),
+  },
+  {
+    title: 'CreatedApiKey',
+    examples: [
+      {
+        data: {
+          id: exampleKey.id,
+          key: `psk_${'4fGh7Kq9'.padEnd(36, 'x')}`,
+          org: 'org_1aB2c3D4e5F6g7H8',
+          name: exampleKey.name,
+          scopes: exampleKey.scopes,
+          expires_at: null,
+        },
+      },
+    ],
+  },
+)
+
+const given = {
+  scopes: Type.Optional(Type.Array(Scope, { minItems: 1, description: 'What the key may do; or give a preset' })),
+  preset: Type.Optional(
+    Type.Union(Preset.anyOf, { description: 'The scopes that a purpose needs. Neither: all but administration.' }),
+  ),
+  expires_at: Type.Optional(
+    Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description: 'ISO 8601 with its zone' }),
+  ),
+}
+
+export const NewApiKey = Type.Object(
+  { name: Type.String({ minLength: 1, maxLength: 200 }), ...given },
+  { title: 'NewApiKey', examples: [{ name: 'website', preset: 'app', expires_at: null }] },
+)
+
+export const ApiKeyChange = Type.Object(
+  { name: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })), ...given },
+  { title: 'ApiKeyChange', examples: [{ name: 'website, old' }] },
+)
+
+export const KeyRotation = Type.Object(
+  {
+    overlap_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 31_536_000,
+        default: 86_400,
+        description: 'For how long the old key still works',
+      }),
+    ),
+  },
+  { title: 'KeyRotation', examples: [{ overlap_seconds: 86_400 }] },
+)

@@ -1,0 +1,44 @@
+import type { Clock } from '../clock.ts'
+import type { Db, Sql } from '../db/client.ts'
+import { invalid } from '../errors.ts'
+import { claimKey, deleteRequests, findAnswer, type IdempotentRequest, keepAnswer } from './store.ts'
+
+/** Callers may rely on their idempotency keys for this long. */
+const keptMs = 24 * 3_600_000
+const pruneBatch = 5_000
+
+type Replayable<T> = { answer: T; isReplayed: boolean }
+
+/**
+ * Makes a change in a transaction, once for each Idempotency-Key: a retry gets the answer that was kept instead, which
+ * lacks what may be shown only once. Without a key the change is simply made.
+ */
+export const changeOnce = <T extends object>(
+  db: Db,
+  clock: Clock,
+  request: IdempotentRequest | null,
+  change: (sql: Sql) => Promise<T>,
+  withoutSecret: (answer: T) => T,
+): Promise<Replayable<T>> =>
+  db.transaction(async (sql) => {
+    if (request === null) return { answer: await change(sql), isReplayed: false }
+    if (await claimKey(sql, request, clock.now())) {
+      const answer = await change(sql)
+      await keepAnswer(sql, request, withoutSecret(answer))
+      return { answer, isReplayed: false }
+    }
+    const answer = await findAnswer<T>(sql, request)
+    if (!answer) throw conflict()
+    return { answer, isReplayed: true }
+  })
+
+const conflict = () =>
+  invalid('The Idempotency-Key was used for another request.', [
+    { path: 'Idempotency-Key', message: 'must be new, or come with the same request as before' },
+  ])
+
+/** Forgets requests that are past their time. */
+export async function pruneRequests(db: Db, clock: Clock): Promise<void> {
+  const before = new Date(clock.now().getTime() - keptMs)
+  while (await deleteRequests(db.sql, before, pruneBatch));
+}

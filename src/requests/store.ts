@@ -1,0 +1,43 @@
+import type { Sql } from '../db/client.ts'
+
+export type IdempotentRequest = { organisationId: number; key: string; fingerprint: Buffer }
+
+/** Claims the key; false when another request has it. Waits for one that is under way. */
+export async function claimKey(sql: Sql, request: IdempotentRequest, at: Date): Promise<boolean> {
+  const rows = await sql`
+    insert into idempotent_requests (organisation_id, key, fingerprint, created_at)
+    values (${request.organisationId}, ${request.key}, ${request.fingerprint}, ${at})
+    on conflict do nothing
+    returning 1`
+  return rows.length > 0
+}
+
+export async function keepAnswer(sql: Sql, { organisationId, key }: IdempotentRequest, answer: object): Promise<void> {
+  await sql`
+    update idempotent_requests set answer = ${JSON.stringify(answer)}::text::jsonb
+    where organisation_id = ${organisationId} and key = ${key}`
+}
+
+/** The answer kept for the key, unless it was given to another request. */
+export async function findAnswer<T>(sql: Sql, request: IdempotentRequest): Promise<T | undefined> {
+  const [row] = await sql<{ answer: T }>`
+    select answer from idempotent_requests
+    where organisation_id = ${request.organisationId} and key = ${request.key}
+      and fingerprint = ${request.fingerprint}`
+  return row?.answer
+}
+
+/** Forgets the requests before a time, a bounded number of them; whether there may be more. */
+export async function deleteRequests(sql: Sql, before: Date, limit: number): Promise<boolean> {
+  const rows = await sql`
+    delete from idempotent_requests
+    where (organisation_id, key) in (
+      select organisation_id, key from idempotent_requests
+      where created_at < ${before}
+      order by created_at
+      limit ${limit}
+      for update skip locked
+    )
+    returning 1`
+  return rows.length === limit
+}
