@@ -2,7 +2,7 @@ import postgres from 'postgres'
 import { unavailable } from '../errors.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 import { createPermits } from '../lib/permits.ts'
-import { isAnswer } from './faults.ts'
+import { isAnswer, isConnectionLost } from './faults.ts'
 import type { EngineObserver } from './housekeeping.ts'
 import type { Tls } from './tls.ts'
 
@@ -63,6 +63,13 @@ const silenceMs = 1_000
 /** How long the server waits for the rest of a transaction before it gives the locks of one who is gone to others. */
 const idleInTransactionMs = '10000'
 
+/**
+ * Seconds to wait before the next attempt to connect, by the number of attempts that have failed in a row: random, so
+ * that the connections of a pool do not come all at once, and at most one second, so that a database that is back is
+ * noticed. The driver's own waits up to 20.
+ */
+const backoff = (failures: number): number => Math.min(0.1 * 2 ** failures, 1) * (0.5 + Math.random() / 2)
+
 /** Whether the failure is the database's own: one that answers to a statement with an error is well. */
 const isAway = (error: unknown): boolean => !isAnswer(error) || /^(08|28|3D|53|57P)/.test(error.code)
 
@@ -76,8 +83,7 @@ export function openClient(
 ): Db {
   const options: DriverOptions = {
     connect_timeout: 3,
-    // The default waits up to 20 s between attempts, so a database that is back would not be noticed.
-    backoff: () => 0.25,
+    backoff,
     onnotice: () => {},
     connection: { application_name: 'prompt-signals', statement_timeout: queryTimeoutMs },
     // It would ask for the types of arrays on every new connection. Only arrays of texts are sent; to read one, select
@@ -184,16 +190,35 @@ export function openClient(
       },
     )
 
+  /**
+   * Begins a transaction, prepares it and runs the work. Connections that were lost while they were idle are noticed
+   * only here; as nothing was done yet, the transaction then begins again on another.
+   */
+  async function begin<T>(prepare: (on: Driver) => Promise<() => Promise<T>>): Promise<T> {
+    for (let left = atOnce; ; left--) {
+      let hasBegun = false
+      try {
+        return (await pools.transactions.begin(async (on) => {
+          const work = await prepare(on)
+          hasBegun = true
+          return work()
+        })) as T
+      } catch (error) {
+        if (hasBegun || left === 0 || !isConnectionLost(error)) throw error
+      }
+    }
+  }
+
   return {
     sql: sqlOn(() => pools.statements),
     transaction: <T>(work: (sql: Sql) => Promise<T>) =>
       inTurn(() => {
         const isBounded = queryTimeoutMs > 0 && isRemote
-        const ended = pools.transactions.begin(async (on) => {
+        const ended = begin(async (on) => {
           if (isBounded)
             await on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`
-          return work(sqlOn(() => on))
-        }) as Promise<T>
+          return () => work(sqlOn(() => on))
+        })
         // What begins and ends it has no other deadline. On the one connection of the engine it keeps its turn.
         return isBounded ? orLeave(pools, 2 * queryTimeoutMs, ended) : ended
       }),

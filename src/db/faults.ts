@@ -12,3 +12,8 @@ export function faultOf(error: unknown): 'item' | 'busy' | undefined {
   if (/^2[23]/.test(error.code)) return 'item'
   return ['55P03', '40P01', '40001'].includes(error.code) ? 'busy' : undefined
 }
+
+/** Whether the connection was lost that a statement was sent on. The statement may have been carried out. */
+export const isConnectionLost = (error: unknown): boolean =>
+  error instanceof Error &&
+  ['CONNECTION_CLOSED', 'ECONNRESET', 'EPIPE'].includes((error as { code?: string }).code ?? '')
