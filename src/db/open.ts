@@ -7,7 +7,9 @@ import { migrations } from '../platform.ts'
 import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sql } from './client.ts'
 import { DataDirInUse, filesOf, giveToOwner } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
+import { reasonOf } from './faults.ts'
 import { type Migration, migrate, requireSchema, SchemaError } from './migrations.ts'
+import { refuseMixingPooler } from './pooler.ts'
 import { readTls } from './tls.ts'
 
 export type Options = ClientOptions & {
@@ -58,6 +60,7 @@ export const openForService = (config: Config, observer: DatabaseObserver): Prom
     migrations,
     queryTimeoutMs: 4_500,
     maxConnections: 10,
+    mustBeWritable: true,
     whenInUse: 'refuse',
     observer,
   })
@@ -71,17 +74,21 @@ export async function openAny(config: Config, options: Options): Promise<Opened>
 
 /** Opened, and asked something, as only that shows whether it can be used. */
 async function openServer(url: string, options: Options, ask: (sql: Sql) => Promise<unknown>): Promise<Db> {
-  const db = openClient(readTls(url), options)
+  const target = readTls(url)
+  const db = openClient(target, options)
+  const check = async () => {
+    await ask(db.sql)
+    await refuseMixingPooler(target, { queryTimeoutMs: options.queryTimeoutMs }, db.sql)
+  }
   try {
-    await within(answerMs, ask(db.sql))
+    await within(answerMs, check())
     return db
   } catch (error) {
     // Not waited for: a server that does not answer does not answer to a farewell either.
     db.close().catch(() => {})
     if (error instanceof SchemaError) throw error
     const { hostname, port } = new URL(url)
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new Error(`The database at ${hostname}:${port || 5432} cannot be used: ${reason}`)
+    throw new Error(`The database at ${hostname}:${port || 5432} cannot be used: ${reasonOf(error)}`)
   }
 }
 

@@ -1,6 +1,6 @@
 import type { Redis as Client } from 'ioredis'
 import { nextTurn } from '../lib/turns.ts'
-import type { OnReach } from './client.ts'
+import type { OnReach } from './reach.ts'
 import { readCa } from './tls.ts'
 
 export type Redis = {

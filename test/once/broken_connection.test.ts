@@ -178,6 +178,18 @@ test('a proxy that accepts connections and closes them is asked at longer and lo
   )
 })
 
+test('a statement that has to be prepared again is sent with the same parameters', async () => {
+  await db.sql.script(
+    `create table plans_change (hash bytea, n integer); insert into plans_change values ('\\x01ff', 1)`,
+  )
+  const find = () => db.sql`select n from plans_change where hash = ${Buffer.from([1, 255])}`
+  // On every connection of the pool.
+  for (let time = 0; time < 2; time++) {
+    expect(await Promise.all([1, 2, 3, 4].map(find))).toEqual(Array(4).fill([{ n: 1 }]))
+    await db.sql.script('alter table plans_change alter column n type bigint')
+  }
+})
+
 /** A message of the Postgres protocol. */
 function message(type: string, ...parts: (number | string)[]): Buffer {
   const body = Buffer.concat(
