@@ -65,14 +65,14 @@ export const openForService = (config: Config, observer: DatabaseObserver): Prom
     observer,
   })
 
-/** The configured database, of whatever schema: for bringing it to another one. */
+/** The configured database with any schema, to migrate or restore it. */
 export async function openAny(config: Config, options: Options): Promise<Opened> {
   if (!config.DATABASE_URL) return openDataDir(config.DATA_DIR, options)
   const db = await openServer(config.DATABASE_URL, options, (sql) => sql`select 1`)
   return { db, isEmbedded: false, isShared: false }
 }
 
-/** Opened, and asked something, as only that shows whether it can be used. */
+/** Opens a database server and asks it something, since only that shows whether it can be used. */
 async function openServer(url: string, options: Options, ask: (sql: Sql) => Promise<unknown>): Promise<Db> {
   const target = readTls(url)
   const db = openClient(target, options)
@@ -84,7 +84,7 @@ async function openServer(url: string, options: Options, ask: (sql: Sql) => Prom
     await within(answerMs, check())
     return db
   } catch (error) {
-    // Not waited for: a server that does not answer does not answer to a farewell either.
+    // The close is not awaited: a server that answers nothing does not answer that either.
     db.close().catch(() => {})
     if (error instanceof SchemaError) throw error
     const { hostname, port } = new URL(url)

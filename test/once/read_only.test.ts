@@ -84,7 +84,7 @@ test('a write that finds the database read-only replaces the connections, withou
   await asAdmin(primary.url, 'select pg_reload_conf()')
   const before = proxy.accepted()
   await eventually(post, 500)
-  await eventually(() => proxy.accepted() > before, true)
+  await eventually(async () => (await post()) === 500 && proxy.accepted() > before, true)
   await asAdmin(primary.url, 'alter system reset default_transaction_read_only')
   await asAdmin(primary.url, 'select pg_reload_conf()')
   await eventually(post, 201)
