@@ -33,17 +33,24 @@ async function countIdleInTransaction(): Promise<number | undefined> {
   return row?.number
 }
 
-test('a query that is sent as its connection ends does not block those on the next connection', async () => {
+/** A client that gets its sockets from the test, as it does from the embedded engine. */
+function openBySocket(openSocket: (port: number, host: string) => Promise<Socket>): Db {
   const { hostname, port, username, pathname } = new URL(database.settings.DATABASE_URL as string)
-  let current: Socket | undefined
-  const socket = () =>
-    new Promise<Socket>((resolve) => {
-      const opened = connect(Number(port), hostname, () => resolve(opened))
-      current = opened
-    })
   process.env.PGUSER = username
   process.env.PGDATABASE = pathname.slice(1)
-  const one = openClient({ socket }, { queryTimeoutMs: 4_500, maxConnections: 1 })
+  const socket = () => openSocket(Number(port), hostname)
+  return openClient({ socket }, { queryTimeoutMs: 4_500, maxConnections: 1 })
+}
+
+test('a query that is sent as its connection ends does not block those on the next connection', async () => {
+  let current: Socket | undefined
+  const one = openBySocket(
+    (port, host) =>
+      new Promise((resolve) => {
+        const opened = connect(port, host, () => resolve(opened))
+        current = opened
+      }),
+  )
   await one.sql`select 1`
   const asked = new Promise((resolve) => {
     current?.prependOnceListener('end', () => resolve(one.sql`select 2`.catch((error) => error.code)))
@@ -51,6 +58,20 @@ test('a query that is sent as its connection ends does not block those on the ne
   current?.end()
   await asked
   expect(await one.sql<{ n: number }>`select 3 as n`).toEqual([{ n: 3 }])
+  await one.close()
+})
+
+test('a socket that cannot be opened fails the statement, and the next one opens another', async () => {
+  let opened = 0
+  const one = openBySocket(async (port, host) => {
+    opened += 1
+    if (opened === 1) throw new Error('no socket')
+    return new Promise((resolve) => {
+      const socket = connect(port, host, () => resolve(socket))
+    })
+  })
+  expect(await one.sql`select 1`.catch((error) => error.message)).toBe('no socket')
+  expect(await one.sql<{ n: number }>`select 2 as n`).toEqual([{ n: 2 }])
   await one.close()
 })
 
