@@ -38,6 +38,13 @@ export const redisProgram: Program = {
   find: () => firstOnPath(['redis-server', 'valkey-server']),
 }
 
+export const pgbouncerProgram: Program = {
+  name: 'PgBouncer',
+  variable: 'PGBOUNCER_PATH',
+  debianPackage: 'pgbouncer',
+  find: () => process.env.PGBOUNCER_PATH ?? firstOnPath(['pgbouncer', '/usr/sbin/pgbouncer']),
+}
+
 export const chromiumProgram: Program = {
   name: 'Chromium',
   variable: 'CHROMIUM_PATH',

@@ -1,6 +1,7 @@
 import { createApp, createMetricsApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import type { DatabaseObserver, Db } from '../db/client.ts'
+import { isUnencryptedRemote } from '../db/tls.ts'
 import { openServices, type Services } from '../deps.ts'
 import { crashResponse } from '../http/answer.ts'
 import { within } from '../lib/deadline.ts'
@@ -28,6 +29,9 @@ export async function serve({ config, clock, typed, output, opening, observer, s
       const [{ url }, { url: metricsUrl } = { url }] = listeners
       const database = config.DATABASE_URL ? 'postgres' : 'embedded'
       log.info({ url, metrics: `${metricsUrl}/metrics`, database, ...build }, 'serving')
+      if (config.DATABASE_URL && isUnencryptedRemote(config.DATABASE_URL)) {
+        log.warn({ dependency: 'database' }, 'the connection to the database is not encrypted: set sslmode=verify-full')
+      }
       if (typed.options.demo) await offerDemo({ db, config, clock, output, url })
       log.info({ signal: await stopped }, 'stopping')
       await stopListening(listeners, services, config, log)

@@ -7,7 +7,9 @@ import { migrations } from '../platform.ts'
 import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sql } from './client.ts'
 import { DataDirInUse, filesOf, giveToOwner } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
+import { reasonOf } from './faults.ts'
 import { type Migration, migrate, requireSchema, SchemaError } from './migrations.ts'
+import { refuseMixingPooler } from './pooler.ts'
 import { readTls } from './tls.ts'
 
 export type Options = ClientOptions & {
@@ -58,30 +60,35 @@ export const openForService = (config: Config, observer: DatabaseObserver): Prom
     migrations,
     queryTimeoutMs: 4_500,
     maxConnections: 10,
+    mustBeWritable: true,
     whenInUse: 'refuse',
     observer,
   })
 
-/** The configured database, of whatever schema: for bringing it to another one. */
+/** The configured database with any schema, to migrate or restore it. */
 export async function openAny(config: Config, options: Options): Promise<Opened> {
   if (!config.DATABASE_URL) return openDataDir(config.DATA_DIR, options)
   const db = await openServer(config.DATABASE_URL, options, (sql) => sql`select 1`)
   return { db, isEmbedded: false, isShared: false }
 }
 
-/** Opened, and asked something, as only that shows whether it can be used. */
+/** Opens a database server and asks it something, since only that shows whether it can be used. */
 async function openServer(url: string, options: Options, ask: (sql: Sql) => Promise<unknown>): Promise<Db> {
-  const db = openClient(readTls(url), options)
+  const target = readTls(url)
+  const db = openClient(target, options)
+  const check = async () => {
+    await ask(db.sql)
+    await refuseMixingPooler(target, { queryTimeoutMs: options.queryTimeoutMs }, db.sql)
+  }
   try {
-    await within(answerMs, ask(db.sql))
+    await within(answerMs, check())
     return db
   } catch (error) {
-    // Not waited for: a server that does not answer does not answer to a farewell either.
+    // The close is not awaited: a server that answers nothing does not answer that either.
     db.close().catch(() => {})
     if (error instanceof SchemaError) throw error
     const { hostname, port } = new URL(url)
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new Error(`The database at ${hostname}:${port || 5432} cannot be used: ${reason}`)
+    throw new Error(`The database at ${hostname}:${port || 5432} cannot be used: ${reasonOf(error)}`)
   }
 }
 

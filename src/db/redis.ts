@@ -1,10 +1,10 @@
 import type { Redis as Client } from 'ioredis'
 import { nextTurn } from '../lib/turns.ts'
-import type { OnReach } from './client.ts'
+import type { OnReach } from './reach.ts'
 import { readCa } from './tls.ts'
 
 export type Redis = {
-  /** Raises the key and lets it expire at the given second, in one step; null, and no change, when it is missing. */
+  /** Increments the key and lets it expire at the given second, atomically; null, and no change, when it is missing. */
   takeSignals(key: string, number: number, expiresAt: number): Promise<number | null>
   set(key: string, value: number, mode: 'EXAT', expiresAt: number): Promise<unknown>
   /** Whether commands can be sent right now. */
@@ -25,7 +25,7 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: O
   // With `rediss:` the client verifies the certificate and the name, here by these authorities.
   const authorities = caFile ? { tls: readCa(caFile) } : {}
   let client: Client | undefined
-  // The service works without it, so it is ready before the library is loaded, which took a fifth of the start.
+  // The service works without Redis, so the library, which took a fifth of the start, is loaded once it is ready.
   const connecting = nextTurn().then(async () => {
     const ioredis = await import('ioredis')
     client = new ioredis.Redis(url, {
@@ -40,7 +40,7 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: O
       retryStrategy: (attempt) => Math.min(attempt * 50, 1_000),
       scripts: { takeSignals: { lua: takeSignals, numberOfKeys: 1 } },
     })
-    tellReach(client, onReach)
+    reportReach(client, onReach)
     return client as Client & Pick<Redis, 'takeSignals' | 'set'>
   })
   return {
@@ -51,14 +51,14 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: O
     },
     async disconnect() {
       const connected = await connecting
-      // Whoever leaves has not lost it.
+      // Closing the connection on purpose is no loss of it.
       connected.removeAllListeners('close')
       connected.disconnect()
     },
   }
 }
 
-function tellReach(client: Client, onReach: OnReach | undefined): void {
+function reportReach(client: Client, onReach: OnReach | undefined): void {
   const closed = 'the connection was closed'
   let reason = closed
   let wasReached: boolean | undefined
@@ -67,7 +67,7 @@ function tellReach(client: Client, onReach: OnReach | undefined): void {
     wasReached = isReached
     onReach?.(isReached, reason)
   }
-  // Without a listener the client prints to the console; the requests themselves see the failure.
+  // Without a listener the client prints errors to the console; the commands themselves fail with them.
   client.on('error', (error: Error) => {
     reason = error.message
   })

@@ -41,9 +41,9 @@ export type Push = {
 export async function findWebhook(
   sql: Sql,
   org: string,
-): Promise<{ organisationId: number; secret: string } | undefined> {
-  const [row] = await sql<{ organisationId: number; secret: string }>`
-    select w.organisation_id as "organisationId", w.secret
+): Promise<{ org: string; organisationId: number; secret: string } | undefined> {
+  const [row] = await sql<{ org: string; organisationId: number; secret: string }>`
+    select o.public_id as org, w.organisation_id as "organisationId", w.secret
     from github_webhooks w
     join organisations o on o.id = w.organisation_id
     where o.public_id = ${org}`

@@ -15,7 +15,8 @@ export function requireSignature(header: string | null): string {
 /** The webhook of the organisation; without one, the answer is that to a wrong signature. */
 export async function requireWebhook(db: Db, org: string): Promise<{ organisationId: number; secret: string }> {
   const webhook = organisationId.test(org) ? await findWebhook(db.sql, org) : undefined
-  if (!webhook) throw unauthorized()
+  // An answer to another question must not authenticate anybody.
+  if (webhook?.org !== org) throw unauthorized()
   return webhook
 }
 

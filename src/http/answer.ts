@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import type { Caller, KeyVerifier } from '../keys/verify.ts'
-import { finish, watch } from '../lib/deadline.ts'
+import { settle, track } from '../lib/deadline.ts'
 import { atTurnsEnd } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import { Exchange } from './exchange.ts'
@@ -65,16 +65,16 @@ export function createAnswering({ log, clock, metrics, verifyKey }: Services): A
       new Promise((resolve) => {
         const exchange = new Exchange(request, name ?? route, resolve, giveUp)
         metrics.requests.began()
-        watch(exchange)
+        track(exchange)
         atTurnsEnd(() => {
           try {
             // What comes when its time is up comes too late.
             handle(exchange, params).then(
-              (response) => finish(exchange) && end(exchange, response),
-              (error) => finish(exchange) && fail(exchange, error),
+              (response) => settle(exchange) && end(exchange, response),
+              (error) => settle(exchange) && fail(exchange, error),
             )
           } catch (error) {
-            finish(exchange)
+            settle(exchange)
             fail(exchange, error)
           }
         })

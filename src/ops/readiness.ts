@@ -1,5 +1,6 @@
 import type { Db } from '../db/client.ts'
-import { type Migration, requireMigrated } from '../db/migrations.ts'
+import { isReadOnly } from '../db/faults.ts'
+import { type Migration, requireMigrated, SchemaError } from '../db/migrations.ts'
 import type { Redis } from '../db/redis.ts'
 import { within } from '../lib/deadline.ts'
 
@@ -7,6 +8,8 @@ export type ReadinessReport =
   | {
       ready: boolean
       database: 'up' | 'down'
+      /** Why the database is down. */
+      reason?: 'unreachable' | 'read_only' | 'old_schema'
       /** Only reported: the service works without Redis. */
       redis: 'up' | 'down' | 'unused'
     }
@@ -22,17 +25,23 @@ const probeMs = 500
 /** Many may ask, and often; the database is asked no more than once in this time. */
 const trustedForMs = 1_000
 
+function whyDown(error: unknown): 'unreachable' | 'read_only' | 'old_schema' {
+  if (error instanceof SchemaError) return 'old_schema'
+  return isReadOnly(error) ? 'read_only' : 'unreachable'
+}
+
 export function createReadiness(db: Db, redis: Redis | undefined, migrations: Migration[]): Readiness {
   let isStopping = false
   let last: { askedAt: number; report: Promise<ReadinessReport> } | undefined
 
   async function probe(): Promise<ReadinessReport> {
-    const database = await within(probeMs, requireMigrated(db.sql, migrations)).then(
-      () => 'up' as const,
-      () => 'down' as const,
-    )
     const redisState = redis ? (redis.status === 'ready' ? 'up' : 'down') : 'unused'
-    return { ready: database === 'up', database, redis: redisState }
+    try {
+      await within(probeMs, Promise.all([requireMigrated(db.sql, migrations), db.requireWritable()]))
+      return { ready: true, database: 'up', redis: redisState }
+    } catch (error) {
+      return { ready: false, database: 'down', reason: whyDown(error), redis: redisState }
+    }
   }
 
   return {

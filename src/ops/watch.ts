@@ -1,5 +1,5 @@
-import type { OnReach } from '../db/client.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
+import type { OnReach } from '../db/reach.ts'
 import type { Log } from '../log.ts'
 import type { GateObserver } from '../signals/gate.ts'
 import type { Dependency, Metrics } from './metrics.ts'

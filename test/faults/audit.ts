@@ -5,7 +5,7 @@ import type { Ledger } from './load.ts'
 import type { Attempt } from './post.ts'
 
 /** The five seconds promised, and a little for the client's own side. */
-const DEADLINE_MS = 5_500
+export const DEADLINE_MS = 5_500
 
 /** Holds the rows against everything that clients were ever told, and the answers since `from` against the promises. */
 export async function auditLedger(

@@ -34,6 +34,16 @@ export async function stopPostgres(scene: Scene, ms: number): Promise<() => Find
   return () => judgePostgresFault(scene, from, 1_000)
 }
 
+export async function makeReadOnly(scene: Scene, ms: number): Promise<() => Findings> {
+  const from = performance.now()
+  await scene.sql`alter system set default_transaction_read_only = on`
+  await scene.sql`select pg_reload_conf()`
+  await Bun.sleep(ms)
+  await scene.sql`alter system reset default_transaction_read_only`
+  await scene.sql`select pg_reload_conf()`
+  return () => judgePostgresFault(scene, from)
+}
+
 export async function endConnections(scene: Scene): Promise<() => Findings> {
   const from = performance.now()
   let ended = 0

@@ -2,12 +2,15 @@
 // the other. bun test/faults/run.ts [a word of the names of some faults]
 import { join } from 'node:path'
 import { auditLedger } from './audit.ts'
+import { auditWrites } from './audit_writes.ts'
 import { awaitGate, awaitService, fill, watch } from './checks.ts'
 import { type Fault, faults, SMALL_LIMIT } from './faults.ts'
 import type { Findings } from './findings.ts'
+import { startKeyChanges } from './key_changes.ts'
 import { ask, startLoad, wishFor } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
 import { type Cleanups, type Scene, setScene } from './scene.ts'
+import { startWriters } from './writes.ts'
 
 /** So that the small organisation is close to its limit when the fault comes, and not at it. */
 const PREFILL = 180
@@ -48,12 +51,15 @@ async function build(): Promise<void> {
 }
 
 async function check(scene: Scene, { inject, limit = SMALL_LIMIT }: Fault): Promise<Findings[]> {
-  const { ledger, replicas, sql, tenants } = scene
+  const { author, ledger, replicas, sql, tenants, writes } = scene
   const from = ledger.attempts.length
+  const fromWrite = writes.attempts.length
   const small = await scene.createTenant(SMALL_LIMIT)
   await askTogether(scene, small, PREFILL)
   const watcher = watch(sql, small)
   const load = startLoad(ledger, replicas, tenants, small)
+  const writers = startWriters(writes, replicas, author)
+  const keyChanges = startKeyChanges(scene)
   try {
     await Bun.sleep(CALM_MS)
     const burst = askTogether(scene, small, BURST)
@@ -62,13 +68,15 @@ async function check(scene: Scene, { inject, limit = SMALL_LIMIT }: Fault): Prom
     const judge = await inject(scene, small)
     const service = await awaitService(scene)
     await Bun.sleep(CALM_MS)
-    await Promise.all([burst, load.stop()])
+    const [keys] = await Promise.all([keyChanges.stop(), writers.stop(), burst, load.stop()])
     const gate = await awaitGate(scene)
     const filled = await fill(scene, small, limit)
     const watched = await watcher.stop()
-    return [await judge(), await auditLedger(sql, ledger, from), watched, filled, service, gate]
+    const recorded = await auditLedger(sql, ledger, from)
+    const written = await auditWrites(sql, writes, fromWrite, author, replicas[0])
+    return [await judge(), recorded, written, keys, watched, filled, service, gate]
   } finally {
-    await Promise.all([load.stop(), watcher.stop()])
+    await Promise.all([load.stop(), writers.stop(), keyChanges.stop(), watcher.stop()])
   }
 }
 

@@ -4,6 +4,7 @@ import { runForOne, type Server, startServer } from './binary.ts'
 import { createLedger, type Ledger } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
 import { type Machine, startMachines } from './servers.ts'
+import { type Author, createWriteLedger, PATH, REPOSITORY, type WriteLedger } from './writes.ts'
 
 export type RunningReplica = Replica & {
   server: Server
@@ -21,6 +22,8 @@ export type Scene = {
   ledger: Ledger
   /** Far from their limits. */
   tenants: Tenant[]
+  writes: WriteLedger
+  author: Author
   createTenant(monthlyLimit: number): Promise<Tenant>
 }
 
@@ -36,11 +39,18 @@ export async function setScene(cleanups: Cleanups): Promise<Scene> {
   const settings = { DATABASE_URL: machines.postgres.url, REDIS_URL: machines.redis.url }
   await runForOne(['migrate'], settings)
   // Like the service's own: a server that is back is to be noticed at once.
-  const sql = postgres(settings.DATABASE_URL, { max: 1, backoff: () => 0.1, connect_timeout: 2, onnotice: () => {} })
+  const sql = postgres(settings.DATABASE_URL, {
+    max: 1,
+    backoff: () => 0.1,
+    connect_timeout: 2,
+    onnotice: () => {},
+    // It can write also while others cannot, to end that.
+    connection: { default_transaction_read_only: false },
+  })
   cleanups.push(() => sql.end({ timeout: 1 }))
 
+  const one = (...args: string[]) => runForOne(args, settings)
   const createTenant = async (monthlyLimit: number): Promise<Tenant> => {
-    const one = (...args: string[]) => runForOne(args, settings)
     const limit = ['--monthly-limit', `${monthlyLimit}`]
     const { id: org = '' } = await one('orgs', 'create', '--name', 'Faults', '--plan', 'free', ...limit)
     const { key = '' } = await one('keys', 'create', '--org', org)
@@ -49,9 +59,18 @@ export async function setScene(cleanups: Cleanups): Promise<Scene> {
     return { organisation: row.id, org, key, prompt }
   }
   const tenants = await Promise.all(Array.from({ length: TENANTS }, () => createTenant(UNREACHABLE_LIMIT)))
+  const author = await createAuthor(await createTenant(UNREACHABLE_LIMIT), one)
   const replicas: Scene['replicas'] = [await startReplica('A', settings), await startReplica('B', settings)]
   cleanups.push(() => Promise.all(replicas.map(({ server }) => server.kill())))
-  return { ...machines, replicas, settings, sql, ledger: createLedger(), tenants, createTenant }
+  const ledgers = { ledger: createLedger(), writes: createWriteLedger() }
+  return { ...machines, ...ledgers, replicas, settings, sql, tenants, author, createTenant }
+}
+
+async function createAuthor(tenant: Tenant, one: (...args: string[]) => ReturnType<typeof runForOne>): Promise<Author> {
+  const file = ['--repository', REPOSITORY, '--path', PATH]
+  const { id: linkedPrompt = '' } = await one('prompts', 'create', '--org', tenant.org, '--name', 'Linked', ...file)
+  const { secret = '' } = await one('webhooks', 'github', 'set', '--org', tenant.org)
+  return { ...tenant, linkedPrompt, secret }
 }
 
 async function startReplica(name: string, settings: Scene['settings']): Promise<RunningReplica> {

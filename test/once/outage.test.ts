@@ -98,7 +98,7 @@ test('a database that is gone: 500 within five seconds, not ready, and all is we
   expect(asked).toEqual({
     status: 1,
     stdout: '{"ready":false}\n',
-    stderr: `prompt-signals: The server at ${server.url} is not ready: {"ready":false,"database":"down","redis":"up"}\n`,
+    stderr: `prompt-signals: The server at ${server.url} is not ready: {"ready":false,"database":"down","reason":"unreachable","redis":"up"}\n`,
   })
 
   await asAdmin(async (sql) => {
