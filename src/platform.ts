@@ -39,6 +39,12 @@ export const engineFiles = {
   fsBundle: () => Bun.file(fsBundlePath),
 }
 
+/** The thread of the embedded engine. In the binary it is an entry point of its own, known by its path from `src`. */
+export const startEngineWorker = (): Worker =>
+  new Worker(
+    Bun.isStandaloneExecutable ? './db/embedded_worker.ts' : new URL('./db/embedded_worker.ts', import.meta.url),
+  )
+
 /** What the documentation page is drawn with. */
 export const docsFiles = {
   script: () => Bun.file(docsScriptPath).text(),
