@@ -22,8 +22,10 @@ export const build = {
   bun: Bun.version,
 }
 
-/** How a person starts this very program, for messages that name a command to run. */
-export const programName = Bun.isStandaloneExecutable ? process.execPath : 'bun src/main.ts'
+/** How a person starts this very program, for messages that name a command to run: npx leaves no `bun` on the path. */
+export const programName = Bun.isStandaloneExecutable
+  ? process.execPath
+  : `${process.execPath.includes('/_npx/') ? `npx -y bun@${Bun.version}` : 'bun'} src/main.ts`
 
 /** Every file of `sql/`, in order. */
 export const migrations: Migration[] = [
