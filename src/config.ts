@@ -1,15 +1,5 @@
-import { accessSync, constants, readFileSync } from 'node:fs'
-import {
-  address,
-  maskUrl,
-  oneOf,
-  port,
-  postgresUrl,
-  type SettingType,
-  seconds,
-  text,
-  url,
-} from './lib/setting_types.ts'
+import { accessSync, constants, readFileSync, statSync } from 'node:fs'
+import { address, maskUrl, oneOf, port, postgresUrl, type SettingType, seconds, text, url } from './setting_types.ts'
 
 type Setting<T> = SettingType<T> & {
   /** Undefined when the setting may be absent. */
@@ -22,27 +12,29 @@ type Setting<T> = SettingType<T> & {
 const file: SettingType<string> = {
   type: 'path',
   parse(value, name) {
-    requireReadable(value, `${name} names a file that cannot be read: ${value}`)
+    requireFile(value, `${name} names`)
     return value
   },
 }
 
-/** With its own authority, when the URL names one. */
+/** The URL may name a file with a certificate authority, which must then be there. */
 const database: SettingType<string> = {
   ...postgresUrl,
   parse(value, name) {
     const root = new URL(postgresUrl.parse(value, name)).searchParams.get('sslrootcert')
-    if (root) requireReadable(root, `${name} names as sslrootcert a file that cannot be read: ${root}`)
+    if (root) requireFile(root, `${name} names as sslrootcert`)
     return value
   },
 }
 
-function requireReadable(path: string, problem: string): void {
+function requireFile(path: string, whoNames: string): void {
   try {
     accessSync(path, constants.R_OK)
   } catch {
-    throw new Error(problem)
+    throw new Error(`${whoNames} a file that cannot be read: ${path}`)
   }
+  const stat = statSync(path)
+  if (stat.isFile() && stat.size === 0) throw new Error(`${whoNames} an empty file: ${path}`)
 }
 
 const required = <T>(type: SettingType<T>, fallback: string, meaning: string) => ({
@@ -98,7 +90,7 @@ export type Config = {
 
 type Environment = Record<string, string | null | undefined>
 
-/** Reads every setting, what was typed before what is in the environment; an empty one counts as unset. */
+/** Reads every setting; an option of the command line wins over the environment. */
 export function readConfig(typed: Environment = {}, variables: Environment = process.env): Config {
   const entries = Object.entries(readTexts(typed, variables)).map(([name, value]) => [
     name,
@@ -117,19 +109,29 @@ export function showConfig(variables: Environment = process.env): Record<Name, s
 }
 
 function readTexts(typed: Environment, variables: Environment): Record<string, string | undefined> {
-  const environment = { ...variables, ...Object.fromEntries(Object.entries(typed).filter(([, value]) => value)) }
-  const entries = Object.entries(settings).map(([name, { fallback, secret }]) => [
-    name,
-    (secret ? readSecret(name, environment) : environment[name]) || fallback,
-  ])
+  const entries = Object.entries(settings).map(([name, { fallback, secret }]) => {
+    const value = readVariable(name, typed) ?? (secret ? readSecret(name, variables) : readVariable(name, variables))
+    return [name, value ?? fallback]
+  })
   return Object.fromEntries(entries)
 }
 
-function readSecret(name: string, environment: Environment): string | null | undefined {
-  const file = environment[`${name}_FILE`]
-  if (!file) return environment[name]
-  if (environment[name]) throw new Error(`Set ${name} or ${name}_FILE, not both`)
-  requireReadable(file, `${name}_FILE names a file that cannot be read: ${file}`)
+/**
+ * An empty variable is most often one that failed to expand. Taken for unset it would mean another database, or metrics
+ * on the public port, so it is refused.
+ */
+function readVariable(name: string, environment: Environment): string | undefined {
+  const value = environment[name] ?? undefined
+  if (value === '') throw new Error(`${name} is empty: give it a value or unset it`)
+  return value
+}
+
+function readSecret(name: string, environment: Environment): string | undefined {
+  const value = readVariable(name, environment)
+  const file = readVariable(`${name}_FILE`, environment)
+  if (file === undefined) return value
+  if (value !== undefined) throw new Error(`Set ${name} or ${name}_FILE, not both`)
+  requireFile(file, `${name}_FILE names`)
   const secret = readFileSync(file, 'utf8').trim()
   if (secret === '') throw new Error(`${name}_FILE names an empty file: ${file}`)
   return secret

@@ -10,6 +10,7 @@ export const promptCommands = onDatabase({
     values: ['org', 'name', 'id', 'repository', 'path'],
     required: ['org', 'name'],
     check: placeOption,
+    verifyWith: 'prompts list --org ORG',
     async run({ db, clock, typed, output }) {
       const prompt = await createPrompt(db, clock, {
         org: requiredOption(typed, 'org'),
@@ -26,6 +27,7 @@ export const promptCommands = onDatabase({
     values: ['repository', 'path'],
     required: ['repository', 'path'],
     words: 1,
+    verifyWith: 'prompts list --org ORG',
     async run({ db, typed, output }) {
       const place = { repository: requiredOption(typed, 'repository'), path: requiredOption(typed, 'path') }
       output.show(await linkPrompt(db, typed.words[0] as string, place))

@@ -20,6 +20,10 @@ type Options<Item, Outcome> = {
   /** What a caller gets when the line is full. */
   refuse(): Error
   maxItems: number
+  /** How much an item adds to the size of its write. */
+  sizeOf(item: Item): number
+  /** No write is larger, unless it is of one item. */
+  maxSize: number
   maxWaiting: number
   /** An item that could not be written for so long is given up. */
   patienceMs: number
@@ -90,7 +94,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     let tellLast = nothingToTell
     let lastNumber = 0
     while (lane.line.length > 0) {
-      const batch = lane.line.splice(0, Math.min(shareOf(lane.line.length, lastNumber), options.maxItems))
+      const batch = lane.line.splice(0, countFitting(lane, shareOf(lane.line.length, lastNumber)))
       lastNumber = batch.length
       // Nobody waits for these any more: writing them would only delay the others.
       const now = performance.now()
@@ -110,6 +114,17 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     tellLast()
     lane.writing = undefined
     for (const [group, one] of own) if (one === lane) own.delete(group)
+  }
+
+  /** How many from the front of the line go into one write. */
+  function countFitting({ line }: Lane<Item, Outcome>, wanted: number): number {
+    const most = Math.min(wanted, line.length, options.maxItems)
+    let size = 0
+    for (let count = 0; count < most; count++) {
+      size += options.sizeOf((line[count] as Waiting<Item, Outcome>).item)
+      if (size > options.maxSize) return Math.max(count, 1)
+    }
+    return most
   }
 
   /**

@@ -3,9 +3,9 @@ import { createGroupCommit } from '../../src/lib/group_commit.ts'
 import { nextTurn } from '../../src/lib/turns.ts'
 
 /** Items are named by their group and a number; 'x' in the name makes the item bad. */
-type Setup = { maxItems?: number; maxWaiting?: number; patienceMs?: number; gatherMs?: number }
+type Setup = { maxItems?: number; maxSize?: number; maxWaiting?: number; patienceMs?: number; gatherMs?: number }
 
-function setUp({ maxItems = 100, maxWaiting = 100, patienceMs = 60_000, gatherMs = 0 }: Setup = {}) {
+function setUp({ maxItems = 100, maxSize = 10_000, maxWaiting = 100, patienceMs = 60_000, gatherMs = 0 }: Setup = {}) {
   const writes: string[] = []
   const gates: PromiseWithResolvers<void>[] = []
   const held = new Set<string>()
@@ -24,6 +24,8 @@ function setUp({ maxItems = 100, maxWaiting = 100, patienceMs = 60_000, gatherMs
     groupOf: (item) => item.charAt(0),
     refuse: () => new Error('refused'),
     maxItems,
+    sizeOf: (item) => item.length,
+    maxSize,
     maxWaiting,
     patienceMs,
     gatherMs,
@@ -58,6 +60,14 @@ test('a write takes no more items than allowed', async () => {
   await finish(3)
   await Promise.all(all)
   expect(writes).toEqual(['a1 a2', 'a3 a4', 'a5'])
+})
+
+test('a write is no larger than allowed, unless it is of one item', async () => {
+  const { group, writes, finish } = setUp({ maxSize: 6 })
+  const all = ['a1', 'a2', 'a3', 'a4', 'a-longer-one', 'a6'].map(group.add)
+  await finish(4)
+  await Promise.all(all)
+  expect(writes).toEqual(['a1 a2 a3', 'a4', 'a-longer-one', 'a6'])
 })
 
 test('callers who all come back at once are written by halves, one while the other is answered', async () => {

@@ -10,12 +10,20 @@ import { type App, build, type Listener, listen } from '../platform.ts'
 import type { Context } from './command.ts'
 import { offerDemo } from './demo.ts'
 
-const lastWordsMs = 1_000
+const logFlushMs = 1_000
 
 type Start = Context & { opening: Promise<Db>; observer: DatabaseObserver; stopped: Promise<string> }
 
-/** Serves until it is told to stop, and leaves everything in order. */
-export async function serve({ config, clock, typed, output, opening, observer, stopped }: Start): Promise<void> {
+/** Opens what the settings name, serves until it is stopped, and closes everything. */
+export async function runUntilStopped({
+  config,
+  clock,
+  typed,
+  output,
+  opening,
+  observer,
+  stopped,
+}: Start): Promise<void> {
   const log = createLog(config.LOG_LEVEL)
   observer.onFailure = (error) => giveUp(log, { err: error }, 'the embedded database has failed; restart to recover')
   try {
@@ -44,14 +52,14 @@ export async function serve({ config, clock, typed, output, opening, observer, s
   }
 }
 
-/** Ends at once, as far as the last words in the log allow. */
+/** Ends the process as soon as the log is flushed. */
 async function giveUp(log: Log, fields: object, message: string): Promise<void> {
   log.fatal(fields, message)
-  await within(lastWordsMs, log.close()).catch(() => {})
+  await within(logFlushMs, log.close()).catch(() => {})
   process.exit(1)
 }
 
-/** The service itself, and its metrics where they have an address of their own. */
+/** Listens for the service, and for its metrics where they have an address of their own. */
 function startListening(services: Services, { HOST, PORT, METRICS_ADDRESS }: Config): [Listener, ...Listener[]] {
   const main = listenOn(createApp(services, { servesMetrics: !METRICS_ADDRESS }), HOST, PORT)
   if (!METRICS_ADDRESS) return [main]
@@ -66,7 +74,7 @@ function listenOn(app: App, host: string, port: number): Listener {
   }
 }
 
-/** Says that no more should come, gives that time to be heard, then finishes what has come. */
+/** Drains: becomes not ready, gives load balancers time to notice, then finishes the requests under way. */
 async function stopListening(
   listeners: Listener[],
   { readiness }: Services,
