@@ -37,6 +37,7 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr): Pro
     end() {
       clearInterval(ticking)
       if (shownAt > 0) stream.write('\r\u001b[K')
+      shownAt = Number.NEGATIVE_INFINITY
     },
   }
 }
