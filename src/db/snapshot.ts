@@ -3,6 +3,7 @@ import { cp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { type Db, openClient } from './client.ts'
+import { chooseCopyPlace } from './copy_place.ts'
 import { filesOf, giveToOwner, type Lock, lockDataDir } from './data_dir.ts'
 import { type Options, openAny } from './open.ts'
 
@@ -15,7 +16,7 @@ export async function openSnapshot(config: Config, options: Options): Promise<Db
   const { db, isShared } = await openAny(config, options)
   if (!isShared) return db
   const folder = join(config.DATA_DIR, 'backup')
-  const copy = join(folder, 'copy')
+  const copy = chooseCopyPlace(filesOf(config.DATA_DIR), join(folder, 'copy'))
   let lock: Lock | undefined
   try {
     lock = lockDataDir(folder)
