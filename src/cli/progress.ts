@@ -25,7 +25,7 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr): Pro
   return {
     count(done, noun, share = null) {
       const now = performance.now()
-      if (now - shownAt >= everyMs) show(describeCount(done, noun, share, now - startedAt))
+      if (!ticking && now - shownAt >= everyMs) show(describeCount(done, noun, share, now - startedAt))
     },
     begin(phase) {
       clearInterval(ticking)
