@@ -1,4 +1,4 @@
-import { createReadStream } from 'node:fs'
+import { createReadStream, statSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
@@ -55,8 +55,9 @@ export const historyCommands = onDatabase({
     async run({ db, clock, typed, output, interruption: { signal } }) {
       const [file] = typed.words as [string]
       const progress = createProgress()
-      const bytes = file === '-' ? await keepInput(signal) : () => createReadStream(file, { signal })
-      const lines = linesOf(file, bytes, (count) => progress.begin(`${count} lines read, adding them to the history`))
+      const lines = linesOf(file, await openInput(file, signal), (count) =>
+        progress.begin(`${count} lines read, adding them to the history`),
+      )
       try {
         const imported = await importHistory(db, clock, lines, (count) => progress.count(count, 'lines read'))
         progress.end()
@@ -102,17 +103,24 @@ async function* linesOf(
       yield line
     }
   } catch (error) {
-    throw new Error(`${file} cannot be read: ${(error as Error).message}`)
+    throw unreadable(file, error)
   }
   onEnd(count)
 }
 
+const unreadable = (file: string, error: unknown) => new Error(`${file} cannot be read: ${(error as Error).message}`)
+
 /**
- * Reads all of standard input and keeps it compressed in memory, before a transaction is begun: however slowly the input
- * comes, it holds no locks, nor the one connection of the embedded database.
+ * Opens what to import. Anything but a regular file may take its time, so it is read to its end first and kept
+ * compressed in memory: the import must not hold the database up while it waits for input.
  */
-async function keepInput(signal: AbortSignal): Promise<() => AsyncIterable<Uint8Array>> {
+async function openInput(file: string, signal: AbortSignal): Promise<() => AsyncIterable<Uint8Array>> {
+  const isSlow = file === '-' || statSync(file, { throwIfNoEntry: false })?.isFile() === false
+  if (!isSlow) return () => createReadStream(file, { signal })
   const gzip = createGzip({ level: 1 })
-  const [kept] = await Promise.all([buffer(gzip), pipeline(process.stdin, gzip, { signal })])
+  const input = file === '-' ? process.stdin : createReadStream(file)
+  const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip, { signal })]).catch((error) => {
+    throw unreadable(file, error)
+  })
   return () => Readable.from([kept]).pipe(createGunzip())
 }

@@ -3,6 +3,7 @@ import { cp, rm } from 'node:fs/promises'
 import { constants as system } from 'node:os'
 import type { Config } from '../config.ts'
 import { type Db, openClient } from './client.ts'
+import { chooseCopyPlace } from './copy_place.ts'
 import { backupOf, becomeOwner, filesOf, lockDataDir } from './data_dir.ts'
 import { afterClose, type Options, openAny } from './open.ts'
 
@@ -25,9 +26,10 @@ export async function openSnapshot(config: Config, options: Options): Promise<Db
 }
 
 async function openCopy(shared: Db, dataDir: string, options: Options): Promise<Db> {
-  const { folder, copy } = backupOf(dataDir)
+  const { folder, copy: preferred } = backupOf(dataDir)
   const lock = lockDataDir(folder)
   if (!lock) throw new Error(`Another backup of ${dataDir} is under way.`)
+  const copy = chooseCopyPlace(filesOf(dataDir), preferred)
   const keep = removeAtExit(copy)
   const remove = async () => {
     await rm(copy, { recursive: true, force: true })
