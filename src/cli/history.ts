@@ -1,10 +1,11 @@
-import { createReadStream } from 'node:fs'
+import { createReadStream, statSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
+import { importHistory } from '../history/import.ts'
 import { createHistoryReader } from '../history/list.ts'
-import { importHistory, recordHistory } from '../history/record.ts'
+import { recordHistory } from '../history/record.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { integerOption, requiredOption, type Typed, textOption } from './command.ts'
 import { onDatabase } from './database.ts'
@@ -51,7 +52,7 @@ export const historyCommands = onDatabase({
       const showProgress = (lines: number) => process.stderr.write(`\r${lines} lines read`)
       const onTerminal = process.stderr.isTTY === true
       const [file] = typed.words as [string]
-      const lines = readLines(file, file === '-' ? await keepInput() : () => createReadStream(file))
+      const lines = readLines(file, await openInput(file))
       const imported = await importHistory(db, clock, lines, onTerminal ? showProgress : () => {})
       if (onTerminal) process.stderr.write('\n')
       output.show(imported)
@@ -92,17 +93,26 @@ async function* readLines(file: string, open: () => AsyncIterable<Uint8Array>): 
     }
     yield rest + decoder.decode()
   } catch (error) {
-    const reason = error instanceof TypeError ? 'it is not UTF-8' : (error as Error).message
-    throw new Error(`${file} cannot be read: ${reason}`)
+    throw unreadable(file, error)
   }
 }
 
+function unreadable(file: string, error: unknown): Error {
+  const reason = error instanceof TypeError ? 'it is not UTF-8' : (error as Error).message
+  return new Error(`${file} cannot be read: ${reason}`)
+}
+
 /**
- * All of standard input, kept small in memory until it has ended: as slowly as it may come, the database is not held up
- * meanwhile, which the embedded one would be for everybody.
+ * Opens what to import. Anything but a regular file may take its time, so it is read to its end first and kept
+ * compressed in memory: the import must not hold the database up while it waits for input.
  */
-async function keepInput(): Promise<() => AsyncIterable<Uint8Array>> {
+async function openInput(file: string): Promise<() => AsyncIterable<Uint8Array>> {
+  const isSlow = file === '-' || statSync(file, { throwIfNoEntry: false })?.isFile() === false
+  if (!isSlow) return () => createReadStream(file)
   const gzip = createGzip({ level: 1 })
-  const [kept] = await Promise.all([buffer(gzip), pipeline(process.stdin, gzip)])
+  const input = file === '-' ? process.stdin : createReadStream(file)
+  const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip)]).catch((error) => {
+    throw unreadable(file, error)
+  })
   return () => Readable.from([kept]).pipe(createGunzip())
 }

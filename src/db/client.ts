@@ -1,7 +1,7 @@
 import postgres from 'postgres'
 import { unavailable } from '../errors.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
-import { createPermits } from '../lib/permits.ts'
+import { type Claim, createSemaphore } from '../lib/semaphore.ts'
 import { isAnswer } from './faults.ts'
 import type { EngineObserver } from './housekeeping.ts'
 import type { Tls } from './tls.ts'
@@ -17,8 +17,11 @@ export type Sql = {
 
 export type Db = {
   sql: Sql
-  /** Commits when the work resolves, rolls back when it rejects. */
-  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>
+  /**
+   * Commits when the work resolves, rolls back when it rejects or takes too long. Few transactions run at once: they
+   * wait for their turn, and those with the same key for each other, before they take a connection.
+   */
+  transaction<T>(work: (sql: Sql) => Promise<T>, claim?: Claim): Promise<T>
   /**
    * Hears what is notified on the channel. `onGap` is told whenever listening begins, at first and after the
    * connection was lost: whatever was notified before then went unheard.
@@ -57,7 +60,10 @@ type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number>; t
 /** Past this many statements waiting for an answer, one more is refused at once. */
 const maxPending = 5_000
 const maxTransactions = 4
-const maxWaitingTransactions = 500
+/** How many transactions wait for their turn, and how many of them may be of one tenant. */
+const [maxWaitingTransactions, maxWaitingPerTenant] = [500, 100]
+/** The part of a caller's time after which a transaction is rolled back: before the caller is answered with an error. */
+const transactionShare = 0.9
 /** So long after it has ended a statement that takes too long, the server has said so, if its connection is alive. */
 const silenceMs = 1_000
 /** How long the server waits for the rest of a transaction before it gives the locks of one who is gone to others. */
@@ -101,7 +107,15 @@ export function openClient(
   const openPools = () => ({ statements: open(maxConnections, 0), transactions: open(atOnce, 1) })
   let pools = openPools()
   const listeners: Parameters<Db['listen']>[] = []
-  const inTurn = createPermits(atOnce, maxWaitingTransactions, unavailable)
+  const transactionMs = transactionShare * queryTimeoutMs
+  const transactionSlots = createSemaphore({
+    permits: atOnce,
+    permitsPerTenant: Math.ceil(atOnce / 2),
+    maxWaiting: maxWaitingTransactions,
+    maxWaitingPerTenant,
+    patienceMs: transactionMs,
+    refuse: unavailable,
+  })
   let pending = 0
   /** Undefined before the first answer: what was never there cannot be lost. */
   let isReached: boolean | undefined
@@ -186,17 +200,22 @@ export function openClient(
 
   return {
     sql: sqlOn(() => pools.statements),
-    transaction: <T>(work: (sql: Sql) => Promise<T>) =>
-      inTurn(() => {
+    transaction<T>(work: (sql: Sql) => Promise<T>, claim?: Claim) {
+      const giveUpAt = queryTimeoutMs > 0 ? performance.now() + transactionMs : Number.POSITIVE_INFINITY
+      return transactionSlots(() => {
         const isBounded = queryTimeoutMs > 0 && isRemote
         const ended = pools.transactions.begin(async (on) => {
           if (isBounded)
             await on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`
-          return work(sqlOn(() => on))
+          const result = await work(sqlOn(() => on))
+          // What is answered with an error must not be done all the same.
+          if (performance.now() > giveUpAt) throw unavailable()
+          return result
         }) as Promise<T>
         // What begins and ends it has no other deadline. On the one connection of the engine it keeps its turn.
         return isBounded ? orLeave(pools, 2 * queryTimeoutMs, ended) : ended
-      }),
+      }, claim)
+    },
     listen(...listener) {
       listeners.push(listener)
       hear(...listener)
