@@ -49,6 +49,8 @@ returns bigint
 language plpgsql
 stable
 set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
 as $$
 declare
   low history_ranks;
@@ -64,10 +66,16 @@ begin
 
   return coalesce(low.rank, 0) + (
     select count(*)
-    from history_entries h
-    where h.prompt_id = given_prompt_id
-      and (h.created_at, h.id) >= (coalesce(low.created_at, '-infinity'), coalesce(low.entry_id, 0))
-      and h.created_at < before
+    from (
+      select
+      from history_entries h
+      where h.prompt_id = given_prompt_id
+        and (h.created_at, h.id) >= (coalesce(low.created_at, '-infinity'), coalesce(low.entry_id, 0))
+        and h.created_at < before
+      -- Only one index has this order.
+      order by h.created_at, h.id
+      offset 0
+    ) between_them
   );
 end
 $$;
@@ -104,9 +112,9 @@ begin
   select array_agg(h.created_at order by h.created_at)
   into times
   from unnest(new_ids) n (id)
-  cross join lateral (
-    select e.created_at from history_entries e where e.id = n.id and e.prompt_id = ranked_prompt_id limit 1
-  ) h;
+  -- Fenced by the offset, so that the entry is found by its id alone.
+  cross join lateral (select e.prompt_id, e.created_at from history_entries e where e.id = n.id offset 0) h
+  where h.prompt_id = ranked_prompt_id;
 
   -- A new entry comes after those of the same time, so only earlier ones count; times are whole milliseconds.
   update history_ranks r
@@ -146,37 +154,21 @@ set lock_timeout = '200ms'
 -- they were empty, they would scan them from end to end for as long as they are cached.
 set plan_cache_mode = 'force_generic_plan'
 set enable_seqscan = off
+set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_sort = off
 as $$
 declare
-  known_ids bigint[];
+  last_id bigint;
   new_ids bigint[];
   prompts_to_rank bigint[];
 begin
   -- Writers to one prompt take turns; in a fixed order, no two calls wait for each other.
   perform from prompts p where p.id = any(prompt_ids) order by p.id for no key update;
 
-  select
-    array_agg(h.id order by e.item),
-    json_agg(json_build_object(
-      'item', e.item, 'id', h.id, 'action', h.action, 'user_name', h.user_name, 'user_email', h.user_email,
-      'commit_sha', h.commit_sha, 'branch_name', h.branch_name, 'pr_number', h.pr_number, 'pr_url', h.pr_url,
-      'created_at', h.created_at
-    )) filter (where h.id is not null)
-  into known_ids, replayed
-  from json_array_elements(given) with ordinality e (entry, item)
-  cross join lateral json_to_record(e.entry) g (prompt_id bigint, commit_sha text, action text, pr_number integer)
-  left join lateral (
-    -- Spelled out, as no index serves "is not distinct from".
-    select * from history_entries n
-    where g.pr_number is null and n.prompt_id = g.prompt_id and n.commit_sha = g.commit_sha and n.action = g.action
-      and n.pr_number is null
-    union all
-    select * from history_entries n
-    where n.prompt_id = g.prompt_id and n.commit_sha = g.commit_sha and n.action = g.action
-      and n.pr_number = g.pr_number
-  ) h on true;
+  -- The entries of these prompts have lower ids, as each id is drawn while the prompt is held.
+  last_id := nextval('history_entries_id_seq');
 
   with written as (
     insert into history_entries (
@@ -185,17 +177,22 @@ begin
     select
       p.organisation_id, p.id, g.action, g.user_name, g.user_email, g.commit_sha, g.branch_name, g.pr_number, g.pr_url,
       g.created_at
-    from json_array_elements(given) with ordinality e (entry, item)
+    from json_array_elements(given) e (entry)
     cross join lateral json_to_record(e.entry) g (
       prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
       pr_number integer, pr_url text, created_at timestamptz
     )
     join prompts p on p.id = g.prompt_id
-    where known_ids[e.item::integer] is null
-    order by e.item
-    returning id, prompt_id, created_at
+    -- Changes nothing, but answers the entry that is there. The index that finds it is the only one that can.
+    on conflict (prompt_id, commit_sha, action, pr_number) do update set action = excluded.action
+    returning *
+  ), numbered as (
+    select w.*, row_number() over () as item from written w
   ), added as (
-    select w.prompt_id, count(*) as number, min(w.created_at) as earliest from written w group by w.prompt_id
+    select w.prompt_id, count(*) as number, min(w.created_at) as earliest
+    from written w
+    where w.id > last_id
+    group by w.prompt_id
   ), counted as (
     update prompts p
     set history_version = p.history_version + 1, history_count = p.history_count + a.number
@@ -204,7 +201,13 @@ begin
     returning p.id, p.history_count, a.earliest
   )
   select
-    (select array_agg(w.id) from written w),
+    json_agg(n.id),
+    json_agg(json_build_object(
+      'item', n.item, 'id', n.id, 'action', n.action, 'user_name', n.user_name, 'user_email', n.user_email,
+      'commit_sha', n.commit_sha, 'branch_name', n.branch_name, 'pr_number', n.pr_number, 'pr_url', n.pr_url,
+      'created_at', n.created_at
+    )) filter (where n.id < last_id),
+    array_agg(n.id) filter (where n.id > last_id),
     (
       select array_agg(c.id)
       from counted c
@@ -216,21 +219,11 @@ begin
       ) last on true
       where c.earliest < last.created_at or c.history_count - coalesce(last.rank, 0) > 2 * history_rank_distance()
     )
-  into new_ids, prompts_to_rank;
+  into ids, replayed, new_ids, prompts_to_rank
+  from numbered n;
 
   if prompts_to_rank is not null then
     perform update_history_ranks(p.id, new_ids, p.history_count) from prompts p where p.id = any(prompts_to_rank);
-  end if;
-
-  if replayed is null then
-    ids := to_json(new_ids);
-  else
-    select json_agg(coalesce(k.id, new_ids[k.new_item::integer]) order by k.item)
-    into ids
-    from (
-      select u.id, u.item, count(*) filter (where u.id is null) over (order by u.item) as new_item
-      from unnest(known_ids) with ordinality u (id, item)
-    ) k;
   end if;
 end
 $$;
@@ -246,37 +239,67 @@ begin
 end
 $$;
 
+-- The id of an entry by its identity. As a comparison of rows, in this order, it can only be served by the index of the
+-- identity; with equalities the planner might take another one, and read the whole history.
+create function find_history_entry(
+  given_prompt_id bigint, given_commit_sha text, given_action text, given_pr_number integer
+)
+returns bigint
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+begin
+  if given_pr_number is null then
+    return (
+      select h.id
+      from history_entries h
+      where (h.prompt_id, h.commit_sha, h.action) >= (given_prompt_id, given_commit_sha, given_action)
+        and (h.prompt_id, h.commit_sha, h.action) <= (given_prompt_id, given_commit_sha, given_action)
+      order by h.prompt_id, h.commit_sha, h.action, h.pr_number
+      limit 1
+    );
+  end if;
+  return (
+    select h.id
+    from history_entries h
+    where (h.prompt_id, h.commit_sha, h.action, h.pr_number)
+        >= (given_prompt_id, given_commit_sha, given_action, given_pr_number)
+      and (h.prompt_id, h.commit_sha, h.action, h.pr_number)
+        <= (given_prompt_id, given_commit_sha, given_action, given_pr_number)
+    order by h.prompt_id, h.commit_sha, h.action, h.pr_number
+    limit 1
+  );
+end
+$$;
+
 -- Converts entries recorded as "deployed" into the merges of pull requests that they turn out to be: those of the given
 -- merges, a JSON array as above, that have the commit deployed_as on the same branch. Answers how many histories have
 -- changed.
 create function convert_deployed(given json, out changed bigint)
 language plpgsql
-set plan_cache_mode = 'force_generic_plan'
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 begin
-  with merged as (
-    select g.*
+  with merged as materialized (
+    select g.*, find_history_entry(g.prompt_id, g.deployed_as, 'deployed', null) as entry_id
     from json_array_elements(given) e (entry)
     cross join lateral json_to_record(e.entry) g (
       prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
       pr_number integer, pr_url text, deployed_as text
     )
-    where g.action = 'pr_merged' and not exists (
-      select from history_entries h
-      where h.prompt_id = g.prompt_id and h.commit_sha = g.commit_sha and h.action = 'pr_merged'
-        and h.pr_number = g.pr_number
-    )
+    where g.action = 'pr_merged' and find_history_entry(g.prompt_id, g.commit_sha, g.action, g.pr_number) is null
   ), converted as (
     update history_entries h
     set
       action = m.action, user_name = m.user_name, user_email = m.user_email, commit_sha = m.commit_sha,
       pr_number = m.pr_number, pr_url = m.pr_url
     from merged m
-    where h.prompt_id = m.prompt_id and h.commit_sha = m.deployed_as and h.branch_name = m.branch_name
-      and h.action = 'deployed'
+    where h.id = m.entry_id and h.branch_name = m.branch_name
     returning h.prompt_id
   ), versioned as (
     update prompts p
