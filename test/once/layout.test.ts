@@ -27,7 +27,7 @@ function resolve(file: string, target: string): string {
 function layer(file: string): string {
   const [, folder = '', name = ''] = file.split('/')
   if (!features.includes(folder)) return folder.replace('.ts', '')
-  return { 'routes.ts': 'routes', 'schema.ts': 'schema', 'store.ts': 'store' }[name] ?? 'rules'
+  return name.match(/^(routes|schema|store)(_\w+)?\.ts$/)?.[1] ?? 'rules'
 }
 
 const feature = (file: string): string | undefined => features.find((name) => file.startsWith(`src/${name}/`))
@@ -63,7 +63,10 @@ test('every import follows the direction from main to the database', () => {
 test('no feature knows the store or the routes of another', () => {
   const wrong = imports.filter(
     ({ from, target }) =>
-      feature(from) && feature(target) && feature(from) !== feature(target) && /\/(store|routes)\.ts$/.test(target),
+      feature(from) &&
+      feature(target) &&
+      feature(from) !== feature(target) &&
+      /\/(store|routes)(_\w+)?\.ts$/.test(target),
   )
   expect(wrong).toEqual([])
 })
