@@ -132,7 +132,7 @@ begin
 
   update prompts p
   set
-    history_version = p.history_version + 1,
+    history_version = default,
     history_count = (
       select h.seq from history_entries h where h.prompt_id = p.id order by h.seq desc limit 1
     )

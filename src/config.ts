@@ -5,6 +5,7 @@ import {
   oneOf,
   port,
   postgresUrl,
+  publicUrl,
   type SettingType,
   seconds,
   text,
@@ -75,6 +76,10 @@ export const settings = {
   REDIS_CA_FILE: optional(file, "Authorities (PEM) to verify a `rediss:` server by. Unset: the system's"),
   HOST: required(text, '127.0.0.1', 'Address to listen on'),
   PORT: required(port, '3000', 'Port to listen on; 0 takes any free one'),
+  PUBLIC_URL: optional(
+    publicUrl,
+    'Where callers reach the service, with the path that a proxy puts before `/api`: the links between pages begin with it. Unset: they are relative',
+  ),
   METRICS_ADDRESS: optional(address, 'Where to serve `/metrics` instead of on `HOST` and `PORT`'),
   DATA_DIR: required(text, './data', 'Folder of the embedded database'),
   LOG_LEVEL: required(

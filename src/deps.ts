@@ -37,7 +37,7 @@ const pruneEveryMs = 10 * 60_000
 /** Opens what the configuration names beside the database, and puts everything together. */
 export function openServices(
   { db, observer }: { db: Db; observer: DatabaseObserver },
-  { REDIS_URL, REDIS_PREFIX, REDIS_CA_FILE }: Config,
+  { REDIS_URL, REDIS_PREFIX, REDIS_CA_FILE, PUBLIC_URL }: Config,
   clock: Clock,
   log: Log,
 ): Services {
@@ -48,7 +48,7 @@ export function openServices(
   metrics.dependencyChanged('database', true)
   const onReach = watch.reach('redis')
   const redis = REDIS_URL ? openRedis(REDIS_URL, REDIS_PREFIX, { caFile: REDIS_CA_FILE, onReach }) : undefined
-  return createServices(db, redis, clock, log, metrics)
+  return createServices(db, redis, clock, log, metrics, PUBLIC_URL)
 }
 
 export function createServices(
@@ -57,6 +57,7 @@ export function createServices(
   clock: Clock,
   log: Log,
   metrics: Metrics = createMetrics(),
+  baseUrl = '',
 ): Services {
   const watch = createWatch(log, metrics)
   const admission = createAdmission(db, redis ? createGate(redis, watch.gate) : noGate, watch.gate)
@@ -79,7 +80,7 @@ export function createServices(
     verifyKey: createKeyVerifier(db, clock),
     findPrompt: createPromptFinder(db),
     signals,
-    history: createHistoryReader(db, metrics.history),
+    history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     readiness: createReadiness(db, redis, migrations),
     metrics,
     async close() {

@@ -53,6 +53,16 @@ test.concurrent.each([
   [{ METRICS_ADDRESS: 'h:65536' }, 'METRICS_ADDRESS must be a host and a port, as 127.0.0.1:9090, not "h:65536"'],
   [{ DATABASE_URL_FILE: '/proc/none' }, 'DATABASE_URL_FILE names a file that cannot be read: /proc/none'],
   [{ DATABASE_URL_FILE: '/dev/null' }, 'DATABASE_URL_FILE names an empty file: /dev/null'],
+  ...[
+    'example.com',
+    'ftp://example.com',
+    'https://a:b@example.com',
+    'https://example.com/?a=b',
+    'https://example.com/#a',
+  ].map((url): [Record<string, string>, string] => [
+    { PUBLIC_URL: url },
+    'PUBLIC_URL must be a URL that begins with http:// or https://, with no user, query or fragment',
+  ]),
   [{ REDIS_CA_FILE: '/proc/none' }, 'REDIS_CA_FILE names a file that cannot be read: /proc/none'],
   [
     { DATABASE_URL: 'postgres://u:hunter2@h/d?sslmode=prefer' },
