@@ -42,14 +42,14 @@ create table prompts (
   repository text,
   path text,
   history_count bigint not null default 0 check (history_count >= 0),
-  history_version bigint not null default 0,
+  history_version uuid not null default gen_random_uuid(),
   created_at timestamptz(3) not null,
   check ((repository is null) = (path is null)),
   unique (organisation_id, repository, path)
 );
 
 comment on column prompts.repository is 'owner/name of the repository that holds the prompt, with its path there';
-comment on column prompts.history_version is 'rises with every change of the history';
+comment on column prompts.history_version is 'drawn anew with every change, so that it never repeats for another history, not even after a restore or a failover that lost changes';
 
 create index on prompts (organisation_id, id);
 

@@ -195,7 +195,7 @@ begin
     group by w.prompt_id
   ), counted as (
     update prompts p
-    set history_version = p.history_version + 1, history_count = p.history_count + a.number
+    set history_version = default, history_count = p.history_count + a.number
     from added a
     where p.id = a.prompt_id
     returning p.id, p.history_count, a.earliest
@@ -303,7 +303,7 @@ begin
     returning h.prompt_id
   ), versioned as (
     update prompts p
-    set history_version = p.history_version + 1
+    set history_version = default
     where p.id in (select c.prompt_id from converted c)
     returning 1
   )
@@ -376,7 +376,7 @@ begin
       select w.prompt_id, count(*) as number, min(w.created_at) as earliest from written w group by w.prompt_id
     )
     update prompts p
-    set history_version = p.history_version + 1, history_count = p.history_count + a.number
+    set history_version = default, history_count = p.history_count + a.number
     from per_prompt a
     where p.id = a.prompt_id
     returning p.id, p.history_count, a.number, a.earliest

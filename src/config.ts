@@ -1,5 +1,16 @@
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
-import { address, maskUrl, oneOf, port, postgresUrl, type SettingType, seconds, text, url } from './setting_types.ts'
+import {
+  address,
+  maskUrl,
+  oneOf,
+  port,
+  postgresUrl,
+  publicUrl,
+  type SettingType,
+  seconds,
+  text,
+  url,
+} from './setting_types.ts'
 
 type Setting<T> = SettingType<T> & {
   /** Undefined when the setting may be absent. */
@@ -67,6 +78,10 @@ export const settings = {
   REDIS_CA_FILE: optional(file, "Authorities (PEM) to verify a `rediss:` server by. Unset: the system's"),
   HOST: required(text, '127.0.0.1', 'Address to listen on'),
   PORT: required(port, '3000', 'Port to listen on; 0 takes any free one'),
+  PUBLIC_URL: optional(
+    publicUrl,
+    'Where callers reach the service, with the path that a proxy puts before `/api`: the links between pages begin with it. Unset: they are relative',
+  ),
   METRICS_ADDRESS: optional(address, 'Where to serve `/metrics` instead of on `HOST` and `PORT`'),
   DATA_DIR: required(text, './data', 'Folder of the embedded database'),
   LOG_LEVEL: required(

@@ -39,7 +39,7 @@ const pruneEveryMs = 10 * 60_000
 /** Opens what the configuration names beside the database, and puts everything together. */
 export function openServices(
   { db, observer }: { db: Db; observer: DatabaseObserver },
-  { REDIS_URL, REDIS_PREFIX, REDIS_CA_FILE }: Config,
+  { REDIS_URL, REDIS_PREFIX, REDIS_CA_FILE, PUBLIC_URL }: Config,
   clock: Clock,
   log: Log,
 ): Services {
@@ -50,7 +50,7 @@ export function openServices(
   metrics.dependencyChanged('database', true)
   const onReach = watch.reach('redis')
   const redis = REDIS_URL ? openRedis(REDIS_URL, REDIS_PREFIX, { caFile: REDIS_CA_FILE, onReach }) : undefined
-  return createServices(db, redis, clock, log, metrics)
+  return createServices(db, redis, clock, log, metrics, PUBLIC_URL)
 }
 
 export function createServices(
@@ -59,6 +59,7 @@ export function createServices(
   clock: Clock,
   log: Log,
   metrics: Metrics = createMetrics(),
+  baseUrl = '',
 ): Services {
   const watch = createWatch(log, metrics)
   const admission = createAdmission(db, redis ? createGate(redis, watch.gate) : noGate, watch.gate)
@@ -82,7 +83,7 @@ export function createServices(
     verifyKey: createKeyVerifier(db, clock),
     findPrompt: createPromptFinder(db),
     signals,
-    history: createHistoryReader(db, metrics.history),
+    history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
     readiness: createReadiness(db, redis, migrations),
     metrics,

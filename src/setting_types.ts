@@ -61,6 +61,18 @@ export const url = (...protocols: string[]): SettingType<string> => ({
   },
 })
 
+/** The address that others reach the service at, perhaps with a path; without the slash at its end. */
+export const publicUrl: SettingType<string> = {
+  type: 'URL',
+  parse(value, name) {
+    const { protocol = '', origin = '', pathname = '', href = '' } = URL.canParse(value) ? new URL(value) : {}
+    if (!['http:', 'https:'].includes(protocol) || href !== origin + pathname || /[?#<>"]/.test(value)) {
+      throw new Error(`${name} must be a URL that begins with http:// or https://, with no user, query or fragment`)
+    }
+    return href.replace(/\/+$/, '')
+  },
+}
+
 function isDecodable(value: string): boolean {
   try {
     decodeURIComponent(value)

@@ -5,6 +5,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { importHistory } from '../history/import.ts'
 import { createHistoryReader } from '../history/list.ts'
+import { parseQuery } from '../history/query.ts'
 import { recordHistory } from '../history/record.ts'
 import { readLines } from '../lib/lines.ts'
 import { requirePrompt } from '../prompts/find.ts'
@@ -75,9 +76,10 @@ export const historyCommands = onDatabase({
     required: ['prompt'],
     async run({ db, typed, output }) {
       const prompt = requiredOption(typed, 'prompt')
-      await requirePrompt(db.sql, prompt)
-      const query = new URLSearchParams(typed.options as Record<string, string>)
-      const { body } = await createHistoryReader(db).readPage(prompt, 0, query.toString())
+      const { organisationId } = await requirePrompt(db.sql, prompt)
+      const query = parseQuery(`?${new URLSearchParams(typed.options as Record<string, string>)}`)
+      const reader = createHistoryReader(db)
+      const { body } = await reader.readPage(await reader.findHistory(organisationId, prompt), query)
       output.list(JSON.parse(body).data, [
         'id',
         'action',

@@ -4,8 +4,9 @@ import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import type { HistoryReader } from './list.ts'
+import { parseQuery } from './query.ts'
 import type { HistoryRecorder } from './record.ts'
-import { HistoryHeaders, HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
+import { actions, HistoryHeaders, HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
 
 type Services = { findPrompt: PromptFinder; history: HistoryReader; historyRecorder: HistoryRecorder }
 type PromptParams = { prompt_id: string }
@@ -22,7 +23,12 @@ const reading = describeOperation({
   query: HistoryQuery,
   headers: HistoryHeaders,
   success: { status: 200, description: 'One page of the history.', schema: HistoryPage, headers: ['Link', 'ETag'] },
-  errors: [401, 404, 500],
+  errors: [401, 404, 422, 500],
+  invalid: {
+    meaning: 'A filter is not valid.',
+    message: 'The query is not valid.',
+    example: { details: [{ path: 'action', message: `must be one or more of ${actions.join(', ')}` }] },
+  },
   unchanged: true,
 })
 
@@ -54,10 +60,13 @@ export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services
       path,
       answer.keyed(async (exchange, params: PromptParams, { organisationId }) => {
         const { url, headers } = exchange.request
-        const version = await history.findVersion(organisationId, params.prompt_id)
-        if (hasEtag(headers.get('if-none-match'), version)) return exchange.reply(304, null, { etag: etagOf(version) })
-        const page = await history.readPage(params.prompt_id, version, searchOf(url))
-        return exchange.reply(200, page.body, { etag: etagOf(page.version), link: page.links })
+        const found = await history.findHistory(organisationId, params.prompt_id)
+        const query = parseQuery(searchOf(url))
+        if (matchesEtag(headers.get('if-none-match'), found.version)) {
+          return exchange.reply(304, null, cachingHeaders(found.version))
+        }
+        const page = await history.readPage(found, query)
+        return exchange.reply(200, page.body, { ...cachingHeaders(page.version), link: page.links })
       }),
       { detail: reading },
     )
@@ -81,9 +90,16 @@ function searchOf(url: string): string {
 }
 
 /** Of one address only the version can change what is answered. */
-const etagOf = (version: number) => `"${version}"`
+const etagOf = (version: string) => `"${version}"`
 
-function hasEtag(ifNoneMatch: string | null, version: number): boolean {
+/** The caller alone may keep the answer, and asks each time whether it is still current. */
+const cachingHeaders = (version: string) => ({
+  etag: etagOf(version),
+  'cache-control': 'private, no-cache',
+  vary: 'Authorization',
+})
+
+function matchesEtag(ifNoneMatch: string | null, version: string): boolean {
   if (ifNoneMatch === null) return false
   const known = ifNoneMatch.split(',').map((etag) => etag.trim())
   return known.some((etag) => etag === '*' || etag.replace(/^W\//, '') === etagOf(version))

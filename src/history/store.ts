@@ -13,14 +13,23 @@ export type EntryRow = {
   created_at: Date
 }
 
-/** Whose history it is, and a number that rises with every change of it. */
-export type HistoryState = { prompt: string; organisationId: number; version: number }
+/** A history as a look-up found it. The version is random and new with every change: equal ones mean equal pages. */
+export type HistoryState = { organisationId: number; promptId: number; prompt: string; version: string }
 
-export const selectStates = (sql: Sql, prompts: string[]): Promise<HistoryState[]> =>
+/** The histories of prompts of these organisations. Each is a look-up of its own, which only the index can serve. */
+export const selectStates = (sql: Sql, asked: { organisationId: string; prompt: string }[]): Promise<HistoryState[]> =>
   sql<HistoryState>`
-    select public_id as prompt, organisation_id as "organisationId", history_version as version
-    from prompts
-    where public_id = any(${prompts}::text[])`
+    select
+      p.organisation_id as "organisationId", p.id as "promptId", p.public_id as prompt, p.history_version as version
+    from unnest(
+      ${asked.map(({ organisationId }) => organisationId)}::text[],
+      ${asked.map(({ prompt }) => prompt)}::text[]
+    ) asked (organisation_id, public_id)
+    cross join lateral (
+      select * from prompts p
+      where p.public_id = asked.public_id and p.organisation_id = asked.organisation_id::bigint
+      limit 1
+    ) p`
 
 export type PageToSelect = {
   number: number
@@ -30,16 +39,16 @@ export type PageToSelect = {
   until: string
 }
 
-export type SelectedPage = { version: number; totalCount: number; entries: EntryRow[] }
+export type SelectedPage = { version: string; totalCount: number; entries: EntryRow[] }
 
-type PageRow = EntryRow & { version: number; total_count: number }
+type PageRow = EntryRow & { version: string; total_count: number }
 
 /**
- * One page, its total and its version, from one snapshot. Positions are counted from the nearest entry that has a rank,
- * so that a page costs the same at any depth. Every look-up is ordered and limited as an index is, since Postgres would
- * guess an open range to be a third of the table and scan that instead.
+ * One page, its total and its version, from one snapshot; undefined when there is no such prompt. Positions are counted
+ * from the nearest entry that has a rank, so that a page costs the same at any depth. Every look-up is ordered and
+ * limited as an index is, since Postgres would guess an open range to be a third of the table and scan that instead.
  */
-export async function selectPage(sql: Sql, prompt: string, page: PageToSelect): Promise<SelectedPage> {
+export async function selectPage(sql: Sql, promptId: number, page: PageToSelect): Promise<SelectedPage | undefined> {
   const rows = await sql<PageRow>`
     with bounds as materialized (
       select p.id, p.history_version, p.history_count, low.rank as low, high.rank as high
@@ -52,7 +61,7 @@ export async function selectPage(sql: Sql, prompt: string, page: PageToSelect): 
           p.id, p.history_count, ${page.until}::text::timestamptz + interval '1 microsecond'
         ) as rank
       ) high
-      where p.public_id = ${prompt}
+      where p.id = ${promptId}
     ), page as materialized (
       select b.*, b.high - (${page.number}::bigint - 1) * ${page.size}::bigint as ends_before
       from bounds b
@@ -85,17 +94,16 @@ export async function selectPage(sql: Sql, prompt: string, page: PageToSelect): 
 /** The same for entries of some actions, and of one branch unless that is null; an index bounds the cost. */
 export async function selectFilteredPage(
   sql: Sql,
-  prompt: string,
+  promptId: number,
   page: PageToSelect,
   actions: string[],
   branch: string | null,
-): Promise<SelectedPage> {
+): Promise<SelectedPage | undefined> {
   const rows = await sql<PageRow>`
     with matching as (
       select h.*
       from history_entries h
-      join prompts p on p.id = h.prompt_id
-      where p.public_id = ${prompt} and h.action = any(${actions}::text[])
+      where h.prompt_id = ${promptId} and h.action = any(${actions}::text[])
         and (${branch}::text is null or h.branch_name = ${branch})
         and h.created_at >= ${page.since}::text::timestamptz
         and h.created_at <= ${page.until}::text::timestamptz
@@ -109,12 +117,14 @@ export async function selectFilteredPage(
       order by created_at desc, id desc
       offset (${page.number}::bigint - 1) * ${page.size}::bigint limit ${page.size}
     ) h on true
-    where p.public_id = ${prompt}
+    where p.id = ${promptId}
     order by h.created_at desc, h.id desc`
   return toPage(rows)
 }
 
-function toPage(rows: PageRow[]): SelectedPage {
-  const { version = 0, total_count: totalCount = 0 } = rows[0] ?? {}
-  return { version, totalCount, entries: rows.filter(({ id }) => id !== null) }
+function toPage([first, ...others]: PageRow[]): SelectedPage | undefined {
+  if (!first) return undefined
+  // An empty page is one row without an entry.
+  const entries = first.id === null ? [] : [first, ...others]
+  return { version: first.version, totalCount: first.total_count, entries }
 }

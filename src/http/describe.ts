@@ -40,8 +40,8 @@ const headersOfAnswers = {
   ETag: {
     description:
       'The version of the answer. Sent back as If-None-Match, it makes an unchanged answer a 304 without a body.',
-    schema: { type: 'string', pattern: '^"\\d+"$' },
-    example: '"17"',
+    schema: { type: 'string', pattern: '^"[0-9a-f-]{36}"$' },
+    example: '"6f2b1c9e-0d5a-4c1b-9a7e-3f8d2e4b5c60"',
   },
   'RateLimit-Policy': {
     description: "The organisation's monthly limit of signals (q) and the length of this month in seconds (w).",

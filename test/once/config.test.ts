@@ -70,6 +70,16 @@ test.concurrent.each([
   [{ DATABASE_URL_FILE: emptyFile }, `DATABASE_URL_FILE names an empty file: ${emptyFile}`],
   [{ REDIS_URL_FILE: nothing }, `REDIS_URL_FILE names an empty file: ${nothing}`],
   [{ REDIS_CA_FILE: nothing }, `REDIS_CA_FILE names an empty file: ${nothing}`],
+  ...[
+    'example.com',
+    'ftp://example.com',
+    'https://a:b@example.com',
+    'https://example.com/?a=b',
+    'https://example.com/#a',
+  ].map((url): [Record<string, string>, string] => [
+    { PUBLIC_URL: url },
+    'PUBLIC_URL must be a URL that begins with http:// or https://, with no user, query or fragment',
+  ]),
   [{ REDIS_CA_FILE: '/proc/none' }, 'REDIS_CA_FILE names a file that cannot be read: /proc/none'],
   [
     { DATABASE_URL: 'postgres://u:hunter2@h/d?sslmode=prefer' },
