@@ -11,7 +11,7 @@ import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
 import { createReadiness, type Readiness } from './ops/readiness.ts'
 import { startRounds } from './ops/rounds.ts'
-import { createWatch } from './ops/watch.ts'
+import { createWatch, type Watch } from './ops/watch.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
 import { createAdmission } from './signals/admit.ts'
@@ -51,7 +51,7 @@ export function openServices(
   metrics.dependencyChanged('database', true)
   const onReach = watch.reach('redis')
   const redis = REDIS_URL ? openRedis(REDIS_URL, REDIS_PREFIX, { caFile: REDIS_CA_FILE, onReach }) : undefined
-  return createServices(db, redis, clock, log, metrics)
+  return createServices(db, redis, clock, log, metrics, watch)
 }
 
 export function createServices(
@@ -60,8 +60,8 @@ export function createServices(
   clock: Clock,
   log: Log,
   metrics: Metrics = createMetrics(),
+  watch: Watch = createWatch(log, metrics),
 ): Services {
-  const watch = createWatch(log, metrics)
   const admission = createAdmission(db, redis ? createGate(redis, watch.gate) : noGate, watch.gate)
   // Without a gate nothing is refused that Postgres has not refused itself.
   if (redis) {

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import type { Answering } from '../http/answer.ts'
+import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { PromptFinder } from '../prompts/find.ts'
@@ -50,11 +50,11 @@ const recording = describeOperation({
   },
 })
 
-export const historyRoutes = ({ db, clock, findPrompt, history }: Services, answer: Answering) =>
+export const historyRoutes = ({ db, clock, findPrompt, history }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'history' })
     .get(
       path,
-      answer.keyed(async (exchange, params: PromptParams, { organisationId }) => {
+      authenticated(async (exchange, params: PromptParams, { organisationId }) => {
         const { url, headers } = exchange.request
         const version = await history.findVersion(organisationId, params.prompt_id)
         if (hasEtag(headers.get('if-none-match'), version)) return exchange.reply(304, null, { etag: etagOf(version) })
@@ -65,7 +65,7 @@ export const historyRoutes = ({ db, clock, findPrompt, history }: Services, answ
     )
     .post(
       path,
-      answer.keyed(async (exchange, params: PromptParams, { organisationId }) => {
+      authenticated(async (exchange, params: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, params.prompt_id)
         const body = parseJson(await readJsonText(exchange))
         const { entry, isNew } = await recordEntry(db, clock, prompt.id, body)

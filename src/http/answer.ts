@@ -12,13 +12,13 @@ type Context<Params> = { request: Request; params: Params; route: string }
 type Route<Params> = (context: Context<Params>) => Promise<Response>
 
 export type Handler<Params> = (exchange: Exchange, params: Params) => Promise<Response>
-export type KeyedHandler<Params> = (exchange: Exchange, params: Params, caller: Caller) => Promise<Response>
+export type AuthenticatedHandler<Params> = (exchange: Exchange, params: Params, caller: Caller) => Promise<Response>
 
-/** Makes routes of handlers. The log and the metrics know a route by its template, unless it is given a name. */
-export type Answering = {
-  open<Params>(handle: Handler<Params>, name?: string): Route<Params>
-  /** For callers with a key, which is checked before anything else of the request is looked at. */
-  keyed<Params>(handle: KeyedHandler<Params>, name?: string): Route<Params>
+/** Wraps handlers into routes. In the log and the metrics a route is its template, unless it is given a name. */
+export type RouteWrapper = {
+  publicRoute<Params>(handle: Handler<Params>, name?: string): Route<Params>
+  /** For callers with an API key, which is checked before anything else of the request. */
+  authenticated<Params>(handle: AuthenticatedHandler<Params>, name?: string): Route<Params>
 }
 
 export type RequestObserver = {
@@ -42,7 +42,7 @@ const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
  * the request's id, its key, an answer in the envelope whatever is thrown, its line in the log and its place in
  * the metrics.
  */
-export function createAnswering({ log, clock, metrics, drain, verifyKey }: Services): Answering {
+export function createRouteWrapper({ log, clock, metrics, drain, verifyKey }: Services): RouteWrapper {
   function end(exchange: Exchange, response: Response): void {
     const { request, route, caller, requestId, traceId, beganAt } = exchange
     const { method } = request
@@ -69,7 +69,7 @@ export function createAnswering({ log, clock, metrics, drain, verifyKey }: Servi
     fail(this, this.late())
   }
 
-  const open =
+  const publicRoute =
     <Params>(handle: Handler<Params>, name?: string): Route<Params> =>
     ({ request, params, route }) =>
       new Promise((resolve) => {
@@ -91,9 +91,9 @@ export function createAnswering({ log, clock, metrics, drain, verifyKey }: Servi
       })
 
   return {
-    open,
-    keyed: (handle, name) =>
-      open((exchange, params) => {
+    publicRoute,
+    authenticated: (handle, name) =>
+      publicRoute((exchange, params) => {
         const enter = (caller: Caller) => {
           exchange.caller = caller
           return handle(exchange, params, caller)

@@ -1,6 +1,6 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { build, docsFiles } from '../platform.ts'
-import type { Answering } from './answer.ts'
+import type { RouteWrapper } from './answer.ts'
 import { docsPage, pagePolicy, startScript } from './docs_page.ts'
 import { nameSchemas } from './openapi.ts'
 import { serveFile } from './static_file.ts'
@@ -29,7 +29,7 @@ const documentation = {
 }
 
 /** The OpenAPI document of the routes given, and a page to read it on, which needs nothing but this service. */
-export function docsRoutes(answer: Answering, documented: AnyElysia) {
+export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia) {
   const page = (folder: string) =>
     serveFile('text/html; charset=utf-8', async () => docsPage(folder), { 'content-security-policy': pagePolicy })
   const [pageInFolder, pageBesideFolder] = [page(''), page('docs/')]
@@ -37,14 +37,14 @@ export function docsRoutes(answer: Answering, documented: AnyElysia) {
     .get(
       '/docs',
       // The addresses in the page are relative, so they differ with a slash at the end of its own.
-      answer.open((exchange) =>
+      publicRoute((exchange) =>
         (/^[^?]*\/(\?|$)/.test(exchange.request.url) ? pageInFolder : pageBesideFolder)(exchange),
       ),
     )
-    .get('/docs/json', answer.open(serveFile('application/json', () => writeDocument(documented))))
-    .get('/docs/start.js', answer.open(serveFile('text/javascript; charset=utf-8', async () => startScript)))
-    .get('/docs/swagger-ui-bundle.js', answer.open(serveFile('text/javascript; charset=utf-8', docsFiles.script)))
-    .get('/docs/swagger-ui.css', answer.open(serveFile('text/css; charset=utf-8', docsFiles.style)))
+    .get('/docs/json', publicRoute(serveFile('application/json', () => writeDocument(documented))))
+    .get('/docs/start.js', publicRoute(serveFile('text/javascript; charset=utf-8', async () => startScript)))
+    .get('/docs/swagger-ui-bundle.js', publicRoute(serveFile('text/javascript; charset=utf-8', docsFiles.script)))
+    .get('/docs/swagger-ui.css', publicRoute(serveFile('text/css; charset=utf-8', docsFiles.style)))
 }
 
 /** Asked of the plugin, whose own page would load its scripts from a host on the Internet. */

@@ -49,7 +49,8 @@ const allowed: Record<string, string[]> = {
   config: ['lib'],
   clock: [],
   errors: [],
-  log: ['lib'],
+  log: ['lib', 'readable_log'],
+  readable_log: [],
 }
 
 test('every import follows the direction from main to the database', () => {
