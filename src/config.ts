@@ -94,7 +94,11 @@ export const settings = {
     '0',
     'How long to serve on, as not ready, once told to stop: the time a load balancer needs to notice',
   ),
-  SHUTDOWN_SECONDS: required(seconds, '15', 'How long requests under way may then take, before they are given up'),
+  SHUTDOWN_SECONDS: required(
+    seconds,
+    '15',
+    'How long requests under way may then take, before they are given up; `0` gives them up at once',
+  ),
 } satisfies Record<string, Setting<unknown>>
 
 type Name = keyof typeof settings

@@ -73,8 +73,10 @@ export type Listener = {
 export function listen(app: App, onCrash: () => Response, host: string, port: number): Listener {
   const server = Bun.serve({
     routes: nativeRoutes(app),
-    // Compiled by the framework at the first use, which is for the few requests that the routes do not match.
-    fetch: (request) => app.fetch(request),
+    // Compiled by the framework at the first use, which is for the few requests that the routes do not match. Bun
+    // leaves the host out of the URL when the Host header is not a valid one; the framework needs one to find the path.
+    fetch: (request) =>
+      app.fetch(request.url.startsWith('/') ? new Request(`http://localhost${request.url}`, request) : request),
     // Called with the error, which is not for the caller to see.
     error: () => onCrash(),
     hostname: host,

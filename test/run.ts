@@ -2,7 +2,7 @@
 // bun test/run.ts [what `bun test` takes: file filters, -t name, …]
 import { join } from 'node:path'
 import { cleanEnvironment, farTimeZones } from './environment.ts'
-import { ensureChromium, startServices } from './services.ts'
+import { findTestPrograms, startServices } from './services.ts'
 import { makeTemplates } from './templates.ts'
 
 interface Count {
@@ -32,7 +32,7 @@ process.exit(total.failed === 0 ? 0 : 1)
 
 async function runAll(args: string[]): Promise<void> {
   await build()
-  const CHROMIUM_PATH = await ensureChromium()
+  const programs = await findTestPrograms()
   const services = await startServices()
   cleanups.push(services.stop)
   const templates = await makeTemplates(services.databaseUrl, interruption.signal)
@@ -43,7 +43,7 @@ async function runAll(args: string[]): Promise<void> {
     ...templates.env,
     TEST_DATABASE_URL: services.databaseUrl,
     TEST_REDIS_URL: services.redisUrl,
-    CHROMIUM_PATH,
+    ...programs,
     // Makes `test.only` an error; otherwise it leaves out the rest without a word.
     CI: 'true',
   }

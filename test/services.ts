@@ -3,7 +3,14 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import postgres from 'postgres'
 import { farTimeZones } from './environment.ts'
-import { chromiumProgram, findOrInstall, type Program, postgresProgram, redisProgram } from './programs.ts'
+import {
+  chromiumProgram,
+  findOrInstall,
+  nginxProgram,
+  type Program,
+  postgresProgram,
+  redisProgram,
+} from './programs.ts'
 import { type Recipe, type Server, startThrowaway } from './throwaway.ts'
 
 export interface Services {
@@ -46,11 +53,15 @@ export async function startServices(): Promise<Services> {
   }
 }
 
-/** The path of a Chromium that the browser tests can drive. */
-export async function ensureChromium(): Promise<string> {
-  if (process.env.CHROMIUM_PATH) return process.env.CHROMIUM_PATH
-  const [path = ''] = await findOrInstall([chromiumProgram])
-  return path
+/** The variables that say where the programs are that single tests start: a browser and a proxy. */
+export async function findTestPrograms(): Promise<Record<string, string | undefined>> {
+  const programs = [chromiumProgram, nginxProgram]
+  const wanted = programs.filter(({ variable }) => !process.env[variable])
+  const paths = await findOrInstall(wanted)
+  return Object.fromEntries([
+    ...programs.map(({ variable }) => [variable, process.env[variable]]),
+    ...wanted.map(({ variable }, index) => [variable, paths[index]]),
+  ])
 }
 
 async function useGiven(program: Program, url: string, reached: Promise<unknown>): Promise<Server> {

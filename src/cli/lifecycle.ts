@@ -74,17 +74,18 @@ function listenOn(app: App, host: string, port: number): Listener {
   }
 }
 
-/** Drains: becomes not ready, gives load balancers time to notice, then finishes the requests under way. */
+/** Reports the service as not ready, drains, and then waits for the requests under way, or not at all if so set. */
 async function stopListening(
   listeners: Listener[],
-  { readiness }: Services,
+  { readiness, drain }: Services,
   { DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config,
   log: Log,
 ): Promise<void> {
   readiness.stop()
-  await new Promise((resolve) => setTimeout(resolve, DRAIN_SECONDS * 1_000))
+  await drain.run(DRAIN_SECONDS * 1_000)
   const outOfTime = () =>
     giveUp(log, { seconds: SHUTDOWN_SECONDS }, 'not everything under way ended in time; it is given up')
-  setTimeout(outOfTime, SHUTDOWN_SECONDS * 1_000).unref()
-  for (const listener of listeners) await listener.stop()
+  setTimeout(outOfTime, SHUTDOWN_SECONDS > 0 ? SHUTDOWN_SECONDS * 1_000 : logFlushMs).unref()
+  const stopped = Promise.all(listeners.map((listener) => listener.stop()))
+  if (SHUTDOWN_SECONDS > 0) await stopped
 }

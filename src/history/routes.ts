@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import type { Answering } from '../http/answer.ts'
+import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { PromptFinder } from '../prompts/find.ts'
@@ -54,11 +54,11 @@ const recording = describeOperation({
   },
 })
 
-export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services, answer: Answering) =>
+export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'history' })
     .get(
       path,
-      answer.keyed(async (exchange, params: PromptParams, { organisationId }) => {
+      authenticated(async (exchange, params: PromptParams, { organisationId }) => {
         const { url, headers } = exchange.request
         const found = await history.findHistory(organisationId, params.prompt_id)
         const query = parseQuery(searchOf(url))
@@ -72,7 +72,7 @@ export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services
     )
     .post(
       path,
-      answer.keyed(async (exchange, params: PromptParams, { organisationId }) => {
+      authenticated(async (exchange, params: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, params.prompt_id)
         const body = parseJson(await readJsonText(exchange))
         const { entry, isNew } = await historyRecorder.record(prompt, body)

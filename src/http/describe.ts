@@ -72,7 +72,6 @@ const CommonHeaders = Type.Object({
   'X-Request-Id': Type.String({
     pattern: headersOfAnswers['X-Request-Id'].schema.pattern,
     description: "Names the request in the service's log, and comes back with the answer. One is made if none is sent.",
-    examples: [headersOfAnswers['X-Request-Id'].example],
   }),
 })
 
@@ -159,7 +158,9 @@ function json(typed: TSchema): Record<string, OpenAPIV3.MediaTypeObject> {
 const parameters = (place: 'query' | 'header', { properties }: TObject) =>
   Object.entries(properties).map(([name, property]) => parameter(place, name, property))
 
+/** Only a required one has an example: the page pre-fills its form with it, and would send every optional one. */
 function parameter(place: 'path' | 'query' | 'header', name: string, property: TSchema): OpenAPIV3.ParameterObject {
   const { description = '', example, ...schema } = toOpenApi(property)
-  return { name, in: place, required: place === 'path', description, schema, ...(example ? { example } : {}) }
+  const required = place === 'path'
+  return { name, in: place, required, description, schema, ...(required ? { example } : {}) }
 }

@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import { invalid } from '../errors.ts'
-import type { Answering } from '../http/answer.ts'
+import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import { createValidator } from '../lib/validate.ts'
@@ -34,10 +34,10 @@ const detail = describeOperation({
 
 const validate = createValidator(NewSignal, 'The signal')
 
-export const signalRoutes = ({ findPrompt, signals }: Services, answer: Answering) =>
+export const signalRoutes = ({ findPrompt, signals }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'signals' }).post(
     '/api/v1/prompts/:prompt_id/signals',
-    answer.keyed(async (exchange, params: { prompt_id: string }, { organisationId }) => {
+    authenticated(async (exchange, params: { prompt_id: string }, { organisationId }) => {
       const found = findPrompt(organisationId, params.prompt_id)
       const prompt = found instanceof Promise ? await found : found
       const repeatKey = readRepeatKey(exchange.request.headers.get('idempotency-key'))

@@ -4,6 +4,8 @@ import { Value } from '@sinclair/typebox/value'
 import type { OpenAPIV3 } from 'openapi-types'
 import { parseQuery } from '../../src/history/query.ts'
 import { NewHistoryEntry } from '../../src/history/schema.ts'
+import { Exchange } from '../../src/http/exchange.ts'
+import { serveFile } from '../../src/http/static_file.ts'
 import { isPromptId } from '../../src/prompts/find.ts'
 import { NewSignal } from '../../src/signals/schema.ts'
 import { compileSchema, createContract, withoutNames } from '../contract.ts'
@@ -94,6 +96,17 @@ describe('the document', () => {
     expect(history.requestBody).toBeUndefined()
     const { required, content } = signals.requestBody as OpenAPIV3.RequestBodyObject
     expect({ required, types: Object.keys(content) }).toEqual({ required: true, types: ['application/json'] })
+  })
+
+  test('says who made it and under which licence, and which values are times', () => {
+    expect(document.info).toMatchObject({ contact: { name: expect.any(String) }, license: { name: 'MIT' } })
+    const { schema } = (recording.requestBody as OpenAPIV3.RequestBodyObject).content['application/json'] ?? {}
+    expect((schema as OpenAPIV3.SchemaObject).properties?.created_at).toMatchObject({ format: 'date-time' })
+  })
+
+  test('gives no example of an optional parameter, which the page would send unasked', () => {
+    const parameters = [history, recording, signals].flatMap((operation) => operation.parameters)
+    expect(parameters.filter(({ required, example }) => !required && example !== undefined)).toEqual([])
   })
 
   test('asks for a bearer key on both operations', () => {
@@ -205,6 +218,29 @@ describe('the page', () => {
     const again = await fetch(first.url, { headers: { 'if-none-match': etag } })
     expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([304, etag, ''])
     expect((await fetch(first.url, { headers: { 'if-none-match': '"older"' } })).status).toBe(200)
+  })
+
+  test.each(['/docs', '/docs/', '/docs/json', '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css'])(
+    'sends %s compressed to those who take it so, under a tag of its own',
+    async (path) => {
+      const ask = async (encoding: string) => {
+        const { headers } = await fetch(service.url + path, { headers: { 'accept-encoding': encoding } })
+        return { encoding: headers.get('content-encoding'), etag: headers.get('etag') }
+      }
+      const [plain, gzipped] = [await ask('identity'), await ask('gzip, br')]
+      expect([plain.encoding, gzipped.encoding]).toEqual([null, 'gzip'])
+      expect(plain.etag).not.toBe(gzipped.etag)
+      const text = async (encoding: string) =>
+        (await fetch(service.url + path, { headers: { 'accept-encoding': encoding } })).text()
+      expect(await text('gzip')).toBe(await text('identity'))
+    },
+  )
+
+  test('reads a file once, however often it is asked for', async () => {
+    let reads = 0
+    const serve = serveFile('text/plain', async () => `read ${++reads}`)
+    const ask = async () => (await serve(new Exchange(new Request('http://localhost')))).text()
+    expect([await ask(), await ask(), await ask()]).toEqual(['read 1', 'read 1', 'read 1'])
   })
 })
 

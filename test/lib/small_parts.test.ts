@@ -112,7 +112,7 @@ test('pieces of work of one name run in the order they came, and no more of them
 
 test('what comes after a request was given up is not carried out', () => {
   const exchange = new Exchange(new Request('http://localhost'))
-  exchange.awaitCaller(1_000, () => new Error('too slow'))
+  exchange.pauseDeadline(1_000, () => new Error('too slow'))
   exchange.isOver = true
-  expect(() => exchange.goOn()).toThrow('too slow')
+  expect(() => exchange.resumeDeadline()).toThrow('too slow')
 })
