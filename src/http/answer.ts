@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import type { Caller, KeyVerifier } from '../keys/verify.ts'
 import { finish, watch } from '../lib/deadline.ts'
-import { atTurnsEnd } from '../lib/turns.ts'
+import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import { Exchange } from './exchange.ts'
 
@@ -66,7 +66,7 @@ export function createAnswering({ log, clock, metrics, verifyKey }: Services): A
         const exchange = new Exchange(request, name ?? route, resolve, giveUp)
         metrics.requests.began()
         watch(exchange)
-        atTurnsEnd(() => {
+        deferToImmediate(() => {
           try {
             // What comes when its time is up comes too late.
             handle(exchange, params).then(

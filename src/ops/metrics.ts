@@ -63,25 +63,25 @@ export function createMetrics(): Metrics {
   gauge('http_requests_in_flight', 'Requests that are not answered yet', () => inFlight)
   const outcomes = tally(
     'signals_total',
-    'Signals by what became of them; repeated: answered as before; differs: the key is that of another signal',
+    'Signals by outcome; replayed: a retry with the same Idempotency-Key; conflict: the key belongs to another signal',
     'outcome',
-    ['recorded', 'refused', 'repeated', 'differs'],
+    ['recorded', 'refused', 'replayed', 'conflict'],
   )
-  const batchSize = distribution('batch_signals', 'Signals that went down in one write', batchSizes)
+  const batchSize = distribution('batch_signals', 'Signals per batch insert', batchSizes)
   const batchWait = distribution(
     'batch_wait_seconds',
-    'How long the first signal of a write waited for it',
+    'How long the first signal of a batch waited for its insert',
     waitSeconds,
   )
   for (const unlabelled of [batchSize, batchWait]) unlabelled.begin('', {})
   const decisions = tally(
     'gate_decisions_total',
-    'What the gate in Redis did with a signal; corrected: it was too high; unreachable: it let it pass unseen',
+    'Decisions of the gate in Redis; corrected: its count was too high; unreachable: the signal passed uncounted',
     'decision',
     ['passed', 'refused', 'seeded', 'corrected', 'unreachable'],
   )
   let isBreakerOpen = false
-  gauge('gate_breaker_open', '1 while Redis is left out because it failed', () => Number(isBreakerOpen))
+  gauge('gate_breaker_open', '1 while Redis is not asked because it failed', () => Number(isBreakerOpen))
   const pages = tally('history_pages_total', 'Pages of history by where they came from', 'source', [
     'cache',
     'database',
