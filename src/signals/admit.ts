@@ -13,8 +13,7 @@ export type AdmissionResult = { full?: Usage; taken?: number }
 
 /** Turns away what the limit would refuse, once Postgres has confirmed that the month is full. */
 export type Admission = {
-  /** The result comes at once when there is no need to ask the gate. */
-  admit(organisationId: number, month: Month): AdmissionResult | Promise<AdmissionResult>
+  admit(organisationId: number, month: Month): Promise<AdmissionResult>
   /** Takes over what Postgres said of the signals of one batch, and corrects the gate where it is behind. */
   applyBatchResult(signals: AdmittedSignal[], recorded: Recorded[]): void
   /** To be called when limits may have changed, of one organisation or of any. */
@@ -82,7 +81,7 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
   }
 
   return {
-    admit(organisationId, month) {
+    async admit(organisationId, month) {
       const known = usages.get(organisationId)
       const usage = known?.month === month.name ? known : undefined
       if (usage && isFarFromFull(usage)) return bypassed

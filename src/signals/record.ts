@@ -7,7 +7,7 @@ import { createKeyedMutex } from '../lib/keyed_mutex.ts'
 import { monthOf } from '../lib/months.ts'
 import { isoTime } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'
-import type { Admission, AdmissionResult, AdmittedSignal } from './admit.ts'
+import type { Admission, AdmittedSignal } from './admit.ts'
 import type { NewSignal } from './schema.ts'
 import { type Recorded, writeSignals } from './store.ts'
 
@@ -61,25 +61,18 @@ export function createSignalRecorder(
   // A batch must not hold one key twice.
   const exclusively = createKeyedMutex(maxRetriesWaiting, unavailable)
 
-  function addUnlessFull({ full, taken }: AdmissionResult, signal: AdmittedSignal): Promise<Recorded> {
-    const { createdAt, month } = signal
-    if (full) return Promise.resolve({ outcome: 'refused', id: null, createdAt, ...full, month })
-    signal.taken = taken
-    return batches.add(signal)
-  }
-
   return {
-    record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }) {
+    async record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }) {
       const now = clock.now()
       const month = monthOf(now)
-      const signal = { organisationId, promptId, value, metadata, createdAt: isoTime(now), month, idempotencyKey }
+      const createdAt = isoTime(now)
+      const signal = { organisationId, promptId, value, metadata, createdAt, month, idempotencyKey }
       // The gate is not asked: a replay spends nothing, and is answered at the limit too.
       if (idempotencyKey !== null)
-        return exclusively(`${organisationId} ${idempotencyKey}`, () => batches.add(signal)).then(requireSame)
-      const result = admission.admit(organisationId, month)
-      return result instanceof Promise
-        ? result.then((one) => addUnlessFull(one, signal))
-        : addUnlessFull(result, signal)
+        return requireSame(await exclusively(`${organisationId} ${idempotencyKey}`, () => batches.add(signal)))
+      const { full, taken } = await admission.admit(organisationId, month)
+      if (full) return { outcome: 'refused', id: null, createdAt, ...full, month }
+      return batches.add({ ...signal, taken })
     },
     drain: batches.drain,
   }
