@@ -16,8 +16,8 @@ create table signals (
 create table signal_usage (
   organisation_id bigint not null references organisations,
   month date not null check (extract(day from month) = 1),
-  block integer not null default 0,
   used integer not null check (used >= 0),
+  block integer not null default 0,
   primary key (organisation_id, month, block)
 ) with (fillfactor = 50);
 
