@@ -17,7 +17,7 @@ import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
 import { createAdmission } from './signals/admit.ts'
 import { createGate, noGate } from './signals/gate.ts'
-import { pruneRepeatKeys } from './signals/prune.ts'
+import { pruneOldIdempotencyKeys } from './signals/prune.ts'
 import { createSignalRecorder, type SignalRecorder } from './signals/record.ts'
 
 /** What the routes stand on. */
@@ -78,7 +78,7 @@ export function createServices(
   metrics.watchDatabase(db.load)
   // Any replica may prune: what one deletes, the others no longer find.
   const pruning = startRounds(pruneEveryMs, async () => {
-    await pruneRepeatKeys(db, clock)
+    await pruneOldIdempotencyKeys(db, clock)
     await pruneDeliveries(db, clock)
   })
   return {

@@ -54,11 +54,8 @@ export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
     faultOf: (error) => (error === noSlot ? 'busy' : faultOf(error)),
     groupOf: (entry) => entry.prompt_id,
     refuse: unavailable,
-    maxItems: 200,
-    // The schema bounds an entry, so the number of them bounds the batch.
-    sizeOf: () => 0,
-    maxSize: 0,
-    maxWaiting: 2_000,
+    maxBatch: 200,
+    maxQueued: 2_000,
     patienceMs,
   })
 

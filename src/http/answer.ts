@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import type { Caller, KeyVerifier } from '../keys/verify.ts'
 import { settle, track } from '../lib/deadline.ts'
-import { atTurnsEnd } from '../lib/turns.ts'
+import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import type { Drain } from './drain.ts'
 import { Exchange } from './exchange.ts'
@@ -76,7 +76,7 @@ export function createRouteWrapper({ log, clock, metrics, drain, verifyKey }: Se
         const exchange = new Exchange(request, name ?? route, resolve, giveUp)
         metrics.requests.began()
         track(exchange)
-        atTurnsEnd(() => {
+        deferToImmediate(() => {
           try {
             // What comes when its time is up comes too late.
             handle(exchange, params).then(

@@ -63,9 +63,9 @@ export function createMetrics(): Metrics {
   gauge('http_requests_in_flight', 'Requests being handled', () => inFlight)
   const outcomes = labelledCounter(
     'signals_total',
-    'Signals by outcome; repeated: replayed for an idempotency key; differs: the key belongs to another signal',
+    'Signals by outcome; replayed: a retry with the same Idempotency-Key; conflict: the key belongs to another signal',
     'outcome',
-    ['recorded', 'refused', 'repeated', 'differs'],
+    ['recorded', 'refused', 'replayed', 'conflict'],
   )
   const batchSize = histogram('batch_signals', 'Signals per batch insert', batchSizes)
   const batchWait = histogram(

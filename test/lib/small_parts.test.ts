@@ -5,7 +5,6 @@ import { BoundedCache } from '../../src/lib/bounded_cache.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { SharedCache } from '../../src/lib/shared_cache.ts'
 import { isoTime, parseInstant } from '../../src/lib/times.ts'
-import { createTurns, nextTurn } from '../../src/lib/turns.ts'
 
 test('a full cache forgets what was used longest ago', () => {
   const cache = new BoundedCache<string, number>(2)
@@ -93,21 +92,6 @@ test.each([
   ' 2026-11-14T23:35:00Z',
 ])('%p is no instant', (text) => {
   expect(parseInstant(text)).toBeUndefined()
-})
-
-test('pieces of work of one name run in the order they came, and no more of them wait than may', async () => {
-  const inTurns = createTurns(3, () => new Error('too many'))
-  const order: string[] = []
-  const work = (name: string, nth: number) =>
-    inTurns(name, async () => {
-      await nextTurn()
-      order.push(`${name}${nth}`)
-    }).catch(({ message }) => message)
-  const ended = await Promise.all([...[1, 2, 3, 4, 5].map((nth) => work('a', nth)), work('b', 1)])
-  expect(ended).toEqual([undefined, undefined, undefined, undefined, 'too many', undefined])
-  expect(order).toEqual(['a1', 'b1', 'a2', 'a3', 'a4'])
-  const failing = inTurns('a', () => Promise.reject(new Error('mine')))
-  expect(await Promise.all([failing.catch(({ message }) => message), work('a', 6)])).toEqual(['mine', undefined])
 })
 
 test('what comes after a request was given up is not carried out', () => {
