@@ -63,8 +63,8 @@ async function check(scene: Scene, { inject, limit = SMALL_LIMIT }: Fault): Prom
     const service = await awaitService(scene)
     await Bun.sleep(CALM_MS)
     await Promise.all([burst, load.stop()])
-    const gate = await awaitGate(scene)
     const filled = await fill(scene, small, limit)
+    const gate = await awaitGate(scene, small)
     const watched = await watcher.stop()
     return [await judge(), await auditLedger(sql, ledger, from), watched, filled, service, gate]
   } finally {
