@@ -133,6 +133,11 @@ as $$
 declare
   blocks integer[];
 begin
+  -- Every statement must see what was committed before it got its lock.
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'write_signals needs the isolation level read committed';
+  end if;
+
   -- In a fixed order, so that no two calls wait for each other.
   perform pg_advisory_xact_lock(5167, o.id::integer)
   from (select distinct id from unnest(organisation_ids) id order by id) o;
