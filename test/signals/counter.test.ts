@@ -14,16 +14,16 @@ afterAll(() => service.close())
 test('nothing is counted on a snapshot that may be older than the lock', async () => {
   const { sql } = service.services.db
   await sql.script('create table said (message text)')
+  // A script is one transaction.
   await sql.script(`
-    begin isolation level repeatable read;
+    set transaction isolation level repeatable read;
     do $$
     begin
       perform write_signals('{1}', '{2026-11-01}', '{1}', '{1}', '{1}', '{positive}', '[null]', array[now()], null);
     exception when others then
       insert into said values (sqlerrm);
     end
-    $$;
-    commit`)
+    $$`)
   expect(await sql`select message from said`).toEqual([
     { message: 'write_signals needs the isolation level read committed' },
   ])
