@@ -33,18 +33,11 @@ create table idempotency_keys (
 create index on idempotency_keys (created_at);
 
 -- What each organisation has used of a month and its limit, by the position in the arrays.
---
--- Functions of a hot path are planned once, perhaps while the tables are empty, and the plan must not become a scan of
--- what they hold later. So every table is reached through a lateral look-up that an index serves.
-create function read_usages(organisation_ids bigint[], months date[])
+create function usages_of(organisation_ids bigint[], months date[])
 returns table (number bigint, used integer, block integer, monthly_limit integer)
-language plpgsql
+language sql
 stable
-set plan_cache_mode = 'force_generic_plan'
-set enable_seqscan = off
 as $$
-begin
-  return query
   select m.number, coalesce(u.used, 0), coalesce(u.block, 0), coalesce(o.monthly_limit, 0)
   from unnest(organisation_ids, months) with ordinality m (organisation_id, month, number)
   left join lateral (
@@ -60,6 +53,20 @@ begin
     where o.id = m.organisation_id
     limit 1
   ) o on true;
+$$;
+
+-- The same for callers outside of a function. Statements of a hot path are planned once, perhaps while the tables are
+-- empty, and the plan must not become a scan of what they hold later: every table is reached through a lateral look-up
+-- that an index serves.
+create function read_usages(organisation_ids bigint[], months date[])
+returns table (number bigint, used integer, block integer, monthly_limit integer)
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+as $$
+begin
+  return query select * from usages_of(organisation_ids, months);
 end
 $$;
 
@@ -111,8 +118,8 @@ create function write_signals(
   -- For each month, the number of signals before this call, and the limit.
   out used_before integer[],
   out limits integer[],
-  -- The ids of the recorded signals by their position in the call, which counts from 1.
-  out ids json,
+  -- For each signal, its id, or null when it was not recorded.
+  out ids bigint[],
   -- For each signal whose key was used before: position, id and time of the earlier signal, and whether it is the same.
   out replays json
 )
@@ -126,6 +133,11 @@ as $$
 declare
   blocks integer[];
 begin
+  -- Every statement must see what was committed before it got its lock.
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'write_signals needs the isolation level read committed';
+  end if;
+
   -- In a fixed order, so that no two calls wait for each other.
   perform pg_advisory_xact_lock(5167, o.id::integer)
   from (select distinct id from unnest(organisation_ids) id order by id) o;
@@ -169,38 +181,42 @@ begin
     array_agg(u.block order by u.number),
     array_agg(u.monthly_limit order by u.number)
   into used_before, blocks, limits
-  from read_usages(organisation_ids, months) u;
+  from usages_of(organisation_ids, months) u;
 
   with
-    granted as materialized (
-      select a.*, nextval('signals_id_seq') as id
+    numbered as materialized (
+      select
+        a.*,
+        case when a.nth <= limits[a.month_number] - used_before[a.month_number] then nextval('signals_id_seq') end as id
       from rows from (
         unnest(month_numbers, nths, prompt_ids, signal_values, created_ats),
-        json_array_elements_text(metadata_texts),
-        json_array_elements_text(keys)
-      ) with ordinality a (month_number, nth, prompt_id, value, created_at, metadata, key, position)
-      where a.nth <= limits[a.month_number] - used_before[a.month_number]
+        json_array_elements_text(metadata_texts)
+      ) with ordinality a (month_number, nth, prompt_id, value, created_at, metadata, position)
     ),
     written as (
       insert into signals (id, organisation_id, prompt_id, value, metadata, created_at)
       overriding system value
-      select g.id, organisation_ids[g.month_number], g.prompt_id, g.value, g.metadata::jsonb, g.created_at
-      from granted g
+      select n.id, organisation_ids[n.month_number], n.prompt_id, n.value, n.metadata::jsonb, n.created_at
+      from numbered n
+      where n.id is not null
     ),
     counted as (
       insert into signal_usage as u (organisation_id, month, block, used)
-      select organisation_ids[g.month_number], months[g.month_number], blocks[g.month_number], count(*)
-      from granted g
-      group by g.month_number
+      select organisation_ids[n.month_number], months[n.month_number], blocks[n.month_number], count(*)
+      from numbered n
+      where n.id is not null
+      group by n.month_number
       on conflict (organisation_id, month, block) do update
       set used = u.used + excluded.used, block = (u.used + excluded.used) / 200
-    ),
-    keyed as (
-      insert into idempotency_keys (organisation_id, key, signal_id, created_at)
-      select organisation_ids[g.month_number], g.key, g.id, g.created_at
-      from granted g
-      where g.key is not null
     )
-  select json_object_agg(g.position, g.id) into ids from granted g;
+  select array_agg(n.id order by n.position) into ids from numbered n;
+
+  if keys is not null then
+    insert into idempotency_keys (organisation_id, key, signal_id, created_at)
+    select organisation_ids[a.month_number], a.key, ids[a.position], a.created_at
+    from rows from (unnest(month_numbers, created_ats), json_array_elements_text(keys))
+      with ordinality a (month_number, created_at, key, position)
+    where a.key is not null and ids[a.position] is not null;
+  end if;
 end
 $$;

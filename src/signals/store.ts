@@ -32,8 +32,8 @@ type Written = {
   /** For each usage row: the count before this write, and the limit. */
   usedBefore: number[]
   limits: number[]
-  /** The ids of the recorded signals by their position, which counts from 1; null when none was recorded. */
-  ids: Record<string, number> | null
+  /** For each signal: its id, or null when it was not recorded. */
+  ids: (number | null)[]
   /** For each key that was used before: position, id and time of the earlier signal, and whether it is the same. */
   replays: [position: number, id: number, at: string, isSame: boolean][] | null
 }
@@ -51,7 +51,8 @@ export async function writeSignals(sql: Sql, signals: SignalToRecord[]): Promise
   const write = writes
   const [written] = await sql<Written>`
     select
-      ${write}::bigint as write, to_json(used_before) as "usedBefore", to_json(limits) as limits, ids, replays
+      ${write}::bigint as write, to_json(used_before) as "usedBefore", to_json(limits) as limits, to_json(ids) as ids,
+      replays
     from write_signals(
       ${arrayOf(rows.map(({ organisationId }) => organisationId))}::text::bigint[],
       ${arrayOf(rows.map(({ month }) => `${month.name}-01`))}::text::date[],
@@ -74,8 +75,8 @@ function toOutcomes(signals: SignalToRecord[], rowNumbers: number[], written: Wr
   return signals.map(({ createdAt, month }, index) => {
     const row = Number(rowNumbers[index]) - 1
     const limit = Number(limits[row])
-    const id = ids?.[index + 1]
-    if (id !== undefined) {
+    const id = ids[index]
+    if (id) {
       used[row] = Number(used[row]) + 1
       return { outcome: 'recorded', id, createdAt, used: Number(used[row]), limit, month }
     }

@@ -60,9 +60,11 @@ export async function awaitService({ ledger, replicas, tenants }: Scene): Promis
   })
 }
 
-/** Waits until a signal recorded through each replica moves the count in Redis. Nothing else may be recording. */
-export function awaitGate({ ledger, replicas, tenants, redis }: Scene): Promise<Findings> {
-  const tenant = tenants[0] as Tenant
+/**
+ * Waits until a request through each replica moves the count in Redis. The organisation must be full, as the gate is not
+ * asked far from the limit; a replica asks it again a second after the last refusal was confirmed.
+ */
+export function awaitGate({ ledger, replicas, redis }: Scene, tenant: Tenant): Promise<Findings> {
   return awaitEach(replicas, 'gate used', async (replica) => {
     const before = await readGate(redis.url, tenant.organisation)
     await ask(ledger, replica, wishFor(tenant, false))

@@ -78,7 +78,7 @@ test('counts requests by template, method and status, and never by what a caller
 test('tells signals recorded, refused, replayed and in conflict apart, and counts what the gate decided', async () => {
   const { prompt, key } = await service.createTenant(2)
   const path = `/api/v1/prompts/${prompt}/signals`
-  const repeat = (value: string) =>
+  const retry = (value: string) =>
     service.call('POST', path, { key, json: { value }, headers: { 'idempotency-key': 'one' } })
   const figures = [
     ...['recorded', 'refused', 'replayed', 'conflict'].map(signals),
@@ -88,9 +88,9 @@ test('tells signals recorded, refused, replayed and in conflict apart, and count
   ]
   const grown = await growth(figures, async () => {
     await service.postSignal(prompt, key)
-    await repeat('positive')
-    await repeat('positive')
-    await repeat('negative')
+    await retry('positive')
+    await retry('positive')
+    await retry('negative')
     await service.postSignal(prompt, key)
     await service.postSignal(prompt, key)
   })

@@ -11,6 +11,24 @@ beforeAll(async () => {
 
 afterAll(() => service.close())
 
+test('nothing is counted on a snapshot that may be older than the lock', async () => {
+  const { sql } = service.services.db
+  await sql.script('create table said (message text)')
+  // A script is one transaction.
+  await sql.script(`
+    set transaction isolation level repeatable read;
+    do $$
+    begin
+      perform write_signals('{1}', '{2026-11-01}', '{1}', '{1}', '{1}', '{positive}', '[null]', array[now()], null);
+    exception when others then
+      insert into said values (sqlerrm);
+    end
+    $$`)
+  expect(await sql`select message from said`).toEqual([
+    { message: 'write_signals needs the isolation level read committed' },
+  ])
+})
+
 test('finding a count costs the same however many of its versions cannot be removed yet', async () => {
   const { db } = service.services
   const { org } = await service.createTenant(1_000_000)

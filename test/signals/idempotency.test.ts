@@ -41,7 +41,7 @@ async function countOf(org: string): Promise<{ rows: number; used: number }> {
   return row as { rows: number; used: number }
 }
 
-test('a repeat is answered as the first was, and spends nothing', async () => {
+test('a replay is answered as the first request was, and spends nothing', async () => {
   const tenant = await service.createTenant(10)
   const first = await post(tenant, 'once')
   expect([first.status, first.headers.get('idempotent-replayed')]).toEqual([201, null])
@@ -62,7 +62,7 @@ test('what is the same does not depend on blanks, the order of members or the qu
   expect([again.status, again.text]).toEqual([201, first.text])
 })
 
-test('a repeat works at the limit too', async () => {
+test('a replay works at the limit too', async () => {
   const tenant = await service.createTenant(1)
   const first = await post(tenant, 'last')
   expect((await post(tenant, 'another')).status).toBe(429)
