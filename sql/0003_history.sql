@@ -51,6 +51,7 @@ stable
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
+set enable_incremental_sort = off
 as $$
 declare
   low history_ranks;
@@ -158,6 +159,7 @@ set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_sort = off
+set enable_incremental_sort = off
 as $$
 declare
   last_id bigint;
@@ -250,6 +252,7 @@ stable
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_sort = off
+set enable_incremental_sort = off
 as $$
 begin
   if given_pr_number is null then

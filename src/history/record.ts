@@ -45,6 +45,7 @@ export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
     patienceMs: slotPatienceMs,
     refuse: () => noSlot,
   })
+  const admission = createSemaphore({ permits: 2_000, permitsPerTenant: 1_000, maxWaiting: 0, refuse: unavailable })
   const writes = createGroupCommit<Write, RecordedRow>({
     write(entries) {
       const [first] = entries
@@ -62,7 +63,7 @@ export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
   return {
     async record({ id, organisationId }, given) {
       const entry = { ...parseEntry(given, clock), prompt_id: id, organisationId }
-      const { is_new: isNew, ...row } = await writes.add(entry)
+      const { is_new: isNew, ...row } = await admission(() => writes.add(entry), { tenant: organisationId })
       return { entry: showEntry(row), isNew }
     },
     drain: writes.drain,
