@@ -38,8 +38,7 @@ export const signalRoutes = ({ findPrompt, signals }: Services, answer: Answerin
   new Elysia({ name: 'signals' }).post(
     '/api/v1/prompts/:prompt_id/signals',
     answer.keyed(async (exchange, params: { prompt_id: string }, { organisationId }) => {
-      const found = findPrompt(organisationId, params.prompt_id)
-      const prompt = found instanceof Promise ? await found : found
+      const prompt = await findPrompt(organisationId, params.prompt_id)
       const repeatKey = readRepeatKey(exchange.request.headers.get('idempotency-key'))
       const signal = readSignal(await readJsonText(exchange), repeatKey)
       const { id, createdAt, outcome, used, limit, month } = await signals.record(prompt, signal)
