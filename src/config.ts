@@ -60,7 +60,7 @@ const optional = <T>(type: SettingType<T>, meaning: string, secret = false) => (
   secret,
 })
 
-/** Every setting: the source of parsing, of the `config` command and of the README's table. */
+/** Every setting: the source of parsing, of the `config` command and of the table in docs/settings.md. */
 export const settings = {
   DATABASE_URL: optional(
     database,
