@@ -4,7 +4,6 @@ import { faultOf } from '../db/faults.ts'
 import { invalid, unavailable } from '../errors.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { monthOf } from '../lib/months.ts'
-import { isoTime } from '../lib/times.ts'
 import { createTurns } from '../lib/turns.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { type Admission, type AdmittedSignal, periodOf, type Verdict } from './admit.ts'
@@ -71,7 +70,7 @@ export function createSignalRecorder(
     record({ id: promptId, organisationId }, { value, metadata, repeatKey }) {
       const now = clock.now()
       const month = monthOf(now)
-      const [createdAt, period] = [isoTime(now), periodOf(organisationId, month)]
+      const [createdAt, period] = [now.toISOString(), periodOf(organisationId, month)]
       const signal = { organisationId, promptId, value, metadata, createdAt, month, period, repeatKey }
       // Past the gate: a repeat spends nothing, and is answered at the limit too.
       if (repeatKey !== null)
