@@ -1,6 +1,5 @@
 import { isatty } from 'node:tty'
 import pino from 'pino'
-import { isoTime } from './lib/times.ts'
 import { readableLine } from './readable_log.ts'
 
 /** What is logged of a request. Never its path, query or headers: these can hold secrets. */
@@ -44,7 +43,7 @@ export function createLog(level: string): Log {
  * method is in the caller's hand and not of a known shape.
  */
 function writeRequest({ level, time, method, route, status, ms, org, key, requestId, traceId }: RequestLine): string {
-  const start = `{"level":${pino.levels.values[level]},"time":"${isoTime(time)}","method":${JSON.stringify(method)}`
+  const start = `{"level":${pino.levels.values[level]},"time":"${time.toISOString()}","method":${JSON.stringify(method)}`
   const result = `,"route":"${route}","status":${status},"ms":${Math.round(ms * 100) / 100}`
   const caller = (org ? `,"org":"${org}"` : '') + (key ? `,"key":"${key}"` : '')
   const trace = traceId ? `,"trace_id":"${traceId}"` : ''

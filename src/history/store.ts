@@ -16,20 +16,13 @@ export type EntryRow = {
 /** A history as a look-up found it. The version is random and new with every change: equal ones mean equal pages. */
 export type HistoryState = { organisationId: number; promptId: number; prompt: string; version: string }
 
-/** The histories of prompts of these organisations. Each is a look-up of its own, which only the index can serve. */
 export const selectStates = (sql: Sql, asked: { organisationId: string; prompt: string }[]): Promise<HistoryState[]> =>
   sql<HistoryState>`
-    select
-      p.organisation_id as "organisationId", p.id as "promptId", p.public_id as prompt, p.history_version as version
-    from unnest(
-      ${asked.map(({ organisationId }) => organisationId)}::text[],
+    select organisation_id as "organisationId", id as "promptId", public_id as prompt, history_version as version
+    from find_prompts(
+      ${asked.map(({ organisationId }) => organisationId)}::text[]::bigint[],
       ${asked.map(({ prompt }) => prompt)}::text[]
-    ) asked (organisation_id, public_id)
-    cross join lateral (
-      select * from prompts p
-      where p.public_id = asked.public_id and p.organisation_id = asked.organisation_id::bigint
-      limit 1
-    ) p`
+    )`
 
 export type PageToSelect = {
   number: number

@@ -10,8 +10,8 @@ export type PromptRow = { id: string; org: string; name: string } & (PromptFile 
 
 export async function findPromptOf(sql: Sql, organisationId: number, publicId: string): Promise<Prompt | undefined> {
   const [row] = await sql<Prompt>`
-    select id, organisation_id as "organisationId" from prompts
-    where public_id = ${publicId} and organisation_id = ${organisationId}`
+    select id, organisation_id as "organisationId"
+    from find_prompts(array[${organisationId}::bigint], array[${publicId}::text])`
   return row
 }
 

@@ -5,7 +5,6 @@ import { invalid, unavailable } from '../errors.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { createKeyedMutex } from '../lib/keyed_mutex.ts'
 import { monthOf } from '../lib/months.ts'
-import { isoTime } from '../lib/times.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { Admission, AdmittedSignal } from './admit.ts'
 import type { NewSignal } from './schema.ts'
@@ -73,7 +72,7 @@ export function createSignalRecorder(
     async record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }) {
       const now = clock.now()
       const month = monthOf(now)
-      const createdAt = isoTime(now)
+      const createdAt = now.toISOString()
       const signal = { organisationId, promptId, value, metadata, createdAt, month, idempotencyKey }
       // The gate is not asked: a replay spends nothing, and is answered at the limit too.
       if (idempotencyKey !== null)
