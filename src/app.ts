@@ -1,37 +1,52 @@
-import { Elysia } from 'elysia'
+import { type AnyElysia, Elysia } from 'elysia'
 import type { Services } from './deps.ts'
 import { notFound } from './errors.ts'
 import { githubRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
-import { createAnswering } from './http/answer.ts'
+import { createRouteWrapper, type RouteWrapper } from './http/answer.ts'
 import { docsRoutes } from './http/docs.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
 
 /** Every route of the service, in one place. */
 export function createApp(services: Services, { servesMetrics = true } = {}) {
-  const answer = createAnswering(services)
-  const documented = new Elysia().use(historyRoutes(services, answer)).use(signalRoutes(services, answer))
-  return (
-    new Elysia({ handler: { standardHostname: false } })
-      .use(documented)
-      .use(docsRoutes(answer, documented))
-      .use(healthRoutes(services, answer))
-      .use(servesMetrics ? metricsRoutes(services, answer) : new Elysia())
-      .use(githubRoutes(services, answer))
-      // Below /api/v1 even an unknown route is told only to those with a key.
-      .all('/api/v1', answer.keyed(refuse, 'other'))
-      .all('/api/v1/*', answer.keyed(refuse, 'other'))
-      .all('/*', answer.open(refuse, 'other'))
-  )
+  const wrapper = createRouteWrapper(services)
+  const documented = new Elysia().use(historyRoutes(services, wrapper)).use(signalRoutes(services, wrapper))
+  const app = new Elysia({ handler: { standardHostname: false } })
+    .use(documented)
+    .use(docsRoutes(wrapper, documented))
+    .use(healthRoutes(services, wrapper))
+    .use(servesMetrics ? metricsRoutes(services, wrapper) : new Elysia())
+    .use(githubRoutes(services, wrapper))
+  return refuseOthers(app, wrapper)
 }
 
 /** The metrics alone, for an address of their own. */
 export function createMetricsApp(services: Services) {
-  const answer = createAnswering(services)
-  return new Elysia().use(metricsRoutes(services, answer)).all('/*', answer.open(refuse, 'other'))
+  const wrapper = createRouteWrapper(services)
+  return refuseOthers(new Elysia().use(metricsRoutes(services, wrapper)), wrapper)
 }
 
-async function refuse(): Promise<never> {
-  throw notFound()
+/**
+ * Answers everything that no route answers with `not_found`, below /api/v1 only after the key was checked. On a path
+ * that is known for other methods, the Allow header names these.
+ */
+function refuseOthers(app: AnyElysia, { authenticated, publicRoute }: RouteWrapper): AnyElysia {
+  const methodsOf = new Map<string, string[]>([
+    ['/api/v1', []],
+    ['/api/v1/*', []],
+    ['/*', []],
+  ])
+  for (const { method, path } of app.routes) {
+    methodsOf.set(path, [...(methodsOf.get(path) ?? []), ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
+  }
+  const others = new Elysia()
+  for (const [path, methods] of methodsOf) {
+    const headers: Record<string, string> = methods.length > 0 ? { allow: methods.join(', ') } : {}
+    const refuse = async () => {
+      throw notFound(headers)
+    }
+    others.all(path, path.startsWith('/api/v1') ? authenticated(refuse, 'other') : publicRoute(refuse, 'other'))
+  }
+  return app.use(others)
 }

@@ -42,10 +42,12 @@ export const invalid = (message: string, details: Detail[]) =>
   new ServiceError('validation_error', message, { details })
 
 /** One text for every absence: an answer must not tell another's prompt from one that does not exist. */
-export const notFound = () =>
+export const notFound = (headers: Record<string, string> = {}) =>
   new ServiceError(
     'not_found',
     'There is nothing here. Check the path, and that the prompt belongs to the organisation of this key.',
+    {},
+    headers,
   )
 
 export const unavailable = () =>

@@ -1,7 +1,7 @@
 import { isatty } from 'node:tty'
 import pino from 'pino'
-import { readableLine } from './lib/readable_log.ts'
 import { isoTime } from './lib/times.ts'
+import { readableLine } from './readable_log.ts'
 
 /** What is logged of a request. Never its path, query or headers: these can hold secrets. */
 export type RequestLine = {

@@ -22,8 +22,10 @@ export const build = {
   bun: Bun.version,
 }
 
-/** How a person starts this very program, for messages that name a command to run. */
-export const programName = Bun.isStandaloneExecutable ? process.execPath : 'bun src/main.ts'
+/** How a person starts this very program, for messages that name a command to run: npx leaves no `bun` on the path. */
+export const programName = Bun.isStandaloneExecutable
+  ? process.execPath
+  : `${process.execPath.includes('/_npx/') ? `npx -y bun@${Bun.version}` : 'bun'} src/main.ts`
 
 /** Every file of `sql/`, in order. */
 export const migrations: Migration[] = [
@@ -38,6 +40,12 @@ export const engineFiles = {
   pgliteWasm: async () => WebAssembly.compile(await Bun.file(pgliteWasmPath).arrayBuffer()),
   fsBundle: () => Bun.file(fsBundlePath),
 }
+
+/** The thread of the embedded engine. In the binary it is an entry point of its own, known by its path from `src`. */
+export const startEngineWorker = (): Worker =>
+  new Worker(
+    Bun.isStandaloneExecutable ? './db/embedded_worker.ts' : new URL('./db/embedded_worker.ts', import.meta.url),
+  )
 
 /** What the documentation page is drawn with. */
 export const docsFiles = {
@@ -65,8 +73,10 @@ export type Listener = {
 export function listen(app: App, onCrash: () => Response, host: string, port: number): Listener {
   const server = Bun.serve({
     routes: nativeRoutes(app),
-    // Compiled by the framework at the first use, which is for the few requests that the routes do not match.
-    fetch: (request) => app.fetch(request),
+    // Compiled by the framework at the first use, which is for the few requests that the routes do not match. Bun
+    // leaves the host out of the URL when the Host header is not a valid one; the framework needs one to find the path.
+    fetch: (request) =>
+      app.fetch(request.url.startsWith('/') ? new Request(`http://localhost${request.url}`, request) : request),
     // Called with the error, which is not for the caller to see.
     error: () => onCrash(),
     hostname: host,

@@ -52,6 +52,13 @@ export const chromiumProgram: Program = {
   find: () => firstOnPath(['chromium', 'chromium-browser', 'google-chrome']),
 }
 
+export const nginxProgram: Program = {
+  name: 'nginx',
+  variable: 'NGINX_PATH',
+  debianPackage: 'nginx-light',
+  find: () => firstOnPath(['nginx', '/usr/sbin/nginx']),
+}
+
 /** Where each program is, in the order asked; one message names everything that is missing. */
 export async function findOrInstall(programs: Program[]): Promise<string[]> {
   const isMissing = (program: Program) => program.find() === undefined

@@ -10,6 +10,7 @@ export const keyCommands = onDatabase({
     values: ['org', 'name', 'expires-at'],
     required: ['org'],
     check: expiryOption,
+    verifyWith: 'keys list --org ORG',
     async run({ db, clock, typed, output }) {
       const key = await createKey(db, clock, {
         org: requiredOption(typed, 'org'),
@@ -34,6 +35,7 @@ export const keyCommands = onDatabase({
     usage: 'keys revoke ID',
     does: 'ends a key: it is refused everywhere within a second',
     words: 1,
+    verifyWith: 'keys list --org ORG',
     async run({ db, clock, typed, output }) {
       output.show(await revokeKey(db, clock, typed.words[0] as string))
     },

@@ -1,7 +1,7 @@
 import type postgres from 'postgres'
 import { unavailable } from '../errors.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
-import { createPermits } from '../lib/permits.ts'
+import { type Claim, createSemaphore } from '../lib/semaphore.ts'
 import type { Driver, Session, Target } from './driver.ts'
 import { isAnswer, isConnectionLost, isReadOnly, ReadOnlyError } from './faults.ts'
 import type { EngineObserver } from './housekeeping.ts'
@@ -19,8 +19,11 @@ export type Sql = {
 
 export type Db = {
   sql: Sql
-  /** Commits when the work resolves, rolls back when it rejects. */
-  transaction<T>(work: (sql: Sql) => Promise<T>): Promise<T>
+  /**
+   * Commits when the work resolves, rolls back when it rejects or takes too long. Few transactions run at once: they
+   * wait for their turn, and those with the same key for each other, before they take a connection.
+   */
+  transaction<T>(work: (sql: Sql) => Promise<T>, claim?: Claim): Promise<T>
   /**
    * Subscribes to a channel of notifications. `onGap` is called whenever the subscription begins, at first and after
    * the connection was lost: notifications from before then were missed.
@@ -50,7 +53,10 @@ export type ClientOptions = Session & {
 /** Past this many statements that wait for an answer, one more fails at once. */
 const maxPending = 5_000
 const maxTransactions = 4
-const maxWaitingTransactions = 500
+/** How many transactions wait for their turn, and how many of them may be of one tenant. */
+const [maxWaitingTransactions, maxWaitingPerTenant] = [500, 100]
+/** The part of a caller's time after which a transaction is rolled back: before the caller is answered with an error. */
+const transactionShare = 0.9
 /** How long after its `statement_timeout` a server has said so, if its connection is alive. */
 const silenceMs = 1_000
 /** How long the server waits for the rest of a transaction before it ends it, and with it the locks of a lost caller. */
@@ -66,7 +72,15 @@ export function openClient(
   const atOnce = Math.min(maxConnections, maxTransactions)
   const session = { queryTimeoutMs, mustBeWritable }
   const pools = openPools(target, session, { statements: maxConnections, transactions: atOnce })
-  const inTurn = createPermits(atOnce, maxWaitingTransactions, unavailable)
+  const transactionMs = transactionShare * queryTimeoutMs
+  const transactionSlots = createSemaphore({
+    permits: atOnce,
+    permitsPerTenant: Math.ceil(atOnce / 2),
+    maxWaiting: maxWaitingTransactions,
+    maxWaitingPerTenant,
+    patienceMs: transactionMs,
+    refuse: unavailable,
+  })
   let pending = 0
   const reach = createReachTracker((...change) => observer?.onReach?.(...change))
 
@@ -146,17 +160,24 @@ export function openClient(
       pools.replace(used)
       throw error
     },
-    transaction: <T>(work: (sql: Sql) => Promise<T>) =>
-      inTurn(() => {
+    transaction<T>(work: (sql: Sql) => Promise<T>, claim?: Claim) {
+      const giveUpAt = queryTimeoutMs > 0 ? performance.now() + transactionMs : Number.POSITIVE_INFINITY
+      return transactionSlots(() => {
         const isBounded = queryTimeoutMs > 0 && isRemote
         const ended = begin(async (on) => {
           if (isBounded)
             await on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`
-          return () => work(sqlOn(() => on))
+          return async () => {
+            const result = await work(sqlOn(() => on))
+            // What is answered with an error must not be done all the same.
+            if (performance.now() > giveUpAt) throw unavailable()
+            return result
+          }
         })
         // What begins and ends it has no other deadline. On the one connection of the engine it keeps its turn.
         return isBounded ? withinOrReplace(pools.current, 2 * queryTimeoutMs, ended) : ended
-      }),
+      }, claim)
+    },
     listen: pools.subscribe,
     load: () => ({ pending, connections: maxConnections + atOnce }),
     close: pools.end,

@@ -69,7 +69,7 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
   async function maintain(): Promise<void> {
     // A backend keeps its counts to itself for a while; without this a burst of changes is seen a round late.
     await sql`select pg_stat_force_next_flush()`
-    // One table at a time: the engine runs on this thread, and between two of them the others get their turn.
+    // Each table is vacuumed by a statement of its own, so that requests get the backend between two of them.
     for (const { name } of await findTablesToVacuum()) await sql`vacuum (analyze) ${sql.unsafe(name)}`.simple()
     const written = (await readPosition()) - checkpointAt
     rounds += 1

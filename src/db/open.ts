@@ -5,7 +5,7 @@ import type { Config } from '../config.ts'
 import { within } from '../lib/deadline.ts'
 import { migrations } from '../platform.ts'
 import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sql } from './client.ts'
-import { DataDirInUse, filesOf, giveToOwner } from './data_dir.ts'
+import { becomeOwner, DataDirInUse, filesOf, removeAbandonedCopy } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
 import { reasonOf } from './faults.ts'
 import { type Migration, migrate, requireSchema, SchemaError } from './migrations.ts'
@@ -92,8 +92,31 @@ async function openServer(url: string, options: Options, ask: (sql: Sql) => Prom
   }
 }
 
+/** The same database, with something to do after it is closed. */
+export const afterClose = (db: Db, end: () => unknown): Db => ({
+  ...db,
+  async close() {
+    try {
+      await db.close()
+    } finally {
+      await end()
+    }
+  },
+})
+
 async function openDataDir(dataDir: string, options: Options): Promise<Opened> {
-  // A slip in its name must not make another one, and show that it is empty.
+  const regainRights = becomeOwner(dataDir)
+  try {
+    const opened = await openAsOwner(dataDir, options)
+    return { ...opened, db: afterClose(opened.db, regainRights) }
+  } catch (error) {
+    regainRights()
+    throw error
+  }
+}
+
+async function openAsOwner(dataDir: string, options: Options): Promise<Opened> {
+  // A mistyped name must not create another database and show that it is empty.
   if (options.mustExist && !existsSync(filesOf(dataDir))) {
     throw new Error(`There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL, or begin with "orgs create".`)
   }
@@ -122,6 +145,7 @@ async function openOwn(dataDir: string, options: Options): Promise<Db> {
   // Loaded when it is used: it takes longer than everything else to be ready with a database server.
   const { openEmbedded } = await import('./embedded.ts')
   const engine = await openEmbedded(dataDir, options.observer)
+  await removeAbandonedCopy(dataDir)
   const stopSharing = await share(engine, path)
   const db = openClient({ socket: engine.connect }, { ...options, maxConnections: 1 })
   return {
@@ -130,12 +154,11 @@ async function openOwn(dataDir: string, options: Options): Promise<Db> {
       await stopSharing()
       await db.close()
       await engine.close()
-      giveToOwner(dataDir)
     },
   }
 }
 
-/** Hands each connection on the socket a session of the engine. Whoever can open the socket owns the data. */
+/** Gives each connection on the socket a session of the engine. Only the owner of the data can open the socket. */
 async function share(engine: Embedded, path: string): Promise<() => Promise<void>> {
   const server = createServer((guest) => {
     const session = engine.connect()

@@ -4,19 +4,15 @@ import type { OnReach } from './reach.ts'
 import { readCa } from './tls.ts'
 
 export type Redis = {
-  /** Increments the key and lets it expire at the given second, atomically; null, and no change, when it is missing. */
-  takeSignals(key: string, number: number, expiresAt: number): Promise<number | null>
+  /** Runs a Lua script on one key. The text must stay constant: the server keeps each distinct one. */
+  run(script: string, key: string, ...values: number[]): Promise<number | null>
   set(key: string, value: number, mode: 'EXAT', expiresAt: number): Promise<unknown>
   /** Whether commands can be sent right now. */
   status: string
   disconnect(): Promise<void>
 }
 
-const takeSignals = `
-if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
-local taken = redis.call('INCRBY', KEYS[1], ARGV[1])
-redis.call('EXPIREAT', KEYS[1], ARGV[2])
-return taken`
+type Command = (key: string, ...values: number[]) => Promise<number | null>
 
 type Options = { caFile?: string | undefined; onReach?: OnReach }
 
@@ -25,6 +21,8 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: O
   // With `rediss:` the client verifies the certificate and the name, here by these authorities.
   const authorities = caFile ? { tls: readCa(caFile) } : {}
   let client: Client | undefined
+  /** The command that the client knows each script by. */
+  const names = new Map<string, string>()
   // The service works without Redis, so the library, which took a fifth of the start, is loaded once it is ready.
   const connecting = nextTurn().then(async () => {
     const ioredis = await import('ioredis')
@@ -38,14 +36,19 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: O
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       retryStrategy: (attempt) => Math.min(attempt * 50, 1_000),
-      scripts: { takeSignals: { lua: takeSignals, numberOfKeys: 1 } },
     })
     reportReach(client, onReach)
-    return client as Client & Pick<Redis, 'takeSignals' | 'set'>
+    return client
   })
   return {
-    takeSignals: async (...given) => (await connecting).takeSignals(...given),
-    set: async (...given) => (await connecting).set(...given),
+    async run(script, key, ...values) {
+      const connected = await connecting
+      const name = names.get(script) ?? `script${names.size}`
+      if (!names.has(script)) connected.defineCommand(name, { lua: script, numberOfKeys: 1 })
+      names.set(script, name)
+      return (connected as unknown as Record<string, Command>)[name]?.(key, ...values) ?? null
+    },
+    set: async (key, value, mode, expiresAt) => (await connecting).set(key, value, mode, expiresAt),
     get status() {
       return client?.status ?? 'connecting'
     },

@@ -1,4 +1,4 @@
-import type { Told } from '../history/record.ts'
+import type { PromptEntry } from '../history/record.ts'
 import { ended } from './entries.ts'
 import {
   type Head,
@@ -13,8 +13,8 @@ import {
 import { type Scene, tell } from './touch.ts'
 
 /** What is to be told of the merges that a push brings, and the touches that are of no pull request. */
-export async function tellMerges(scene: Scene, push: Push): Promise<{ told: Told[]; direct: Touch[] }> {
-  const told: Told[] = []
+export async function tellMerges(scene: Scene, push: Push): Promise<{ told: PromptEntry[]; direct: Touch[] }> {
+  const told: PromptEntry[] = []
   let direct = push.touches
   for (const pr of await selectConcerned(scene.sql, scene.place, push)) {
     if (pr.baseBranch !== push.head.branch) continue

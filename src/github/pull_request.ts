@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { Told } from '../history/record.ts'
+import type { PromptEntry } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
 import { repositoryKey } from '../prompts/link.ts'
 import { ended, opened } from './entries.ts'
@@ -12,7 +12,7 @@ import { type Scene, tell, touchBranch } from './touch.ts'
 const heeded = ['opened', 'reopened', 'closed']
 
 /** What an event of a pull request asks for; undefined for nothing. */
-export function planPullRequest(payload: PullRequestPayload): ((scene: Scene) => Promise<Told[]>) | undefined {
+export function planPullRequest(payload: PullRequestPayload): ((scene: Scene) => Promise<PromptEntry[]>) | undefined {
   const { action, repository } = payload
   if (!heeded.includes(action)) return undefined
 

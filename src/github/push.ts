@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { Told } from '../history/record.ts'
+import type { PromptEntry } from '../history/record.ts'
 import { keepable, parseInstant } from '../lib/times.ts'
 import type { LinkedPrompt } from '../prompts/link.ts'
 import { deployed } from './entries.ts'
@@ -15,7 +15,7 @@ const branches = 'refs/heads/'
 export function planPush(
   payload: PushPayload,
   linked: LinkedPrompt[],
-): ((scene: Scene) => Promise<Told[]>) | undefined {
+): ((scene: Scene) => Promise<PromptEntry[]>) | undefined {
   if (payload.deleted || !payload.ref.startsWith(branches)) return undefined
   const branch = payload.ref.slice(branches.length)
   const isDefault = branch === payload.repository.default_branch

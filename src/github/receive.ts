@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { recordTold, type Told } from '../history/record.ts'
+import { type PromptEntry, recordEntries } from '../history/record.ts'
 import { createValidator } from '../lib/validate.ts'
 import { findLinkedPrompts, type LinkedPrompt, repositoryKey } from '../prompts/link.ts'
 import { planPullRequest } from './pull_request.ts'
@@ -20,7 +20,7 @@ export type Delivery = {
 
 type Event = {
   repository: string
-  plan(linked: LinkedPrompt[]): ((scene: Scene) => Promise<Told[]>) | undefined
+  plan(linked: LinkedPrompt[]): ((scene: Scene) => Promise<PromptEntry[]>) | undefined
 }
 
 const readPush = createValidator(PushPayload, 'The push')
@@ -42,15 +42,16 @@ export async function receiveDelivery(
     ])
   }
   const place = { organisationId, repository: repositoryKey(read.repository) }
+  const claim = { tenant: organisationId, key: `${organisationId} ${place.repository}` }
   return db.transaction(async (sql) => {
-    // A merge and its push come at once, and each must see what the other has left.
+    // A merge and its push come at once, and each must see what the other has left. Another replica may have either.
     await lockRepository(sql, place)
     const linked = await findLinkedPrompts(sql, organisationId, place.repository)
     const carryOut = linked.length > 0 ? read.plan(linked) : undefined
     // What asks for nothing is not remembered: sent again after a prompt was linked, it may ask for something.
     if (!carryOut || !(await insertDelivery(sql, organisationId, id, clock.now()))) return 0
-    return recordTold(sql, clock, await carryOut({ sql, clock, place, linked }))
-  })
+    return recordEntries(sql, clock, await carryOut({ sql, clock, place, linked }))
+  }, claim)
 }
 
 function readEvent(event: string, payload: unknown): Event | undefined {

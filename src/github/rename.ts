@@ -1,4 +1,4 @@
-import type { Told } from '../history/record.ts'
+import type { PromptEntry } from '../history/record.ts'
 import { moveLinks, repositoryKey } from '../prompts/link.ts'
 import type { RepositoryPayload } from './schema.ts'
 import { lockRepository, moveRepository } from './store.ts'
@@ -15,7 +15,7 @@ export function previousName({ changes, repository }: RepositoryPayload): string
 /** Takes the links and all that is remembered along to the new name. */
 export const planRename =
   ({ repository }: RepositoryPayload) =>
-  async ({ sql, place }: Scene): Promise<Told[]> => {
+  async ({ sql, place }: Scene): Promise<PromptEntry[]> => {
     const to = { ...place, repository: repositoryKey(repository.full_name) }
     await lockRepository(sql, to)
     await moveLinks(sql, place.organisationId, place.repository, to.repository)

@@ -1,17 +1,17 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import type { Answering } from '../http/answer.ts'
+import type { RouteWrapper } from '../http/answer.ts'
 import { decodeText, parseJson, readBody, requireJson } from '../http/body.ts'
 
 /** The most that GitHub sends. */
 const maxBytes = 25 * 1024 * 1024
 
 /** For GitHub alone, so it is not in the document; what it does is told in docs/github.md. */
-export const githubRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: Answering) =>
+export const githubRoutes = ({ db, clock }: { db: Db; clock: Clock }, { publicRoute }: RouteWrapper) =>
   new Elysia({ name: 'github' }).post(
     '/webhooks/github/:org_id',
-    answer.open(async (exchange, { org_id: org }: { org_id: string }) => {
+    publicRoute(async (exchange, { org_id: org }: { org_id: string }) => {
       // Loaded with the first delivery: a service that starts has no need of it, and many never get one.
       const [{ requireSignature, requireWebhook, verifyDelivery }, { receiveDelivery }] = await Promise.all([
         import('./verify.ts'),

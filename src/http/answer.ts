@@ -2,8 +2,9 @@ import type { Clock } from '../clock.ts'
 import { ServiceError, unavailable } from '../errors.ts'
 import type { Caller, KeyVerifier } from '../keys/verify.ts'
 import { settle, track } from '../lib/deadline.ts'
-import { atTurnsEnd } from '../lib/turns.ts'
+import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
+import type { Drain } from './drain.ts'
 import { Exchange } from './exchange.ts'
 
 /** What Elysia hands to a route. */
@@ -11,13 +12,13 @@ type Context<Params> = { request: Request; params: Params; route: string }
 type Route<Params> = (context: Context<Params>) => Promise<Response>
 
 export type Handler<Params> = (exchange: Exchange, params: Params) => Promise<Response>
-export type KeyedHandler<Params> = (exchange: Exchange, params: Params, caller: Caller) => Promise<Response>
+export type AuthenticatedHandler<Params> = (exchange: Exchange, params: Params, caller: Caller) => Promise<Response>
 
-/** Makes routes of handlers. The log and the metrics know a route by its template, unless it is given a name. */
-export type Answering = {
-  open<Params>(handle: Handler<Params>, name?: string): Route<Params>
-  /** For callers with a key, which is checked before anything else of the request is looked at. */
-  keyed<Params>(handle: KeyedHandler<Params>, name?: string): Route<Params>
+/** Wraps handlers into routes. In the log and the metrics a route is its template, unless it is given a name. */
+export type RouteWrapper = {
+  publicRoute<Params>(handle: Handler<Params>, name?: string): Route<Params>
+  /** For callers with an API key, which is checked before anything else of the request. */
+  authenticated<Params>(handle: AuthenticatedHandler<Params>, name?: string): Route<Params>
 }
 
 export type RequestObserver = {
@@ -25,7 +26,13 @@ export type RequestObserver = {
   ended(method: string, route: string, status: number, seconds: number): void
 }
 
-type Services = { log: Log; clock: Clock; metrics: { requests: RequestObserver }; verifyKey: KeyVerifier }
+type Services = {
+  log: Log
+  clock: Clock
+  metrics: { requests: RequestObserver }
+  drain: Drain
+  verifyKey: KeyVerifier
+}
 
 /** Asked every few seconds by machines, which would drown everything else. */
 const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
@@ -35,12 +42,15 @@ const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
  * the request's id, its key, an answer in the envelope whatever is thrown, its line in the log and its place in
  * the metrics.
  */
-export function createAnswering({ log, clock, metrics, verifyKey }: Services): Answering {
+export function createRouteWrapper({ log, clock, metrics, drain, verifyKey }: Services): RouteWrapper {
   function end(exchange: Exchange, response: Response): void {
     const { request, route, caller, requestId, traceId, beganAt } = exchange
     const { method } = request
     const { status } = response
-    const ms = performance.now() - beganAt
+    const endedAt = performance.now()
+    const ms = endedAt - beganAt
+    drain.answered(endedAt)
+    if (drain.isDraining) response.headers.set('connection', 'close')
     metrics.requests.ended(method, route, status, ms / 1_000)
     const level = quietRoutes.has(route) ? 'debug' : status >= 500 ? 'error' : 'info'
     const { org, key } = caller ?? {}
@@ -59,14 +69,14 @@ export function createAnswering({ log, clock, metrics, verifyKey }: Services): A
     fail(this, this.late())
   }
 
-  const open =
+  const publicRoute =
     <Params>(handle: Handler<Params>, name?: string): Route<Params> =>
     ({ request, params, route }) =>
       new Promise((resolve) => {
         const exchange = new Exchange(request, name ?? route, resolve, giveUp)
         metrics.requests.began()
         track(exchange)
-        atTurnsEnd(() => {
+        deferToImmediate(() => {
           try {
             // What comes when its time is up comes too late.
             handle(exchange, params).then(
@@ -81,9 +91,9 @@ export function createAnswering({ log, clock, metrics, verifyKey }: Services): A
       })
 
   return {
-    open,
-    keyed: (handle, name) =>
-      open((exchange, params) => {
+    publicRoute,
+    authenticated: (handle, name) =>
+      publicRoute((exchange, params) => {
         const enter = (caller: Caller) => {
           exchange.caller = caller
           return handle(exchange, params, caller)

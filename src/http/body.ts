@@ -13,8 +13,26 @@ const tooLarge = (maxBytes: number) => bad(`must be at most ${maxBytes / mebibyt
 /** The text of a body that says it is JSON; `validation_error` when it says anything else. */
 export function readJsonText(exchange: Exchange): Promise<string> {
   requireJson(exchange.request)
-  return readBody(exchange, maxJsonBytes, decodeText)
+  const encoding = exchange.request.headers.get('content-encoding')
+  if (encoding === null) return readBody(exchange, maxJsonBytes, decodeText)
+  if (encoding.trim().toLowerCase() !== 'gzip') {
+    throw bad('must be sent as it is, or compressed with "Content-Encoding: gzip"')
+  }
+  return readBody(exchange, maxJsonBytes, (bytes) => bytes)
+    .then(decompress)
+    .then(decodeText)
 }
+
+/** The cap on the size holds for the decompressed text too: more is not decompressed. */
+const decompress = (bytes: Uint8Array): Promise<Uint8Array> =>
+  new Promise((resolve, reject) => {
+    const { gunzip } = process.getBuiltinModule('node:zlib')
+    gunzip(bytes, { maxOutputLength: maxJsonBytes }, (error, text) => {
+      if (!error) resolve(text)
+      else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') reject(tooLarge(maxJsonBytes))
+      else reject(bad('must be valid gzip'))
+    })
+  })
 
 export function requireJson(request: Request): void {
   const type = request.headers.get('content-type') ?? ''
@@ -36,12 +54,12 @@ export function readBody<T>(exchange: Exchange, maxBytes: number, read: (bytes: 
   const { request } = exchange
   const length = request.headers.get('content-length')
   if (Number(length) > maxBytes) throw tooLarge(maxBytes)
-  exchange.awaitCaller(arrivalMs, tooSlow)
+  exchange.pauseDeadline(arrivalMs, tooSlow)
   // With a length announced there is a bound on what comes; without one, each chunk is counted.
   const arriving = length === null ? readChunks(request, maxBytes) : request.bytes()
   return arriving.then(
     (bytes) => {
-      exchange.goOn()
+      exchange.resumeDeadline()
       return read(bytes)
     },
     (error) => {

@@ -40,8 +40,8 @@ const headersOfAnswers = {
   ETag: {
     description:
       'The version of the answer. Sent back as If-None-Match, it makes an unchanged answer a 304 without a body.',
-    schema: { type: 'string', pattern: '^"\\d+"$' },
-    example: '"17"',
+    schema: { type: 'string', pattern: '^"[0-9a-f-]{36}"$' },
+    example: '"6f2b1c9e-0d5a-4c1b-9a7e-3f8d2e4b5c60"',
   },
   'RateLimit-Policy': {
     description: "The organisation's monthly limit of signals (q) and the length of this month in seconds (w).",
@@ -72,7 +72,6 @@ const CommonHeaders = Type.Object({
   'X-Request-Id': Type.String({
     pattern: headersOfAnswers['X-Request-Id'].schema.pattern,
     description: "Names the request in the service's log, and comes back with the answer. One is made if none is sent.",
-    examples: [headersOfAnswers['X-Request-Id'].example],
   }),
 })
 
@@ -159,7 +158,9 @@ function json(typed: TSchema): Record<string, OpenAPIV3.MediaTypeObject> {
 const parameters = (place: 'query' | 'header', { properties }: TObject) =>
   Object.entries(properties).map(([name, property]) => parameter(place, name, property))
 
+/** Only a required one has an example: the page pre-fills its form with it, and would send every optional one. */
 function parameter(place: 'path' | 'query' | 'header', name: string, property: TSchema): OpenAPIV3.ParameterObject {
   const { description = '', example, ...schema } = toOpenApi(property)
-  return { name, in: place, required: place === 'path', description, schema, ...(example ? { example } : {}) }
+  const required = place === 'path'
+  return { name, in: place, required, description, schema, ...(required ? { example } : {}) }
 }

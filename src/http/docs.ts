@@ -1,9 +1,9 @@
-import { createHash } from 'node:crypto'
 import { type AnyElysia, Elysia } from 'elysia'
 import { build, docsFiles } from '../platform.ts'
-import type { Answering } from './answer.ts'
+import type { RouteWrapper } from './answer.ts'
 import { docsPage, pagePolicy, startScript } from './docs_page.ts'
 import { nameSchemas } from './openapi.ts'
+import { serveFile } from './static_file.ts'
 
 const documentation = {
   info: {
@@ -12,6 +12,8 @@ const documentation = {
     description:
       'Reads the edit history of prompts, and records feedback signals on what they produce. ' +
       'Every request carries an API key, which sees the prompts of its own organisation and no others.',
+    contact: { name: 'the prompt-signals authors' },
+    license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
   },
   // Seen from /docs/json: the root of the service, wherever that is mounted.
   servers: [{ url: '..' }],
@@ -27,33 +29,22 @@ const documentation = {
 }
 
 /** The OpenAPI document of the routes given, and a page to read it on, which needs nothing but this service. */
-export function docsRoutes(answer: Answering, documented: AnyElysia) {
-  let written: Promise<string> | undefined
+export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia) {
+  const page = (folder: string) =>
+    serveFile('text/html; charset=utf-8', async () => docsPage(folder), { 'content-security-policy': pagePolicy })
+  const [pageInFolder, pageBesideFolder] = [page(''), page('docs/')]
   return new Elysia({ name: 'docs' })
     .get(
       '/docs',
-      answer.open(async (exchange) => {
-        const { pathname } = new URL(exchange.request.url)
-        return exchange.reply(200, docsPage(pathname.endsWith('/') ? '' : 'docs/'), {
-          'content-type': 'text/html; charset=utf-8',
-          'content-security-policy': pagePolicy,
-          'cache-control': 'no-cache',
-        })
-      }),
+      // The addresses in the page are relative, so they differ with a slash at the end of its own.
+      publicRoute((exchange) =>
+        (/^[^?]*\/(\?|$)/.test(exchange.request.url) ? pageInFolder : pageBesideFolder)(exchange),
+      ),
     )
-    .get(
-      '/docs/json',
-      answer.open(async (exchange) => {
-        written ??= writeDocument(documented)
-        return exchange.reply(200, await written)
-      }),
-    )
-    .get(
-      '/docs/start.js',
-      serveFile(answer, 'text/javascript', async () => startScript),
-    )
-    .get('/docs/swagger-ui-bundle.js', serveFile(answer, 'text/javascript', docsFiles.script))
-    .get('/docs/swagger-ui.css', serveFile(answer, 'text/css', docsFiles.style))
+    .get('/docs/json', publicRoute(serveFile('application/json', () => writeDocument(documented))))
+    .get('/docs/start.js', publicRoute(serveFile('text/javascript; charset=utf-8', async () => startScript)))
+    .get('/docs/swagger-ui-bundle.js', publicRoute(serveFile('text/javascript; charset=utf-8', docsFiles.script)))
+    .get('/docs/swagger-ui.css', publicRoute(serveFile('text/css; charset=utf-8', docsFiles.style)))
 }
 
 /** Asked of the plugin, whose own page would load its scripts from a host on the Internet. */
@@ -63,13 +54,3 @@ async function writeDocument(documented: AnyElysia): Promise<string> {
   const app = new Elysia().use(swagger({ specPath: '/json', documentation })).use(documented)
   return nameSchemas(await (await app.handle(new Request('http://localhost/json'))).text())
 }
-
-/** Asked for again at every visit, and sent again only when it has changed: after an upgrade nothing is stale. */
-const serveFile = (answer: Answering, type: string, read: () => Promise<string>) =>
-  answer.open(async (exchange) => {
-    const content = await read()
-    const etag = `"${createHash('sha256').update(content).digest('base64url')}"`
-    const headers = { 'cache-control': 'no-cache', etag }
-    if (exchange.request.headers.get('if-none-match') === etag) return exchange.reply(304, null, headers)
-    return exchange.reply(200, content, { ...headers, 'content-type': `${type}; charset=utf-8` })
-  })

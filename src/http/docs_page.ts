@@ -30,6 +30,8 @@ export const startScript = `SwaggerUIBundle({
   dom_id: '#docs',
   deepLinking: true,
   displayRequestDuration: true,
+  // The key that a reader has entered survives a reload of the page.
+  persistAuthorization: true,
   // Fully unfolded, with the bounds of the values.
   defaultModelExpandDepth: 5,
   showCommonExtensions: true,

@@ -34,22 +34,22 @@ export class Exchange implements Timed {
     this.requestId = given !== null && wellFormedId.test(given) ? given : (this.traceId ?? randomUUID())
   }
 
-  /** The caller has so much time from now on; what they take of it is not taken from ours. */
-  awaitCaller(ms: number, late: () => Error): void {
+  /** Pauses the deadline while the caller sends: they have time of their own, which is not taken from the work's. */
+  pauseDeadline(ms: number, late: () => Error): void {
     const now = performance.now()
     this.leftMs = this.endsAt - now
     this.endsAt = now + ms
     this.late = late
   }
 
-  /** It is our turn again; not if it was given up meanwhile, as what comes of it would be told to nobody. */
-  goOn(): void {
+  /** Resumes it; throws if the request was given up meanwhile, because nobody would get the result. */
+  resumeDeadline(): void {
     if (this.isOver) throw this.late()
     this.endsAt = performance.now() + this.leftMs
     this.late = noAnswer
   }
 
-  reply(status: number, body: string | null, headers: Record<string, string> = {}): Response {
+  reply(status: number, body: string | Uint8Array<ArrayBuffer> | null, headers: Record<string, string> = {}): Response {
     const type = body === null ? {} : { 'content-type': 'application/json' }
     return new Response(body, { status, headers: { ...type, 'x-request-id': this.requestId, ...headers } })
   }

@@ -18,20 +18,25 @@ export type KnownKey = {
   org: string
   key: string
   expiresAt: Date | null
-  lastUsedAt: Date | null
 }
 
-export async function findLiveKeyByHash(sql: Sql, hash: Buffer): Promise<KnownKey | undefined> {
-  const [row] = await sql<KnownKey>`
-    select k.id, k.organisation_id as "organisationId", o.public_id as org, k.public_id as key,
-      k.expires_at as "expiresAt", k.last_used_at as "lastUsedAt"
-    from api_keys k join organisations o on o.id = k.organisation_id
-    where k.hash = ${hash} and k.revoked_at is null`
-  return row
+/** The keys among these hashes, each in hexadecimal, that are not revoked. */
+export async function findLiveKeys(sql: Sql, hashes: string[]): Promise<Map<string, KnownKey>> {
+  const rows = await sql<KnownKey & { hash: string }>`
+    select hash, id, organisation_id as "organisationId", org, key, expires_at as "expiresAt"
+    from find_live_keys(${hashes}::text[])`
+  // Rows are matched by the hash that the database returns with them, never by their order.
+  return new Map(rows.map(({ hash, ...key }) => [hash, key]))
 }
 
-export async function markKeyUsed(sql: Sql, id: number, at: Date): Promise<void> {
-  await sql`update api_keys set last_used_at = ${at} where id = ${id}`
+/** Sets when keys were last used, unless a later time is there already. */
+export async function markKeysUsed(sql: Sql, lastUses: Map<number, Date>): Promise<void> {
+  const sorted = [...lastUses].sort(([a], [b]) => a - b)
+  await sql`
+    select mark_keys_used(
+      ${sorted.map(([id]) => String(id))}::text[]::bigint[],
+      ${sorted.map(([, usedAt]) => usedAt.toISOString())}::text[]::timestamptz[]
+    )`
 }
 
 export async function insertKey(

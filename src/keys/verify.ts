@@ -2,8 +2,10 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
+import { createGroupLookup } from '../lib/group_lookup.ts'
 import { hashKey, isWellFormedKey } from './format.ts'
-import { findLiveKeyByHash, type KnownKey, markKeyUsed } from './store.ts'
+import type { LastUsed } from './last_used.ts'
+import { findLiveKeys, type KnownKey } from './store.ts'
 
 /** The organisation, and the public ids of it and of its key. */
 export type Caller = Pick<KnownKey, 'organisationId' | 'org' | 'key'>
@@ -20,7 +22,6 @@ type Answer = { askedAt: number; found: KnownKey | undefined | Promise<KnownKey 
 /** A revoked key must be refused within a second everywhere; half of it is left for the look-up. */
 const trustedForMs = 500
 const maxCachedKeys = 10_000
-const lastUsedPrecisionMs = 60_000
 
 const bearer = /^Bearer +([^\s]+) *$/i
 
@@ -28,16 +29,13 @@ const bearer = /^Bearer +([^\s]+) *$/i
 const readBearer = (header: string): string | undefined =>
   header.length === 47 && header.startsWith('Bearer psk_') ? header.slice(7) : bearer.exec(header)?.[1]
 
-export function createKeyVerifier(db: Db, clock: Clock): KeyVerifier {
+export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): KeyVerifier {
   const answers = new BoundedCache<string, Answer>(maxCachedKeys)
+  const findLiveKey = createGroupLookup((hashes) => findLiveKeys(db.sql, hashes))
 
   async function lookUp(text: string): Promise<KnownKey | undefined> {
-    const key = await findLiveKeyByHash(db.sql, hashKey(text))
-    const now = clock.now()
-    if (key && now.getTime() - (key.lastUsedAt?.getTime() ?? 0) > lastUsedPrecisionMs) {
-      // Not worth failing or delaying a request for.
-      markKeyUsed(db.sql, key.id, now).catch(() => {})
-    }
+    const key = await findLiveKey(hashKey(text).toString('hex'))
+    if (key) lastUsed.record(key.id, clock.now())
     return key
   }
 

@@ -31,7 +31,6 @@ export const SignalHeaders = Type.Object({
     description:
       'Makes a retry safe: within 24 hours, a request with the same key, prompt and body is answered as the first one ' +
       'was, and not counted again. Bare, or a quoted string.',
-    examples: ['3d2c0f4e-signal-17'],
   }),
 })
 

@@ -43,7 +43,7 @@ const envelope = (code: string, more: object = {}) => ({
 
 test('200 with the page and the links of the history', async () => {
   const answer = await client.getHistory(tenant.prompt, tenant.key)
-  expect([answer.status, named(answer)]).toEqual([200, ['etag', 'link', 'x-request-id']])
+  expect([answer.status, named(answer)]).toEqual([200, ['cache-control', 'etag', 'link', 'vary', 'x-request-id']])
   expect(answer.headers.get('content-type')).toBe('application/json')
   expect(answer.headers.get('link')).toBe(
     `<${history()}?page=1&limit=25>; rel="first", <${history()}?page=1&limit=25>; rel="last"`,
@@ -97,13 +97,20 @@ test.each([
 test.each([
   ['GET', '/api/v1/prompts/pmt_none/history'],
   ['POST', '/api/v1/prompts/pmt_none/signals'],
-  ['DELETE', '/api/v1/prompts/pmt_none/signals'],
   ['GET', '/api/v1/nothing'],
   ['GET', '/nothing'],
-  ['POST', '/readyz'],
 ])('404 for what does not exist: %s %s', async (method, path) => {
   const answer = await client.call(method, path, { key: tenant.key })
   expect([answer.status, named(answer), answer.body]).toEqual([404, ['x-request-id'], envelope('not_found')])
+})
+
+test.each([
+  ['DELETE', '/api/v1/prompts/pmt_none/signals', 'POST'],
+  ['POST', '/readyz', 'GET, HEAD'],
+])('404 for another method than those it names: %s %s', async (method, path, allow) => {
+  const answer = await client.call(method, path, { key: tenant.key })
+  expect([answer.status, named(answer)]).toEqual([404, ['allow', 'x-request-id']])
+  expect([answer.headers.get('allow'), answer.body]).toEqual([allow, envelope('not_found')])
 })
 
 test.each([
@@ -144,8 +151,9 @@ test('serves its documentation, the page and all that it loads', async () => {
 
 test('HEAD is answered like GET, without a body', async () => {
   for (const path of [history(), '/docs', '/docs/json', '/livez', '/readyz', '/nothing']) {
-    const get = await client.call('GET', path, { key: tenant.key })
-    const head = await client.call('HEAD', path, { key: tenant.key })
+    const options = { key: tenant.key, headers: { 'accept-encoding': 'identity' } }
+    const get = await client.call('GET', path, options)
+    const head = await client.call('HEAD', path, options)
     expect([path, head.status, named(head), head.text]).toEqual([path, get.status, named(get), ''])
     expect(head.headers.get('content-length')).toBe(`${Buffer.byteLength(get.text)}`)
   }

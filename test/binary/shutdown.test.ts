@@ -10,7 +10,7 @@ let tenant: Awaited<ReturnType<typeof createTenant>>
 
 async function start(settings: Record<string, string> = {}): Promise<void> {
   server = await startServer({ ...database.settings, ...settings })
-  tenant = await createTenant(createOperator(database.settings))
+  tenant = await createTenant(createOperator(database.settings), 1_000_000)
 }
 
 beforeEach(async () => {
@@ -117,4 +117,49 @@ test('what does not end in time is given up, and it says so', async () => {
   expect(await server.stop()).toBe(1)
   expect(performance.now() - askedAt).toBeLessThan(5_000)
   expect(words()).toEqual(['serving', 'stopping', 'not everything under way ended in time; it is given up'])
+})
+
+/** Sends one request after the other on one connection, until an answer says that it is closed; tells how it ended. */
+async function keepAsking(): Promise<string> {
+  const { hostname, port } = new URL(server.url)
+  const socket = connect(Number(port), hostname)
+  const ended = Promise.withResolvers<string>()
+  let [text, isLast] = ['', false]
+  const body = '{"value":"positive"}'
+  const ask = () =>
+    socket.write(
+      `POST /api/v1/prompts/${tenant.prompt}/signals HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${tenant.key}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+    )
+  socket.on('connect', ask)
+  socket.on('data', (bytes) => {
+    text += bytes
+    const [head, rest] = text.split('\r\n\r\n')
+    if (rest === undefined || rest.length < Number(/content-length: (\d+)/i.exec(text)?.[1])) return
+    if (!text.startsWith('HTTP/1.1 201 ')) ended.resolve(text)
+    isLast = /^connection: close\r?$/im.test(head as string)
+    text = ''
+    if (!isLast) ask()
+  })
+  socket.on('error', ({ message }) => ended.resolve(message))
+  socket.on('close', () => ended.resolve(isLast && text === '' ? 'closed after its last answer' : 'closed too early'))
+  return ended.promise
+}
+
+test.each(['0', '1'])(
+  'with DRAIN_SECONDS=%s no busy caller is cut off: each is answered and told to close',
+  async (seconds) => {
+    await start({ DRAIN_SECONDS: seconds })
+    const callers = Array.from({ length: 16 }, keepAsking)
+    await eventually(async () => (await createOperator(database.settings).one('orgs', 'list')).used > 100, true)
+    expect(await server.stop()).toBe(0)
+    expect(await Promise.all(callers)).toEqual(Array(16).fill('closed after its last answer'))
+  },
+)
+
+test('with SHUTDOWN_SECONDS=0 what is under way is given up at once, and it ends in order', async () => {
+  await start({ SHUTDOWN_SECONDS: '0' })
+  await beginPost()
+  expect(await server.stop()).toBe(0)
+  expect(words()).toEqual(['serving', 'stopping', 'stopped'])
 })

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { App, Listener } from '../../src/platform.ts'
 
 type Handler = (request: Request) => Response | Promise<Response>
@@ -27,6 +28,9 @@ export const engineFiles = {
   pgliteWasm: async () => WebAssembly.compile(await readFile(join(engine, 'pglite.wasm'))),
   fsBundle: () => new Blob([readFileSync(join(engine, 'pglite.data'))]),
 }
+
+export const startEngineWorker = (): Worker =>
+  new Worker(pathToFileURL(join(root, 'src/db/embedded_worker.ts')).href, { type: 'module' })
 
 export const docsFiles = {
   script: () => readFile(join(page, 'swagger-ui-bundle.js'), 'utf8'),

@@ -134,6 +134,21 @@ test.each([
   expect([known.status, known.body.error.code]).toEqual([404, 'not_found'])
   const unknown = await service.call(method, path)
   expect([unknown.status, unknown.body.error.code]).toEqual([401, 'unauthorized'])
+  expect(unknown.headers.get('allow')).toBeNull()
+})
+
+test.each([
+  ['DELETE', '/api/v1/prompts/pmt_x/history', 'GET, HEAD, POST'],
+  ['GET', '/api/v1/prompts/pmt_x/signals', 'POST'],
+  ['OPTIONS', '/api/v1/prompts/pmt_x/signals/', 'POST'],
+  ['POST', '/docs', 'GET, HEAD'],
+  ['PUT', '/livez', 'GET, HEAD'],
+  ['GET', '/webhooks/github/org_x', 'POST'],
+  ['GET', '/api/v1/nothing', null],
+  ['POST', '/nothing', null],
+])('%s %s is answered with the methods that there are: %p', async (method, path, allow) => {
+  const { status, headers } = await service.call(method, path, { key: tenant.key })
+  expect([status, headers.get('allow')]).toEqual([404, allow])
 })
 
 test.each([

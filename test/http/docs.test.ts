@@ -2,8 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Value } from '@sinclair/typebox/value'
 import type { OpenAPIV3 } from 'openapi-types'
-import { readQuery } from '../../src/history/query.ts'
+import { parseQuery } from '../../src/history/query.ts'
 import { NewHistoryEntry } from '../../src/history/schema.ts'
+import { Exchange } from '../../src/http/exchange.ts'
+import { serveFile } from '../../src/http/static_file.ts'
 import { isPromptId } from '../../src/prompts/find.ts'
 import { NewSignal } from '../../src/signals/schema.ts'
 import { compileSchema, createContract, withoutNames } from '../contract.ts'
@@ -78,6 +80,7 @@ describe('the document', () => {
       ...refusals,
       200: { types: ['application/json'], headers: ['X-Request-Id', 'Link', 'ETag'] },
       304: { types: [], headers: ['X-Request-Id', 'ETag'] },
+      422: { types: ['application/json'], headers: ['X-Request-Id'] },
     })
     expect(outlineOf(recording)).toEqual({
       ...refusals,
@@ -93,6 +96,17 @@ describe('the document', () => {
     expect(history.requestBody).toBeUndefined()
     const { required, content } = signals.requestBody as OpenAPIV3.RequestBodyObject
     expect({ required, types: Object.keys(content) }).toEqual({ required: true, types: ['application/json'] })
+  })
+
+  test('says who made it and under which licence, and which values are times', () => {
+    expect(document.info).toMatchObject({ contact: { name: expect.any(String) }, license: { name: 'MIT' } })
+    const { schema } = (recording.requestBody as OpenAPIV3.RequestBodyObject).content['application/json'] ?? {}
+    expect((schema as OpenAPIV3.SchemaObject).properties?.created_at).toMatchObject({ format: 'date-time' })
+  })
+
+  test('gives no example of an optional parameter, which the page would send unasked', () => {
+    const parameters = [history, recording, signals].flatMap((operation) => operation.parameters)
+    expect(parameters.filter(({ required, example }) => !required && example !== undefined)).toEqual([])
   })
 
   test('asks for a bearer key on both operations', () => {
@@ -139,12 +153,21 @@ describe('the document', () => {
     ]
     expect(ids.map((id) => new RegExp(pattern).test(id))).toEqual(ids.map(isPromptId))
 
-    const served = readQuery(new URLSearchParams())
-    const mostServed = readQuery(new URLSearchParams({ limit: '1000000' }))
+    const served = parseQuery('')
+    const mostServed = parseQuery('?limit=1000000')
     expect([parameterOf(history, 'page').schema, parameterOf(history, 'limit').schema]).toEqual([
       { type: 'integer', minimum: 1, default: Number(served.page) },
       { type: 'integer', minimum: 1, default: served.limit, maximum: mostServed.limit },
     ])
+    const { items, ...action } = parameterOf(history, 'action').schema as OpenAPIV3.ArraySchemaObject
+    expect(action).toEqual({ type: 'array' })
+    expect((items as OpenAPIV3.SchemaObject).enum).toEqual(['deployed', 'pr_opened', 'pr_merged', 'pr_closed'])
+    for (const name of ['since', 'until']) {
+      expect(parameterOf(history, name).schema).toEqual({ type: 'string', format: 'date-time' })
+    }
+    for (const name of ['page', 'limit', 'action', 'since', 'until', 'branch', 'If-None-Match']) {
+      expect(parameterOf(history, name)).not.toHaveProperty('example')
+    }
   })
 
   test('lets pr_number and pr_url be null, and metadata hold anything', () => {
@@ -195,6 +218,29 @@ describe('the page', () => {
     const again = await fetch(first.url, { headers: { 'if-none-match': etag } })
     expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([304, etag, ''])
     expect((await fetch(first.url, { headers: { 'if-none-match': '"older"' } })).status).toBe(200)
+  })
+
+  test.each(['/docs', '/docs/', '/docs/json', '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css'])(
+    'sends %s compressed to those who take it so, under a tag of its own',
+    async (path) => {
+      const ask = async (encoding: string) => {
+        const { headers } = await fetch(service.url + path, { headers: { 'accept-encoding': encoding } })
+        return { encoding: headers.get('content-encoding'), etag: headers.get('etag') }
+      }
+      const [plain, gzipped] = [await ask('identity'), await ask('gzip, br')]
+      expect([plain.encoding, gzipped.encoding]).toEqual([null, 'gzip'])
+      expect(plain.etag).not.toBe(gzipped.etag)
+      const text = async (encoding: string) =>
+        (await fetch(service.url + path, { headers: { 'accept-encoding': encoding } })).text()
+      expect(await text('gzip')).toBe(await text('identity'))
+    },
+  )
+
+  test('reads a file once, however often it is asked for', async () => {
+    let reads = 0
+    const serve = serveFile('text/plain', async () => `read ${++reads}`)
+    const ask = async () => (await serve(new Exchange(new Request('http://localhost')))).text()
+    expect([await ask(), await ask(), await ask()]).toEqual(['read 1', 'read 1', 'read 1'])
   })
 })
 

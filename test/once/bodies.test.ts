@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createOperator, createTenant, eventually, type Operator, type Server, startServer } from '../program.ts'
 
@@ -46,7 +47,7 @@ async function open(): Promise<Socket> {
 
 /** Sends the text, and then blocks of it until there is an answer, which it returns; `''` for a closed connection. */
 async function answerTo(
-  start: string,
+  start: string | Buffer,
   more: { block: string; bytes: number } = { block: '', bytes: 0 },
 ): Promise<string> {
   const socket = await open()
@@ -114,6 +115,41 @@ test('takes a body of exactly the cap, and not one byte more', async () => {
     answerTo(`${head('Transfer-Encoding: chunked')}${bytes.toString(16)}\r\n${body(bytes)}\r\n0\r\n\r\n`)
   expect(await sendChunked(MIB)).toStartWith('HTTP/1.1 201')
   expect(read(await sendChunked(MIB + 1))).toEqual(tooLarge)
+})
+
+const compressed = (text: string) => {
+  const bytes = gzipSync(text)
+  return Buffer.concat([Buffer.from(head('Content-Encoding: gzip', `Content-Length: ${bytes.length}`)), bytes])
+}
+
+test('takes a gzipped body up to the cap, and stops at one byte more of what is in it', async () => {
+  const body = (bytes: number) => '{"value":"positive"}'.padEnd(bytes)
+  expect(await answerTo(compressed(body(20)))).toStartWith('HTTP/1.1 201')
+  expect(await answerTo(compressed(body(MIB)))).toStartWith('HTTP/1.1 201')
+  expect(read(await answerTo(compressed(body(MIB + 1))))).toEqual(tooLarge)
+  const before = peakMemory()
+  expect(read(await answerTo(compressed(body(500 * MIB))))).toEqual(tooLarge)
+  expect(peakMemory() - before).toBeLessThan(50 * MIB)
+})
+
+test.each([
+  ['gzip', '{"value":"positive"}', 'must be valid gzip'],
+  ['br', '{"value":"positive"}', 'must be sent as it is, or compressed with "Content-Encoding: gzip"'],
+  ['gzip, gzip', '{"value":"positive"}', 'must be sent as it is, or compressed with "Content-Encoding: gzip"'],
+])('refuses the encoding %p of %p', async (encoding, body, message) => {
+  const sent = head(`Content-Encoding: ${encoding}`, `Content-Length: ${body.length}`) + body
+  expect(read(await answerTo(sent))).toEqual({
+    status: 422,
+    code: 'validation_error',
+    details: [{ path: '', message }],
+  })
+})
+
+test.each(['[bad', '', ' ', 'a/b?x', 'http://', '%'])('a Host of %p changes no answer', async (host) => {
+  const ask = async (path: string) => (await answerTo(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)).slice(0, 12)
+  expect(await Promise.all(['/docs', '/docs/', '/nothing', '/api/v1/nothing'].map(ask))).toEqual(
+    [200, 200, 404, 401].map((status) => `HTTP/1.1 ${status}`),
+  )
 })
 
 test('a request with two lengths is refused, and its body is not another request', async () => {

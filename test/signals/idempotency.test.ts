@@ -7,7 +7,10 @@ import { createLog } from '../../src/log.ts'
 import { setPlan } from '../../src/orgs/manage.ts'
 import { listen } from '../../src/platform.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
-import { pruneRepeatKeys } from '../../src/signals/prune.ts'
+import { createAdmission } from '../../src/signals/admit.ts'
+import { noGate } from '../../src/signals/gate.ts'
+import { pruneOldIdempotencyKeys } from '../../src/signals/prune.ts'
+import { createSignalRecorder } from '../../src/signals/record.ts'
 import { type Client, createClient } from '../client.ts'
 import { redisPrefix, redisUrl } from '../harness.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
@@ -22,11 +25,11 @@ afterAll(() => service.close())
 
 const body = '{"value":"positive","metadata":{"a":1,"b":[2]}}'
 
-const post = ({ prompt, key }: Tenant, repeatKey: string, text = body, client: Client = service) =>
+const post = ({ prompt, key }: Tenant, idempotencyKey: string, text = body, client: Client = service) =>
   client.call('POST', `/api/v1/prompts/${prompt}/signals`, {
     key,
     body: text,
-    headers: { 'content-type': 'application/json', 'idempotency-key': repeatKey },
+    headers: { 'content-type': 'application/json', 'idempotency-key': idempotencyKey },
   })
 
 async function countOf(org: string): Promise<{ rows: number; used: number }> {
@@ -100,8 +103,8 @@ test('a key is its organisation’s own', async () => {
   expect(second.body.data.id).not.toBe(first.body.data.id)
 })
 
-test.each(['x'.repeat(256), '""', 'ü', `"${'x'.repeat(256)}"`])('the key %p is refused', async (repeatKey) => {
-  const { status, body: answer } = await post(await service.createTenant(), repeatKey)
+test.each(['x'.repeat(256), '""', 'ü', `"${'x'.repeat(256)}"`])('the key %p is refused', async (idempotencyKey) => {
+  const { status, body: answer } = await post(await service.createTenant(), idempotencyKey)
   expect([status, answer.error.details[0].path]).toEqual([422, 'Idempotency-Key'])
 })
 
@@ -127,15 +130,31 @@ test('twenty at once on two replicas: one recorded, twenty equal answers', async
   await listener.stop()
 })
 
+test('a key sent to two replicas, one of which is in the next month already, is recorded once', async () => {
+  const { db, findPrompt, verifyKey } = service.services
+  const tenant = await service.createTenant()
+  const prompt = await findPrompt((await verifyKey(`Bearer ${tenant.key}`)).organisationId, tenant.prompt)
+  const replicas = ['2026-11-30T23:59:59.999Z', '2026-12-01T00:00:00.000Z'].map((instant) =>
+    createSignalRecorder(db, createAdmission(db, noGate), { now: () => new Date(instant) }),
+  )
+  for (let round = 0; round < 30; round += 1) {
+    const signal = { value: 'positive' as const, metadata: null, idempotencyKey: `turn ${round}` }
+    const recorded = await Promise.all(replicas.map((replica) => replica.record(prompt, signal)))
+    expect(recorded.map(({ outcome }) => outcome).sort()).toEqual(['recorded', 'replayed'])
+    expect(recorded[0]?.id).toBe(recorded[1]?.id as number)
+  }
+  expect(await countOf(tenant.org)).toEqual({ rows: 30, used: 30 })
+})
+
 test('keys are kept for a day and then forgotten', async () => {
   const tenant = await service.createTenant()
   service.clock.set('2026-11-10T12:00:00.000Z')
   const first = await post(tenant, 'day')
   service.clock.set('2026-11-11T12:00:00.000Z')
-  await pruneRepeatKeys(service.services.db, service.clock)
+  await pruneOldIdempotencyKeys(service.services.db, service.clock)
   expect((await post(tenant, 'day')).text).toBe(first.text)
   service.clock.set('2026-11-11T12:00:00.001Z')
-  await pruneRepeatKeys(service.services.db, service.clock)
+  await pruneOldIdempotencyKeys(service.services.db, service.clock)
   const second = await post(tenant, 'day')
   expect([second.status, second.headers.get('idempotent-replayed')]).toEqual([201, null])
 })

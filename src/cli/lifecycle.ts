@@ -10,12 +10,20 @@ import { type App, build, type Listener, listen } from '../platform.ts'
 import type { Context } from './command.ts'
 import { offerDemo } from './demo.ts'
 
-const lastWordsMs = 1_000
+const logFlushMs = 1_000
 
 type Start = Context & { opening: Promise<Db>; observer: DatabaseObserver; stopped: Promise<string> }
 
-/** Serves until it is told to stop, and leaves everything in order. */
-export async function serve({ config, clock, typed, output, opening, observer, stopped }: Start): Promise<void> {
+/** Opens what the settings name, serves until it is stopped, and closes everything. */
+export async function runUntilStopped({
+  config,
+  clock,
+  typed,
+  output,
+  opening,
+  observer,
+  stopped,
+}: Start): Promise<void> {
   const log = createLog(config.LOG_LEVEL)
   observer.onFailure = (error) => giveUp(log, { err: error }, 'the embedded database has failed; restart to recover')
   try {
@@ -44,14 +52,14 @@ export async function serve({ config, clock, typed, output, opening, observer, s
   }
 }
 
-/** Ends at once, as far as the last words in the log allow. */
+/** Ends the process as soon as the log is flushed. */
 async function giveUp(log: Log, fields: object, message: string): Promise<void> {
   log.fatal(fields, message)
-  await within(lastWordsMs, log.close()).catch(() => {})
+  await within(logFlushMs, log.close()).catch(() => {})
   process.exit(1)
 }
 
-/** The service itself, and its metrics where they have an address of their own. */
+/** Listens for the service, and for its metrics where they have an address of their own. */
 function startListening(services: Services, { HOST, PORT, METRICS_ADDRESS }: Config): [Listener, ...Listener[]] {
   const main = listenOn(createApp(services, { servesMetrics: !METRICS_ADDRESS }), HOST, PORT)
   if (!METRICS_ADDRESS) return [main]
@@ -66,17 +74,18 @@ function listenOn(app: App, host: string, port: number): Listener {
   }
 }
 
-/** Says that no more should come, gives that time to be heard, then finishes what has come. */
+/** Reports the service as not ready, drains, and then waits for the requests under way, or not at all if so set. */
 async function stopListening(
   listeners: Listener[],
-  { readiness }: Services,
+  { readiness, drain }: Services,
   { DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config,
   log: Log,
 ): Promise<void> {
   readiness.stop()
-  await new Promise((resolve) => setTimeout(resolve, DRAIN_SECONDS * 1_000))
+  await drain.run(DRAIN_SECONDS * 1_000)
   const outOfTime = () =>
     giveUp(log, { seconds: SHUTDOWN_SECONDS }, 'not everything under way ended in time; it is given up')
-  setTimeout(outOfTime, SHUTDOWN_SECONDS * 1_000).unref()
-  for (const listener of listeners) await listener.stop()
+  setTimeout(outOfTime, SHUTDOWN_SECONDS > 0 ? SHUTDOWN_SECONDS * 1_000 : logFlushMs).unref()
+  const stopped = Promise.all(listeners.map((listener) => listener.stop()))
+  if (SHUTDOWN_SECONDS > 0) await stopped
 }

@@ -1,4 +1,4 @@
-/** What a setting can be: its name for a person, and how its text is read. Throws one line that says what is allowed. */
+/** The type of a setting: its name in the documentation, and a parser that throws one line saying what is allowed. */
 export type SettingType<T> = { type: string; parse(value: string, name: string): T }
 
 export const text: SettingType<string> = { type: 'text', parse: (value) => value }
@@ -25,7 +25,7 @@ function wholeNumber(value: string, most: number, problem: string): number {
   return Number(value)
 }
 
-/** Where to listen: a host, in brackets when it is one of IPv6, and a port. */
+/** An address to listen on: a host, in brackets when it is an IPv6 one, and a port. */
 export const address: SettingType<{ host: string; port: number }> = {
   type: 'host:port',
   parse(value, name) {
@@ -46,7 +46,7 @@ export const oneOf = (...allowed: string[]): SettingType<string> => ({
   },
 })
 
-/** The value itself stays out of every message: it holds a password. */
+/** A URL with one of these protocols. Its value stays out of every message, because it holds a password. */
 export const url = (...protocols: string[]): SettingType<string> => ({
   type: 'URL',
   parse(value, name) {
@@ -61,6 +61,18 @@ export const url = (...protocols: string[]): SettingType<string> => ({
   },
 })
 
+/** The address that others reach the service at, perhaps with a path; without the slash at its end. */
+export const publicUrl: SettingType<string> = {
+  type: 'URL',
+  parse(value, name) {
+    const { protocol = '', origin = '', pathname = '', href = '' } = URL.canParse(value) ? new URL(value) : {}
+    if (!['http:', 'https:'].includes(protocol) || href !== origin + pathname || /[?#<>"]/.test(value)) {
+      throw new Error(`${name} must be a URL that begins with http:// or https://, with no user, query or fragment`)
+    }
+    return href.replace(/\/+$/, '')
+  },
+}
+
 function isDecodable(value: string): boolean {
   try {
     decodeURIComponent(value)
@@ -72,14 +84,14 @@ function isDecodable(value: string): boolean {
 
 const sslModes = ['disable', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
-/** The URL of a Postgres, with what it may say of TLS. */
+/** The URL of a Postgres server; of the parameters, those about TLS are checked. */
 export const postgresUrl: SettingType<string> = {
   type: 'URL',
   parse(value, name) {
     const { searchParams } = new URL(url('postgres:', 'postgresql:').parse(value, name))
     const mode = searchParams.get('sslmode')
     if (searchParams.has('ssl') || (mode !== null && !sslModes.includes(mode))) {
-      throw new Error(`${name} must say of TLS nothing, or sslmode= with one of ${sslModes.join(', ')}`)
+      throw new Error(`${name} may set TLS only by sslmode=, as one of ${sslModes.join(', ')}`)
     }
     return value
   },

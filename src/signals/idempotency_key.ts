@@ -1,7 +1,7 @@
 import { invalid } from '../errors.ts'
 
 /** Reads an Idempotency-Key: bare, or a quoted string as structured header fields have it. */
-export function readRepeatKey(header: string | null): string | null {
+export function readIdempotencyKey(header: string | null): string | null {
   if (header === null) return null
   const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(header)?.[1]
   const key = quoted === undefined ? header : quoted.replace(/\\(.)/g, '$1')

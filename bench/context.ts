@@ -1,4 +1,4 @@
-// What every section of the benchmark stands on: one Postgres and one Redis of its own, the binary, and tenants.
+// What every section of the benchmark shares: one throwaway Postgres and Redis, the built binary, and tenants.
 import { copyFile, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -6,17 +6,18 @@ import type { Db } from '../src/db/client.ts'
 import { findOrInstall, postgresProgram } from '../test/programs.ts'
 import { startServices } from '../test/services.ts'
 import { createCopies, openOwnDatabase } from './database.ts'
-import { createTenants, type Operator, unreachableLimit } from './fixtures.ts'
-import { type Load, type Request, wrkProgram } from './load.ts'
+import { createTenants, unreachableLimit } from './fixtures.ts'
+import { type LoadTool, type Request, wrkProgram } from './load.ts'
+import type { Plan } from './plan.ts'
 import { runProgram } from './processes.ts'
 import { createReport, type Report } from './report.ts'
 import { type Server, startServer } from './server.ts'
 
-/** What is compared is measured by turns, in so many rounds. */
-export type Plan = { warmUpSeconds: number; roundSeconds: number; rounds: number; memorySeconds: number }
+/** The built program, and the settings of the database it works on. */
+export type Operator = { program: string; settings: Record<string, string>; cwd: string; signal: AbortSignal }
 
-export type Ground = {
-  load: Load
+export type Context = {
+  load: LoadTool
   pgbench: string
   folder: string
   databaseUrl: string
@@ -26,18 +27,18 @@ export type Ground = {
   report: Report
   plan: Plan
   signal: AbortSignal
-  /** The binary on the shared Postgres and Redis, or on whatever the settings name. */
+  /** Starts the binary on the shared Postgres and Redis, or with the settings given. */
   serve(settings?: Record<string, string>): Promise<Server>
   servePlain(): Promise<Server>
 }
 
-/** Done in reverse order, whatever happened. */
+/** Run in reverse order, also after a failure. */
 export type Cleanups = (() => Promise<void>)[]
 
 const root = join(import.meta.dir, '..')
 const plain = join(import.meta.dir, 'plain')
 
-export async function prepareGround(plan: Plan, signal: AbortSignal, cleanups: Cleanups): Promise<Ground> {
+export async function prepareContext(plan: Plan, signal: AbortSignal, cleanups: Cleanups): Promise<Context> {
   const folder = await mkdtemp(join(tmpdir(), 'prompt-signals-bench-'))
   cleanups.push(() => rm(folder, { recursive: true, force: true }))
   const [wrk = ''] = await findOrInstall([wrkProgram])
@@ -49,7 +50,7 @@ export async function prepareGround(plan: Plan, signal: AbortSignal, cleanups: C
   await copyFile(join(root, 'dist/prompt-signals'), program)
   await runProgram([process.execPath, 'install', '--frozen-lockfile'], { cwd: plain, signal })
 
-  // Those of the tests may be somebody's own, and this empties tables.
+  // The databases named for the tests may be a developer's own, and the benchmark empties tables.
   delete process.env.TEST_DATABASE_URL
   delete process.env.TEST_REDIS_URL
   const services = await startServices()
@@ -62,7 +63,7 @@ export async function prepareGround(plan: Plan, signal: AbortSignal, cleanups: C
   const database = await openOwnDatabase(settings)
   cleanups.push(database.close)
   await createCopies(database)
-  const requests = await createTenants(operator, { organisations: 10, promptsEach: 10, monthlyLimit: unreachableLimit })
+  const requests = await createTenants(database, { organisations: 10, promptsEach: 10, monthlyLimit: unreachableLimit })
 
   const start = async (command: string[], env: Record<string, string>) => {
     const server = await startServer({ command, env, cwd, signal })

@@ -2,10 +2,10 @@ import { expect, test } from 'bun:test'
 import { settings } from '../../src/config.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
 
-const readme = await Bun.file('README.md').text()
+const linesOf = async (file: string) => (await Bun.file(file).text()).split('\n')
 
-test('the table of settings in the README is the one the program reads', () => {
-  const rows = readme.split('\n').filter((line) => /^\| `[A-Z_]+` /.test(line))
+test('the table of settings in the documentation is the one the program reads', async () => {
+  const rows = (await linesOf('docs/settings.md')).filter((line) => /^\| `[A-Z_]+` /.test(line))
   const expected = Object.entries(settings).map(([name, { type, fallback, secret, meaning }]) => {
     const names = secret ? `\`${name}\` or \`${name}_FILE\`` : `\`${name}\``
     return `| ${names} | ${type} | ${fallback === undefined ? '' : `\`${fallback}\``} | ${meaning} |`
@@ -13,11 +13,11 @@ test('the table of settings in the README is the one the program reads', () => {
   expect(rows).toEqual(expected)
 })
 
-test('the table of metrics in the README is what the service shows', async () => {
+test('the table of metrics in the documentation is what the service shows', async () => {
   const metrics = createMetrics()
   metrics.watchDatabase(() => ({ pending: 0, connections: 1 }))
   metrics.describeBuild({ version: '', commit: '', bun: '' })
   const shown = [...(await metrics.text()).matchAll(/^# HELP (prompt_signals_\S+) (.+)$/gm)]
-  const rows = readme.split('\n').filter((line) => line.startsWith('| `prompt_signals_'))
+  const rows = (await linesOf('docs/observability.md')).filter((line) => line.startsWith('| `prompt_signals_'))
   expect(rows).toEqual(shown.map(([, name, says]) => `| \`${name}\` | ${says} |`))
 })
