@@ -62,7 +62,7 @@ test('the name of the database leads to a standby for a while: nothing is served
   await eventually(readiness, readOnly)
   expect(await post()).toBe(500)
   expect((await client.getHistory(tenant.prompt, tenant.key)).status).toBe(500)
-  expect(server.stdout()).toContain('"reason":"the database is read-only')
+  await eventually(() => server.stdout().includes('"reason":"the database is read-only'), true)
   proxy.forwardTo(primary.url)
   await eventually(readiness, ready)
   await eventually(post, 201)
