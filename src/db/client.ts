@@ -174,7 +174,8 @@ export function openClient(
             return result
           }
         })
-        // What begins and ends it has no other deadline. On the one connection of the engine it keeps its turn.
+        // The `begin` and `commit` have no other deadline. On the one connection of the engine nothing could go on
+        // without them, so they are awaited there.
         return isBounded ? withinOrReplace(pools.current, 2 * queryTimeoutMs, ended) : ended
       }, claim)
     },

@@ -60,6 +60,9 @@ test('the name of the database leads to a standby for a while: nothing is served
   proxy.forwardTo(standby.url)
   proxy.cut('end')
   await eventually(readiness, readOnly)
+  for (const until = performance.now() + 2_500; performance.now() < until; await Bun.sleep(100)) {
+    expect(await readiness()).toEqual(readOnly)
+  }
   expect(await post()).toBe(500)
   expect((await client.getHistory(tenant.prompt, tenant.key)).status).toBe(500)
   await eventually(() => server.stdout().includes('"reason":"the database is read-only'), true)
