@@ -2,9 +2,10 @@ import type postgres from 'postgres'
 import { unavailable } from '../errors.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 import { type Claim, createSemaphore } from '../lib/semaphore.ts'
-import { type Driver, openPool, type Session, type Target } from './driver.ts'
+import type { Driver, Session, Target } from './driver.ts'
 import { isAnswer, isConnectionLost, isReadOnly, ReadOnlyError } from './faults.ts'
 import type { EngineObserver } from './housekeeping.ts'
+import { type Listener, openPools, type PoolPair } from './pools.ts'
 import { createReachTracker, type OnReach } from './reach.ts'
 
 export type Sql = {
@@ -27,7 +28,7 @@ export type Db = {
    * Subscribes to a channel of notifications. `onGap` is called whenever the subscription begins, at first and after
    * the connection was lost: notifications from before then were missed.
    */
-  listen(channel: string, onNotice: (payload: string) => void, onGap: () => void): void
+  listen(...listener: Listener): void
   /** Rejects with a ReadOnlyError, and replaces the connections, when they lead to a server that can only be read. */
   requireWritable(): Promise<void>
   /** Statements that wait for an answer now, and the connections there may be for them. */
@@ -69,15 +70,8 @@ export function openClient(
   // Transactions have connections of their own, one for each that may run at once: to a connection that is busy the
   // driver sends a `begin` and loses track of it, so that what comes next is never committed.
   const atOnce = Math.min(maxConnections, maxTransactions)
-  // No statement is sent to a connection that still has one: a slow one never holds up those behind it. Within a
-  // transaction the driver must be able to.
   const session = { queryTimeoutMs, mustBeWritable }
-  const openPools = () => ({
-    statements: openPool(target, session, maxConnections, 0),
-    transactions: openPool(target, session, atOnce, 1),
-  })
-  let pools = openPools()
-  const listeners: Parameters<Db['listen']>[] = []
+  const pools = openPools(target, session, { statements: maxConnections, transactions: atOnce })
   const transactionMs = transactionShare * queryTimeoutMs
   const transactionSlots = createSemaphore({
     permits: atOnce,
@@ -90,32 +84,12 @@ export function openClient(
   let pending = 0
   const reach = createReachTracker((...change) => observer?.onReach?.(...change))
 
-  const endPools = ({ statements, transactions }: typeof pools) =>
-    Promise.all([statements.end({ timeout: 5 }), transactions.end({ timeout: 5 })])
-
-  /**
-   * Opens new connections in the place of those that are of no use. One whose other end has gone without a word would
-   * be used for ever, or for the quarter of an hour that the kernel takes to notice. The driver cannot close a single
-   * one, so all are replaced.
-   */
-  function replacePools(useless: typeof pools): void {
-    if (useless !== pools || !isRemote) return
-    pools = openPools()
-    for (const listener of listeners) subscribe(...listener)
-    endPools(useless).catch(() => {})
-  }
-
-  function subscribe(...[channel, onNotice, onGap]: Parameters<Db['listen']>): void {
-    // The driver subscribes again whenever that connection is lost.
-    pools.statements.listen(channel, onNotice, onGap).catch(() => {})
-  }
-
   /** The result of work on these connections, which are replaced when it does not come in time. */
-  async function withinOrReplace<T>(used: typeof pools, ms: number, work: PromiseLike<T>): Promise<T> {
+  async function withinOrReplace<T>(used: PoolPair, ms: number, work: PromiseLike<T>): Promise<T> {
     try {
       return await within(ms, work)
     } catch (error) {
-      if (error instanceof DeadlineError) replacePools(used)
+      if (error instanceof DeadlineError) pools.replace(used)
       throw error
     }
   }
@@ -124,14 +98,14 @@ export function openClient(
   async function bounded<T>(query: postgres.PendingQuery<postgres.Row[]>): Promise<T> {
     if (pending >= maxPending) throw unavailable()
     pending += 1
-    const [used, sentAt] = [pools, performance.now()]
+    const [used, sentAt] = [pools.current, performance.now()]
     try {
       const rows = await (queryTimeoutMs === 0 ? query : within(queryTimeoutMs, query))
       reach.answered()
       return rows as T
     } catch (error) {
       reach.failed(error, sentAt)
-      if (mustBeWritable && isAnswer(error) && isReadOnly(error)) replacePools(used)
+      if (mustBeWritable && isAnswer(error) && isReadOnly(error)) pools.replace(used)
       // Only one that was never sent: it would otherwise stay in the driver's queue.
       if (!(query as { state?: unknown }).state) query.cancel()
       // It may have been sent only now, and the server gives it the same time again.
@@ -161,7 +135,7 @@ export function openClient(
     for (let left = atOnce; ; left--) {
       let hasBegun = false
       try {
-        return (await pools.transactions.begin(async (on) => {
+        return (await pools.current.transactions.begin(async (on) => {
           const work = await prepare(on)
           hasBegun = true
           return work()
@@ -172,18 +146,18 @@ export function openClient(
     }
   }
 
-  const sql = sqlOn(() => pools.statements)
+  const sql = sqlOn(() => pools.current.statements)
 
   return {
     sql,
     async requireWritable() {
-      const used = pools
+      const used = pools.current
       const [row] = await sql<{ isReadOnly: boolean }>`
         select current_setting('transaction_read_only') = 'on' as "isReadOnly"`
       if (!row?.isReadOnly) return
       const error = new ReadOnlyError()
       reach.failed(error, performance.now())
-      replacePools(used)
+      pools.replace(used)
       throw error
     },
     transaction<T>(work: (sql: Sql) => Promise<T>, claim?: Claim) {
@@ -200,15 +174,13 @@ export function openClient(
             return result
           }
         })
-        // What begins and ends it has no other deadline. On the one connection of the engine it keeps its turn.
-        return isBounded ? withinOrReplace(pools, 2 * queryTimeoutMs, ended) : ended
+        // The `begin` and `commit` have no other deadline. On the one connection of the engine nothing could go on
+        // without them, so they are awaited there.
+        return isBounded ? withinOrReplace(pools.current, 2 * queryTimeoutMs, ended) : ended
       }, claim)
     },
-    listen(...listener) {
-      listeners.push(listener)
-      subscribe(...listener)
-    },
+    listen: pools.subscribe,
     load: () => ({ pending, connections: maxConnections + atOnce }),
-    close: async () => void (await endPools(pools)),
+    close: pools.end,
   }
 }

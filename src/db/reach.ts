@@ -1,7 +1,7 @@
 import { DeadlineError } from '../lib/deadline.ts'
-import { isAnswer, reasonOf } from './faults.ts'
+import { isAnswer, isReadOnly, reasonOf } from './faults.ts'
 
-/** Called when the database stops answering, and when it answers again. */
+/** Called when the database stops answering or is found to be read-only, and when it serves again. */
 export type OnReach = (isReached: boolean, reason: string) => void
 
 /** Tells from the outcomes of statements whether the database answers. */
@@ -16,12 +16,14 @@ const isDown = (error: unknown): boolean => !isAnswer(error) || /^(08|25006|28|3
 export function createReachTracker(onReach: OnReach): ReachTracker {
   /** Undefined before the first answer: what was never there cannot be lost. */
   let isReached: boolean | undefined
+  let isKnownReadOnly = false
   let answeredAt = 0
 
   function answered(): void {
     answeredAt = performance.now()
     if (isReached === false) onReach(true, '')
     isReached = true
+    isKnownReadOnly = false
   }
 
   return {
@@ -29,11 +31,13 @@ export function createReachTracker(onReach: OnReach): ReachTracker {
     failed(error, sentAt) {
       // A statement that waits too long, while others are answered, waits for a lock.
       const isSlow = error instanceof DeadlineError && answeredAt > sentAt
-      if (!isDown(error)) answered()
-      else if (isReached && !isSlow) {
-        isReached = false
-        onReach(false, reasonOf(error))
-      }
+      if (!isDown(error)) return answered()
+      // A failover begins with lost connections, and only later is the server found to be the wrong one.
+      const isNews = isReached === true || (isReached === false && isReadOnly(error) && !isKnownReadOnly)
+      if (!isNews || isSlow) return
+      isReached = false
+      isKnownReadOnly = isReadOnly(error)
+      onReach(false, reasonOf(error))
     },
   }
 }

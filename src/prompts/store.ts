@@ -9,10 +9,12 @@ export type PromptFile = { repository: string; path: string }
 export type PromptRow = { id: string; org: string; name: string } & (PromptFile | { repository: null; path: null })
 
 export async function findPromptOf(sql: Sql, organisationId: number, publicId: string): Promise<Prompt | undefined> {
-  const [row] = await sql<Prompt>`
-    select id, organisation_id as "organisationId"
+  const [row] = await sql<Prompt & { publicId: string }>`
+    select id, organisation_id as "organisationId", public_id as "publicId"
     from find_prompts(array[${organisationId}::bigint], array[${publicId}::text])`
-  return row
+  // The answer to another question must not be taken for this one's, since it is cached for good.
+  if (row?.publicId !== publicId || row.organisationId !== organisationId) return undefined
+  return { id: row.id, organisationId }
 }
 
 export async function findPromptOfAny(sql: Sql, publicId: string): Promise<Prompt | undefined> {

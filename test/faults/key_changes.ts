@@ -1,8 +1,8 @@
 // Keys that are made, used and revoked by the command line, again and again.
 import { run } from './binary.ts'
+import type { Cluster } from './cluster.ts'
 import type { Findings } from './findings.ts'
 import type { Replica } from './post.ts'
-import type { Scene } from './scene.ts'
 
 /** How soon a revoked key is refused everywhere. */
 const REVOKED_MS = 1_000
@@ -10,7 +10,7 @@ const RETRY_MS = 100
 const GIVE_UP_MS = 8_000
 
 /** Changes keys until it is stopped; the change under way is then finished, and checked. */
-export function startKeyChanges({ replicas, settings, author }: Scene): { stop(): Promise<Findings> } {
+export function startKeyChanges({ replicas, settings, author }: Cluster): { stop(): Promise<Findings> } {
   const problems: string[] = []
   let revoked = 0
   let stopping = false

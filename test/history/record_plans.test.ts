@@ -44,7 +44,7 @@ const writes: Record<string, () => Promise<unknown>> = {
   'a lock': () => lockHistories(db.sql, [entryOf(1, ''), entryOf(2, '')]),
   'a merge of a deploy': () => convertDeployed(db.sql, [{ ...entryOf(2, `m ${round}`, merge), deployed_as: 'sha 9' }]),
   'a deep page': () =>
-    selectPage(db.sql, 'pmt_1', { number: 10, size: 25, since: '2026-01-02T00:00:00Z', until: '2026-12-01T00:00:00Z' }),
+    selectPage(db.sql, 1, { number: 10, size: 25, since: '2026-01-02T00:00:00Z', until: '2026-12-01T00:00:00Z' }),
 }
 
 async function rowsRead(): Promise<{ scanned: number; fetched: number }> {

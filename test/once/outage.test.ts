@@ -124,12 +124,12 @@ test('what failed is in the log with its request id, and no secret is', async ()
 })
 
 test('each loss of the database is in the log, and each return', () => {
-  const told = server
+  const changes = server
     .stdout()
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line))
     .filter(({ dependency }) => dependency === 'database')
-  expect(told[0]).toMatchObject({ level: 40, msg: 'dependency down', reason: expect.any(String) })
-  expect(told.at(-1)).toMatchObject({ level: 30, msg: 'dependency up' })
+  expect(changes[0]).toMatchObject({ level: 40, msg: 'dependency down', reason: expect.any(String) })
+  expect(changes.at(-1)).toMatchObject({ level: 30, msg: 'dependency up' })
 })

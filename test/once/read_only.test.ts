@@ -60,9 +60,12 @@ test('the name of the database leads to a standby for a while: nothing is served
   proxy.forwardTo(standby.url)
   proxy.cut('end')
   await eventually(readiness, readOnly)
+  for (const until = performance.now() + 2_500; performance.now() < until; await Bun.sleep(100)) {
+    expect(await readiness()).toEqual(readOnly)
+  }
   expect(await post()).toBe(500)
   expect((await client.getHistory(tenant.prompt, tenant.key)).status).toBe(500)
-  expect(server.stdout()).toContain('"reason":"the database is read-only')
+  await eventually(() => server.stdout().includes('"reason":"the database is read-only'), true)
   proxy.forwardTo(primary.url)
   await eventually(readiness, ready)
   await eventually(post, 201)

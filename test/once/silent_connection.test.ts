@@ -25,11 +25,11 @@ const useBoth = (db: Db) => Promise.all([db.sql`select pg_sleep(0.05)`, db.sql`s
 
 test('connections that have gone silent are replaced: those of statements, of transactions and of listeners', async () => {
   const db = openProxied(200)
-  const heard: string[] = []
+  const received: string[] = []
   let begun = 0
   db.listen(
     'silence',
-    (payload) => heard.push(payload),
+    (payload) => received.push(payload),
     () => (begun += 1),
   )
   const ask = () => db.sql<{ n: number }>`select 1 as n`.then(([row]) => row?.n, String)
@@ -43,7 +43,7 @@ test('connections that have gone silent are replaced: those of statements, of tr
   await eventually(change, 2)
   await eventually(() => begun, 2)
   await db.sql`select pg_notify('silence', 'again')`
-  await eventually(() => heard, ['again'])
+  await eventually(() => received, ['again'])
 
   proxy.silence()
   expect(await change()).toBe('Error: no answer in time')

@@ -1,4 +1,4 @@
-// TLS to Postgres and Redis: the server's certificate and name are verified, unless told otherwise.
+// TLS to Postgres and Redis: the server's certificate and name are verified, unless the URL says otherwise.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { chmodSync, chownSync, copyFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-// What every fault happens to: two replicas of the binary on one Postgres and one Redis, and their organisations.
+// The system under test: two replicas of the binary on one Postgres and one Redis, and their organisations.
 import postgres from 'postgres'
 import { runForOne, type Server, startServer } from './binary.ts'
 import { createLedger, type Ledger } from './load.ts'
@@ -12,7 +12,7 @@ export type RunningReplica = Replica & {
   start(): Promise<void>
 }
 
-export type Scene = {
+export type Cluster = {
   postgres: Machine
   redis: Machine
   replicas: [RunningReplica, RunningReplica]
@@ -33,7 +33,7 @@ export type Cleanups = (() => Promise<unknown>)[]
 const TENANTS = 4
 const UNREACHABLE_LIMIT = 1_000_000
 
-export async function setScene(cleanups: Cleanups): Promise<Scene> {
+export async function startCluster(cleanups: Cleanups): Promise<Cluster> {
   const machines = await startMachines()
   cleanups.push(machines.postgres.stop, machines.redis.stop)
   const settings = { DATABASE_URL: machines.postgres.url, REDIS_URL: machines.redis.url }
@@ -44,7 +44,7 @@ export async function setScene(cleanups: Cleanups): Promise<Scene> {
     backoff: () => 0.1,
     connect_timeout: 2,
     onnotice: () => {},
-    // It can write also while others cannot, to end that.
+    // This connection can write even while the database is made read-only.
     connection: { default_transaction_read_only: false },
   })
   cleanups.push(() => sql.end({ timeout: 1 }))
@@ -60,7 +60,7 @@ export async function setScene(cleanups: Cleanups): Promise<Scene> {
   }
   const tenants = await Promise.all(Array.from({ length: TENANTS }, () => createTenant(UNREACHABLE_LIMIT)))
   const author = await createAuthor(await createTenant(UNREACHABLE_LIMIT), one)
-  const replicas: Scene['replicas'] = [await startReplica('A', settings), await startReplica('B', settings)]
+  const replicas: Cluster['replicas'] = [await startReplica('A', settings), await startReplica('B', settings)]
   cleanups.push(() => Promise.all(replicas.map(({ server }) => server.kill())))
   const ledgers = { ledger: createLedger(), writes: createWriteLedger() }
   return { ...machines, ...ledgers, replicas, settings, sql, tenants, author, createTenant }
@@ -73,7 +73,7 @@ async function createAuthor(tenant: Tenant, one: (...args: string[]) => ReturnTy
   return { ...tenant, linkedPrompt, secret }
 }
 
-async function startReplica(name: string, settings: Scene['settings']): Promise<RunningReplica> {
+async function startReplica(name: string, settings: Cluster['settings']): Promise<RunningReplica> {
   const server = await startServer(settings)
   const replica: RunningReplica = {
     name,
