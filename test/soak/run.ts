@@ -116,7 +116,9 @@ async function request(target: Target): Promise<void> {
   if (outcome && problems.length < 20) problems.push(`${name}: ${outcome}`)
 }
 
-const count = (name: string) => counts.set(name, (counts.get(name) ?? 0) + 1)
+function count(name: string): void {
+  counts.set(name, (counts.get(name) ?? 0) + 1)
+}
 
 /** What operators do meanwhile. */
 async function command(settings: Settings, org: string, round: number): Promise<void> {
@@ -128,10 +130,9 @@ async function command(settings: Settings, org: string, round: number): Promise<
   count('rounds of commands')
 }
 
-const measure = async (pid: number): Promise<Sample> => ({
-  mb: await residentMb(pid),
-  files: readdirSync(`/proc/${pid}/fd`).length,
-})
+async function measure(pid: number): Promise<Sample> {
+  return { mb: await residentMb(pid), files: readdirSync(`/proc/${pid}/fd`).length }
+}
 
 function judge(samples: Sample[]): void {
   const quarter = (nth: number) => samples.slice((samples.length * nth) / 4, (samples.length * (nth + 1)) / 4)
