@@ -27,7 +27,7 @@ function resolve(file: string, target: string): string {
 function layer(file: string): string {
   const [, folder = '', name = ''] = file.split('/')
   if (!features.includes(folder)) return folder.replace('.ts', '')
-  return { 'routes.ts': 'routes', 'schema.ts': 'schema', 'store.ts': 'store' }[name] ?? 'rules'
+  return /(?:^|_)(routes|schema|store)\.ts$/.exec(name)?.[1] ?? 'rules'
 }
 
 const feature = (file: string): string | undefined => features.find((name) => file.startsWith(`src/${name}/`))
@@ -62,7 +62,7 @@ test('every import follows the direction from main to the database', () => {
 test('no feature knows the store or the routes of another', () => {
   const wrong = imports.filter(
     ({ from, target }) =>
-      feature(from) && feature(target) && feature(from) !== feature(target) && /\/(store|routes)\.ts$/.test(target),
+      feature(from) && feature(target) && feature(from) !== feature(target) && /[/_](store|routes)\.ts$/.test(target),
   )
   expect(wrong).toEqual([])
 })
