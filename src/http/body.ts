@@ -49,14 +49,23 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** What is made of the body as it was sent, up to a size of whole mebibytes. */
-export function readBody<T>(exchange: Exchange, maxBytes: number, read: (bytes: Uint8Array) => T): Promise<T> {
+/**
+ * What is made of the body as it was sent, up to a size of whole mebibytes. `reserve` is called before bytes are kept in
+ * memory, and may throw.
+ */
+export function readBody<T>(
+  exchange: Exchange,
+  maxBytes: number,
+  read: (bytes: Uint8Array) => T,
+  reserve: (bytes: number) => void = () => {},
+): Promise<T> {
   const { request } = exchange
   const length = request.headers.get('content-length')
   if (Number(length) > maxBytes) throw tooLarge(maxBytes)
+  reserve(Number(length))
   exchange.pauseDeadline(arrivalMs, tooSlow)
   // With a length announced there is a bound on what comes; without one, each chunk is counted.
-  const arriving = length === null ? readChunks(request, maxBytes) : request.bytes()
+  const arriving = length === null ? readChunks(request, maxBytes, reserve) : request.bytes()
   return arriving.then(
     (bytes) => {
       exchange.resumeDeadline()
@@ -68,12 +77,13 @@ export function readBody<T>(exchange: Exchange, maxBytes: number, read: (bytes: 
   )
 }
 
-async function readChunks(request: Request, maxBytes: number): Promise<Uint8Array> {
+async function readChunks(request: Request, maxBytes: number, reserve: (bytes: number) => void): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of request.body ?? []) {
     length += chunk.length
     if (length > maxBytes) throw tooLarge(maxBytes)
+    reserve(chunk.length)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
