@@ -80,7 +80,9 @@ test('a look-up that answers for another organisation is not used', async () => 
     db.sql,
   ) as typeof db.sql
   expect(await requireWebhook({ ...db, sql }, hook.tenant.org)).toMatchObject({ secret: hook.secret })
-  expect(requireWebhook({ ...db, sql }, other.org)).rejects.toThrow('the database answered for another organisation')
+  await expect(requireWebhook({ ...db, sql }, other.org)).rejects.toThrow(
+    'the database answered for another organisation',
+  )
 })
 
 test.each([

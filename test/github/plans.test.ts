@@ -38,7 +38,7 @@ beforeAll(async () => {
   for (const table of tables) await db.sql.script(`alter table ${table} set (autovacuum_enabled = off)`)
   org = (await createOrganisation(db, clock, { name: 'Acme', plan: 'free', monthlyLimit: null })).id
   const place = { repository: 'Acme/Prompts', path }
-  await createPrompt(db, clock, { org, name: 'greeting', id: null, place })
+  await createPrompt(db, clock, { org, name: 'greeting', id: null, file: place })
   await setWebhook(db, clock, org)
 })
 

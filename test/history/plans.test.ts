@@ -55,9 +55,9 @@ async function fill(sql: Sql): Promise<void> {
     select 'pmt_' || n, 1 + n / 1000, 'Test', 'acme/prompts', 'p' || n || '.md', 5, now()
     from generate_series(1, 10000) n;
     insert into history_entries
-      (organisation_id, prompt_id, seq, action, user_name, user_email, commit_sha, branch_name, created_at)
+      (organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at)
     select
-      p.organisation_id, p.id, n, 'deployed', 'Ada', 'ada@example.com', 'sha' || n, 'main',
+      p.organisation_id, p.id, 'deployed', 'Ada', 'ada@example.com', 'sha' || n, 'main',
       '2026-02-01'::timestamptz + n * interval '1 minute'
     from prompts p, generate_series(1, 5) n`)
 }
