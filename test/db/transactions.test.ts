@@ -42,11 +42,13 @@ test('a transaction that takes too long, or waits too long for its turn, is not 
   const before = await count()
   const add = (sql: Sql) => sql`update counted set n = n + 1`
   const free = Promise.withResolvers<void>()
+  // One tenant has one of the two connections.
+  const claim = { tenant: 1 }
   const slow = db.transaction(async (sql) => {
     await free.promise
     await add(sql)
-  })
-  const waiting = Array.from({ length: 3 }, () => db.transaction(add))
+  }, claim)
+  const waiting = Array.from({ length: 3 }, () => db.transaction(add, claim))
   const ended = await Promise.allSettled(waiting)
   free.resolve()
   await expect(slow).rejects.toThrow('could not complete')
