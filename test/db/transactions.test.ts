@@ -5,7 +5,7 @@ import { openDatabase } from '../../src/db/open.ts'
 import { migrations } from '../../src/platform.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 
-const queryTimeoutMs = 1_000
+const queryTimeoutMs = 3_000
 
 let database: TestDatabase
 let db: Db
