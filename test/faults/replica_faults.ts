@@ -1,5 +1,5 @@
 // What becomes of requests when the replica that has them ends.
-import { readGate } from './clients.ts'
+import { readGate, setGate } from './clients.ts'
 import type { Cluster } from './cluster.ts'
 import { compare, endOf, type Findings, hit, touched } from './findings.ts'
 import { createSignalRequest, send } from './load.ts'
@@ -44,7 +44,8 @@ function leaveRedisAhead(cluster: Cluster, small: Tenant, kill: () => Promise<vo
   return sql.begin(async (on) => {
     const [row] = await on<[{ used: number }]>`
       select used from signal_usage where organisation_id = ${small.organisation} for update`
-    // New, and not able to learn how far the organisation is from its limit, it asks Redis.
+    // A replica that is new asks Redis; what it finds there must be a count, or it asks Postgres instead.
+    await setGate(redis.url, small.organisation, row.used)
     await kill()
     await replicas[0].start()
     const waiting = Array.from({ length: 20 }, () => send(ledger, replicas[0], createSignalRequest(small, false)))

@@ -5,6 +5,7 @@ import { setWebhook } from '../../src/github/manage.ts'
 import { pruneDeliveries } from '../../src/github/prune.ts'
 import { requireWebhook } from '../../src/github/verify.ts'
 import type { Answer } from '../client.ts'
+import { rejectionOf } from '../program.ts'
 import { createHook, headersOf, hookEachTest, paths, type Sending } from './hook.ts'
 import { merged, ping, pullRequest, push, renamed, transferred } from './payloads.ts'
 
