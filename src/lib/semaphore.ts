@@ -1,6 +1,6 @@
 /** What a piece of work needs beside a permit. */
 export type Claim = {
-  /** On whose behalf it is done. */
+  /** On whose behalf it is done; the operator's when it is not given. */
   tenant?: unknown
   /** Works with the same key run one after the other. */
   key?: unknown
@@ -39,8 +39,10 @@ export function createSemaphore({
   let free = permits
   let waiting = 0
 
-  const canStart = ({ tenant, key }: Claim): boolean =>
-    free > 0 && (permitsOf.get(tenant) ?? 0) < permitsPerTenant && !keysInUse.has(key)
+  /** Work without a tenant is the operator's own, which has no share to keep to. */
+  const hasShare = (tenant: unknown): boolean => tenant === undefined || (permitsOf.get(tenant) ?? 0) < permitsPerTenant
+
+  const canStart = ({ tenant, key }: Claim): boolean => free > 0 && hasShare(tenant) && !keysInUse.has(key)
 
   function take({ tenant, key }: Claim): void {
     free -= 1
