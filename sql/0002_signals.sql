@@ -57,13 +57,14 @@ $$;
 
 -- The same for callers outside of a function. Statements of a hot path are planned once, perhaps while the tables are
 -- empty, and the plan must not become a scan of what they hold later: every table is reached through a lateral look-up
--- that an index serves.
+-- that an index serves, from its newest entry on.
 create function read_usages(organisation_ids bigint[], months date[])
 returns table (number bigint, used integer, block integer, monthly_limit integer)
 language plpgsql
 stable
 set plan_cache_mode = 'force_generic_plan'
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 begin
   return query select * from usages_of(organisation_ids, months);
@@ -76,6 +77,7 @@ returns integer
 language plpgsql
 set plan_cache_mode = 'force_generic_plan'
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
   deleted integer;
@@ -129,6 +131,7 @@ set lock_timeout = '200ms'
 -- The plans are the same for any batch, and making them anew would cost more than running them.
 set plan_cache_mode = 'force_generic_plan'
 set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
   blocks integer[];

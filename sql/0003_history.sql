@@ -144,6 +144,21 @@ begin
 end
 $$;
 
+-- Holds histories until the end of the transaction. The prompts are given once each, in ascending order, and locked in
+-- that order, so that no two calls wait for each other. Each is looked up by itself: for a list of them, a plan made on
+-- a small table would read an index from end to end.
+create function lock_histories(prompt_ids bigint[])
+returns void
+language plpgsql
+set enable_seqscan = off
+as $$
+begin
+  perform
+  from unnest(prompt_ids) given (id)
+  cross join lateral (select from prompts p where p.id = given.id for no key update) held;
+end
+$$;
+
 -- Adds entries, a JSON array of objects with the names of the columns and no two of the same identity, in the order
 -- given. Answers the id of each; and of those that were in the history before, the entry as it stands there.
 -- The prompts are given once each, in ascending order.
@@ -166,8 +181,7 @@ declare
   new_ids bigint[];
   prompts_to_rank bigint[];
 begin
-  -- Writers to one prompt take turns; in a fixed order, no two calls wait for each other.
-  perform from prompts p where p.id = any(prompt_ids) order by p.id for no key update;
+  perform lock_histories(prompt_ids);
 
   -- The entries of these prompts have lower ids, as each id is drawn while the prompt is held.
   last_id := nextval('history_entries_id_seq');
@@ -225,19 +239,10 @@ begin
   from numbered n;
 
   if prompts_to_rank is not null then
-    perform update_history_ranks(p.id, new_ids, p.history_count) from prompts p where p.id = any(prompts_to_rank);
+    perform update_history_ranks(p.id, new_ids, p.history_count)
+    from unnest(prompts_to_rank) given (id)
+    join prompts p on p.id = given.id;
   end if;
-end
-$$;
-
--- Holds histories until the end of the transaction. The prompts are given once each, in ascending order.
-create function lock_histories(prompt_ids bigint[])
-returns void
-language plpgsql
-set enable_seqscan = off
-as $$
-begin
-  perform from prompts p where p.id = any(prompt_ids) order by p.id for no key update;
 end
 $$;
 
@@ -307,7 +312,8 @@ begin
   ), versioned as (
     update prompts p
     set history_version = default
-    where p.id in (select c.prompt_id from converted c)
+    from (select distinct c.prompt_id from converted c) c
+    where p.id = c.prompt_id
     returning 1
   )
   select count(*) into changed from versioned;

@@ -223,3 +223,13 @@ export async function eventually(ask: () => unknown, wanted: unknown, deadlineMs
   }
   expect(answer).toEqual(wanted)
 }
+
+/**
+ * The message of the error that a promise rejects with. In place of `rejects`, which waits for the promise without
+ * letting the messages of workers in, and so for ever for the embedded engine.
+ */
+export const rejectionOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => 'it did not reject',
+    (error: Error) => error.message,
+  )

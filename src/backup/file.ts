@@ -1,12 +1,12 @@
 // Backups in files and pipes; "-" is standard output or input.
 import { once } from 'node:events'
-import { createReadStream } from 'node:fs'
 import { open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { randomBase62 } from '../lib/base62.ts'
+import { type Input, openInput } from '../lib/input.ts'
 import { readLines, TextError } from '../lib/lines.ts'
 import { damaged, notOurs } from './format.ts'
 
@@ -14,6 +14,8 @@ type Write = (text: string) => Promise<void>
 type Fill = (write: Write) => Promise<unknown>
 
 export type ReadOptions = {
+  /** The backup, if it is open already. */
+  input?: Input
   /** Ends the reading with an error. */
   signal?: AbortSignal
   /** Called with the share of the file that has been read; never for a pipe, whose length is not known. */
@@ -84,19 +86,21 @@ async function compress(fill: Fill, put: (chunk: Uint8Array) => Promise<unknown>
 }
 
 /** Reads the lines of a backup. Throws BackupError as soon as the content turns out to be wrong. */
-export async function* readBackup(path: string, { signal, onProgress }: ReadOptions = {}): AsyncGenerator<string> {
-  const size = path === '-' ? 0 : ((await stat(path).catch(() => undefined))?.size ?? 0)
-  const input = path === '-' ? process.stdin : createReadStream(path)
+export async function* readBackup(
+  path: string,
+  { input, signal, onProgress }: ReadOptions = {},
+): AsyncGenerator<string> {
+  const { stream, size } = input ?? (await openInput(path))
   async function* count(chunks: AsyncIterable<Uint8Array>) {
     let bytes = 0
     for await (const chunk of chunks) {
       bytes += chunk.length
-      if (size > 0) onProgress?.(bytes / size)
+      if (size) onProgress?.(bytes / size)
       yield chunk
     }
   }
   const gunzip = createGunzip()
-  const unpacked = pipeline(input, count, gunzip, { signal })
+  const unpacked = pipeline(stream, count, gunzip, { signal })
   // A failure is reported where `unpacked` is awaited, or by the stream that is read.
   unpacked.catch(() => {})
   try {

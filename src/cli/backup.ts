@@ -1,6 +1,7 @@
 import { readBackup, writeFile, writeStandardOutput } from '../backup/file.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { writeBackup } from '../backup/write.ts'
+import { openInput } from '../lib/input.ts'
 import { build, migrations } from '../platform.ts'
 import { type Command, UsageError } from './command.ts'
 import { forCommands, forFirstCommands, withDatabase } from './database.ts'
@@ -20,23 +21,24 @@ export const backupCommands: Record<string, Command> = {
       const file = context.typed.words[0] as string
       const { openSnapshot } = await import('../db/snapshot.ts')
       const progress = createProgress()
-      // The opening is awaited also when it is interrupted, because closing removes the copy that it has made.
-      await withDatabase(context, openSnapshot(context.config, forCommands), async (db) => {
-        let rows = 0
-        const fill = async (write: (text: string) => Promise<void>) => {
+      let rows = 0
+      // The file is opened before the database and gets its name after that is closed: in between, a command of root's
+      // has only the rights of the owner of the data directory. The opening of the database is awaited also when it is
+      // interrupted, because closing removes the copy that it has made.
+      const fill = (write: (text: string) => Promise<void>) =>
+        withDatabase(context, openSnapshot(context.config, forCommands), async (db) => {
           rows = await writeBackup(db, context.clock, build.version, write, (written, expected) =>
             progress.count(written, 'rows', expected && written / expected),
           )
-        }
-        try {
-          if (file === '-') return await writeStandardOutput(fill)
-          const bytes = await writeFile(file, fill)
-          progress.end()
-          context.output.show({ file, bytes, rows })
-        } finally {
-          progress.end()
-        }
-      })
+        })
+      try {
+        if (file === '-') return await writeStandardOutput(fill)
+        const bytes = await writeFile(file, fill)
+        progress.end()
+        context.output.show({ file, bytes, rows })
+      } finally {
+        progress.end()
+      }
     },
   },
   restore: {
@@ -47,6 +49,8 @@ export const backupCommands: Record<string, Command> = {
     verifyWith: 'orgs list',
     async run(context) {
       const { config, typed, output, interruption } = context
+      const [file] = typed.words as [string]
+      const input = await openInput(file)
       const { openAny } = await import('../db/open.ts')
       const opening = openAny(config, forFirstCommands).then(({ db }) => db)
       await withDatabase(context, untilInterrupted(interruption, opening, 0), async (db) => {
@@ -55,7 +59,7 @@ export const backupCommands: Record<string, Command> = {
         const onProgress = (read: number) => {
           share = read
         }
-        const lines = readBackup(typed.words[0] as string, { signal: interruption.signal, onProgress })
+        const lines = readBackup(file, { input, signal: interruption.signal, onProgress })
         try {
           const restored = await restoreBackup(db, migrations, lines, (rows) => progress.count(rows, 'rows', share))
           progress.end()

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Db } from '../db/client.ts'
+import type { Input } from '../lib/input.ts'
 import type { Interruption } from './interruption.ts'
 import type { Output } from './output.ts'
 
@@ -48,7 +49,9 @@ export type Commands = Record<string, Command>
 export type DatabaseCommand = Omit<Command, 'run'> & {
   /** Whether it creates the embedded database if there is none. */
   isFirst?: true
-  run(context: Context & { db: Db }): Promise<void>
+  /** Whether its first word names a file to read, which is opened before the database; "-" is standard input. */
+  readsFile?: true
+  run(context: Context & { db: Db; input: Input | undefined }): Promise<void>
 }
 
 export function textOption({ options }: Typed, name: string): string | null {

@@ -1,5 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { within } from '../lib/deadline.ts'
+import { openInput } from '../lib/input.ts'
 import { migrations } from '../platform.ts'
 import type { Command, Commands, Context, DatabaseCommand } from './command.ts'
 import { interruptible, untilInterrupted } from './interruption.ts'
@@ -28,10 +29,11 @@ export const onDatabase = (commands: Record<string, DatabaseCommand>): Commands 
 const around = (command: DatabaseCommand): Command => ({
   ...command,
   async run(context: Context) {
+    const input = command.readsFile ? await openInput(context.typed.words[0] as string) : undefined
     const { openDatabase } = await import('../db/open.ts')
     const opening = openDatabase(context.config, command.isFirst ? forFirstCommands : forCommands)
     await withDatabase(context, untilInterrupted(context.interruption, opening, 0), (db) =>
-      command.run({ ...context, db }),
+      command.run({ ...context, db, input }),
     )
   },
 })

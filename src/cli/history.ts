@@ -1,5 +1,4 @@
-import { createReadStream, statSync } from 'node:fs'
-import { Readable } from 'node:stream'
+import { addAbortSignal, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
@@ -7,6 +6,7 @@ import { importHistory } from '../history/import.ts'
 import { createHistoryReader } from '../history/list.ts'
 import { parseQuery } from '../history/query.ts'
 import { recordHistory } from '../history/record.ts'
+import type { Input } from '../lib/input.ts'
 import { readLines } from '../lib/lines.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { integerOption, requiredOption, type Typed, textOption } from './command.ts'
@@ -52,14 +52,15 @@ export const historyCommands = onDatabase({
     usage: 'history import FILE|-',
     does: 'adds many entries from JSON lines, all or none of them',
     words: 1,
+    readsFile: true,
     ifInterrupted: 'nothing was recorded',
     verifyWith: 'history list --prompt pmt_…',
-    async run({ db, clock, typed, output, interruption: { signal } }) {
+    async run({ db, clock, typed, output, input, interruption: { signal } }) {
       const [file] = typed.words as [string]
       const progress = createProgress()
-      const lines = linesOf(file, await openInput(file, signal), (count) =>
-        progress.begin(`${count} lines read, adding them to the history`),
-      )
+      const { stream, size } = input as Input
+      const bytes = size === undefined ? await keepInput(stream, signal) : addAbortSignal(signal, stream)
+      const lines = linesOf(file, bytes, (count) => progress.begin(`${count} lines read, adding them to the history`))
       try {
         const imported = await importHistory(db, clock, lines, (count) => progress.count(count, 'lines read'))
         progress.end()
@@ -96,12 +97,12 @@ export const historyCommands = onDatabase({
 /** Names the file in every error, and calls `onEnd` with the number of lines after the last one. */
 async function* linesOf(
   file: string,
-  open: () => AsyncIterable<Uint8Array>,
+  bytes: AsyncIterable<Uint8Array>,
   onEnd: (count: number) => void,
 ): AsyncIterable<string> {
   let count = 0
   try {
-    for await (const line of readLines(open())) {
+    for await (const line of readLines(bytes)) {
       count += 1
       yield line
     }
@@ -114,16 +115,11 @@ async function* linesOf(
 const unreadable = (file: string, error: unknown) => new Error(`${file} cannot be read: ${(error as Error).message}`)
 
 /**
- * Opens what to import. Anything but a regular file may take its time, so it is read to its end first and kept
- * compressed in memory: the import must not hold the database up while it waits for input.
+ * Reads all of a pipe or a terminal and keeps it compressed in memory, before a transaction is begun: however slowly the input
+ * comes, it holds no locks, nor the one connection of the embedded database.
  */
-async function openInput(file: string, signal: AbortSignal): Promise<() => AsyncIterable<Uint8Array>> {
-  const isSlow = file === '-' || statSync(file, { throwIfNoEntry: false })?.isFile() === false
-  if (!isSlow) return () => createReadStream(file, { signal })
+async function keepInput(input: Readable, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
   const gzip = createGzip({ level: 1 })
-  const input = file === '-' ? process.stdin : createReadStream(file)
-  const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip, { signal })]).catch((error) => {
-    throw unreadable(file, error)
-  })
-  return () => Readable.from([kept]).pipe(createGunzip())
+  const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip, { signal })])
+  return Readable.from([kept]).pipe(createGunzip())
 }

@@ -80,9 +80,15 @@ export function becomeOwner(dir: string): () => void {
 
 /** The owner of the directory, unless that is root: of the link that leads to it, or of where it leads to. */
 function findOwner(path: string): { uid: number; gid: number } | undefined {
-  const link = lstatSync(path, { throwIfNoEntry: false })
-  if (!link) return path === dirname(path) ? undefined : findOwner(dirname(path))
-  return [link, statSync(path, { throwIfNoEntry: false })].find((one) => one && one.uid !== 0)
+  const found = [lstatSync, statSync].flatMap((read) => {
+    try {
+      return read(path)
+    } catch {
+      return []
+    }
+  })
+  if (found.length === 0 && path !== dirname(path)) return findOwner(dirname(path))
+  return found.find(({ uid }) => uid !== 0)
 }
 
 const SQLITE_BUSY = 5

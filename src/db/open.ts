@@ -142,7 +142,7 @@ async function openOwn(dataDir: string, options: Options): Promise<Db> {
   if (Buffer.byteLength(path) > maxSocketPath) {
     throw new Error(`DATA_DIR is too long a path: ${path} must have at most ${maxSocketPath} bytes.`)
   }
-  // Loaded when it is used: it takes longer than everything else to be ready with a database server.
+  // The engine is loaded only here, because a service on a Postgres server would be slower to start with it.
   const { openEmbedded } = await import('./embedded.ts')
   const engine = await openEmbedded(dataDir, options.observer)
   await removeAbandonedCopy(dataDir)
@@ -188,7 +188,7 @@ async function openShared(dataDir: string, options: Options): Promise<Db | undef
     })
   const db = openClient({ socket }, { ...options, maxConnections: 1 })
   try {
-    // Both of the client's connections now: a holder that leaves waits for those it has, and takes no more.
+    // Both of the client's connections are opened now: a process that is closing waits for those it has, and takes no more.
     await within(answerMs, db.sql`select 1`)
     await within(
       answerMs,
@@ -196,7 +196,7 @@ async function openShared(dataDir: string, options: Options): Promise<Db | undef
     )
     return db
   } catch {
-    // Not waited for: the driver takes seconds over a connection that it could not make.
+    // The close is not awaited, because the driver takes seconds over a connection that it could not make.
     db.close().catch(() => {})
     return undefined
   }

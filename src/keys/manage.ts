@@ -7,7 +7,7 @@ import { requireOrganisation } from '../orgs/manage.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
 import { insertKey, type KeyRow, revokeKeyById, selectKeys } from './store.ts'
 
-/** Makes a key; this is the only time its text is known. */
+/** Creates a key; its text is returned this once and not stored. */
 export async function createKey(
   db: Db,
   clock: Clock,

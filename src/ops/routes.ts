@@ -3,7 +3,7 @@ import type { RouteWrapper } from '../http/answer.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
 
-/** For whoever runs the service: alive at all, and able to serve. */
+/** Liveness and readiness, for load balancers and supervisors. */
 export const healthRoutes = ({ readiness }: { readiness: Readiness }, { publicRoute }: RouteWrapper) =>
   new Elysia({ name: 'health' })
     .get(
@@ -18,7 +18,7 @@ export const healthRoutes = ({ readiness }: { readiness: Readiness }, { publicRo
       }),
     )
 
-/** For Prometheus. */
+/** Metrics in the text format of Prometheus. */
 export const metricsRoutes = ({ metrics }: { metrics: Metrics }, { publicRoute }: RouteWrapper) =>
   new Elysia({ name: 'metrics' }).get(
     '/metrics',

@@ -45,7 +45,7 @@ const allowed: Record<string, string[]> = {
   http: ['http', 'errors', 'lib', 'log', 'platform', 'schema'],
   db: ['db', 'errors', 'lib', 'platform'],
   lib: ['lib', 'errors'],
-  platform: [],
+  platform: ['platform'],
   config: ['setting_types'],
   setting_types: [],
   clock: [],
@@ -88,9 +88,11 @@ test('only one file knows Prometheus', () => {
   expect(knowing).toEqual(['src/ops/prometheus.ts'])
 })
 
-test('only the platform file knows Bun', () => {
-  const knowing = files.filter((file) => /\bBun\./.test(texts.get(file) as string))
-  expect(knowing).toEqual(['src/platform.ts'])
+test.each([
+  [/\bBun\./, 'src/platform/bun.ts'],
+  [/\bDeno\./, 'src/platform/deno.ts'],
+])('only one file knows %p', (runtime, file) => {
+  expect(files.filter((file) => runtime.test(texts.get(file) as string))).toEqual([file])
 })
 
 test('only config reads the environment, and only clock the time of day', () => {
