@@ -66,9 +66,9 @@ function refuseSecrets(log: string): void {
 }
 
 function environment(settings: Settings): Settings {
-  const { PATH, HOME, TMPDIR } = process.env
+  const { PATH, HOME, TMPDIR, TZ } = process.env
   // Port 0, because whichever other is free now may be taken in a moment.
-  return { PATH, HOME, TMPDIR, PORT: '0', ...settings }
+  return { PATH, HOME, TMPDIR, TZ, PORT: '0', ...settings }
 }
 
 /** The runner's --no-orphans ends whatever a failed test leaves running. */

@@ -1,7 +1,7 @@
 // Runs every test against real services, once on Postgres and once on the embedded engine; then the faults.
 // bun test/run.ts [what `bun test` takes: file filters, -t name, …]
 import { join } from 'node:path'
-import { cleanEnvironment } from './environment.ts'
+import { cleanEnvironment, farTimeZones } from './environment.ts'
 import { ensureChromium, startServices } from './services.ts'
 import { makeTemplates } from './templates.ts'
 
@@ -48,7 +48,10 @@ async function runAll(args: string[]): Promise<void> {
     CI: 'true',
   }
   await runTests({ ...env, TEST_ENGINE: 'postgres' }, args)
-  await runTests({ ...env, TEST_ENGINE: 'embedded' }, [`--path-ignore-patterns=${ONCE}`, ...args])
+  await runTests({ ...env, TEST_ENGINE: 'embedded', TZ: farTimeZones.embedded }, [
+    `--path-ignore-patterns=${ONCE}`,
+    ...args,
+  ])
   // Whoever names tests does not mean these: they have a command of their own.
   if (args.length === 0) await runFaults()
 }

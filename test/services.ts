@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import postgres from 'postgres'
+import { farTimeZones } from './environment.ts'
 import { chromiumProgram, findOrInstall, type Program, postgresProgram, redisProgram } from './programs.ts'
 import { type Recipe, type Server, startThrowaway } from './throwaway.ts'
 
@@ -64,7 +65,12 @@ async function useGiven(program: Program, url: string, reached: Promise<unknown>
 
 export function postgresRecipe(programFolder: string, folder: string): Recipe {
   const data = join(folder, 'data')
-  const settings = ['listen_addresses=127.0.0.1', 'max_connections=200', `unix_socket_directories=${folder}`]
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    'max_connections=200',
+    `unix_socket_directories=${folder}`,
+    `timezone=${farTimeZones.postgres}`,
+  ]
   return {
     name: 'Postgres',
     prepare: [

@@ -45,18 +45,20 @@ export async function withDatabase(
   work: (db: Db) => Promise<void>,
 ): Promise<void> {
   const db = await opening
-  const onWait = (answer: Promise<unknown>) => {
-    const timer = setTimeout(() => warnOfWait(db), noticeMs)
+
+  function onWait(answer: Promise<unknown>): void {
+    const timer = setTimeout(warnOfWait, noticeMs)
     const stop = () => clearTimeout(timer)
     answer.then(stop, stop)
-    interruption.signal.addEventListener('abort', stop, { once: true })
   }
-  const warnOfWait = async (db: Db) => {
+
+  async function warnOfWait(): Promise<void> {
     const { isStandbyAwaited } = await import('../db/waits.ts')
     const isStandby = config.DATABASE_URL && (await within(askMs, isStandbyAwaited(db)).catch(() => false))
     const cause = isStandby ? ' to hear from its synchronous standby (synchronous_standby_names)' : ' to answer'
     if (!interruption.signal.aborted) warn(`Still waiting for the database${cause}. Ctrl-C ends the waiting.`)
   }
+
   try {
     await work(interruptible(db, interruption, onWait))
   } finally {

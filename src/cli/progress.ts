@@ -25,7 +25,7 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr): Pro
   return {
     count(done, noun, share = null) {
       const now = performance.now()
-      if (now - shownAt >= everyMs) show(describeCount(done, noun, share, now - startedAt))
+      if (!ticking && now - shownAt >= everyMs) show(describeCount(done, noun, share, now - startedAt))
     },
     begin(phase) {
       clearInterval(ticking)
@@ -37,6 +37,7 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr): Pro
     end() {
       clearInterval(ticking)
       if (shownAt > 0) stream.write('\r\u001b[K')
+      shownAt = Number.NEGATIVE_INFINITY
     },
   }
 }

@@ -2,6 +2,7 @@ import { constants, rmSync } from 'node:fs'
 import { cp, rm } from 'node:fs/promises'
 import type { Config } from '../config.ts'
 import { type Db, openClient } from './client.ts'
+import { chooseCopyPlace } from './copy_place.ts'
 import { backupOf, becomeOwner, filesOf, lockDataDir } from './data_dir.ts'
 import { afterClose, type Options, openAny } from './open.ts'
 
@@ -24,9 +25,10 @@ export async function openSnapshot(config: Config, options: Options): Promise<Db
 }
 
 async function openCopy(shared: Db, dataDir: string, options: Options): Promise<Db> {
-  const { folder, copy } = backupOf(dataDir)
+  const { folder, copy: usual } = backupOf(dataDir)
   const lock = lockDataDir(folder)
   if (!lock) throw new Error(`Another backup of ${dataDir} is under way.`)
+  const copy = chooseCopyPlace(filesOf(dataDir), usual)
   // A second signal ends the process without closing anything. The engine may then still be writing to the copy.
   const removeAtExit = () => rmSync(copy, { recursive: true, force: true, maxRetries: 10 })
   process.once('exit', removeAtExit)

@@ -75,8 +75,8 @@ test('a restore that waits for its input restores nothing, and the database can 
 test('a backup leaves no unfinished file', async () => {
   const db = await openTest(database.settings)
   await db.sql.script(`
-    insert into organisations (public_id, name, plan)
-    select 'org_many_' || n, md5(n::text), 'free' from generate_series(1, 300000) n`)
+    insert into organisations (public_id, name, plan, created_at)
+    select 'org_many_' || n, md5(n::text), 'free', now() from generate_series(1, 300000) n`)
   await db.close()
   const folder = createFolder()
   const command = start(['backup', join(folder, 'file')], database.settings)
