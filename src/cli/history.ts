@@ -59,7 +59,7 @@ export const historyCommands = onDatabase({
       const [file] = typed.words as [string]
       const progress = createProgress()
       const { stream, size } = input as Input
-      const bytes = size === undefined ? await keepInput(stream, signal) : addAbortSignal(signal, stream)
+      const bytes = size === undefined ? await keepInput(file, stream, signal) : addAbortSignal(signal, stream)
       const lines = linesOf(file, bytes, (count) => progress.begin(`${count} lines read, adding them to the history`))
       try {
         const imported = await importHistory(db, clock, lines, (count) => progress.count(count, 'lines read'))
@@ -118,8 +118,10 @@ const unreadable = (file: string, error: unknown) => new Error(`${file} cannot b
  * Reads all of a pipe or a terminal and keeps it compressed in memory, before a transaction is begun: however slowly the input
  * comes, it holds no locks, nor the one connection of the embedded database.
  */
-async function keepInput(input: Readable, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+async function keepInput(file: string, input: Readable, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
   const gzip = createGzip({ level: 1 })
-  const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip, { signal })])
+  const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip, { signal })]).catch((error) => {
+    throw unreadable(file, error)
+  })
   return Readable.from([kept]).pipe(createGunzip())
 }

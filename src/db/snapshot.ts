@@ -25,10 +25,10 @@ export async function openSnapshot(config: Config, options: Options): Promise<Db
 }
 
 async function openCopy(shared: Db, dataDir: string, options: Options): Promise<Db> {
-  const { folder, copy: preferred } = backupOf(dataDir)
+  const { folder, copy: usual } = backupOf(dataDir)
   const lock = lockDataDir(folder)
   if (!lock) throw new Error(`Another backup of ${dataDir} is under way.`)
-  const copy = chooseCopyPlace(filesOf(dataDir), preferred)
+  const copy = chooseCopyPlace(filesOf(dataDir), usual)
   // A second signal ends the process without closing anything. The engine may then still be writing to the copy.
   const removeAtExit = () => rmSync(copy, { recursive: true, force: true, maxRetries: 10 })
   process.once('exit', removeAtExit)
