@@ -198,7 +198,7 @@ begin
       prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
       pr_number integer, pr_url text, created_at timestamptz
     )
-    join prompts p on p.id = g.prompt_id
+    cross join lateral (select p.id, p.organisation_id from prompts p where p.id = g.prompt_id limit 1) p
     -- Changes nothing, but answers the entry that is there. The index that finds it is the only one that can.
     on conflict (prompt_id, commit_sha, action, pr_number) do update set action = excluded.action
     returning *
@@ -210,10 +210,12 @@ begin
     where w.id > last_id
     group by w.prompt_id
   ), counted as (
+    -- By the place of the row, which cannot move while it is held: a join by the id could read all prompts.
     update prompts p
     set history_version = default, history_count = p.history_count + a.number
     from added a
-    where p.id = a.prompt_id
+    cross join lateral (select held.ctid from prompts held where held.id = a.prompt_id limit 1) held
+    where p.ctid = held.ctid
     returning p.id, p.history_count, a.earliest
   )
   select
@@ -241,7 +243,7 @@ begin
   if prompts_to_rank is not null then
     perform update_history_ranks(p.id, new_ids, p.history_count)
     from unnest(prompts_to_rank) given (id)
-    join prompts p on p.id = given.id;
+    cross join lateral (select p.id, p.history_count from prompts p where p.id = given.id limit 1) p;
   end if;
 end
 $$;

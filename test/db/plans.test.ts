@@ -79,8 +79,8 @@ const fill = () =>
     select id, date_trunc('month', now() at time zone 'utc'), 1 from others;
     insert into idempotency_keys (organisation_id, key, signal_id, created_at) select id, n, n, now() from others;
     insert into history_entries (
-      organisation_id, prompt_id, seq, action, user_name, user_email, commit_sha, branch_name, created_at)
-    select p.organisation_id, p.id, 1, 'deployed', 'Ada', 'ada@example.com', p.id, 'main', now()
+      organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at)
+    select p.organisation_id, p.id, 'deployed', 'Ada', 'ada@example.com', p.id, 'main', now()
     from prompts p where p.name = 'Other';
     insert into github_webhooks (organisation_id, secret, created_at) select id, 'x', now() from others;
     insert into github_deliveries (organisation_id, delivery, received_at) select id, n, now() from others;
