@@ -16,6 +16,7 @@ COPY --from=build --chown=nonroot:nonroot /data /data
 ENV HOST=0.0.0.0 PORT=3000 DATA_DIR=/data
 EXPOSE 3000
 VOLUME /data
-HEALTHCHECK --interval=10s --timeout=5s --start-period=10s CMD ["/prompt-signals", "healthcheck"]
+# Liveness, because what restarts unhealthy containers must not do so while the database is away. Readiness is /readyz.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=10s CMD ["/prompt-signals", "healthcheck", "--live"]
 ENTRYPOINT ["/prompt-signals"]
 CMD ["serve"]

@@ -1,35 +1,32 @@
-import type { Ground } from './ground.ts'
-import type { Row } from './report.ts'
-
-/** How long to measure this time; a warm-up of no seconds is none. */
-export type Turn = { warmUpSeconds: number; seconds: number }
+import type { Plan, Round } from './plan.ts'
+import type { Report, Row } from './report.ts'
 
 type Ratio<Name> = (of: Name, to: Name, pick?: (row: Row) => number) => number
 
 /**
- * Measures several things by turns, in short rounds, as a machine's speed drifts from one second to the next. A ratio is
- * taken within each round; what is told is the one in the middle.
+ * Measures several things in short alternating rounds, because a machine's speed drifts from one second to the next.
+ * A ratio is taken within each round, and the median of them is reported.
  */
 export async function compare<Name extends string>(
-  { plan, report }: Ground,
-  works: Record<Name, (turn: Turn) => Promise<Row>>,
+  { plan, report }: { plan: Plan; report: Report },
+  measurements: Record<Name, (round: Round) => Promise<Row>>,
 ): Promise<Ratio<Name>> {
-  const names = Object.keys(works) as Name[]
+  const names = Object.keys(measurements) as Name[]
   const rounds: Record<Name, Row>[] = []
-  for (let round = 0; round < plan.rounds; round += 1) {
-    const turn = { warmUpSeconds: round === 0 ? plan.warmUpSeconds : 0, seconds: plan.roundSeconds }
+  for (let index = 0; index < plan.rounds; index += 1) {
+    const round = { warmUpSeconds: index === 0 ? plan.warmUpSeconds : 0, seconds: plan.roundSeconds }
     const rows = {} as Record<Name, Row>
-    for (const name of names) rows[name] = await works[name](turn)
+    for (const name of names) rows[name] = await measurements[name](round)
     rounds.push(rows)
   }
   for (const name of names) report.rows.push(summarise(rounds.map((rows) => rows[name])))
   return (of, to, pick = (row) => row.requestsPerSecond) =>
-    middle(rounds.map((rows) => pick(rows[of]) / pick(rows[to])))
+    median(rounds.map((rows) => pick(rows[of]) / pick(rows[to])))
 }
 
-export const middle = (numbers: number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] as number
+export const median = (numbers: number[]): number => numbers.toSorted((a, b) => a - b)[numbers.length >> 1] as number
 
-/** The round in the middle, with the errors of all. */
+/** The median round, with the errors of all rounds. */
 function summarise(rows: Row[]): Row {
   const sorted = rows.toSorted((a, b) => a.requestsPerSecond - b.requestsPerSecond)
   const errors = rows.reduce((sum, row) => sum + row.errors, 0)

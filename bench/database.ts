@@ -3,7 +3,7 @@ import type { Db, Sql } from '../src/db/client.ts'
 import { openAny } from '../src/db/open.ts'
 import { migrations } from '../src/platform.ts'
 
-/** The benchmark's own look at a database that it has made: a server's, or the one inside a running service. */
+/** The benchmark's own connection to a database that it made: a server's, or the one inside a running service. */
 export async function openOwnDatabase(settings: Record<string, string>): Promise<Db> {
   const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
   return (await openAny(readConfig({}, settings), options)).db
@@ -16,7 +16,7 @@ export const createCopies = async (db: Db): Promise<void> =>
     create table single_inserts (like signals including all);
   `)
 
-/** Longer than a batch takes on a busy machine: what comes later would be counted to the next phase. */
+/** Longer than a batch takes on a busy machine: what commits later would be counted in the next phase. */
 const settleMs = 500
 
 /** Spelled out, because the text of a statement must be constant. */
@@ -24,22 +24,29 @@ const counts = {
   signals: (sql: Sql) => sql<{ number: number }>`select count(*) as number from signals`,
   plain_signals: (sql: Sql) => sql<{ number: number }>`select count(*) as number from plain_signals`,
   single_inserts: (sql: Sql) => sql<{ number: number }>`select count(*) as number from single_inserts`,
+  history_entries: (sql: Sql) => sql<{ number: number }>`select count(*) as number from history_entries`,
 }
 
 export type Table = keyof typeof counts
 
-/** Empties a table and writes out what earlier phases left, so that every phase starts alike. */
-export async function startAfresh(db: Db, table: Table): Promise<void> {
-  await db.sql.script(`truncate ${table === 'signals' ? 'signals, signal_usage' : table}`)
+/**
+ * Empties a table and flushes what earlier phases left, so that every phase starts alike. Returns the rows it starts
+ * with: a history is not emptied, since the numbers that its prompts keep would be wrong.
+ */
+export async function startTable(db: Db, table: Table): Promise<number> {
+  if (table === 'signals') await db.sql.script('truncate signals, signal_usage, idempotency_keys')
+  else if (table !== 'history_entries') await db.sql.script(`truncate ${table}`)
   await db.sql.script('checkpoint')
+  return countRows(db, table)
 }
 
+const countRows = async ({ sql }: Db, table: Table): Promise<number> => (await counts[table](sql))[0]?.number ?? 0
+
 /** The number of rows once no writer is left: the last requests of a load are written after it has gone. */
-export async function countSettled({ sql }: Db, table: Table): Promise<number> {
-  const count = async () => (await counts[table](sql))[0]?.number ?? 0
-  for (let before = await count(); ; ) {
+export async function countSettled(db: Db, table: Table): Promise<number> {
+  for (let before = await countRows(db, table); ; ) {
     await Bun.sleep(settleMs)
-    const now = await count()
+    const now = await countRows(db, table)
     if (now === before) return now
     before = now
   }

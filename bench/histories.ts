@@ -2,7 +2,7 @@ import { createWriteStream } from 'node:fs'
 import { join } from 'node:path'
 import { finished } from 'node:stream/promises'
 
-/** Writes a file of entries for `history import`, a minute apart, of the prompts in turn. */
+/** Writes a file of entries for `history import`, a minute apart, of the prompts in round. */
 export async function writeHistory(folder: string, prompts: string[], number: number): Promise<string> {
   const file = join(folder, `history-${Bun.randomUUIDv7()}.jsonl`)
   const stream = createWriteStream(file)

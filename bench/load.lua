@@ -1,6 +1,7 @@
--- wrk URL -- FILE [look]
--- Sends the requests of the file in turn, one a line: method, path, key and body between tabs.
--- With `look` it counts the answers by status. That costs wrk so much that it is not done while measuring.
+-- wrk URL -- FILE RUN_ID [count-statuses]
+-- Sends the requests of the file one after the other, one a line: method, path, key, idempotency key and body between
+-- tabs. Where a request has the placeholder for something unique, each one sent has the run's id and a number there.
+-- Counting the answers by status costs wrk so much that it is not done while measuring.
 
 local threads = {}
 
@@ -8,16 +9,28 @@ function setup(thread)
   table.insert(threads, thread)
 end
 
+local placeholder = '@unique@@@@@@@@@'
+
 function init(args)
   requests = {}
-  position = 0
+  sent = 0
+  run_id = args[2]
   for line in io.lines(args[1]) do
-    local method, path, key, body = line:match('^(.-)\t(.-)\t(.-)\t(.*)$')
+    local method, path, key, idempotency_key, body = line:match('^(.-)\t(.-)\t(.-)\t(.-)\t(.*)$')
     local headers = { ['Authorization'] = 'Bearer ' .. key, ['Content-Type'] = 'application/json' }
-    table.insert(requests, wrk.format(method, path, headers, body ~= '' and body or nil))
+    if idempotency_key ~= '' then
+      headers['Idempotency-Key'] = idempotency_key
+    end
+    local text = wrk.format(method, path, headers, body ~= '' and body or nil)
+    local first, last = text:find(placeholder, 1, true)
+    if first then
+      table.insert(requests, { before = text:sub(1, first - 1), after = text:sub(last + 1) })
+    else
+      table.insert(requests, text)
+    end
   end
   statuses = {}
-  if args[2] == 'look' then
+  if args[3] == 'count-statuses' then
     response = function(status)
       statuses[tostring(status)] = (statuses[tostring(status)] or 0) + 1
     end
@@ -25,8 +38,12 @@ function init(args)
 end
 
 function request()
-  position = position % #requests + 1
-  return requests[position]
+  local next_request = requests[sent % #requests + 1]
+  sent = sent + 1
+  if type(next_request) == 'string' then
+    return next_request
+  end
+  return next_request.before .. run_id .. string.format('%08x', sent) .. next_request.after
 end
 
 function done(summary, latency)

@@ -1,16 +1,19 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Program } from '../test/programs.ts'
-import type { Turn } from './compare.ts'
+import type { Round } from './plan.ts'
 import { runProgram } from './processes.ts'
 
-export type Request = { method: 'GET' | 'POST'; path: string; key: string; body: string }
+export type Request = { method: 'GET' | 'POST'; path: string; key: string; body: string; idempotencyKey?: string }
 
-export type Load = { wrk: string; folder: string; signal: AbortSignal }
+/** Stands for sixteen characters that are different in every request sent; as long as these, so that lengths stay. */
+export const unique = '@unique@@@@@@@@@'
+
+export type LoadTool = { wrk: string; folder: string; signal: AbortSignal }
 
 type Target = { url: string; requests: Request[]; connections: number; status: number }
 
-export type Loaded = {
+export type LoadResult = {
   requestsPerSecond: number
   p50Ms: number
   p99Ms: number
@@ -36,22 +39,28 @@ export const wrkProgram: Program = {
   find: () => process.env.WRK_PATH ?? Bun.which('wrk') ?? undefined,
 }
 
-/** Requests take turns on so many connections, each of which waits for its answer before it asks again. */
+/** Closed-loop load: each connection waits for its answer before it sends the next request of the list. */
 export async function applyLoad(
-  { wrk, folder, signal }: Load,
+  { wrk, folder, signal }: LoadTool,
   { url, requests, connections, status }: Target,
-  { warmUpSeconds, seconds }: Turn,
-): Promise<Loaded> {
+  { warmUpSeconds, seconds }: Round,
+): Promise<LoadResult> {
   const file = join(folder, `requests-${Bun.randomUUIDv7()}`)
-  const lines = requests.map(({ method, path, key, body }) => `${[method, path, key, body].join('\t')}\n`)
-  await writeFile(file, lines.join(''))
-  const run = async (duration: number, ...look: 'look'[]): Promise<Summary> => {
-    const how = ['--threads=1', `--connections=${connections}`, `--duration=${duration}s`, '--timeout=5s']
-    const command = [wrk, ...how, `--script=${join(import.meta.dir, 'load.lua')}`, url, '--', file, ...look]
-    const output = await runProgram(command, { cwd: folder, signal })
+  const lines = requests.map(({ method, path, key, idempotencyKey = '', body }) =>
+    [method, path, key, idempotencyKey, body].join('\t'),
+  )
+  await writeFile(file, `${lines.join('\n')}\n`)
+  const run = async (duration: number, ...countStatuses: 'count-statuses'[]): Promise<Summary> => {
+    const options = ['--threads=1', `--connections=${connections}`, `--duration=${duration}s`, '--timeout=5s']
+    const script = `--script=${join(import.meta.dir, 'load.lua')}`
+    const runId = crypto.getRandomValues(new Uint32Array(1))[0]?.toString(16).padStart(8, '0') ?? ''
+    const output = await runProgram([wrk, ...options, script, url, '--', file, runId, ...countStatuses], {
+      cwd: folder,
+      signal,
+    })
     return JSON.parse(output.trimEnd().split('\n').at(-1) ?? '')
   }
-  const warmUp = warmUpSeconds > 0 ? await run(warmUpSeconds, 'look') : undefined
+  const warmUp = warmUpSeconds > 0 ? await run(warmUpSeconds, 'count-statuses') : undefined
   const measured = await run(seconds)
 
   const unexpected = (status < 400 ? measured.refused : measured.requests - measured.refused) + measured.broken
@@ -59,7 +68,7 @@ export async function applyLoad(
     requestsPerSecond: measured.requests / measured.seconds,
     p50Ms: measured.p50Ms,
     p99Ms: measured.p99Ms,
-    // Only the warm-up tells one status from another; the measured part, refusals from the rest.
+    // Only the warm-up counts each status; the measured part counts errors and the rest.
     errors: (warmUp ? warmUp.requests - (warmUp.statuses[status] ?? 0) + warmUp.broken : 0) + unexpected,
     answered: (warmUp?.requests ?? 0) + measured.requests,
   }

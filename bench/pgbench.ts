@@ -1,8 +1,8 @@
 import { readdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Turn } from './compare.ts'
-import { countSettled, startAfresh } from './database.ts'
-import type { Ground } from './ground.ts'
+import type { Context } from './context.ts'
+import { countSettled, startTable } from './database.ts'
+import type { Round } from './plan.ts'
 import { runProgram } from './processes.ts'
 import type { Row } from './report.ts'
 
@@ -11,31 +11,31 @@ const clients = 64
 const sampling = 0.05
 
 /** One-row inserts, each a transaction of its own, by the database's own load program. */
-export async function insertOneByOne(ground: Ground, turn: Turn): Promise<Row> {
-  await startAfresh(ground.database, 'single_inserts')
+export async function insertOneByOne(context: Context, round: Round): Promise<Row> {
+  await startTable(context.database, 'single_inserts')
   const name = `pgbench, one-row inserts, ${clients} clients`
-  const { row, transactions } = await runScript(ground, name, 'one_row.sql', turn)
-  const inserted = await countSettled(ground.database, 'single_inserts')
+  const { row, transactions } = await runScript(context, name, 'one_row.sql', round)
+  const inserted = await countSettled(context.database, 'single_inserts')
   if (inserted !== transactions) {
-    ground.report.problems.push(`pgbench says it inserted ${transactions} rows, and there are ${inserted}`)
+    context.report.problems.push(`pgbench says it inserted ${transactions} rows, and there are ${inserted}`)
   }
   return row
 }
 
 /** The newest rows of a history, by the index that a page is read by. */
-export const readPages = async (ground: Ground, turn: Turn): Promise<Row> =>
-  (await runScript(ground, `pgbench, 25 rows by index, ${clients} clients`, 'one_page.sql', turn)).row
+export const readPages = async (context: Context, round: Round): Promise<Row> =>
+  (await runScript(context, `pgbench, 25 rows by index, ${clients} clients`, 'one_page.sql', round)).row
 
-async function runScript({ pgbench, folder, databaseUrl, signal }: Ground, name: string, file: string, turn: Turn) {
+async function runScript({ pgbench, folder, databaseUrl, signal }: Context, name: string, file: string, round: Round) {
   const prefix = join(folder, 'pgbench')
   const run = (seconds: number, ...log: string[]) => {
     const how = ['--no-vacuum', '--protocol=prepared', `--client=${clients}`, '--jobs=2', `--time=${seconds}`]
     const script = `--file=${join(import.meta.dir, file)}`
     return runProgram([pgbench, ...how, ...log, script, databaseUrl], { cwd: folder, signal })
   }
-  const warmUp = turn.warmUpSeconds > 0 ? readOutput(await run(turn.warmUpSeconds)) : undefined
+  const warmUp = round.warmUpSeconds > 0 ? readOutput(await run(round.warmUpSeconds)) : undefined
   const log = ['--log', `--log-prefix=${prefix}`, `--sampling-rate=${sampling}`]
-  const measured = readOutput(await run(turn.seconds, ...log))
+  const measured = readOutput(await run(round.seconds, ...log))
   const [p50Ms, p99Ms] = await readPercentiles(folder)
   const errors = (warmUp?.failed ?? 0) + measured.failed
   const row = { name, requestsPerSecond: measured.perSecond, p50Ms, p99Ms, errors, residentMb: null }

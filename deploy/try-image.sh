@@ -68,6 +68,7 @@ echo "user $(awk '/^Uid/ { print $2 }' "/proc/$pid/status")"
 [ "$(awk '/^Uid/ { print $2 }' "/proc/$pid/status")" = 65532 ]
 port=${url##*:}
 buildah run --env "PORT=$port" "$container" -- /prompt-signals healthcheck
+buildah run --env "PORT=$port" "$container" -- /prompt-signals healthcheck --live
 key=$(grep -om1 'psk_[0-9A-Za-z]*' "$log")
 prompt=$(grep -om1 'pmt_[0-9A-Za-z]*' "$log")
 call() { curl --silent --fail-with-body --header "Authorization: Bearer $key" "$@"; echo; }

@@ -8,7 +8,8 @@ export type Target = (typeof targets)[number]
 /** What is in the binary, as paths. Ends the process when it cannot be built; without a target it is for this platform. */
 export async function compile(outfile: string, target?: Target): Promise<string[]> {
   const result = await Bun.build({
-    entrypoints: ['src/main.ts'],
+    // The thread of the embedded engine is started by its path, so it is an entry point of its own.
+    entrypoints: ['src/main.ts', 'src/db/embedded_worker.ts'],
     // Whole names and no minifying: Elysia reads the source of its handlers.
     minify: false,
     sourcemap: 'linked',

@@ -116,16 +116,38 @@ create table prompts (
   repository text,
   path text,
   history_count bigint not null default 0 check (history_count >= 0),
-  history_version bigint not null default 0,
+  history_version uuid not null default gen_random_uuid(),
   created_at timestamptz(3) not null,
   check ((repository is null) = (path is null)),
   unique (organisation_id, repository, path)
 );
 
 comment on column prompts.repository is 'owner/name of the repository that holds the prompt, with its path there';
-comment on column prompts.history_version is 'rises with every change of the history';
+comment on column prompts.history_version is 'random, and new with every change: it never names two states of a history, also when a restore or a failover loses changes';
 
 create index on prompts (organisation_id, id);
+
+-- Finds prompts by organisation and public id. Each is looked up by the index of public ids, and only then compared with
+-- the organisation: a plan made while the table was small would scan it, and be kept while it grows.
+create function find_prompts(organisation_ids bigint[], public_ids text[])
+returns table (organisation_id bigint, id bigint, public_id text, history_version uuid)
+language plpgsql
+stable
+set enable_seqscan = off
+as $$
+begin
+  return query
+  select found.organisation_id, found.id, found.public_id, found.history_version
+  from unnest(organisation_ids, public_ids) asked (organisation_id, public_id)
+  cross join lateral (
+    select p.organisation_id, p.id, p.public_id, p.history_version
+    from prompts p
+    where p.public_id = asked.public_id
+    limit 1
+  ) found
+  where found.organisation_id = asked.organisation_id;
+end
+$$;
 
 -- A changed limit is told to every replica, so that none goes on refusing what now has room.
 create function announce_organisation()

@@ -7,12 +7,19 @@ create table signals (
   created_at timestamptz(3) not null
 );
 
+-- How many signals an organisation has recorded in a month: one row each.
+--
+-- `block` rises with every 200 signals and is part of the key only to keep the row easy to find. Each write leaves a dead
+-- version of the row behind, and while anybody holds a snapshot (a backup, a report) none of them can be removed. Found by
+-- the highest block, at most 200 versions are ever walked; without it a minute of a held snapshot costs three quarters of
+-- the rate. That there is only one row for a month is kept by write_signals, the only writer.
 create table signal_usage (
   organisation_id bigint not null references organisations,
   month date not null check (extract(day from month) = 1),
   used integer not null check (used >= 0),
-  primary key (organisation_id, month)
-);
+  block integer not null default 0,
+  primary key (organisation_id, month, block)
+) with (fillfactor = 50);
 
 -- Which signal a caller's Idempotency-Key stands for.
 create table idempotency_keys (
@@ -25,140 +32,194 @@ create table idempotency_keys (
 
 create index on idempotency_keys (created_at);
 
+-- What each organisation has used of a month and its limit, by the position in the arrays.
+create function usages_of(organisation_ids bigint[], months date[])
+returns table (number bigint, used integer, block integer, monthly_limit integer)
+language sql
+stable
+as $$
+  select m.number, coalesce(u.used, 0), coalesce(u.block, 0), coalesce(o.monthly_limit, 0)
+  from unnest(organisation_ids, months) with ordinality m (organisation_id, month, number)
+  left join lateral (
+    select u.used, u.block
+    from signal_usage u
+    where u.organisation_id = m.organisation_id and u.month = m.month
+    order by u.block desc
+    limit 1
+  ) u on true
+  left join lateral (
+    select coalesce(o.monthly_limit, (select p.monthly_limit from plans p where p.name = o.plan)) as monthly_limit
+    from organisations o
+    where o.id = m.organisation_id
+    limit 1
+  ) o on true;
+$$;
+
+-- The same for callers outside of a function. Statements of a hot path are planned once, perhaps while the tables are
+-- empty, and the plan must not become a scan of what they hold later: every table is reached through a lateral look-up
+-- that an index serves, from its newest entry on.
+create function read_usages(organisation_ids bigint[], months date[])
+returns table (number bigint, used integer, block integer, monthly_limit integer)
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+  return query select * from usages_of(organisation_ids, months);
+end
+$$;
+
+-- Deletes idempotency keys made before the time, at most so many, and returns how many there were.
+create function prune_idempotency_keys(before timestamptz, most integer)
+returns integer
+language plpgsql
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+  deleted integer;
+begin
+  delete from idempotency_keys
+  where ctid = any (array(
+    select k.ctid
+    from idempotency_keys k
+    where k.created_at < before
+    order by k.created_at
+    limit most
+    for update skip locked
+  ));
+  get diagnostics deleted = row_count;
+  return deleted;
+end
+$$;
+
 -- Records as many of the given signals as the months of their organisations have room for, and counts them, in one
--- transaction.
--- The months are given once each, in a fixed order, so that no two calls wait for each other. A signal names its month
--- by position. Of the signals of a month, the first ones get the room.
+-- transaction. Of the signals of a month, the first ones get the room.
+--
+-- An organisation is locked until the transaction ends. So ids of one organisation are committed in the order in which
+-- they are drawn, and what another call has recorded under the same idempotency key is seen.
 create function write_signals(
+  -- Each month of each organisation that the signals belong to, once.
   organisation_ids bigint[],
   months date[],
-  -- How many signals are given for each month.
-  asked integer[],
+  -- For each signal, the position of its organisation and month in the arrays above.
   month_numbers integer[],
-  -- The place of each signal among those of its month.
+  -- For each signal, its place among those of the same month, from 1.
   nths integer[],
   prompt_ids bigint[],
   signal_values text[],
   -- Texts that each hold an object, or nulls.
   metadata_texts json,
   created_ats timestamptz[],
-  -- Texts or nulls, each text only once; null when there is none.
-  repeat_keys json,
+  -- Texts or nulls, no text twice for one organisation; null when no signal has a key.
+  keys json,
 
-  -- Of each month: the count and the limit after it, and how many were recorded.
-  out counts integer[],
+  -- For each month, the number of signals before this call, and the limit.
+  out used_before integer[],
   out limits integer[],
-  out granted integer[],
-  -- Of those recorded, in order.
+  -- For each signal, its id, or null when it was not recorded.
   out ids bigint[],
-  -- Of the signals whose idempotency key stands for one already: position, id, time, and whether it is the same.
-  out known json
+  -- For each signal whose key was used before: position, id and time of the earlier signal, and whether it is the same.
+  out replays json
 )
 language plpgsql
--- Rows held by somebody else are given up quickly: the caller then asks again for that organisation alone.
+-- A lock that somebody else holds is given up soon: the caller then asks again for that organisation alone.
 set lock_timeout = '200ms'
 -- The plans are the same for any batch, and making them anew would cost more than running them.
 set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
 as $$
 declare
-  is_over boolean;
+  blocks integer[];
 begin
-  if repeat_keys is not null then
-    -- Held before the keys are looked up, so that what others record under the same ones is seen.
-    insert into signal_usage (organisation_id, month, used)
-    select m.organisation_id, m.month, 0
-    from unnest(organisation_ids, months) m (organisation_id, month)
-    on conflict (organisation_id, month) do update set used = 0 where false;
+  -- Every statement must see what was committed before it got its lock.
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'write_signals needs the isolation level read committed';
+  end if;
 
+  -- In a fixed order, so that no two calls wait for each other.
+  perform pg_advisory_xact_lock(5167, o.id::integer)
+  from (select distinct id from unnest(organisation_ids) id order by id) o;
+
+  if keys is not null then
     with found as (
-      select
-        a.item, a.month_number, s.id, s.created_at,
-        (s.prompt_id, s.value) = (a.prompt_id, a.value)
-          and s.metadata is not distinct from a.metadata::jsonb as same
+      select a.position, a.month_number, s.*
       from rows from (
         unnest(month_numbers, prompt_ids, signal_values),
         json_array_elements_text(metadata_texts),
-        json_array_elements_text(repeat_keys)
-      ) with ordinality a (month_number, prompt_id, value, metadata, repeat_key, item)
-      left join idempotency_keys k on k.organisation_id = organisation_ids[a.month_number] and k.key = a.repeat_key
-      left join signals s on s.id = k.signal_id
+        json_array_elements_text(keys)
+      ) with ordinality a (month_number, prompt_id, value, metadata, key, position)
+      left join lateral (
+        select k.signal_id
+        from idempotency_keys k
+        where k.organisation_id = organisation_ids[a.month_number] and k.key = a.key
+        limit 1
+      ) k on true
+      left join lateral (
+        select
+          s.id, s.created_at,
+          (s.prompt_id, s.value) = (a.prompt_id, a.value)
+            and s.metadata is not distinct from a.metadata::jsonb as is_same
+        from signals s
+        where s.id = k.signal_id
+        limit 1
+      ) s on true
     )
     select
-      json_agg(json_build_array(n.item, n.id, n.created_at, n.same)) filter (where n.id is not null),
-      array_agg(case when n.id is null then n.nth end order by n.item)
-    into known, nths
+      json_agg(json_build_array(n.position, n.id, n.created_at, n.is_same)) filter (where n.id is not null),
+      array_agg(case when n.id is null then n.nth end order by n.position)
+    into replays, nths
     from (
-      select f.*, count(*) filter (where f.id is null) over (partition by f.month_number order by f.item) as nth
+      select f.*, count(*) filter (where f.id is null) over (partition by f.month_number order by f.position) as nth
       from found f
     ) n;
-
-    if known is not null then
-      asked := array(
-        select count(a.nth)
-        from generate_series(1, cardinality(months)) m (number)
-        left join unnest(month_numbers, nths) a (month_number, nth) on a.month_number = m.number
-        group by m.number
-        order by m.number
-      );
-    end if;
   end if;
 
-  -- Counted before it is known whether there is room: so every row is found and locked once. The rows are locked in the
-  -- order given, and without a join nothing is worked out again after a wait.
-  with counted as (
-    insert into signal_usage as u (organisation_id, month, used)
-    select m.organisation_id, m.month, m.asked
-    from unnest(organisation_ids, months, asked) m (organisation_id, month, asked)
-    on conflict (organisation_id, month) do update set used = u.used + excluded.used
-    returning u.used, (
-      select coalesce(o.monthly_limit, p.monthly_limit)
-      from organisations o
-      join plans p on p.name = o.plan
-      where o.id = u.organisation_id
-    ) as monthly_limit
-  )
-  select array_agg(c.used), array_agg(c.monthly_limit), bool_or(c.used > c.monthly_limit)
-  into counts, limits, is_over
-  from counted c;
+  select
+    array_agg(u.used order by u.number),
+    array_agg(u.block order by u.number),
+    array_agg(u.monthly_limit order by u.number)
+  into used_before, blocks, limits
+  from usages_of(organisation_ids, months) u;
 
-  granted := asked;
-  if is_over then
-    select array_agg(greatest(least(m.asked, m.monthly_limit - m.used + m.asked), 0))
-    into granted
-    from unnest(asked, counts, limits) m (asked, used, monthly_limit);
+  with
+    numbered as materialized (
+      select
+        a.*,
+        case when a.nth <= limits[a.month_number] - used_before[a.month_number] then nextval('signals_id_seq') end as id
+      from rows from (
+        unnest(month_numbers, nths, prompt_ids, signal_values, created_ats),
+        json_array_elements_text(metadata_texts)
+      ) with ordinality a (month_number, nth, prompt_id, value, created_at, metadata, position)
+    ),
+    written as (
+      insert into signals (id, organisation_id, prompt_id, value, metadata, created_at)
+      overriding system value
+      select n.id, organisation_ids[n.month_number], n.prompt_id, n.value, n.metadata::jsonb, n.created_at
+      from numbered n
+      where n.id is not null
+    ),
+    counted as (
+      insert into signal_usage as u (organisation_id, month, block, used)
+      select organisation_ids[n.month_number], months[n.month_number], blocks[n.month_number], count(*)
+      from numbered n
+      where n.id is not null
+      group by n.month_number
+      on conflict (organisation_id, month, block) do update
+      set used = u.used + excluded.used, block = (u.used + excluded.used) / 200
+    )
+  select array_agg(n.id order by n.position) into ids from numbered n;
 
-    select array_agg(m.used - m.asked + m.granted)
-    into counts
-    from unnest(asked, counts, granted) m (asked, used, granted);
-
-    update signal_usage u
-    set used = m.used
-    from unnest(organisation_ids, months, counts) m (organisation_id, month, used)
-    where u.organisation_id = m.organisation_id and u.month = m.month;
-  end if;
-
-  with written as (
-    insert into signals (organisation_id, prompt_id, value, metadata, created_at)
-    select organisation_ids[a.month_number], a.prompt_id, a.value, a.metadata::jsonb, a.created_at
-    from rows from (
-      unnest(month_numbers, nths, prompt_ids, signal_values, created_ats),
-      json_array_elements_text(metadata_texts)
-    ) a (month_number, nth, prompt_id, value, created_at, metadata)
-    where a.nth <= granted[a.month_number]
-    returning id
-  )
-  select array_agg(w.id) into ids from written w;
-
-  if repeat_keys is not null then
+  if keys is not null then
     insert into idempotency_keys (organisation_id, key, signal_id, created_at)
-    select organisation_ids[a.month_number], a.repeat_key, ids[a.place], a.created_at
-    from (
-      select a.*, row_number() over (order by a.item) as place
-      from rows from (unnest(month_numbers, nths, created_ats), json_array_elements_text(repeat_keys))
-        with ordinality a (month_number, nth, created_at, repeat_key, item)
-      where a.nth <= granted[a.month_number]
-    ) a
-    where a.repeat_key is not null;
+    select organisation_ids[a.month_number], a.key, ids[a.position], a.created_at
+    from rows from (unnest(month_numbers, created_ats), json_array_elements_text(keys))
+      with ordinality a (month_number, created_at, key, position)
+    where a.key is not null and ids[a.position] is not null;
   end if;
 end
 $$;

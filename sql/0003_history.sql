@@ -1,11 +1,10 @@
--- The entries of a prompt are numbered 1, 2, 3 … in order of time, so that a page is a range of seq
--- and costs the same at any depth. No foreign keys, here and below: prompts are never deleted, merge_history and
--- write_signals are the only writers, and a check for each row would cost more than the row.
+-- A history is ordered by time, and entries of the same time by id, which rises with arrival. No foreign keys, here and
+-- below: prompts are never deleted, the functions of this file are the only writers, and a check for each row would cost
+-- more than the row.
 create table history_entries (
   id bigint generated always as identity primary key,
   organisation_id bigint not null,
   prompt_id bigint not null,
-  seq bigint not null check (seq > 0),
   action text not null check (action in ('deployed', 'pr_opened', 'pr_merged', 'pr_closed')),
   user_name text not null,
   user_email text not null,
@@ -14,9 +13,7 @@ create table history_entries (
   pr_number integer check (pr_number > 0),
   pr_url text,
   created_at timestamptz(3) not null,
-  -- Deferrable, so that one statement may shift many numbers by one.
-  unique (prompt_id, seq) deferrable initially immediate,
-  -- What makes an entry the same when it is told again.
+  -- The identity of an entry: recording it a second time is a replay.
   unique nulls not distinct (prompt_id, commit_sha, action, pr_number),
   check (
     case action
@@ -27,10 +24,305 @@ create table history_entries (
 );
 
 create index on history_entries (prompt_id, created_at, id);
-create index on history_entries (prompt_id, action, seq);
-create index on history_entries (prompt_id, branch_name, seq);
+create index on history_entries (prompt_id, action, created_at, id);
+create index on history_entries (prompt_id, branch_name, created_at, id);
 
--- Where entries wait to be merged into the histories of their prompts, each batch for itself. Nothing here
+-- A sparse index of positions: for one entry in every few hundred, the number of entries before it in its history.
+-- A page at any depth is found from the nearest row here, by walking over a few hundred index entries at most; and an
+-- entry that arrives late moves the ranks after it instead of every entry after it.
+create table history_ranks (
+  prompt_id bigint not null,
+  created_at timestamptz(3) not null,
+  entry_id bigint not null,
+  rank bigint not null check (rank > 0),
+  primary key (prompt_id, created_at, entry_id)
+);
+
+create index on history_ranks (prompt_id, rank);
+
+-- Ranked entries are at least as far apart as this, and at most twice as far.
+create function history_rank_distance() returns bigint language sql immutable return 250;
+
+-- How many entries of a history are earlier than a time. Stable, so that it sees what the calling statement sees.
+create function count_history_before(given_prompt_id bigint, history_count bigint, before timestamptz)
+returns bigint
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+as $$
+declare
+  low history_ranks;
+begin
+  if before = 'infinity' then return history_count; end if;
+  if before = '-infinity' then return 0; end if;
+
+  select r.* into low
+  from history_ranks r
+  where r.prompt_id = given_prompt_id and r.created_at < before
+  order by r.created_at desc, r.entry_id desc
+  limit 1;
+
+  return coalesce(low.rank, 0) + (
+    select count(*)
+    from (
+      select
+      from history_entries h
+      where h.prompt_id = given_prompt_id
+        and (h.created_at, h.id) >= (coalesce(low.created_at, '-infinity'), coalesce(low.entry_id, 0))
+        and h.created_at < before
+      -- Only one index has this order.
+      order by h.created_at, h.id
+      offset 0
+    ) between_them
+  );
+end
+$$;
+
+-- Ranks entries of a prompt that lie far from ranked ones, between one ranked entry (nulls for the begin) and the next.
+create function rank_history_gap(
+  ranked_prompt_id bigint, from_created_at timestamptz, from_id bigint, from_rank bigint, to_rank bigint
+)
+returns void
+language sql
+as $$
+  insert into history_ranks (prompt_id, created_at, entry_id, rank)
+  select ranked_prompt_id, n.created_at, n.id, from_rank + n.nth
+  from (
+    select h.created_at, h.id, row_number() over (order by h.created_at, h.id) - 1 as nth
+    from history_entries h
+    where h.prompt_id = ranked_prompt_id
+      and (h.created_at, h.id) >= (coalesce(from_created_at, '-infinity'), coalesce(from_id, 0))
+    order by h.created_at, h.id
+    limit to_rank - from_rank
+  ) n
+  where n.nth > 0 and n.nth % history_rank_distance() = 0 and to_rank - from_rank - n.nth >= history_rank_distance()
+$$;
+
+-- Brings the ranks of a prompt up to date after new entries, of which there are few.
+create function update_history_ranks(ranked_prompt_id bigint, new_ids bigint[], history_count bigint)
+returns void
+language plpgsql
+as $$
+declare
+  times timestamptz[];
+  gap record;
+begin
+  select array_agg(h.created_at order by h.created_at)
+  into times
+  from unnest(new_ids) n (id)
+  -- Fenced by the offset, so that the entry is found by its id alone.
+  cross join lateral (select e.prompt_id, e.created_at from history_entries e where e.id = n.id offset 0) h
+  where h.prompt_id = ranked_prompt_id;
+
+  -- A new entry comes after those of the same time, so only earlier ones count; times are whole milliseconds.
+  update history_ranks r
+  set rank = r.rank + width_bucket(r.created_at - interval '1 microsecond', times)
+  where r.prompt_id = ranked_prompt_id and r.created_at > times[1];
+
+  for gap in
+    select distinct low.created_at, low.entry_id, coalesce(low.rank, 0) as rank, coalesce(high.rank, history_count) as next
+    from unnest(times) t (created_at)
+    left join lateral (
+      select r.* from history_ranks r
+      where r.prompt_id = ranked_prompt_id and r.created_at <= t.created_at
+      order by r.created_at desc, r.entry_id desc
+      limit 1
+    ) low on true
+    left join lateral (
+      select r.* from history_ranks r
+      where r.prompt_id = ranked_prompt_id and r.created_at > t.created_at
+      order by r.created_at, r.entry_id
+      limit 1
+    ) high on true
+    where coalesce(high.rank, history_count) - coalesce(low.rank, 0) > 2 * history_rank_distance()
+  loop
+    perform rank_history_gap(ranked_prompt_id, gap.created_at, gap.entry_id, gap.rank, gap.next);
+  end loop;
+end
+$$;
+
+-- Holds histories until the end of the transaction. The prompts are given once each, in ascending order, and locked in
+-- that order, so that no two calls wait for each other. Each is looked up by itself: for a list of them, a plan made on
+-- a small table would read an index from end to end.
+create function lock_histories(prompt_ids bigint[])
+returns void
+language plpgsql
+set enable_seqscan = off
+as $$
+begin
+  perform
+  from unnest(prompt_ids) given (id)
+  cross join lateral (select from prompts p where p.id = given.id for no key update) held;
+end
+$$;
+
+-- Adds entries, a JSON array of objects with the names of the columns and no two of the same identity, in the order
+-- given. Answers the id of each; and of those that were in the history before, the entry as it stands there.
+-- The prompts are given once each, in ascending order.
+create function record_history(prompt_ids bigint[], given json, out ids json, out replayed json)
+language plpgsql
+-- A prompt that somebody else holds is given up quickly: the caller then tries again for that prompt alone.
+set lock_timeout = '200ms'
+-- The plans are the same for any batch, and must not change with what the planner believes of the tables: made while
+-- they were empty, they would scan them from end to end for as long as they are cached.
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_sort = off
+set enable_incremental_sort = off
+as $$
+declare
+  last_id bigint;
+  new_ids bigint[];
+  prompts_to_rank bigint[];
+begin
+  perform lock_histories(prompt_ids);
+
+  -- The entries of these prompts have lower ids, as each id is drawn while the prompt is held.
+  last_id := nextval('history_entries_id_seq');
+
+  with written as (
+    insert into history_entries (
+      organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at
+    )
+    select
+      p.organisation_id, p.id, g.action, g.user_name, g.user_email, g.commit_sha, g.branch_name, g.pr_number, g.pr_url,
+      g.created_at
+    from json_array_elements(given) e (entry)
+    cross join lateral json_to_record(e.entry) g (
+      prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
+      pr_number integer, pr_url text, created_at timestamptz
+    )
+    cross join lateral (select p.id, p.organisation_id from prompts p where p.id = g.prompt_id limit 1) p
+    -- Changes nothing, but answers the entry that is there. The index that finds it is the only one that can.
+    on conflict (prompt_id, commit_sha, action, pr_number) do update set action = excluded.action
+    returning *
+  ), numbered as (
+    select w.*, row_number() over () as item from written w
+  ), added as (
+    select w.prompt_id, count(*) as number, min(w.created_at) as earliest
+    from written w
+    where w.id > last_id
+    group by w.prompt_id
+  ), counted as (
+    -- By the place of the row, which cannot move while it is held: a join by the id could read all prompts.
+    update prompts p
+    set history_version = default, history_count = p.history_count + a.number
+    from added a
+    cross join lateral (select held.ctid from prompts held where held.id = a.prompt_id limit 1) held
+    where p.ctid = held.ctid
+    returning p.id, p.history_count, a.earliest
+  )
+  select
+    json_agg(n.id),
+    json_agg(json_build_object(
+      'item', n.item, 'id', n.id, 'action', n.action, 'user_name', n.user_name, 'user_email', n.user_email,
+      'commit_sha', n.commit_sha, 'branch_name', n.branch_name, 'pr_number', n.pr_number, 'pr_url', n.pr_url,
+      'created_at', n.created_at
+    )) filter (where n.id < last_id),
+    array_agg(n.id) filter (where n.id > last_id),
+    (
+      select array_agg(c.id)
+      from counted c
+      left join lateral (
+        select r.created_at, r.rank from history_ranks r
+        where r.prompt_id = c.id
+        order by r.created_at desc, r.entry_id desc
+        limit 1
+      ) last on true
+      where c.earliest < last.created_at or c.history_count - coalesce(last.rank, 0) > 2 * history_rank_distance()
+    )
+  into ids, replayed, new_ids, prompts_to_rank
+  from numbered n;
+
+  if prompts_to_rank is not null then
+    perform update_history_ranks(p.id, new_ids, p.history_count)
+    from unnest(prompts_to_rank) given (id)
+    cross join lateral (select p.id, p.history_count from prompts p where p.id = given.id limit 1) p;
+  end if;
+end
+$$;
+
+-- The id of an entry by its identity. As a comparison of rows, in this order, it can only be served by the index of the
+-- identity; with equalities the planner might take another one, and read the whole history.
+create function find_history_entry(
+  given_prompt_id bigint, given_commit_sha text, given_action text, given_pr_number integer
+)
+returns bigint
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+as $$
+begin
+  if given_pr_number is null then
+    return (
+      select h.id
+      from history_entries h
+      where (h.prompt_id, h.commit_sha, h.action) >= (given_prompt_id, given_commit_sha, given_action)
+        and (h.prompt_id, h.commit_sha, h.action) <= (given_prompt_id, given_commit_sha, given_action)
+      order by h.prompt_id, h.commit_sha, h.action, h.pr_number
+      limit 1
+    );
+  end if;
+  return (
+    select h.id
+    from history_entries h
+    where (h.prompt_id, h.commit_sha, h.action, h.pr_number)
+        >= (given_prompt_id, given_commit_sha, given_action, given_pr_number)
+      and (h.prompt_id, h.commit_sha, h.action, h.pr_number)
+        <= (given_prompt_id, given_commit_sha, given_action, given_pr_number)
+    order by h.prompt_id, h.commit_sha, h.action, h.pr_number
+    limit 1
+  );
+end
+$$;
+
+-- Converts entries recorded as "deployed" into the merges of pull requests that they turn out to be: those of the given
+-- merges, a JSON array as above, that have the commit deployed_as on the same branch. Answers how many histories have
+-- changed.
+create function convert_deployed(given json, out changed bigint)
+language plpgsql
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+begin
+  with merged as materialized (
+    select g.*, find_history_entry(g.prompt_id, g.deployed_as, 'deployed', null) as entry_id
+    from json_array_elements(given) e (entry)
+    cross join lateral json_to_record(e.entry) g (
+      prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
+      pr_number integer, pr_url text, deployed_as text
+    )
+    where g.action = 'pr_merged' and find_history_entry(g.prompt_id, g.commit_sha, g.action, g.pr_number) is null
+  ), converted as (
+    update history_entries h
+    set
+      action = m.action, user_name = m.user_name, user_email = m.user_email, commit_sha = m.commit_sha,
+      pr_number = m.pr_number, pr_url = m.pr_url
+    from merged m
+    where h.id = m.entry_id and h.branch_name = m.branch_name
+    returning h.prompt_id
+  ), versioned as (
+    update prompts p
+    set history_version = default
+    from (select distinct c.prompt_id from converted c) c
+    where p.id = c.prompt_id
+    returning 1
+  )
+  select count(*) into changed from versioned;
+end
+$$;
+
+-- Where an import gathers entries before they are merged into the histories, each batch for itself. Nothing here
 -- outlives its transaction, so nothing of it is written to the log.
 create unlogged table history_incoming (
   batch bigint not null,
@@ -49,134 +341,72 @@ create unlogged table history_incoming (
 
 create sequence history_batches;
 
--- Moves a batch into the histories. Each entry takes its place by time; ties go after what is there. An entry
--- that is there already, or twice in the batch, is passed over. Answers how many are new, and the id that all
--- of them are above.
-create function merge_history(batch_id bigint, out added bigint, out above_id bigint)
+-- Moves a batch of any size into the histories, and answers how many entries are new. An entry that is there already,
+-- or twice in the batch, is skipped. Unlike record_history it is planned for the size of the batch.
+create function merge_history(batch_id bigint, out added bigint)
 language plpgsql
 as $$
 declare
-  prompt_ids bigint[];
-  -- The time of the earliest new entry of each.
-  earliest timestamptz[];
-  late record;
+  prompt record;
+  low history_ranks;
 begin
-  -- Writers to one prompt take turns; the fixed order keeps two batches from waiting for each other.
+  added := 0;
+
   perform
   from prompts p
   where p.id in (select i.prompt_id from history_incoming i where i.batch = batch_id)
   order by p.id
   for no key update;
 
-  above_id := nextval('history_entries_id_seq');
-
-  with fresh as (
-    select distinct on (i.prompt_id, i.commit_sha, i.action, i.pr_number) i.*
-    from history_incoming i
-    where i.batch = batch_id
-      and not exists (
-        select from history_entries h
-        where h.prompt_id = i.prompt_id
-          and h.commit_sha = i.commit_sha
-          and h.action = i.action
-          and h.pr_number is not distinct from i.pr_number
+  for prompt in
+    with fresh as (
+      select distinct on (i.prompt_id, i.commit_sha, i.action, i.pr_number) i.*
+      from history_incoming i
+      where i.batch = batch_id
+        and not exists (
+          select from history_entries h
+          where h.prompt_id = i.prompt_id
+            and h.commit_sha = i.commit_sha
+            and h.action = i.action
+            and h.pr_number is not distinct from i.pr_number
+        )
+      order by i.prompt_id, i.commit_sha, i.action, i.pr_number, i.item
+    ), written as (
+      insert into history_entries (
+        organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url,
+        created_at
       )
-    order by i.prompt_id, i.commit_sha, i.action, i.pr_number, i.item
-  ), written as (
-    insert into history_entries (
-      organisation_id, prompt_id, seq, action, user_name, user_email, commit_sha,
-      branch_name, pr_number, pr_url, created_at
-    )
-    select
-      p.organisation_id, p.id,
-      p.history_count + row_number() over (partition by p.id order by f.created_at, f.item),
-      f.action, f.user_name, f.user_email, f.commit_sha, f.branch_name, f.pr_number, f.pr_url, f.created_at
-    from fresh f
-    join prompts p on p.id = f.prompt_id
-    order by p.id, f.created_at, f.item
-    returning prompt_id, created_at
-  ), per_prompt as (
-    select prompt_id, count(*) as number, min(created_at) as since from written group by prompt_id
-  )
-  select array_agg(prompt_id), array_agg(since), coalesce(sum(number), 0)
-  into prompt_ids, earliest, added
-  from per_prompt;
-
-  -- Late arrivals: everything from the earliest of them on is numbered anew. One prompt at a time, from a time that is
-  -- known when the statement is planned: else a third of all entries are taken to be late, and every one is read.
-  for late in
-    select f.prompt_id, f.since
-    from unnest(prompt_ids, earliest) f (prompt_id, since)
-    join prompts p on p.id = f.prompt_id
-    cross join lateral (
-      select h.created_at from history_entries h where h.prompt_id = p.id and h.seq = p.history_count limit 1
-    ) last
-    where f.since < last.created_at
-  loop
-    update history_entries h
-    set seq = placed.seq
-    from (
       select
-        h.id,
-        coalesce((
-          select b.seq from history_entries b
-          where b.prompt_id = late.prompt_id and b.created_at < late.since
-          order by b.created_at desc, b.id desc
-          limit 1
-        ), 0) + row_number() over (order by h.created_at, h.id) as seq
-      from history_entries h
-      where h.prompt_id = late.prompt_id and h.created_at >= late.since
-    ) placed
-    where h.id = placed.id and h.seq <> placed.seq;
-  end loop;
-
-  update prompts p
-  set
-    history_version = p.history_version + 1,
-    history_count = (
-      select h.seq from history_entries h where h.prompt_id = p.id order by h.seq desc limit 1
+        p.organisation_id, p.id, f.action, f.user_name, f.user_email, f.commit_sha, f.branch_name, f.pr_number,
+        f.pr_url, f.created_at
+      from fresh f
+      join prompts p on p.id = f.prompt_id
+      order by p.id, f.created_at, f.item
+      returning prompt_id, created_at
+    ), per_prompt as (
+      select w.prompt_id, count(*) as number, min(w.created_at) as earliest from written w group by w.prompt_id
     )
-  where p.id = any(prompt_ids);
-end
-$$;
+    update prompts p
+    set history_version = default, history_count = p.history_count + a.number
+    from per_prompt a
+    where p.id = a.prompt_id
+    returning p.id, p.history_count, a.number, a.earliest
+  loop
+    added := added + prompt.number;
 
--- Adds entries, a JSON array of objects with the names of the columns, and answers each in the order given:
--- the entry as it stands in the history, and whether it is new there.
-create function record_history(given jsonb)
-returns table (
-  id bigint, is_new boolean, action text, user_name text, user_email text, commit_sha text, branch_name text,
-  pr_number integer, pr_url text, created_at timestamptz
-)
-language plpgsql
-as $$
-declare
-  batch_id bigint := nextval('history_batches');
-  known_id bigint;
-begin
-  insert into history_incoming
-  select
-    batch_id, e.item, g.prompt_id, g.action, g.user_name, g.user_email, g.commit_sha, g.branch_name,
-    g.pr_number, g.pr_url, g.created_at
-  from jsonb_array_elements(given) with ordinality e (entry, item),
-    jsonb_to_record(e.entry) as g (
-      prompt_id bigint, action text, user_name text, user_email text, commit_sha text,
-      branch_name text, pr_number integer, pr_url text, created_at timestamptz
+    -- Everything from the earliest new entry on is ranked anew.
+    delete from history_ranks r where r.prompt_id = prompt.id and r.created_at > prompt.earliest;
+
+    low := null;
+    select r.* into low
+    from history_ranks r
+    where r.prompt_id = prompt.id
+    order by r.created_at desc, r.entry_id desc
+    limit 1;
+
+    perform rank_history_gap(
+      prompt.id, low.created_at, low.entry_id, coalesce(low.rank, 0), prompt.history_count
     );
-
-  select m.above_id into known_id from merge_history(batch_id) m;
-
-  return query
-  select
-    h.id, h.id > known_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name,
-    h.pr_number, h.pr_url, h.created_at
-  from history_incoming i
-  join history_entries h on h.prompt_id = i.prompt_id
-    and h.commit_sha = i.commit_sha
-    and h.action = i.action
-    and h.pr_number is not distinct from i.pr_number
-  where i.batch = batch_id
-  order by i.item;
-
-  delete from history_incoming i where i.batch = batch_id;
+  end loop;
 end
 $$;

@@ -5,7 +5,25 @@ create table github_webhooks (
   created_at timestamptz(3) not null
 );
 
--- Deliveries that were carried out, so that one told again is not.
+-- The webhook of an organisation, together with the organisation that it was found for. It is found by indexes alone: a
+-- plan made while the tables were nearly empty would scan them, and be kept while they grow.
+create function find_github_webhook(public_id text)
+returns table (org text, organisation_id bigint, secret text)
+language plpgsql
+stable
+set enable_seqscan = off
+set plan_cache_mode = 'force_custom_plan'
+as $$
+begin
+  return query
+  select o.public_id, w.organisation_id, w.secret
+  from organisations o
+  join github_webhooks w on w.organisation_id = o.id
+  where o.public_id = find_github_webhook.public_id;
+end
+$$;
+
+-- Deliveries that were carried out, so that one that is sent again is not.
 create table github_deliveries (
   organisation_id bigint not null references organisations,
   delivery text not null check (length(delivery) between 1 and 255),
@@ -62,9 +80,31 @@ create table github_pull_requests (
 comment on column github_pull_requests.commits is 'how many its branch has';
 comment on column github_pull_requests.head_repository is 'where the branch is; null when that fork is gone';
 
-create index on github_pull_requests (organisation_id, repository, merge_commit_sha) where state = 'merged';
-create index on github_pull_requests (organisation_id, repository, head_branch);
-create index on github_pull_requests (closed_at) where state <> 'open';
+-- Indexes on one expression each, because one that began with the organisation and the repository could be taken for
+-- the primary key, or the primary key for it: without statistics a repository is guessed to have one pull request.
+create index on github_pull_requests ((organisation_id::text || ' ' || repository || ' ' || merge_commit_sha));
+create index on github_pull_requests ((organisation_id::text || ' ' || repository || ' ' || head_branch));
+create index on github_pull_requests (closed_at) where closed_at is not null;
+
+-- What was pushed to the branch of a pull request since the branch was last merged into the same base. The settings
+-- also keep the function from being joined with its caller, so that it looks for one branch and not for many.
+create function github_branch_touches(pr github_pull_requests)
+returns setof github_touches
+language sql
+stable
+set enable_seqscan = off
+as $$
+  select t.*
+  from github_touches t
+  where t.organisation_id = pr.organisation_id and t.repository = pr.repository and t.repository = pr.head_repository
+    and t.branch = pr.head_branch and t.pushed_at > coalesce((
+      select max(merged.closed_at) from github_pull_requests merged
+      where merged.organisation_id::text || ' ' || merged.repository || ' ' || merged.head_branch
+          = pr.organisation_id::text || ' ' || pr.repository || ' ' || pr.head_branch
+        and merged.head_repository = pr.head_repository and merged.base_branch = pr.base_branch
+        and merged.number <> pr.number and merged.state = 'merged'
+    ), '-infinity')
+$$;
 
 -- The prompts that a pull request is known to change. They outlive what is remembered of its branch.
 create table github_pull_request_prompts (
@@ -74,4 +114,5 @@ create table github_pull_request_prompts (
   prompt_id bigint not null references prompts,
   primary key (organisation_id, repository, number, prompt_id),
   foreign key (organisation_id, repository, number) references github_pull_requests
+    on update cascade on delete cascade
 );

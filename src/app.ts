@@ -4,7 +4,7 @@ import type { Services } from './deps.ts'
 import { notFound } from './errors.ts'
 import { githubRoutes, webhookRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
-import { type Answering, createAnswering } from './http/answer.ts'
+import { createRouteWrapper, type RouteWrapper } from './http/answer.ts'
 import { docsRoutes } from './http/docs.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
@@ -12,33 +12,33 @@ import { signalRoutes } from './signals/routes.ts'
 
 /** Every route of the service, in one place. */
 export function createApp(services: Services, { servesMetrics = true } = {}) {
-  const answer = createAnswering(services)
+  const wrapper = createRouteWrapper(services)
   const documented = new Elysia()
-    .use(historyRoutes(services, answer))
-    .use(signalRoutes(services, answer))
-    .use(keyRoutes(services, answer))
-    .use(webhookRoutes(services, answer))
-    .use(auditRoutes(services, answer))
+    .use(historyRoutes(services, wrapper))
+    .use(signalRoutes(services, wrapper))
+    .use(keyRoutes(services, wrapper))
+    .use(webhookRoutes(services, wrapper))
+    .use(auditRoutes(services, wrapper))
   const app = new Elysia({ handler: { standardHostname: false } })
     .use(documented)
-    .use(docsRoutes(answer, documented))
-    .use(healthRoutes(services, answer))
-    .use(servesMetrics ? metricsRoutes(services, answer) : new Elysia())
-    .use(githubRoutes(services, answer))
-  return refuseOthers(app, answer)
+    .use(docsRoutes(wrapper, documented))
+    .use(healthRoutes(services, wrapper))
+    .use(servesMetrics ? metricsRoutes(services, wrapper) : new Elysia())
+    .use(githubRoutes(services, wrapper))
+  return refuseOthers(app, wrapper)
 }
 
 /** The metrics alone, for an address of their own. */
 export function createMetricsApp(services: Services) {
-  const answer = createAnswering(services)
-  return refuseOthers(new Elysia().use(metricsRoutes(services, answer)), answer)
+  const wrapper = createRouteWrapper(services)
+  return refuseOthers(new Elysia().use(metricsRoutes(services, wrapper)), wrapper)
 }
 
 /**
  * Answers everything that no route answers with `not_found`, below /api/v1 only after the key was checked. On a path
  * that is known for other methods, the Allow header names these.
  */
-function refuseOthers(app: AnyElysia, answer: Answering): AnyElysia {
+function refuseOthers(app: AnyElysia, { authenticated, publicRoute }: RouteWrapper): AnyElysia {
   const methodsOf = new Map<string, string[]>([
     ['/api/v1', []],
     ['/api/v1/*', []],
@@ -53,7 +53,7 @@ function refuseOthers(app: AnyElysia, answer: Answering): AnyElysia {
     const refuse = async () => {
       throw notFound(headers)
     }
-    others.all(path, path.startsWith('/api/v1') ? answer.keyed(null, refuse, 'other') : answer.open(refuse, 'other'))
+    others.all(path, path.startsWith('/api/v1') ? authenticated(null, refuse, 'other') : publicRoute(refuse, 'other'))
   }
   return app.use(others)
 }

@@ -1,15 +1,16 @@
-import { accessSync, constants, readFileSync } from 'node:fs'
+import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import {
   address,
   maskUrl,
   oneOf,
   port,
   postgresUrl,
+  publicUrl,
   type SettingType,
   seconds,
   text,
   url,
-} from './lib/setting_types.ts'
+} from './setting_types.ts'
 
 type Setting<T> = SettingType<T> & {
   /** Undefined when the setting may be absent. */
@@ -22,27 +23,29 @@ type Setting<T> = SettingType<T> & {
 const file: SettingType<string> = {
   type: 'path',
   parse(value, name) {
-    requireReadable(value, `${name} names a file that cannot be read: ${value}`)
+    requireFile(value, `${name} names`)
     return value
   },
 }
 
-/** With its own authority, when the URL names one. */
+/** The URL may name a file with a certificate authority, which must then be there. */
 const database: SettingType<string> = {
   ...postgresUrl,
   parse(value, name) {
     const root = new URL(postgresUrl.parse(value, name)).searchParams.get('sslrootcert')
-    if (root) requireReadable(root, `${name} names as sslrootcert a file that cannot be read: ${root}`)
+    if (root) requireFile(root, `${name} names as sslrootcert`)
     return value
   },
 }
 
-function requireReadable(path: string, problem: string): void {
+function requireFile(path: string, whoNames: string): void {
   try {
     accessSync(path, constants.R_OK)
   } catch {
-    throw new Error(problem)
+    throw new Error(`${whoNames} a file that cannot be read: ${path}`)
   }
+  const stat = statSync(path)
+  if (stat.isFile() && stat.size === 0) throw new Error(`${whoNames} an empty file: ${path}`)
 }
 
 const required = <T>(type: SettingType<T>, fallback: string, meaning: string) => ({
@@ -59,7 +62,7 @@ const optional = <T>(type: SettingType<T>, meaning: string, secret = false) => (
   secret,
 })
 
-/** Every setting: the source of parsing, of the `config` command and of the README's table. */
+/** Every setting: the source of parsing, of the `config` command and of the table in docs/settings.md. */
 export const settings = {
   DATABASE_URL: optional(
     database,
@@ -75,6 +78,10 @@ export const settings = {
   REDIS_CA_FILE: optional(file, "Authorities (PEM) to verify a `rediss:` server by. Unset: the system's"),
   HOST: required(text, '127.0.0.1', 'Address to listen on'),
   PORT: required(port, '3000', 'Port to listen on; 0 takes any free one'),
+  PUBLIC_URL: optional(
+    publicUrl,
+    'Where callers reach the service, with the path that a proxy puts before `/api`: the links between pages begin with it. Unset: they are relative',
+  ),
   METRICS_ADDRESS: optional(address, 'Where to serve `/metrics` instead of on `HOST` and `PORT`'),
   DATA_DIR: required(text, './data', 'Folder of the embedded database'),
   LOG_LEVEL: required(
@@ -87,7 +94,11 @@ export const settings = {
     '0',
     'How long to serve on, as not ready, once told to stop: the time a load balancer needs to notice',
   ),
-  SHUTDOWN_SECONDS: required(seconds, '15', 'How long requests under way may then take, before they are given up'),
+  SHUTDOWN_SECONDS: required(
+    seconds,
+    '15',
+    'How long requests under way may then take, before they are given up; `0` gives them up at once',
+  ),
 } satisfies Record<string, Setting<unknown>>
 
 type Name = keyof typeof settings
@@ -98,7 +109,7 @@ export type Config = {
 
 type Environment = Record<string, string | null | undefined>
 
-/** Reads every setting, what was typed before what is in the environment; an empty one counts as unset. */
+/** Reads every setting; an option of the command line wins over the environment. */
 export function readConfig(typed: Environment = {}, variables: Environment = process.env): Config {
   const entries = Object.entries(readTexts(typed, variables)).map(([name, value]) => [
     name,
@@ -117,19 +128,29 @@ export function showConfig(variables: Environment = process.env): Record<Name, s
 }
 
 function readTexts(typed: Environment, variables: Environment): Record<string, string | undefined> {
-  const environment = { ...variables, ...Object.fromEntries(Object.entries(typed).filter(([, value]) => value)) }
-  const entries = Object.entries(settings).map(([name, { fallback, secret }]) => [
-    name,
-    (secret ? readSecret(name, environment) : environment[name]) || fallback,
-  ])
+  const entries = Object.entries(settings).map(([name, { fallback, secret }]) => {
+    const value = readVariable(name, typed) ?? (secret ? readSecret(name, variables) : readVariable(name, variables))
+    return [name, value ?? fallback]
+  })
   return Object.fromEntries(entries)
 }
 
-function readSecret(name: string, environment: Environment): string | null | undefined {
-  const file = environment[`${name}_FILE`]
-  if (!file) return environment[name]
-  if (environment[name]) throw new Error(`Set ${name} or ${name}_FILE, not both`)
-  requireReadable(file, `${name}_FILE names a file that cannot be read: ${file}`)
+/**
+ * An empty variable is most often one that failed to expand. Taken for unset it would mean another database, or metrics
+ * on the public port, so it is refused.
+ */
+function readVariable(name: string, environment: Environment): string | undefined {
+  const value = environment[name] ?? undefined
+  if (value === '') throw new Error(`${name} is empty: give it a value or unset it`)
+  return value
+}
+
+function readSecret(name: string, environment: Environment): string | undefined {
+  const value = readVariable(name, environment)
+  const file = readVariable(`${name}_FILE`, environment)
+  if (file === undefined) return value
+  if (value !== undefined) throw new Error(`Set ${name} or ${name}_FILE, not both`)
+  requireFile(file, `${name}_FILE names`)
   const secret = readFileSync(file, 'utf8').trim()
   if (secret === '') throw new Error(`${name}_FILE names an empty file: ${file}`)
   return secret

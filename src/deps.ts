@@ -4,6 +4,7 @@ import type { DatabaseObserver, Db } from './db/client.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
+import { createHistoryRecorder, type HistoryRecorder } from './history/record.ts'
 import { createDrain, type Drain } from './http/drain.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
@@ -11,12 +12,12 @@ import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
 import { createReadiness, type Readiness } from './ops/readiness.ts'
 import { startRounds } from './ops/rounds.ts'
-import { createWatch } from './ops/watch.ts'
+import { createWatch, type Watch } from './ops/watch.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
 import { createAdmission } from './signals/admit.ts'
 import { createGate, noGate } from './signals/gate.ts'
-import { pruneRepeatKeys } from './signals/prune.ts'
+import { pruneOldIdempotencyKeys } from './signals/prune.ts'
 import { createSignalRecorder, type SignalRecorder } from './signals/record.ts'
 
 /** What the routes stand on. */
@@ -28,6 +29,7 @@ export type Services = {
   findPrompt: PromptFinder
   signals: SignalRecorder
   history: HistoryReader
+  historyRecorder: HistoryRecorder
   readiness: Readiness
   drain: Drain
   metrics: Metrics
@@ -40,7 +42,7 @@ const pruneEveryMs = 10 * 60_000
 /** Opens what the configuration names beside the database, and puts everything together. */
 export function openServices(
   { db, observer }: { db: Db; observer: DatabaseObserver },
-  { REDIS_URL, REDIS_PREFIX, REDIS_CA_FILE }: Config,
+  { REDIS_URL, REDIS_PREFIX, REDIS_CA_FILE, PUBLIC_URL }: Config,
   clock: Clock,
   log: Log,
 ): Services {
@@ -51,17 +53,19 @@ export function openServices(
   metrics.dependencyChanged('database', true)
   const onReach = watch.reach('redis')
   const redis = REDIS_URL ? openRedis(REDIS_URL, REDIS_PREFIX, { caFile: REDIS_CA_FILE, onReach }) : undefined
-  return createServices(db, redis, clock, log, metrics)
+  return createServices(db, redis, clock, log, { metrics, watch, baseUrl: PUBLIC_URL })
 }
+
+/** What a service may be given of its surroundings: where it is counted and logged, and how callers reach it. */
+type Options = { metrics?: Metrics; watch?: Watch; baseUrl?: string | undefined }
 
 export function createServices(
   db: Db,
   redis: Redis | undefined,
   clock: Clock,
   log: Log,
-  metrics: Metrics = createMetrics(),
+  { metrics = createMetrics(), watch = createWatch(log, metrics), baseUrl = '' }: Options = {},
 ): Services {
-  const watch = createWatch(log, metrics)
   const admission = createAdmission(db, redis ? createGate(redis, watch.gate) : noGate, watch.gate)
   // Without a gate nothing is refused that Postgres has not refused itself.
   if (redis) {
@@ -69,11 +73,12 @@ export function createServices(
     db.listen('organisations', onChange, () => admission.forgetRefusals())
   }
   const signals = createSignalRecorder(db, admission, clock, metrics.signals)
+  const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
   metrics.watchDatabase(db.load)
   // Any replica may prune: what one deletes, the others no longer find.
   const pruning = startRounds(pruneEveryMs, async () => {
-    await pruneRepeatKeys(db, clock)
+    await pruneOldIdempotencyKeys(db, clock)
     await pruneDeliveries(db, clock)
   })
   return {
@@ -83,13 +88,14 @@ export function createServices(
     verifyKey: createKeyVerifier(db, clock, lastUsed),
     findPrompt: createPromptFinder(db),
     signals,
-    history: createHistoryReader(db, metrics.history),
+    history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
+    historyRecorder,
     readiness: createReadiness(db, redis, migrations),
     drain: createDrain(),
     metrics,
     async close() {
       pruning.stop()
-      await signals.drain()
+      await Promise.all([signals.drain(), historyRecorder.drain()])
       await lastUsed.flush()
       await redis?.disconnect()
       await db.close()

@@ -22,7 +22,7 @@ export type ErrorContext = {
   resets_at?: string
 }
 
-/** What a caller is told instead of what was asked for. */
+/** An error as the caller sees it, whether it was thrown or returned. */
 export type Refusal = { code: ErrorCode; message: string; context: ErrorContext; headers: Record<string, string> }
 
 /** The only error that callers see; anything else thrown becomes `internal_error` without its text. */
@@ -33,11 +33,7 @@ export class ServiceError extends Error implements Refusal {
     readonly context: ErrorContext = {},
     readonly headers: Record<string, string> = {},
   ) {
-    // Thrown to be shown, as often as callers like: where is of no interest, and finding out is slow.
-    const depth = Error.stackTraceLimit
-    Error.stackTraceLimit = 0
     super(message)
-    Error.stackTraceLimit = depth
   }
 }
 
@@ -47,7 +43,7 @@ export const forbidden = (scope: string) =>
 export const invalid = (message: string, details: Detail[]) =>
   new ServiceError('validation_error', message, { details })
 
-/** One text for every absence: an answer must not tell another's prompt from one that does not exist. */
+/** One text for everything that is absent: the answer must not reveal that another organisation has such a prompt. */
 export const notFound = (headers: Record<string, string> = {}) =>
   new ServiceError(
     'not_found',

@@ -1,7 +1,6 @@
 import { isatty } from 'node:tty'
 import pino from 'pino'
-import { readableLine } from './lib/readable_log.ts'
-import { isoTime } from './lib/times.ts'
+import { readableLine } from './readable_log.ts'
 
 /** What is logged of a request. Never its path, query or headers: these can hold secrets. */
 export type RequestLine = {
@@ -24,10 +23,10 @@ export type Log = Pick<pino.Logger, 'fatal' | 'error' | 'warn' | 'info' | 'debug
   close(): Promise<void>
 }
 
-/** Where lines go. */
+/** A destination of lines. */
 type Lines = { write(line: string): void; request(line: RequestLine): void; close(): Promise<void> }
 
-/** Lines of JSON on standard output; short ones for a person when that is a terminal. */
+/** Writes lines of JSON to standard output, or short lines for a person when that is a terminal. */
 export function createLog(level: string): Log {
   const lines = level === 'silent' ? toNowhere : isatty(1) ? toTerminal : toFile()
   const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines)
@@ -40,11 +39,11 @@ export function createLog(level: string): Log {
 }
 
 /**
- * By hand: pino takes several times as long, and there is one for every request. Of what is written, only the
- * method is in the caller's hand and not of a known shape.
+ * Puts the line together by hand, because pino takes several times as long and every request has one. The method is the
+ * only value that callers choose freely, and so the only one that is escaped.
  */
 function writeRequest({ level, time, method, route, status, ms, org, key, requestId, traceId }: RequestLine): string {
-  const start = `{"level":${pino.levels.values[level]},"time":"${isoTime(time)}","method":${JSON.stringify(method)}`
+  const start = `{"level":${pino.levels.values[level]},"time":"${time.toISOString()}","method":${JSON.stringify(method)}`
   const result = `,"route":"${route}","status":${status},"ms":${Math.round(ms * 100) / 100}`
   const caller = (org ? `,"org":"${org}"` : '') + (key ? `,"key":"${key}"` : '')
   const trace = traceId ? `,"trace_id":"${traceId}"` : ''
@@ -59,46 +58,46 @@ const toTerminal: Lines = {
   request: (line) => toTerminal.write(writeRequest(line)),
 }
 
-/** Requests wait for each other until there are so many of them, or for so long. */
-const gatherNumber = 64
-const gatherMs = 100
-/** What a reader that stalls may leave lying; beyond it lines are dropped. */
+/** Lines of requests are written in batches of this size, or after this time. */
+const batchSize = 64
+const batchMs = 100
+/** Bytes that wait while the reader of the log stalls; past them, lines are dropped. */
 const maxLength = 16 * 1024 * 1024
 
-/** Gathered, and not waited for: whoever reads the log must not hold up the service. */
+/** Writes without waiting, because a slow reader of the log must not hold up the service. */
 function toFile(): Lines {
   const file = pino.destination({ dest: 1, sync: false, maxLength })
   const ended = Promise.withResolvers<void>()
   file.once('close', ended.resolve)
-  // A reader that is gone is no reason to end, nor one never to: nothing is left to be written then.
+  // When the reader has gone, the service serves on, and stops without waiting for lines that nobody will read.
   file.on('error', ({ code }: NodeJS.ErrnoException) => {
     if (isClosed || code === 'EPIPE') ended.resolve()
   })
-  // Not yet as text: many in a row are written faster than each in its turn.
-  let gathered: RequestLine[] = []
+  // Kept as values: turning a batch into text at once is faster than one line at a time.
+  let batch: RequestLine[] = []
   let isClosed = false
 
   function flush(): void {
-    if (gathered.length === 0 || isClosed) return
-    file.write(gathered.map(writeRequest).join(''))
-    gathered = []
+    if (batch.length === 0 || isClosed) return
+    file.write(batch.map(writeRequest).join(''))
+    batch = []
   }
 
-  const timer = setInterval(flush, gatherMs)
+  const timer = setInterval(flush, batchMs)
   timer.unref()
   process.on('exit', () => {
     flush()
     if (!isClosed) file.flushSync()
   })
   return {
-    // What happens seldom is seen at once.
+    // Lines other than those of requests are rare, and written at once.
     write(line) {
       flush()
       if (!isClosed) file.write(line)
     },
     request(line) {
-      gathered.push(line)
-      if (gathered.length >= gatherNumber) flush()
+      batch.push(line)
+      if (batch.length >= batchSize) flush()
     },
     close() {
       clearInterval(timer)

@@ -66,9 +66,9 @@ function refuseSecrets(log: string): void {
 }
 
 function environment(settings: Settings): Settings {
-  const { PATH, HOME, TMPDIR } = process.env
+  const { PATH, HOME, TMPDIR, TZ } = process.env
   // Port 0, because whichever other is free now may be taken in a moment.
-  return { PATH, HOME, TMPDIR, PORT: '0', ...settings }
+  return { PATH, HOME, TMPDIR, TZ, PORT: '0', ...settings }
 }
 
 /** The runner's --no-orphans ends whatever a failed test leaves running. */
@@ -223,3 +223,13 @@ export async function eventually(ask: () => unknown, wanted: unknown, deadlineMs
   }
   expect(answer).toEqual(wanted)
 }
+
+/**
+ * The message of the error that a promise rejects with. In place of `rejects`, which waits for the promise without
+ * letting the messages of workers in, and so for ever for the embedded engine.
+ */
+export const rejectionOf = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => 'it did not reject',
+    (error: Error) => error.message,
+  )

@@ -38,11 +38,25 @@ export const redisProgram: Program = {
   find: () => firstOnPath(['redis-server', 'valkey-server']),
 }
 
+export const pgbouncerProgram: Program = {
+  name: 'PgBouncer',
+  variable: 'PGBOUNCER_PATH',
+  debianPackage: 'pgbouncer',
+  find: () => process.env.PGBOUNCER_PATH ?? firstOnPath(['pgbouncer', '/usr/sbin/pgbouncer']),
+}
+
 export const chromiumProgram: Program = {
   name: 'Chromium',
   variable: 'CHROMIUM_PATH',
   debianPackage: 'chromium',
   find: () => firstOnPath(['chromium', 'chromium-browser', 'google-chrome']),
+}
+
+export const nginxProgram: Program = {
+  name: 'nginx',
+  variable: 'NGINX_PATH',
+  debianPackage: 'nginx-light',
+  find: () => firstOnPath(['nginx', '/usr/sbin/nginx']),
 }
 
 /** Where each program is, in the order asked; one message names everything that is missing. */

@@ -1,8 +1,8 @@
 // Runs every test against real services, once on Postgres and once on the embedded engine; then the faults.
 // bun test/run.ts [what `bun test` takes: file filters, -t name, …]
 import { join } from 'node:path'
-import { cleanEnvironment } from './environment.ts'
-import { ensureChromium, startServices } from './services.ts'
+import { cleanEnvironment, farTimeZones } from './environment.ts'
+import { findTestPrograms, startServices } from './services.ts'
 import { makeTemplates } from './templates.ts'
 
 interface Count {
@@ -32,7 +32,7 @@ process.exit(total.failed === 0 ? 0 : 1)
 
 async function runAll(args: string[]): Promise<void> {
   await build()
-  const CHROMIUM_PATH = await ensureChromium()
+  const programs = await findTestPrograms()
   const services = await startServices()
   cleanups.push(services.stop)
   const templates = await makeTemplates(services.databaseUrl, interruption.signal)
@@ -43,12 +43,15 @@ async function runAll(args: string[]): Promise<void> {
     ...templates.env,
     TEST_DATABASE_URL: services.databaseUrl,
     TEST_REDIS_URL: services.redisUrl,
-    CHROMIUM_PATH,
+    ...programs,
     // Makes `test.only` an error; otherwise it leaves out the rest without a word.
     CI: 'true',
   }
   await runTests({ ...env, TEST_ENGINE: 'postgres' }, args)
-  await runTests({ ...env, TEST_ENGINE: 'embedded' }, [`--path-ignore-patterns=${ONCE}`, ...args])
+  await runTests({ ...env, TEST_ENGINE: 'embedded', TZ: farTimeZones.embedded }, [
+    `--path-ignore-patterns=${ONCE}`,
+    ...args,
+  ])
   // Whoever names tests does not mean these: they have a command of their own.
   if (args.length === 0) await runFaults()
 }

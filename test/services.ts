@@ -2,7 +2,15 @@
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import postgres from 'postgres'
-import { chromiumProgram, findOrInstall, type Program, postgresProgram, redisProgram } from './programs.ts'
+import { farTimeZones } from './environment.ts'
+import {
+  chromiumProgram,
+  findOrInstall,
+  nginxProgram,
+  type Program,
+  postgresProgram,
+  redisProgram,
+} from './programs.ts'
 import { type Recipe, type Server, startThrowaway } from './throwaway.ts'
 
 export interface Services {
@@ -45,11 +53,15 @@ export async function startServices(): Promise<Services> {
   }
 }
 
-/** The path of a Chromium that the browser tests can drive. */
-export async function ensureChromium(): Promise<string> {
-  if (process.env.CHROMIUM_PATH) return process.env.CHROMIUM_PATH
-  const [path = ''] = await findOrInstall([chromiumProgram])
-  return path
+/** The variables that say where the programs are that single tests start: a browser and a proxy. */
+export async function findTestPrograms(): Promise<Record<string, string | undefined>> {
+  const programs = [chromiumProgram, nginxProgram]
+  const wanted = programs.filter(({ variable }) => !process.env[variable])
+  const paths = await findOrInstall(wanted)
+  return Object.fromEntries([
+    ...programs.map(({ variable }) => [variable, process.env[variable]]),
+    ...wanted.map(({ variable }, index) => [variable, paths[index]]),
+  ])
 }
 
 async function useGiven(program: Program, url: string, reached: Promise<unknown>): Promise<Server> {
@@ -64,7 +76,12 @@ async function useGiven(program: Program, url: string, reached: Promise<unknown>
 
 export function postgresRecipe(programFolder: string, folder: string): Recipe {
   const data = join(folder, 'data')
-  const settings = ['listen_addresses=127.0.0.1', 'max_connections=200', `unix_socket_directories=${folder}`]
+  const settings = [
+    'listen_addresses=127.0.0.1',
+    'max_connections=200',
+    `unix_socket_directories=${folder}`,
+    `timezone=${farTimeZones.postgres}`,
+  ]
   return {
     name: 'Postgres',
     prepare: [

@@ -1,26 +1,28 @@
 import { join } from 'node:path'
-import { middle } from '../compare.ts'
-import { createTenants, unreachableLimit } from '../fixtures.ts'
-import type { Ground } from '../ground.ts'
+import { median } from '../compare.ts'
+import type { Context } from '../context.ts'
+import { createTenants, promptOf, unreachableLimit } from '../fixtures.ts'
 import { writeHistory } from '../histories.ts'
 import { runProgram } from '../processes.ts'
 
 const entries = 1_000_000
 const pageSize = 25
-/** So many pages of each depth, by turns, each asked for once, so that none comes from a cache. */
+/** Pages read of each depth, alternating, each asked for once, so that none comes from a cache. */
 const pagesEach = 200
 
 /** A prompt with a million entries: how fast they come in, and what a page costs at any depth. */
-export async function measureDeepHistory(ground: Ground): Promise<void> {
-  const { program, settings, cwd, signal } = ground.operator
-  const [tenant] = await createTenants(ground.operator, {
+export async function measureDeepHistory(context: Context): Promise<void> {
+  const { program, settings, cwd, signal } = context.operator
+  const [request] = await createTenants(context.database, {
     organisations: 1,
     promptsEach: 1,
     monthlyLimit: unreachableLimit,
   })
-  const { path = '', key = '' } = tenant ?? {}
-  const file = await writeHistory(ground.folder, [path.split('/')[4] as string], entries)
-  const { database, report } = ground
+  if (!request) throw new Error('No tenant was made')
+  const { path, key } = request
+  const prompt = promptOf(request)
+  const file = await writeHistory(context.folder, [prompt], entries)
+  const { database, report } = context
 
   const startedAt = performance.now()
   const child = Bun.spawn([program, 'history', 'import', file], {
@@ -34,11 +36,11 @@ export async function measureDeepHistory(ground: Ground): Promise<void> {
 
   // The same rows, by Postgres' own means, into a table with the same indexes.
   await database.sql.script('create table history_copy (like history_entries including all)')
-  const rows = join(ground.folder, 'rows.csv')
+  const rows = join(context.folder, 'rows.csv')
   const psql = (command: string) =>
-    runProgram(['psql', '--quiet', ground.databaseUrl, '--command', command], { cwd, signal })
+    runProgram(['psql', '--quiet', context.databaseUrl, '--command', command], { cwd, signal })
   await psql(
-    `\\copy (select h.* from history_entries h join prompts p on p.id = h.prompt_id where p.public_id = '${path.split('/')[4]}') to '${rows}' csv`,
+    `\\copy (select h.* from history_entries h join prompts p on p.id = h.prompt_id where p.public_id = '${prompt}') to '${rows}' csv`,
   )
   await database.sql.script('checkpoint')
   const copyStartedAt = performance.now()
@@ -47,7 +49,7 @@ export async function measureDeepHistory(ground: Ground): Promise<void> {
   await database.sql.script('drop table history_copy')
   await database.sql.script('vacuum analyze history_entries')
 
-  const server = await ground.serve()
+  const server = await context.serve()
   const historyPath = path.replace('/signals', '/history')
   const last = entries / pageSize
   const ask = async (page: number): Promise<number> => {
@@ -74,7 +76,7 @@ export async function measureDeepHistory(ground: Ground): Promise<void> {
     report.rows.push({
       name: `${where} pages of 1,000,000 entries, uncached, one by one`,
       requestsPerSecond: 1000 / (taken.reduce((sum, ms) => sum + ms, 0) / taken.length),
-      p50Ms: middle(taken),
+      p50Ms: median(taken),
       p99Ms: sorted[Math.floor(sorted.length * 0.99)] as number,
       errors: 0,
       residentMb: null,
@@ -83,7 +85,7 @@ export async function measureDeepHistory(ground: Ground): Promise<void> {
   report.targets.push(
     {
       name: 'last page of 1,000,000 entries ÷ first page',
-      value: middle(times.last) / middle(times.first),
+      value: median(times.last) / median(times.first),
       atMost: 1.2,
     },
     { name: 'history import ÷ \\copy of the same rows', value: copySeconds / importSeconds, atLeast: 0.3 },

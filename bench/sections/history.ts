@@ -1,9 +1,11 @@
-import { compare, type Turn } from '../compare.ts'
-import type { Ground } from '../ground.ts'
+import { compare } from '../compare.ts'
+import type { Context } from '../context.ts'
+import { promptOf, toHistoryPage } from '../fixtures.ts'
 import { writeHistory } from '../histories.ts'
 import type { Request } from '../load.ts'
+import { measure } from '../measure.ts'
 import { readPages } from '../pgbench.ts'
-import { measure } from '../phase.ts'
+import type { Round } from '../plan.ts'
 import { runProgram } from '../processes.ts'
 import type { Server } from '../server.ts'
 
@@ -11,18 +13,18 @@ const entriesEach = 500
 const writesPerSecond = 10
 
 /** Pages of 25 over 100 prompts, beside a plain service and beside Postgres reading the same rows. */
-export async function measureHistory(ground: Ground): Promise<void> {
-  const pages = ground.requests.map(toHistory)
-  const prompts = pages.map(({ path }) => path.split('/')[4] as string)
-  const { program, settings, cwd, signal } = ground.operator
-  const file = await writeHistory(ground.folder, prompts, entriesEach * prompts.length)
+export async function measureHistory(context: Context): Promise<void> {
+  const pages = context.requests.map(toHistoryPage)
+  const prompts = pages.map(promptOf)
+  const { program, settings, cwd, signal } = context.operator
+  const file = await writeHistory(context.folder, prompts, entriesEach * prompts.length)
   await runProgram([program, 'history', 'import', file], { cwd, env: settings, signal })
-  await ground.database.sql.script('vacuum analyze history_entries')
+  await context.database.sql.script('vacuum analyze history_entries')
 
-  const [ours, plain] = [await ground.serve(), await ground.servePlain()]
-  const get = (server: Server, name: string, connections: number) => (turn: Turn) =>
+  const [ours, plain] = [await context.serve(), await context.servePlain()]
+  const get = (server: Server, name: string, connections: number) => (round: Round) =>
     measure(
-      ground,
+      context,
       {
         name: `${name}, ${connections} connections`,
         servers: [server],
@@ -30,31 +32,24 @@ export async function measureHistory(ground: Ground): Promise<void> {
         requests: pages,
         status: 200,
       },
-      turn,
+      round,
     )
-  await compare(ground, { few: get(ours, 'GET history', 8), many: get(ours, 'GET history', 256) })
-  const ratio = await compare(ground, {
+  await compare(context, { few: get(ours, 'GET history', 8), many: get(ours, 'GET history', 256) })
+  const ratio = await compare(context, {
     ours: get(ours, 'GET history', 64),
-    rows: (turn) => readPages(ground, turn),
+    rows: (round) => readPages(context, round),
     plain: get(plain, 'plain service, history', 64),
   })
   const writer = writeAlong(ours, pages)
-  await compare(ground, { beside: get(ours, `GET history while ${writesPerSecond} entries a second are written`, 64) })
+  await compare(context, { beside: get(ours, `GET history while ${writesPerSecond} entries a second are written`, 64) })
   await writer.stop()
   await Promise.all([ours.stop(), plain.stop()])
 
-  ground.report.targets.push(
+  context.report.targets.push(
     { name: 'history at 64 ÷ its rows by pgbench', value: ratio('ours', 'rows'), atLeast: 1.1 },
     { name: 'history at 64 ÷ plain service at 64', value: ratio('ours', 'plain'), atLeast: 8 },
   )
 }
-
-const toHistory = ({ path, key }: Request): Request => ({
-  method: 'GET',
-  path: path.replace('/signals', '/history'),
-  key,
-  body: '',
-})
 
 /** Another client that writes history, to one prompt after the other. */
 function writeAlong({ url }: Server, pages: Request[]) {

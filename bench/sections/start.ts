@@ -1,14 +1,14 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { middle } from '../compare.ts'
-import type { Ground } from '../ground.ts'
+import { median } from '../compare.ts'
+import type { Context } from '../context.ts'
 import { residentMb, runProgram } from '../processes.ts'
 
 const times = 11
 
 /** How long it takes to be ready, and what it needs when nothing is asked of it. */
-export async function measureStart(ground: Ground): Promise<void> {
-  const { folder, operator, report, signal } = ground
+export async function measureStart(context: Context): Promise<void> {
+  const { folder, operator, report, signal } = context
   const empty = join(folder, 'empty-program')
   await Bun.write(`${empty}.ts`, '')
   await runProgram([process.execPath, 'build', '--compile', `${empty}.ts`, `--outfile=${empty}`], {
@@ -17,33 +17,33 @@ export async function measureStart(ground: Ground): Promise<void> {
   })
 
   const settings = { DATA_DIR: join(folder, 'data-again') }
-  await timeToServe(ground, settings)
+  await timeToServe(context, settings)
   const starts: { empty: Start; onPostgres: Start; first: Start; later: Start }[] = []
   for (let round = 0; round < times; round += 1) {
     starts.push({
       empty: await time(() => runProgram([empty], { cwd: folder, signal })),
-      onPostgres: await timeToServe(ground),
-      first: await timeToServe(ground, { DATA_DIR: join(folder, `data-${round}`) }),
-      later: await timeToServe(ground, settings),
+      onPostgres: await timeToServe(context),
+      first: await timeToServe(context, { DATA_DIR: join(folder, `data-${round}`) }),
+      later: await timeToServe(context, settings),
     })
   }
 
   report.targets.push(
     {
       name: 'start on Postgres ÷ start of an empty program',
-      value: middle(starts.map(({ onPostgres, empty }) => onPostgres.ms / empty.ms)),
+      value: median(starts.map(({ onPostgres, empty }) => onPostgres.ms / empty.ms)),
       atMost: 8,
     },
-    { name: 'idle memory on Postgres, MB', value: middle(starts.map(({ onPostgres }) => onPostgres.mb)), below: 120 },
+    { name: 'idle memory on Postgres, MB', value: median(starts.map(({ onPostgres }) => onPostgres.mb)), below: 120 },
     {
       name: 'embedded, first start ÷ later start',
-      value: middle(starts.map(({ first, later }) => first.ms / later.ms)),
+      value: median(starts.map(({ first, later }) => first.ms / later.ms)),
       atMost: 2,
     },
-    { name: 'idle memory embedded, MB', value: middle(starts.map(({ first }) => first.mb)), below: 400 },
+    { name: 'idle memory embedded, MB', value: median(starts.map(({ first }) => first.mb)), below: 400 },
     {
       name: 'embedded, later start, ms',
-      value: middle(starts.map(({ later }) => later.ms)),
+      value: median(starts.map(({ later }) => later.ms)),
       below: Number.POSITIVE_INFINITY,
     },
     {
@@ -56,9 +56,9 @@ export async function measureStart(ground: Ground): Promise<void> {
 
 type Start = { ms: number; mb: number }
 
-async function timeToServe(ground: Ground, settings?: Record<string, string>): Promise<Start> {
+async function timeToServe(context: Context, settings?: Record<string, string>): Promise<Start> {
   const startedAt = performance.now()
-  const server = await ground.serve(settings)
+  const server = await context.serve(settings)
   const ms = performance.now() - startedAt
   const mb = await residentMb(server.pid)
   await server.stop()

@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Db } from '../db/client.ts'
-import type { Answering } from '../http/answer.ts'
+import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
 import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
 import { PageQuery, readPageRequest } from '../lib/cursor_page.ts'
@@ -25,10 +25,10 @@ const listing = describeOperation({
   invalid: invalidCursor,
 })
 
-export const auditRoutes = ({ db }: { db: Db }, answer: Answering) =>
+export const auditRoutes = ({ db }: { db: Db }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'audit' }).get(
     '/api/v1/audit',
-    answer.keyed('keys:read', async (exchange, _: object, { organisationId }) => {
+    authenticated('keys:read', async (exchange, _: object, { organisationId }) => {
       const request = readPageRequest(searchOf(exchange.request))
       return replyPage(exchange, await listAudit(db, organisationId, request))
     }),

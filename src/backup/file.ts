@@ -1,29 +1,39 @@
 // Backups in files and pipes; "-" is standard output or input.
 import { once } from 'node:events'
-import { createReadStream } from 'node:fs'
 import { open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { randomBase62 } from '../lib/base62.ts'
-import { BackupError, damaged, notOurs } from './format.ts'
+import { type Input, openInput } from '../lib/input.ts'
+import { readLines, TextError } from '../lib/lines.ts'
+import { damaged, notOurs } from './format.ts'
 
 type Write = (text: string) => Promise<void>
 type Fill = (write: Write) => Promise<unknown>
 
-/** Far longer than any row. */
-const maxLine = 64 * 1024 * 1024
+export type ReadOptions = {
+  /** The backup, if it is open already. */
+  input?: Input
+  /** Ends the reading with an error. */
+  signal?: AbortSignal
+  /** Called with the share of the file that has been read; never for a pipe, whose length is not known. */
+  onProgress?(share: number): void
+}
 
-/** Gives the file its name once it is whole and on the disk, so that what has the name is a backup; its size. */
+/**
+ * Writes a backup under another name, and renames it once it is complete and on the disk, so that a file of the given
+ * name is always a whole backup. Returns its size in bytes.
+ */
 export async function writeFile(path: string, fill: Fill): Promise<number> {
   const cannot = (reason: string) => new Error(`${path} cannot be written: ${reason}`)
-  const there = await stat(path).catch(() => undefined)
+  const existing = await stat(path).catch(() => undefined)
   // A device would be replaced by a file of its name.
-  if (there && !there.isFile()) throw cannot('there is something else of this name')
-  // Of its own, for there may be others on the way to this name.
+  if (existing && !existing.isFile()) throw cannot('there is something else of this name')
+  // The name is random because several backups may be written to this path at once.
   const unfinished = `${path}.${randomBase62(6)}.unfinished`
-  // It holds names, addresses and the hashes of keys: for its owner alone.
+  // A backup holds names, addresses and the hashes of keys, so only its owner may read it.
   const file = await open(unfinished, 'w', 0o600).catch((error) => {
     throw cannot(error.message)
   })
@@ -42,7 +52,7 @@ export async function writeFile(path: string, fill: Fill): Promise<number> {
 }
 
 export async function writeStandardOutput(fill: Fill): Promise<void> {
-  // The write itself tells of a failure; without a listener the process would end where it stands.
+  // Each write reports its own failure; without a listener the error event would end the process.
   process.stdout.on('error', () => {})
   const put = (chunk: Uint8Array) =>
     new Promise<void>((resolve, reject) => process.stdout.write(chunk, (error) => (error ? reject(error) : resolve())))
@@ -50,7 +60,7 @@ export async function writeStandardOutput(fill: Fill): Promise<void> {
 }
 
 async function compress(fill: Fill, put: (chunk: Uint8Array) => Promise<unknown>): Promise<number> {
-  // Quick rather than small.
+  // A low level, because speed matters more than size.
   const gzip = createGzip({ level: 3 })
   let bytes = 0
   const target = new Writable({
@@ -60,7 +70,7 @@ async function compress(fill: Fill, put: (chunk: Uint8Array) => Promise<unknown>
     },
   })
   const written = pipeline(gzip, target)
-  // Heard of where it is waited for.
+  // A failure is reported where `written` is awaited.
   written.catch(() => {})
   try {
     await fill(async (text) => {
@@ -75,37 +85,38 @@ async function compress(fill: Fill, put: (chunk: Uint8Array) => Promise<unknown>
   return bytes
 }
 
-/** The lines of a backup. Cut only at line feeds: a row may hold the other characters that end a line for some. */
-export async function* readLines(path: string): AsyncGenerator<string> {
-  const input = path === '-' ? process.stdin : createReadStream(path)
-  const gunzip = createGunzip()
-  const read = pipeline(input, gunzip)
-  read.catch(() => {})
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  let rest = ''
-  let isFirst = true
-  try {
-    for await (const chunk of gunzip) {
-      const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-      rest = lines.pop() as string
-      if (rest.length > maxLine) throw damaged()
-      isFirst &&= lines.length === 0
-      yield* lines
+/** Reads the lines of a backup. Throws BackupError as soon as the content turns out to be wrong. */
+export async function* readBackup(
+  path: string,
+  { input, signal, onProgress }: ReadOptions = {},
+): AsyncGenerator<string> {
+  const { stream, size } = input ?? (await openInput(path))
+  async function* count(chunks: AsyncIterable<Uint8Array>) {
+    let bytes = 0
+    for await (const chunk of chunks) {
+      bytes += chunk.length
+      if (size) onProgress?.(bytes / size)
+      yield chunk
     }
-    await read
-  } catch (error) {
-    throw explain(error, path, isFirst)
   }
-  if (rest !== '') throw isFirst ? notOurs() : damaged()
+  const gunzip = createGunzip()
+  const unpacked = pipeline(stream, count, gunzip, { signal })
+  // A failure is reported where `unpacked` is awaited, or by the stream that is read.
+  unpacked.catch(() => {})
+  try {
+    yield* readLines(gunzip)
+    await unpacked
+  } catch (error) {
+    throw explain(error, path)
+  }
 }
 
-function explain(error: unknown, path: string, isFirst: boolean): unknown {
-  if (error instanceof BackupError) return error
+function explain(error: unknown, path: string): unknown {
+  if (error instanceof TextError) return damaged()
   const { code = '', message, syscall } = error as NodeJS.ErrnoException
   if (syscall) return new Error(`${path} cannot be read: ${message}`)
-  const isContent = code.startsWith('Z_') || error instanceof TypeError
-  if (!isContent) return error
-  return isFirst ? notOurs() : damaged()
+  if (!code.startsWith('Z_')) return error
+  return message === 'incorrect header check' ? notOurs() : damaged()
 }
 
 async function syncFolder(path: string): Promise<void> {

@@ -1,44 +1,44 @@
-// A backup is gzipped lines of JSON: an object with the head, then for each table an object that names it and an array
-// for each of its rows, then an object for each sequence, and one at the end. Whatever is cut off lacks the end.
+// A backup is gzipped lines of JSON: an object with the header, then for each table an object that names it and an array
+// for each of its rows, then an object for each sequence, and an end object with the number of rows. A backup that was
+// cut off lacks the end; gzip's checksum finds any other damage.
 
 const format = 'prompt-signals backup 1'
 
-export type Head = { schemaVersion: number }
+export type Header = { schemaVersion: number }
 
 export type Part =
   | { table: string; columns: string[] }
   | { sequence: string; value: string }
-  /** With the number of all the rows. */
+  /** The number of rows of all tables together. */
   | { end: number }
 
-/** Thrown for a file that is not, or is no longer, a backup. */
+/** Thrown for a file that is not a backup, or a damaged one. */
 export class BackupError extends Error {}
 
-export const formatHead = (schemaVersion: number, madeBy: string, madeAt: Date): string =>
+export const formatHeader = (schemaVersion: number, madeBy: string, madeAt: Date): string =>
   formatObject({ format, schema_version: schemaVersion, made_by: madeBy, made_at: madeAt.toISOString() })
 
 export const formatPart = (part: Part): string => formatObject(part)
 
 const formatObject = (value: object): string => `${JSON.stringify(value)}\n`
 
-export function readHead(line: string | undefined): Head {
-  const head = line === undefined ? undefined : parse(line)
-  if (head?.format !== format || !Number.isSafeInteger(head.schema_version)) {
-    throw notOurs()
-  }
-  return { schemaVersion: head.schema_version as number }
+export function parseHeader(line: string | undefined): Header {
+  const header = line === undefined ? undefined : parse(line)
+  if (header?.format !== format || !Number.isSafeInteger(header.schema_version)) throw notOurs()
+  return { schemaVersion: header.schema_version as number }
 }
 
-export function readPart(line: string): Part {
+export function parsePart(line: string): Part {
   const part = parse(line)
   if (!part || !['table', 'sequence', 'end'].some((name) => Object.hasOwn(part, name))) throw damaged()
   return part as Part
 }
 
-/** A row is passed on as it is; only the database looks into it. */
+/** Rows are passed to the database as they are, without being parsed here. */
 export const isRow = (line: string): boolean => line.startsWith('[')
 
-export const notOurs = (): BackupError => new BackupError('This is not a backup made by prompt-signals.')
+export const notOurs = (): BackupError =>
+  new BackupError('This is not a backup made by prompt-signals, or it is damaged. Nothing was restored.')
 
 export const damaged = (): BackupError => new BackupError('The backup is damaged or cut off. Nothing was restored.')
 

@@ -1,7 +1,7 @@
 import type { Db, Sql } from '../db/client.ts'
-import { faultOf } from '../db/faults.ts'
+import { faultOf, isAnswer } from '../db/faults.ts'
 import { bringToSchema, type Migration, readSchemaVersion } from '../db/migrations.ts'
-import { damaged, isRow, type Part, readHead, readPart } from './format.ts'
+import { damaged, isRow, type Part, parseHeader, parsePart } from './format.ts'
 import {
   analyse,
   beginLoad,
@@ -14,10 +14,13 @@ import {
 } from './store.ts'
 import { listTables } from './tables.ts'
 
-/** Migrations fill these, and the backup has their rows as well. */
+/** Migrations insert rows into these tables, and the backup holds the same rows. */
 const filledByMigrations = ['plans']
 const batchRows = 1_000
 const batchCharacters = 4_000_000
+
+/** The backup was made for a schema that this database does not have, unless it says so only because it is damaged. */
+class MisfitError extends Error {}
 
 /**
  * Fills an empty database, all or nothing. A backup of an older schema is loaded into that one and then migrated, so
@@ -27,28 +30,42 @@ export function restoreBackup(
   db: Db,
   migrations: Migration[],
   lines: AsyncIterable<string>,
+  onProgress: (rows: number) => void = () => {},
 ): Promise<{ rows: number; version: number }> {
+  const reader = lines[Symbol.asyncIterator]()
   return db.transaction(async (sql) => {
-    const reader = lines[Symbol.asyncIterator]()
-    const { schemaVersion } = readHead((await reader.next()).value)
-    await beginLoad(sql)
-    const tables = await prepareTables(sql, migrations, schemaVersion)
-    const rows = await load(sql, tables, { [Symbol.asyncIterator]: () => reader })
-    await analyse(sql, tables)
-    const { version } = await bringToSchema(sql, migrations)
-    return { rows, version }
+    try {
+      const { schemaVersion } = parseHeader((await reader.next()).value)
+      await beginLoad(sql)
+      const tables = await prepareTables(sql, migrations, schemaVersion)
+      const rows = await load(sql, tables, reader, onProgress)
+      await analyse(sql, tables)
+      const { version } = await bringToSchema(sql, migrations)
+      return { rows, version }
+    } catch (error) {
+      if (error instanceof MisfitError || isAnswer(error)) await readToEnd(reader)
+      throw error
+    }
   })
+}
+
+/**
+ * Lets the reader verify the checksum at the end of the file. Damage that shows first as a wrong name or value is
+ * thereby reported as damage.
+ */
+async function readToEnd(reader: AsyncIterator<string>): Promise<void> {
+  while (!(await reader.next()).done);
 }
 
 async function prepareTables(sql: Sql, migrations: Migration[], backupVersion: number): Promise<Table[]> {
   if (backupVersion > migrations.length) {
-    throw new Error(
+    throw new MisfitError(
       `The backup has schema version ${backupVersion}, newer than the ${migrations.length} this program knows: use a newer prompt-signals.`,
     )
   }
   const version = await readSchemaVersion(sql)
   if (version > backupVersion) {
-    throw new Error(
+    throw new MisfitError(
       `The backup has schema version ${backupVersion}, the database ${version}: restore into a new, empty database.`,
     )
   }
@@ -66,13 +83,18 @@ async function prepareTables(sql: Sql, migrations: Migration[], backupVersion: n
   return tables
 }
 
-async function load(sql: Sql, tables: Table[], lines: AsyncIterable<string>): Promise<number> {
+async function load(
+  sql: Sql,
+  tables: Table[],
+  reader: AsyncIterator<string>,
+  onProgress: (rows: number) => void,
+): Promise<number> {
   const missing = new Map(tables.map((table) => [table.name, table]))
   let table: Table | undefined
   let batch: string[] = []
   let characters = 0
   let rows = 0
-  let isWhole = false
+  let isComplete = false
 
   async function flush(): Promise<void> {
     if (batch.length === 0) return
@@ -81,31 +103,34 @@ async function load(sql: Sql, tables: Table[], lines: AsyncIterable<string>): Pr
     rows += batch.length
     batch = []
     characters = 0
+    onProgress(rows)
   }
 
-  async function take(part: Part): Promise<void> {
+  async function apply(part: Part): Promise<void> {
     if ('table' in part) {
       table = missing.get(part.table)
       if (!table || !hasColumns(table, part.columns)) {
-        throw new Error(`The backup does not fit: this schema has no table ${part.table} with the same columns.`)
+        throw new MisfitError(`The backup does not fit: this schema has no table ${part.table} with the same columns.`)
       }
       missing.delete(part.table)
     } else if ('sequence' in part) await setSequence(sql, part.sequence, part.value)
-    else isWhole = part.end === rows && missing.size === 0
+    else isComplete = part.end === rows && missing.size === 0
   }
 
-  for await (const line of lines) {
-    if (isWhole) throw damaged()
+  // Not `for await`, which would close the reader on an error, before readToEnd has verified the rest.
+  for (let next = await reader.next(); !next.done; next = await reader.next()) {
+    const line = next.value
+    if (isComplete) throw damaged()
     if (isRow(line)) {
       batch.push(line)
       characters += line.length
       if (batch.length >= batchRows || characters >= batchCharacters) await flush()
     } else {
       await flush()
-      await take(readPart(line))
+      await apply(parsePart(line))
     }
   }
-  if (!isWhole) throw damaged()
+  if (!isComplete) throw damaged()
   for (const loaded of tables) await setTriggers(sql, loaded, 'enable')
   return rows
 }

@@ -5,13 +5,13 @@ export type Table = {
   columns: { name: string; type: string }[]
   /** The columns of the primary key. */
   key: string[]
-  /** The other tables that its foreign keys point to. */
+  /** The other tables that its foreign keys reference. */
   needs: string[]
 }
 
 const rowsAtOnce = 1_000
 
-/** Values are written as text, so they must not depend on how the server or the user likes them written. */
+/** Values are written as text, which must not depend on the settings of the server or of the user. */
 const exactTexts = `
   set local datestyle = 'ISO, YMD';
   set local intervalstyle = 'postgres';
@@ -21,7 +21,7 @@ const exactTexts = `
   set local statement_timeout = 0;
   set local idle_in_transaction_session_timeout = 0;`
 
-/** Everything this transaction reads is of one moment. */
+/** Makes everything that this transaction reads be of one moment. */
 export async function beginSnapshot(sql: Sql): Promise<void> {
   await sql.script(`set transaction isolation level repeatable read, read only; ${exactTexts}`)
 }
@@ -30,7 +30,7 @@ export async function beginLoad(sql: Sql): Promise<void> {
   await sql.script(exactTexts)
 }
 
-/** Every table there is but the list of migrations, from the catalogue: a new one cannot be forgotten here. */
+/** Every table but the list of migrations, taken from the catalogue so that a new one cannot be forgotten. */
 export const selectTables = (sql: Sql): Promise<Table[]> =>
   sql<Table>`
     select
@@ -57,7 +57,16 @@ export const selectTables = (sql: Sql): Promise<Table[]> =>
       and c.relname <> 'schema_migrations'
     order by c.relname`
 
-/** The rows in the order of their key, each a JSON array of texts and nulls, so many at a time. */
+/** The number of all rows by the last statistics; null when there are none, as in a database that is new. */
+export async function estimateRows(sql: Sql): Promise<number | null> {
+  const [row] = await sql<{ rows: number | null }>`
+    select sum(reltuples) filter (where reltuples > 0)::float8 as rows
+    from pg_class
+    where relnamespace = to_regnamespace(current_schema()) and relkind = 'r'`
+  return row?.rows ?? null
+}
+
+/** Reads the rows in the order of their key, each a JSON array of texts and nulls, a thousand at a time. */
 export async function* readRows(sql: Sql, { name, columns, key }: Table): AsyncGenerator<string[]> {
   const texts = columns.map((column) => `${quote(column.name)}::text`)
   const order = key.length > 0 ? `order by ${key.map(quote)}` : ''
@@ -72,7 +81,7 @@ export async function* readRows(sql: Sql, { name, columns, key }: Table): AsyncG
   await sql.dynamic('close rows_to_back_up')
 }
 
-/** Adds rows as they were read. */
+/** Inserts rows in the form in which readRows returns them. */
 export async function insertRows(sql: Sql, { name, columns }: Table, lines: string[]): Promise<void> {
   const values = columns.map(({ type }, index) => `(line ->> ${index})::${type}`)
   await sql.dynamic(
@@ -95,12 +104,12 @@ export async function deleteRows(sql: Sql, { name }: Table): Promise<void> {
   await sql.dynamic(`delete from ${quote(name)}`)
 }
 
-/** What the triggers did is in the rows already. */
+/** Triggers must not run while rows are loaded, because what they did is in the rows already. */
 export async function setTriggers(sql: Sql, { name }: Table, state: 'enable' | 'disable'): Promise<void> {
   await sql.dynamic(`alter table ${quote(name)} ${state} trigger user`)
 }
 
-/** The sequences that were used, each with its last number. */
+/** The sequences that have been used, each with its last value. */
 export const selectSequences = (sql: Sql): Promise<{ name: string; value: string }[]> =>
   sql`
     select sequencename::text as name, last_value::text as value
@@ -112,7 +121,7 @@ export async function setSequence(sql: Sql, name: string, value: string): Promis
   await sql`select setval(format('%I', ${name}::text)::regclass, ${value}::text::bigint)`
 }
 
-/** Without it the first queries are planned as if the tables were empty. */
+/** Updates the statistics; without them the first queries are planned as if the tables were empty. */
 export async function analyse(sql: Sql, tables: Table[]): Promise<void> {
   await sql.dynamic(`analyze ${tables.map(({ name }) => quote(name))}`)
 }

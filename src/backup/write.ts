@@ -1,31 +1,37 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { readSchemaVersion } from '../db/migrations.ts'
-import { formatHead, formatPart } from './format.ts'
-import { beginSnapshot, readRows, selectSequences } from './store.ts'
+import { formatHeader, formatPart } from './format.ts'
+import { beginSnapshot, estimateRows, readRows, selectSequences } from './store.ts'
 import { listTables } from './tables.ts'
 
-/** Writes out everything in the database as it is at one moment; the number of rows. */
+/** Rows so far, and as many as there may be in all by the last statistics; null without any. */
+export type OnBackupProgress = (rows: number, expected: number | null) => void
+
+/** Writes out everything in the database as it is at one moment, and returns the number of rows. */
 export function writeBackup(
   db: Db,
   clock: Clock,
   madeBy: string,
   write: (text: string) => Promise<void>,
+  onProgress: OnBackupProgress = () => {},
 ): Promise<number> {
   return db.transaction(async (sql) => {
     await beginSnapshot(sql)
     const version = await readSchemaVersion(sql)
     if (version === 0) throw new Error('There is nothing to back up: the database is empty.')
-    await write(formatHead(version, madeBy, clock.now()))
+    await write(formatHeader(version, madeBy, clock.now()))
+    const expected = await estimateRows(sql)
     let rows = 0
     for (const table of await listTables(sql)) {
       await write(formatPart({ table: table.name, columns: table.columns.map(({ name }) => name) }))
       for await (const lines of readRows(sql, table)) {
         await write(`${lines.join('\n')}\n`)
         rows += lines.length
+        onProgress(rows, expected)
       }
     }
-    // Last: a sequence is read as it is now, and must not be behind the rows.
+    // Sequences are not part of the snapshot: read after the rows, they cannot be behind them.
     for (const { name, value } of await selectSequences(sql)) await write(formatPart({ sequence: name, value }))
     await write(formatPart({ end: rows }))
     return rows

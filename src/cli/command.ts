@@ -1,15 +1,25 @@
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Db } from '../db/client.ts'
+import type { Input } from '../lib/input.ts'
+import type { Interruption } from './interruption.ts'
 import type { Output } from './output.ts'
 
 /** Wrong usage: shown with the usage line, exit status 2. */
 export class UsageError extends Error {}
 
-/** What was typed: options by name, and the words that are none. */
+/** What was typed: options by name, and the words that are not options. */
 export type Typed = { options: Record<string, string | boolean | undefined>; words: string[] }
 
-export type Context = { typed: Typed; config: Config; clock: Clock; output: Output }
+export type Context = {
+  typed: Typed
+  config: Config
+  clock: Clock
+  output: Output
+  interruption: Interruption
+  /** Writes a line for the operator to standard error. */
+  warn(line: string): void
+}
 
 export type Command = {
   /** The words that name it and what may follow, as shown to a person. */
@@ -21,19 +31,27 @@ export type Command = {
   flags?: string[]
   /** How many words must follow the name. */
   words?: number
+  /** Whether it serves until it is stopped, and handles signals itself. */
+  isService?: true
+  /** What an interruption leaves; "nothing was changed" unless given. */
+  ifInterrupted?: string
+  /** The command that shows whether a change was made; absent for a command that changes nothing. */
+  verifyWith?: string
   /** Throws UsageError for values that cannot be right, before anything is opened for the command. */
   check?(typed: Typed): void
   run(context: Context): Promise<void>
 }
 
-/** By their names. */
+/** Commands by their names. */
 export type Commands = Record<string, Command>
 
 /** A command that works on the database: it is opened for the command and closed after it. */
 export type DatabaseCommand = Omit<Command, 'run'> & {
-  /** Whether it makes the embedded database if there is none. */
+  /** Whether it creates the embedded database if there is none. */
   isFirst?: true
-  run(context: Context & { db: Db }): Promise<void>
+  /** Whether its first word names a file to read, which is opened before the database; "-" is standard input. */
+  readsFile?: true
+  run(context: Context & { db: Db; input: Input | undefined }): Promise<void>
 }
 
 export function textOption({ options }: Typed, name: string): string | null {
@@ -48,7 +66,7 @@ export function requiredOption(typed: Typed, name: string): string {
   return value
 }
 
-/** A whole number from the given one on, within what the database keeps. */
+/** A whole number from the given one on that fits an integer column. */
 export function integerOption(typed: Typed, name: string, least: number): number | null {
   const text = textOption(typed, name)
   if (text === null) return null

@@ -1,43 +1,57 @@
 import type { Clock } from '../clock.ts'
-import type { Config } from '../config.ts'
+import { type Config, settings } from '../config.ts'
 import type { Db } from '../db/client.ts'
 import { recordHistory } from '../history/record.ts'
 import { createKey } from '../keys/manage.ts'
 import { createOrganisation, listOrganisations } from '../orgs/manage.ts'
 import { programName } from '../platform.ts'
-import { createPrompt } from '../prompts/manage.ts'
+import { createPrompt, listPrompts } from '../prompts/manage.ts'
 import type { Output } from './output.ts'
 
-type Surroundings = { db: Db; config: Config; clock: Clock; output: Output; url: string }
+type Start = { db: Db; config: Config; clock: Clock; output: Output; url: string }
 
 const hourMs = 3_600_000
 
-/** Fills an empty embedded database with something to look at, and says how. Never touches one that is in use. */
-export async function offerDemo({ db, config, clock, output, url }: Surroundings): Promise<void> {
+/**
+ * Fills an empty embedded database with an organisation, a key and a prompt, and prints requests to try. A database with
+ * data in it is left as it is: the same requests are printed, with a command that makes the key.
+ */
+export async function offerDemo({ db, config, clock, output, url }: Start): Promise<void> {
   if (config.DATABASE_URL) return output.say('--demo does nothing here: it is for the embedded database alone.')
   const [existing] = await listOrganisations(db, clock)
-  if (existing) {
-    return output.say(
-      `There is data in ${config.DATA_DIR} already, so no demo was made. ` +
-        `For a new key: ${programName} keys create --org ${existing.id}`,
-    )
-  }
+  if (existing) return output.say(await describeExisting(db, config, url, existing.id))
   const { id: org } = await createOrganisation(db, clock, { name: 'Demo', plan: 'free', monthlyLimit: null })
   const { key } = await createKey(db, clock, { org, name: 'demo', expiresAt: null })
   const { id: prompt } = await createPrompt(db, clock, { org, name: 'greeting', id: null })
   for (const entry of demoHistory(clock.now())) await recordHistory(db, clock, prompt, entry)
 
-  const address = `${url}/api/v1/prompts/${prompt}`
   output.say(`
 The demo organisation ${org} has a key and a prompt with some history. Try it:
 
-curl -H 'Authorization: Bearer ${key}' '${address}/history?limit=2'
+${requestsTo(url, prompt, `'Authorization: Bearer ${key}'`)}`)
+}
 
-curl -X POST -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' \\
+async function describeExisting(db: Db, config: Config, url: string, org: string): Promise<string> {
+  const [prompt] = await listPrompts(db, org)
+  const program = `${config.DATA_DIR === settings.DATA_DIR.fallback ? '' : `DATA_DIR='${config.DATA_DIR}' `}${programName}`
+  return `
+There is data in ${config.DATA_DIR} already, so no demo was made. Keys are not shown again; this makes one to try it with:
+
+KEY=$(${program} keys create --org ${org} --json | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')
+
+${requestsTo(url, prompt?.id ?? 'pmt_…', '"Authorization: Bearer $KEY"')}`
+}
+
+/** The header comes as it is written in a shell. */
+function requestsTo(url: string, prompt: string, header: string): string {
+  const address = `${url}/api/v1/prompts/${prompt}`
+  return `curl -H ${header} '${address}/history?limit=2'
+
+curl -X POST -H ${header} -H 'Content-Type: application/json' \\
   -d '{"value":"positive","metadata":{"session":"a81c"}}' '${address}/signals'
 
 Documentation: ${url}/docs
-`)
+`
 }
 
 function demoHistory(now: Date) {

@@ -1,13 +1,17 @@
-import { createReadStream } from 'node:fs'
-import { Readable } from 'node:stream'
+import { addAbortSignal, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
+import { importHistory } from '../history/import.ts'
 import { createHistoryReader } from '../history/list.ts'
-import { importHistory, recordHistory } from '../history/record.ts'
+import { parseQuery } from '../history/query.ts'
+import { recordHistory } from '../history/record.ts'
+import type { Input } from '../lib/input.ts'
+import { readLines } from '../lib/lines.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { integerOption, requiredOption, type Typed, textOption } from './command.ts'
 import { onDatabase } from './database.ts'
+import { createProgress } from './progress.ts'
 
 const pullRequestOption = (typed: Typed) => integerOption(typed, 'pr-number', 1)
 
@@ -30,6 +34,7 @@ export const historyCommands = onDatabase({
     ],
     required: ['prompt', 'action', 'user-name', 'user-email', 'commit-sha', 'branch'],
     check: pullRequestOption,
+    verifyWith: 'history list --prompt pmt_…',
     async run({ db, clock, typed, output }) {
       const entry = await recordHistory(db, clock, requiredOption(typed, 'prompt'), {
         action: requiredOption(typed, 'action'),
@@ -47,14 +52,22 @@ export const historyCommands = onDatabase({
     usage: 'history import FILE|-',
     does: 'adds many entries from JSON lines, all or none of them',
     words: 1,
-    async run({ db, clock, typed, output }) {
-      const showProgress = (lines: number) => process.stderr.write(`\r${lines} lines read`)
-      const onTerminal = process.stderr.isTTY === true
+    readsFile: true,
+    ifInterrupted: 'nothing was recorded',
+    verifyWith: 'history list --prompt pmt_…',
+    async run({ db, clock, typed, output, input, interruption: { signal } }) {
       const [file] = typed.words as [string]
-      const lines = readLines(file, file === '-' ? await keepInput() : () => createReadStream(file))
-      const imported = await importHistory(db, clock, lines, onTerminal ? showProgress : () => {})
-      if (onTerminal) process.stderr.write('\n')
-      output.show(imported)
+      const progress = createProgress()
+      const { stream, size } = input as Input
+      const bytes = size === undefined ? await keepInput(file, stream, signal) : addAbortSignal(signal, stream)
+      const lines = linesOf(file, bytes, (count) => progress.begin(`${count} lines read, adding them to the history`))
+      try {
+        const imported = await importHistory(db, clock, lines, (count) => progress.count(count, 'lines read'))
+        progress.end()
+        output.show(imported)
+      } finally {
+        progress.end()
+      }
     },
   },
   'history list': {
@@ -64,9 +77,10 @@ export const historyCommands = onDatabase({
     required: ['prompt'],
     async run({ db, typed, output }) {
       const prompt = requiredOption(typed, 'prompt')
-      await requirePrompt(db.sql, prompt)
-      const query = new URLSearchParams(typed.options as Record<string, string>)
-      const { body } = await createHistoryReader(db).readPage(prompt, 0, query.toString())
+      const { organisationId } = await requirePrompt(db.sql, prompt)
+      const query = parseQuery(`?${new URLSearchParams(typed.options as Record<string, string>)}`)
+      const reader = createHistoryReader(db)
+      const { body } = await reader.readPage(await reader.findHistory(organisationId, prompt), query)
       output.list(JSON.parse(body).data, [
         'id',
         'action',
@@ -80,29 +94,34 @@ export const historyCommands = onDatabase({
   },
 })
 
-/** Cut only at line feeds: a text may hold the other characters that end a line for some. */
-async function* readLines(file: string, open: () => AsyncIterable<Uint8Array>): AsyncIterable<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  let rest = ''
+/** Names the file in every error, and calls `onEnd` with the number of lines after the last one. */
+async function* linesOf(
+  file: string,
+  bytes: AsyncIterable<Uint8Array>,
+  onEnd: (count: number) => void,
+): AsyncIterable<string> {
+  let count = 0
   try {
-    for await (const chunk of open()) {
-      const lines = (rest + decoder.decode(chunk, { stream: true })).split(/\r?\n/)
-      rest = lines.pop() as string
-      yield* lines
+    for await (const line of readLines(bytes)) {
+      count += 1
+      yield line
     }
-    yield rest + decoder.decode()
   } catch (error) {
-    const reason = error instanceof TypeError ? 'it is not UTF-8' : (error as Error).message
-    throw new Error(`${file} cannot be read: ${reason}`)
+    throw unreadable(file, error)
   }
+  onEnd(count)
 }
 
+const unreadable = (file: string, error: unknown) => new Error(`${file} cannot be read: ${(error as Error).message}`)
+
 /**
- * All of standard input, kept small in memory until it has ended: as slowly as it may come, the database is not held up
- * meanwhile, which the embedded one would be for everybody.
+ * Reads all of a pipe or a terminal and keeps it compressed in memory, before a transaction is begun: however slowly the input
+ * comes, it holds no locks, nor the one connection of the embedded database.
  */
-async function keepInput(): Promise<() => AsyncIterable<Uint8Array>> {
+async function keepInput(file: string, input: Readable, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
   const gzip = createGzip({ level: 1 })
-  const [kept] = await Promise.all([buffer(gzip), pipeline(process.stdin, gzip)])
-  return () => Readable.from([kept]).pipe(createGunzip())
+  const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip, { signal })]).catch((error) => {
+    throw unreadable(file, error)
+  })
+  return Readable.from([kept]).pipe(createGunzip())
 }

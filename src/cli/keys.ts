@@ -20,6 +20,7 @@ export const keyCommands = onDatabase({
       expiryOption(typed)
       scopesOption(typed)
     },
+    verifyWith: 'keys list --org ORG',
     async run({ db, clock, typed, output }) {
       const key = await createKey(db, clock, {
         org: requiredOption(typed, 'org'),
@@ -47,6 +48,7 @@ export const keyCommands = onDatabase({
     usage: 'keys revoke ID',
     does: 'ends a key: it is refused everywhere within a second',
     words: 1,
+    verifyWith: 'keys list --org ORG',
     async run({ db, clock, typed, output }) {
       output.show(await revokeKey(db, clock, typed.words[0] as string))
     },

@@ -1,7 +1,8 @@
 import { showConfig } from '../config.ts'
 import { build, migrations } from '../platform.ts'
 import type { Command } from './command.ts'
-import { forFirstCommands } from './database.ts'
+import { forFirstCommands, withDatabase } from './database.ts'
+import { untilInterrupted } from './interruption.ts'
 
 const answerMs = 3_000
 
@@ -9,25 +10,28 @@ export const operateCommands: Record<string, Command> = {
   migrate: {
     usage: 'migrate',
     does: "brings the database to this program's schema",
-    async run({ config, output }) {
+    ifInterrupted: 'nothing was migrated',
+    verifyWith: 'migrate',
+    async run(context) {
       const [{ openAny }, { migrate }] = await Promise.all([import('../db/open.ts'), import('../db/migrations.ts')])
-      const { db } = await openAny(config, forFirstCommands)
-      try {
-        output.show(await migrate(db, migrations))
-      } finally {
-        await db.close()
-      }
+      const opening = openAny(context.config, forFirstCommands).then(({ db }) => db)
+      await withDatabase(context, untilInterrupted(context.interruption, opening, 0), async (db) =>
+        context.output.show(await migrate(db, migrations)),
+      )
     },
   },
   healthcheck: {
-    usage: 'healthcheck',
-    does: 'asks the running server whether it is ready',
-    async run({ config, output }) {
+    usage: 'healthcheck [--live]',
+    does: 'asks the running server whether it is ready; with --live, whether it is alive, whatever the database does',
+    flags: ['live'],
+    async run({ config, typed, output, interruption }) {
       const url = addressOf(config.HOST, config.PORT)
-      const answer = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(answerMs) }).catch(() => undefined)
-      output.show({ ready: answer?.ok === true })
+      const [path, word] = typed.options.live ? ['livez', 'live'] : ['readyz', 'ready']
+      const signal = AbortSignal.any([AbortSignal.timeout(answerMs), interruption.signal])
+      const answer = await fetch(`${url}/${path}`, { signal }).catch(() => undefined)
+      output.show({ [word]: answer?.ok === true })
       if (!answer) throw new Error(`Nothing answers at ${url}.`)
-      if (!answer.ok) throw new Error(`The server at ${url} is not ready: ${(await answer.text()).slice(0, 200)}`)
+      if (!answer.ok) throw new Error(`The server at ${url} is not ${word}: ${(await answer.text()).slice(0, 200)}`)
     },
   },
   config: {
@@ -47,7 +51,7 @@ export const operateCommands: Record<string, Command> = {
 }
 
 function addressOf(host: string, port: number): string {
-  // A server that listens on every address is asked on the loopback one.
+  // A server that listens on all addresses is asked on the loopback address.
   const address = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host)
   return `http://${address}:${port}`
 }

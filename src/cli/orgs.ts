@@ -18,6 +18,7 @@ export const orgCommands = onDatabase({
     values: ['name', 'plan', 'monthly-limit'],
     required: ['name', 'plan'],
     check: limitOption,
+    verifyWith: 'orgs list',
     async run({ db, clock, typed, output }) {
       const organisation = await createOrganisation(db, clock, {
         name: requiredOption(typed, 'name'),
@@ -41,6 +42,7 @@ export const orgCommands = onDatabase({
     values: ['monthly-limit'],
     words: 2,
     check: limitOption,
+    verifyWith: 'orgs list',
     async run({ db, clock, typed, output }) {
       const [org, plan] = typed.words as [string, string]
       output.show(await setPlan(db, clock, org, plan, limitOption(typed)))

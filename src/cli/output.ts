@@ -1,13 +1,13 @@
 type Value = string | number | boolean | null | Date | object
 type Row = Record<string, Value>
 
-/** Where a command's results go: for a person to read, or one JSON object a line for a program. */
+/** Writes the results of a command: as text for a person, or as one JSON object a line for a program. */
 export type Output = {
   /** One result: a line for each of its fields. */
   show(row: Row): void
   /** Results of one kind: a table. */
   list(rows: Row[], columns: string[]): void
-  /** A remark that is no result: never on standard output when that is for a program. */
+  /** A remark beside the results; it goes to standard error when standard output is for a program. */
   say(line: string): void
 }
 
@@ -41,6 +41,7 @@ const forPeople = ({ out }: Streams): Output => ({
 function readable(value: Value): string {
   if (value === null) return '-'
   if (value instanceof Date) return value.toISOString()
+  if (typeof value !== 'object') return String(value)
   if (Array.isArray(value)) return value.join(',') || '-'
-  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+  return 'name' in value && 'email' in value ? `${value.name} <${value.email}>` : JSON.stringify(value)
 }

@@ -9,13 +9,14 @@ export const promptCommands = onDatabase({
     does: 'makes a prompt known',
     values: ['org', 'name', 'id', 'repository', 'path'],
     required: ['org', 'name'],
-    check: placeOption,
+    check: fileOption,
+    verifyWith: 'prompts list --org ORG',
     async run({ db, clock, typed, output }) {
       const prompt = await createPrompt(db, clock, {
         org: requiredOption(typed, 'org'),
         name: requiredOption(typed, 'name'),
         id: textOption(typed, 'id'),
-        place: placeOption(typed),
+        file: fileOption(typed),
       })
       output.show(prompt)
     },
@@ -26,9 +27,10 @@ export const promptCommands = onDatabase({
     values: ['repository', 'path'],
     required: ['repository', 'path'],
     words: 1,
+    verifyWith: 'prompts list --org ORG',
     async run({ db, typed, output }) {
-      const place = { repository: requiredOption(typed, 'repository'), path: requiredOption(typed, 'path') }
-      output.show(await linkPrompt(db, typed.words[0] as string, place))
+      const file = { repository: requiredOption(typed, 'repository'), path: requiredOption(typed, 'path') }
+      output.show(await linkPrompt(db, typed.words[0] as string, file))
     },
   },
   'prompts list': {
@@ -42,7 +44,7 @@ export const promptCommands = onDatabase({
   },
 })
 
-function placeOption(typed: Typed): { repository: string; path: string } | null {
+function fileOption(typed: Typed): { repository: string; path: string } | null {
   const repository = textOption(typed, 'repository')
   const path = textOption(typed, 'path')
   if (repository !== null && path !== null) return { repository, path }

@@ -1,15 +1,15 @@
-import { parseArgs } from 'node:util'
 import { systemClock } from '../clock.ts'
-import { type Config, readConfig } from '../config.ts'
 import { ServiceError } from '../errors.ts'
 import { nextTurn } from '../lib/turns.ts'
-import { type Command, type Commands, type Typed, textOption, UsageError } from './command.ts'
+import { parseArguments, readSettings } from './arguments.ts'
+import { type Command, type Commands, UsageError } from './command.ts'
+import { type Interruption, listenForInterruption, untilInterrupted } from './interruption.ts'
 import { createOutput } from './output.ts'
 
 const loadBackup = async () => (await import('./backup.ts')).backupCommands
 const loadOperate = async () => (await import('./operate.ts')).operateCommands
 
-/** By the first word of their names. Each group is loaded when it is wanted, so that none waits for the others. */
+/** Commands by the first word of their names. A group is loaded when it is used, which keeps every command quick. */
 const groups: Record<string, () => Promise<Commands>> = {
   serve: async () => (await import('./serve.ts')).serveCommands,
   orgs: async () => (await import('./orgs.ts')).orgCommands,
@@ -26,14 +26,14 @@ const groups: Record<string, () => Promise<Commands>> = {
   version: loadOperate,
 }
 
-/** Why what was shown has not arrived. */
-let lost: NodeJS.ErrnoException | undefined
+/** Why a result that was written has not reached its reader. */
+let outputError: NodeJS.ErrnoException | undefined
 
 const streams = {
   out(text: string) {
     if (process.stdout.listenerCount('error') === 0) {
       process.stdout.on('error', (error) => {
-        lost = error
+        outputError = error
       })
     }
     process.stdout.write(text)
@@ -41,84 +41,90 @@ const streams = {
   err: (text: string) => void process.stderr.write(text),
 }
 
-/** A reader may have seen enough, as `head` has: what was done is done all the same. */
+/** Fails when a result was lost. A reader that closes the pipe early, as `head` does, has lost nothing. */
 async function requireShown(): Promise<void> {
   await new Promise((resolve) => process.stdout.write('', resolve))
-  // By when a failure has been told of.
+  // The error event comes after the callback of the write.
   await nextTurn()
-  if (lost && lost.code !== 'EPIPE') throw new Error(`It is done, but could not be shown: ${lost.message}`)
+  if (outputError && outputError.code !== 'EPIPE') {
+    throw new Error(`It is done, but could not be shown: ${outputError.message}`)
+  }
 }
 
-/** Runs what was typed; the exit status is 0 for done, 1 for refused or failed, 2 for wrong usage. */
+/** Runs what was typed and returns the exit status: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted. */
 export async function runCommandLine(args: string[]): Promise<number> {
-  if (args.length === 1 && ['help', '--help', '-h'].includes(args[0] as string)) {
-    streams.out(await usageOfAll())
+  const [first = '', ...rest] = args
+  if (first === '--version') return runCommandLine(['version', ...rest])
+  if (first === 'help' && rest.length > 0) return runCommandLine([...rest, '--help'])
+  if (['help', '--help', '-h'].includes(first) && rest.length === 0) {
+    streams.out(await listAll())
     return 0
   }
-  const commands = await loadCommands(args[0])
+  const commands = Object.hasOwn(groups, first) ? await (groups[first] as () => Promise<Commands>)() : {}
   const name = [3, 2, 1].map((words) => args.slice(0, words).join(' ')).find((name) => Object.hasOwn(commands, name))
   const command = commands[name ?? '']
-  if (!name || !command) {
-    if (args.length > 0) streams.err(`prompt-signals: There is no command "${oneLine(args.slice(0, 2).join(' '))}".\n`)
-    streams.err(await usageOfAll())
-    return 2
-  }
+  return name && command ? runCommand(command, args.slice(name.split(' ').length)) : listInstead(args, commands)
+}
+
+async function runCommand(command: Command, args: string[]): Promise<number> {
+  let interruption: Interruption | undefined
   try {
-    const typed = readTyped(command, args.slice(name.split(' ').length))
+    const typed = parseArguments(command, args)
     if (typed.options.help) {
       streams.out(`${usageOf(command)}${command.does}\n`)
       return 0
     }
     const config = readSettings(typed)
     const output = createOutput(typed.options.json === true, streams)
-    await command.run({ typed, config, clock: systemClock, output })
+    const context = { typed, config, clock: systemClock, output, warn }
+    // The service has its own way to stop.
+    if (command.isService) await command.run({ ...context, interruption: neverInterrupted })
+    else {
+      interruption = listenForInterruption()
+      await untilInterrupted(interruption, command.run({ ...context, interruption }))
+    }
     await requireShown()
     return 0
   } catch (error) {
-    const usage = error instanceof UsageError
-    streams.err(`prompt-signals: ${explain(error)}\n`)
-    if (usage) streams.err(usageOf(command))
-    return usage ? 2 : 1
+    if (interruption?.signal.aborted) {
+      warn(describeInterruption(command, interruption))
+      return interruption.status
+    }
+    warn(explain(error))
+    if (!(error instanceof UsageError)) return 1
+    streams.err(usageOf(command))
+    return 2
   }
 }
 
-function readSettings(typed: Typed): Config {
-  const options = { HOST: textOption(typed, 'host'), PORT: textOption(typed, 'port') }
-  try {
-    // On their own first: what is wrong with them was typed, not set.
-    readConfig(options, {})
-  } catch (error) {
-    throw new UsageError((error as Error).message)
-  }
-  return readConfig(options)
+const neverInterrupted: Interruption = { signal: new AbortController().signal, status: 0, isUncertain: false }
+
+function describeInterruption({ verifyWith, ifInterrupted }: Command, { isUncertain }: Interruption): string {
+  if (!isUncertain || !verifyWith) return `Interrupted: ${ifInterrupted ?? 'nothing was changed'}.`
+  return (
+    'Interrupted before the database had answered: the change may or may not have been made. ' +
+    `To be sure, run: prompt-signals ${verifyWith}`
+  )
 }
 
-function readTyped(command: Command, args: string[]): Typed {
-  const { values = [], flags = [], required = [], words = 0 } = command
-  const options = Object.fromEntries([
-    ...values.map((name) => [name, { type: 'string' as const }]),
-    ...[...flags, 'json'].map((name) => [name, { type: 'boolean' as const }]),
-    ['help', { type: 'boolean' as const, short: 'h' }],
-  ])
-  let typed: ReturnType<typeof parseArgs>
-  try {
-    typed = parseArgs({ args, options, allowPositionals: true })
-  } catch (error) {
-    // The first sentence says what is wrong; the rest is advice on how to write what is no part of any usage.
-    throw new UsageError((error as Error).message.split(/\.\s/)[0])
+/** Answers a name that is no command: with the commands of the group that it names, or with all. */
+async function listInstead(args: string[], commands: Commands): Promise<number> {
+  const isHelp = args.length > 1 && ['--help', '-h'].includes(args.at(-1) as string)
+  const name = oneLine((isHelp ? args.slice(0, -1) : args).slice(0, 2).join(' '))
+  const isGroup = Object.keys(commands).some((full) => full.startsWith(`${name} `))
+  const list = Object.keys(commands).length > 0 ? listOf(Object.values(commands)) : await listAll()
+  if (isHelp && isGroup) {
+    streams.out(list)
+    return 0
   }
-  const read = { options: typed.values as Typed['options'], words: typed.positionals }
-  if (read.options.help) return read
-  const missing = required.filter((name) => typed.values[name] === undefined)
-  if (missing.length > 0) throw new UsageError(`${missing.map((name) => `--${name}`).join(', ')} missing`)
-  if (read.words.length !== words) {
-    throw new UsageError(`takes ${words || 'no'} ${words === 1 ? 'word' : 'words'}, not ${read.words.length}`)
-  }
-  command.check?.(read)
-  return read
+  if (args.length > 0) warn(isGroup ? `"${name}" is a group of commands:` : `There is no command "${name}".`)
+  streams.err(list)
+  return 2
 }
 
-/** One line for the operator. */
+const warn = (line: string) => streams.err(`prompt-signals: ${line}\n`)
+
+/** An error as one line for the operator. */
 function explain(error: unknown): string {
   if (error instanceof ServiceError) {
     const details = (error.context.details ?? []).map(({ path, message }) => `${path || 'it'} ${message}`)
@@ -127,18 +133,15 @@ function explain(error: unknown): string {
   return oneLine(error instanceof Error ? error.message : String(error))
 }
 
-/** Texts that were typed or come from the database must not break the line, nor steer the terminal. */
+/** Removes control characters: a text that was typed, or that comes from the database, must not steer the terminal. */
 const oneLine = (text: string) => text.replace(/\p{Cc}+/gu, ' ')
 
 const usageOf = ({ usage }: Command) => `usage: prompt-signals ${usage} [--json]\n`
 
-const loadCommands = (word = ''): Promise<Commands> | Commands =>
-  Object.hasOwn(groups, word) ? (groups[word] as () => Promise<Commands>)() : {}
+const listOf = (commands: Command[]) => commands.map(({ usage, does }) => `  ${usage}\n      ${does}\n`).join('')
 
-async function usageOfAll(): Promise<string> {
+async function listAll(): Promise<string> {
   const loaded = await Promise.all([...new Set(Object.values(groups))].map((load) => load()))
-  const lines = loaded
-    .flatMap((commands) => Object.values(commands))
-    .map(({ usage, does }) => `  ${usage}\n      ${does}\n`)
-  return `prompt-signals COMMAND\n\n${lines.join('')}\nWith --json every result is one JSON object on a line. Settings are environment variables.\n`
+  const list = listOf(loaded.flatMap((commands) => Object.values(commands)))
+  return `prompt-signals COMMAND\n\n${list}\nWith --json every result is one JSON object on a line. Settings are environment variables.\n`
 }

@@ -2,7 +2,7 @@ import { nextTurn } from '../lib/turns.ts'
 import type { Commands } from './command.ts'
 
 const signals = ['SIGTERM', 'SIGINT'] as const
-/** A terminal tells every program in it, and the one that has started another tells that too: still one signal. */
+/** A terminal signals every process in it, and a parent such as npx passes its own signal on: that is still one. */
 const sameSignalMs = 500
 
 export const serveCommands: Commands = {
@@ -11,44 +11,45 @@ export const serveCommands: Commands = {
     does: 'runs the service; --demo fills an empty embedded database to try it on',
     values: ['host', 'port'],
     flags: ['demo'],
+    isService: true,
     async run(context) {
-      // From the beginning: whoever is told to stop while it starts must also leave the database in order.
+      // Listened for from the beginning: a service that is stopped while it starts must close the database too.
       const stopped = nextSignal()
       const { openForService } = await import('../db/open.ts')
       const observer = {}
       const opening = openForService(context.config, observer)
-      // Whoever serves hears of a failure; until then the database answers while the rest of the program is loaded.
+      // A failure is reported by runUntilStopped. The rest of the program is loaded while the database answers.
       opening.catch(() => {})
-      const { serve } = await loadRest()
-      await serve({ ...context, opening, observer, stopped })
+      const { runUntilStopped } = await loadRest()
+      await runUntilStopped({ ...context, opening, observer, stopped })
     },
   },
 }
 
-/** In pieces, between which the database is heard and answered. */
+/** Loads the rest in pieces; between them the answers of the database are read and the next statements sent. */
 async function loadRest() {
   await nextTurns()
   await import('../log.ts')
   await nextTurns()
   await import('../app.ts')
   await nextTurns()
-  return import('./serving.ts')
+  return import('./lifecycle.ts')
 }
 
-/** Two: what was heard in the one is answered in the other. */
+/** Two turns: an answer is read in the first, and the next statement goes out in the second. */
 async function nextTurns(): Promise<void> {
   await nextTurn()
   await nextTurn()
 }
 
-/** Resolves with the first one. Another ends everything at once: somebody does not want to wait. */
+/** Resolves with the first signal. A later one ends the process at once, for an operator who does not want to wait. */
 const nextSignal = () =>
   new Promise<string>((resolve) => {
-    let toldAt: number | undefined
-    const hear = (signal: string) => {
-      toldAt ??= performance.now()
-      if (performance.now() - toldAt > sameSignalMs) process.exit(1)
+    let firstAt: number | undefined
+    const onSignal = (signal: string) => {
+      firstAt ??= performance.now()
+      if (performance.now() - firstAt > sameSignalMs) process.exit(1)
       resolve(signal)
     }
-    for (const signal of signals) process.on(signal, hear)
+    for (const signal of signals) process.on(signal, onSignal)
   })

@@ -14,7 +14,7 @@ type NodeFileSystem = {
   stream_ops: { fsync?(stream: { nfd: number }): number }
 }
 
-/** The engine's file system on real files, where fsync reaches the disk. As it comes, fsync does nothing there. */
+/** PGlite's file system on real files, with an fsync that reaches the disk; in PGlite's own, fsync does nothing. */
 export class DurableFS extends NodeFS {
   override async init(...[engine, options]: Parameters<NodeFS['init']>): ReturnType<NodeFS['init']> {
     const makeDurable = (mod: { FS: unknown }) => {
@@ -23,7 +23,7 @@ export class DurableFS extends NodeFS {
         files.tryFSOperation(() => fs.fsyncSync(nfd))
         return 0
       }
-      // As it comes, the target is unlinked first: a crash between the two would leave neither file.
+      // PGlite's own unlinks the target first, and a crash between the two would leave neither file.
       files.node_ops.rename = (node, newParent, newName) => {
         const target = join(files.realPath(newParent), newName)
         files.tryFSOperation(() => fs.renameSync(files.realPath(node), target))
@@ -41,7 +41,7 @@ export async function prepareFiles(directory: string): Promise<void> {
   fs.rmSync(fresh, { recursive: true, force: true })
   fs.mkdirSync(fresh, { mode: 0o700 })
   await unpackSeed(fresh)
-  // Only whole and on the disk does it get its name, so that a crash here leaves nothing that looks ready.
+  // The directory gets its name once it is whole and on the disk, so that a crash here leaves nothing that looks ready.
   for (const entry of fs.readdirSync(fresh, { recursive: true, encoding: 'utf8' })) syncPath(join(fresh, entry))
   syncPath(fresh)
   fs.renameSync(fresh, directory)

@@ -1,7 +1,12 @@
 // The driver's side of the embedded engine: each connection is a stream, and they take turns on one backend.
 import { Duplex } from 'node:stream'
 import {
+  answerSkipped,
+  answerTimedOut,
+  type Bytes,
   closeStatement,
+  joinBytes,
+  type Message,
   MessageReader,
   type Reply,
   readReply,
@@ -11,15 +16,20 @@ import {
   sync,
 } from './wire.ts'
 
+type Waiter = { session: Session; resolve(hasTurn: boolean): void }
+
 /** The engine's one backend. A session keeps it from its first message until its transaction has ended. */
 export class Backend {
   readonly sessions = new Set<Session>()
+  /** What closed connections have left in the engine and is still being removed. */
+  readonly cleanups = new Set<Promise<void>>()
   #owner: Session | undefined
-  #waiting: { session: Session; grant: () => void }[] = []
+  /** Sessions get the backend first come, first served, so that none can keep another from it. */
+  #waiting: Waiter[] = []
   #failure: Error | undefined
 
   constructor(
-    private readonly execute: (messages: Buffer) => Promise<Buffer>,
+    private readonly execute: (messages: Bytes) => Promise<Bytes>,
     private readonly onFailure: (error: Error) => void,
   ) {}
 
@@ -27,57 +37,79 @@ export class Backend {
     return this.#failure !== undefined
   }
 
-  /** Runs whole messages when it is the session's turn. */
-  async run(session: Session, messages: Buffer): Promise<Reply> {
-    if (this.#owner !== session) await this.#takeTurn(session)
-    // Asked after the wait: the one who had the turn may have brought the backend down.
+  /** Runs whole messages once the session has the backend; undefined when it did not get it within that time. */
+  async run(session: Session, messages: Uint8Array[], waitMs = 0): Promise<Reply | undefined> {
+    if (this.#owner !== session && !(await this.#acquire(session, waitMs))) return undefined
+    // This is checked after the wait, because the session before may have brought the backend down.
     if (this.#failure) throw this.#failure
-    const answer = await this.execute(messages).catch((error) => {
-      throw this.#fail(String(error))
+    const answer = await this.execute(joinBytes(messages)).catch((error) => {
+      throw this.fail(error.message)
     })
-    const reply = readReply(answer)
-    if (reply.failure) throw this.#fail(reply.failure)
+    const reply = readReply(Buffer.from(answer.buffer, answer.byteOffset, answer.length))
+    if (reply.failure) throw this.fail(reply.failure)
     for (const other of this.sessions) if (other !== session) other.notify(reply.notifications)
-    // A connection torn down in this very moment has already passed it on.
-    if (reply.idle && this.#owner === session) this.#passTurn()
+    // A connection that was closed in this very moment has already released it.
+    if (reply.idle && this.#owner === session) this.#release()
     return reply
   }
 
   /** Drops what a closed connection still waited to run. */
   forget(session: Session): void {
-    this.#waiting = this.#waiting.filter((waiting) => waiting.session !== session)
+    this.#waiting = this.#waiting.filter((waiter) => waiter.session !== session)
   }
 
-  #takeTurn(session: Session): Promise<void> | undefined {
-    if (this.#owner && !this.#failure) return new Promise((grant) => this.#waiting.push({ session, grant }))
-    this.#owner = session
-    return undefined
+  /** Ends every connection, and resolves once nothing of them is left in the engine. */
+  async endSessions(): Promise<void> {
+    for (const session of this.sessions) session.destroy()
+    await Promise.all(this.cleanups)
   }
 
-  #passTurn(): void {
-    const next = this.#waiting.shift()
-    this.#owner = next?.session
-    next?.grant()
-  }
-
-  /** After a FATAL or a PANIC the backend's memory means nothing; only opening the files again helps. */
-  #fail(reason: string): Error {
+  /** Gives the engine up: after a FATAL or a PANIC its memory means nothing, and only opening the files again helps. */
+  fail(reason: string): Error {
+    if (this.#failure) return this.#failure
     const failure = new Error(`the embedded database has stopped: ${reason}`)
     this.#failure = failure
     for (const session of this.sessions) session.destroy(failure)
-    for (const { grant } of this.#waiting.splice(0)) grant()
+    for (const { resolve } of this.#waiting.splice(0)) resolve(true)
     this.onFailure(failure)
     return failure
+  }
+
+  /** Waits for the backend, without end when `waitMs` is zero. */
+  async #acquire(session: Session, waitMs: number): Promise<boolean> {
+    if (!this.#owner || this.#failure) {
+      this.#owner = session
+      return true
+    }
+    const { promise, resolve } = Promise.withResolvers<boolean>()
+    const waiter = { session, resolve }
+    this.#waiting.push(waiter)
+    if (waitMs === 0) return promise
+    const timer = setTimeout(() => {
+      this.#waiting = this.#waiting.filter((one) => one !== waiter)
+      resolve(false)
+    }, waitMs)
+    const hasTurn = await promise
+    clearTimeout(timer)
+    return hasTurn
+  }
+
+  #release(): void {
+    const next = this.#waiting.shift()
+    this.#owner = next?.session
+    next?.resolve(true)
   }
 }
 
 /** One connection of the driver, in the shape of a socket. */
 export class Session extends Duplex {
-  /** Settled once nothing of a closed connection is left in the engine. */
-  cleaned: Promise<void> = Promise.resolve()
   readonly #reader = new MessageReader()
   readonly #statements = new Set<string>()
   #started = false
+  /** How long a statement may wait for the backend. The engine itself has no timers and ignores the setting. */
+  #statementTimeoutMs = 0
+  /** After a failure, Postgres and so this session ignores what was sent behind it, up to the next Sync. */
+  #skipsToSync = false
 
   constructor(
     private readonly backend: Backend,
@@ -87,12 +119,12 @@ export class Session extends Duplex {
     backend.sessions.add(this)
   }
 
-  /** The driver looks at it before it says goodbye. */
+  /** The driver reads it before it sends a Terminate message. */
   get readyState(): 'open' | 'closed' {
     return this.destroyed ? 'closed' : 'open'
   }
 
-  /** Passes on what the backend told somebody else: it has one list of listeners for all its sessions. */
+  /** Delivers what the backend sent in reply to another session: it has one list of listeners for all of them. */
   notify(notifications: Buffer[]): void {
     for (const bytes of notifications) this.push(bytes)
   }
@@ -110,43 +142,64 @@ export class Session extends Duplex {
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
     this.backend.sessions.delete(this)
-    if (this.#started) this.cleaned = this.#cleanUp()
+    if (this.#started) {
+      const cleanup = this.#cleanUp().finally(() => this.backend.cleanups.delete(cleanup))
+      this.backend.cleanups.add(cleanup)
+    }
     done(error)
   }
 
   async #receive(chunk: Buffer): Promise<void> {
-    const batch: Buffer[] = []
-    for (const { kind, bytes } of this.#reader.read(chunk)) {
+    const batch: Message[] = []
+    for (const message of this.#reader.read(chunk)) {
+      const { kind, bytes } = message
       if (kind === 'encryption') this.push('N')
-      // A query runs to its end before anything else is heard, so there is never one to cancel.
+      // A query runs to its end before the next message is read, so there is never one to cancel.
       else if (kind === 'cancel') this.destroy()
       else if (kind === 'startup') await this.#start(bytes)
-      else if (kind !== 'X') batch.push(bytes)
+      else if (kind !== 'X') batch.push(message)
       if (kind === 'P') this.#statements.add(statementName(bytes))
     }
-    if (batch.length > 0) this.push((await this.backend.run(this, Buffer.concat(batch))).bytes)
+    if (batch.length > 0) this.push(await this.#run(batch))
   }
 
-  /** The engine's backend is long up by now and no longer reads settings at a start, so they are set by hand. */
+  async #run(batch: Message[]): Promise<Buffer> {
+    if (this.#skipsToSync) {
+      const end = batch.findIndex(({ kind }) => kind === 'S') + 1
+      this.#skipsToSync = end === 0
+      const skipped = batch.splice(0, end || batch.length)
+      const answer = answerSkipped(skipped)
+      return batch.length > 0 ? Buffer.concat([answer, await this.#run(batch)]) : answer
+    }
+    const messages = batch.map(({ bytes }) => bytes)
+    const reply = await this.backend.run(this, messages, this.#statementTimeoutMs)
+    if (reply) return reply.bytes
+    // Nothing of it has been run, and nothing of it will be: the caller is told so before its own deadline.
+    this.#skipsToSync = !['S', 'Q'].includes(batch.at(-1)?.kind ?? '')
+    return answerTimedOut(batch)
+  }
+
+  /** The engine's backend has long started by now and reads no settings from a startup message, so they are set here. */
   async #start(startup: Buffer): Promise<void> {
     this.#started = true
-    const welcome = await this.backend.run(this, startup)
-    const settings = startupSettings(startup).map((pair) => `set_config(${pair.map(quote).join()}, false)`)
-    const applied =
-      settings.length > 0 ? await this.backend.run(this, simpleQuery(`select ${settings.join()}`)) : welcome
-    this.push(applied.error ?? welcome.bytes)
-    if (applied.error) this.destroy()
+    const welcome = (await this.backend.run(this, [startup])) as Reply
+    const { statement_timeout = '0', ...settings } = startupSettings(startup)
+    this.#statementTimeoutMs = Number(statement_timeout)
+    const calls = Object.entries(settings).map((pair) => `set_config(${pair.map(quote).join()}, false)`)
+    const applied = calls.length > 0 ? await this.backend.run(this, [simpleQuery(`select ${calls.join()}`)]) : welcome
+    this.push(applied?.error ?? welcome.bytes)
+    if (applied?.error) this.destroy()
   }
 
   async #cleanUp(): Promise<void> {
     this.backend.forget(this)
-    const leave = [sync, simpleQuery('rollback'), simpleQuery('select pg_advisory_unlock_all()')]
-    // Settings are the backend's, not the session's: they are only reset when that takes nothing from another.
+    const messages = [sync, simpleQuery('rollback'), simpleQuery('select pg_advisory_unlock_all()')]
+    // Settings belong to the backend, not to the session: they are only reset when no other client relies on them.
     const others = [...this.backend.sessions].filter((session) => session.role === 'client')
-    if (others.length === 0) leave.push(simpleQuery('discard all'))
-    else leave.push(...[...this.#statements].map(closeStatement), sync)
-    // A failure here has already been reported to everyone by the backend.
-    await this.backend.run(this, Buffer.concat(leave)).catch(() => {})
+    if (others.length === 0) messages.push(simpleQuery('discard all'))
+    else messages.push(...[...this.#statements].map(closeStatement), sync)
+    // The backend has already reported a failure to everyone.
+    await this.backend.run(this, messages).catch(() => {})
   }
 }
 

@@ -1,4 +1,4 @@
-// What the driver's errors mean, told without loading the driver.
+// What the driver's errors mean. The driver itself is not needed for that, and so is not loaded.
 
 type PostgresError = Error & { code: string }
 
@@ -12,3 +12,27 @@ export function faultOf(error: unknown): 'item' | 'busy' | undefined {
   if (/^2[23]/.test(error.code)) return 'item'
   return ['55P03', '40P01', '40001'].includes(error.code) ? 'busy' : undefined
 }
+
+/** The database can only be read: a standby, or one that was set so. */
+export class ReadOnlyError extends Error {
+  constructor() {
+    super('the database is read-only (a standby, or default_transaction_read_only is on)')
+  }
+}
+
+/** Whether Postgres refused to write, or the driver a session that cannot. */
+export const isReadOnly = (error: unknown): boolean =>
+  error instanceof ReadOnlyError || codeOf(error) === '25006' || codeOf(error) === 'TARGET_SESSION_ATTRS'
+
+/** Why the database cannot be used, in a few words. */
+export function reasonOf(error: unknown): string {
+  if (isReadOnly(error)) return new ReadOnlyError().message
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** Whether the connection was lost that a statement was sent on. The statement may have been carried out. */
+export const isConnectionLost = (error: unknown): boolean =>
+  ['CONNECTION_CLOSED', 'ECONNRESET', 'EPIPE'].includes(codeOf(error) ?? '')
+
+const codeOf = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined

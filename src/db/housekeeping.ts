@@ -19,7 +19,7 @@ export type EngineObserver = {
   housekeepingFailed(error: Error): void
 }
 
-/** Works through a connection of its own, so the backend's turns keep it out of everybody's transactions. */
+/** Runs on a connection of its own, so that its statements never fall into the transactions of others. */
 export function openHousekeeping(connect: () => Duplex, observer: { engine?: EngineObserver } = {}): Housekeeping {
   // The driver's types leave out its `socket` option.
   const options: postgres.Options<Record<string, never>> & { socket: () => Duplex } = {
@@ -29,7 +29,7 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
     prepare: false,
     fetch_types: false,
     max_lifetime: null,
-    // Connecting waits for its turn like everything else, however long the transaction before it is.
+    // Connecting waits for the backend as every statement does, however long the transaction before it takes.
     connect_timeout: 0,
     onnotice: () => {},
   }
@@ -48,7 +48,7 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
     const beganAt = performance.now()
     await sql`checkpoint`.simple()
     observer.engine?.checkpointed((performance.now() - beganAt) / 1_000)
-    // Read after it, since a checkpoint is itself written to the log.
+    // The position is read afterwards, since a checkpoint is itself written to the log.
     checkpointAt = await readPosition()
     rounds = 0
   }
@@ -69,7 +69,7 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
   async function maintain(): Promise<void> {
     // A backend keeps its counts to itself for a while; without this a burst of changes is seen a round late.
     await sql`select pg_stat_force_next_flush()`
-    // One table at a time: the engine runs on this thread, and between two of them the others get their turn.
+    // Each table is vacuumed by a statement of its own, so that requests get the backend between two of them.
     for (const { name } of await findTablesToVacuum()) await sql`vacuum (analyze) ${sql.unsafe(name)}`.simple()
     const written = (await readPosition()) - checkpointAt
     rounds += 1
@@ -79,7 +79,7 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
   async function takeRound(): Promise<void> {
     if (underWay) return
     underWay = true
-    // A round that fails is tried again by the next one; a failed engine tells its owner itself.
+    // The next round tries again what failed in this one; the failure of the engine itself is reported by its backend.
     await maintain().catch((error) => {
       if (!closing) observer.engine?.housekeepingFailed(error)
     })
@@ -98,7 +98,7 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
     async close() {
       closing = true
       clearInterval(timer)
-      // At once: whoever holds a transaction open must not keep the engine from closing.
+      // Without a wait: a transaction that another connection holds open must not keep the engine from closing.
       await sql.end({ timeout: 0 })
     },
   }

@@ -5,9 +5,11 @@ import type { Config } from '../config.ts'
 import { within } from '../lib/deadline.ts'
 import { migrations } from '../platform.ts'
 import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sql } from './client.ts'
-import { DataDirInUse, filesOf, giveToOwner } from './data_dir.ts'
+import { becomeOwner, DataDirInUse, filesOf, removeAbandonedCopy } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
+import { reasonOf } from './faults.ts'
 import { type Migration, migrate, requireSchema, SchemaError } from './migrations.ts'
+import { refuseMixingPooler } from './pooler.ts'
 import { readTls } from './tls.ts'
 
 export type Options = ClientOptions & {
@@ -58,35 +60,63 @@ export const openForService = (config: Config, observer: DatabaseObserver): Prom
     migrations,
     queryTimeoutMs: 4_500,
     maxConnections: 10,
+    mustBeWritable: true,
     whenInUse: 'refuse',
     observer,
   })
 
-/** The configured database, of whatever schema: for bringing it to another one. */
+/** The configured database with any schema, to migrate or restore it. */
 export async function openAny(config: Config, options: Options): Promise<Opened> {
   if (!config.DATABASE_URL) return openDataDir(config.DATA_DIR, options)
   const db = await openServer(config.DATABASE_URL, options, (sql) => sql`select 1`)
   return { db, isEmbedded: false, isShared: false }
 }
 
-/** Opened, and asked something, as only that shows whether it can be used. */
+/** Opens a database server and asks it something, since only that shows whether it can be used. */
 async function openServer(url: string, options: Options, ask: (sql: Sql) => Promise<unknown>): Promise<Db> {
-  const db = openClient(readTls(url), options)
+  const target = readTls(url)
+  const db = openClient(target, options)
+  const check = async () => {
+    await ask(db.sql)
+    await refuseMixingPooler(target, { queryTimeoutMs: options.queryTimeoutMs }, db.sql)
+  }
   try {
-    await within(answerMs, ask(db.sql))
+    await within(answerMs, check())
     return db
   } catch (error) {
-    // Not waited for: a server that does not answer does not answer to a farewell either.
+    // The close is not awaited: a server that answers nothing does not answer that either.
     db.close().catch(() => {})
     if (error instanceof SchemaError) throw error
     const { hostname, port } = new URL(url)
-    const reason = error instanceof Error ? error.message : String(error)
-    throw new Error(`The database at ${hostname}:${port || 5432} cannot be used: ${reason}`)
+    throw new Error(`The database at ${hostname}:${port || 5432} cannot be used: ${reasonOf(error)}`)
   }
 }
 
+/** The same database, with something to do after it is closed. */
+export const afterClose = (db: Db, end: () => unknown): Db => ({
+  ...db,
+  async close() {
+    try {
+      await db.close()
+    } finally {
+      await end()
+    }
+  },
+})
+
 async function openDataDir(dataDir: string, options: Options): Promise<Opened> {
-  // A slip in its name must not make another one, and show that it is empty.
+  const regainRights = becomeOwner(dataDir)
+  try {
+    const opened = await openAsOwner(dataDir, options)
+    return { ...opened, db: afterClose(opened.db, regainRights) }
+  } catch (error) {
+    regainRights()
+    throw error
+  }
+}
+
+async function openAsOwner(dataDir: string, options: Options): Promise<Opened> {
+  // A mistyped name must not create another database and show that it is empty.
   if (options.mustExist && !existsSync(filesOf(dataDir))) {
     throw new Error(`There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL, or begin with "orgs create".`)
   }
@@ -112,9 +142,10 @@ async function openOwn(dataDir: string, options: Options): Promise<Db> {
   if (Buffer.byteLength(path) > maxSocketPath) {
     throw new Error(`DATA_DIR is too long a path: ${path} must have at most ${maxSocketPath} bytes.`)
   }
-  // Loaded when it is used: it takes longer than everything else to be ready with a database server.
+  // The engine is loaded only here, because a service on a Postgres server would be slower to start with it.
   const { openEmbedded } = await import('./embedded.ts')
   const engine = await openEmbedded(dataDir, options.observer)
+  await removeAbandonedCopy(dataDir)
   const stopSharing = await share(engine, path)
   const db = openClient({ socket: engine.connect }, { ...options, maxConnections: 1 })
   return {
@@ -123,12 +154,11 @@ async function openOwn(dataDir: string, options: Options): Promise<Db> {
       await stopSharing()
       await db.close()
       await engine.close()
-      giveToOwner(dataDir)
     },
   }
 }
 
-/** Hands each connection on the socket a session of the engine. Whoever can open the socket owns the data. */
+/** Gives each connection on the socket a session of the engine. Only the owner of the data can open the socket. */
 async function share(engine: Embedded, path: string): Promise<() => Promise<void>> {
   const server = createServer((guest) => {
     const session = engine.connect()
@@ -158,7 +188,7 @@ async function openShared(dataDir: string, options: Options): Promise<Db | undef
     })
   const db = openClient({ socket }, { ...options, maxConnections: 1 })
   try {
-    // Both of the client's connections now: a holder that leaves waits for those it has, and takes no more.
+    // Both of the client's connections are opened now: a process that is closing waits for those it has, and takes no more.
     await within(answerMs, db.sql`select 1`)
     await within(
       answerMs,
@@ -166,7 +196,7 @@ async function openShared(dataDir: string, options: Options): Promise<Db | undef
     )
     return db
   } catch {
-    // Not waited for: the driver takes seconds over a connection that it could not make.
+    // The close is not awaited, because the driver takes seconds over a connection that it could not make.
     db.close().catch(() => {})
     return undefined
   }

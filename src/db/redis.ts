@@ -1,22 +1,18 @@
 import type { Redis as Client } from 'ioredis'
 import { nextTurn } from '../lib/turns.ts'
-import type { OnReach } from './client.ts'
+import type { OnReach } from './reach.ts'
 import { readCa } from './tls.ts'
 
 export type Redis = {
-  /** Raises the key and lets it expire at the given second, in one step; null, and no change, when it is missing. */
-  takeSignals(key: string, number: number, expiresAt: number): Promise<number | null>
+  /** Runs a Lua script on one key. The text must stay constant: the server keeps each distinct one. */
+  run(script: string, key: string, ...values: number[]): Promise<number | null>
   set(key: string, value: number, mode: 'EXAT', expiresAt: number): Promise<unknown>
   /** Whether commands can be sent right now. */
   status: string
   disconnect(): Promise<void>
 }
 
-const takeSignals = `
-if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
-local taken = redis.call('INCRBY', KEYS[1], ARGV[1])
-redis.call('EXPIREAT', KEYS[1], ARGV[2])
-return taken`
+type Command = (key: string, ...values: number[]) => Promise<number | null>
 
 type Options = { caFile?: string | undefined; onReach?: OnReach }
 
@@ -25,7 +21,9 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: O
   // With `rediss:` the client verifies the certificate and the name, here by these authorities.
   const authorities = caFile ? { tls: readCa(caFile) } : {}
   let client: Client | undefined
-  // The service works without it, so it is ready before the library is loaded, which took a fifth of the start.
+  /** The command that the client knows each script by. */
+  const names = new Map<string, string>()
+  // The service works without Redis, so the library, which took a fifth of the start, is loaded once it is ready.
   const connecting = nextTurn().then(async () => {
     const ioredis = await import('ioredis')
     client = new ioredis.Redis(url, {
@@ -38,27 +36,32 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: O
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       retryStrategy: (attempt) => Math.min(attempt * 50, 1_000),
-      scripts: { takeSignals: { lua: takeSignals, numberOfKeys: 1 } },
     })
-    tellReach(client, onReach)
-    return client as Client & Pick<Redis, 'takeSignals' | 'set'>
+    reportReach(client, onReach)
+    return client
   })
   return {
-    takeSignals: async (...given) => (await connecting).takeSignals(...given),
-    set: async (...given) => (await connecting).set(...given),
+    async run(script, key, ...values) {
+      const connected = await connecting
+      const name = names.get(script) ?? `script${names.size}`
+      if (!names.has(script)) connected.defineCommand(name, { lua: script, numberOfKeys: 1 })
+      names.set(script, name)
+      return (connected as unknown as Record<string, Command>)[name]?.(key, ...values) ?? null
+    },
+    set: async (key, value, mode, expiresAt) => (await connecting).set(key, value, mode, expiresAt),
     get status() {
       return client?.status ?? 'connecting'
     },
     async disconnect() {
       const connected = await connecting
-      // Whoever leaves has not lost it.
+      // Closing the connection on purpose is no loss of it.
       connected.removeAllListeners('close')
       connected.disconnect()
     },
   }
 }
 
-function tellReach(client: Client, onReach: OnReach | undefined): void {
+function reportReach(client: Client, onReach: OnReach | undefined): void {
   const closed = 'the connection was closed'
   let reason = closed
   let wasReached: boolean | undefined
@@ -67,7 +70,7 @@ function tellReach(client: Client, onReach: OnReach | undefined): void {
     wasReached = isReached
     onReach?.(isReached, reason)
   }
-  // Without a listener the client prints to the console; the requests themselves see the failure.
+  // Without a listener the client prints errors to the console; the commands themselves fail with them.
   client.on('error', (error: Error) => {
     reason = error.message
   })

@@ -1,10 +1,10 @@
-import { constants } from 'node:fs'
+import { constants, rmSync } from 'node:fs'
 import { cp, rm } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { type Db, openClient } from './client.ts'
-import { filesOf, giveToOwner, type Lock, lockDataDir } from './data_dir.ts'
-import { type Options, openAny } from './open.ts'
+import { chooseCopyPlace } from './copy_place.ts'
+import { backupOf, becomeOwner, filesOf, lockDataDir } from './data_dir.ts'
+import { afterClose, type Options, openAny } from './open.ts'
 
 /**
  * The configured database, for reading all of it. When a server holds the data directory this is a copy of its files,
@@ -12,51 +12,55 @@ import { type Options, openAny } from './open.ts'
  * and copying stops it only for a moment.
  */
 export async function openSnapshot(config: Config, options: Options): Promise<Db> {
-  const { db, isShared } = await openAny(config, options)
-  if (!isShared) return db
-  const folder = join(config.DATA_DIR, 'backup')
-  const copy = join(folder, 'copy')
-  let lock: Lock | undefined
+  if (config.DATABASE_URL) return (await openAny(config, options)).db
+  const regainRights = becomeOwner(config.DATA_DIR)
   try {
-    lock = lockDataDir(folder)
-    if (!lock) throw new Error(`Another backup of ${config.DATA_DIR} is under way.`)
-    giveToOwner(config.DATA_DIR, folder)
-    // What a killed backup has left.
-    await rm(copy, { recursive: true, force: true })
-    await copyFiles(db, filesOf(config.DATA_DIR), filesOf(copy))
-    return await openCopy(copy, options, lock)
+    const { db, isShared } = await openAny(config, options)
+    if (!isShared) return afterClose(db, regainRights)
+    return afterClose(await openCopy(db, config.DATA_DIR, options).finally(db.close), regainRights)
   } catch (error) {
-    await db.close()
-    if (lock) await rm(copy, { recursive: true, force: true })
-    lock?.release()
+    regainRights()
+    throw error
+  }
+}
+
+async function openCopy(shared: Db, dataDir: string, options: Options): Promise<Db> {
+  const { folder, copy: usual } = backupOf(dataDir)
+  const lock = lockDataDir(folder)
+  if (!lock) throw new Error(`Another backup of ${dataDir} is under way.`)
+  const copy = chooseCopyPlace(filesOf(dataDir), usual)
+  // A second signal ends the process without closing anything. The engine may then still be writing to the copy.
+  const removeAtExit = () => rmSync(copy, { recursive: true, force: true, maxRetries: 10 })
+  process.once('exit', removeAtExit)
+  const remove = async () => {
+    await rm(copy, { recursive: true, force: true })
+    process.off('exit', removeAtExit)
+    lock.release()
+  }
+  try {
+    // A killed backup may have left its copy.
+    await rm(copy, { recursive: true, force: true })
+    await copyFiles(shared, filesOf(dataDir), filesOf(copy))
+    const { openEmbedded } = await import('./embedded.ts')
+    const engine = await openEmbedded(copy, options.observer)
+    const db = openClient({ socket: engine.connect }, { ...options, maxConnections: 1 })
+    return afterClose(afterClose(db, engine.close), remove)
+  } catch (error) {
+    await remove()
     throw error
   }
 }
 
 /**
- * An open transaction keeps the backend to itself, and nothing else writes to the files. They are then as a crash at
- * this moment would leave them: whole, together with their log. If the server goes meanwhile, the commit fails.
+ * Copies the engine's files while an open transaction keeps the backend, so that nothing else writes to them. They are
+ * then as a crash at this moment would leave them: whole, together with their log. If the server stops meanwhile, the
+ * commit fails.
  */
 async function copyFiles(db: Db, from: string, to: string): Promise<void> {
   await db.transaction(async (sql) => {
     await sql`select 1`
     await cp(from, to, { recursive: true, mode: constants.COPYFILE_FICLONE })
   })
-  // At once: a server that is told to stop waits for its guests.
+  // The connection is closed at once, because a server that stops waits for its guests.
   await db.close()
-}
-
-async function openCopy(dir: string, options: Options, lock: Lock): Promise<Db> {
-  const { openEmbedded } = await import('./embedded.ts')
-  const engine = await openEmbedded(dir, options.observer)
-  const db = openClient({ socket: engine.connect }, { ...options, maxConnections: 1 })
-  return {
-    ...db,
-    async close() {
-      await db.close()
-      await engine.close()
-      await rm(dir, { recursive: true, force: true })
-      lock.release()
-    },
-  }
 }

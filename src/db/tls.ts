@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** For the driver: no TLS, or TLS with or without a look at the server's certificate and name. */
+/** An option of the driver: no TLS, or TLS with or without a check of the server's certificate and name. */
 export type Tls = false | { rejectUnauthorized: boolean; ca?: string }
 
 /**
@@ -16,6 +16,10 @@ export function readTls(text: string): { url: string; ssl: Tls } {
   if (mode === 'disable') return { url: url.href, ssl: false }
   return { url: url.href, ssl: { rejectUnauthorized: mode !== 'no-verify', ...readCa(root ?? undefined) } }
 }
+
+/** Whether passwords and data would go over a network as plain text. */
+export const isUnencryptedRemote = (text: string): boolean =>
+  readTls(text).ssl === false && !/^(localhost|127(\.\d+){3}|\[::1\])?$/i.test(new URL(text).hostname)
 
 /** The authorities of the file; those that the system trusts without one. */
 export const readCa = (file: string | undefined): { ca?: string } =>

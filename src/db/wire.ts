@@ -4,6 +4,9 @@ const SSL_REQUEST = 80877103
 const GSS_REQUEST = 80877104
 const CANCEL_REQUEST = 80877102
 
+/** Bytes that can be transferred to another thread. */
+export type Bytes = Uint8Array<ArrayBuffer>
+
 export type Message = { kind: string; bytes: Buffer }
 
 /** Cuts what the driver writes into whole messages; the rest waits for the next write. */
@@ -38,6 +41,17 @@ function requestKind(message: Buffer): 'encryption' | 'cancel' | 'startup' {
   const code = message.readUInt32BE(4)
   if (code === SSL_REQUEST || code === GSS_REQUEST) return 'encryption'
   return code === CANCEL_REQUEST ? 'cancel' : 'startup'
+}
+
+/** All of the chunks as one array with memory of its own. */
+export function joinBytes(chunks: Uint8Array[]): Bytes {
+  const joined = new Uint8Array(chunks.reduce((length, chunk) => length + chunk.length, 0))
+  let at = 0
+  for (const chunk of chunks) {
+    joined.set(chunk, at)
+    at += chunk.length
+  }
+  return joined
 }
 
 /** What a reply of the engine means beyond the session that asked. */
@@ -80,6 +94,20 @@ function readFailure(fields: Buffer): string | undefined {
 
 export const sync = frame('S', '')
 
+const readyForQuery = frame('Z', 'I')
+const statementTimeout = frame(
+  'E',
+  ['SERROR', 'VERROR', 'C57014', 'Mcanceling statement due to statement timeout', '', ''].join('\0'),
+)
+
+/** What Postgres sends when it skips messages after a failure: each Sync, and each simple query, ends with this. */
+export const answerSkipped = (messages: Message[]): Buffer =>
+  Buffer.concat(messages.filter(({ kind }) => kind === 'S' || kind === 'Q').map(() => readyForQuery))
+
+/** What Postgres sends for messages whose statement took longer than `statement_timeout`. */
+export const answerTimedOut = (messages: Message[]): Buffer =>
+  Buffer.concat([statementTimeout, answerSkipped(messages)])
+
 export function simpleQuery(sql: string): Buffer {
   return frame('Q', `${sql}\0`)
 }
@@ -93,12 +121,13 @@ export function statementName(parse: Buffer): string {
   return parse.toString('utf8', 5, parse.indexOf(0, 5))
 }
 
-/** The settings a startup message asks for, without those that only choose the database. */
-export function startupSettings(startup: Buffer): [name: string, value: string][] {
+/** The settings that a startup message asks for, without those that only choose the database. */
+export function startupSettings(startup: Buffer): Record<string, string> {
   const words = startup.toString('utf8', 8).split('\0')
-  const settings: [string, string][] = []
-  for (let i = 0; words[i]; i += 2) settings.push([words[i] ?? '', words[i + 1] ?? ''])
-  return settings.filter(([name]) => !['user', 'database', 'client_encoding', 'options', 'replication'].includes(name))
+  const settings: Record<string, string> = {}
+  for (let i = 0; words[i]; i += 2) settings[words[i] ?? ''] = words[i + 1] ?? ''
+  const { user, database, client_encoding, options, replication, ...rest } = settings
+  return rest
 }
 
 function frame(kind: string, body: string): Buffer {

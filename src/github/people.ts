@@ -25,7 +25,7 @@ export const fitSha = (given: string): string => fit(given, commit_sha) || 'unkn
 export const fitBranch = (given: string): string => fit(given, branch_name) || 'unknown'
 export const fitUrl = (given: string): string => fit(given, pr_url.anyOf[0]).replace(/\s/g, '')
 
-/** Whoever wrote a commit, as the commit says. */
+/** The author of a commit, as the commit says. */
 export function authorOf({ author }: Commit): Person {
   const { username } = author
   return {

@@ -1,21 +1,29 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { deleteOldDeliveries, deleteOldPullRequests, deleteOldTouches } from './store.ts'
+import { deleteOld, requireIndexPlans } from './store.ts'
 
 const dayMs = 24 * 3_600_000
 /** GitHub sends a delivery again for three days at most. */
 const deliveriesKeptMs = 7 * dayMs
-/** How long a branch may wait for its pull request, and a closed one to be reopened. */
+/** How long a branch may wait for its pull request, and a closed pull request to be reopened. */
 const workKeptMs = 365 * dayMs
-const atOnce = 5_000
+const batchSize = 5_000
 
 /** Forgets deliveries, pushes and pull requests that are past their time. */
-export async function pruneDeliveries({ sql }: Db, clock: Clock): Promise<void> {
+export async function pruneDeliveries(db: Db, clock: Clock): Promise<void> {
   const now = clock.now().getTime()
-  const deliveriesBefore = new Date(now - deliveriesKeptMs)
-  const workBefore = new Date(now - workKeptMs)
-  while (await deleteOldDeliveries(sql, deliveriesBefore, atOnce));
-  while (await deleteOldTouches(sql, workBefore, atOnce));
-  // After the pushes, since a merge says which of them a branch has behind it.
-  while (await deleteOldPullRequests(sql, workBefore, atOnce));
+  await prune(db, 'github_deliveries', new Date(now - deliveriesKeptMs))
+  await prune(db, 'github_touches', new Date(now - workKeptMs))
+  // Pull requests go after the pushes, since a merge says which of them a branch has behind it.
+  await prune(db, 'github_pull_requests', new Date(now - workKeptMs))
+}
+
+async function prune(db: Db, table: Parameters<typeof deleteOld>[1], before: Date): Promise<void> {
+  let deleted = batchSize
+  while (deleted === batchSize) {
+    deleted = await db.transaction(async (sql) => {
+      await requireIndexPlans(sql)
+      return deleteOld(sql, table, before, batchSize)
+    })
+  }
 }

@@ -1,55 +1,31 @@
-import type { Clock } from '../clock.ts'
-import type { Told } from '../history/record.ts'
+import type { PromptEntry } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
 import { repositoryKey } from '../prompts/link.ts'
-import { ended, opened } from './entries.ts'
-import { findMerged } from './merge.ts'
+import { ended, entriesForPrompts, findMergedPrompts, opened } from './entries.ts'
+import type { PullRequest } from './facts.ts'
 import { accountPerson, fitBranch, fitSha, fitUrl } from './people.ts'
+import { type DeliveryContext, recordTouches } from './push.ts'
 import type { PullRequestPayload } from './schema.ts'
-import { addPrompts, type PullRequest, savePullRequest, selectPrompts, selectTouched } from './store.ts'
-import { type Scene, tell, touchBranch } from './touch.ts'
+import { addBranchPrompts, savePullRequest, selectMerges, selectPrompts, selectPushes } from './store_facts.ts'
 
-const heeded = ['opened', 'reopened', 'closed']
-
-/** What an event of a pull request asks for; undefined for nothing. */
-export function planPullRequest(payload: PullRequestPayload): ((scene: Scene) => Promise<Told[]>) | undefined {
-  const { action, repository } = payload
-  if (!heeded.includes(action)) return undefined
-
-  return async (scene) => {
-    const { sql, clock, place } = scene
-    const pr = readPullRequest(payload, clock)
-    await savePullRequest(sql, place, pr, action === 'opened')
-    const fresh = await addPrompts(
-      sql,
-      place,
-      pr.number,
-      (await selectTouched(sql, place, pr)).map(({ promptId }) => promptId),
-    )
-    if (action === 'reopened') return tell(fresh, opened(pr, pr.headSha))
-    const promptIds = await selectPrompts(sql, place, pr.number)
-    if (action === 'opened') return tell(promptIds, opened(pr, pr.headSha))
-    if (pr.mergeCommitSha === null) return tell(promptIds, ended(pr))
-    const head = { branch: pr.baseBranch, commitSha: pr.mergeCommitSha }
-    // Also those that only the push of the merge has shown, as from a fork.
-    const shown = await findMerged(scene, head, pr)
-    const merged = [...new Set([...promptIds, ...shown.keys()])]
-    const told = tell(merged, ended(pr)).map((one) => ({ ...one, deployedAs: shown.get(one.promptId) }))
-    if (pr.baseBranch === repository.default_branch) return told
-    // What was merged is now on the other branch, which may have a pull request of its own.
-    const commits = [head.commitSha]
-    const touches = merged.map((promptId) => ({ promptId, commits }))
-    const further = await touchBranch(scene, { head, commits, isAllNew: false, touches }, pr.closedAt ?? clock.now())
-    return [...told, ...further]
-  }
+export type PullRequestChange = {
+  type: 'pull_request'
+  action: string
+  pr: PullRequest
+  isDefaultBase: boolean
 }
 
-function readPullRequest({ action, pull_request: given }: PullRequestPayload, clock: Clock): PullRequest {
+const handledActions = ['opened', 'reopened', 'closed']
+
+/** What an event of a pull request changes; undefined for nothing. */
+export function readPullRequest(payload: PullRequestPayload, now: Date): PullRequestChange | undefined {
+  const { action, pull_request: given, repository } = payload
+  if (!handledActions.includes(action)) return undefined
   const isMerged = action === 'closed' && given.merged === true
   const opener = accountPerson(given.user)
   const merger = isMerged ? accountPerson(given.merged_by ?? given.user) : undefined
-  const instant = (text: string | null | undefined) => parseInstant(text ?? '') ?? clock.now()
-  return {
+  const instant = (text: string | null | undefined) => parseInstant(text ?? '') ?? now
+  const pr: PullRequest = {
     number: given.number,
     url: fitUrl(given.html_url),
     state: action !== 'closed' ? 'open' : isMerged ? 'merged' : 'closed',
@@ -67,4 +43,36 @@ function readPullRequest({ action, pull_request: given }: PullRequestPayload, cl
     mergedByEmail: merger?.email ?? null,
     closedAt: action === 'closed' ? instant(isMerged ? given.merged_at : given.closed_at) : null,
   }
+  return { type: 'pull_request', action, pr, isDefaultBase: pr.baseBranch === repository.default_branch }
+}
+
+/** Remembers the pull request, and returns the entries that follow from its event. */
+export async function recordPullRequest(context: DeliveryContext, change: PullRequestChange): Promise<PromptEntry[]> {
+  const { sql, ref } = context
+  const { action, pr } = change
+  await savePullRequest(sql, ref, pr, action === 'opened')
+  const added = await addBranchPrompts(sql, ref, pr.number)
+  if (action === 'reopened') return entriesForPrompts(added, opened(pr, pr.headSha))
+  const promptIds = await selectPrompts(sql, ref, pr.number)
+  if (action === 'opened') return entriesForPrompts(promptIds, opened(pr, pr.headSha))
+  if (pr.mergeCommitSha === null) return entriesForPrompts(promptIds, ended(pr))
+
+  const head = { branch: pr.baseBranch, commitSha: pr.mergeCommitSha }
+  const deployedAs = new Map<number, string | null>()
+  // The push of the merge may have come first. It also shows what the branch has not, as that of a fork.
+  for (const push of await selectPushes(sql, ref, head)) {
+    const merges = await selectMerges(sql, ref, push)
+    for (const [promptId, commitSha] of findMergedPrompts(push, merges, pr.number)) deployedAs.set(promptId, commitSha)
+  }
+  const merged = [...new Set([...promptIds, ...deployedAs.keys()])]
+  const entries = entriesForPrompts(merged, ended(pr)).map((entry) => ({
+    ...entry,
+    deployedAs: deployedAs.get(entry.promptId),
+  }))
+  if (change.isDefaultBase) return entries
+  // What was merged is now on the other branch, which may have a pull request of its own.
+  const commits = [head.commitSha]
+  const touches = merged.map((promptId) => ({ promptId, commits }))
+  const push = { head, commits, isAllNew: false, touches }
+  return [...entries, ...(await recordTouches(context, push, pr.closedAt ?? pr.openedAt))]
 }

@@ -1,67 +1,80 @@
-import type { Clock } from '../clock.ts'
-import type { Told } from '../history/record.ts'
+import type { Sql } from '../db/client.ts'
+import type { PromptEntry } from '../history/record.ts'
 import { keepable, parseInstant } from '../lib/times.ts'
 import type { LinkedPrompt } from '../prompts/link.ts'
-import { deployed } from './entries.ts'
-import { tellMerges } from './merge.ts'
+import { attributeCommitsToMerges, deployed, ended, entriesForPrompts, findTouches, opened } from './entries.ts'
+import type { Commit, Push, RepositoryRef } from './facts.ts'
 import { authorOf, fitBranch, fitSha } from './people.ts'
-import type { Commit, PushPayload } from './schema.ts'
-import { deleteTouches, type Touch } from './store.ts'
-import { type Scene, tell, touchBranch } from './touch.ts'
+import type { PushPayload } from './schema.ts'
+import { addPrompts, deleteTouches, insertTouches, selectMerges, selectPullRequestsFrom } from './store_facts.ts'
+
+/** The transaction of a delivery, in which no other delivery works on the repository. */
+export type DeliveryContext = { sql: Sql; ref: RepositoryRef }
+
+export type PushChange = {
+  type: 'push'
+  push: Push
+  /** The commits that count for this branch. */
+  commits: Commit[]
+  isDefaultBranch: boolean
+  isNewBranch: boolean
+  pushedAt: Date
+  committedAt: Date
+}
 
 const branches = 'refs/heads/'
 
-/** What a push asks for, once it is known which prompts the repository holds; undefined for nothing. */
-export function planPush(
-  payload: PushPayload,
-  linked: LinkedPrompt[],
-): ((scene: Scene) => Promise<Told[]>) | undefined {
+/** What a push changes; undefined when it concerns none of the linked prompts. */
+export function readPush(payload: PushPayload, linked: LinkedPrompt[], now: Date): PushChange | undefined {
   if (payload.deleted || !payload.ref.startsWith(branches)) return undefined
   const branch = payload.ref.slice(branches.length)
-  const isDefault = branch === payload.repository.default_branch
+  const isDefaultBranch = branch === payload.repository.default_branch
+  const isNewBranch = payload.created === true && !isDefaultBranch
   // Elsewhere a commit that was pushed before is one of the default branch that was merged or rebased upon.
-  const commits = payload.commits.filter(({ distinct }) => isDefault || distinct !== false)
+  const counted = payload.commits.filter(({ distinct }) => isDefaultBranch || distinct !== false)
+  const commits = counted.map((commit) => ({
+    sha: fitSha(commit.id),
+    author: authorOf(commit),
+    files: [...commit.added, ...commit.modified, ...commit.removed],
+  }))
   const touches = findTouches(commits, linked)
-  const isNew = payload.created === true && !isDefault
-  if (touches.length === 0 && !isNew) return undefined
-
-  return async (scene) => {
-    const head = { branch: fitBranch(branch), commitSha: fitSha(payload.after) }
-    const pushedAt = readPushedAt(payload, scene.clock)
-    if (isNew) await deleteTouches(scene.sql, scene.place, head.branch, pushedAt)
-    const push = {
-      head,
-      commits: payload.commits.map(({ id }) => fitSha(id)),
-      isAllNew: payload.commits.every(({ distinct }) => distinct !== false),
-      touches,
-    }
-    const told = await touchBranch(scene, push, pushedAt)
-    const merges = await tellMerges(scene, push)
-    if (!isDefault) return [...merges.told, ...told]
-    const at = parseInstant(payload.head_commit?.timestamp ?? '') ?? scene.clock.now()
-    const byId = new Map(commits.map((commit) => [fitSha(commit.id), commit]))
-    const direct = merges.direct.flatMap(({ promptId, commits }) => {
-      const last = byId.get(commits.at(-1) as string) as Commit
-      return tell([promptId], deployed(head, authorOf(last), at))
-    })
-    return [...merges.told, ...direct, ...told]
+  if (touches.length === 0 && !isNewBranch) return undefined
+  const push = {
+    head: { branch: fitBranch(branch), commitSha: fitSha(payload.after) },
+    commits: payload.commits.map(({ id }) => fitSha(id)),
+    isAllNew: payload.commits.every(({ distinct }) => distinct !== false),
+    touches,
   }
-}
-
-/** The prompts whose files the commits touch, each with the commits that do. */
-function findTouches(commits: Commit[], linked: LinkedPrompt[]): Touch[] {
-  const touches = new Map(linked.map(({ id, path }) => [path, { promptId: id, commits: [] as string[] }]))
-  for (const commit of commits) {
-    for (const path of [...commit.added, ...commit.modified, ...commit.removed]) {
-      touches.get(path)?.commits.push(fitSha(commit.id))
-    }
-  }
-  return [...touches.values()].filter((touch) => touch.commits.length > 0)
+  const committedAt = parseInstant(payload.head_commit?.timestamp ?? '') ?? now
+  const pushedAt = readPushedAt(payload) ?? now
+  return { type: 'push', push, commits, isDefaultBranch, isNewBranch, pushedAt, committedAt }
 }
 
 /** GitHub's own time, so that pushes have their order even when they arrive in another. */
-function readPushedAt({ repository }: PushPayload, clock: Clock): Date {
-  const { pushed_at: at } = repository
-  const given = typeof at === 'number' ? keepable(new Date(at * 1_000)) : parseInstant(at ?? '')
-  return given ?? clock.now()
+function readPushedAt({ repository: { pushed_at: at } }: PushPayload): Date | undefined {
+  return typeof at === 'number' ? keepable(new Date(at * 1_000)) : parseInstant(at ?? '')
+}
+
+/** Remembers the push, and returns the entries that follow from it. */
+export async function recordPush(context: DeliveryContext, change: PushChange): Promise<PromptEntry[]> {
+  const { sql, ref } = context
+  const { push, commits, pushedAt } = change
+  if (change.isNewBranch) await deleteTouches(sql, ref, push.head.branch, pushedAt)
+  const branchEntries = await recordTouches(context, push, pushedAt)
+  const { merged, direct } = attributeCommitsToMerges(push, await selectMerges(sql, ref, push))
+  const deploys = change.isDefaultBranch ? deployed(direct, push.head, commits, change.committedAt) : []
+  return [...merged, ...deploys, ...branchEntries]
+}
+
+/** Remembers which prompts a push to a branch touches, and returns the entries of the pull requests from that branch. */
+export async function recordTouches({ sql, ref }: DeliveryContext, push: Push, pushedAt: Date): Promise<PromptEntry[]> {
+  await insertTouches(sql, ref, push, pushedAt)
+  const promptIds = push.touches.map(({ promptId }) => promptId)
+  const entries: PromptEntry[] = []
+  for (const pr of await selectPullRequestsFrom(sql, ref, push.head)) {
+    const added = await addPrompts(sql, ref, pr.number, promptIds)
+    // The end of one that ended at this commit arrived before the push did, and still lacks both entries.
+    entries.push(...entriesForPrompts(added, opened(pr, push.head.commitSha)), ...entriesForPrompts(added, ended(pr)))
+  }
+  return entries
 }

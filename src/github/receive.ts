@@ -1,15 +1,13 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { recordTold, type Told } from '../history/record.ts'
+import { type PromptEntry, recordEntries } from '../history/record.ts'
 import { createValidator } from '../lib/validate.ts'
-import { findLinkedPrompts, type LinkedPrompt, repositoryKey } from '../prompts/link.ts'
-import { planPullRequest } from './pull_request.ts'
-import { planPush } from './push.ts'
-import { planRename, previousName } from './rename.ts'
+import { findLinkedPrompts, type LinkedPrompt, moveLinks, repositoryKey } from '../prompts/link.ts'
+import { type PullRequestChange, readPullRequest, recordPullRequest } from './pull_request.ts'
+import { type DeliveryContext, type PushChange, readPush, recordPush } from './push.ts'
 import { PullRequestPayload, PushPayload, RepositoryPayload } from './schema.ts'
-import { insertDelivery, lockRepository } from './store.ts'
-import type { Scene } from './touch.ts'
+import { insertDelivery, lockRepository, moveRepository, requireIndexPlans } from './store.ts'
 
 export type Delivery = {
   event: string
@@ -18,54 +16,86 @@ export type Delivery = {
   payload: unknown
 }
 
-type Event = {
-  repository: string
-  plan(linked: LinkedPrompt[]): ((scene: Scene) => Promise<Told[]>) | undefined
-}
+/** A delivery that was read: `repository` is where it is to be carried out. */
+type Event = { repository: string } & (
+  | { name: 'push'; payload: PushPayload }
+  | { name: 'pull_request'; payload: PullRequestPayload }
+  | { name: 'repository'; payload: RepositoryPayload }
+)
 
-const readPush = createValidator(PushPayload, 'The push')
-const readPullRequest = createValidator(PullRequestPayload, 'The pull request')
-const readRepository = createValidator(RepositoryPayload, 'The repository')
+type RenameChange = { type: 'rename'; to: string }
+type Change = PushChange | PullRequestChange | RenameChange
 
-/** Carries out a delivery, all or nothing and only once; how many entries are new or have changed by it. */
+const validatePush = createValidator(PushPayload, 'The push')
+const validatePullRequest = createValidator(PullRequestPayload, 'The pull request')
+const validateRepository = createValidator(RepositoryPayload, 'The repository')
+
+/** Carries out a delivery, all or nothing and only once; returns how many entries are new or have changed by it. */
 export async function receiveDelivery(
   db: Db,
   clock: Clock,
   organisationId: number,
-  { event, id, payload }: Delivery,
+  { event: name, id, payload }: Delivery,
 ): Promise<number> {
-  const read = readEvent(event, payload)
-  if (!read) return 0
+  const event = readEvent(name, payload)
+  if (!event) return 0
   if (!/^[\x21-\x7e]{1,255}$/.test(id)) {
     throw invalid('The delivery is not valid.', [
       { path: 'X-GitHub-Delivery', message: 'must have 1 to 255 printable ASCII characters' },
     ])
   }
-  const place = { organisationId, repository: repositoryKey(read.repository) }
+  const ref = { organisationId, repository: repositoryKey(event.repository) }
+  const claim = { tenant: organisationId, key: `${organisationId} ${ref.repository}` }
   return db.transaction(async (sql) => {
-    // A merge and its push come at once, and each must see what the other has left.
-    await lockRepository(sql, place)
-    const linked = await findLinkedPrompts(sql, organisationId, place.repository)
-    const carryOut = linked.length > 0 ? read.plan(linked) : undefined
-    // What asks for nothing is not remembered: sent again after a prompt was linked, it may ask for something.
-    if (!carryOut || !(await insertDelivery(sql, organisationId, id, clock.now()))) return 0
-    return recordTold(sql, clock, await carryOut({ sql, clock, place, linked }))
-  })
+    await requireIndexPlans(sql)
+    // A merge and its push come at once, and each must see what the other has left. Another replica may have either.
+    await lockRepository(sql, ref)
+    const change = readChange(event, await findLinkedPrompts(sql, organisationId, ref.repository), clock.now())
+    // What changes nothing is not remembered: sent again after a prompt was linked, it may change something.
+    if (!change || !(await insertDelivery(sql, organisationId, id, clock.now()))) return 0
+    return recordEntries(sql, clock, await recordChange({ sql, ref }, change))
+  }, claim)
 }
 
-function readEvent(event: string, payload: unknown): Event | undefined {
-  if (event === 'push') {
-    const push = readPush(payload)
-    return { repository: push.repository.full_name, plan: (linked) => planPush(push, linked) }
+/** Undefined for an event that is not handled. */
+function readEvent(name: string, given: unknown): Event | undefined {
+  if (name === 'push') {
+    const payload = validatePush(given)
+    return { name, payload, repository: payload.repository.full_name }
   }
-  if (event === 'pull_request') {
-    const pullRequest = readPullRequest(payload)
-    return { repository: pullRequest.repository.full_name, plan: () => planPullRequest(pullRequest) }
+  if (name === 'pull_request') {
+    const payload = validatePullRequest(given)
+    return { name, payload, repository: payload.repository.full_name }
   }
-  if (event === 'repository') {
-    const change = readRepository(payload)
-    const repository = previousName(change)
-    return repository === undefined ? undefined : { repository, plan: () => planRename(change) }
+  if (name === 'repository') {
+    const payload = validateRepository(given)
+    const repository = previousName(payload)
+    return repository === payload.repository.full_name ? undefined : { name, payload, repository }
   }
   return undefined
+}
+
+/** What a repository was called before it was renamed or transferred; its name of now for one that was not. */
+function previousName({ changes, repository }: RepositoryPayload): string {
+  const [owner, name] = repository.full_name.split('/')
+  const { user, organization } = changes?.owner?.from ?? {}
+  return `${(user ?? organization)?.login ?? owner}/${changes?.repository?.name?.from ?? name}`
+}
+
+function readChange(event: Event, linked: LinkedPrompt[], now: Date): Change | undefined {
+  if (linked.length === 0) return undefined
+  if (event.name === 'push') return readPush(event.payload, linked, now)
+  if (event.name === 'pull_request') return readPullRequest(event.payload, now)
+  return { type: 'rename', to: repositoryKey(event.payload.repository.full_name) }
+}
+
+async function recordChange(context: DeliveryContext, change: Change): Promise<PromptEntry[]> {
+  if (change.type === 'push') return recordPush(context, change)
+  if (change.type === 'pull_request') return recordPullRequest(context, change)
+  // Links and all that is remembered follow the repository to its new name.
+  const { sql, ref } = context
+  await lockRepository(sql, { ...ref, repository: change.to })
+  await moveLinks(sql, ref.organisationId, ref.repository, change.to)
+  await moveRepository(sql, ref, change.to)
+  return []
 }

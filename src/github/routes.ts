@@ -2,9 +2,11 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import type { Answering } from '../http/answer.ts'
+import type { RouteWrapper } from '../http/answer.ts'
 import { decodeText, parseJson, readBody, requireJson } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { createInFlightLimiter } from './in_flight.ts'
 import { setWebhook } from './manage.ts'
 import { GithubWebhook } from './schema.ts'
 
@@ -23,47 +25,53 @@ const setting = describeOperation({
 })
 
 /** For callers of the interface, who administer their own organisation. */
-export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: Answering) =>
+export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'webhooks' }).put(
     '/api/v1/webhooks/github',
-    answer.keyed('webhooks:write', async (exchange, _: object, caller) =>
+    authenticated('webhooks:write', async (exchange, _: object, caller) =>
       exchange.reply(200, JSON.stringify({ data: await setWebhook(db, clock, caller.org, keyHolder(caller)) })),
     ),
     { parse: 'none', detail: setting },
   )
 
-/** For GitHub alone, so it is not in the document; what it does is told in docs/github.md. */
-export const githubRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: Answering) =>
-  new Elysia({ name: 'github' }).post(
-    '/webhooks/github/:org_id',
-    answer.open(async (exchange, { org_id: org }: { org_id: string }) => {
-      // Loaded with the first delivery: a service that starts has no need of it, and many never get one.
-      const [{ requireSignature, requireWebhook, verifyDelivery }, { receiveDelivery }] = await Promise.all([
-        import('./verify.ts'),
-        import('./receive.ts'),
-      ])
-      const { headers } = exchange.request
-      const signature = requireSignature(headers.get('x-hub-signature-256'))
-      // Before the body, which is large: only whoever knows a webhook can make the service keep one.
-      const { organisationId, secret } = await requireWebhook(db, org)
-      const bytes = await readBody(exchange, maxBytes, (all) => all)
-      await verifyDelivery(secret, bytes, signature)
+/** The route for GitHub alone. It is not in the OpenAPI document; docs/github.md says what it does. */
+export function githubRoutes({ db, clock }: { db: Db; clock: Clock }, { publicRoute }: RouteWrapper) {
+  const limitInFlight = createInFlightLimiter()
+  const receive = publicRoute(async (exchange, { org_id: org }: { org_id: string }) => {
+    // Loaded with the first delivery: a service that starts has no need of it, and many never get one.
+    const [{ requireSignature, requireWebhook, verifyDelivery }, { receiveDelivery }] = await Promise.all([
+      import('./verify.ts'),
+      import('./receive.ts'),
+    ])
+    const { headers } = exchange.request
+    const signature = requireSignature(headers.get('x-hub-signature-256'))
+    const { organisationId, secret } = await requireWebhook(db, org)
+    return limitInFlight(organisationId, async (reserve) => {
+      const payload = await readPayload(exchange, reserve, (body) => verifyDelivery(secret, body, signature))
       exchange.caller = { org }
       const delivery = {
         event: headers.get('x-github-event') ?? '',
         id: headers.get('x-github-delivery') ?? '',
-        payload: readPayload(exchange.request, bytes),
+        payload,
       }
       const recorded = await receiveDelivery(db, clock, organisationId, delivery)
       return exchange.reply(200, JSON.stringify({ data: { recorded } }))
-    }),
-    // The body is read by the handler: the signature is over its very bytes.
-    { parse: 'none' },
-  )
+    })
+  })
+  // The body is read by the handler: the signature is over its very bytes.
+  return new Elysia({ name: 'github' }).post('/webhooks/github/:org_id', receive, { parse: 'none' })
+}
 
 /** GitHub sends JSON, or, where the webhook is set so, a form with the JSON in it. */
-function readPayload(request: Request, bytes: Uint8Array): unknown {
-  const text = decodeText(bytes)
+async function readPayload(
+  exchange: Exchange,
+  reserve: (bytes: number) => void,
+  verify: (body: Uint8Array) => Promise<void>,
+): Promise<unknown> {
+  const { request } = exchange
+  const body = await readBody(exchange, maxBytes, (bytes) => bytes, reserve)
+  await verify(body)
+  const text = decodeText(body)
   if (/^\s*application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers.get('content-type') ?? '')) {
     return parseJson(new URLSearchParams(text).get('payload') ?? '')
   }

@@ -1,14 +1,16 @@
-// What is read of GitHub's payloads, which say far more.
+// The fields that are read of GitHub's payloads, which have far more.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 
 /** GitHub leaves out, or sends as null, what it does not know of a person. */
 const maybe = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))
 
 const text = maybe(Type.String())
+/** Part of the name of a repository, which goes to the database as it is; Postgres takes no NUL in a text. */
+const name = Type.String({ pattern: '^[^\\u0000-\\u001f\\u007f]*$' })
 const files = Type.Array(Type.String())
 
 const Repository = Type.Object({
-  full_name: Type.String(),
+  full_name: name,
   default_branch: Type.String(),
   /** Seconds since 1970 in a push, a text elsewhere. */
   pushed_at: maybe(Type.Union([Type.Integer(), Type.String()])),
@@ -55,7 +57,7 @@ export const PullRequestPayload = Type.Object({
     head: Type.Object({
       ref: Type.String({ minLength: 1 }),
       sha: Type.String({ minLength: 1 }),
-      repo: maybe(Type.Object({ full_name: Type.String() })),
+      repo: maybe(Type.Object({ full_name: name })),
     }),
     base: Type.Object({ ref: Type.String({ minLength: 1 }) }),
     created_at: text,
@@ -67,19 +69,19 @@ export const PullRequestPayload = Type.Object({
 
 export type PullRequestPayload = Static<typeof PullRequestPayload>
 
-const Login = Type.Object({ login: Type.String() })
+const Login = Type.Object({ login: name })
 
 export const RepositoryPayload = Type.Object({
   action: Type.String(),
   changes: maybe(
     Type.Object({
-      /** Of one that is renamed. */
-      repository: maybe(Type.Object({ name: maybe(Type.Object({ from: Type.String() })) })),
-      /** Of one that is transferred. */
+      /** Given when it is renamed. */
+      repository: maybe(Type.Object({ name: maybe(Type.Object({ from: name })) })),
+      /** Given when it is transferred. */
       owner: maybe(Type.Object({ from: Type.Object({ user: maybe(Login), organization: maybe(Login) }) })),
     }),
   ),
-  repository: Type.Object({ full_name: Type.String() }),
+  repository: Type.Object({ full_name: name }),
 })
 
 export type RepositoryPayload = Static<typeof RepositoryPayload>

@@ -1,95 +1,119 @@
 import type { Db } from '../db/client.ts'
 import { notFound, unavailable } from '../errors.ts'
-import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createGroupLookup } from '../lib/group_lookup.ts'
-import { createPermits } from '../lib/permits.ts'
+import { createSemaphore } from '../lib/semaphore.ts'
+import { SharedCache } from '../lib/shared_cache.ts'
 import { isPromptId } from '../prompts/find.ts'
-import { type HistoryQuery, pagingLinks, readQuery } from './query.ts'
+import { type HistoryQuery, pagingLinks, queryKey } from './query.ts'
 import { actions, type HistoryEntry } from './schema.ts'
 import { type EntryRow, type HistoryState, selectFilteredPage, selectPage, selectStates } from './store.ts'
 
 /** A finished page: its JSON, and the links to those around it. */
-export type HistoryPage = { version: number; body: string; links: string }
+export type HistoryPage = { version: string; body: string; links: string }
 
 export type HistoryReader = {
-  /** The version of a history as it is now; two equal versions mean equal pages. */
-  findVersion(organisationId: number, prompt: string): Promise<number>
-  /** The page that a query asks for, at least as new as the version; at once when it is known. */
-  readPage(prompt: string, version: number, query: string): HistoryPage | Promise<HistoryPage>
+  /** The history of a prompt as it is now. Rejects with `not_found` unless the prompt is the organisation's own. */
+  findHistory(organisationId: number, prompt: string): Promise<HistoryState>
+  /** The page that a query asks for, as it is now. */
+  readPage(history: HistoryState, query: HistoryQuery): Promise<HistoryPage>
 }
 
 export type HistoryObserver = {
-  /** A page was answered as it was kept, or was read anew. */
+  /** A page was answered from the cache, or was read anew. */
   read(source: 'cache' | 'database'): void
-  /** So much is kept now. */
+  /** The size of the cache now. */
   cached(characters: number): void
+}
+
+type Options = {
+  observer?: HistoryObserver
+  /** What the targets of links begin with; empty for relative ones. */
+  baseUrl?: string
 }
 
 const maxCachedCharacters = 32 * 1024 * 1024
 /**
- * How many pages with filters are read at once, and wait for it. They count all that matches, so that with more of them
- * one organisation could have all connections to the database.
+ * How many pages with filters are read at once, and how many wait. Postgres counts all entries that match, so that with
+ * more of them one organisation could take every connection to the database.
  */
 const [maxFiltered, maxWaitingFiltered] = [2, 20]
 /** Far beyond any last page, and still within what Postgres multiplies by a page size. */
 const lastConceivablePage = 10 ** 15
 
-/** Always fresh, rarely rebuilt: every request asks Postgres for the version, and a page is kept with its version. */
-export function createHistoryReader(db: Db, observe?: HistoryObserver): HistoryReader {
-  const cache = new BoundedCache<string, HistoryPage>(
+/**
+ * Always fresh, rarely rebuilt: every request asks Postgres for the version of the history, and a page is cached with
+ * its version. A page of any other version is not used, be it older or newer: after a failover or a restore the history
+ * may have gone back, and what is cached never was.
+ */
+export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options = {}): HistoryReader {
+  const cache = new SharedCache<number, string, HistoryPage>(
     maxCachedCharacters,
-    ({ body, links }, question) => body.length + links.length + question.length,
+    ({ body, links }, key) => body.length + links.length + key.length,
   )
-  const findState = createGroupLookup<HistoryState>(async (prompts) => {
-    const states = await selectStates(db.sql, prompts)
-    return new Map(states.map((state) => [state.prompt, state]))
+  const findState = createGroupLookup<HistoryState>(async (keys) => {
+    const states = await selectStates(db.sql, keys.map(splitKey))
+    return new Map(states.map((state) => [stateKey(state.organisationId, state.prompt), state]))
   })
 
-  const inTurn = createPermits(maxFiltered, maxWaitingFiltered, unavailable)
+  const inTurn = createSemaphore({ permits: maxFiltered, maxWaiting: maxWaitingFiltered, refuse: unavailable })
+
+  async function buildPage({ promptId, prompt }: HistoryState, query: HistoryQuery): Promise<HistoryPage> {
+    const { page, limit } = query
+    const selected = await readEntries(db, promptId, query)
+    // Only after a failover that lost the prompt between the look-up and now.
+    if (!selected) throw notFound()
+    const { version, totalCount, entries } = selected
+    const totalPages = Math.ceil(totalCount / limit)
+    // By hand for the sake of current_page, which may be larger than a JavaScript number keeps exactly.
+    const pagination = `{"current_page":${page},"total_pages":${totalPages},"total_count":${totalCount},"per_page":${limit}}`
+    const body = `{"data":${JSON.stringify(entries.map(showEntry))},"pagination":${pagination}}`
+    return { version, body, links: pagingLinks(baseUrl, prompt, query, totalPages) }
+  }
 
   return {
-    async findVersion(organisationId, prompt) {
-      const state = isPromptId(prompt) ? await findState(prompt) : undefined
-      if (state?.organisationId !== organisationId) throw notFound()
-      return state.version
+    async findHistory(organisationId, prompt) {
+      const state = isPromptId(prompt) ? await findState(stateKey(organisationId, prompt)) : undefined
+      if (!state) throw notFound()
+      return state
     },
-    readPage(prompt, version, query) {
-      const question = prompt + query
-      const known = cache.get(question)
-      if (known && known.version >= version) {
-        observe?.read('cache')
-        return known
+    async readPage(history, query) {
+      const key = `${history.prompt}?${queryKey(query)}`
+      const cached = cache.get(history.organisationId, key)
+      if (cached?.version === history.version) {
+        observer?.read('cache')
+        return cached
       }
-      observe?.read('database')
-      const read = readQuery(new URLSearchParams(query))
-      const build = () => buildPage(db, prompt, read)
-      return (isFiltered(read) ? inTurn(build) : build()).then((page) => {
-        cache.set(question, page)
-        observe?.cached(cache.size)
-        return page
-      })
+      observer?.read('database')
+      const build = () => buildPage(history, query)
+      const page = await (isFiltered(query) ? inTurn(build) : build())
+      cache.set(history.organisationId, key, page)
+      observer?.cached(cache.size)
+      return page
     },
   }
 }
 
+/** The organisation is part of the key, so that another's prompt is looked up exactly like one that does not exist. */
+const stateKey = (organisationId: number, prompt: string): string => `${organisationId} ${prompt}`
+
+function splitKey(key: string): { organisationId: string; prompt: string } {
+  const [organisationId, prompt] = key.split(' ') as [string, string]
+  return { organisationId, prompt }
+}
+
+/** Whether matching entries have to be counted: a range of time alone is a range of numbers. */
 const isFiltered = ({ actions, branch }: HistoryQuery): boolean => actions !== null || branch !== null
 
-async function buildPage(db: Db, prompt: string, query: HistoryQuery): Promise<HistoryPage> {
-  const { page, limit, branch } = query
-  const toSelect = {
-    number: Math.min(Number(page), lastConceivablePage),
-    size: limit,
+function readEntries({ sql }: Db, promptId: number, query: HistoryQuery) {
+  const page = {
+    number: Math.min(Number(query.page), lastConceivablePage),
+    size: query.limit,
     since: query.since?.toISOString() ?? '-infinity',
     until: query.until?.toISOString() ?? 'infinity',
   }
-  const { version, totalCount, entries } = isFiltered(query)
-    ? await selectFilteredPage(db.sql, prompt, toSelect, query.actions ?? actions, branch)
-    : await selectPage(db.sql, prompt, toSelect)
-  const totalPages = Math.ceil(totalCount / limit)
-  // By hand for the sake of current_page, which may be larger than a JavaScript number keeps exactly.
-  const pagination = `{"current_page":${page},"total_pages":${totalPages},"total_count":${totalCount},"per_page":${limit}}`
-  const body = `{"data":${JSON.stringify(entries.map(showEntry))},"pagination":${pagination}}`
-  return { version, body, links: pagingLinks(prompt, query, totalPages) }
+  return isFiltered(query)
+    ? selectFilteredPage(sql, promptId, page, query.actions ?? actions, query.branch)
+    : selectPage(sql, promptId, page)
 }
 
 export const showEntry = (row: EntryRow): HistoryEntry => ({

@@ -1,5 +1,6 @@
+import { type Detail, invalid } from '../errors.ts'
 import { parseInstant } from '../lib/times.ts'
-import { actions, defaultLimit, maxLimit } from './schema.ts'
+import { type Action, actions, defaultLimit, maxLimit } from './schema.ts'
 
 /** What part of a history is asked for. */
 export type HistoryQuery = {
@@ -7,52 +8,83 @@ export type HistoryQuery = {
   page: bigint
   limit: number
   /** Null for all. */
-  actions: string[] | null
+  actions: Action[] | null
   branch: string | null
   since: Date | null
   until: Date | null
 }
 
-/** Reads the query; a value that makes no sense counts as not given, because a query never fails. */
-export function readQuery(query: URLSearchParams): HistoryQuery {
-  const limit = readInteger(query.getAll('limit')) ?? BigInt(defaultLimit)
-  return {
-    page: readInteger(query.getAll('page')) ?? 1n,
-    limit: limit > maxLimit ? maxLimit : Number(limit),
-    actions: readActions(query.getAll('action')),
-    branch: readBranch(query.getAll('branch')),
-    since: readTime(query.getAll('since')),
-    until: readTime(query.getAll('until')),
+const noFilters = { actions: null, branch: null, since: null, until: null }
+
+/** Only a page and a limit, in this order. Without this shortcut such a query takes 1.4 µs instead of 0.2. */
+const plainQuery = /^(?:\?(?:page=([1-9]\d{0,8}))?(?:&?limit=([1-9]\d?|100))?)?$/
+
+/**
+ * Parses the part of a URL from the question mark on. A page or a limit that makes no sense gets its default, because
+ * the interface knows no error for them. A filter that makes no sense is refused: ignoring it would widen the result.
+ */
+export function parseQuery(search: string): HistoryQuery {
+  const plain = plainQuery.exec(search)
+  if (plain) return { ...noFilters, page: BigInt(plain[1] ?? 1), limit: Number(plain[2] ?? defaultLimit) }
+
+  const given = new URLSearchParams(search)
+  const problems: Detail[] = []
+  function parseFilter<T>(name: string, parse: (text: string) => T | undefined, expected: string): T | null {
+    const values = given.getAll(name)
+    if (values.length === 0) return null
+    const value = values.length === 1 ? parse(values[0] as string) : undefined
+    if (value === undefined) problems.push({ path: name, message: `must be ${expected}, and given once` })
+    return value ?? null
   }
+
+  const limit = parseInteger(given.getAll('limit')) ?? BigInt(defaultLimit)
+  const query = {
+    page: parseInteger(given.getAll('page')) ?? 1n,
+    limit: limit > maxLimit ? maxLimit : Number(limit),
+    actions: parseActions(given.getAll('action'), problems),
+    branch: parseFilter('branch', parseBranch, 'the name of a branch'),
+    since: parseFilter('since', parseTime, expectedTime),
+    until: parseFilter('until', parseTime, expectedTime),
+  }
+  if (problems.length > 0) throw invalid('The query is not valid.', problems)
+  return query
 }
 
-/** Given twice, nobody knows which is meant. */
-const only = (values: string[]): string => (values.length === 1 ? (values[0] as string) : '')
-
-function readInteger(values: string[]): bigint | undefined {
-  const text = only(values)
-  if (!/^\d+$/.test(text)) return undefined
+function parseInteger(values: string[]): bigint | undefined {
+  const [text = '', ...others] = values
+  // Given twice, it is not clear which is meant.
+  if (others.length > 0 || !/^\d+$/.test(text)) return undefined
   const number = BigInt(text)
   return number >= 1n ? number : undefined
 }
 
-function readActions(values: string[]): string[] | null {
-  const given = new Set(values.flatMap((value) => value.split(',')))
-  const known = actions.filter((action) => given.has(action))
-  return known.length > 0 && known.length < actions.length ? known : null
+/** The parameter may be repeated, as clients do that are generated from the document, or hold a list with commas. */
+function parseActions(values: string[], problems: Detail[]): Action[] | null {
+  const given = values.flatMap((value) => value.split(','))
+  if (!given.every((value) => actions.includes(value as Action))) {
+    problems.push({ path: 'action', message: `must be one or more of ${actions.join(', ')}` })
+  }
+  const wanted = actions.filter((action) => given.includes(action))
+  return wanted.length === 0 || wanted.length === actions.length ? null : wanted
 }
 
-/** Postgres has no text with this character in it, so no branch has such a name. */
-const readBranch = (values: string[]): string | null => (only(values).includes('\0') ? null : only(values) || null)
+/** Postgres has no text with a NUL in it, so no branch has such a name. */
+const parseBranch = (text: string): string | undefined => (text === '' || text.includes('\0') ? undefined : text)
 
-function readTime(values: string[]): Date | null {
+const expectedTime = 'an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z, or a date'
+
+function parseTime(text: string): Date | undefined {
   // A plus that was not encoded arrives as a blank.
-  const text = only(values).replace(' ', '+')
-  return parseInstant(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00:00Z` : text) ?? null
+  const time = text.replace(' ', '+')
+  return parseInstant(/^\d{4}-\d\d-\d\d$/.test(time) ? `${time}T00:00:00Z` : time)
 }
+
+/** The same text for all queries that ask for the same, however they are written. */
+export const queryKey = ({ page, limit, actions, branch, since, until }: HistoryQuery): string =>
+  `${page}&${limit}&${actions ?? ''}&${since?.getTime() ?? ''}&${until?.getTime() ?? ''}&${branch ?? ''}`
 
 /** The query as a caller would write it. */
-function writeQuery({ page, limit, actions, branch, since, until }: HistoryQuery): string {
+function formatQuery({ page, limit, actions, branch, since, until }: HistoryQuery): string {
   const query = new URLSearchParams({ page: String(page), limit: String(limit) })
   if (actions) query.set('action', actions.join(','))
   if (branch !== null) query.set('branch', branch)
@@ -61,14 +93,14 @@ function writeQuery({ page, limit, actions, branch, since, until }: HistoryQuery
   return query.toString()
 }
 
-/** The RFC 8288 links to the pages around the one asked for. */
-export function pagingLinks(prompt: string, query: HistoryQuery, totalPages: number): string {
+/** The RFC 8288 links to the pages around the one asked for; relative references when the base is empty. */
+export function pagingLinks(baseUrl: string, prompt: string, query: HistoryQuery, totalPages: number): string {
   const { page } = query
   const last = BigInt(Math.max(totalPages, 1))
   const links: [string, bigint][] = [['first', 1n]]
   if (page > 1n) links.push(['prev', page > last ? last : page - 1n])
   if (page < last) links.push(['next', page + 1n])
   links.push(['last', last])
-  const address = (page: bigint) => `/api/v1/prompts/${prompt}/history?${writeQuery({ ...query, page })}`
+  const address = (page: bigint) => `${baseUrl}/api/v1/prompts/${prompt}/history?${formatQuery({ ...query, page })}`
   return links.map(([rel, page]) => `<${address(page)}>; rel="${rel}"`).join(', ')
 }

@@ -1,16 +1,15 @@
 import { Elysia } from 'elysia'
-import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
-import type { Answering } from '../http/answer.ts'
+import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { HistoryReader } from './list.ts'
-import { recordEntry } from './record.ts'
-import { HistoryHeaders, HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
+import { parseQuery } from './query.ts'
+import type { HistoryRecorder } from './record.ts'
+import { actions, HistoryHeaders, HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
 
-type Services = { db: Db; clock: Clock; findPrompt: PromptFinder; history: HistoryReader }
+type Services = { findPrompt: PromptFinder; history: HistoryReader; historyRecorder: HistoryRecorder }
 type PromptParams = { prompt_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/history'
@@ -26,7 +25,12 @@ const reading = describeOperation({
   query: HistoryQuery,
   headers: HistoryHeaders,
   success: { status: 200, description: 'One page of the history.', schema: HistoryPage, headers: ['Link', 'ETag'] },
-  errors: [401, 403, 404, 500],
+  errors: [401, 403, 404, 422, 500],
+  invalid: {
+    meaning: 'A filter is not valid.',
+    message: 'The query is not valid.',
+    example: { details: [{ path: 'action', message: `must be one or more of ${actions.join(', ')}` }] },
+  },
   unchanged: true,
 })
 
@@ -53,25 +57,28 @@ const recording = describeOperation({
   },
 })
 
-export const historyRoutes = ({ db, clock, findPrompt, history }: Services, answer: Answering) =>
+export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'history' })
     .get(
       path,
-      answer.keyed('history:read', async (exchange, params: PromptParams, { organisationId }) => {
+      authenticated('history:read', async (exchange, params: PromptParams, { organisationId }) => {
         const { url, headers } = exchange.request
-        const version = await history.findVersion(organisationId, params.prompt_id)
-        if (hasEtag(headers.get('if-none-match'), version)) return exchange.reply(304, null, { etag: etagOf(version) })
-        const page = await history.readPage(params.prompt_id, version, searchOf(url))
-        return exchange.reply(200, page.body, { etag: etagOf(page.version), link: page.links })
+        const found = await history.findHistory(organisationId, params.prompt_id)
+        const query = parseQuery(searchOf(url))
+        if (matchesEtag(headers.get('if-none-match'), found.version)) {
+          return exchange.reply(304, null, cachingHeaders(found.version))
+        }
+        const page = await history.readPage(found, query)
+        return exchange.reply(200, page.body, { ...cachingHeaders(page.version), link: page.links })
       }),
       { detail: reading },
     )
     .post(
       path,
-      answer.keyed('history:write', async (exchange, params: PromptParams, { organisationId }) => {
+      authenticated('history:write', async (exchange, params: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, params.prompt_id)
         const body = parseJson(await readJsonText(exchange))
-        const { entry, isNew } = await recordEntry(db, clock, prompt.id, body)
+        const { entry, isNew } = await historyRecorder.record(prompt, body)
         const headers: Record<string, string> = isNew ? {} : { 'idempotent-replayed': 'true' }
         return exchange.reply(201, JSON.stringify({ data: entry }), headers)
       }),
@@ -86,9 +93,16 @@ function searchOf(url: string): string {
 }
 
 /** Of one address only the version can change what is answered. */
-const etagOf = (version: number) => `"${version}"`
+const etagOf = (version: string) => `"${version}"`
 
-function hasEtag(ifNoneMatch: string | null, version: number): boolean {
+/** The caller alone may keep the answer, and asks each time whether it is still current. */
+const cachingHeaders = (version: string) => ({
+  etag: etagOf(version),
+  'cache-control': 'private, no-cache',
+  vary: 'Authorization',
+})
+
+function matchesEtag(ifNoneMatch: string | null, version: string): boolean {
   if (ifNoneMatch === null) return false
   const known = ifNoneMatch.split(',').map((etag) => etag.trim())
   return known.some((etag) => etag === '*' || etag.replace(/^W\//, '') === etagOf(version))

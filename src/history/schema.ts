@@ -1,4 +1,7 @@
-import { type Static, Type } from '@sinclair/typebox'
+import { FormatRegistry, type Static, Type } from '@sinclair/typebox'
+
+/** For the documentation: times are checked where they are parsed, which gives a better message. */
+FormatRegistry.Set('date-time', () => true)
 
 export const Action = Type.Union(
   [Type.Literal('deployed'), Type.Literal('pr_opened'), Type.Literal('pr_merged'), Type.Literal('pr_closed')],
@@ -79,37 +82,35 @@ export const HistoryPage = Type.Object(
 export const defaultLimit = 25
 export const maxLimit = 100
 
-const oddities = 'Anything else is served as if it were not given.'
+const elseDefault = 'Anything else is served as the default.'
 
-/** For the documentation alone: a query never fails, so nothing is checked against this. */
+/** For the documentation alone: the query is parsed from its text. */
 export const HistoryQuery = Type.Object({
-  page: Type.Integer({ minimum: 1, default: 1, description: `Page number, from 1 on. ${oddities}` }),
+  page: Type.Integer({ minimum: 1, default: 1, description: `Page number, from 1 on. ${elseDefault}` }),
   limit: Type.Integer({
     minimum: 1,
     maximum: maxLimit,
     default: defaultLimit,
-    description: `Results per page. More than the maximum is served as the maximum. ${oddities}`,
+    description: `Results per page. More than the maximum is served as the maximum. ${elseDefault}`,
   }),
-  action: Type.String({
-    description: `Only entries of these actions: one, or several with commas between them. ${oddities}`,
-    examples: ['deployed,pr_merged'],
+  action: Type.Array(Action, {
+    description: 'Only entries of these actions: the parameter repeated, or once with commas between the actions.',
   }),
   since: Type.String({
-    description: `Only entries from this ISO 8601 time on; a date alone is its first instant, UTC. ${oddities}`,
-    examples: ['2026-11-01T00:00:00Z'],
+    format: 'date-time',
+    description: 'Only entries from this ISO 8601 time on; a date alone is its first instant, UTC.',
   }),
   until: Type.String({
-    description: `Only entries up to this ISO 8601 time, which is included. ${oddities}`,
-    examples: ['2026-11-30T23:59:59Z'],
+    format: 'date-time',
+    description: 'Only entries up to this ISO 8601 time, which is included; a date alone is its first instant, UTC.',
   }),
-  branch: Type.String({ description: 'Only entries of the branch of this name.', examples: ['main'] }),
+  branch: Type.String({ minLength: 1, description: 'Only entries of the branch of this name.' }),
 })
 
 /** For the documentation alone: the header is read from its text. */
 export const HistoryHeaders = Type.Object({
   'If-None-Match': Type.String({
     description: 'The ETag of an earlier answer: if that is still current, the answer is a 304 without a body.',
-    examples: ['"17"'],
   }),
 })
 

@@ -3,14 +3,14 @@ import type { Exchange } from './exchange.ts'
 
 const mebibyte = 1024 * 1024
 const maxJsonBytes = mebibyte
-/** For the whole body to arrive in: a slow sender must not hold a request open for ever. */
+/** Time for the whole body to arrive: a slow sender must not hold a request open for ever. */
 const arrivalMs = 10_000
 
 const bad = (message: string): ServiceError => invalid('The request body is not valid.', [{ path: '', message }])
 const tooSlow = () => bad('must arrive within 10 seconds')
 const tooLarge = (maxBytes: number) => bad(`must be at most ${maxBytes / mebibyte} MiB`)
 
-/** The text of a body that says it is JSON; `validation_error` when it says anything else. */
+/** Reads a body that is declared as JSON, and plain or gzipped; rejects anything else with `validation_error`. */
 export function readJsonText(exchange: Exchange): Promise<string> {
   requireJson(exchange.request)
   const encoding = exchange.request.headers.get('content-encoding')
@@ -49,14 +49,23 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** What is made of the body as it was sent, up to a size of whole mebibytes. */
-export function readBody<T>(exchange: Exchange, maxBytes: number, read: (bytes: Uint8Array) => T): Promise<T> {
+/**
+ * Reads the bytes of the body as they were sent, up to a size of whole mebibytes. `reserve` is called before bytes are
+ * kept in memory, and may throw.
+ */
+export function readBody<T>(
+  exchange: Exchange,
+  maxBytes: number,
+  read: (bytes: Uint8Array) => T,
+  reserve: (bytes: number) => void = () => {},
+): Promise<T> {
   const { request } = exchange
   const length = request.headers.get('content-length')
   if (Number(length) > maxBytes) throw tooLarge(maxBytes)
+  reserve(Number(length))
   exchange.pauseDeadline(arrivalMs, tooSlow)
-  // With a length announced there is a bound on what comes; without one, each chunk is counted.
-  const arriving = length === null ? readChunks(request, maxBytes) : request.bytes()
+  // An announced length bounds the body; without one, each chunk is counted.
+  const arriving = length === null ? readChunks(request, maxBytes, reserve) : request.bytes()
   return arriving.then(
     (bytes) => {
       exchange.resumeDeadline()
@@ -68,18 +77,19 @@ export function readBody<T>(exchange: Exchange, maxBytes: number, read: (bytes: 
   )
 }
 
-async function readChunks(request: Request, maxBytes: number): Promise<Uint8Array> {
+async function readChunks(request: Request, maxBytes: number, reserve: (bytes: number) => void): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of request.body ?? []) {
     length += chunk.length
     if (length > maxBytes) throw tooLarge(maxBytes)
+    reserve(chunk.length)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)
 }
 
-/** Strict, because replacing broken bytes would keep something other than what was sent. */
+/** Strict, because replacing broken bytes would record something other than what was sent. */
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 export function decodeText(bytes: Uint8Array): string {

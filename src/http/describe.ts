@@ -43,8 +43,8 @@ const headersOfAnswers = {
   ETag: {
     description:
       'The version of the answer. Sent back as If-None-Match, it makes an unchanged answer a 304 without a body.',
-    schema: { type: 'string', pattern: '^"\\d+"$' },
-    example: '"17"',
+    schema: { type: 'string', pattern: '^"[0-9a-f-]{36}"$' },
+    example: '"6f2b1c9e-0d5a-4c1b-9a7e-3f8d2e4b5c60"',
   },
   'RateLimit-Policy': {
     description: "The organisation's monthly limit of signals (q) and the length of this month in seconds (w).",
@@ -70,7 +70,7 @@ const headersOfAnswers = {
 
 type HeaderName = keyof typeof headersOfAnswers
 
-/** For the documentation alone, as are the other headers of requests. */
+/** Only documentation, as are the other headers of requests: none is validated by a schema. */
 const CommonHeaders = Type.Object({
   'X-Request-Id': Type.String({
     pattern: headersOfAnswers['X-Request-Id'].schema.pattern,
@@ -88,7 +88,7 @@ const IdempotencyHeaders = Type.Object({
   }),
 })
 
-/** The same when nothing is left of the month. */
+/** The headers of a 429, where nothing is left of the month. */
 const headersOfLimit = {
   RateLimit: { ...headersOfAnswers.RateLimit, example: '"signals";r=0;t=1383900' },
   'Retry-After': { ...headersOfAnswers['Retry-After'], example: 1383900 },
@@ -115,7 +115,7 @@ export function describeOperation({ unchanged, isIdempotent, ...operation }: Ope
     summary,
     description,
     security: [{ bearer: [] }],
-    // The rest is made when somebody reads the document: a service that starts has no need of it.
+    // The rest is built with the first request for the document, to keep the start short.
     get requestBody() {
       return body && { required: true, content: json(body) }
     },

@@ -1,6 +1,6 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { build, docsFiles } from '../platform.ts'
-import type { Answering } from './answer.ts'
+import type { RouteWrapper } from './answer.ts'
 import { docsPage, pagePolicy, startScript } from './docs_page.ts'
 import { nameSchemas } from './openapi.ts'
 import { serveFile } from './static_file.ts'
@@ -15,7 +15,7 @@ const documentation = {
     contact: { name: 'the prompt-signals authors' },
     license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
   },
-  // Seen from /docs/json: the root of the service, wherever that is mounted.
+  // Relative to /docs/json: the root of the service, at whatever path a proxy mounts it.
   servers: [{ url: '..' }],
   tags: [
     { name: 'History', description: 'Who changed a prompt, when, and how the change was deployed' },
@@ -32,7 +32,7 @@ const documentation = {
 }
 
 /** The OpenAPI document of the routes given, and a page to read it on, which needs nothing but this service. */
-export function docsRoutes(answer: Answering, documented: AnyElysia) {
+export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia) {
   const page = (folder: string) =>
     serveFile('text/html; charset=utf-8', async () => docsPage(folder), { 'content-security-policy': pagePolicy })
   const [pageInFolder, pageBesideFolder] = [page(''), page('docs/')]
@@ -40,19 +40,19 @@ export function docsRoutes(answer: Answering, documented: AnyElysia) {
     .get(
       '/docs',
       // The addresses in the page are relative, so they differ with a slash at the end of its own.
-      answer.open((exchange) =>
+      publicRoute((exchange) =>
         (/^[^?]*\/(\?|$)/.test(exchange.request.url) ? pageInFolder : pageBesideFolder)(exchange),
       ),
     )
-    .get('/docs/json', answer.open(serveFile('application/json', () => writeDocument(documented))))
-    .get('/docs/start.js', answer.open(serveFile('text/javascript; charset=utf-8', async () => startScript)))
-    .get('/docs/swagger-ui-bundle.js', answer.open(serveFile('text/javascript; charset=utf-8', docsFiles.script)))
-    .get('/docs/swagger-ui.css', answer.open(serveFile('text/css; charset=utf-8', docsFiles.style)))
+    .get('/docs/json', publicRoute(serveFile('application/json', () => writeDocument(documented))))
+    .get('/docs/start.js', publicRoute(serveFile('text/javascript; charset=utf-8', async () => startScript)))
+    .get('/docs/swagger-ui-bundle.js', publicRoute(serveFile('text/javascript; charset=utf-8', docsFiles.script)))
+    .get('/docs/swagger-ui.css', publicRoute(serveFile('text/css; charset=utf-8', docsFiles.style)))
 }
 
-/** Asked of the plugin, whose own page would load its scripts from a host on the Internet. */
+/** Takes only the document from the plugin, whose own page would load scripts from the Internet. */
 async function writeDocument(documented: AnyElysia): Promise<string> {
-  // Loaded when somebody reads the document: a service that starts has no need of it.
+  // Loaded with the first request for the document, to keep the start short.
   const { swagger } = await import('@elysiajs/swagger')
   const app = new Elysia().use(swagger({ specPath: '/json', documentation })).use(documented)
   return nameSchemas(await (await app.handle(new Request('http://localhost/json'))).text())

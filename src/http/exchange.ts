@@ -2,19 +2,19 @@ import { randomUUID } from 'node:crypto'
 import { type Refusal, statusOfCode } from '../errors.ts'
 import { DeadlineError, type Timed } from '../lib/deadline.ts'
 
-/** A little under the five seconds promised, so that the answer itself is there in time. */
+/** A little under the five seconds promised, so that the answer itself arrives in time. */
 const workMs = 4_500
 
 const wellFormedId = /^[0-9A-Za-z._-]{1,128}$/
-/** W3C Trace Context. Version 00 ends after the flags; a later one may go on, and is read as far as it is known. */
+/** W3C Trace Context. Version 00 ends after the flags; a later version may have more fields, which are ignored. */
 const wellFormedTrace = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/
 
-/** A request on its way to its answer, and what becomes known of it for its line in the log. */
+/** A request and its answer, with what the log line of the request needs. */
 export class Exchange implements Timed {
   /** The caller's own X-Request-Id, else the id of the caller's trace, else a new one. */
   readonly requestId: string
   readonly traceId: string | undefined
-  /** Public ids; what was signed rather than sent with a key has no key. */
+  /** Public ids of the organisation and the API key; a signed webhook delivery has no key. */
   caller: { org: string; key?: string } | undefined
   readonly beganAt = performance.now()
   endsAt = this.beganAt + workMs
@@ -54,7 +54,7 @@ export class Exchange implements Timed {
     return new Response(body, { status, headers: { ...type, 'x-request-id': this.requestId, ...headers } })
   }
 
-  /** The one shape of an error. */
+  /** Answers with an error, in the one shape that all errors have. */
   refuse({ code, message, context, headers }: Refusal): Response {
     const error = { code, message, ...context, request_id: this.requestId }
     return this.reply(statusOfCode[code], JSON.stringify({ error }), headers)

@@ -4,7 +4,7 @@ import type { OpenAPIV3 } from 'openapi-types'
 type Schema = OpenAPIV3.SchemaObject
 
 /**
- * Says a TypeBox schema in the words of OpenAPI 3.0, which knows neither `const`, nor `type: null`, nor `examples`:
+ * Converts a TypeBox schema to OpenAPI 3.0, which knows neither `const`, nor `type: null`, nor `examples`:
  * a choice of texts becomes an enum, "or null" becomes `nullable`, and the first example is the example.
  */
 export function toOpenApi(schema: TSchema): Schema {
@@ -34,7 +34,7 @@ function toChoice(options: TSchema[]): Schema {
 const mapValues = <T, R>(values: Record<string, T>, map: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value)]))
 
-/** The document with its titled objects in one place each, so that a generated client has one type for each, so named. */
+/** Moves objects with a title to `components.schemas`, so that a generated client has one type of that name for each. */
 export function nameSchemas(text: string): string {
   const schemas: Record<string, Schema> = {}
   const document = JSON.parse(text, (_, value) => {

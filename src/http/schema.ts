@@ -28,7 +28,8 @@ const described: Record<ErrorCode, DescribedError> = {
       details: Type.Array(
         Type.Object({
           path: Type.String({
-            description: 'JSON Pointer to the wrong place, or the name of a header; empty for the whole body',
+            description:
+              'JSON Pointer to the wrong place, or the name of a header or query parameter; empty for the whole body',
           }),
           message: Type.String({ description: 'What that place must be' }),
         }),
@@ -62,7 +63,7 @@ const titleOf: Record<ErrorCode, string> = {
 }
 
 /** What is wrong in the example of an operation that is not about signals. */
-export type InvalidExample = { message: string; example: { details: Detail[] } }
+export type InvalidExample = { meaning?: string; message: string; example: { details: Detail[] } }
 
 /** The one shape of an error, as the code of this status fills it. */
 export function errorOfStatus(status: ErrorStatus, invalid?: InvalidExample) {

@@ -6,7 +6,7 @@ const shape = /^psk_[0-9A-Za-z]{36}$/
 /** Enough to recognise a key by, far too little to guess it from. */
 const prefixLength = 12
 
-/** The module is large, and a service that starts has no key to check yet. */
+/** Loads the large module with the first key, to keep the start short. */
 const checksum = (text: string) => toBase62(process.getBuiltinModule('node:zlib').crc32(text), 6)
 
 export function generateKey(): string {
@@ -14,7 +14,7 @@ export function generateKey(): string {
   return body + checksum(body)
 }
 
-/** Whether the text can be a key at all: a typo or garbage is refused without a look-up. */
+/** Checks shape and checksum, so that a typo or garbage is refused without a look-up. */
 export const isWellFormedKey = (text: string): boolean =>
   shape.test(text) && checksum(text.slice(0, -6)) === text.slice(-6)
 

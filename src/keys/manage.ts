@@ -23,7 +23,7 @@ export type NewKey = {
 
 export type KeyToCreate = { name: string; scopes?: Scope[] | undefined; expiresAt: Date | null }
 
-/** Makes a key for an organisation; this is the only time its text is known. */
+/** Creates a key for an organisation; its text is returned this once and not stored. */
 export async function createKey(
   db: Db,
   clock: Clock,

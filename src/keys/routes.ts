@@ -3,7 +3,7 @@ import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import type { Answering } from '../http/answer.ts'
+import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
@@ -126,11 +126,11 @@ const validateRotation = createValidator(KeyRotation, 'The rotation')
 /** A body is read by the handler, after the key was checked. */
 const unread = { parse: 'none' as const }
 
-export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: Answering) =>
+export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'keys' })
     .get(
       '/api/v1/keys',
-      answer.keyed('keys:read', async (exchange, _: object, { organisationId }) => {
+      authenticated('keys:read', async (exchange, _: object, { organisationId }) => {
         const request = readPageRequest(searchOf(exchange.request))
         return replyPage(exchange, await listKeys(db, organisationId, request))
       }),
@@ -138,7 +138,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: Answe
     )
     .post(
       '/api/v1/keys',
-      answer.keyed('keys:write', async (exchange, _: object, caller) => {
+      authenticated('keys:write', async (exchange, _: object, caller) => {
         const text = await readJsonText(exchange)
         const { name, ...given } = validateNew(parseJson(text))
         const key = { name, scopes: readScopes(given), expiresAt: readExpiry(given.expires_at) ?? null }
@@ -156,14 +156,14 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: Answe
     )
     .get(
       '/api/v1/keys/:key_id',
-      answer.keyed('keys:read', async (exchange, { key_id: id }: KeyParams, caller) =>
+      authenticated('keys:read', async (exchange, { key_id: id }: KeyParams, caller) =>
         exchange.reply(200, JSON.stringify({ data: await showKey(db, id, keyHolder(caller)) })),
       ),
       { detail: showing },
     )
     .patch(
       '/api/v1/keys/:key_id',
-      answer.keyed('keys:write', async (exchange, { key_id: id }: KeyParams, caller) => {
+      authenticated('keys:write', async (exchange, { key_id: id }: KeyParams, caller) => {
         const actor = keyHolder(caller)
         await showKey(db, id, actor)
         const { name, ...given } = validateChange(parseJson(await readJsonText(exchange)))
@@ -174,14 +174,14 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, answer: Answe
     )
     .delete(
       '/api/v1/keys/:key_id',
-      answer.keyed('keys:write', async (exchange, { key_id: id }: KeyParams, caller) =>
+      authenticated('keys:write', async (exchange, { key_id: id }: KeyParams, caller) =>
         exchange.reply(200, JSON.stringify({ data: await revokeKey(db, clock, id, keyHolder(caller)) })),
       ),
       { detail: revoking },
     )
     .post(
       '/api/v1/keys/:key_id/rotate',
-      answer.keyed('keys:write', async (exchange, { key_id: id }: KeyParams, caller) => {
+      authenticated('keys:write', async (exchange, { key_id: id }: KeyParams, caller) => {
         const actor = keyHolder(caller)
         await showKey(db, id, actor)
         const text = await readJsonText(exchange)

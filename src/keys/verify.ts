@@ -7,30 +7,24 @@ import { hashKey, isWellFormedKey } from './format.ts'
 import type { LastUsed } from './last_used.ts'
 import { findLiveKeys, type KnownKey } from './store.ts'
 
-/** The organisation, the public ids of it and of its key, and what the key may do. */
+/** The calling organisation, the public ids of it and of its key, and what the key may do. */
 export type Caller = Pick<KnownKey, 'organisationId' | 'org' | 'key' | 'scopes'>
 
-/**
- * Turns the Authorization header into the calling organisation; throws or rejects with `unauthorized`. A caller who
- * is known is there at once.
- */
-export type KeyVerifier = (authorization: string | null) => Caller | Promise<Caller>
+/** Turns the Authorization header into the caller; rejects with `unauthorized`. */
+export type KeyVerifier = (authorization: string | null) => Promise<Caller>
 
-/** What was found for a key, or the look-up that is under way, so that a burst of requests with one key asks once. */
-type Answer = { askedAt: number; found: KnownKey | undefined | Promise<KnownKey | undefined> }
+/** A look-up that is under way or done, so that a burst of requests with one key is one look-up. */
+type Lookup = { startedAt: number; found: Promise<KnownKey | undefined> }
 
-/** A revoked key must be refused within a second everywhere; half of it is left for the look-up. */
+/** A revoked key must be refused within a second on every replica; half of that is left for the look-up. */
 const trustedForMs = 500
 const maxCachedKeys = 10_000
 
 const bearer = /^Bearer +([^\s]+) *$/i
 
-/** Written as nearly everybody writes it, there is nothing to search for. */
-const readBearer = (header: string): string | undefined =>
-  header.length === 47 && header.startsWith('Bearer psk_') ? header.slice(7) : bearer.exec(header)?.[1]
-
 export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): KeyVerifier {
-  const answers = new BoundedCache<string, Answer>(maxCachedKeys)
+  // By the text of the key: hashing it for each request would cost a twentieth of a request.
+  const lookups = new BoundedCache<string, Lookup>(maxCachedKeys)
   const findLiveKey = createGroupLookup((hashes) => findLiveKeys(db.sql, hashes))
 
   async function lookUp(text: string): Promise<KnownKey | undefined> {
@@ -39,32 +33,25 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): Key
     return key
   }
 
-  function findKey(text: string): Answer['found'] {
-    const known = answers.get(text)
-    if (known && performance.now() - known.askedAt < trustedForMs) return known.found
-    // Whatever has an answer is well-formed.
+  async function findKey(text: string): Promise<KnownKey | undefined> {
+    const known = lookups.get(text)
+    if (known && performance.now() - known.startedAt < trustedForMs) return known.found
+    // A text that was looked up before is well-formed.
     if (!known && !isWellFormedKey(text)) return undefined
-    const found = lookUp(text)
-    const answer: Answer = { askedAt: performance.now(), found }
-    answers.set(text, answer)
-    found.then(
-      (key) => {
-        answer.found = key
-      },
-      () => answers.delete(text),
-    )
-    return found
+    const lookup = { startedAt: performance.now(), found: lookUp(text) }
+    lookups.set(text, lookup)
+    // A failure is not remembered: the next request looks the key up again.
+    lookup.found.catch(() => {
+      if (lookups.get(text) === lookup) lookups.delete(text)
+    })
+    return lookup.found
   }
 
-  function requireLive(key: KnownKey | undefined): Caller {
+  return async (authorization) => {
+    const [, text] = bearer.exec(authorization ?? '') ?? []
+    const key = text === undefined ? undefined : await findKey(text)
     if (!key || (key.expiresAt && key.expiresAt <= clock.now())) throw unauthorized()
     return key
-  }
-
-  return (authorization) => {
-    const text = readBearer(authorization ?? '')
-    const found = text === undefined ? undefined : findKey(text)
-    return found instanceof Promise ? found.then(requireLive) : requireLive(found)
   }
 }
 

@@ -1,4 +1,4 @@
-/** A map that forgets its least recently used entries when it is full. */
+/** A least-recently-used cache: when it is full, the entries that were used longest ago are evicted. */
 export class BoundedCache<Key, Value> {
   readonly #entries = new Map<Key, Value>()
   #size = 0
@@ -14,11 +14,10 @@ export class BoundedCache<Key, Value> {
 
   get(key: Key): Value | undefined {
     const value = this.#entries.get(key)
-    // With plenty of room nothing is about to be forgotten, and their order is of no interest.
-    if (value !== undefined && this.#size > this.maxSize / 2) {
-      this.#entries.delete(key)
-      this.#entries.set(key, value)
-    }
+    if (value === undefined) return undefined
+    // A map keeps its keys in the order of insertion, so the entry becomes the newest.
+    this.#entries.delete(key)
+    this.#entries.set(key, value)
     return value
   }
 
@@ -26,10 +25,7 @@ export class BoundedCache<Key, Value> {
     this.delete(key)
     this.#entries.set(key, value)
     this.#size += this.sizeOf(value, key)
-    for (const oldest of this.#entries.keys()) {
-      if (this.#size <= this.maxSize) break
-      this.delete(oldest)
-    }
+    while (this.#size > this.maxSize) this.evictOldest()
   }
 
   clear(): void {
@@ -42,5 +38,11 @@ export class BoundedCache<Key, Value> {
     if (value === undefined) return
     this.#entries.delete(key)
     this.#size -= this.sizeOf(value, key)
+  }
+
+  /** Does nothing when the cache is empty. */
+  evictOldest(): void {
+    const oldest = this.#entries.keys().next()
+    if (!oldest.done) this.delete(oldest.value)
   }
 }

@@ -1,13 +1,14 @@
-/** Keeps callers from something that keeps failing, and lets one of them try again after a while. */
+/** A circuit breaker: keeps callers from something that keeps failing, and lets one of them try again after a while. */
 export type Breaker = {
-  /** The result, or undefined when the call failed or was not made. */
+  /** Returns the result, or undefined when the call failed or was not made. */
   attempt<T>(call: () => Promise<T>): Promise<T | undefined>
 }
 
 type Options = {
+  /** So many failures in a row open the breaker. */
   failures: number
+  /** While it is open, one call is tried each time this has passed. */
   retryMs: number
-  /** Told when it begins to keep callers away, and when it no longer does. */
   onChange?: (isOpen: boolean) => void
 }
 
@@ -18,7 +19,7 @@ export function createBreaker({ failures, retryMs, onChange = () => {} }: Option
     async attempt(call) {
       const isOpen = failed >= failures
       if (isOpen && performance.now() < retryAt) return undefined
-      // Whoever comes first after the pause tries; the others go on without, until it is known how that went.
+      // The first caller after the pause tries; the others go on without, until its result is known.
       if (isOpen) retryAt = performance.now() + retryMs
       try {
         const result = await call()

@@ -4,49 +4,50 @@ export class DeadlineError extends Error {
   }
 }
 
-/** Work that has to be done in time. */
+/** Work that has a deadline. */
 export type Timed = {
-  /** By the clock of `performance.now()`; may still change. */
+  /** The deadline, by the clock of `performance.now()`. It may still change. */
   endsAt: number
   isOver: boolean
-  /** Called once, if it is not over when its time is up. */
+  /** Called once, if the work is not over at its deadline. */
   giveUp(): void
 }
 
-/** How late a deadline may be noticed. */
+/** How late a missed deadline may be noticed. */
 const precisionMs = 50
-let watched: Timed[] = []
+let tracked: Timed[] = []
 let timer: ReturnType<typeof setInterval> | undefined
 
-/** One timer for all: a timer for each would be made and cleared with every request. */
-function look(): void {
+/** One timer serves all: a timer for each would be made and cleared with every request. */
+function checkDeadlines(): void {
   const now = performance.now()
-  watched = watched.filter((one) => !one.isOver)
-  for (const one of watched) if (now >= one.endsAt && finish(one)) one.giveUp()
-  if (watched.length > 0) return
+  tracked = tracked.filter((work) => !work.isOver)
+  for (const work of tracked) if (now >= work.endsAt && settle(work)) work.giveUp()
+  if (tracked.length > 0) return
   clearInterval(timer)
   timer = undefined
 }
 
-export function watch(one: Timed): void {
-  watched.push(one)
-  timer ??= setInterval(look, precisionMs)
+/** Gives the work up at its deadline, unless it is settled before. */
+export function track(work: Timed): void {
+  tracked.push(work)
+  timer ??= setInterval(checkDeadlines, precisionMs)
 }
 
-/** Ends the watch; false when it had ended before. */
-export function finish(one: Timed): boolean {
-  const isFirst = !one.isOver
-  one.isOver = true
+/** Marks the work as over; false when it already was. */
+export function settle(work: Timed): boolean {
+  const isFirst = !work.isOver
+  work.isOver = true
   return isFirst
 }
 
-/** The result of the work, or a DeadlineError once its time is up. The work itself is not stopped. */
-export const within = <T>(ms: number, work: PromiseLike<T>): Promise<T> =>
+/** The result of the promise, or a DeadlineError once the time is up. The work behind it is not stopped. */
+export const within = <T>(ms: number, promise: PromiseLike<T>): Promise<T> =>
   new Promise((resolve, reject) => {
-    const one = { endsAt: performance.now() + ms, isOver: false, giveUp: () => reject(new DeadlineError()) }
-    watch(one)
-    work.then(
-      (result) => finish(one) && resolve(result),
-      (error) => finish(one) && reject(error),
+    const work = { endsAt: performance.now() + ms, isOver: false, giveUp: () => reject(new DeadlineError()) }
+    track(work)
+    promise.then(
+      (result) => settle(work) && resolve(result),
+      (error) => settle(work) && reject(error),
     )
   })

@@ -1,194 +1,230 @@
+// Items that arrive while a batch is being written wait in a queue and are written together as the next batch.
+//
+// A lane is a queue with at most one write under way. Everything goes through the common lane, except for a group whose
+// rows are locked by somebody else: it gets a lane of its own until its queue is empty, and holds up nobody but itself.
+//
+//   idle ──add──▶ scheduled ──next turn──▶ writing ──queue empty──▶ idle
+//                                            │  ▲
+//                        few callers to wait │  │ they are back, or the time is up
+//                                            ▼  │
+//                                         lingering
+//
+// Lingering waits up to a millisecond for the few callers who were just answered, because callers who send one request
+// after the other come back at once. Otherwise one part of them would be written while the other part waits.
+import { nextBatchSize } from './batch_size.ts'
 import { nextTurn } from './turns.ts'
 
 export type GroupCommit<Item, Outcome> = {
-  /** The item's own outcome, once the write that carried it has committed. */
+  /** Resolves with the item's own outcome, once the write that carried it has committed. */
   add(item: Item): Promise<Outcome>
   /** Waits until everything added has been written. */
   drain(): Promise<void>
 }
 
-/** Why a write failed with nothing written: through one of its items, or because a group's rows are held. */
+/** Why a write failed with nothing written: because of one of its items, or because a group's rows are locked. */
 export type Fault = 'item' | 'busy'
 
 type Options<Item, Outcome> = {
-  /** Writes all items in one transaction and answers them in order. */
+  /** Writes all items in one transaction and returns their outcomes in order. */
   write(items: Item[]): Promise<Outcome[]>
-  /** Undefined for a failure that has nothing to do with what was written. */
+  /** Returns undefined for a failure that has nothing to do with what was written. */
   faultOf(error: unknown): Fault | undefined
   /** Items of one group can hold each other up, but must not hold up those of another. */
   groupOf(item: Item): unknown
-  /** What a caller gets when the line is full. */
+  /** Makes the error that a caller gets when the queue is full or the item has waited for too long. */
   refuse(): Error
-  maxItems: number
-  maxWaiting: number
+  maxBatch: number
+  /** How much an item adds to the weight of its batch, of which there is no bound without it. */
+  weightOf?: (item: Item) => number
+  /** No batch is heavier, unless it is of one item. */
+  maxBatchWeight?: number
+  /** How many items may wait in all. A group may take as many of them as it leaves free for others. */
+  maxQueued: number
   /** An item that could not be written for so long is given up. */
   patienceMs: number
-  /** How long a handful of callers, each just answered, may be waited for to ask again; not at all unless told. */
-  gatherMs?: number
-  /** Told of every write when it begins: how many items it takes down, and how long the first of them waited. */
+  /** The longest time to linger; no lingering without it. */
+  lingerMs?: number
+  /** Called when a write begins, with the number of its items and how long the first of them waited. */
   onWrite?: (items: number, waitedMs: number) => void
 }
 
-type Waiting<Item, Outcome> = {
+type Queued<Item, Outcome> = {
   item: Item
   giveUpAt: number
   resolve(outcome: Outcome): void
   reject(error: unknown): void
 }
 
-const nothingToTell = () => {}
+/** Lingering is for at most so many callers: with more, writing and answering overlap anyway. */
+const maxLingerBatch = 20
+/** After lingering for callers who did not come back, so many writes begin without. */
+const lingerCooldown = 15
 
-/** So few are better written together than by turns: most of what a write takes is not theirs. */
-const handful = 20
-/** After waiting in vain, that many writes begin without. */
-const ungatheredWrites = 15
+const transitions = {
+  idle: ['scheduled'],
+  scheduled: ['writing'],
+  writing: ['lingering', 'idle'],
+  lingering: ['writing'],
+} as const
 
-/** So few go down together: to write them twice would cost the database more than it saves here. */
-const few = 128
+type State = keyof typeof transitions
 
-/**
- * How many to write next: half of those who seem to be there, which are the ones in line and the ones just written,
- * who are about to come back. So one half is written while the other is answered and heard. Otherwise all would soon
- * wait for one write, and then it for all of them.
- */
-const shareOf = (inLine: number, justWritten: number): number => Math.max(few, Math.ceil((inLine + justWritten) / 2))
+class Lane<Item, Outcome> {
+  state: State = 'idle'
+  queue: Queued<Item, Outcome>[] = []
+  /** Resolves when the lane is idle again. */
+  idle: Promise<void> = Promise.resolve()
+  /** While lingering: how many items end it, and how to. */
+  awaited = { items: Number.POSITIVE_INFINITY, end: () => {} }
+  cooldown = 0
 
-/** A line of items, written one group commit after the other. */
-type Lane<Item, Outcome> = {
-  line: Waiting<Item, Outcome>[]
-  writing: Promise<void> | undefined
-  /** Until that many are in line, the next write waits. */
-  gathering: { wanted: number; end(): void } | undefined
-  /** So many writes from now on begin without waiting for anyone. */
-  ungathered: number
+  enter(state: State): void {
+    if (!(transitions[this.state] as readonly State[]).includes(state))
+      throw new Error(`from ${this.state} to ${state}`)
+    this.state = state
+  }
 }
 
-const emptyLane = <Item, Outcome>(): Lane<Item, Outcome> => ({
-  line: [],
-  writing: undefined,
-  gathering: undefined,
-  ungathered: 0,
-})
+const nothingToAnswer = () => {}
 
-/**
- * Items that arrive while a write is under way wait together and go down as the next one. A group whose rows are
- * held by somebody else gets a lane of its own until it is through.
- */
 export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>): GroupCommit<Item, Outcome> {
-  type Batch = Waiting<Item, Outcome>[]
-  const common = emptyLane<Item, Outcome>()
+  type Batch = Queued<Item, Outcome>[]
+  const common = new Lane<Item, Outcome>()
   const own = new Map<unknown, Lane<Item, Outcome>>()
-  let waiting = 0
+  const queuedByGroup = new Map<unknown, number>()
+  let queued = 0
 
-  function enqueue(lane: Lane<Item, Outcome>, one: Waiting<Item, Outcome>): void {
-    lane.line.push(one)
-    if (lane.gathering && lane.line.length >= lane.gathering.wanted) lane.gathering.end()
-    lane.writing ??= nextTurn().then(() => writeAll(lane))
+  function countQueued(group: unknown, change: 1 | -1): void {
+    queued += change
+    const number = (queuedByGroup.get(group) ?? 0) + change
+    if (number === 0) queuedByGroup.delete(group)
+    else queuedByGroup.set(group, number)
+  }
+
+  function enqueue(lane: Lane<Item, Outcome>, one: Queued<Item, Outcome>): void {
+    lane.queue.push(one)
+    if (lane.state === 'lingering' && lane.queue.length >= lane.awaited.items) lane.awaited.end()
+    if (lane.state !== 'idle') return
+    lane.enter('scheduled')
+    lane.idle = nextTurn().then(() => writeAll(lane))
   }
 
   async function writeAll(lane: Lane<Item, Outcome>): Promise<void> {
-    let tellLast = nothingToTell
-    let lastNumber = 0
-    while (lane.line.length > 0) {
-      const batch = lane.line.splice(0, Math.min(shareOf(lane.line.length, lastNumber), options.maxItems))
-      lastNumber = batch.length
-      // Nobody waits for these any more: writing them would only delay the others.
-      const now = performance.now()
-      const late = batch.filter(({ giveUpAt }) => now >= giveUpAt)
-      for (const one of late) fail(one, options.refuse())
-      const live = late.length === 0 ? batch : batch.filter((one) => !late.includes(one))
-      const writing = live.length > 0 ? writeTogether(lane, live) : nothingToTell
-      // To answer a whole batch takes a while, in which the next is already being written.
-      tellLast()
-      tellLast = await writing
-      if (options.gatherMs && lane.line.length + batch.length <= handful) {
-        tellLast()
-        tellLast = nothingToTell
-        await gather(lane, batch.length, options.gatherMs)
+    let answerLast = nothingToAnswer
+    let lastBatch = 0
+    lane.enter('writing')
+    while (lane.queue.length > 0) {
+      const batch = lane.queue.splice(0, countFitting(lane.queue, lastBatch))
+      lastBatch = batch.length
+      const live = giveUpLate(batch)
+      const writing = live.length > 0 ? writeBatch(lane, live) : nothingToAnswer
+      // To answer a whole batch takes a while, in which the next one is already being written.
+      answerLast()
+      answerLast = await writing
+      if (options.lingerMs && lane.queue.length + lastBatch <= maxLingerBatch) {
+        answerLast()
+        answerLast = nothingToAnswer
+        await linger(lane, lastBatch, options.lingerMs)
       }
     }
-    tellLast()
-    lane.writing = undefined
+    answerLast()
     for (const [group, one] of own) if (one === lane) own.delete(group)
+    lane.enter('idle')
   }
 
-  /**
-   * Waits for those just answered, as callers who ask one thing after the other do so again at once. Otherwise one part
-   * of them would go on being written while the other waits.
-   */
-  async function gather(lane: Lane<Item, Outcome>, answered: number, mostMs: number): Promise<void> {
-    if (lane.ungathered > 0) {
-      lane.ungathered -= 1
+  /** How many items from the front of the queue go into the next batch. */
+  function countFitting(queue: Batch, lastBatch: number): number {
+    const { maxBatch, weightOf, maxBatchWeight = Number.POSITIVE_INFINITY } = options
+    const wanted = Math.min(nextBatchSize(queue.length, lastBatch, maxBatch), queue.length)
+    if (!weightOf) return wanted
+    let weight = 0
+    const heavy = queue.findIndex(({ item }, index) => {
+      weight += weightOf(item)
+      return index === wanted || weight > maxBatchWeight
+    })
+    return heavy < 0 ? wanted : Math.max(heavy, 1)
+  }
+
+  /** Nobody waits for late items any more: to write them would only delay the others. */
+  function giveUpLate(batch: Batch): Batch {
+    const now = performance.now()
+    if (batch.every(({ giveUpAt }) => now < giveUpAt)) return batch
+    for (const one of batch) if (now >= one.giveUpAt) fail(one, options.refuse())
+    return batch.filter(({ giveUpAt }) => now < giveUpAt)
+  }
+
+  async function linger(lane: Lane<Item, Outcome>, answered: number, mostMs: number): Promise<void> {
+    if (lane.cooldown > 0) {
+      lane.cooldown -= 1
       return
     }
-    const wanted = lane.line.length + answered
-    const gathered = Promise.withResolvers<void>()
-    const tooLate = setTimeout(gathered.resolve, mostMs)
-    lane.gathering = { wanted, end: gathered.resolve }
-    await gathered.promise
-    lane.gathering = undefined
-    clearTimeout(tooLate)
-    if (lane.line.length < wanted) lane.ungathered = ungatheredWrites
+    lane.enter('lingering')
+    const over = Promise.withResolvers<void>()
+    const timer = setTimeout(over.resolve, mostMs)
+    lane.awaited = { items: lane.queue.length + answered, end: over.resolve }
+    await over.promise
+    clearTimeout(timer)
+    if (lane.queue.length < lane.awaited.items) lane.cooldown = lingerCooldown
+    lane.enter('writing')
   }
 
-  /** Resolves, once it is written, with what tells everyone in the batch their outcome. */
-  async function writeTogether(lane: Lane<Item, Outcome>, batch: Batch): Promise<() => void> {
+  /** Resolves, once the batch is written, with a function that answers its callers. */
+  async function writeBatch(lane: Lane<Item, Outcome>, batch: Batch): Promise<() => void> {
     try {
       // The first of a batch has waited longest, and so gives up first.
       options.onWrite?.(batch.length, performance.now() + options.patienceMs - (batch[0]?.giveUpAt ?? 0))
       const outcomes = await options.write(batch.map(({ item }) => item))
-      waiting -= batch.length
+      for (const { item } of batch) countQueued(options.groupOf(item), -1)
       return () =>
         batch.forEach(({ resolve }, position) => {
           resolve(outcomes[position] as Outcome)
         })
     } catch (error) {
       const fault = options.faultOf(error)
-      if (fault === 'busy') separate(lane, batch)
+      if (fault === 'busy') requeue(lane, batch)
       else if (fault === 'item' && batch.length > 1) {
         // By halves, the bad item is alone after a few writes and the others are written.
         const half = Math.ceil(batch.length / 2)
-        const tellSome = await writeTogether(lane, batch.slice(0, half))
-        tellSome()
-        return writeTogether(lane, batch.slice(half))
+        const answerFirst = await writeBatch(lane, batch.slice(0, half))
+        answerFirst()
+        return writeBatch(lane, batch.slice(half))
       } else for (const one of batch) fail(one, error)
-      return nothingToTell
+      return nothingToAnswer
     }
   }
 
-  function fail({ reject }: Waiting<Item, Outcome>, error: unknown): void {
-    waiting -= 1
+  function fail({ item, reject }: Queued<Item, Outcome>, error: unknown): void {
+    countQueued(options.groupOf(item), -1)
     reject(error)
   }
 
-  /** Everyone in the batch goes on in the lane of their group, where only that group's rows can stop them. */
-  function separate(lane: Lane<Item, Outcome>, batch: Batch): void {
-    for (const one of batch) {
-      if (lane === common) enqueue(laneOfItsOwn(options.groupOf(one.item)), one)
-      else lane.line.push(one)
-    }
+  /** Every group of the batch goes on in a lane of its own, where only its own rows can hold it up. */
+  function requeue(lane: Lane<Item, Outcome>, batch: Batch): void {
+    for (const one of batch) enqueue(lane === common ? laneOf(options.groupOf(one.item)) : lane, one)
   }
 
-  function laneOfItsOwn(group: unknown): Lane<Item, Outcome> {
-    const lane = own.get(group) ?? emptyLane()
+  function laneOf(group: unknown): Lane<Item, Outcome> {
+    const lane = own.get(group) ?? new Lane<Item, Outcome>()
     own.set(group, lane)
     return lane
   }
 
   return {
     add(item) {
+      const group = options.groupOf(item)
       return new Promise((resolve, reject) => {
-        if (waiting >= options.maxWaiting) return reject(options.refuse())
-        waiting += 1
+        // Half of the queue for one group alone, a quarter for the next, and so on: there is always room for another.
+        if ((queuedByGroup.get(group) ?? 0) >= options.maxQueued - queued) return reject(options.refuse())
+        countQueued(group, 1)
         const giveUpAt = performance.now() + options.patienceMs
-        enqueue(own.get(options.groupOf(item)) ?? common, { item, giveUpAt, resolve, reject })
+        enqueue(own.get(group) ?? common, { item, giveUpAt, resolve, reject })
       })
     },
     async drain() {
       for (;;) {
-        const writing = [common, ...own.values()].map((lane) => lane.writing).filter((one) => one !== undefined)
-        if (writing.length === 0) return
-        await Promise.all(writing)
+        const busy = [common, ...own.values()].filter(({ state }) => state !== 'idle')
+        if (busy.length === 0) return
+        await Promise.all(busy.map(({ idle }) => idle))
       }
     },
   }

@@ -2,7 +2,7 @@ import { invalid } from '../errors.ts'
 
 const maxLength = 200
 
-/** A name as an operator gives it: not blank, not long, no control characters. */
+/** Validates a name that an operator gives: not blank, not long, no control characters. */
 export function requireText(what: string, text: string): string {
   const trimmed = text.trim()
   if (trimmed === '' || trimmed.length > maxLength || /\p{Cc}/u.test(trimmed) || !trimmed.isWellFormed()) {

@@ -1,12 +1,12 @@
-// Features say what happens through the observers below. It is counted in plain numbers, as it happens with every
-// request, and written out in the format of Prometheus when somebody asks.
+// Features report events through the observers below. They are counted in plain numbers, because this happens for every
+// request, and rendered in the text format of Prometheus at each scrape.
 import type { EngineObserver } from '../db/housekeeping.ts'
 import type { HistoryObserver } from '../history/list.ts'
 import type { RequestObserver } from '../http/answer.ts'
-import { Distribution } from '../lib/distribution.ts'
 import type { GateObserver } from '../signals/gate.ts'
 import type { SignalObserver } from '../signals/record.ts'
-import type { Figure } from './prometheus.ts'
+import { Histogram } from './histogram.ts'
+import type { Metric } from './prometheus.ts'
 
 export type Dependency = 'database' | 'redis'
 
@@ -17,14 +17,14 @@ export type Metrics = {
   history: HistoryObserver
   engine: EngineObserver
   dependencyChanged(dependency: Dependency, isUp: boolean): void
-  /** Reads the load of the database whenever the metrics are asked for. */
+  /** Reads the load of the database at each scrape. */
   watchDatabase(load: () => { pending: number; connections: number }): void
   describeBuild(build: { version: string; commit: string; bun: string }): void
   contentType: string
   text(): Promise<string>
 }
 
-/** Anything may be sent as a method, and every value of a label is kept for ever. */
+/** Callers may send anything as a method, and every value of a label is kept for ever. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 const requestSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
 const waitSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 4]
@@ -32,14 +32,14 @@ const batchSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500]
 const noLabels = () => ({})
 
 export function createMetrics(): Metrics {
-  const figures: Figure[] = []
-  let written: Promise<() => Promise<string>> | undefined
+  const metrics: Metric[] = []
+  let exposition: Promise<() => Promise<string>> | undefined
 
-  function expose(type: Figure['type'], name: string, help: string, samples: Figure['samples']): void {
-    figures.push({ name: `prompt_signals_${name}`, help, type, samples })
+  function expose(type: Metric['type'], name: string, help: string, samples: Metric['samples']): void {
+    metrics.push({ name: `prompt_signals_${name}`, help, type, samples })
   }
-  /** With every value of its label from the start, so that a rate is right from the first event on. */
-  function tally<Value extends string>(name: string, help: string, label: string, values: Value[]) {
+  /** A counter with every value of its label from the start, so that a rate is right from the first event on. */
+  function labelledCounter<Value extends string>(name: string, help: string, label: string, values: Value[]) {
     const counts = Object.fromEntries(values.map((value) => [value, 0])) as Record<Value, number>
     expose('counter', name, help, () => values.map((value) => ({ labels: { [label]: value }, value: counts[value] })))
     return counts
@@ -48,54 +48,59 @@ export function createMetrics(): Metrics {
     expose('gauge', name, help, () => [{ labels: {}, value: read() }])
   const counter = (name: string, help: string, read: () => number) =>
     expose('counter', name, help, () => [{ labels: {}, value: read() }])
-  function distribution(name: string, help: string, bounds: number[]): Distribution {
-    const values = new Distribution(bounds)
+  function histogram(name: string, help: string, bounds: number[]): Histogram {
+    const values = new Histogram(bounds)
     expose('histogram', name, help, () => values.samples())
     return values
   }
 
   let inFlight = 0
-  const durations = distribution(
+  const durations = histogram(
     'http_request_duration_seconds',
-    'Requests by route template, method and status, and how long they took',
+    'Request duration by route, method and status',
     requestSeconds,
   )
-  gauge('http_requests_in_flight', 'Requests that are not answered yet', () => inFlight)
-  const outcomes = tally(
+  gauge('http_requests_in_flight', 'Requests being handled', () => inFlight)
+  const outcomes = labelledCounter(
     'signals_total',
-    'Signals by what became of them; repeated: answered as before; differs: the key is that of another signal',
+    'Signals by outcome; replayed: a retry with the same Idempotency-Key; conflict: the key belongs to another signal',
     'outcome',
-    ['recorded', 'refused', 'repeated', 'differs'],
+    ['recorded', 'refused', 'replayed', 'conflict'],
   )
-  const batchSize = distribution('batch_signals', 'Signals that went down in one write', batchSizes)
-  const batchWait = distribution(
+  const batchSize = histogram('batch_signals', 'Signals per batch insert', batchSizes)
+  const batchWait = histogram(
     'batch_wait_seconds',
-    'How long the first signal of a write waited for it',
+    'Time the first signal of a batch waited for the insert',
     waitSeconds,
   )
-  for (const unlabelled of [batchSize, batchWait]) unlabelled.begin('', {})
-  const decisions = tally(
+  for (const unlabelled of [batchSize, batchWait]) unlabelled.addSeries('', {})
+  const decisions = labelledCounter(
     'gate_decisions_total',
-    'What the gate in Redis did with a signal; corrected: it was too high; unreachable: it let it pass unseen',
+    'Decisions of the limit gate in Redis; corrected: its count was too high; unreachable: passed unchecked',
     'decision',
     ['passed', 'refused', 'seeded', 'corrected', 'unreachable'],
   )
   let isBreakerOpen = false
-  gauge('gate_breaker_open', '1 while Redis is left out because it failed', () => Number(isBreakerOpen))
-  const pages = tally('history_pages_total', 'Pages of history by where they came from', 'source', [
-    'cache',
-    'database',
-  ])
+  gauge('gate_breaker_open', '1 while Redis is bypassed after failures', () => Number(isBreakerOpen))
+  const pages = labelledCounter('history_pages_total', 'History pages by source', 'source', ['cache', 'database'])
   let cachedCharacters = 0
-  gauge('history_cache_characters', 'Size of the pages of history that are kept', () => cachedCharacters)
+  gauge('history_cache_characters', 'Characters held in the history page cache', () => cachedCharacters)
   const up = new Map<Dependency, boolean>()
   expose('gauge', 'dependency_up', '1 while the dependency answers', () =>
     [...up].map(([dependency, isUp]) => ({ labels: { dependency }, value: Number(isUp) })),
   )
   const engine = { checkpoints: 0, lastSeconds: 0, failures: 0 }
   counter('engine_checkpoints_total', 'Checkpoints of the embedded database', () => engine.checkpoints)
-  gauge('engine_checkpoint_duration_seconds', 'How long the last checkpoint took', () => engine.lastSeconds)
-  counter('engine_housekeeping_failures_total', 'Rounds of housekeeping that failed', () => engine.failures)
+  gauge(
+    'engine_checkpoint_duration_seconds',
+    'Duration of the last checkpoint of the embedded database',
+    () => engine.lastSeconds,
+  )
+  counter(
+    'engine_housekeeping_failures_total',
+    'Failed housekeeping runs of the embedded database',
+    () => engine.failures,
+  )
 
   return {
     requests: {
@@ -105,7 +110,7 @@ export function createMetrics(): Metrics {
       ended(sent, route, status, seconds) {
         inFlight -= 1
         const method = methods.has(sent) ? sent : 'other'
-        durations.add(`${status} ${method} ${route}`, seconds, () => ({ route, method, status }))
+        durations.observe(`${status} ${method} ${route}`, seconds, () => ({ route, method, status }))
       },
     },
     signals: {
@@ -113,14 +118,14 @@ export function createMetrics(): Metrics {
         outcomes[outcome] += 1
       },
       wrote(signals, waitedMs) {
-        batchSize.add('', signals, noLabels)
-        batchWait.add('', waitedMs / 1_000, noLabels)
+        batchSize.observe('', signals, noLabels)
+        batchWait.observe('', waitedMs / 1_000, noLabels)
       },
     },
     gate: {
       decided(decision) {
         decisions[decision] += 1
-        // Nobody else hears of these: they never reach the database.
+        // The recorder does not report these, as they never reach the database.
         if (decision === 'refused') outcomes.refused += 1
       },
       breakerChanged(isOpen) {
@@ -146,21 +151,21 @@ export function createMetrics(): Metrics {
     },
     dependencyChanged: (dependency, isUp) => void up.set(dependency, isUp),
     watchDatabase(load) {
-      gauge('database_statements_pending', 'Statements that wait for an answer', () => load().pending)
+      gauge('database_statements_pending', 'Statements waiting for an answer', () => load().pending)
       gauge('database_connections_busy', 'Connections with a statement on them', () => {
         const { pending, connections } = load()
         return Math.min(pending, connections)
       })
-      gauge('database_connections_max', 'Connections there may be', () => load().connections)
+      gauge('database_connections_max', 'Limit on database connections', () => load().connections)
     },
     describeBuild(build) {
-      expose('gauge', 'build_info', 'The build that runs, as labels', () => [{ labels: build, value: 1 }])
+      expose('gauge', 'build_info', 'The running build, as labels', () => [{ labels: build, value: 1 }])
     },
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
     async text() {
-      // A service that starts has no need of the library, which takes a fifth of the time to start.
-      written ??= import('./prometheus.ts').then(({ createExposition }) => createExposition(figures))
-      return (await written)()
+      // Loaded with the first scrape: the library would take a fifth of the time to start.
+      exposition ??= import('./prometheus.ts').then(({ createExposition }) => createExposition(metrics))
+      return (await exposition)()
     },
   }
 }

@@ -1,28 +1,28 @@
-// The one place that knows Prometheus, loaded when somebody asks for the metrics.
-import { collectDefaultMetrics, type Metric, Registry } from 'prom-client'
+// The one place that knows prom-client, loaded with the first scrape.
+import { collectDefaultMetrics, type Metric as LibraryMetric, Registry } from 'prom-client'
 
-export type Sample = { figure?: 'bucket' | 'sum' | 'count'; labels: Record<string, string | number>; value: number }
+export type Sample = { suffix?: 'bucket' | 'sum' | 'count'; labels: Record<string, string | number>; value: number }
 
-/** Something that is counted or measured, as it stands whenever it is asked. */
-export type Figure = { name: string; help: string; type: 'counter' | 'gauge' | 'histogram'; samples(): Sample[] }
+/** A metric whose samples are taken at each scrape. */
+export type Metric = { name: string; help: string; type: 'counter' | 'gauge' | 'histogram'; samples(): Sample[] }
 
-/** Of Node's engine: on this one they are zero, or say the version of something that is not here. */
+/** Default metrics of V8, which are zero or wrong on this engine. */
 const meaningless = /^nodejs_(heap_space|active_|version_info|gc_)/
 
-/** Says the figures, and those of the process itself, in the format of Prometheus. */
-export async function createExposition(figures: Figure[]): Promise<() => Promise<string>> {
+/** Renders the metrics, and those of the process, in the text format of Prometheus. */
+export async function createExposition(metrics: Metric[]): Promise<() => Promise<string>> {
   const register = new Registry()
   collectDefaultMetrics({ register })
   for (const { name } of register.getMetricsAsArray()) if (meaningless.test(name)) register.removeSingleMetric(name)
-  for (const { name, help, type, samples } of figures) {
+  for (const { name, help, type, samples } of metrics) {
     const get = async () => ({
       ...{ name, help, type, aggregator: 'sum' },
-      values: samples().map(({ figure, ...sample }) => ({ ...sample, metricName: figure && `${name}_${figure}` })),
+      values: samples().map(({ suffix, ...sample }) => ({ ...sample, metricName: suffix && `${name}_${suffix}` })),
     })
     // The library's types know only its own classes; all it does with them here is to call `get`.
-    register.registerMetric({ name, help, type, get } as unknown as Metric)
+    register.registerMetric({ name, help, type, get } as unknown as LibraryMetric)
   }
-  // It has begun to watch the event loop, of which there is nothing to say before it has turned some times.
+  // The library has just begun to sample the event loop's lag, and has no values before some turns of it.
   await new Promise((resolve) => setTimeout(resolve, 50))
   return () => register.metrics()
 }

@@ -1,12 +1,17 @@
 import type { Db } from '../db/client.ts'
-import { type Migration, requireMigrated } from '../db/migrations.ts'
+import { isReadOnly } from '../db/faults.ts'
+import { type Migration, requireMigrated, SchemaError } from '../db/migrations.ts'
 import type { Redis } from '../db/redis.ts'
-import { within } from '../lib/deadline.ts'
+import { DeadlineError, within } from '../lib/deadline.ts'
+
+type Reason = 'unreachable' | 'read_only' | 'old_schema'
 
 export type ReadinessReport =
   | {
       ready: boolean
       database: 'up' | 'down'
+      /** Why the database is down. */
+      reason?: Reason
       /** Only reported: the service works without Redis. */
       redis: 'up' | 'down' | 'unused'
     }
@@ -19,20 +24,32 @@ export type Readiness = {
 }
 
 const probeMs = 500
-/** Many may ask, and often; the database is asked no more than once in this time. */
+/** Probes may be frequent; the database is asked no more than once in this time. */
 const trustedForMs = 1_000
+/** A database that was found to be read-only is connected to about once a second, so that a probe may find no session. */
+const readOnlyForMs = 5_000
 
 export function createReadiness(db: Db, redis: Redis | undefined, migrations: Migration[]): Readiness {
   let isStopping = false
+  let readOnlyAt = Number.NEGATIVE_INFINITY
   let last: { askedAt: number; report: Promise<ReadinessReport> } | undefined
 
+  function reasonFor(error: unknown): Reason {
+    if (error instanceof SchemaError) return 'old_schema'
+    const now = performance.now()
+    if (isReadOnly(error)) readOnlyAt = now
+    else if (!(error instanceof DeadlineError)) readOnlyAt = Number.NEGATIVE_INFINITY
+    return now - readOnlyAt < readOnlyForMs ? 'read_only' : 'unreachable'
+  }
+
   async function probe(): Promise<ReadinessReport> {
-    const database = await within(probeMs, requireMigrated(db.sql, migrations)).then(
-      () => 'up' as const,
-      () => 'down' as const,
-    )
     const redisState = redis ? (redis.status === 'ready' ? 'up' : 'down') : 'unused'
-    return { ready: database === 'up', database, redis: redisState }
+    try {
+      await within(probeMs, Promise.all([requireMigrated(db.sql, migrations), db.requireWritable()]))
+      return { ready: true, database: 'up', redis: redisState }
+    } catch (error) {
+      return { ready: false, database: 'down', reason: reasonFor(error), redis: redisState }
+    }
   }
 
   return {

@@ -1,4 +1,4 @@
-/** Does the work from time to time, as long as the process runs anyway; the next round makes up for one that failed. */
+/** Repeats the work at an interval without keeping the process alive. A run that fails is made up for by the next. */
 export function startRounds(everyMs: number, work: () => Promise<void>): { stop(): void } {
   const timer = setInterval(() => work().catch(() => {}), everyMs)
   timer.unref()

@@ -1,26 +1,26 @@
 import { Elysia } from 'elysia'
-import type { Answering } from '../http/answer.ts'
+import type { RouteWrapper } from '../http/answer.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
 
-/** For whoever runs the service: alive at all, and able to serve. */
-export const healthRoutes = ({ readiness }: { readiness: Readiness }, answer: Answering) =>
+/** Liveness and readiness, for load balancers and supervisors. */
+export const healthRoutes = ({ readiness }: { readiness: Readiness }, { publicRoute }: RouteWrapper) =>
   new Elysia({ name: 'health' })
     .get(
       '/livez',
-      answer.open(async (exchange) => exchange.reply(200, '{"status":"alive"}')),
+      publicRoute(async (exchange) => exchange.reply(200, '{"status":"alive"}')),
     )
     .get(
       '/readyz',
-      answer.open(async (exchange) => {
+      publicRoute(async (exchange) => {
         const report = await readiness.check()
         return exchange.reply(report.ready ? 200 : 503, JSON.stringify(report))
       }),
     )
 
-/** For Prometheus. */
-export const metricsRoutes = ({ metrics }: { metrics: Metrics }, answer: Answering) =>
+/** Metrics in the text format of Prometheus. */
+export const metricsRoutes = ({ metrics }: { metrics: Metrics }, { publicRoute }: RouteWrapper) =>
   new Elysia({ name: 'metrics' }).get(
     '/metrics',
-    answer.open(async (exchange) => exchange.reply(200, await metrics.text(), { 'content-type': metrics.contentType })),
+    publicRoute(async (exchange) => exchange.reply(200, await metrics.text(), { 'content-type': metrics.contentType })),
   )

@@ -1,10 +1,10 @@
-import type { OnReach } from '../db/client.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
+import type { OnReach } from '../db/reach.ts'
 import type { Log } from '../log.ts'
 import type { GateObserver } from '../signals/gate.ts'
 import type { Dependency, Metrics } from './metrics.ts'
 
-/** What an operator is told of the things the service stands on: each change is a line in the log and a metric. */
+/** Observers of the service's dependencies, which turn each change of state into a log line and a metric. */
 export type Watch = { reach(dependency: Dependency): OnReach; gate: GateObserver; engine: EngineObserver }
 
 export const createWatch = (log: Log, metrics: Metrics): Watch => ({

@@ -29,7 +29,7 @@ export async function createOrganisation(
   return { id, name, plan: given.plan, monthly_limit: given.monthlyLimit ?? planLimit }
 }
 
-/** Without a limit of its own the organisation goes back to its plan's. */
+/** Changes the plan. Without a limit of its own the organisation has its plan's again. */
 export async function setPlan(
   db: Db,
   clock: Clock,

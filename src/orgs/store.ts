@@ -44,7 +44,7 @@ export async function updateSuspension(sql: Sql, id: number, suspendedAt: Date |
   return rows.length > 0
 }
 
-/** Every organisation, or the one of the public id, with its use of the month. */
+/** Every organisation, or the one with the public id, with its usage of the month. */
 export const selectOrganisations = (sql: Sql, month: string, publicId: string | null): Promise<OrganisationRow[]> =>
   sql<OrganisationRow>`
     select

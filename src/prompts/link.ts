@@ -2,7 +2,14 @@ import type { Db, Sql } from '../db/client.ts'
 import { faultOf } from '../db/faults.ts'
 import { ServiceError } from '../errors.ts'
 import { requirePrompt } from './find.ts'
-import { findPromptAt, type Place, type PromptRow, selectPromptsIn, updatePlace, updateRepository } from './store.ts'
+import {
+  findPromptInFile,
+  type PromptFile,
+  type PromptRow,
+  selectPromptsIn,
+  updatePromptFile,
+  updateRepository,
+} from './store.ts'
 
 export type LinkedPrompt = { id: number; path: string }
 
@@ -11,8 +18,8 @@ const maxPathLength = 1_000
 /** GitHub takes owner/name in any letter case for the same repository. */
 export const repositoryKey = (fullName: string): string => fullName.toLowerCase()
 
-/** Checks a repository and a path as an operator gives them, and writes them as they are compared. */
-export function readPlace(given: { repository: string; path: string }): Place {
+/** Checks a repository and a path as an operator gives them, and normalises them for comparison. */
+export function parsePromptFile(given: { repository: string; path: string }): PromptFile {
   if (!/^[\w.-]{1,100}\/[\w.-]{1,100}$/.test(given.repository)) {
     throw new ServiceError('validation_error', 'The repository must be owner/name, as GitHub shows it.')
   }
@@ -27,19 +34,19 @@ export function readPlace(given: { repository: string; path: string }): Place {
   return { repository: repositoryKey(given.repository), path }
 }
 
-/** Says in which file of a repository a prompt is kept, in place of what was said before. */
+/** Links a prompt to the file of a repository that it is kept in, instead of an earlier one. */
 export async function linkPrompt(
   db: Db,
   publicId: string,
   given: { repository: string; path: string },
 ): Promise<PromptRow> {
-  const place = readPlace(given)
+  const file = parsePromptFile(given)
   const { id, organisationId } = await requirePrompt(db.sql, publicId)
   try {
-    return await updatePlace(db.sql, id, place)
+    return await updatePromptFile(db.sql, id, file)
   } catch (error) {
-    const there = faultOf(error) === 'item' ? await findPromptAt(db.sql, organisationId, place) : undefined
-    throw there ? placeIsTaken(place, there) : error
+    const linked = faultOf(error) === 'item' ? await findPromptInFile(db.sql, organisationId, file) : undefined
+    throw linked ? fileIsTaken(file, linked) : error
   }
 }
 
@@ -47,9 +54,9 @@ export async function linkPrompt(
 export const findLinkedPrompts = (sql: Sql, organisationId: number, repository: string): Promise<LinkedPrompt[]> =>
   selectPromptsIn(sql, organisationId, repository)
 
-/** Follows a repository to its new name, but for files that are linked there to another prompt already. */
+/** Moves the links of a repository to its new name, except those of files that are linked to another prompt there. */
 export const moveLinks = (sql: Sql, organisationId: number, from: string, to: string): Promise<void> =>
   updateRepository(sql, organisationId, from, to)
 
-export const placeIsTaken = ({ repository, path }: Place, by: string) =>
+export const fileIsTaken = ({ repository, path }: PromptFile, by: string) =>
   new ServiceError('validation_error', `${path} in ${repository} is linked to ${by} already.`)

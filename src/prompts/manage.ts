@@ -5,13 +5,13 @@ import { randomBase62 } from '../lib/base62.ts'
 import { requireText } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { isPromptId } from './find.ts'
-import { placeIsTaken, readPlace } from './link.ts'
-import { findPromptAt, insertPrompt, type PromptRow, selectPrompts } from './store.ts'
+import { fileIsTaken, parsePromptFile } from './link.ts'
+import { findPromptInFile, insertPrompt, type PromptRow, selectPrompts } from './store.ts'
 
 export async function createPrompt(
   db: Db,
   clock: Clock,
-  given: { org: string; name: string; id: string | null; place?: { repository: string; path: string } | null },
+  given: { org: string; name: string; id: string | null; file?: { repository: string; path: string } | null },
 ): Promise<PromptRow> {
   const id = given.id ?? `pmt_${randomBase62(16)}`
   if (!isPromptId(id)) {
@@ -19,13 +19,13 @@ export async function createPrompt(
   }
   const organisation = await requireOrganisation(db, given.org)
   const name = requireText('name', given.name)
-  const place = given.place ? readPlace(given.place) : null
-  const prompt = { id, organisationId: organisation.id, name, place, createdAt: clock.now() }
+  const file = given.file ? parsePromptFile(given.file) : null
+  const prompt = { id, organisationId: organisation.id, name, file, createdAt: clock.now() }
   if (!(await insertPrompt(db.sql, prompt))) {
-    const there = place && (await findPromptAt(db.sql, organisation.id, place))
-    throw there ? placeIsTaken(place, there) : new ServiceError('validation_error', `The id ${id} is taken.`)
+    const linked = file && (await findPromptInFile(db.sql, organisation.id, file))
+    throw linked ? fileIsTaken(file, linked) : new ServiceError('validation_error', `The id ${id} is taken.`)
   }
-  return { id, org: given.org, name, ...(place ?? { repository: null, path: null }) }
+  return { id, org: given.org, name, ...(file ?? { repository: null, path: null }) }
 }
 
 export async function listPrompts(db: Db, org: string): Promise<PromptRow[]> {

@@ -1,15 +1,24 @@
 import type { Sql } from '../db/client.ts'
 
+/** A prompt as requests need it. */
+export type Prompt = { id: number; organisationId: number }
+
 /** The file that a prompt is kept in: a repository's owner/name in lower case, and the path there. */
-export type Place = { repository: string; path: string }
+export type PromptFile = { repository: string; path: string }
 
-export type PromptRow = { id: string; org: string; name: string } & (Place | { repository: null; path: null })
+export type PromptRow = { id: string; org: string; name: string } & (PromptFile | { repository: null; path: null })
 
-export async function findPrompt(
-  sql: Sql,
-  publicId: string,
-): Promise<{ id: number; organisationId: number } | undefined> {
-  const [row] = await sql<{ id: number; organisationId: number }>`
+export async function findPromptOf(sql: Sql, organisationId: number, publicId: string): Promise<Prompt | undefined> {
+  const [row] = await sql<Prompt & { publicId: string }>`
+    select id, organisation_id as "organisationId", public_id as "publicId"
+    from find_prompts(array[${organisationId}::bigint], array[${publicId}::text])`
+  // The answer to another question must not be taken for this one's, since it is cached for good.
+  if (row?.publicId !== publicId || row.organisationId !== organisationId) return undefined
+  return { id: row.id, organisationId }
+}
+
+export async function findPromptOfAny(sql: Sql, publicId: string): Promise<Prompt | undefined> {
+  const [row] = await sql<Prompt>`
     select id, organisation_id as "organisationId" from prompts where public_id = ${publicId}`
   return row
 }
@@ -17,9 +26,9 @@ export async function findPrompt(
 /** False when the public id or the file is taken. */
 export async function insertPrompt(
   sql: Sql,
-  prompt: { id: string; organisationId: number; name: string; place: Place | null; createdAt: Date },
+  prompt: { id: string; organisationId: number; name: string; file: PromptFile | null; createdAt: Date },
 ): Promise<boolean> {
-  const { repository = null, path = null } = prompt.place ?? {}
+  const { repository = null, path = null } = prompt.file ?? {}
   const rows = await sql`
     insert into prompts (public_id, organisation_id, name, repository, path, created_at)
     values (${prompt.id}, ${prompt.organisationId}, ${prompt.name}, ${repository}, ${path}, ${prompt.createdAt})
@@ -29,14 +38,18 @@ export async function insertPrompt(
 }
 
 /** The public id of the prompt that is kept in a file. */
-export async function findPromptAt(sql: Sql, organisationId: number, place: Place): Promise<string | undefined> {
+export async function findPromptInFile(
+  sql: Sql,
+  organisationId: number,
+  { repository, path }: PromptFile,
+): Promise<string | undefined> {
   const [row] = await sql<{ id: string }>`
     select public_id as id from prompts
-    where organisation_id = ${organisationId} and repository = ${place.repository} and path = ${place.path}`
+    where organisation_id = ${organisationId} and repository = ${repository} and path = ${path}`
   return row?.id
 }
 
-export async function updatePlace(sql: Sql, id: number, { repository, path }: Place): Promise<PromptRow> {
+export async function updatePromptFile(sql: Sql, id: number, { repository, path }: PromptFile): Promise<PromptRow> {
   const [row] = await sql<PromptRow>`
     update prompts p
     set repository = ${repository}, path = ${path}

@@ -4,96 +4,81 @@ import type { Month } from '../lib/months.ts'
 import { nextTurn } from '../lib/turns.ts'
 
 /**
- * Keeps requests that the limit would refuse away from Postgres. Never the truth: too low, and Postgres
- * refuses; too high, and it is corrected before anyone is refused; out of reach, and it lets all pass.
+ * A counter in Redis that keeps requests which the limit would refuse away from Postgres. It is never the truth: when
+ * it is too low, Postgres refuses; when it is too high, it is corrected before anyone is refused; when Redis cannot be
+ * reached, every request passes.
  */
 export type Gate = {
-  /** Takes one from the month: the number taken so far, null when it has to be seeded, undefined when out of reach. */
+  /** Counts one more signal: returns the count, null when there is none yet, undefined when Redis cannot be reached. */
   take(organisationId: number, month: Month): Promise<number | null | undefined>
-  /** Counts some that were recorded without being taken first; soon, and together with others. */
-  note(organisationId: number, month: Month, number: number, used: number): void
-  /** Sets the number to what Postgres says. */
+  /** Sets the count to what Postgres says. */
   correct(organisationId: number, month: Month, used: number): Promise<void>
 }
 
-/** What the gate did for one request; `unreachable` when it let it pass unseen. */
+/** What the gate did for one request; `unreachable` when it let the request pass uncounted. */
 export type GateDecision = 'passed' | 'refused' | 'seeded' | 'corrected' | 'unreachable'
 
 export type GateObserver = {
   decided(decision: GateDecision): void
-  /** Redis has failed so often that it is left out for a while, or is asked again. */
+  /** The breaker opens when Redis has failed so often that it is not asked for a while, and closes when it answers. */
   breakerChanged(isOpen: boolean): void
 }
 
 export const noGate: Gate = {
   take: async () => undefined,
-  note: () => {},
   correct: async () => {},
 }
 
-/** How long a number may be behind while it is far from any limit. */
-const noteMs = 100
+/**
+ * Raises a count and lets it expire at the given second. A missing count stays missing. What is no number, or too large
+ * to be raised, is removed, so that it is seeded from Postgres like a missing one.
+ */
+export const takeScript = `
+if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
+local taken = redis.pcall('INCRBY', KEYS[1], ARGV[1])
+if type(taken) ~= 'number' then
+  redis.call('DEL', KEYS[1])
+  return nil
+end
+redis.call('EXPIREAT', KEYS[1], ARGV[2])
+return taken`
 
-type Noted = { number: number; used: number; expiresAt: number }
-
-type Taking = { number: number; total: Promise<number | null | undefined> }
+/** One call of the script for all requests of an organisation that arrive in one turn of the event loop. */
+type BatchedIncrement = { number: number; total: Promise<number | null | undefined> }
 
 /** The braces keep one organisation's months on one node of a Redis Cluster. */
 const keyOf = (organisationId: number, month: Month) => `signals:{${organisationId}}:${month.name}`
 
 export function createGate(redis: Redis, observe?: GateObserver): Gate {
-  // Two in a row may be chance; a request pays the deadline for no more than that.
+  // One failure may be chance; no request pays the deadline for more than two.
   const breaker = createBreaker({
     failures: 2,
     retryMs: 1_000,
     onChange: (isOpen) => observe?.breakerChanged(isOpen),
   })
-  /** Requests of one turn take together. */
-  const takings = new Map<string, Taking>()
+  const batches = new Map<string, BatchedIncrement>()
 
-  const noted = new Map<string, Noted>()
-
-  async function writeNote(key: string, { number, used, expiresAt }: Noted): Promise<void> {
-    const written = await breaker.attempt(async () => {
-      const total = await redis.takeSignals(key, number, expiresAt)
-      if (total === null || total < used) await redis.set(key, used, 'EXAT', expiresAt)
-      return true
-    })
-    if (!written) observe?.decided('unreachable')
-  }
-
-  function writeNotes(): void {
-    for (const [key, note] of noted) writeNote(key, note)
-    noted.clear()
-  }
-
-  function takeTogether(key: string, expiresAt: number): Taking {
-    const taking: Taking = {
+  function startBatch(key: string, expiresAt: number): BatchedIncrement {
+    const batch: BatchedIncrement = {
       number: 0,
       total: nextTurn().then(() => {
-        takings.delete(key)
-        return breaker.attempt(() => redis.takeSignals(key, taking.number, expiresAt))
+        batches.delete(key)
+        return breaker.attempt(() => redis.run(takeScript, key, batch.number, expiresAt))
       }),
     }
-    takings.set(key, taking)
-    return taking
+    batches.set(key, batch)
+    return batch
   }
 
   return {
     async take(organisationId, month) {
       const key = keyOf(organisationId, month)
-      const taking = takings.get(key) ?? takeTogether(key, month.resetsAtSeconds)
-      taking.number += 1
-      const nth = taking.number
-      const total = await taking.total
+      const batch = batches.get(key) ?? startBatch(key, month.resetsAtSeconds)
+      batch.number += 1
+      const nth = batch.number
+      const total = await batch.total
       if (total === undefined) observe?.decided('unreachable')
-      return typeof total === 'number' ? total - taking.number + nth : total
-    },
-    note(organisationId, month, number, used) {
-      const key = keyOf(organisationId, month)
-      const known = noted.get(key)
-      if (noted.size === 0) setTimeout(writeNotes, noteMs)
-      noted.set(key, { number: (known?.number ?? 0) + number, used, expiresAt: month.resetsAtSeconds })
+      return typeof total === 'number' ? total - batch.number + nth : total
     },
     async correct(organisationId, month, used) {
       await breaker.attempt(() => redis.set(keyOf(organisationId, month), used, 'EXAT', month.resetsAtSeconds))

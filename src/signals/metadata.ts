@@ -4,15 +4,15 @@ const maxBytes = 16 * 1024
 const maxDepth = 32
 const maxProblems = 10
 /**
- * Of all numbers together, written out as Postgres does: enough for one of any size that it keeps, and little enough
- * for a backup, which would otherwise hold 200 MB for a list of 1e131071.
+ * The most digits of all numbers together, written out as Postgres does: enough for one number of any size that it
+ * keeps, and little enough for a backup, which would otherwise hold 200 MB for a list of 1e131071.
  */
 export const maxDigits = 160 * 1024
-/** Too short for a number of many digits. */
+/** A word of this length is too short for a number of many digits. */
 const shortWord = 4
 
 type Scan = {
-  /** Its text exactly as it was sent. */
+  /** The text of the metadata exactly as it was sent. */
   raw: string
   problems: Detail[]
 }
@@ -52,7 +52,7 @@ export function scanMetadata(body: string): Scan {
       awaitsName = depth === 1
     } else if (code === colon) {
       if (isMetadata && depth === 1) {
-        // Of a member that is given twice, the last counts, as it does for JSON.parse.
+        // When a member is given twice, the last one counts, as it does for JSON.parse.
         problems = []
         digits = 0
         start = end
@@ -93,7 +93,7 @@ function endOfToken(body: string, at: number, code: number): number {
   return end
 }
 
-/** Of a number, true, false or null. */
+/** Whether the character belongs to a number, true, false or null. */
 const isPartOfWord = (code: number): boolean =>
   code > 0x20 &&
   code !== comma &&
@@ -104,8 +104,8 @@ const isPartOfWord = (code: number): boolean =>
   code !== openObject
 
 /**
- * Where in the metadata that starts there the token is that begins, or as a name has ended, here. RFC 6901, cut
- * short: a path is for a person to find the place by.
+ * The JSON pointer (RFC 6901) from the start of the metadata to the token that begins at `until`, or to the member whose
+ * name ends there. It is cut short: a person is to find the place by it.
  */
 function pointerTo(body: string, start: number, until: number): string {
   const frames: { place: string | number; awaitsName: boolean }[] = []
@@ -135,7 +135,7 @@ function isKeepableText(literal: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
-/** Written out. Postgres keeps 131,072 before the point and 16,383 after it, and reads exponents below 2^30. */
+/** How many digits a number has when written out. Postgres keeps 131,072 before the point and 16,383 after it, and reads exponents below 2^30. */
 function digitsOf(literal: string): number {
   if (literal.length < 300 && !/e/i.test(literal)) return literal.length
   const [, whole = '', fraction = '', exponent = '0'] = /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(literal) ?? []

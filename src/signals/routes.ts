@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import { invalid } from '../errors.ts'
-import type { Answering } from '../http/answer.ts'
+import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import { readIdempotencyKey } from '../lib/idempotency_key.ts'
@@ -36,18 +36,17 @@ const detail = describeOperation({
 
 const validate = createValidator(NewSignal, 'The signal')
 
-export const signalRoutes = ({ findPrompt, signals }: Services, answer: Answering) =>
+export const signalRoutes = ({ findPrompt, signals }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'signals' }).post(
     '/api/v1/prompts/:prompt_id/signals',
-    answer.keyed('signals:write', async (exchange, params: { prompt_id: string }, { organisationId }) => {
-      const found = findPrompt(organisationId, params.prompt_id)
-      const prompt = found instanceof Promise ? await found : found
-      const repeatKey = readIdempotencyKey(exchange.request.headers.get('idempotency-key'))
-      const signal = readSignal(await readJsonText(exchange), repeatKey)
+    authenticated('signals:write', async (exchange, params: { prompt_id: string }, { organisationId }) => {
+      const prompt = await findPrompt(organisationId, params.prompt_id)
+      const idempotencyKey = readIdempotencyKey(exchange.request.headers.get('idempotency-key'))
+      const signal = readSignal(await readJsonText(exchange), idempotencyKey)
       const { id, createdAt, outcome, used, limit, month } = await signals.record(prompt, signal)
       if (outcome === 'refused') return exchange.refuse(rateLimited(used, limit, month))
       const headers = limitHeaders(used, limit, month)
-      if (outcome === 'repeated') headers['idempotent-replayed'] = 'true'
+      if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
       const data = { id: id as number, value: signal.value, created_at: createdAt }
       return exchange.reply(201, JSON.stringify({ data } satisfies CreatedSignal), headers)
     }),
@@ -55,10 +54,10 @@ export const signalRoutes = ({ findPrompt, signals }: Services, answer: Answerin
     { parse: 'none', detail },
   )
 
-function readSignal(text: string, repeatKey: string | null): Signal {
+function readSignal(text: string, idempotencyKey: string | null): Signal {
   const { value, metadata } = validate(parseJson(text))
-  if (metadata === undefined) return { value, metadata: null, repeatKey }
+  if (metadata === undefined) return { value, metadata: null, idempotencyKey }
   const { raw, problems } = scanMetadata(text)
   if (problems.length > 0) throw invalid('The metadata cannot be kept as sent.', problems)
-  return { value, metadata: raw, repeatKey }
+  return { value, metadata: raw, idempotencyKey }
 }

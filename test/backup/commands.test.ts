@@ -125,7 +125,9 @@ test('restore refuses a database in use, a file cut off and what is no backup, a
   const cut = join(folder, 'cut.backup')
   writeFileSync(cut, readFileSync(file).subarray(0, -9))
   expect(await other.refused('restore', cut)).toBe('The backup is damaged or cut off. Nothing was restored.')
-  expect(await other.refused('restore', import.meta.path)).toBe('This is not a backup made by prompt-signals.')
+  expect(await other.refused('restore', import.meta.path)).toBe(
+    'This is not a backup made by prompt-signals, or it is damaged. Nothing was restored.',
+  )
   expect(await other.refused('backup', join(folder, 'new'))).toBe('There is nothing to back up: the database is empty.')
   expect(await other.one('restore', file)).toMatchObject({ rows })
 })

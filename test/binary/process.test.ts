@@ -1,5 +1,5 @@
 import { afterAll, beforeEach, expect, test } from 'bun:test'
-import { existsSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import type { Sql } from '../../src/db/client.ts'
@@ -130,6 +130,9 @@ test('hostile files in the working directory change nothing', async () => {
   write('.env.production', 'PORT=1\n')
   write('bunfig.toml', 'preload = ["./evil.ts"]\n[run]\npreload = ["./evil.ts"]\n')
   write('evil.ts', `require('node:fs').writeFileSync(${JSON.stringify(proof)}, 'run')`)
+  // By its path in the source, the binary knows the thread of the embedded engine.
+  mkdirSync(join(folder, 'db'))
+  write('db/embedded_worker.ts', `require('node:fs').writeFileSync(${JSON.stringify(proof)}, 'run')`)
   write('package.json', '{"type":"commonjs","imports":{"#x":"./evil.ts"}}')
   write('tsconfig.json', '{"compilerOptions":{"paths":{"*":["./evil.ts"]}}}')
   const server = await startServer(database.settings, [], folder)

@@ -173,12 +173,19 @@ test.concurrent('history record adds an entry and shows it as the API does', asy
   expect(readFields(await operator.plain(...asked, '--action', 'deployed'))).toEqual({
     ...common,
     id: expect.stringMatching(/^\d+$/),
-    user: JSON.stringify(user),
+    user: 'Ada <ada@example.com>',
     action: 'deployed',
     pr_number: '-',
     pr_url: '-',
     created_at: time,
   })
+  const [columns, ...listed] = readTable(await operator.plain('history', 'list', '--prompt', prompt))
+  expect(columns).toEqual(['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at'])
+  expect(listed.map(([, action, user]) => [action, user])).toEqual([
+    ['deployed', 'Ada <ada@example.com>'],
+    ['pr_merged', 'Ada <ada@example.com>'],
+  ])
+  expect((await operator.json('history', 'list', '--prompt', prompt)).map((entry) => entry.user)).toEqual([user, user])
 })
 
 test.concurrent('migrate finds nothing left to do', async () => {

@@ -5,6 +5,7 @@ import { type Client, createClient } from '../client.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createFolder, createOperator, createTenant, refusalOf, run, type Server, startServer } from '../program.ts'
 import { entry } from '../service.ts'
+import { withAdmin } from '../templates.ts'
 
 let database: TestDatabase
 let server: Server
@@ -34,6 +35,17 @@ function fileOf(text: string | Uint8Array): string {
 
 const importing = (from: string, stdin?: string) =>
   run(['history', 'import', from, '--json'], { settings: database.settings, ...(stdin === undefined ? {} : { stdin }) })
+
+/** On the embedded engine a transaction shows in another way: nobody else gets an answer while it is open. */
+async function countOpenTransactions(): Promise<number> {
+  if (!database.settings.DATABASE_URL) return 0
+  return withAdmin(database.settings.DATABASE_URL, async (sql) => {
+    const [row] = await sql<{ n: number }[]>`
+      select count(*)::int as n from pg_stat_activity
+      where datname = current_database() and state = 'idle in transaction'`
+    return row?.n as number
+  }) as Promise<number>
+}
 
 async function recorded(): Promise<{ total: number; newest: string[] }> {
   const { body } = await client.getHistory(tenant.prompt, tenant.key)
@@ -75,16 +87,25 @@ test('takes texts as they are, with what ends a line for some, and nothing that 
   expect((await recorded()).total).toBe(total + 1)
 })
 
-test('an import that waits for its input holds nobody up', async () => {
-  const [program, args] = [join(import.meta.dir, '../../dist/prompt-signals'), ['history', 'import', '-']]
-  const slow = Bun.spawn([program, ...args], { env: { ...database.settings }, stdin: 'pipe', stdout: 'pipe' })
-  slow.stdin.write(`${line({ commit_sha: 'slow' })}\n`)
-  slow.stdin.flush()
+test.each(['standard input', 'a pipe'])('an import that waits for %s holds nobody up', async (source) => {
+  const program = join(import.meta.dir, '../../dist/prompt-signals')
+  const pipe = join(folder, crypto.randomUUID())
+  expect(Bun.spawnSync(['mkfifo', pipe]).exitCode).toBe(0)
+  const isPipe = source === 'a pipe'
+  const slow = Bun.spawn([program, 'history', 'import', isPipe ? pipe : '-'], {
+    env: { ...database.settings },
+    stdin: 'pipe',
+    stdout: 'pipe',
+  })
+  const writer = isPipe ? Bun.spawn(['sh', '-c', 'cat > "$0"', pipe], { stdin: 'pipe' }).stdin : slow.stdin
+  writer.write(`${line({ commit_sha: source })}\n`)
+  writer.flush()
   // Far longer than the command takes to have its first line.
   for (const until = performance.now() + 1_500; performance.now() < until; await Bun.sleep(50)) {
     expect((await client.postSignal(tenant.prompt, tenant.key)).status).toBe(201)
+    expect(await countOpenTransactions()).toBe(0)
   }
-  slow.stdin.end()
+  writer.end()
   expect([await slow.exited, await slow.stdout.text()]).toEqual([0, 'recorded  1\n'])
 })
 

@@ -92,6 +92,11 @@ test('healthcheck says that the server is ready', async () => {
     stdout: '{"ready":true}\n',
     stderr: '',
   })
+  expect(await run(['healthcheck', '--live', '--json'], { settings })).toEqual({
+    status: 0,
+    stdout: '{"live":true}\n',
+    stderr: '',
+  })
   expect(hostname).toBe('127.0.0.1')
 })
 

@@ -9,7 +9,9 @@ import type { Duplex } from 'node:stream'
 import postgres from 'postgres'
 import { DataDirInUse, lockDataDir } from '../../src/db/data_dir.ts'
 import { type Embedded, openEmbedded } from '../../src/db/embedded.ts'
+import { openEngine } from '../../src/db/embedded_engine.ts'
 import { Backend, Session } from '../../src/db/embedded_session.ts'
+import { startEngineThread } from '../../src/db/embedded_thread.ts'
 
 const root = fs.mkdtempSync(join(tmpdir(), 'embedded-'))
 let embedded: Embedded
@@ -40,12 +42,20 @@ function openDriver(engine: { connect(): Duplex }, more: postgres.Options<Record
   return postgres(options)
 }
 
-/** Why a query or an opening failed. (`rejects` of bun:test blocks the thread the engine runs on, a second each time.) */
+/** Why a query or an opening failed. */
 async function failureOf(work: PromiseLike<unknown>): Promise<string> {
   return Promise.resolve(work).then(
     () => 'nothing failed',
     (error: Error) => error.message,
   )
+}
+
+/** The engine in the thread of the test, where the calls of its file system can be spied on. */
+async function openHere(dir: string, onFailure: (error: Error) => void = () => {}) {
+  fs.mkdirSync(dir, { recursive: true })
+  const engine = await openEngine(join(dir, 'pgdata'))
+  const backend = new Backend(engine.execute, onFailure)
+  return { connect: () => new Session(backend, 'client'), close: engine.close }
 }
 
 /** Runs a program of this tree in another process and gives its lines as they come. */
@@ -210,26 +220,31 @@ test('vacuums the tables that changed much, and checkpoints after much was writt
 })
 
 test('has a commit on the disk before it is acknowledged, and the tables at a checkpoint', async () => {
-  await sql`create table synced (n int)`
+  const dir = join(root, 'synced')
+  const engine = await openHere(dir)
+  const driver = openDriver(engine)
+  await driver`create table synced (n int)`
   const paths: string[] = []
   const original = fs.fsyncSync
   const spy = spyOn(fs, 'fsyncSync').mockImplementation((fd) => {
     paths.push(fs.readlinkSync(`/proc/self/fd/${fd}`))
     original(fd)
   })
-  await sql`insert into synced values (1)`
+  await driver`insert into synced values (1)`
   expect(paths.map((path) => path.includes('/pg_wal/'))).toEqual([true])
-  await embedded.checkpoint()
-  const [table] = await sql`select pg_relation_filepath('synced') as path`
+  await driver`checkpoint`.simple()
+  const [table] = await driver`select pg_relation_filepath('synced') as path`
   spy.mockRestore()
-  expect(paths).toContain(join(root, 'main/pgdata', table?.path))
-  expect(paths).toContain(join(root, 'main/pgdata/global/pg_control'))
+  expect(paths).toContain(join(dir, 'pgdata', table?.path))
+  expect(paths).toContain(join(dir, 'pgdata/global/pg_control'))
+  await driver.end()
+  await engine.close()
 })
 
 test('stops for good when the disk refuses, acknowledges nothing and loses nothing', async () => {
   const dir = join(root, 'refusing')
   const failures: Error[] = []
-  const engine = await openEmbedded(dir, { onFailure: (error) => failures.push(error) })
+  const engine = await openHere(dir, (error) => failures.push(error))
   const driver = openDriver(engine, { backoff: false })
   await driver`create table acknowledged (n int)`
   await driver`insert into acknowledged values (1)`
@@ -241,7 +256,6 @@ test('stops for good when the disk refuses, acknowledges nothing and loses nothi
   expect(await failureOf(driver`select 1`)).toContain('the embedded database has stopped')
   expect(failures.length).toBe(1)
   await driver.end({ timeout: 0 })
-  await engine.close()
   const again = await openEmbedded(dir)
   const reader = openDriver(again)
   expect((await reader`select n from acknowledged where n = 1`).length).toBe(1)
@@ -320,14 +334,15 @@ test('opens a directory whose first start was killed while it was being made', a
   const dir = join(root, 'half')
   const { child, lines } = runChild(
     `import fs from 'node:fs'
-    import { openEmbedded } from './src/db/embedded.ts'
+    import { openEngine } from './src/db/embedded_engine.ts'
     fs.renameSync = () => { console.log('unpacked'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0) }
-    await openEmbedded(process.argv.at(-1))`,
+    fs.mkdirSync(process.argv.at(-1))
+    await openEngine(process.argv.at(-1) + '/pgdata')`,
     dir,
   )
   expect((await lines.next()).value).toBe('unpacked')
   await kill(child)
-  expect(fs.readdirSync(dir).sort()).toEqual(['lock', 'pgdata.new'])
+  expect(fs.readdirSync(dir).sort()).toEqual(['pgdata.new'])
   // As if the kill had come in the middle of the unpacking.
   fs.rmSync(join(dir, 'pgdata.new/global'), { recursive: true })
   const engine = await openEmbedded(dir)
@@ -355,13 +370,84 @@ test('closes cleanly: the next start has nothing to recover', async () => {
   await again.close()
 })
 
-test('an engine that throws is given up: nobody waits for it for ever, and it is told', async () => {
-  const told: string[] = []
+test('an engine that throws is given up: its sessions end, and the failure is reported', async () => {
+  const reported: string[] = []
   const broken = () => Promise.reject(new Error('unreachable'))
-  const backend = new Backend(broken, ({ message }) => told.push(message))
+  const backend = new Backend(broken, ({ message }) => reported.push(message))
   const sessions = [1, 2].map(() => new Session(backend, 'client').on('error', () => {}))
-  const answers = sessions.map((session) => backend.run(session, Buffer.from('Q')).catch(({ message }) => message))
-  const failure = 'the embedded database has stopped: Error: unreachable'
+  const answers = sessions.map((session) => backend.run(session, [Buffer.from('Q')]).catch(({ message }) => message))
+  const failure = 'the embedded database has stopped: unreachable'
   expect(await Promise.all(answers)).toEqual([failure, failure])
-  expect([told, backend.failed]).toEqual([[failure], true])
+  expect([reported, backend.failed]).toEqual([[failure], true])
+})
+
+/** A thread in the place of the engine's, which opens and then does as the code says. */
+const startThread = (code: string) =>
+  startEngineThread(
+    'nowhere',
+    new Worker(
+      URL.createObjectURL(
+        new Blob([
+          `onmessage = ({ data }) => { if (data.open) postMessage({ bytes: new Uint8Array() }); else { ${code} } }`,
+        ]),
+      ),
+    ),
+  )
+
+test.each([
+  ['ends', 'process.exit(3)', 'its thread has ended'],
+  ['fails', 'throw new Error("out of memory")', 'out of memory'],
+] as const)(
+  'a thread that %s is given up: what it was asked is rejected, and the failure is reported',
+  async (_, code, reason) => {
+    const thread = await startThread(code)
+    expect(await failureOf(thread.execute(new Uint8Array()))).toContain(reason)
+    expect(await thread.died).toContain(reason)
+    expect(await failureOf(thread.execute(new Uint8Array()))).toContain(reason)
+  },
+)
+
+test('a thread that does not start says why, and frees the data directory', async () => {
+  const dir = join(root, 'unstartable')
+  fs.mkdirSync(join(dir, 'pgdata'), { recursive: true })
+  expect(await failureOf(openEmbedded(dir))).toContain('is not a Postgres data directory')
+  fs.rmSync(join(dir, 'pgdata'), { recursive: true })
+  await (await openEmbedded(dir)).close()
+})
+
+test('a statement that waits for the backend longer than its timeout fails, and is not run later', async () => {
+  await sql`create table waited (n int)`
+  const impatient = ['statements', 'plain', 'begin'].map(() =>
+    openDriver(embedded, { connection: { statement_timeout: 100 } }),
+  )
+  const [prepared, plain, beginning] = impatient as [postgres.Sql, postgres.Sql, postgres.Sql]
+  for (const driver of impatient) await driver`select 1`
+  const failures = await sql.begin(async () =>
+    Promise.all([
+      failureOf(prepared`insert into waited values (${1})`),
+      failureOf(plain`insert into waited values (2)`.simple()),
+      failureOf(beginning.begin((tx) => tx`insert into waited values (3)`)),
+    ]),
+  )
+  expect(new Set(failures)).toEqual(new Set(['canceling statement due to statement timeout']))
+  // The connections go on, with the very statements that failed.
+  await prepared`insert into waited values (${4})`
+  await plain`insert into waited values (5)`.simple()
+  await beginning.begin((tx) => tx`insert into waited values (6)`)
+  expect((await sql`select n from waited order by n`).map(({ n }) => n)).toEqual([4, 5, 6])
+  for (const driver of impatient) await driver.end()
+})
+
+test('leaves this thread free while the engine runs', async () => {
+  let isRunning = true
+  let turns = 0
+  const running = sql`select pg_sleep(1)`.then(() => {
+    isRunning = false
+  })
+  while (isRunning) {
+    await new Promise((resolve) => setTimeout(resolve, 1))
+    turns += 1
+  }
+  await running
+  expect(turns).toBeGreaterThan(10)
 })

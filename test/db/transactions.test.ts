@@ -1,16 +1,19 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readConfig } from '../../src/config.ts'
-import type { Db } from '../../src/db/client.ts'
+import type { Db, Sql } from '../../src/db/client.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { migrations } from '../../src/platform.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
+import { rejectionOf } from '../program.ts'
+
+const queryTimeoutMs = 3_000
 
 let database: TestDatabase
 let db: Db
 
 beforeAll(async () => {
   database = await createDatabase()
-  const options = { migrations, queryTimeoutMs: 4_500, maxConnections: 2, whenInUse: 'refuse' as const }
+  const options = { migrations, queryTimeoutMs, maxConnections: 2, whenInUse: 'refuse' as const }
   db = await openDatabase(readConfig({}, database.settings), options)
   await db.sql.script('create table counted (n integer); insert into counted values (0)')
 })
@@ -34,4 +37,24 @@ test('many transactions beside many statements are each whole, and all of them c
   const ended = await Promise.allSettled([...statements(), ...transactions, ...statements()])
   expect(ended.filter(({ status }) => status === 'rejected')).toHaveLength(10)
   expect(await count()).toBe(20)
+})
+
+test('a transaction that takes too long, or waits too long for its turn, is not carried out', async () => {
+  const before = await count()
+  const add = (sql: Sql) => sql`update counted set n = n + 1`
+  const free = Promise.withResolvers<void>()
+  // One tenant has one of the two connections.
+  const claim = { tenant: 1 }
+  const slow = db.transaction(async (sql) => {
+    await free.promise
+    await add(sql)
+  }, claim)
+  const waiting = Array.from({ length: 3 }, () => db.transaction(add, claim))
+  const ended = await Promise.allSettled(waiting)
+  free.resolve()
+  expect(await rejectionOf(slow)).toContain('could not complete')
+  expect(ended.map(({ status }) => status)).toEqual(Array(3).fill('rejected'))
+  expect(await count()).toBe(before)
+  await db.transaction(add)
+  expect(await count()).toBe((before as number) + 1)
 })

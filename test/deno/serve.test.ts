@@ -1,8 +1,6 @@
-// The source as it is, on Deno, with another src/platform.ts: so nothing else in it depends on Bun.
+// The source as it is, on Deno: nothing but its platform file depends on Bun.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { type Client, createClient } from '../client.ts'
 import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
 import { createFolder, createOperator, createTenant, type Operator, type Server, startServer } from '../program.ts'
@@ -14,24 +12,26 @@ let server: Server
 let client: Client
 let operator: Operator
 
-/** The program itself: the package's own starter would not pass a signal on. */
-const findDeno = () =>
-  [...new Bun.Glob('@deno/*/deno').scanSync({ cwd: join(root, 'node_modules'), absolute: true })][0]
+/** The program itself, because the package's own starter would not pass a signal on. */
+const [deno] = new Bun.Glob('@deno/*/deno').scanSync({ cwd: join(root, 'node_modules'), absolute: true })
+const program = [deno as string, 'run', '--allow-all', '--no-remote', 'src/main.ts']
 
 beforeAll(async () => {
   database = await createDatabase()
   operator = createOperator(database.settings)
-  const folder = createFolder()
-  const importMap = join(folder, 'import_map.json')
-  const urlOf = (path: string) => pathToFileURL(join(root, path)).href
-  writeFileSync(importMap, JSON.stringify({ imports: { [urlOf('src/platform.ts')]: urlOf('test/deno/platform.ts') } }))
-  const settings = { ...database.settings, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix(), DENO_DIR: folder }
-  const how = ['--allow-all', '--no-check', '--no-remote', '--node-modules-dir=manual', `--import-map=${importMap}`]
-  server = await startServer(settings, [], root, [findDeno() as string, 'run', ...how, join(root, 'src/main.ts')])
+  const more = { REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix(), DENO_DIR: createFolder() }
+  server = await startServer({ ...database.settings, ...more }, [], root, program)
   client = await createClient(server.url)
 })
 
 afterAll(() => database.close())
+
+test('makes its own data directory on Deno', async () => {
+  const settings = { DATA_DIR: join(createFolder(), 'data'), DENO_DIR: createFolder() }
+  const fresh = await startServer(settings, [], root, program)
+  expect((await fetch(`${fresh.url}/readyz`)).status).toBe(200)
+  expect([await fresh.stop(), fresh.stderr()]).toEqual([0, ''])
+})
 
 test('serves, counts and ends on Deno as it does on Bun', async () => {
   const { key, prompt } = await createTenant(operator, 2)

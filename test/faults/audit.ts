@@ -1,13 +1,13 @@
-// Holds what is recorded against what clients were told.
+// Compares the recorded signals with the answers that clients got.
 import type postgres from 'postgres'
 import { compare, type Findings } from './findings.ts'
 import type { Ledger } from './load.ts'
 import type { Attempt } from './post.ts'
 
-/** The five seconds promised, and a little for the client's own side. */
-const DEADLINE_MS = 5_500
+/** The promised five seconds, and some more for the client itself. */
+export const DEADLINE_MS = 5_500
 
-/** Holds the rows against everything that clients were ever told, and the answers since `from` against the promises. */
+/** Compares all rows with all answers so far, and the answers since `from` with the promises. */
 export async function auditLedger(
   sql: postgres.Sql,
   { attempts, unanswered }: Ledger,
@@ -15,30 +15,34 @@ export async function auditLedger(
 ): Promise<Findings> {
   const problems: string[] = []
   const idsOf = new Map<string, number[]>()
-  const rows = await sql<{ id: number; wish: string }[]>`select id::int, metadata ->> 'wish' as wish from signals`
-  for (const { id, wish } of rows) idsOf.set(wish, [...(idsOf.get(wish) ?? []), id])
+  const rows = await sql<
+    { id: number; request: string }[]
+  >`select id::int, metadata ->> 'request' as request from signals`
+  for (const { id, request } of rows) idsOf.set(request, [...(idsOf.get(request) ?? []), id])
   const twice = [...idsOf].filter(([, ids]) => ids.length > 1)
   compare(problems, 'signals recorded more than once', [], twice.slice(0, 3))
 
   const answers = new Map<string, Set<string>>()
-  for (const { wish, status, text } of attempts) {
-    if (status === 201) answers.set(wish.id, (answers.get(wish.id) ?? new Set()).add(text))
+  for (const { request, status, text } of attempts) {
+    if (status === 201) answers.set(request.id, (answers.get(request.id) ?? new Set()).add(text))
   }
   const unequal = [...answers].filter(([, texts]) => texts.size > 1)
   compare(
     problems,
     'repeats with another answer',
     [],
-    unequal.slice(0, 3).map(([wish, texts]) => [wish, ...texts]),
+    unequal.slice(0, 3).map(([request, texts]) => [request, ...texts]),
   )
   const missing = [...answers].filter(
-    ([wish, texts]) => ![...texts].every((text) => idsOf.get(wish)?.includes(JSON.parse(text).data.id)),
+    ([request, texts]) => ![...texts].every((text) => idsOf.get(request)?.includes(JSON.parse(text).data.id)),
   )
   compare(
     problems,
     'acknowledged, and not recorded under that id',
     [],
-    missing.slice(0, 3).map(([wish, texts]) => ({ wish, told: [...texts], recorded: idsOf.get(wish) ?? [] })),
+    missing
+      .slice(0, 3)
+      .map(([request, texts]) => ({ request, answered: [...texts], recorded: idsOf.get(request) ?? [] })),
   )
   compare(problems, 'keyed signals never answered', 0, unanswered.length)
 
@@ -53,7 +57,9 @@ export async function auditLedger(
   compare(problems, 'months whose counter is not the number of rows', [], [...miscounted])
 
   const recent = attempts.slice(from)
-  const keyed = new Set(recent.filter(({ wish, status }) => wish.keyed && status === 201).map(({ wish }) => wish.id))
+  const keyed = new Set(
+    recent.filter(({ request, status }) => request.keyed && status === 201).map(({ request }) => request.id),
+  )
   const replayed = recent.filter((attempt) => attempt.replayed).length
   const slowest = Math.max(...recent.map(({ ms }) => ms))
   if (slowest > DEADLINE_MS) problems.push(`a request took ${Math.round(slowest)} ms, more than ${DEADLINE_MS} ms`)
@@ -67,7 +73,7 @@ export async function auditLedger(
   return { figures: figures.join('; '), problems }
 }
 
-/** A status that no load should see, or a refusal while there was room. */
+/** A status that no client should get, or a refusal below the limit. */
 function oddity({ status, text }: Attempt): string | undefined {
   if (![0, 201, 429, 500].includes(status)) return `${status} ${text}`
   if (status !== 429) return undefined

@@ -7,6 +7,7 @@ export type Settings = Record<string, string>
 
 export type Server = {
   url: string
+  pid: number
   /** Asks it to end, and answers with the exit status once it has. */
   stop(): Promise<number>
   /** Ends it as a crash would. */
@@ -27,10 +28,10 @@ process.on('exit', () => {
 })
 
 function launch(args: string[], settings: Settings) {
-  const { PATH, HOME, TMPDIR } = process.env
+  const { PATH, HOME, TMPDIR, TZ } = process.env
   const child = Bun.spawn([PROGRAM, ...args], {
     cwd: folder,
-    env: { PATH, HOME, TMPDIR, PORT: '0', ...settings },
+    env: { PATH, HOME, TMPDIR, TZ, PORT: '0', ...settings },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   running.add(child)
@@ -71,6 +72,7 @@ export async function startServer(settings: Settings): Promise<Server> {
   clearTimeout(lastResort)
   return {
     url,
+    pid: child.pid,
     stop() {
       child.kill('SIGTERM')
       return end()

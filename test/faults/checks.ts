@@ -1,10 +1,10 @@
 // What must hold through every fault beside the ledger: the limit at each moment, and a service that mends itself.
 import type postgres from 'postgres'
 import { readGate } from './clients.ts'
+import type { Cluster } from './cluster.ts'
 import { compare, type Findings } from './findings.ts'
-import { ask, wishFor } from './load.ts'
+import { createSignalRequest, send } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
-import type { Scene } from './scene.ts'
 
 /** Shorter than the driver waits for a connection, so that a pool which cannot mend itself is found out. */
 const RECOVERY_MS = 2_500
@@ -51,21 +51,23 @@ export function watch(sql: postgres.Sql, { organisation }: Tenant): { stop(): Pr
 }
 
 /** Waits until each replica records signals steadily again. */
-export async function awaitService({ ledger, replicas, tenants }: Scene): Promise<Findings> {
+export async function awaitRecovery({ ledger, replicas, tenants }: Cluster): Promise<Findings> {
   let steady = 0
   return awaitEach(replicas, 'served again', async (replica) => {
-    const { status } = await ask(ledger, replica, wishFor(tenants[0] as Tenant, false))
+    const { status } = await send(ledger, replica, createSignalRequest(tenants[0] as Tenant, false))
     steady = status === 201 ? steady + 1 : 0
     return steady > 0 && steady % STEADY === 0
   })
 }
 
-/** Waits until a signal recorded through each replica moves the count in Redis. Nothing else may be recording. */
-export function awaitGate({ ledger, replicas, tenants, redis }: Scene): Promise<Findings> {
-  const tenant = tenants[0] as Tenant
+/**
+ * Waits until a request through each replica moves the count in Redis. The organisation must be full, as the gate is not
+ * asked far from the limit; a replica asks it again a second after the last refusal was confirmed.
+ */
+export function awaitGate({ ledger, replicas, redis }: Cluster, tenant: Tenant): Promise<Findings> {
   return awaitEach(replicas, 'gate used', async (replica) => {
     const before = await readGate(redis.url, tenant.organisation)
-    await ask(ledger, replica, wishFor(tenant, false))
+    await send(ledger, replica, createSignalRequest(tenant, false))
     const after = await readGate(redis.url, tenant.organisation)
     return after !== null && after !== before
   })
@@ -87,17 +89,19 @@ async function awaitEach(replicas: Replica[], what: string, isSo: (replica: Repl
 }
 
 /** Uses the month up through both replicas: exactly to its limit, and no further. */
-export async function fill({ ledger, replicas, sql }: Scene, small: Tenant, limit: number): Promise<Findings> {
+export async function fill({ ledger, replicas, sql }: Cluster, small: Tenant, limit: number): Promise<Findings> {
   const problems: string[] = []
-  const askAll = (number: number) =>
+  const sendAll = (number: number) =>
     Promise.all(
-      Array.from({ length: number }, (_, i) => ask(ledger, replicas[i % 2] as Replica, wishFor(small, false))),
+      Array.from({ length: number }, (_, i) =>
+        send(ledger, replicas[i % 2] as Replica, createSignalRequest(small, false)),
+      ),
     )
   let statuses: number[] = []
   for (let asked = 0; asked <= limit && !statuses.includes(429); asked += 16) {
-    statuses = (await askAll(16)).map(({ status }) => status)
+    statuses = (await sendAll(16)).map(({ status }) => status)
   }
-  for (const { status, text } of await askAll(2)) {
+  for (const { status, text } of await sendAll(2)) {
     const { code, used, limit: said } = JSON.parse(text || '{}').error ?? {}
     compare(problems, 'the request after the last', [429, 'rate_limited', limit, limit], [status, code, used, said])
   }

@@ -13,10 +13,16 @@ export async function askPostgres<T>(url: string, ask: (sql: postgres.Sql) => Pr
 
 /** What Redis has counted for the organisation this month; null when it has nothing, or does not answer. */
 export async function readGate(url: string, organisation: number): Promise<number | null> {
-  const key = `prompt-signals:signals:{${organisation}}:${new Date().toISOString().slice(0, 7)}`
-  const text = await askRedis(url, (client) => client.get(key)).catch(() => null)
+  const text = await askRedis(url, (client) => client.get(gateKey(organisation))).catch(() => null)
   return text === null ? null : Number(text)
 }
+
+export async function setGate(url: string, organisation: number, count: number): Promise<void> {
+  await askRedis(url, (client) => client.set(gateKey(organisation), count))
+}
+
+const gateKey = (organisation: number): string =>
+  `prompt-signals:signals:{${organisation}}:${new Date().toISOString().slice(0, 7)}`
 
 export async function askRedis<T>(url: string, ask: (client: Redis) => Promise<T>): Promise<T> {
   const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, commandTimeout: 1_000 })

@@ -1,16 +1,17 @@
 // The faults, each named after what must hold through it.
+
+import type { Cluster } from './cluster.ts'
 import type { Findings } from './findings.ts'
 import { changePlan } from './plan_fault.ts'
 import type { Tenant } from './post.ts'
-import { crashPostgres, endConnections, stopPostgres } from './postgres_faults.ts'
+import { crashPostgres, endConnections, makeReadOnly, stopPostgres } from './postgres_faults.ts'
 import { flushRedis, killRedis, stopRedis } from './redis_faults.ts'
 import { killReplica, terminateReplica } from './replica_faults.ts'
-import type { Scene } from './scene.ts'
 
 export type Fault = {
   name: string
-  /** Does it under load, and answers how to judge it once every request has ended. */
-  inject(scene: Scene, small: Tenant): Promise<() => Findings | Promise<Findings>>
+  /** Injects the fault under load; resolves with its assessment, to be run once every request has ended. */
+  inject(cluster: Cluster, small: Tenant): Promise<() => Findings | Promise<Findings>>
   /** The small organisation's limit when it is over. */
   limit?: number
 }
@@ -24,8 +25,12 @@ export const faults: Fault[] = [
   { name: 'Redis killed and back empty: nobody notices', inject: killRedis },
   { name: 'Redis stopped for 2 s: nobody waits for it', inject: stopRedis },
   { name: 'Postgres ended at once and restarted: nothing acknowledged is lost', inject: crashPostgres },
-  { name: 'Postgres stopped for 3 s: late or refused, never wrong', inject: (scene) => stopPostgres(scene, 3_000) },
-  { name: 'Postgres stopped for 6 s: refused in time, never wrong', inject: (scene) => stopPostgres(scene, 6_000) },
+  { name: 'Postgres stopped for 3 s: late or refused, never wrong', inject: (cluster) => stopPostgres(cluster, 3_000) },
+  { name: 'Postgres stopped for 6 s: refused in time, never wrong', inject: (cluster) => stopPostgres(cluster, 6_000) },
+  {
+    name: 'Postgres made read-only for 2 s: refused, and served from again',
+    inject: (one) => makeReadOnly(one, 2_000),
+  },
   { name: 'every connection to Postgres ended, ten times: nothing is counted wrong', inject: endConnections },
   { name: 'plan changed by the command line: it holds from the next request on', inject: changePlan, limit: 500 },
 ]

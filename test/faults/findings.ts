@@ -1,6 +1,7 @@
-// What is found by a check, and how it is put.
+// The result of a check.
+
+import type { Cluster } from './cluster.ts'
 import type { Attempt } from './post.ts'
-import type { Scene } from './scene.ts'
 
 /** What a check found: figures to print, and what is not as it must be. */
 export type Findings = { figures: string; problems: string[] }
@@ -16,8 +17,8 @@ export function hit(problems: string[], what: string, number: number): void {
   if (number <= 0) problems.push(`the fault did not hit: no ${what}`)
 }
 
-export const endOf = ({ askedAt, ms }: Attempt): number => askedAt + ms
+export const endOf = ({ sentAt, ms }: Attempt): number => sentAt + ms
 
-/** Those that were under way at some time from then on. */
-export const touched = ({ ledger }: Scene, from: number): Attempt[] =>
+/** The attempts that were under way at that time or later. */
+export const touched = ({ ledger }: Cluster, from: number): Attempt[] =>
   ledger.attempts.filter((attempt) => endOf(attempt) >= from)

@@ -1,13 +1,13 @@
 // A plan is changed while its organisation is recording.
 import { run } from './binary.ts'
+import type { Cluster, RunningReplica } from './cluster.ts'
 import { compare, type Findings, hit, touched } from './findings.ts'
-import { ask, wishFor } from './load.ts'
+import { createSignalRequest, send } from './load.ts'
 import type { Tenant } from './post.ts'
-import type { RunningReplica, Scene } from './scene.ts'
 
 /** Down below what is used and up again, by an operator who knows of Redis and by one who does not. */
-export async function changePlan(scene: Scene, small: Tenant): Promise<() => Findings> {
-  const { DATABASE_URL, REDIS_URL } = scene.settings
+export async function changePlan(cluster: Cluster, small: Tenant): Promise<() => Findings> {
+  const { DATABASE_URL, REDIS_URL } = cluster.settings
   const problems: string[] = []
   const asked = { refused: 0, recorded: 0 }
   const from = performance.now()
@@ -18,8 +18,10 @@ export async function changePlan(scene: Scene, small: Tenant): Promise<() => Fin
     compare(problems, 'exit status of set-plan', [0, ''], [status, stderr])
   }
   async function expectNext(status: 201 | 429, limit: number): Promise<void> {
-    const next = scene.replicas.flatMap((replica: RunningReplica) => Array<RunningReplica>(8).fill(replica))
-    const answers = await Promise.all(next.map((replica) => ask(scene.ledger, replica, wishFor(small, false))))
+    const next = cluster.replicas.flatMap((replica: RunningReplica) => Array<RunningReplica>(8).fill(replica))
+    const answers = await Promise.all(
+      next.map((replica) => send(cluster.ledger, replica, createSignalRequest(small, false))),
+    )
     asked[status === 201 ? 'recorded' : 'refused'] += answers.length
     const said = answers.map(
       (one) => `${one.status} ${status === 429 ? JSON.parse(one.text || '{}').error?.limit : limit}`,
@@ -34,7 +36,7 @@ export async function changePlan(scene: Scene, small: Tenant): Promise<() => Fin
     await expectNext(201, 500)
   }
   return () => {
-    const refused = touched(scene, from).filter(({ wish, status }) => wish.tenant === small && status === 429)
+    const refused = touched(cluster, from).filter(({ request, status }) => request.tenant === small && status === 429)
     hit(problems, 'request of the load was refused', refused.length - asked.refused)
     return { figures: `4 changes, then ${asked.refused} refused and ${asked.recorded} recorded`, problems }
   }

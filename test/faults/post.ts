@@ -1,23 +1,23 @@
-// One request to record a signal, timed, and told apart by how far it came.
+// Sends one request to record a signal, and finds out how far it came.
 import { connect } from 'node:net'
 
 export type Tenant = { org: string; organisation: number; key: string; prompt: string }
 
-/** A running copy of the service; where it is changes with every start. */
+/** A running replica of the service. Its URL changes with every start. */
 export type Replica = {
   name: string
   url: string
-  /** One connection for each request, so that the end of one can be told from the end of an idle connection. */
+  /** One connection for each request, so that the loss of a request can be distinguished from that of an idle connection. */
   exact: boolean
 }
 
-/** A signal that some client wants recorded; `id` is in its metadata, and is its Idempotency-Key if it has one. */
-export type Wish = { id: string; tenant: Tenant; keyed: boolean }
+/** A request to record a signal. Its `id` is in the metadata, and is the Idempotency-Key if it has one. */
+export type SignalRequest = { id: string; tenant: Tenant; keyed: boolean }
 
 export type Attempt = {
-  wish: Wish
+  request: SignalRequest
   replica: string
-  askedAt: number
+  sentAt: number
   ms: number
   /** How far an attempt without an answer came; `cut` is an answer that broke off. */
   outcome: 'answered' | 'failed' | 'refused' | 'unanswered' | 'cut'
@@ -34,17 +34,17 @@ type Reply = Pick<Attempt, 'outcome' | 'status' | 'text' | 'replayed'>
 const GIVE_UP_MS = 8_000
 
 /** With a pause, the second half of the body is held back for so long. */
-export async function post(replica: Replica, wish: Wish, pause?: Promise<void>): Promise<Attempt> {
-  const askedAt = performance.now()
-  const reply = await (replica.exact ? postOnce(replica.url, wish, pause) : postByFetch(replica.url, wish))
-  return { wish, replica: replica.name, askedAt, ms: performance.now() - askedAt, ...reply }
+export async function post(replica: Replica, request: SignalRequest, pause?: Promise<void>): Promise<Attempt> {
+  const sentAt = performance.now()
+  const reply = await (replica.exact ? postOnce(replica.url, request, pause) : postByFetch(replica.url, request))
+  return { request, replica: replica.name, sentAt, ms: performance.now() - sentAt, ...reply }
 }
 
-const bodyOf = ({ id }: Wish) => JSON.stringify({ value: 'positive', metadata: { wish: id } })
+const bodyOf = ({ id }: SignalRequest) => JSON.stringify({ value: 'positive', metadata: { request: id } })
 
-const pathOf = ({ tenant }: Wish) => `/api/v1/prompts/${tenant.prompt}/signals`
+const pathOf = ({ tenant }: SignalRequest) => `/api/v1/prompts/${tenant.prompt}/signals`
 
-const headersOf = ({ id, keyed, tenant }: Wish): Record<string, string> => ({
+const headersOf = ({ id, keyed, tenant }: SignalRequest): Record<string, string> => ({
   authorization: `Bearer ${tenant.key}`,
   'content-type': 'application/json',
   ...(keyed ? { 'idempotency-key': id } : {}),
@@ -52,12 +52,12 @@ const headersOf = ({ id, keyed, tenant }: Wish): Record<string, string> => ({
 
 const noReply = (outcome: Reply['outcome']): Reply => ({ outcome, status: 0, text: '', replayed: false })
 
-async function postByFetch(url: string, wish: Wish): Promise<Reply> {
+async function postByFetch(url: string, request: SignalRequest): Promise<Reply> {
   try {
-    const response = await fetch(url + pathOf(wish), {
+    const response = await fetch(url + pathOf(request), {
       method: 'POST',
-      headers: headersOf(wish),
-      body: bodyOf(wish),
+      headers: headersOf(request),
+      body: bodyOf(request),
       signal: AbortSignal.timeout(GIVE_UP_MS),
     })
     const text = await response.text()
@@ -72,9 +72,9 @@ async function postByFetch(url: string, wish: Wish): Promise<Reply> {
   }
 }
 
-function postOnce(url: string, wish: Wish, pause?: Promise<void>): Promise<Reply> {
-  const body = bodyOf(wish)
-  const headers = { ...headersOf(wish), host: 'faults', connection: 'close', 'content-length': `${body.length}` }
+function postOnce(url: string, request: SignalRequest, pause?: Promise<void>): Promise<Reply> {
+  const body = bodyOf(request)
+  const headers = { ...headersOf(request), host: 'faults', connection: 'close', 'content-length': `${body.length}` }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   const half = body.length >> 1
   const { hostname, port } = new URL(url)
@@ -82,7 +82,7 @@ function postOnce(url: string, wish: Wish, pause?: Promise<void>): Promise<Reply
     let sent = false
     let received = ''
     const socket = connect(Number(port), hostname, async () => {
-      socket.write(`POST ${pathOf(wish)} HTTP/1.1\r\n${lines.join('')}\r\n${body.slice(0, half)}`)
+      socket.write(`POST ${pathOf(request)} HTTP/1.1\r\n${lines.join('')}\r\n${body.slice(0, half)}`)
       sent = true
       if (pause) await pause
       socket.write(body.slice(half))

@@ -1,14 +1,15 @@
 // While Postgres is away requests are refused or late, and what was acknowledged stays.
+
+import type { Cluster } from './cluster.ts'
 import { compare, type Findings, hit, touched } from './findings.ts'
-import type { Scene } from './scene.ts'
 
 /** Less than the driver waits for a connection: one that was lost is replaced, and does not have to time out first. */
 const RECONNECT_MS = 2_500
 
 /** The replicas stay up: whatever happens to Postgres, every request is answered. */
-function judgePostgresFault(scene: Scene, from: number, delayedMs = Number.POSITIVE_INFINITY): Findings {
+function assessPostgresFault(cluster: Cluster, from: number, delayedMs = Number.POSITIVE_INFINITY): Findings {
   const problems: string[] = []
-  const during = touched(scene, from)
+  const during = touched(cluster, from)
   const refused = during.filter(({ status }) => status === 500).length
   const delayed = during.filter(({ status, ms }) => status === 201 && ms >= delayedMs).length
   hit(problems, 'request was answered 500 or late', refused + delayed)
@@ -16,38 +17,48 @@ function judgePostgresFault(scene: Scene, from: number, delayedMs = Number.POSIT
   return { figures: `${refused} answered 500, ${delayed} late`, problems }
 }
 
-export async function crashPostgres(scene: Scene): Promise<() => Findings> {
+export async function crashPostgres(cluster: Cluster): Promise<() => Findings> {
   const from = performance.now()
-  await scene.postgres.crash('SIGQUIT')
+  await cluster.postgres.crash('SIGQUIT')
   await Bun.sleep(300)
-  await scene.postgres.restart()
-  return () => judgePostgresFault(scene, from)
+  await cluster.postgres.restart()
+  return () => assessPostgresFault(cluster, from)
 }
 
-export async function stopPostgres(scene: Scene, ms: number): Promise<() => Findings> {
+export async function stopPostgres(cluster: Cluster, ms: number): Promise<() => Findings> {
   const processes = async () => {
-    const rows = await scene.sql<{ pid: number }[]>`select pid from pg_stat_activity`
+    const rows = await cluster.sql<{ pid: number }[]>`select pid from pg_stat_activity`
     return rows.map(({ pid }) => pid)
   }
   const from = performance.now()
-  await scene.postgres.whileStopped(processes, () => Bun.sleep(ms))
-  return () => judgePostgresFault(scene, from, 1_000)
+  await cluster.postgres.whileStopped(processes, () => Bun.sleep(ms))
+  return () => assessPostgresFault(cluster, from, 1_000)
 }
 
-export async function endConnections(scene: Scene): Promise<() => Findings> {
+export async function makeReadOnly(cluster: Cluster, ms: number): Promise<() => Findings> {
+  const from = performance.now()
+  await cluster.sql`alter system set default_transaction_read_only = on`
+  await cluster.sql`select pg_reload_conf()`
+  await Bun.sleep(ms)
+  await cluster.sql`alter system reset default_transaction_read_only`
+  await cluster.sql`select pg_reload_conf()`
+  return () => assessPostgresFault(cluster, from)
+}
+
+export async function endConnections(cluster: Cluster): Promise<() => Findings> {
   const from = performance.now()
   let ended = 0
   for (let time = 0; time < 10; time++) {
     await Bun.sleep(100)
-    const rows = await scene.sql`
+    const rows = await cluster.sql`
       select pg_terminate_backend(pid) from pg_stat_activity
       where backend_type = 'client backend' and pid <> pg_backend_pid()`
     ended += rows.length
   }
   return () => {
-    const { figures, problems } = judgePostgresFault(scene, from)
+    const { figures, problems } = assessPostgresFault(cluster, from)
     hit(problems, 'connection was ended', ended)
-    const slowest = Math.round(Math.max(...touched(scene, from).map(({ ms }) => ms)))
+    const slowest = Math.round(Math.max(...touched(cluster, from).map(({ ms }) => ms)))
     if (slowest > RECONNECT_MS) problems.push(`a request waited ${slowest} ms for a Postgres that was there all along`)
     return { figures: `${ended} connections ended, ${figures}`, problems }
   }

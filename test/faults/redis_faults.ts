@@ -1,9 +1,9 @@
 // Redis is never the truth: whatever happens to it, the service goes on.
 import { askRedis } from './clients.ts'
+import type { Cluster } from './cluster.ts'
 import { compare, type Findings, hit, touched } from './findings.ts'
-import { ask, wishFor } from './load.ts'
+import { createSignalRequest, send } from './load.ts'
 import type { Replica } from './post.ts'
-import type { Scene } from './scene.ts'
 
 /** Longer than the service may take to give Redis up, far shorter than Redis stands still. */
 const WITHOUT_REDIS_MS = 1_000
@@ -11,8 +11,8 @@ const WITHOUT_REDIS_MS = 1_000
 const REDIS_PATIENCE_MS = 45
 
 /** No request fails, and none waits for it. */
-function judgeRedisFault(scene: Scene, from: number, to: number, problems: string[]): string {
-  const during = touched(scene, from).filter(({ askedAt }) => askedAt <= to)
+function assessRedisFault(cluster: Cluster, from: number, to: number, problems: string[]): string {
+  const during = touched(cluster, from).filter(({ sentAt }) => sentAt <= to)
   const recorded = during.filter(({ status }) => status === 201).length
   const slowest = Math.round(Math.max(...during.map(({ ms }) => ms)))
   const failed = during.filter(({ status }) => status === 0 || status === 500).length
@@ -22,12 +22,12 @@ function judgeRedisFault(scene: Scene, from: number, to: number, problems: strin
   return `${recorded} recorded meanwhile, ${failed} failed, slowest of them ${slowest} ms`
 }
 
-export async function flushRedis(scene: Scene): Promise<() => Findings> {
+export async function flushRedis(cluster: Cluster): Promise<() => Findings> {
   const from = performance.now()
   let flushed = 0
   for (let time = 0; time < 3; time++) {
     await Bun.sleep(200)
-    flushed += await askRedis(scene.redis.url, async (client) => {
+    flushed += await askRedis(cluster.redis.url, async (client) => {
       const [[, size] = []] = (await client.multi().dbsize().flushall().exec()) ?? []
       return size as number
     })
@@ -36,43 +36,43 @@ export async function flushRedis(scene: Scene): Promise<() => Findings> {
   return () => {
     const problems: string[] = []
     hit(problems, 'key was flushed', flushed)
-    return { figures: `${flushed} keys flushed, ${judgeRedisFault(scene, from, to, problems)}`, problems }
+    return { figures: `${flushed} keys flushed, ${assessRedisFault(cluster, from, to, problems)}`, problems }
   }
 }
 
 const redisSeenBy = async ({ url }: Replica): Promise<string> =>
   ((await (await fetch(`${url}/readyz`)).json()) as { redis: string }).redis
 
-export async function killRedis(scene: Scene): Promise<() => Findings> {
+export async function killRedis(cluster: Cluster): Promise<() => Findings> {
   const from = performance.now()
-  await scene.redis.crash('SIGKILL')
+  await cluster.redis.crash('SIGKILL')
   await Bun.sleep(1_000)
-  const seen = await Promise.all(scene.replicas.map(redisSeenBy))
+  const seen = await Promise.all(cluster.replicas.map(redisSeenBy))
   const to = performance.now()
-  await scene.redis.restart()
+  await cluster.redis.restart()
   return () => {
     const problems: string[] = []
     compare(problems, 'what the replicas say of Redis meanwhile', ['down', 'down'], seen)
-    return { figures: judgeRedisFault(scene, from, to, problems), problems }
+    return { figures: assessRedisFault(cluster, from, to, problems), problems }
   }
 }
 
-export async function stopRedis(scene: Scene): Promise<() => Findings> {
+export async function stopRedis(cluster: Cluster): Promise<() => Findings> {
   // Redis is asked only for organisations that are close to their limits, or of which nothing is known, as of this one.
-  const unknown = await scene.createTenant(0)
+  const unknown = await cluster.createTenant(0)
   const from = performance.now()
-  await scene.redis.whileStopped(
+  await cluster.redis.whileStopped(
     async () => [],
     async () => {
-      await Promise.all(scene.replicas.map((one) => ask(scene.ledger, one, wishFor(unknown, false))))
+      await Promise.all(cluster.replicas.map((one) => send(cluster.ledger, one, createSignalRequest(unknown, false))))
       await Bun.sleep(2_000)
     },
   )
   const to = performance.now()
   return () => {
     const problems: string[] = []
-    const met = touched(scene, from).filter(({ askedAt, ms }) => askedAt <= to && ms >= REDIS_PATIENCE_MS).length
+    const met = touched(cluster, from).filter(({ sentAt, ms }) => sentAt <= to && ms >= REDIS_PATIENCE_MS).length
     hit(problems, 'request met the stopped Redis', met)
-    return { figures: `${met} met it, ${judgeRedisFault(scene, from, to, problems)}`, problems }
+    return { figures: `${met} met it, ${assessRedisFault(cluster, from, to, problems)}`, problems }
   }
 }

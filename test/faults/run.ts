@@ -2,12 +2,15 @@
 // the other. bun test/faults/run.ts [a word of the names of some faults]
 import { join } from 'node:path'
 import { auditLedger } from './audit.ts'
-import { awaitGate, awaitService, fill, watch } from './checks.ts'
+import { auditWrites } from './audit_writes.ts'
+import { awaitGate, awaitRecovery, fill, watch } from './checks.ts'
+import { type Cleanups, type Cluster, startCluster } from './cluster.ts'
 import { type Fault, faults, SMALL_LIMIT } from './faults.ts'
 import type { Findings } from './findings.ts'
-import { ask, startLoad, wishFor } from './load.ts'
+import { startKeyChanges } from './key_changes.ts'
+import { createSignalRequest, send, startLoad } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
-import { type Cleanups, type Scene, setScene } from './scene.ts'
+import { startWriters } from './writes.ts'
 
 /** So that the small organisation is close to its limit when the fault comes, and not at it. */
 const PREFILL = 180
@@ -27,10 +30,10 @@ interruption.catch(() => {})
 
 try {
   await build()
-  const scene = await setScene(cleanups)
+  const cluster = await startCluster(cleanups)
   const chosen = faults.filter(({ name }) => name.includes(process.argv[2] ?? ''))
   if (chosen.length === 0) throw new Error(`No fault is named "${process.argv[2]}"`)
-  for (const fault of chosen) report(fault, await Promise.race([check(scene, fault), interruption]))
+  for (const fault of chosen) report(fault, await Promise.race([check(cluster, fault), interruption]))
 } catch (error) {
   total.failed++
   console.error(error)
@@ -47,34 +50,41 @@ async function build(): Promise<void> {
   if ((await child.exited) !== 0) throw new Error('The binary could not be built')
 }
 
-async function check(scene: Scene, { inject, limit = SMALL_LIMIT }: Fault): Promise<Findings[]> {
-  const { ledger, replicas, sql, tenants } = scene
+async function check(cluster: Cluster, { inject, limit = SMALL_LIMIT }: Fault): Promise<Findings[]> {
+  const { author, ledger, replicas, sql, tenants, writes } = cluster
   const from = ledger.attempts.length
-  const small = await scene.createTenant(SMALL_LIMIT)
-  await askTogether(scene, small, PREFILL)
+  const fromWrite = writes.attempts.length
+  const small = await cluster.createTenant(SMALL_LIMIT)
+  await sendTogether(cluster, small, PREFILL)
   const watcher = watch(sql, small)
   const load = startLoad(ledger, replicas, tenants, small)
+  const writers = startWriters(writes, replicas, author)
+  const keyChanges = startKeyChanges(cluster)
   try {
     await Bun.sleep(CALM_MS)
-    const burst = askTogether(scene, small, BURST)
+    const burst = sendTogether(cluster, small, BURST)
     // On their way, and not yet answered.
     await Bun.sleep(2)
-    const judge = await inject(scene, small)
-    const service = await awaitService(scene)
+    const assess = await inject(cluster, small)
+    const service = await awaitRecovery(cluster)
     await Bun.sleep(CALM_MS)
-    await Promise.all([burst, load.stop()])
-    const gate = await awaitGate(scene)
-    const filled = await fill(scene, small, limit)
+    const [keys] = await Promise.all([keyChanges.stop(), writers.stop(), burst, load.stop()])
+    const filled = await fill(cluster, small, limit)
+    const gate = await awaitGate(cluster, small)
     const watched = await watcher.stop()
-    return [await judge(), await auditLedger(sql, ledger, from), watched, filled, service, gate]
+    const recorded = await auditLedger(sql, ledger, from)
+    const written = await auditWrites(sql, writes, fromWrite, author, replicas[0])
+    return [await assess(), recorded, written, keys, watched, filled, service, gate]
   } finally {
-    await Promise.all([load.stop(), watcher.stop()])
+    await Promise.all([load.stop(), writers.stop(), keyChanges.stop(), watcher.stop()])
   }
 }
 
-function askTogether({ ledger, replicas }: Scene, tenant: Tenant, number: number): Promise<unknown> {
+function sendTogether({ ledger, replicas }: Cluster, tenant: Tenant, number: number): Promise<unknown> {
   return Promise.all(
-    Array.from({ length: number }, (_, i) => ask(ledger, replicas[i % 2] as Replica, wishFor(tenant, false))),
+    Array.from({ length: number }, (_, i) =>
+      send(ledger, replicas[i % 2] as Replica, createSignalRequest(tenant, false)),
+    ),
   )
 }
 

@@ -157,7 +157,7 @@ const isAlive = (pid: number) => sendTo(pid, 0)
 async function until(isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const giveUpAt = performance.now() + START_MS
   while (!(await isSo())) {
-    if (performance.now() > giveUpAt) throw new Error(`Waited ${START_MS} ms in vain for ${what}`)
+    if (performance.now() > giveUpAt) throw new Error(`${what} did not come within ${START_MS} ms`)
     await Bun.sleep(POLL_MS)
   }
 }

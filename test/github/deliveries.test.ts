@@ -3,9 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { sign } from '@octokit/webhooks-methods'
 import { setWebhook } from '../../src/github/manage.ts'
 import { pruneDeliveries } from '../../src/github/prune.ts'
+import { requireWebhook } from '../../src/github/verify.ts'
 import type { Answer } from '../client.ts'
+import { rejectionOf } from '../program.ts'
 import { createHook, headersOf, hookEachTest, paths, type Sending } from './hook.ts'
-import { merged, ping, pullRequest, push } from './payloads.ts'
+import { merged, ping, pullRequest, push, renamed, transferred } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
 
@@ -70,6 +72,20 @@ test('no organisation, one without a webhook and no possible one are refused ali
   }
 })
 
+test('a look-up that answers for another organisation is not used', async () => {
+  const { db } = service.services
+  const other = await service.createTenant()
+  // As a connection pooler does that mixes up the statements of its clients.
+  const sql = Object.assign(
+    (text: TemplateStringsArray) => db.sql<object>(text, hook.tenant.org),
+    db.sql,
+  ) as typeof db.sql
+  expect(await requireWebhook({ ...db, sql }, hook.tenant.org)).toMatchObject({ secret: hook.secret })
+  expect(await rejectionOf(requireWebhook({ ...db, sql }, other.org))).toBe(
+    'the database answered for another organisation',
+  )
+})
+
 test.each([
   ['of no text', () => new Uint8Array([0xff, 0xfe])],
   ['that is empty', () => new Uint8Array()],
@@ -117,6 +133,15 @@ test.each([
   ['push', { ...change(), repository: null }, '/repository'],
   ['pull_request', { action: 'opened' }, '/pull_request'],
   ['pull_request', { ...pullRequest('opened'), repository: {} }, '/repository/full_name'],
+  ['push', push({ repository: 'Acme/Pro\0mpts' }), '/repository/full_name'],
+  [
+    'pull_request',
+    pullRequest('opened', { repository: 'Acme/\nPrompts', headRepository: null }),
+    '/repository/full_name',
+  ],
+  ['pull_request', pullRequest('opened', { headRepository: 'Acme/\0' }), '/pull_request/head/repo'],
+  ['repository', renamed('Acme/Words', 'Pro\0mpts'), '/changes'],
+  ['repository', transferred('Globex/Prompts', { login: 'Ac\0me', id: 7 }), '/changes'],
 ])('a %s of the wrong shape is invalid: %#', async (event, payload, path) => {
   const { status, body } = await hook.deliver(event, payload)
   expect([status, body.error.details[0].path]).toEqual([422, path])

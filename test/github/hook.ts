@@ -47,9 +47,9 @@ export async function createHook(service: TestService, repository = 'Acme/Prompt
   const tenant = await service.createTenant()
   const { secret, path } = await setWebhook(db, clock, tenant.org)
   const prompts = {} as Record<Name, string>
-  for (const [name, file] of Object.entries(paths) as [Name, string][]) {
-    const place = { repository, path: file }
-    prompts[name] = (await createPrompt(db, clock, { org: tenant.org, name, id: null, place })).id
+  for (const [name, path] of Object.entries(paths) as [Name, string][]) {
+    const file = { repository, path }
+    prompts[name] = (await createPrompt(db, clock, { org: tenant.org, name, id: null, file })).id
   }
 
   async function deliver(event: string, payload: object, sending: Sending = {}): Promise<Answer> {

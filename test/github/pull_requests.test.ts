@@ -25,7 +25,7 @@ const mergedEntry = expected({
   created_at: '2026-11-14T13:00:00.000Z',
 })
 
-test('a pull request is told of every prompt that was pushed to its branch, and of no other', async () => {
+test('a pull request is recorded for every prompt that was pushed to its branch, and for no other', async () => {
   await hook.send('push', toBranch())
   await hook.send('push', push({ branch: 'warmer', commits: touching(paths.farewell) }))
   await hook.send('push', push({ branch: 'cooler', commits: touching(paths.other) }))
@@ -36,7 +36,7 @@ test('a pull request is told of every prompt that was pushed to its branch, and 
   expect(await hook.history('other')).toEqual([])
 })
 
-test('one that is closed without being merged is told as closed', async () => {
+test('one that is closed without being merged is recorded as closed', async () => {
   await hook.send('push', toBranch())
   await hook.send('pull_request', pullRequest('opened'))
   await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T14:00:00Z' }))
@@ -78,7 +78,7 @@ test('what was pushed while it was closed counts when it is reopened', async () 
   expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('later')}`])
 })
 
-test('a push that arrives after its pull request was closed is told of it in full', async () => {
+test('a push that arrives after its pull request was closed records both its opening and its end', async () => {
   await hook.send('pull_request', pullRequest('opened'))
   await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T14:00:00Z' }))
   expect(await hook.send('push', toBranch())).toBe(2)

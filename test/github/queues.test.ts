@@ -1,4 +1,4 @@
-// One push that brings several merges, as a merge queue makes it, or whoever merges on a machine of their own.
+// One push that brings several merges, as a merge queue makes it, or a person who merges on their own machine.
 import { expect, test } from 'bun:test'
 import { hookEachTest, paths } from './hook.ts'
 import { type CommitGiven, merged, pullRequest, push, sha } from './payloads.ts'

@@ -34,7 +34,7 @@ test('a pull request that is open meanwhile is merged under the new name', async
   expect([await actions('greeting'), await actions('other')]).toEqual(Array(2).fill(['pr_opened', 'pr_merged']))
 })
 
-test('told again, it takes nothing from a new repository of the old name', async () => {
+test('sent again, it takes nothing from a new repository of the old name', async () => {
   await hook.send('repository', renamed('Acme/Words', 'Prompts'))
   await hook.send('repository', renamed('Acme/Words', 'Prompts'))
   expect(await deploys('Acme/Words')).toBe(1)

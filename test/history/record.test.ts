@@ -28,7 +28,7 @@ test('records an entry, answers with it, and shows it in the next read', async (
   expect([before.body.data, after.body.data]).toEqual([[], [shown]])
 })
 
-test('an entry told again is answered as it stands, and nothing is doubled', async () => {
+test('a replayed entry is answered as it stands, and nothing is doubled', async () => {
   const own = await service.createTenant()
   const given = entry({ created_at: '2026-01-01T00:00:00Z' })
   const first = await post(given, own)
@@ -95,7 +95,7 @@ test('an unchanged history is a 304, a changed one is sent anew', async () => {
     const { status, text, headers } = await ask(known, '?limit=3')
     expect([status, text, headers.get('etag')]).toEqual([304, '', etag])
   }
-  // An earlier time, so that only the version tells.
+  // Of an earlier time, so that only the version shows the change.
   await post(entry({ created_at: '2020-01-01T00:00:00Z' }), own)
   const { status, headers, body } = await ask(etag)
   expect([status, body.pagination.total_count]).toEqual([200, 2])

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Value } from '@sinclair/typebox/value'
 import type { OpenAPIV3 } from 'openapi-types'
-import { readQuery } from '../../src/history/query.ts'
+import { parseQuery } from '../../src/history/query.ts'
 import { NewHistoryEntry } from '../../src/history/schema.ts'
 import { Exchange } from '../../src/http/exchange.ts'
 import { serveFile } from '../../src/http/static_file.ts'
@@ -107,6 +107,7 @@ describe('the document', () => {
       ...refusals,
       200: { types: ['application/json'], headers: ['X-Request-Id', 'Link', 'ETag'] },
       304: { types: [], headers: ['X-Request-Id', 'ETag'] },
+      422: { types: ['application/json'], headers: ['X-Request-Id'] },
     })
     expect(outlineOf(recording)).toEqual({
       ...refusals,
@@ -181,12 +182,21 @@ describe('the document', () => {
     ]
     expect(ids.map((id) => new RegExp(pattern).test(id))).toEqual(ids.map(isPromptId))
 
-    const served = readQuery(new URLSearchParams())
-    const mostServed = readQuery(new URLSearchParams({ limit: '1000000' }))
+    const served = parseQuery('')
+    const mostServed = parseQuery('?limit=1000000')
     expect([parameterOf(history, 'page').schema, parameterOf(history, 'limit').schema]).toEqual([
       { type: 'integer', minimum: 1, default: Number(served.page) },
       { type: 'integer', minimum: 1, default: served.limit, maximum: mostServed.limit },
     ])
+    const { items, ...action } = parameterOf(history, 'action').schema as OpenAPIV3.ArraySchemaObject
+    expect(action).toEqual({ type: 'array' })
+    expect((items as OpenAPIV3.SchemaObject).enum).toEqual(['deployed', 'pr_opened', 'pr_merged', 'pr_closed'])
+    for (const name of ['since', 'until']) {
+      expect(parameterOf(history, name).schema).toEqual({ type: 'string', format: 'date-time' })
+    }
+    for (const name of ['page', 'limit', 'action', 'since', 'until', 'branch', 'If-None-Match']) {
+      expect(parameterOf(history, name)).not.toHaveProperty('example')
+    }
   })
 
   test('lets pr_number and pr_url be null, and metadata hold anything', () => {

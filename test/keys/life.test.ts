@@ -5,7 +5,7 @@ import { setWebhook } from '../../src/github/manage.ts'
 import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../../src/keys/manage.ts'
 import { readAllPages } from '../../src/lib/cursor_page.ts'
 import { requireOrganisation, resumeOrganisation, setPlan, suspendOrganisation } from '../../src/orgs/manage.ts'
-import { eventually } from '../program.ts'
+import { eventually, rejectionOf } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
 let service: TestService
@@ -59,11 +59,13 @@ test('a rotation never lengthens the life of the old key, and the new one lives 
 
 test('a key that has ended, or was rotated before, is not rotated', async () => {
   const made = await rotateKey(db, service.clock, tenant.keyId, 0)
-  await expect(rotateKey(db, service.clock, tenant.keyId, 0)).rejects.toThrow(`was rotated to ${made.id} already`)
+  expect(await rejectionOf(rotateKey(db, service.clock, tenant.keyId, 0))).toContain(
+    `was rotated to ${made.id} already`,
+  )
   const next = await rotateKey(db, service.clock, made.id, hourMs)
   await revokeKey(db, service.clock, next.id)
-  await expect(rotateKey(db, service.clock, next.id, hourMs)).rejects.toThrow('has ended')
-  await expect(rotateKey(db, service.clock, 'key_none', 0)).rejects.toThrow('There is no key key_none.')
+  expect(await rejectionOf(rotateKey(db, service.clock, next.id, hourMs))).toContain('has ended')
+  expect(await rejectionOf(rotateKey(db, service.clock, 'key_none', 0))).toContain('There is no key key_none.')
 })
 
 test('of two rotations at once one makes a key', async () => {
@@ -116,7 +118,7 @@ test('every change is in the audit log, newest first, with who made it and witho
 
 test('a change that fails leaves nothing in the audit log', async () => {
   const before = await readAudit()
-  await expect(rotateKey(db, service.clock, 'key_none', 0)).rejects.toThrow()
-  await expect(changeKey(db, service.clock, tenant.keyId, { name: '' })).rejects.toThrow()
+  expect(await rejectionOf(rotateKey(db, service.clock, 'key_none', 0))).not.toBe('it did not reject')
+  expect(await rejectionOf(changeKey(db, service.clock, tenant.keyId, { name: '' }))).not.toBe('it did not reject')
   expect(await readAudit()).toEqual(before)
 })

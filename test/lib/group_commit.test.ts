@@ -3,9 +3,21 @@ import { createGroupCommit } from '../../src/lib/group_commit.ts'
 import { nextTurn } from '../../src/lib/turns.ts'
 
 /** Items are named by their group and a number; 'x' in the name makes the item bad. */
-type Setup = { maxItems?: number; maxWaiting?: number; patienceMs?: number; gatherMs?: number }
+type Setup = {
+  maxBatch?: number
+  maxBatchWeight?: number
+  maxQueued?: number
+  patienceMs?: number
+  lingerMs?: number
+}
 
-function setUp({ maxItems = 100, maxWaiting = 100, patienceMs = 60_000, gatherMs = 0 }: Setup = {}) {
+function setUp({
+  maxBatch = 100,
+  maxBatchWeight = 10_000,
+  maxQueued = 1_000,
+  patienceMs = 60_000,
+  lingerMs = 0,
+}: Setup = {}) {
   const writes: string[] = []
   const gates: PromiseWithResolvers<void>[] = []
   const held = new Set<string>()
@@ -23,10 +35,12 @@ function setUp({ maxItems = 100, maxWaiting = 100, patienceMs = 60_000, gatherMs
     faultOf: ({ message }: Error) => (message === 'busy' || message === 'item' ? message : undefined),
     groupOf: (item) => item.charAt(0),
     refuse: () => new Error('refused'),
-    maxItems,
-    maxWaiting,
+    maxBatch,
+    weightOf: (item) => item.length,
+    maxBatchWeight,
+    maxQueued,
     patienceMs,
-    gatherMs,
+    lingerMs,
   })
   const settle = async () => {
     for (let turn = 0; turn < 3; turn += 1) await nextTurn()
@@ -42,7 +56,7 @@ function setUp({ maxItems = 100, maxWaiting = 100, patienceMs = 60_000, gatherMs
   return { group, writes, held, finish }
 }
 
-test('items that come during a write go down together as the next one', async () => {
+test('items that come during a write are written together as the next batch', async () => {
   const { group, writes, finish } = setUp()
   const first = group.add('a1')
   await nextTurn()
@@ -53,15 +67,23 @@ test('items that come during a write go down together as the next one', async ()
 })
 
 test('a write takes no more items than allowed', async () => {
-  const { group, writes, finish } = setUp({ maxItems: 2 })
+  const { group, writes, finish } = setUp({ maxBatch: 2 })
   const all = ['a1', 'a2', 'a3', 'a4', 'a5'].map(group.add)
   await finish(3)
   await Promise.all(all)
   expect(writes).toEqual(['a1 a2', 'a3 a4', 'a5'])
 })
 
+test('a write is no larger than allowed, unless it is of one item', async () => {
+  const { group, writes, finish } = setUp({ maxBatchWeight: 6 })
+  const all = ['a1', 'a2', 'a3', 'a4', 'a-longer-one', 'a6'].map(group.add)
+  await finish(4)
+  await Promise.all(all)
+  expect(writes).toEqual(['a1 a2 a3', 'a4', 'a-longer-one', 'a6'])
+})
+
 test('callers who all come back at once are written by halves, one while the other is answered', async () => {
-  const { group, writes, finish } = setUp({ maxItems: 500, maxWaiting: 500 })
+  const { group, writes, finish } = setUp({ maxBatch: 500, maxQueued: 1_000 })
   let open = true
   const callers = Array.from({ length: 400 }, async (_, number) => {
     while (open) await group.add(`a${number}`)
@@ -74,7 +96,7 @@ test('callers who all come back at once are written by halves, one while the oth
 })
 
 test('the next write begins before those of the last are answered', async () => {
-  const { group, writes, finish } = setUp({ maxItems: 1 })
+  const { group, writes, finish } = setUp({ maxBatch: 1 })
   const seenByFirst = group.add('a1').then(() => [...writes])
   const second = group.add('a2')
   await finish(2)
@@ -82,8 +104,8 @@ test('the next write begins before those of the last are answered', async () => 
   expect(await seenByFirst).toEqual(['a1', 'a2'])
 })
 
-test('a handful of callers who ask again at once go down together', async () => {
-  const { group, writes, finish } = setUp({ gatherMs: 60_000 })
+test('a few callers who come back at once are written together', async () => {
+  const { group, writes, finish } = setUp({ lingerMs: 60_000 })
   const first = group.add('a1').then(() => group.add('a2'))
   await nextTurn()
   const second = group.add('b1')
@@ -92,8 +114,8 @@ test('a handful of callers who ask again at once go down together', async () => 
   expect(writes).toEqual(['a1', 'b1 a2'])
 })
 
-test('callers who do not ask again are waited for once, and then for a while no more', async () => {
-  const { group, writes, finish } = setUp({ gatherMs: 100 })
+test('callers who do not come back are waited for once, and then for a while no more', async () => {
+  const { group, writes, finish } = setUp({ lingerMs: 100 })
   group.add('a1')
   await nextTurn()
   group.add('b1')
@@ -107,8 +129,8 @@ test('callers who do not ask again are waited for once, and then for a while no 
   await last
 })
 
-test('more than a handful are written by turns', async () => {
-  const { group, writes, finish } = setUp({ gatherMs: 60_000 })
+test('there is no lingering for more than a few callers', async () => {
+  const { group, writes, finish } = setUp({ lingerMs: 60_000 })
   const first = Promise.all(Array.from({ length: 20 }, (_, number) => group.add(`a${number}`)))
   await nextTurn()
   const last = group.add('b1')
@@ -139,7 +161,7 @@ test('a failure that is nobody’s fault fails the whole write and nothing after
   expect(writes).toEqual(['a1 down', 'a2'])
 })
 
-test('a group whose rows are held delays the others by one write, and goes on by itself', async () => {
+test('a group whose rows are locked delays the others by one write, and goes on by itself', async () => {
   const { group, writes, held, finish } = setUp()
   held.add('a')
   const slow = group.add('a1')
@@ -168,19 +190,27 @@ test('an item that waited too long is refused and never written', async () => {
   expect(writes).toEqual([])
 })
 
-test('a full line refuses at once, and takes again when it has moved', async () => {
-  const { group, finish } = setUp({ maxWaiting: 2 })
-  const taken = [group.add('a1'), group.add('a2')]
-  expect(await group.add('a3').catch((error: Error) => error.message)).toBe('refused')
+test('a group takes no more of the queue than it leaves free, also while its rows are locked', async () => {
+  const { group, held, finish } = setUp({ maxQueued: 8 })
+  held.add('a')
+  const add = (...items: string[]) => items.map((item) => group.add(item).catch((error: Error) => error.message))
+  const first = add('a1', 'a2', 'a3', 'a4', 'a5')
+  expect(await first[4]).toBe('refused')
+  await finish(2)
+  const second = add('b1', 'b2', 'b3', 'a6', 'c1', 'c2')
+  expect(await Promise.all([second[2], second[3], second[5]])).toEqual(['refused', 'refused', 'refused'])
   await finish()
-  await Promise.all(taken)
-  const next = group.add('a4')
+  expect(await Promise.all([second[0], second[1], second[4]])).toEqual(['wrote b1', 'wrote b2', 'wrote c1'])
+  held.clear()
+  await finish(3)
+  expect(await Promise.all(first.slice(0, 4))).toEqual(['wrote a1', 'wrote a2', 'wrote a3', 'wrote a4'])
+  const next = group.add('a7')
   await finish()
-  expect(await next).toBe('wrote a4')
+  expect(await next).toBe('wrote a7')
 })
 
 test('draining waits for everything that was added, in every lane', async () => {
-  const { group, held, finish } = setUp({ maxItems: 1 })
+  const { group, held, finish } = setUp({ maxBatch: 1 })
   held.add('a')
   const all = Promise.all(['a1', 'b2'].map(group.add))
   let drained = false

@@ -3,8 +3,8 @@ import { Exchange } from '../../src/http/exchange.ts'
 import { randomBase62, toBase62 } from '../../src/lib/base62.ts'
 import { BoundedCache } from '../../src/lib/bounded_cache.ts'
 import { monthOf } from '../../src/lib/months.ts'
-import { isoTime, parseInstant } from '../../src/lib/times.ts'
-import { createTurns, nextTurn } from '../../src/lib/turns.ts'
+import { SharedCache } from '../../src/lib/shared_cache.ts'
+import { parseInstant } from '../../src/lib/times.ts'
 
 test('a full cache forgets what was used longest ago', () => {
   const cache = new BoundedCache<string, number>(2)
@@ -13,6 +13,24 @@ test('a full cache forgets what was used longest ago', () => {
   cache.get('a')
   cache.set('c', 3)
   expect([cache.get('a'), cache.get('b'), cache.get('c')]).toEqual([1, undefined, 3])
+})
+
+test('an owner fills a shared cache alone, and gives way when others need it, but never below its share', () => {
+  const cache = new SharedCache<string, number, string>(100, (value) => value.length)
+  const page = 'x'.repeat(5)
+  const heldBy = (owner: string) =>
+    Array.from({ length: 1_000 }, (_, key) => cache.get(owner, key)).filter(Boolean).length
+  for (let key = 0; key < 20; key += 1) cache.set('large', key, page)
+  expect(heldBy('large')).toBe(20)
+  for (const owner of ['a', 'b', 'c']) for (const key of [1, 2, 3]) cache.set(owner, key, page)
+  for (let key = 20; key < 1_000; key += 1) cache.set('large', key, page)
+  expect(['a', 'b', 'c'].map(heldBy)).toEqual([3, 3, 3])
+  expect(cache.get('large', 999)).toBe(page)
+  for (let key = 10; key < 100; key += 1) cache.set('a', key, page)
+  expect(['b', 'c'].map(heldBy)).toEqual([3, 3])
+  expect(heldBy('large')).toBeGreaterThanOrEqual(4)
+  expect(cache.size).toBe(['large', 'a', 'b', 'c'].reduce((sum, owner) => sum + heldBy(owner) * 5, 0))
+  expect(cache.size).toBeLessThanOrEqual(100)
 })
 
 test('random base62 has the length asked for and every letter', () => {
@@ -28,12 +46,6 @@ test('numbers fill base62 text from the right', () => {
     '000010',
     '4gfFC3',
   ])
-})
-
-test('an instant is written as ever, whatever was written before it', () => {
-  const instants = ['2026-11-14T23:35:07.000Z', '2026-11-14T23:35:07.009Z', '2026-11-14T23:35:07.099Z']
-  instants.push('2026-11-14T23:35:07.999Z', '2026-11-14T23:35:08.000Z', '1969-12-31T23:59:59.001Z')
-  for (const one of [...instants, ...instants.toReversed()]) expect(isoTime(new Date(one))).toBe(one)
 })
 
 test('a month is that of UTC', () => {
@@ -74,21 +86,6 @@ test.each([
   ' 2026-11-14T23:35:00Z',
 ])('%p is no instant', (text) => {
   expect(parseInstant(text)).toBeUndefined()
-})
-
-test('pieces of work of one name run in the order they came, and no more of them wait than may', async () => {
-  const inTurns = createTurns(3, () => new Error('too many'))
-  const order: string[] = []
-  const work = (name: string, nth: number) =>
-    inTurns(name, async () => {
-      await nextTurn()
-      order.push(`${name}${nth}`)
-    }).catch(({ message }) => message)
-  const ended = await Promise.all([...[1, 2, 3, 4, 5].map((nth) => work('a', nth)), work('b', 1)])
-  expect(ended).toEqual([undefined, undefined, undefined, undefined, 'too many', undefined])
-  expect(order).toEqual(['a1', 'b1', 'a2', 'a3', 'a4'])
-  const failing = inTurns('a', () => Promise.reject(new Error('mine')))
-  expect(await Promise.all([failing.catch(({ message }) => message), work('a', 6)])).toEqual(['mine', undefined])
 })
 
 test('what comes after a request was given up is not carried out', () => {

@@ -43,6 +43,20 @@ test.concurrent('a person reads one setting on a line', async () => {
   expect(stdout.trim().split('\n')).toHaveLength(Object.keys(settings).length)
 })
 
+const emptyFile = join(folder, 'empty')
+writeFileSync(emptyFile, '\n')
+const nothing = join(folder, 'nothing')
+writeFileSync(nothing, '')
+
+test.concurrent.each(
+  Object.keys(settings).flatMap((name) => [name, ...(settings[name as 'PORT'].secret ? [`${name}_FILE`] : [])]),
+)('an empty %s is refused, because unset would mean something else', async (name) => {
+  for (const command of [['serve'], ['orgs', 'list']]) {
+    const finished = await run(command, { settings: { PORT: undefined, [name]: '' } })
+    expect(refusalOf(finished)).toBe(`${name} is empty: give it a value or unset it`)
+  }
+})
+
 const modes = 'disable, require, verify-ca, verify-full, no-verify'
 
 test.concurrent.each([
@@ -53,14 +67,27 @@ test.concurrent.each([
   [{ METRICS_ADDRESS: 'h:65536' }, 'METRICS_ADDRESS must be a host and a port, as 127.0.0.1:9090, not "h:65536"'],
   [{ DATABASE_URL_FILE: '/proc/none' }, 'DATABASE_URL_FILE names a file that cannot be read: /proc/none'],
   [{ DATABASE_URL_FILE: '/dev/null' }, 'DATABASE_URL_FILE names an empty file: /dev/null'],
+  [{ DATABASE_URL_FILE: emptyFile }, `DATABASE_URL_FILE names an empty file: ${emptyFile}`],
+  [{ REDIS_URL_FILE: nothing }, `REDIS_URL_FILE names an empty file: ${nothing}`],
+  [{ REDIS_CA_FILE: nothing }, `REDIS_CA_FILE names an empty file: ${nothing}`],
+  ...[
+    'example.com',
+    'ftp://example.com',
+    'https://a:b@example.com',
+    'https://example.com/?a=b',
+    'https://example.com/#a',
+  ].map((url): [Record<string, string>, string] => [
+    { PUBLIC_URL: url },
+    'PUBLIC_URL must be a URL that begins with http:// or https://, with no user, query or fragment',
+  ]),
   [{ REDIS_CA_FILE: '/proc/none' }, 'REDIS_CA_FILE names a file that cannot be read: /proc/none'],
   [
     { DATABASE_URL: 'postgres://u:hunter2@h/d?sslmode=prefer' },
-    `DATABASE_URL must say of TLS nothing, or sslmode= with one of ${modes}`,
+    `DATABASE_URL may set TLS only by sslmode=, as one of ${modes}`,
   ],
   [
     { DATABASE_URL: 'postgres://u:hunter2@h/d?ssl=true' },
-    `DATABASE_URL must say of TLS nothing, or sslmode= with one of ${modes}`,
+    `DATABASE_URL may set TLS only by sslmode=, as one of ${modes}`,
   ],
   [
     { DATABASE_URL: 'postgres://u:hunter2@h/d?sslrootcert=/proc/none' },

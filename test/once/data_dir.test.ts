@@ -1,12 +1,29 @@
 // The embedded engine's data directory, and who may be on it.
 import { expect, test } from 'bun:test'
-import { chownSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { lockDataDir } from '../../src/db/data_dir.ts'
 import { openAny } from '../../src/db/open.ts'
 import { migrations } from '../../src/platform.ts'
-import { createFolder, createOperator, readJsonLines, refusalOf, run, startServer } from '../program.ts'
+import { createFolder, createOperator, eventually, readJsonLines, refusalOf, run, startServer } from '../program.ts'
+
+const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
+const nobody = 65_534
 
 const fresh = () => join(createFolder(), 'data')
 
@@ -40,7 +57,7 @@ test.concurrent('a command waits for whoever has the directory and does not shar
 
 test.concurrent('a slip in the name of the data directory makes no database', async () => {
   const settings = { DATA_DIR: fresh() }
-  for (const command of ['orgs list', 'keys list --org org_x', 'prompts list --org org_x', 'backup /dev/null']) {
+  for (const command of ['orgs list', 'keys list --org org_x', 'prompts list --org org_x', 'backup -']) {
     const line = refusalOf(await run(command.split(' '), { settings }))
     expect(line).toBe(
       `There is no database in ${settings.DATA_DIR}. Set DATA_DIR or DATABASE_URL, or begin with "orgs create".`,
@@ -49,26 +66,97 @@ test.concurrent('a slip in the name of the data directory makes no database', as
   expect(existsSync(settings.DATA_DIR)).toBe(false)
 })
 
-test.concurrent('what root does in the data directory of another user is left to that user', async () => {
-  const settings = { DATA_DIR: fresh() }
-  mkdirSync(settings.DATA_DIR)
-  // Only root can give a directory away; for anybody else it is already that of whoever runs the command.
-  const owner = process.getuid?.() === 0 ? 65_534 : statSync(settings.DATA_DIR).uid
-  chownSync(settings.DATA_DIR, owner, statSync(settings.DATA_DIR).gid)
-  const owners = () =>
-    new Set(
-      readdirSync(settings.DATA_DIR, { recursive: true, encoding: 'utf8' }).map(
-        (entry) => statSync(join(settings.DATA_DIR, entry)).uid,
-      ),
-    )
+/** Tests run as root do not fail for lack of rights, which is what these are about: only root can run them. */
+function createForeignDataDir() {
+  expect(process.getuid?.()).toBe(0)
+  // Outside the folder of the run, which is for root alone.
+  const folder = mkdtempSync(join(tmpdir(), 'foreign-'))
+  chmodSync(folder, 0o755)
+  const settings = { DATA_DIR: join(folder, 'data') }
+  mkdirSync(settings.DATA_DIR, { mode: 0o700 })
+  chownSync(settings.DATA_DIR, nobody, nobody)
+  const owners = () => {
+    const entries = readdirSync(settings.DATA_DIR, { recursive: true, encoding: 'utf8' })
+    return [...new Set(entries.map((entry) => lstatSync(join(settings.DATA_DIR, entry)).uid))]
+  }
+  return { settings, owners, remove: () => rmSync(folder, { recursive: true }) }
+}
+
+test.concurrent("root's commands and root's server work in the data directory of another user as that user", async () => {
+  const { settings, owners, remove } = createForeignDataDir()
   const operator = createOperator(settings)
-  await operator.one('orgs', 'create', '--name', 'Given', '--plan', 'free')
-  expect(owners()).toEqual(new Set([owner]))
+  const { id } = await operator.one('orgs', 'create', '--name', 'Given', '--plan', 'free')
+  expect(owners()).toEqual([nobody])
   const server = await startServer(settings)
-  await operator.plain('backup', join(createFolder(), 'one.backup'))
-  expect(statSync(join(settings.DATA_DIR, 'backup', 'lock')).uid).toBe(owner)
+  const { id: prompt } = await operator.one('prompts', 'create', '--org', id, '--name', 'greeting')
+  // What root names is read and written with root's rights, also where nobody else may.
+  const folder = createFolder()
+  const [backup, lines] = [join(folder, 'one.backup'), join(folder, 'lines')]
+  const entry = { action: 'deployed', user: { name: 'Ada', email: 'a@example.com' }, commit_sha: 'c0ffee12' }
+  writeFileSync(lines, JSON.stringify({ prompt, ...entry, branch_name: 'main' }), { mode: 0o600 })
+  expect(await operator.one('history', 'import', lines)).toEqual({ recorded: 1 })
+  await operator.one('backup', backup)
+  expect([statSync(folder).mode & 0o777, statSync(backup).uid]).toEqual([0o700, 0])
+  expect(owners()).toEqual([nobody])
   expect(await server.stop()).toBe(0)
-  expect(owners()).toEqual(new Set([owner]))
+  await operator.one('backup', backup)
+  expect(owners()).toEqual([nobody])
+  remove()
+
+  const other = createForeignDataDir()
+  await createOperator(other.settings).one('restore', backup)
+  expect(other.owners()).toEqual([nobody])
+  other.remove()
+})
+
+test.concurrent('links in a data directory lead root nowhere that the owner of the directory could not go', async () => {
+  const { settings, remove } = createForeignDataDir()
+  const folder = createFolder()
+  const secret = join(folder, 'secret')
+  writeFileSync(secret, 'for root alone', { mode: 0o600 })
+  const operator = createOperator(settings)
+  await operator.one('orgs', 'create', '--name', 'Linked', '--plan', 'free')
+  const server = await startServer(settings)
+  for (const name of ['backup', 'another']) symlinkSync(folder, join(settings.DATA_DIR, name))
+  expect(await operator.refused('backup', join(createFolder(), 'file'))).toContain('cannot be used')
+  expect(await server.stop()).toBe(0)
+  rmSync(join(settings.DATA_DIR, 'control.sock'), { force: true })
+  symlinkSync(secret, join(settings.DATA_DIR, 'control.sock'))
+  await operator.json('orgs', 'list')
+  expect([statSync(secret).uid, statSync(folder).uid, readdirSync(folder)]).toEqual([0, 0, ['secret']])
+
+  // The directory itself may be such a link.
+  const planted = join(settings.DATA_DIR, 'planted')
+  symlinkSync(folder, planted)
+  lchownSync(planted, nobody, nobody)
+  const line = await createOperator({ DATA_DIR: planted }).refused('orgs', 'create', '--name', 'N', '--plan', 'free')
+  expect(line).toStartWith(`the data directory ${planted} cannot be used`)
+  expect(readdirSync(folder)).toEqual(['secret'])
+  remove()
+})
+
+test.concurrent('the copy of an interrupted or a killed backup does not stay', async () => {
+  const settings = { DATA_DIR: fresh() }
+  const operator = createOperator(settings)
+  await operator.one('orgs', 'create', '--name', 'Copied', '--plan', 'free')
+  const server = await startServer(settings)
+  const copy = join(settings.DATA_DIR, 'backup', 'copy')
+  const end = async (signal: NodeJS.Signals) => {
+    // The copy is there while the engine starts on it and is read, which is far longer than the signal takes.
+    const child = Bun.spawn([PROGRAM, 'backup', '-'], { env: { ...settings }, stdout: 'pipe', stderr: 'ignore' })
+    await eventually(() => existsSync(copy), true, 30_000)
+    child.kill(signal)
+    await child.exited
+  }
+  await end('SIGINT')
+  expect(existsSync(copy)).toBe(false)
+  await end('SIGTERM')
+  expect(existsSync(copy)).toBe(false)
+  await end('SIGKILL')
+  expect(await server.stop()).toBe(0)
+  expect(existsSync(copy)).toBe(true)
+  expect(await (await startServer(settings)).stop()).toBe(0)
+  expect(existsSync(copy)).toBe(false)
 })
 
 test.concurrent('a command that works through another process can finish while that process leaves', async () => {

@@ -35,13 +35,15 @@ test.concurrent('the demo fills an empty embedded database once, and its curl li
   const prompts = await operator.json('prompts', 'list', '--org', organisation.id)
   expect(await server.stop()).toBe(0)
 
-  const again = await startDemo(settings, 'For a new key: ')
-  const hint = /For a new key: (.+)/.exec(again.stdout())?.[1] as string
-  expect(hint).toEndWith(`dist/prompt-signals keys create --org ${organisation.id}`)
+  const again = await startDemo(settings, 'Documentation: ')
   expect(again.stdout()).not.toContain('psk_')
   expect(await operator.one('orgs', 'list')).toEqual(organisation)
   expect(await operator.json('keys', 'list', '--org', organisation.id)).toEqual(keys)
   expect(await operator.json('prompts', 'list', '--org', organisation.id)).toEqual(prompts)
+  const pasted = again.stdout().slice(again.stdout().indexOf('KEY=$('), again.stdout().indexOf('Documentation: '))
+  const [later, another] = await paste(pasted)
+  expect(later).toEqual(history)
+  expect(another.data.value).toBe('positive')
   expect(await again.stop()).toBe(0)
 })
 

@@ -72,6 +72,9 @@ test('calls the service with a key from the page', async () => {
     status: '200',
     body: { data: [], pagination: { current_page: 1, total_pages: 0, total_count: 0, per_page: 25 } },
   })
+  // The key survives a reload, and what is tried out carries no idempotency key of an example: this is a new signal.
+  await page.reload()
+  expect(await tryOut(page, SIGNALS)).toMatchObject({ status: '201', body: { data: { id: 2, value: 'positive' } } })
   expect(troubles).toEqual([])
   await page.close()
 })

@@ -27,7 +27,7 @@ function resolve(file: string, target: string): string {
 function layer(file: string): string {
   const [, folder = '', name = ''] = file.split('/')
   if (!features.includes(folder)) return folder.replace('.ts', '')
-  return { 'routes.ts': 'routes', 'schema.ts': 'schema', 'store.ts': 'store' }[name] ?? 'rules'
+  return name.match(/^(routes|schema|store)(_\w+)?\.ts$/)?.[1] ?? 'rules'
 }
 
 const feature = (file: string): string | undefined => features.find((name) => file.startsWith(`src/${name}/`))
@@ -45,11 +45,13 @@ const allowed: Record<string, string[]> = {
   http: ['http', 'errors', 'lib', 'log', 'platform', 'schema'],
   db: ['db', 'errors', 'lib', 'platform'],
   lib: ['lib', 'errors'],
-  platform: [],
-  config: ['lib'],
+  platform: ['platform'],
+  config: ['setting_types'],
+  setting_types: [],
   clock: [],
   errors: [],
-  log: ['lib'],
+  log: ['lib', 'readable_log'],
+  readable_log: [],
 }
 
 test('every import follows the direction from main to the database', () => {
@@ -62,7 +64,10 @@ test('every import follows the direction from main to the database', () => {
 test('no feature knows the store or the routes of another', () => {
   const wrong = imports.filter(
     ({ from, target }) =>
-      feature(from) && feature(target) && feature(from) !== feature(target) && /\/(store|routes)\.ts$/.test(target),
+      feature(from) &&
+      feature(target) &&
+      feature(from) !== feature(target) &&
+      /\/(store|routes)(_\w+)?\.ts$/.test(target),
   )
   expect(wrong).toEqual([])
 })
@@ -83,9 +88,11 @@ test('only one file knows Prometheus', () => {
   expect(knowing).toEqual(['src/ops/prometheus.ts'])
 })
 
-test('only the platform file knows Bun', () => {
-  const knowing = files.filter((file) => /\bBun\./.test(texts.get(file) as string))
-  expect(knowing).toEqual(['src/platform.ts'])
+test.each([
+  [/\bBun\./, 'src/platform/bun.ts'],
+  [/\bDeno\./, 'src/platform/deno.ts'],
+])('only one file knows %p', (runtime, file) => {
+  expect(files.filter((file) => runtime.test(texts.get(file) as string))).toEqual([file])
 })
 
 test('only config reads the environment, and only clock the time of day', () => {

@@ -98,7 +98,7 @@ test('a database that is gone: 500 within five seconds, not ready, and all is we
   expect(asked).toEqual({
     status: 1,
     stdout: '{"ready":false}\n',
-    stderr: `prompt-signals: The server at ${server.url} is not ready: {"ready":false,"database":"down","redis":"up"}\n`,
+    stderr: `prompt-signals: The server at ${server.url} is not ready: {"ready":false,"database":"down","reason":"unreachable","redis":"up"}\n`,
   })
 
   await asAdmin(async (sql) => {
@@ -124,12 +124,12 @@ test('what failed is in the log with its request id, and no secret is', async ()
 })
 
 test('each loss of the database is in the log, and each return', () => {
-  const told = server
+  const changes = server
     .stdout()
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line))
     .filter(({ dependency }) => dependency === 'database')
-  expect(told[0]).toMatchObject({ level: 40, msg: 'dependency down', reason: expect.any(String) })
-  expect(told.at(-1)).toMatchObject({ level: 30, msg: 'dependency up' })
+  expect(changes[0]).toMatchObject({ level: 40, msg: 'dependency down', reason: expect.any(String) })
+  expect(changes.at(-1)).toMatchObject({ level: 30, msg: 'dependency up' })
 })

@@ -1,13 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Answer, type Client, createClient } from '../client.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, eventually, type Server, startServer } from '../program.ts'
+import { createOperator, createTenant, type Operator, type Server, startServer } from '../program.ts'
 import { entry } from '../service.ts'
 import { withAdmin } from '../templates.ts'
 
 let database: TestDatabase
 let server: Server
 let client: Client
+let operator: Operator
 let key: string
 let prompt: string
 
@@ -15,7 +16,8 @@ beforeAll(async () => {
   database = await createDatabase()
   server = await startServer(database.settings)
   client = await createClient(server.url)
-  ;({ key, prompt } = await createTenant(createOperator(database.settings)))
+  operator = createOperator(database.settings)
+  ;({ key, prompt } = await createTenant(operator))
   // Known before, as nearly every key and prompt is.
   expect((await client.postSignal(prompt, key)).status).toBe(201)
 })
@@ -46,25 +48,53 @@ test('pages with filters, which can take long, leave connections to all others',
   expect(statuses.sort()).toEqual([...Array(22).fill(200), ...Array(8).fill(500)])
 })
 
-test('those who wait for one history leave connections to all others', async () => {
-  let entries: Promise<Answer>[] = []
-  await withAdmin(database.settings.DATABASE_URL as string, (sql) =>
-    sql.begin(async (on) => {
-      await on`select from prompts for update`
-      entries = Array.from({ length: 15 }, (_, index) =>
-        client.call('POST', `/api/v1/prompts/${prompt}/history`, { key, json: entry({ commit_sha: `c${index}` }) }),
-      )
-      const waiting = async () => {
-        // Otherwise a transaction sees the same all the time.
-        await on`select pg_stat_clear_snapshot()`
-        const [row] = await on<{ n: number }[]>`
-          select count(*)::int as n from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`
-        return row?.n
-      }
-      await eventually(waiting, 4)
+describe('while a prompt of one organisation is held', () => {
+  const postHistory = (tenant: { prompt: string; key: string }, commit: string): Promise<Answer> =>
+    client.call('POST', `/api/v1/prompts/${tenant.prompt}/history`, {
+      key: tenant.key,
+      json: entry({ commit_sha: commit }),
+    })
+
+  const whileHeld = <T>(held: string, work: () => Promise<T>): Promise<T> =>
+    withAdmin(database.settings.DATABASE_URL as string, (sql) =>
+      sql.begin(async (on) => {
+        await on`select from prompts where public_id = ${held} for update`
+        return work()
+      }),
+    ) as Promise<T>
+
+  const commitsOf = async (tenant: { prompt: string; key: string }) =>
+    (await client.getHistory(tenant.prompt, tenant.key, '?limit=100')).body.data.map(
+      (one: { commit_sha: string }) => one.commit_sha,
+    )
+
+  test('its other prompts, other organisations and signals go on, and its entries are written when it is free', async () => {
+    const [held, other] = await Promise.all([createTenant(operator), createTenant(operator)])
+    const { id: secondPrompt } = await operator.one('prompts', 'create', '--org', held.org, '--name', 'second')
+    const commits = Array.from({ length: 30 }, (_, index) => `c${index}`)
+    let waiting: Promise<Answer>[] = []
+    await whileHeld(held.prompt, async () => {
+      waiting = commits.map((commit) => postHistory(held, commit))
+      const others = commits.flatMap((commit) => [
+        postHistory(other, commit),
+        postHistory({ ...held, prompt: secondPrompt }, commit),
+      ])
+      const answers = await Promise.all(others)
+      expect(answers.map(({ status }) => status)).toEqual(Array(60).fill(201))
       await expectSignalsTaken()
-    }),
-  )
-  expect((await Promise.all(entries)).map(({ status }) => status)).toEqual(Array(15).fill(201))
+    })
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(Array(30).fill(201))
+    expect((await commitsOf(held)).sort()).toEqual(commits.sort())
+  })
+
+  test('what was answered with a 500 for waiting too long is not written later', async () => {
+    const held = await createTenant(operator)
+    const answers = await whileHeld(held.prompt, () =>
+      Promise.all(Array.from({ length: 30 }, (_, index) => postHistory(held, `c${index}`))),
+    )
+    expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(500))
+    // Written after everything that might still be in line.
+    expect((await postHistory(held, 'after')).status).toBe(201)
+    expect(await commitsOf(held)).toEqual(['after'])
+  })
 })

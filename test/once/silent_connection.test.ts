@@ -1,30 +1,15 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { connect, createServer, type Server, type Socket } from 'node:net'
 import { type Db, openClient } from '../../src/db/client.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { eventually } from '../program.ts'
+import { createProxy, type TcpProxy } from '../proxy.ts'
 
 let database: TestDatabase
-let proxy: Server
-let url: string
-let opened: Socket[] = []
-let isClosing = false
+let proxy: TcpProxy
 
 beforeAll(async () => {
   database = await createDatabase()
-  const { hostname, port } = new URL(database.settings.DATABASE_URL as string)
-  proxy = createServer((guest) => {
-    guest.on('error', () => {})
-    if (isClosing) return guest.end()
-    const server = connect(Number(port), hostname)
-    server.on('error', () => {})
-    guest.pipe(server).pipe(guest)
-    opened.push(guest, server)
-  })
-  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
-  const proxied = new URL(database.settings.DATABASE_URL as string)
-  proxied.port = String((proxy.address() as { port: number }).port)
-  url = proxied.href
+  proxy = await createProxy(database.settings.DATABASE_URL as string)
 })
 
 afterAll(async () => {
@@ -32,24 +17,19 @@ afterAll(async () => {
   await database.close()
 })
 
-const openProxied = (queryTimeoutMs: number) => openClient({ url, ssl: false }, { queryTimeoutMs, maxConnections: 2 })
+const openProxied = (queryTimeoutMs: number) =>
+  openClient({ url: proxy.url, ssl: false }, { queryTimeoutMs, maxConnections: 2 })
 
-/** So that both connections are open. */
+/** Opens both connections. */
 const useBoth = (db: Db) => Promise.all([db.sql`select pg_sleep(0.05)`, db.sql`select pg_sleep(0.05)`])
 
-/** As when the other end of each connection is gone without a word, and new ones find another. */
-function silence(): void {
-  for (const socket of opened) socket.unpipe().pause()
-  opened = []
-}
-
-test('connections that have gone silent are left for new ones: statements, transactions and what is listened to', async () => {
+test('connections that have gone silent are replaced: those of statements, of transactions and of listeners', async () => {
   const db = openProxied(200)
-  const heard: string[] = []
+  const received: string[] = []
   let begun = 0
   db.listen(
     'silence',
-    (payload) => heard.push(payload),
+    (payload) => received.push(payload),
     () => (begun += 1),
   )
   const ask = () => db.sql<{ n: number }>`select 1 as n`.then(([row]) => row?.n, String)
@@ -57,15 +37,15 @@ test('connections that have gone silent are left for new ones: statements, trans
   expect(await Promise.all([ask(), ask(), change(), change()])).toEqual([1, 1, 2, 2])
   await eventually(() => begun, 1)
 
-  silence()
+  proxy.silence()
   expect(await Promise.all([ask(), change()])).toEqual(['Error: no answer in time', 'Error: no answer in time'])
   await eventually(ask, 1)
   await eventually(change, 2)
   await eventually(() => begun, 2)
   await db.sql`select pg_notify('silence', 'again')`
-  await eventually(() => heard, ['again'])
+  await eventually(() => received, ['again'])
 
-  silence()
+  proxy.silence()
   expect(await change()).toBe('Error: no answer in time')
   await eventually(change, 2)
   await db.close()
@@ -73,10 +53,10 @@ test('connections that have gone silent are left for new ones: statements, trans
 
 test('connections that were closed as they were opened are all used again', async () => {
   const db = openProxied(200)
-  isClosing = true
+  proxy.setClosing(true)
   const failed = await Promise.all([1, 2, 3, 4].map(() => db.sql`select 1`.then(() => 'answered', String)))
   expect(failed).toEqual(Array(4).fill('Error: no answer in time'))
-  isClosing = false
+  proxy.setClosing(false)
   const bothAtOnce = () =>
     Promise.all(
       [1, 2].map(() =>
@@ -93,7 +73,7 @@ test('connections that were closed as they were opened are all used again', asyn
 test('a statement that waits for a lock beyond its deadline costs no connection', async () => {
   const db = openProxied(300)
   await useBoth(db)
-  const before = opened.length
+  const before = proxy.accepted()
   // More than there are connections: some are sent only as their own time is nearly up.
   const slow = [1, 2, 3, 4].map(() =>
     db.sql`select pg_sleep(1)`.then(
@@ -107,7 +87,7 @@ test('a statement that waits for a lock beyond its deadline costs no connection'
     await db.sql`select pg_sleep(0.05)`.catch(() => {})
   }
   expect(await db.sql`select 1 as n`).toEqual([{ n: 1 }])
-  expect(opened.length).toBe(before)
+  expect(proxy.accepted()).toBe(before)
   await db.close()
 })
 

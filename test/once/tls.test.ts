@@ -1,4 +1,4 @@
-// TLS to Postgres and Redis: the server's certificate and name are verified, unless told otherwise.
+// TLS to Postgres and Redis: the server's certificate and name are verified, unless the URL says otherwise.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { chmodSync, chownSync, copyFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -115,6 +115,22 @@ test.each([
   expect(line).toStartWith(`The database at ${host}:${postgresPort} cannot be used: `)
   expect(line).toMatch(reason)
 })
+
+test.each([
+  ['a name', '2130706433', '', true],
+  ['a name', '2130706433', '?sslmode=no-verify', false],
+  ['the loopback', '127.0.0.1', '', false],
+  ['the loopback', 'localhost', '', false],
+])(
+  'a service on Postgres at %s (%s) with "%s" warns that the connection is not encrypted: %p',
+  async (_, host, query, isWarned) => {
+    const DATABASE_URL = `postgres://postgres@${host}:${postgresPort}/postgres${query}`
+    expect((await run(['migrate'], { settings: { DATABASE_URL } })).status).toBe(0)
+    const server = await startServer({ DATABASE_URL })
+    expect(await server.stop()).toBe(0)
+    expect(server.stdout().includes('"msg":"the connection to the database is not encrypted')).toBe(isWarned)
+  },
+)
 
 test.each([
   ['localhost', true, 'up'],

@@ -26,7 +26,9 @@ test.concurrent.each([
   [['keys', 'create', '--org', 'org_x', '--expires-at', '2026-02-30T00:00:00Z'], `--expires-at ${time}`],
   [['history', 'record', '--prompt', 'pmt_x'], '--action, --user-name, --user-email, --commit-sha, --branch missing'],
   [['history', 'import'], 'takes 1 word, not 0'],
-  [[...create, '--monthly-limit', '-1'], "Option '--monthly-limit' argument is ambiguous"],
+  [[...create, '--monthly-limit', '-1'], limit('-1')],
+  [[...create, '--name', 'B'], '--name is given more than once'],
+  [['orgs', 'list', '--json', '--json'], '--json is given more than once'],
   [[...create, '--monthly-limit=-1'], limit('-1')],
   [[...create, '--monthly-limit', '1.5'], limit('1.5')],
   [[...create, '--monthly-limit', 'abc'], limit('abc')],
@@ -35,6 +37,7 @@ test.concurrent.each([
   [[...create, '--monthly-limit', ''], limit('')],
   [['serve', '--port', 'abc'], 'PORT must be a port number from 0 to 65535, not "abc"'],
   [['serve', '--port', '65536'], 'PORT must be a port number from 0 to 65535, not "65536"'],
+  [['serve', '--host', ''], 'HOST is empty: give it a value or unset it'],
 ])('%j is wrong usage', async (args, problem) => {
   const { status, stdout, stderr } = await run(args, { settings: closed })
   expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
@@ -43,19 +46,38 @@ test.concurrent.each([
   expect(usage).toStartWith(`usage: prompt-signals ${args.slice(0, args[0] === 'serve' ? 1 : 2).join(' ')}`)
 })
 
-test.concurrent.each([
-  [[]],
-  [['nope']],
-  [['orgs']],
-  [['orgs', 'nope']],
-  [['constructor']],
-  [['__proto__']],
-  [['--nope']],
-])('%j is no command, and the commands are listed', async (args) => {
-  const { status, stdout, stderr } = await run(args)
-  expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
-  expect(stderr).toContain('prompt-signals COMMAND\n')
-  if (args.length > 0) expect(stderr).toStartWith(`prompt-signals: There is no command "${args.join(' ')}".\n`)
+test.concurrent.each([[[]], [['nope']], [['help', 'nope']], [['constructor']], [['__proto__']], [['--nope']]])(
+  '%j is no command, and the commands are listed',
+  async (args) => {
+    const { status, stdout, stderr } = await run(args)
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+    expect(stderr).toContain('prompt-signals COMMAND\n')
+    if (args.length > 0) expect(stderr).toStartWith(`prompt-signals: There is no command "${args.at(-1)}".\n`)
+  },
+)
+
+test.concurrent('the name of a group, or what is not in it, lists the commands of the group', async () => {
+  const list = expect.stringMatching(/^ {2}orgs create .*\n.*\n {2}orgs list\n.*\n {2}orgs set-plan .*\n.*\n$/)
+  for (const args of [
+    ['help', 'orgs'],
+    ['orgs', '--help'],
+    ['orgs', '-h'],
+  ]) {
+    expect(await run(args)).toEqual({ status: 0, stdout: list, stderr: '' })
+  }
+  for (const [args, line] of [
+    [['orgs'], '"orgs" is a group of commands:'],
+    [['webhooks', 'github'], '"webhooks github" is a group of commands:'],
+    [['orgs', 'nope'], 'There is no command "orgs nope".'],
+  ] as const) {
+    const { status, stdout, stderr } = await run([...args])
+    expect({ status, stdout }).toEqual({ status: 2, stdout: '' })
+    const [first, ...listed] = stderr.split('\n')
+    expect(first).toBe(`prompt-signals: ${line}`)
+    expect(listed.every((text) => text === '' || text.startsWith('      ') || text.startsWith(`  ${args[0]} `))).toBe(
+      true,
+    )
+  }
 })
 
 test.concurrent('--help lists every command; after a command, it is about that one', async () => {
@@ -70,8 +92,12 @@ test.concurrent('--help lists every command; after a command, it is about that o
       ...['migrate', 'healthcheck', 'config', 'version'],
     ])
   }
-  for (const flag of ['--help', '-h']) {
-    const { status, stdout, stderr } = await run(['keys', 'revoke', flag], { settings: closed })
+  for (const args of [
+    ['keys', 'revoke', '--help'],
+    ['keys', 'revoke', '-h'],
+    ['help', 'keys', 'revoke'],
+  ]) {
+    const { status, stdout, stderr } = await run(args, { settings: closed })
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toStartWith('usage: prompt-signals keys revoke ID [--json]\n')
   }
@@ -82,7 +108,10 @@ test.concurrent('version says which build it is', async () => {
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   const { version } = await Bun.file(join(import.meta.dir, '../../package.json')).json()
   expect(readJsonLines(stdout)).toEqual([{ version, commit: expect.stringMatching(/./), bun: Bun.version }])
-  expect((await run(['version'])).stdout).toMatch(new RegExp(`^version {2}${version}\ncommit {3}\\S+\nbun {6}\\S+\n$`))
+  expect(await run(['--version', '--json'])).toEqual({ status, stdout, stderr })
+  expect((await run(['--version'])).stdout).toMatch(
+    new RegExp(`^version {2}${version}\ncommit {3}\\S+\nbun {6}\\S+\n$`),
+  )
 })
 
 test.concurrent('healthcheck without a server says so', async () => {
@@ -90,6 +119,7 @@ test.concurrent('healthcheck without a server says so', async () => {
   const stderr = 'prompt-signals: Nothing answers at http://127.0.0.1:1.\n'
   expect(await run(['healthcheck'], { settings })).toEqual({ status: 1, stdout: 'ready  false\n', stderr })
   expect(await run(['healthcheck', '--json'], { settings })).toEqual({ status: 1, stdout: '{"ready":false}\n', stderr })
+  expect(await run(['healthcheck', '--live'], { settings })).toEqual({ status: 1, stdout: 'live  false\n', stderr })
 })
 
 const secretFile = join(folder, 'secret')

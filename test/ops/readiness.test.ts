@@ -10,7 +10,11 @@ function fakeDatabase() {
     asked += 1
     return new Promise<object[]>((resolve) => answers.push(resolve))
   }
-  return { db: { sql } as unknown as Db, asked: () => asked, answer: () => answers.shift()?.([]) }
+  return {
+    db: { sql, requireWritable: async () => {} } as unknown as Db,
+    asked: () => asked,
+    answer: () => answers.shift()?.([]),
+  }
 }
 
 test('probes at the same time share one look at the database, and so do those of the next second', async () => {
@@ -27,7 +31,12 @@ test('probes at the same time share one look at the database, and so do those of
 test('a database that does not answer is down within half a second', async () => {
   const { db } = fakeDatabase()
   const askedAt = performance.now()
-  expect(await createReadiness(db, undefined, []).check()).toEqual({ ready: false, database: 'down', redis: 'unused' })
+  expect(await createReadiness(db, undefined, []).check()).toEqual({
+    ready: false,
+    database: 'down',
+    reason: 'unreachable',
+    redis: 'unused',
+  })
   expect(performance.now() - askedAt).toBeLessThan(1_000)
 })
 

@@ -23,7 +23,7 @@ async function decide(monthlyLimit: number, ...taken: (number | null | Error)[])
   const said: (GateDecision | boolean)[] = []
   const observe = { decided: (one: GateDecision) => said.push(one), breakerChanged: (open: boolean) => said.push(open) }
   const redis = {
-    async takeSignals() {
+    async run() {
       const next = taken.shift() as number | null | Error
       if (next instanceof Error) throw next
       return next
@@ -64,7 +64,7 @@ test('what Postgres has confirmed is refused again without asking Redis, until l
   const id = row?.id as number
   let times = 0
   const redis = {
-    async takeSignals() {
+    async run() {
       times += 1
       return null
     },
@@ -79,4 +79,37 @@ test('what Postgres has confirmed is refused again without asking Redis, until l
   admission.forgetRefusals(id)
   expect(await admission.admit(id, month)).toEqual(full)
   expect(times).toBe(2)
+})
+
+test.each([
+  ['a list', (key: string) => service.testRedis.lpush(key, 'x')],
+  ['a word', (key: string) => service.testRedis.set(key, 'many')],
+  ['the largest number', (key: string) => service.testRedis.set(key, '9223372036854775807')],
+])('a key that holds %s is repaired, and the breaker stays closed', async (_, poison) => {
+  const tenant = await service.createTenant(2)
+  for (let used = 0; used < 2; used += 1) await service.postSignal(tenant.prompt, tenant.key)
+  const { db } = service.services
+  const [row] = await db.sql<{ id: number }>`select id from organisations where public_id = ${tenant.org}`
+  const id = row?.id as number
+  const month = monthOf(service.clock.now())
+  const key = `signals:{${id}}:${month.name}`
+  const said: (GateDecision | boolean)[] = []
+  const observe = { decided: (one: GateDecision) => said.push(one), breakerChanged: (open: boolean) => said.push(open) }
+  const admission = createAdmission(db, createGate(service.redis, observe), observe)
+  for (let time = 0; time < 3; time += 1) {
+    await service.testRedis.del(key)
+    await poison(key)
+    expect(await admission.admit(id, month)).toEqual({ full: { used: 2, limit: 2 } })
+    expect(await service.testRedis.get(key)).toBe('3')
+  }
+  expect(said).toEqual(['refused', 'refused', 'refused'])
+})
+
+test('Redis hears nothing of an organisation that is far from its limit', async () => {
+  const tenant = await service.createTenant(100)
+  for (let used = 0; used < 3; used += 1) await service.postSignal(tenant.prompt, tenant.key)
+  const [row] = await service.services.db.sql<{ id: number }>`
+    select id from organisations where public_id = ${tenant.org}`
+  const key = `signals:{${row?.id}}:${monthOf(service.clock.now()).name}`
+  expect(await service.testRedis.exists(key)).toBe(0)
 })

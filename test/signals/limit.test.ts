@@ -29,6 +29,17 @@ async function recorded(org: string): Promise<{ month: string; rows: number; use
     order by u.month`
 }
 
+/** Resolves when the replica, which listens for longer than this test does, has been notified. */
+async function changePlan({ org }: Tenant, plan: string, monthlyLimit: number | null): Promise<void> {
+  const { db, clock } = service.services
+  const listening = Promise.withResolvers<void>()
+  const notified = Promise.withResolvers<void>()
+  db.listen('organisations', () => notified.resolve(), listening.resolve)
+  await listening.promise
+  await setPlan(db, clock, org, plan, monthlyLimit)
+  await notified.promise
+}
+
 test('at the limit the answer is 429 with limit, used and the time of the reset', async () => {
   service.clock.set('2026-11-14T23:35:00.500Z')
   const tenant = await service.createTenant(2)
@@ -113,16 +124,16 @@ test('a limit of zero takes nothing', async () => {
   expect([status, body.error.limit, body.error.used]).toEqual([429, 0, 0])
 })
 
-test('a change of plan holds from the next request on', async () => {
+test('a change of plan holds from the moment on that the replica is notified of it', async () => {
   const tenant = await service.createTenant(2)
   expect(await post(tenant, 3)).toEqual([201, 201, 429])
-  await setPlan(service.services.db, service.clock, tenant.org, 'free', 3)
+  await changePlan(tenant, 'free', 3)
   expect(await post(tenant, 2)).toEqual([201, 429])
-  await setPlan(service.services.db, service.clock, tenant.org, 'team', null)
+  await changePlan(tenant, 'team', null)
   expect((await service.postSignal(tenant.prompt, tenant.key)).headers.get('ratelimit')).toStartWith(
     '"signals";r=9996;',
   )
-  await setPlan(service.services.db, service.clock, tenant.org, 'free', 1)
+  await changePlan(tenant, 'free', 1)
   const { status, body } = await service.postSignal(tenant.prompt, tenant.key)
   expect([status, body.error.limit, body.error.used]).toEqual([429, 1, 4])
 })

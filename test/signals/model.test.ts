@@ -51,7 +51,7 @@ class Model {
   constructor(public limit: number) {}
   create(key?: string, value = 'positive'): string {
     const known = key === undefined ? undefined : this.keys.get(key)
-    if (known !== undefined) return known === value ? 'repeated' : 'differs'
+    if (known !== undefined) return known === value ? 'replayed' : 'conflict'
     if (this.used >= this.limit) return `refused ${this.used} of ${this.limit}`
     this.used += 1
     if (key !== undefined) this.keys.set(key, value)
@@ -77,10 +77,10 @@ async function play(limit: number, steps: Step[]): Promise<void> {
   let recorder = start()
   turnTo(0)
 
-  const record = (repeatKey: string | null, value: 'positive' | 'negative') =>
-    recorder.record(prompt, { value, metadata: null, repeatKey }).then(
+  const record = (idempotencyKey: string | null, value: 'positive' | 'negative') =>
+    recorder.record(prompt, { value, metadata: null, idempotencyKey }).then(
       ({ outcome, used, limit }) => (outcome === 'refused' ? `refused ${used} of ${limit}` : outcome),
-      (error: ServiceError) => (error.code === 'validation_error' ? 'differs' : error.code),
+      (error: ServiceError) => (error.code === 'validation_error' ? 'conflict' : error.code),
     )
 
   for (const one of steps) {

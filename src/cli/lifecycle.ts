@@ -1,0 +1,91 @@
+import { createApp, createMetricsApp } from '../app.ts'
+import type { Config } from '../config.ts'
+import type { DatabaseObserver, Db } from '../db/client.ts'
+import { isUnencryptedRemote } from '../db/tls.ts'
+import { openServices, type Services } from '../deps.ts'
+import { crashResponse } from '../http/answer.ts'
+import { within } from '../lib/deadline.ts'
+import { createLog, type Log } from '../log.ts'
+import { type App, build, type Listener, listen } from '../platform.ts'
+import type { Context } from './command.ts'
+import { offerDemo } from './demo.ts'
+
+const logFlushMs = 1_000
+
+type Start = Context & { opening: Promise<Db>; observer: DatabaseObserver; stopped: Promise<string> }
+
+/** Opens what the settings name, serves until it is stopped, and closes everything. */
+export async function runUntilStopped({
+  config,
+  clock,
+  typed,
+  output,
+  opening,
+  observer,
+  stopped,
+}: Start): Promise<void> {
+  const log = createLog(config.LOG_LEVEL)
+  observer.onFailure = (error) => giveUp(log, { err: error }, 'the embedded database has failed; restart to recover')
+  try {
+    const db = await opening
+    let close = db.close
+    try {
+      const services = openServices({ db, observer }, config, clock, log)
+      close = services.close
+      services.metrics.describeBuild(build)
+      const listeners = startListening(services, config)
+      const [{ url }, { url: metricsUrl } = { url }] = listeners
+      const database = config.DATABASE_URL ? 'postgres' : 'embedded'
+      log.info({ url, metrics: `${metricsUrl}/metrics`, database, ...build }, 'serving')
+      if (config.DATABASE_URL && isUnencryptedRemote(config.DATABASE_URL)) {
+        log.warn({ dependency: 'database' }, 'the connection to the database is not encrypted: set sslmode=verify-full')
+      }
+      if (typed.options.demo) await offerDemo({ db, config, clock, output, url })
+      log.info({ signal: await stopped }, 'stopping')
+      await stopListening(listeners, services, config, log)
+    } finally {
+      await close()
+    }
+    log.info('stopped')
+  } finally {
+    await log.close()
+  }
+}
+
+/** Ends the process as soon as the log is flushed. */
+async function giveUp(log: Log, fields: object, message: string): Promise<void> {
+  log.fatal(fields, message)
+  await within(logFlushMs, log.close()).catch(() => {})
+  process.exit(1)
+}
+
+/** Listens for the service, and for its metrics where they have an address of their own. */
+function startListening(services: Services, { HOST, PORT, METRICS_ADDRESS }: Config): [Listener, ...Listener[]] {
+  const main = listenOn(createApp(services, { servesMetrics: !METRICS_ADDRESS }), HOST, PORT)
+  if (!METRICS_ADDRESS) return [main]
+  return [main, listenOn(createMetricsApp(services), METRICS_ADDRESS.host, METRICS_ADDRESS.port)]
+}
+
+function listenOn(app: App, host: string, port: number): Listener {
+  try {
+    return listen(app, crashResponse, host, port)
+  } catch (error) {
+    throw new Error(`Cannot listen on ${host} port ${port}: ${(error as Error).message}`)
+  }
+}
+
+/** Reports the service as not ready, drains, and then waits for the requests under way, or not at all if so set. */
+async function stopListening(
+  listeners: Listener[],
+  { readiness, drain }: Services,
+  { DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config,
+  log: Log,
+): Promise<void> {
+  readiness.stop()
+  await drain.run(DRAIN_SECONDS * 1_000)
+  const outOfTime = () =>
+    giveUp(log, { seconds: SHUTDOWN_SECONDS }, 'not everything under way ended in time; it is given up')
+  setTimeout(outOfTime, SHUTDOWN_SECONDS > 0 ? SHUTDOWN_SECONDS * 1_000 : logFlushMs).unref()
+  const stopped = Promise.all(listeners.map((listener) => listener.stop()))
+  if (SHUTDOWN_SECONDS > 0) await stopped
+}

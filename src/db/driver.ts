@@ -1,0 +1,54 @@
+import postgres from 'postgres'
+import type { Tls } from './tls.ts'
+
+/** Where the database is: a server, or whatever gives sockets to the embedded engine. */
+export type Target = { url: string; ssl: Tls } | { socket: () => unknown }
+
+export type Driver = postgres.ISql<{ bigint: number }>
+
+export type Session = {
+  /** Zero for no deadline. */
+  queryTimeoutMs: number
+  /** Whether only sessions that can write are used. A server that can only be read is the wrong one for a service. */
+  mustBeWritable?: boolean
+}
+
+/** The driver's own types leave some of its options out. */
+type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number>; texts: postgres.PostgresType }> & {
+  max_pipeline?: number
+  socket?: () => unknown
+}
+
+/**
+ * Seconds to wait before the next attempt to connect, by the number of attempts that have failed in a row: random, so
+ * that the connections of a pool do not come all at once, and at most one second, so that a database that is back is
+ * noticed. The driver's own waits up to 20.
+ */
+const backoff = (failures: number): number => Math.min(0.1 * 2 ** failures, 1) * (0.5 + Math.random() / 2)
+
+/** Writes an array of texts as Postgres reads it. */
+const writeTexts = (texts: (string | null)[]): string =>
+  `{${texts.map((text) => (text === null ? 'null' : `"${text.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
+
+/** A pool of at most `max` connections, each of which is sent at most `pipeline` statements before their answers. */
+export function openPool(target: Target, session: Session, max: number, pipeline: number) {
+  const options: DriverOptions = {
+    max,
+    max_pipeline: pipeline,
+    connect_timeout: 3,
+    backoff,
+    onnotice: () => {},
+    connection: { application_name: 'prompt-signals', statement_timeout: session.queryTimeoutMs },
+    // The driver would ask for the types of arrays on every new connection. Only arrays of texts are sent; to read one,
+    // select it with to_json.
+    fetch_types: false,
+    types: {
+      bigint: { to: 20, from: [20], parse: Number, serialize: String },
+      texts: { to: 1009, from: [], parse: String, serialize: writeTexts },
+    },
+    ...(session.mustBeWritable ? { target_session_attrs: 'read-write' as const } : {}),
+  }
+  return 'url' in target
+    ? postgres(target.url, { ...options, ssl: target.ssl } as DriverOptions)
+    : postgres('', { ...options, socket: target.socket } as DriverOptions)
+}

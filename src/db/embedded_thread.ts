@@ -1,0 +1,65 @@
+// The engine's thread as the main thread sees it. The engine blocks its own thread alone, so that deadlines, health and
+// metrics go on whatever it does.
+import { startEngineWorker } from '../platform.ts'
+import type { Engine } from './embedded_engine.ts'
+import type { EngineReply, EngineRequest } from './embedded_worker.ts'
+import type { Bytes } from './wire.ts'
+
+export type EngineThread = Engine & {
+  /** Resolves with the reason when the thread ends without having been asked to. */
+  died: Promise<string>
+  /** Ends the thread at once, without writing anything out. */
+  terminate(): void
+}
+
+/** Opens the engine in a thread of its own. */
+export async function startEngineThread(directory: string, worker = startEngineWorker()): Promise<EngineThread> {
+  const pending: PromiseWithResolvers<Bytes>[] = []
+  const died = Promise.withResolvers<string>()
+  let endedBy: string | undefined
+
+  function end(reason: string): void {
+    if (endedBy !== undefined) return
+    endedBy = reason
+    worker.terminate()
+    for (const { reject } of pending.splice(0)) reject(new Error(reason))
+  }
+
+  function die(reason: string): void {
+    if (endedBy !== undefined) return
+    end(reason)
+    died.resolve(reason)
+  }
+
+  function ask(request: EngineRequest, transfer: ArrayBuffer[] = []): Promise<Bytes> {
+    if (endedBy !== undefined) return Promise.reject(new Error(endedBy))
+    const reply = Promise.withResolvers<Bytes>()
+    pending.push(reply)
+    worker.postMessage(request, transfer)
+    return reply.promise
+  }
+
+  worker.onmessage = ({ data }: { data: EngineReply }) => {
+    const reply = pending.shift()
+    if ('error' in data) reply?.reject(new Error(data.error))
+    else reply?.resolve(data.bytes)
+  }
+  worker.onerror = (event) => die(event.message)
+  worker.addEventListener('close', () => die('its thread has ended'))
+
+  try {
+    await ask({ open: directory })
+  } catch (error) {
+    end('it did not start')
+    throw error
+  }
+  return {
+    execute: (messages) => ask({ execute: messages }, [messages.buffer]),
+    async close() {
+      await ask({ close: true })
+      end('it was closed')
+    },
+    died: died.promise,
+    terminate: () => end('it was terminated'),
+  }
+}

@@ -1,0 +1,57 @@
+import { DeadlineError, within } from '../lib/deadline.ts'
+import type { Sql } from './client.ts'
+import { openPool, type Session, type Target } from './driver.ts'
+
+/** How long to wait for a second server connection of the pooler. One that has no second cannot mix anything up. */
+const secondServerMs = 1_000
+/** Other clients of the pooler may take the server connection that is meant to be kept busy. */
+const attempts = 3
+
+class MixingPoolerError extends Error {
+  constructor() {
+    super(
+      'the connection pooler in front of it mixes up prepared statements. Use PgBouncer 1.21 or newer with max_prepared_statements above 0, or put ?prepare=false at the end of DATABASE_URL.',
+    )
+  }
+}
+
+/**
+ * Rejects when a connection pooler runs the statements of one connection on several servers without a regard to where
+ * they were prepared. It gives itself away by another process id than that of the server behind it.
+ */
+export async function refuseMixingPooler(target: Target, session: Session, sql: Sql): Promise<void> {
+  const rows = await sql<{ pid: number }>`select pg_backend_pid() as pid`
+  const { state } = rows as unknown as { state: { pid: number } }
+  if (rows[0]?.pid === state.pid) return
+  for (let attempt = 0; attempt < attempts; attempt++) {
+    const isMixing = await probe(target, session)
+    if (isMixing) throw new MixingPoolerError()
+    if (isMixing === false) return
+  }
+}
+
+/**
+ * Prepares a statement, keeps the server busy that it was prepared on, and runs it again. Undefined when it ran on the
+ * same server, which shows nothing.
+ */
+async function probe(target: Target, session: Session): Promise<boolean | undefined> {
+  const caller = openPool(target, session, 1, 0)
+  const blocker = openPool(target, session, 1, 1)
+  const ask = () => caller<{ pid: number }[]>`select pg_backend_pid() as pid`
+  try {
+    const [first] = await ask()
+    return (await blocker.begin(async (on) => {
+      await on`select 1`
+      const query = ask()
+      const [second] = await within(secondServerMs, query)
+      // The driver prepares a statement again that the server does not know.
+      if ((query as unknown as { retried?: Error }).retried) return true
+      return first?.pid === second?.pid ? undefined : false
+    })) as boolean | undefined
+  } catch (error) {
+    if (error instanceof DeadlineError) return false
+    throw error
+  } finally {
+    await Promise.all([caller.end({ timeout: 0 }), blocker.end({ timeout: 0 })])
+  }
+}

@@ -1,0 +1,43 @@
+import { DeadlineError } from '../lib/deadline.ts'
+import { isAnswer, isReadOnly, reasonOf } from './faults.ts'
+
+/** Called when the database stops answering or is found to be read-only, and when it serves again. */
+export type OnReach = (isReached: boolean, reason: string) => void
+
+/** Tells from the outcomes of statements whether the database answers. */
+export type ReachTracker = {
+  answered(): void
+  failed(error: unknown, sentAt: number): void
+}
+
+/** Whether the failure is the database's own: one that answers to a statement with an error is well. */
+const isDown = (error: unknown): boolean => !isAnswer(error) || /^(08|25006|28|3D|53|57P)/.test(error.code)
+
+export function createReachTracker(onReach: OnReach): ReachTracker {
+  /** Undefined before the first answer: what was never there cannot be lost. */
+  let isReached: boolean | undefined
+  let isKnownReadOnly = false
+  let answeredAt = 0
+
+  function answered(): void {
+    answeredAt = performance.now()
+    if (isReached === false) onReach(true, '')
+    isReached = true
+    isKnownReadOnly = false
+  }
+
+  return {
+    answered,
+    failed(error, sentAt) {
+      // A statement that waits too long, while others are answered, waits for a lock.
+      const isSlow = error instanceof DeadlineError && answeredAt > sentAt
+      if (!isDown(error)) return answered()
+      // A failover begins with lost connections, and only later is the server found to be the wrong one.
+      const isNews = isReached === true || (isReached === false && isReadOnly(error) && !isKnownReadOnly)
+      if (!isNews || isSlow) return
+      isReached = false
+      isKnownReadOnly = isReadOnly(error)
+      onReach(false, reasonOf(error))
+    },
+  }
+}

@@ -1,0 +1,162 @@
+import type { Sql } from '../db/client.ts'
+import type { Head, Merge, PullRequest, Push, RepositoryRef } from './facts.ts'
+
+export async function insertTouches(
+  sql: Sql,
+  { organisationId, repository }: RepositoryRef,
+  { head, commits, isAllNew, touches }: Push,
+  pushedAt: Date,
+): Promise<void> {
+  await sql`
+    insert into github_touches (
+      organisation_id, repository, branch, commit_sha, prompt_id, pushed_at, touching, pushed, all_new
+    )
+    select
+      ${organisationId}, ${repository}, ${head.branch}, ${head.commitSha}, "promptId", ${pushedAt}, commits,
+      ${commits}::text[], ${isAllNew}
+    from jsonb_to_recordset(${JSON.stringify(touches)}::text::jsonb) as given ("promptId" bigint, commits text[])
+    on conflict do nothing`
+}
+
+/** Forgets what was pushed to an earlier branch of the same name. */
+export async function deleteTouches(
+  sql: Sql,
+  { organisationId, repository }: RepositoryRef,
+  branch: string,
+  before: Date,
+): Promise<void> {
+  await sql`
+    delete from github_touches
+    where organisation_id = ${organisationId} and repository = ${repository} and branch = ${branch}
+      and pushed_at < ${before}`
+}
+
+/** The pushes to a branch that brought a commit, as far as they touched prompts. */
+export const selectPushes = (
+  sql: Sql,
+  { organisationId, repository }: RepositoryRef,
+  { branch, commitSha }: Head,
+): Promise<Push[]> =>
+  sql<Push>`
+    select
+      jsonb_build_object('branch', branch, 'commitSha', commit_sha) as head,
+      to_json(pushed) as commits, all_new as "isAllNew",
+      jsonb_agg(jsonb_build_object('promptId', prompt_id, 'commits', touching)) as touches
+    from github_touches
+    where organisation_id = ${organisationId} and repository = ${repository} and branch = ${branch}
+      and (commit_sha = ${commitSha} or pushed @> array[${commitSha}]::text[])
+    group by branch, commit_sha, pushed, all_new`
+
+/** Takes over what an event says of a pull request. A late `opened` says nothing new, and a merge is final. */
+export async function savePullRequest(
+  sql: Sql,
+  { organisationId, repository }: RepositoryRef,
+  pr: PullRequest,
+  isFirst: boolean,
+): Promise<void> {
+  await sql`
+    insert into github_pull_requests as known (
+      organisation_id, repository, number, url, state, head_repository, head_branch, head_sha, base_branch,
+      merge_commit_sha, commits, opened_by_name, opened_by_email, opened_at, merged_by_name, merged_by_email, closed_at
+    )
+    values (
+      ${organisationId}, ${repository}, ${pr.number}, ${pr.url}, ${pr.state}, ${pr.headRepository}, ${pr.headBranch},
+      ${pr.headSha}, ${pr.baseBranch}, ${pr.mergeCommitSha}, ${pr.commits}, ${pr.openedByName}, ${pr.openedByEmail},
+      ${pr.openedAt}, ${pr.mergedByName}, ${pr.mergedByEmail}, ${pr.closedAt}
+    )
+    on conflict (organisation_id, repository, number) do update
+    set
+      state = excluded.state, head_repository = excluded.head_repository, head_branch = excluded.head_branch,
+      head_sha = excluded.head_sha, base_branch = excluded.base_branch, merge_commit_sha = excluded.merge_commit_sha,
+      commits = excluded.commits, merged_by_name = excluded.merged_by_name, merged_by_email = excluded.merged_by_email,
+      closed_at = excluded.closed_at
+    where known.state <> 'merged' and not ${isFirst}::boolean`
+}
+
+/** The pull requests from a branch that are open, or that ended at its head. */
+export const selectPullRequestsFrom = (
+  sql: Sql,
+  { organisationId, repository }: RepositoryRef,
+  { branch, commitSha }: Head,
+): Promise<PullRequest[]> =>
+  sql<PullRequest>`
+    select
+      number, url, state, head_repository as "headRepository", head_branch as "headBranch", head_sha as "headSha",
+      base_branch as "baseBranch", merge_commit_sha as "mergeCommitSha", commits,
+      opened_by_name as "openedByName", opened_by_email as "openedByEmail", opened_at as "openedAt",
+      merged_by_name as "mergedByName", merged_by_email as "mergedByEmail", closed_at as "closedAt"
+    from github_pull_requests
+    where organisation_id::text || ' ' || repository || ' ' || head_branch = ${`${organisationId} ${repository} ${branch}`}
+      and head_repository = ${repository} and base_branch <> ${branch} and (state = 'open' or head_sha = ${commitSha})
+    order by number`
+
+/** The pull requests whose merge into the branch made one of the commits of a push. */
+export const selectMerges = (
+  sql: Sql,
+  { organisationId, repository }: RepositoryRef,
+  { head: { branch, commitSha }, commits }: Push,
+): Promise<Merge[]> => {
+  const mergeKeys = [commitSha, ...commits].map((sha) => `${organisationId} ${repository} ${sha}`)
+  return sql<Merge>`
+    select
+      number, url, state, head_repository as "headRepository", head_branch as "headBranch", head_sha as "headSha",
+      base_branch as "baseBranch", merge_commit_sha as "mergeCommitSha", commits,
+      opened_by_name as "openedByName", opened_by_email as "openedByEmail", opened_at as "openedAt",
+      merged_by_name as "mergedByName", merged_by_email as "mergedByEmail", closed_at as "closedAt",
+      array_to_json(array(
+        select unnest(t.touching) from github_branch_touches(pr) t
+      )) as "branchCommits",
+      array_to_json(array(
+        select p.prompt_id from github_pull_request_prompts p
+        where p.organisation_id = pr.organisation_id and p.repository = pr.repository and p.number = pr.number
+      )) as "promptIds"
+    from github_pull_requests pr
+    where organisation_id::text || ' ' || repository || ' ' || merge_commit_sha = any(${mergeKeys}::text[])
+      and state = 'merged' and base_branch = ${branch}
+    order by number`
+}
+
+/** Adds prompts to those that a pull request changes, and returns the ones that were not known. */
+export async function addPrompts(
+  sql: Sql,
+  { organisationId, repository }: RepositoryRef,
+  number: number,
+  promptIds: number[],
+): Promise<number[]> {
+  const rows = await sql<{ promptId: number }>`
+    insert into github_pull_request_prompts (organisation_id, repository, number, prompt_id)
+    select ${organisationId}, ${repository}, ${number}, prompt_id::bigint
+    from unnest(${promptIds.map(String)}::text[]) given (prompt_id)
+    on conflict do nothing
+    returning prompt_id as "promptId"`
+  return rows.map(({ promptId }) => promptId)
+}
+
+/** The same for the prompts that were pushed to its branch. */
+export async function addBranchPrompts(
+  sql: Sql,
+  { organisationId, repository }: RepositoryRef,
+  number: number,
+): Promise<number[]> {
+  const rows = await sql<{ promptId: number }>`
+    insert into github_pull_request_prompts (organisation_id, repository, number, prompt_id)
+    select pr.organisation_id, pr.repository, pr.number, t.prompt_id
+    from github_pull_requests pr
+    cross join lateral github_branch_touches(pr) t
+    where pr.organisation_id = ${organisationId} and pr.repository = ${repository} and pr.number = ${number}
+    on conflict do nothing
+    returning prompt_id as "promptId"`
+  return rows.map(({ promptId }) => promptId)
+}
+
+export async function selectPrompts(
+  sql: Sql,
+  { organisationId, repository }: RepositoryRef,
+  number: number,
+): Promise<number[]> {
+  const rows = await sql<{ promptId: number }>`
+    select prompt_id as "promptId" from github_pull_request_prompts
+    where organisation_id = ${organisationId} and repository = ${repository} and number = ${number}
+    order by prompt_id`
+  return rows.map(({ promptId }) => promptId)
+}

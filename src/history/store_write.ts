@@ -1,0 +1,103 @@
+import type { Sql } from '../db/client.ts'
+import type { EntryRow } from './store.ts'
+
+export type EntryToRecord = Omit<EntryRow, 'id'> & { prompt_id: number }
+
+export type RecordedRow = EntryRow & { is_new: boolean }
+
+type Written = {
+  call: number
+  /** In the order given. */
+  ids: number[]
+  /** The entries that were in the history before, each with its position among those given. */
+  replayed: (Omit<EntryRow, 'created_at'> & { item: number; created_at: string })[] | null
+}
+
+/** What makes two entries the same one. */
+const identityOf = ({ prompt_id, action, commit_sha, pr_number }: EntryToRecord): string =>
+  `${prompt_id} ${action} ${pr_number} ${commit_sha}`
+
+/** Counts the calls, so that each answer can be matched to its question. */
+let calls = 0
+
+/** Adds entries, or finds those that are there already; answers them in the order given. */
+export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise<RecordedRow[]> {
+  const same = Map.groupBy(entries, identityOf)
+  const distinct = [...same.values()].map(([first]) => first as EntryToRecord)
+  calls += 1
+  const call = calls
+  const [written] = await sql<Written>`
+    select ${call}::bigint as call, ids, replayed
+    from record_history(${promptIdsOf(distinct)}::text::bigint[], ${JSON.stringify(distinct)}::text::json)`
+  // An answer to another call would show an entry to another organisation.
+  if (written?.call !== call) throw new Error('the answer is not to what was asked')
+  const rows: RecordedRow[] = distinct.map(({ prompt_id: _, ...entry }, index) => ({
+    ...entry,
+    id: written.ids[index] as number,
+    is_new: true,
+  }))
+  for (const { item, ...entry } of written.replayed ?? []) {
+    rows[item - 1] = { ...entry, created_at: new Date(entry.created_at), is_new: false }
+  }
+  const byIdentity = new Map(distinct.map((entry, index) => [identityOf(entry), rows[index] as RecordedRow]))
+  return entries.map((entry) => {
+    const identity = identityOf(entry)
+    const row = byIdentity.get(identity) as RecordedRow
+    // Of two in one batch, the second is a replay of the first.
+    return same.get(identity)?.[0] === entry ? row : { ...row, is_new: false }
+  })
+}
+
+/** Once each and in ascending order, as Postgres writes an array: locked in this order, no two writers deadlock. */
+const promptIdsOf = (entries: EntryToRecord[]): string =>
+  `{${[...new Set(entries.map((entry) => entry.prompt_id))].sort((a, b) => a - b)}}`
+
+/** Holds the histories of the entries until the end of the transaction. */
+export async function lockHistories(sql: Sql, entries: EntryToRecord[]): Promise<void> {
+  await sql`select lock_histories(${promptIdsOf(entries)}::text::bigint[])`
+}
+
+export type MergeToRecord = EntryToRecord & { deployed_as: string | null }
+
+/** Converts `deployed` entries into `pr_merged` when the merge event arrives late; answers how many histories changed. */
+export async function convertDeployed(sql: Sql, entries: MergeToRecord[]): Promise<number> {
+  const [row] = await sql<{ changed: number }>`
+    select convert_deployed(${JSON.stringify(entries)}::text::json) as changed`
+  return row?.changed ?? 0
+}
+
+export async function openBatch(sql: Sql): Promise<number> {
+  const [row] = await sql<{ batch: number }>`select nextval('history_batches') as batch`
+  return row?.batch as number
+}
+
+/** Adds entries to a batch, which nobody sees until it is merged. */
+export async function addToBatch(sql: Sql, batch: number, first: number, entries: EntryToRecord[]): Promise<void> {
+  await sql`
+    insert into history_incoming
+    select ${batch}, ${first} + e.item, e.prompt_id::bigint, e.action, e.user_name, e.user_email, e.commit_sha,
+      e.branch_name, e.pr_number::integer, e.pr_url, e.created_at::timestamptz
+    from unnest(
+      ${entries.map((entry) => String(entry.prompt_id))}::text[],
+      ${entries.map((entry) => entry.action)}::text[],
+      ${entries.map((entry) => entry.user_name)}::text[],
+      ${entries.map((entry) => entry.user_email)}::text[],
+      ${entries.map((entry) => entry.commit_sha)}::text[],
+      ${entries.map((entry) => entry.branch_name)}::text[],
+      ${entries.map((entry) => (entry.pr_number === null ? null : String(entry.pr_number)))}::text[],
+      ${entries.map((entry) => entry.pr_url)}::text[],
+      ${entries.map((entry) => entry.created_at.toISOString())}::text[]
+    ) with ordinality e (
+      prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at, item
+    )`
+}
+
+/** How many entries of the batch were new. */
+export async function mergeBatch(sql: Sql, batch: number): Promise<number> {
+  // Without knowing how many rows there are, the planner would compare each with each.
+  await sql`analyze history_incoming, history_entries`
+  await sql`set local work_mem = '64MB'`
+  const [row] = await sql<{ added: number }>`select added from merge_history(${batch})`
+  await sql`delete from history_incoming where batch = ${batch}`
+  return row?.added ?? 0
+}

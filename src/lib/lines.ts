@@ -1,0 +1,30 @@
+/** Thrown for bytes that are not lines of text. */
+export class TextError extends Error {}
+
+/** Far longer than any line that the program reads; a file without line feeds must not fill the memory. */
+const maxLineLength = 64 * 1024 * 1024
+
+/**
+ * Decodes UTF-8 and splits it at line feeds alone, because a text may hold the other characters that end a line for some
+ * readers. The last line need not end in a line feed.
+ */
+export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let rest = ''
+  for await (const chunk of chunks) {
+    const lines = (rest + decode(decoder, chunk)).split('\n')
+    rest = lines.pop() as string
+    if (rest.length > maxLineLength) throw new TextError(`a line is longer than ${maxLineLength} characters`)
+    yield* lines
+  }
+  rest += decode(decoder)
+  if (rest !== '') yield rest
+}
+
+function decode(decoder: TextDecoder, chunk?: Uint8Array): string {
+  try {
+    return decoder.decode(chunk, { stream: chunk !== undefined })
+  } catch {
+    throw new TextError('it is not UTF-8')
+  }
+}

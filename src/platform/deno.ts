@@ -1,0 +1,61 @@
+// The one file that knows Deno. It takes the place of `bun.ts` by the import map in `deno.json`.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import manifest from '../../package.json' with { type: 'json' }
+import type { App, Listener } from './bun.ts'
+
+type Handler = (request: Request) => Response | Promise<Response>
+type Options = { hostname: string; port: number; onListen(): void; onError(): Response }
+declare const Deno: {
+  version: { deno: string }
+  serve(options: Options, handler: Handler): { addr: { port: number }; shutdown(): Promise<void> }
+}
+
+const root = join(import.meta.dirname, '../..')
+const engine = join(root, 'node_modules/@electric-sql/pglite/dist')
+const page = join(root, 'node_modules/swagger-ui-dist')
+
+export const build = { version: manifest.version, commit: 'source', bun: `Deno ${Deno.version.deno}` }
+
+export const programName = 'npx deno run -A src/main.ts'
+
+export const migrations = readdirSync(join(root, 'sql'))
+  .sort()
+  .map((file) => ({ name: file.replace('.sql', ''), text: readFileSync(join(root, 'sql', file), 'utf8') }))
+
+export const engineFiles = {
+  pgliteWasm: async () => WebAssembly.compile(await readFile(join(engine, 'pglite.wasm'))),
+  fsBundle: () => new Blob([readFileSync(join(engine, 'pglite.data'))]),
+}
+
+export const startEngineWorker = (): Worker =>
+  new Worker(new URL('../db/embedded_worker.ts', import.meta.url), { type: 'module' })
+
+export const docsFiles = {
+  script: () => readFile(join(page, 'swagger-ui-bundle.js'), 'utf8'),
+  style: () => readFile(join(page, 'swagger-ui.css'), 'utf8'),
+}
+
+/** The archive has only plain files and directories, in blocks of 512 bytes as every tar file. */
+export async function unpackSeed(directory: string): Promise<void> {
+  const archive = gunzipSync(await readFile(join(root, 'generated/seed.tar.gz')))
+  for (let at = 0; archive[at]; ) {
+    const name = archive.toString('utf8', at, archive.indexOf(0, at))
+    const size = Number.parseInt(archive.toString('latin1', at + 124, at + 136), 8)
+    const content = archive.subarray(at + 512, at + 512 + size)
+    if (name.endsWith('/')) mkdirSync(join(directory, name), { recursive: true })
+    else {
+      mkdirSync(join(directory, name, '..'), { recursive: true })
+      writeFileSync(join(directory, name), content)
+    }
+    at += 512 + Math.ceil(size / 512) * 512
+  }
+}
+
+export function listen(app: App, onCrash: () => Response, hostname: string, port: number): Listener {
+  const options = { hostname, port, onListen() {}, onError: onCrash }
+  const { addr, shutdown } = Deno.serve(options, (request) => app.fetch(request))
+  return { url: `http://${hostname}:${addr.port}`, stop: shutdown }
+}

@@ -1,0 +1,110 @@
+/** The type of a setting: its name in the documentation, and a parser that throws one line saying what is allowed. */
+export type SettingType<T> = { type: string; parse(value: string, name: string): T }
+
+export const text: SettingType<string> = { type: 'text', parse: (value) => value }
+
+export const port: SettingType<number> = {
+  type: 'port',
+  parse: (value, name) => wholeNumber(value, 65_535, `${name} must be a port number from 0 to 65535, not "${value}"`),
+}
+
+const longestSeconds = 3_600
+
+export const seconds: SettingType<number> = {
+  type: 'seconds',
+  parse: (value, name) =>
+    wholeNumber(
+      value,
+      longestSeconds,
+      `${name} must be a whole number of seconds from 0 to ${longestSeconds}, not "${value}"`,
+    ),
+}
+
+function wholeNumber(value: string, most: number, problem: string): number {
+  if (!/^\d{1,5}$/.test(value) || Number(value) > most) throw new Error(problem)
+  return Number(value)
+}
+
+/** An address to listen on: a host, in brackets when it is an IPv6 one, and a port. */
+export const address: SettingType<{ host: string; port: number }> = {
+  type: 'host:port',
+  parse(value, name) {
+    const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(value) ?? []
+    const host = bracketed ?? plain
+    if (!host || Number(digits) > 65_535) {
+      throw new Error(`${name} must be a host and a port, as 127.0.0.1:9090, not "${value}"`)
+    }
+    return { host, port: Number(digits) }
+  },
+}
+
+export const oneOf = (...allowed: string[]): SettingType<string> => ({
+  type: 'word',
+  parse(value, name) {
+    if (!allowed.includes(value)) throw new Error(`${name} must be one of ${allowed.join(', ')}, not "${value}"`)
+    return value
+  },
+})
+
+/** A URL with one of these protocols. Its value stays out of every message, because it holds a password. */
+export const url = (...protocols: string[]): SettingType<string> => ({
+  type: 'URL',
+  parse(value, name) {
+    const protocol = URL.canParse(value) ? new URL(value).protocol : ''
+    if (!protocols.includes(protocol)) {
+      throw new Error(`${name} must be a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`)
+    }
+    if (!isDecodable(value)) {
+      throw new Error(`${name} must have every "%" of its user, password and name written as %25`)
+    }
+    return value
+  },
+})
+
+/** The address that others reach the service at, perhaps with a path; without the slash at its end. */
+export const publicUrl: SettingType<string> = {
+  type: 'URL',
+  parse(value, name) {
+    const { protocol = '', origin = '', pathname = '', href = '' } = URL.canParse(value) ? new URL(value) : {}
+    if (!['http:', 'https:'].includes(protocol) || href !== origin + pathname || /[?#<>"]/.test(value)) {
+      throw new Error(`${name} must be a URL that begins with http:// or https://, with no user, query or fragment`)
+    }
+    return href.replace(/\/+$/, '')
+  },
+}
+
+function isDecodable(value: string): boolean {
+  try {
+    decodeURIComponent(value)
+    return true
+  } catch {
+    return false
+  }
+}
+
+const sslModes = ['disable', 'require', 'verify-ca', 'verify-full', 'no-verify']
+
+/** The URL of a Postgres server; of the parameters, those about TLS are checked. */
+export const postgresUrl: SettingType<string> = {
+  type: 'URL',
+  parse(value, name) {
+    const { searchParams } = new URL(url('postgres:', 'postgresql:').parse(value, name))
+    const mode = searchParams.get('sslmode')
+    if (searchParams.has('ssl') || (mode !== null && !sslModes.includes(mode))) {
+      throw new Error(`${name} may set TLS only by sslmode=, as one of ${sslModes.join(', ')}`)
+    }
+    return value
+  },
+}
+
+const shownParameters = ['sslmode', 'sslrootcert']
+
+/** A URL as it can be shown: without its password, and without parameters that could be one. */
+export function maskUrl(value: string): string {
+  const shown = new URL(value)
+  if (shown.password) shown.password = '***'
+  for (const name of [...shown.searchParams.keys()]) {
+    if (!shownParameters.includes(name)) shown.searchParams.set(name, '***')
+  }
+  return shown.href
+}

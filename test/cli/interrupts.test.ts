@@ -1,0 +1,120 @@
+// Ctrl-C: every command ends with one line that says what was and was not done, and leaves nothing half done.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { readConfig } from '../../src/config.ts'
+import { openDatabase } from '../../src/db/open.ts'
+import { migrations } from '../../src/platform.ts'
+import { createDatabase, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
+import { createFolder, createOperator, createTenant, eventually, run, type Settings } from '../program.ts'
+import { entry } from '../service.ts'
+
+const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
+/** A loaded machine may take its time to get a command going. */
+const WAIT_MS = 20_000
+
+let database: TestDatabase
+const databases: TestDatabase[] = []
+
+beforeAll(async () => {
+  database = await createDatabase()
+  databases.push(database)
+})
+
+afterAll(() => Promise.all(databases.map(({ close }) => close())))
+
+const openTest = (settings: Settings) =>
+  openDatabase(readConfig({}, settings), { migrations, queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'share' })
+
+function start(args: string[], settings: Settings) {
+  const child = Bun.spawn([PROGRAM, ...args], {
+    cwd: createFolder(),
+    env: { PATH: process.env.PATH, ...settings },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  const ended = async () => {
+    const [stdout, stderr, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+    return { status, stdout, stderr }
+  }
+  return {
+    stdin: child.stdin,
+    async interrupt(signal: NodeJS.Signals = 'SIGINT') {
+      child.kill(signal)
+      return ended()
+    },
+  }
+}
+
+const interrupted = (line: string, status = 130) => ({ status, stdout: '', stderr: `prompt-signals: ${line}\n` })
+
+test('an import that waits for its input records nothing', async () => {
+  const operator = createOperator(database.settings)
+  const { prompt } = await createTenant(operator)
+  const command = start(['history', 'import', '-'], database.settings)
+  command.stdin.write(`${JSON.stringify(entry({ prompt }))}\n`)
+  await command.stdin.flush()
+  // Time for the first line to arrive; whenever the signal comes, the outcome must be the same.
+  await Bun.sleep(500)
+  expect(await command.interrupt()).toEqual(interrupted('Interrupted: nothing was recorded.'))
+  expect(await operator.json('history', 'list', '--prompt', prompt)).toEqual([])
+})
+
+test('a restore that waits for its input restores nothing, and the database can be restored into', async () => {
+  const file = join(createFolder(), 'backup')
+  await createOperator(database.settings).one('backup', file)
+  const empty = await createEmptyDatabase()
+  databases.push(empty)
+  const command = start(['restore', '-'], empty.settings)
+  command.stdin.write(readFileSync(file).subarray(0, 100))
+  await command.stdin.flush()
+  await Bun.sleep(500)
+  expect(await command.interrupt('SIGTERM')).toEqual(interrupted('Interrupted: nothing was restored.', 143))
+  expect((await run(['restore', file], { settings: empty.settings })).status).toBe(0)
+})
+
+test('a backup leaves no unfinished file', async () => {
+  const db = await openTest(database.settings)
+  await db.sql.script(`
+    insert into organisations (public_id, name, plan, created_at)
+    select 'org_many_' || n, md5(n::text), 'free', now() from generate_series(1, 300000) n`)
+  await db.close()
+  const folder = createFolder()
+  const command = start(['backup', join(folder, 'file')], database.settings)
+  await eventually(() => readdirSync(folder).length, 1, WAIT_MS)
+  expect(await command.interrupt()).toEqual(interrupted('Interrupted: no complete backup was written.'))
+  expect(readdirSync(folder)).toEqual([])
+})
+
+if (engine === 'postgres') {
+  test('a change that the database has not answered is said to be uncertain; a question changes nothing', async () => {
+    const db = await openTest(database.settings)
+    const blocked = () =>
+      db.sql<{ count: number }>`
+        select count(*)::int as count from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`
+    const isBlocked = async () => (await blocked())[0]?.count
+    const create = ['orgs', 'create', '--name', 'Held', '--plan', 'free']
+    try {
+      await db.transaction(async (sql) => {
+        await sql`lock table organisations in exclusive mode`
+        const command = start(create, database.settings)
+        await eventually(isBlocked, 1, WAIT_MS)
+        expect(await command.interrupt()).toEqual(
+          interrupted(
+            'Interrupted before the database had answered: the change may or may not have been made. ' +
+              'To be sure, run: prompt-signals orgs list',
+          ),
+        )
+      })
+      await eventually(isBlocked, 0, WAIT_MS)
+      await db.transaction(async (sql) => {
+        await sql`lock table organisations in access exclusive mode`
+        const command = start(['orgs', 'list'], database.settings)
+        await eventually(isBlocked, 1, WAIT_MS)
+        expect(await command.interrupt()).toEqual(interrupted('Interrupted: nothing was changed.'))
+      })
+    } finally {
+      await db.close()
+    }
+  })
+}

@@ -1,0 +1,132 @@
+// Plans are made once and kept. Those made while a table is empty must not scan it from end to end once it is full.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createApp } from '../../src/app.ts'
+import { createServices } from '../../src/deps.ts'
+import { pruneDeliveries } from '../../src/github/prune.ts'
+import { crashResponse } from '../../src/http/answer.ts'
+import { createLog } from '../../src/log.ts'
+import { listen } from '../../src/platform.ts'
+import { pruneOldIdempotencyKeys } from '../../src/signals/prune.ts'
+import { createClient } from '../client.ts'
+import { createHook, type Hook, paths } from '../github/hook.ts'
+import { merged, pullRequest, push } from '../github/payloads.ts'
+import { engine } from '../harness.ts'
+import { entry, startService, type TestService } from '../service.ts'
+
+/** A statement is planned for any values when it runs for the sixth time. */
+const roundsToPlan = 7
+const roundsWhenFull = 3
+const filledRows = 5_000
+/** Far fewer than one scan of a filled table reads, and more than all scans of the small ones. */
+const mostRowsScanned = 1_000
+
+let service: TestService
+let hook: Hook
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+/** Everything a caller can set in motion, on a replica that has cached nothing. */
+async function exercise(round: string): Promise<void> {
+  const { db, clock } = service.services
+  const services = createServices(db, service.redis, clock, createLog('silent'))
+  const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
+  const replica = await createClient(listener.url)
+  const full = await service.createTenant(1)
+  const { key } = hook.tenant
+  const prompt = hook.prompts.greeting
+  const postKeyed = () =>
+    replica.call('POST', `/api/v1/prompts/${prompt}/signals`, {
+      key,
+      json: { value: 'negative' },
+      headers: { 'idempotency-key': round },
+    })
+  const statuses = [
+    (await replica.postSignal(prompt, key)).status,
+    (await postKeyed()).status,
+    (await postKeyed()).status,
+    (await replica.postSignal(full.prompt, full.key)).status,
+    (await replica.postSignal(full.prompt, full.key)).status,
+    (await replica.getHistory(prompt, key)).status,
+    (await replica.getHistory(prompt, key, '?action=deployed')).status,
+  ]
+  expect(statuses).toEqual([201, 201, 201, 201, 429, 200, 200])
+  await service.addHistory(prompt, [entry()])
+  await hook.deliver('push', push({ commits: [{ modified: [paths.greeting] }] }))
+  await hook.deliver('pull_request', pullRequest('opened'))
+  await hook.deliver('pull_request', merged())
+  await pruneOldIdempotencyKeys(db, clock)
+  await pruneDeliveries(db, clock)
+  await listener.stop()
+}
+
+/** Rows of other organisations, none of them due to be pruned. */
+const fill = () =>
+  service.services.db.sql.script(`
+    insert into organisations (public_id, name, plan, created_at)
+    select 'org_' || n, 'Other', 'free', now() from generate_series(1, ${filledRows}) n;
+    create temporary table others as
+    select id, row_number() over () as n from organisations where name = 'Other';
+    insert into api_keys (public_id, organisation_id, name, prefix, hash, created_at)
+    select 'key_' || n, id, '', 'psk', sha256(n::text::bytea), now() from others;
+    insert into prompts (public_id, organisation_id, name, repository, path, created_at)
+    select 'pmt_' || n, id, 'Other', 'acme/prompts', 'a.md', now() from others;
+    insert into signals (organisation_id, prompt_id, value, created_at) select id, n, 'positive', now() from others;
+    insert into signal_usage (organisation_id, month, used)
+    select id, date_trunc('month', now() at time zone 'utc'), 1 from others;
+    insert into idempotency_keys (organisation_id, key, signal_id, created_at) select id, n, n, now() from others;
+    insert into history_entries (
+      organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at)
+    select p.organisation_id, p.id, 'deployed', 'Ada', 'ada@example.com', p.id, 'main', now()
+    from prompts p where p.name = 'Other';
+    insert into github_webhooks (organisation_id, secret, created_at) select id, 'x', now() from others;
+    insert into github_deliveries (organisation_id, delivery, received_at) select id, n, now() from others;
+    insert into github_touches (
+      organisation_id, repository, branch, commit_sha, prompt_id, pushed_at, touching, pushed, all_new)
+    select p.organisation_id, 'acme/prompts', 'main', p.id, p.id, now(), array[p.id::text], array[p.id::text], true
+    from prompts p where p.name = 'Other';
+    insert into github_pull_requests (
+      organisation_id, repository, number, url, state, head_branch, head_sha, base_branch, opened_by_name,
+      opened_by_email, opened_at, commits)
+    select id, 'acme/prompts', 1, 'https://github.com/acme/prompts/pull/1', 'open', 'work', 'c0ffee', 'main', 'Ada',
+      'ada@example.com', now(), 1
+    from others;
+    insert into github_pull_request_prompts (organisation_id, repository, number, prompt_id)
+    select organisation_id, 'acme/prompts', 1, id from prompts where name = 'Other';`)
+
+/** How many rows of each table were read by scans, after every connection has reported what it did. */
+async function readScans(): Promise<Map<string, number>> {
+  const { db } = service.services
+  const report = () => db.sql`select pg_sleep(${engine === 'postgres' ? 0.5 : 0}), pg_stat_force_next_flush()`
+  const { connections } = db.load()
+  await Promise.all(Array.from({ length: connections }, report))
+  await Promise.all(
+    Array.from({ length: 4 }, () =>
+      db.transaction((sql) => sql`select pg_sleep(${engine === 'postgres' ? 0.5 : 0}), pg_stat_force_next_flush()`),
+    ),
+  )
+  const rows = await db.sql<{ name: string; number: number }>`
+    select relname::text as name, seq_tup_read as number from pg_stat_user_tables`
+  return new Map(rows.map(({ name, number }) => [name, number]))
+}
+
+test('no cached plan scans a table that was empty when the plan was made', async () => {
+  const { sql } = service.services.db
+  const tables = await sql<{ name: string }>`
+    select relname::text as name from pg_class
+    where relnamespace = to_regnamespace(current_schema()) and relkind = 'r'`
+  for (const { name } of tables) await sql.script(`alter table ${name} set (autovacuum_enabled = off)`)
+  // The planner then knows that they are empty, and does not take them to be of some middle size.
+  await sql.script('vacuum (analyze)')
+  hook = await createHook(service)
+  for (let round = 0; round < roundsToPlan; round += 1) await exercise(`empty ${round}`)
+  await fill()
+  const before = await readScans()
+  for (let round = 0; round < roundsWhenFull; round += 1) await exercise(`full ${round}`)
+  const after = await readScans()
+  const scanned = [...after].map(([name, number]) => [name, number - (before.get(name) ?? 0)] as const)
+  expect(scanned.filter(([, number]) => number > mostRowsScanned)).toEqual([])
+}, 60_000)

@@ -1,0 +1,101 @@
+// Clients that write history entries and deliver pushes of GitHub through both replicas, and a ledger of the answers.
+import { createHmac, randomUUID } from 'node:crypto'
+import { push, sha } from '../github/payloads.ts'
+import type { Load } from './load.ts'
+import type { Replica, Tenant } from './post.ts'
+
+/** A tenant with a webhook, and a prompt that is linked to a file, beside its other one. */
+export type Author = Tenant & { linkedPrompt: string; secret: string }
+
+type Kind = 'entry' | 'delivery'
+
+/** A request to write one history entry, known by its commit. */
+export type WriteAttempt = { kind: Kind; commit: string; status: number; text: string; ms: number }
+
+export type WriteLedger = { attempts: WriteAttempt[]; unanswered: string[] }
+
+export const REPOSITORY = 'faults/prompts'
+export const PATH = 'prompt.md'
+
+const WRITERS: Kind[] = ['entry', 'entry', 'entry', 'entry', 'delivery', 'delivery', 'delivery']
+const PAUSE_MS = 20
+const RETRY_MS = 50
+const GIVE_UP_MS = 8_000
+/** A write is repeated until it is acknowledged; one that is not in this time never will be. */
+const PERSIST_MS = 30_000
+
+let commits = 0
+
+export const createWriteLedger = (): WriteLedger => ({ attempts: [], unanswered: [] })
+
+export function startWriters(ledger: WriteLedger, replicas: Replica[], author: Author): Load {
+  let stopping = false
+
+  async function writer(kind: Kind, index: number): Promise<void> {
+    for (let turn = index; !stopping; turn++) {
+      await persist(ledger, replicas, createRequest(author, kind), turn)
+      await Bun.sleep(PAUSE_MS)
+    }
+  }
+
+  const writers = WRITERS.map(writer)
+  return {
+    async stop() {
+      stopping = true
+      await Promise.all(writers)
+    },
+  }
+}
+
+type WriteRequest = { kind: Kind; commit: string; path: string; headers: Record<string, string>; body: string }
+
+function createRequest(author: Author, kind: Kind): WriteRequest {
+  const commit = sha(`faults ${++commits}`)
+  const json = { 'content-type': 'application/json' }
+  if (kind === 'entry') {
+    const user = { name: 'Ada', email: 'ada@example.com' }
+    return {
+      kind,
+      commit,
+      path: `/api/v1/prompts/${author.prompt}/history`,
+      headers: { ...json, authorization: `Bearer ${author.key}` },
+      body: JSON.stringify({ action: 'deployed', user, commit_sha: commit, branch_name: 'main' }),
+    }
+  }
+  // GitHub gives whole seconds.
+  const at = `${new Date().toISOString().slice(0, 19)}Z`
+  const commitsOfPush = [{ id: commit, modified: [PATH] }]
+  const body = JSON.stringify(push({ repository: REPOSITORY, after: commit, at, commits: commitsOfPush }))
+  const headers = {
+    ...json,
+    'x-github-event': 'push',
+    'x-github-delivery': randomUUID(),
+    'x-hub-signature-256': `sha256=${createHmac('sha256', author.secret).update(body).digest('hex')}`,
+  }
+  return { kind, commit, path: `/webhooks/github/${author.org}`, headers, body }
+}
+
+/** Sends the request until it is acknowledged, and every other time once more, by turns at each replica. */
+async function persist(ledger: WriteLedger, replicas: Replica[], request: WriteRequest, turn: number): Promise<void> {
+  const giveUpAt = performance.now() + PERSIST_MS
+  let wanted = turn % 2 === 0 ? 2 : 1
+  for (let attempt = turn; performance.now() < giveUpAt; attempt++) {
+    const { status } = await send(ledger, replicas[attempt % replicas.length] as Replica, request)
+    if (status === 200 || status === 201) wanted -= 1
+    if (wanted === 0 || (status >= 400 && status < 500)) return
+    if (status === 0 || status === 500) await Bun.sleep(RETRY_MS)
+  }
+  ledger.unanswered.push(request.commit)
+}
+
+async function send(ledger: WriteLedger, { url }: Replica, request: WriteRequest): Promise<WriteAttempt> {
+  const { kind, commit, path, headers, body } = request
+  const sentAt = performance.now()
+  const signal = AbortSignal.timeout(GIVE_UP_MS)
+  const answer = await fetch(url + path, { method: 'POST', headers, body, signal })
+    .then(async (response) => ({ status: response.status, text: await response.text() }))
+    .catch(() => ({ status: 0, text: '' }))
+  const attempt = { kind, commit, ms: performance.now() - sentAt, ...answer }
+  ledger.attempts.push(attempt)
+  return attempt
+}

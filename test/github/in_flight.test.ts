@@ -1,0 +1,105 @@
+// Bodies are kept in memory before their signature can be checked, so they are bounded by organisation and in all.
+import { expect, test } from 'bun:test'
+import { connect, type Socket } from 'node:net'
+import { createInFlightLimiter } from '../../src/github/in_flight.ts'
+import { eventually } from '../program.ts'
+import { createHook, hookEachTest, paths } from './hook.ts'
+import { push } from './payloads.ts'
+
+const { service, hook } = hookEachTest()
+
+const mebibyte = 1024 * 1024
+const chunk = Buffer.alloc(64 * 1024, 'x')
+const change = () => push({ commits: [{ modified: [paths.greeting] }] })
+
+type Sender = { socket: Socket; answer: string }
+
+/** Begins a delivery with a false signature that never ends; what is sent of its body is as large as given. */
+function begin(headers: string[], bytes: number, frame = (data: Buffer) => data): Sender {
+  const { hostname, port } = new URL(service.url)
+  const socket = connect(Number(port), hostname)
+  const sender = { socket, answer: '' }
+  const head = [
+    `POST /webhooks/github/${hook.tenant.org} HTTP/1.1`,
+    `Host: ${hostname}`,
+    `X-Hub-Signature-256: sha256=${'0'.repeat(64)}`,
+    ...headers,
+  ]
+  let left = bytes
+  const send = (): void => {
+    while (left > 0) {
+      const data = chunk.subarray(0, Math.min(left, chunk.length))
+      left -= data.length
+      if (!socket.write(frame(data))) return void socket.once('drain', send)
+    }
+  }
+  socket.on('data', (data) => {
+    sender.answer += data
+  })
+  socket.on('error', () => {})
+  socket.write(`${head.join('\r\n')}\r\n\r\n`)
+  send()
+  return sender
+}
+
+const beginMany = (count: number, ...what: Parameters<typeof begin>): Sender[] =>
+  Array.from({ length: count }, () => begin(...what))
+
+const isTurnedAway = ({ answer }: Sender) => answer.startsWith('HTTP/1.1 500') && answer.endsWith('}}')
+
+/** Ends the deliveries; then the organisation has its share again. */
+async function end(senders: Sender[]): Promise<void> {
+  for (const { socket } of senders) socket.destroy()
+  await eventually(async () => (await hook.deliver('push', change())).status, 200)
+}
+
+test.each([
+  ['60 of 24 MiB, announced', 60, [`Content-Length: ${24 * mebibyte}`], 24 * mebibyte - 1, 59],
+  ['140 that announce ten bytes and send none', 140, ['Content-Length: 10'], 0, 12],
+])('of %s, those past the share are answered at once', async (_, count, headers, bytes, turnedAway) => {
+  const other = await createHook(service)
+  const before = process.memoryUsage.rss()
+  const senders = beginMany(count, headers, bytes)
+  await eventually(() => senders.filter(isTurnedAway).length, turnedAway, 30_000)
+  const { answer } = senders.find(isTurnedAway) as Sender
+  const [head = '', body = ''] = answer.split('\r\n\r\n')
+  expect(head.toLowerCase()).toContain('\r\nretry-after: 1')
+  expect(JSON.parse(body)).toEqual({
+    error: {
+      code: 'internal_error',
+      message: 'Too many deliveries are under way. Send this one again shortly.',
+      request_id: expect.any(String),
+    },
+  })
+  expect(
+    (await hook.deliver('push', {}, { body: `${JSON.stringify(change())}${' '.repeat(8 * mebibyte)}` })).status,
+  ).toBe(500)
+  expect(await other.send('push', change())).toBe(1)
+  expect(process.memoryUsage.rss() - before).toBeLessThan(400 * mebibyte)
+  await end(senders)
+})
+
+test('bodies of no announced length are counted as they arrive', async () => {
+  const other = await createHook(service)
+  const framed = (data: Buffer) =>
+    Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n')])
+  const senders = beginMany(20, ['Transfer-Encoding: chunked'], 8 * mebibyte, framed)
+  await eventually(() => senders.filter(isTurnedAway).length >= 16, true, 30_000)
+  expect(await other.send('push', change())).toBe(1)
+  await end(senders)
+})
+
+test('all organisations together have a bound, and what one gives back is there for the next', async () => {
+  const limit = createInFlightLimiter()
+  const last = Promise.withResolvers<void>()
+  const hold = (organisationId: number) =>
+    limit(organisationId, async (reserve) => {
+      reserve(32 * mebibyte)
+      await last.promise
+    })
+  const held = [1, 2, 3, 4].map(hold)
+  await expect(hold(5)).rejects.toThrow('Too many deliveries')
+  last.resolve()
+  await Promise.all(held)
+  await hold(5)
+})

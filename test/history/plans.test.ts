@@ -1,0 +1,92 @@
+// The plans of the statements that read, kept from a time when the tables were empty.
+import { expect, test } from 'bun:test'
+import { readConfig } from '../../src/config.ts'
+import type { Sql } from '../../src/db/client.ts'
+import { openAny } from '../../src/db/open.ts'
+import { selectFilteredPage, selectPage, selectStates } from '../../src/history/store.ts'
+import { migrations } from '../../src/platform.ts'
+import {
+  findPromptInFile,
+  findPromptOf,
+  findPromptOfAny,
+  selectPrompts,
+  selectPromptsIn,
+  updatePromptFile,
+  updateRepository,
+} from '../../src/prompts/store.ts'
+import { createDatabase } from '../harness.ts'
+
+const page = { number: 2, size: 10, since: '2026-01-01T00:00:00Z', until: 'infinity' }
+const file = { repository: 'acme/prompts', path: 'p7.md' }
+const states = Array.from({ length: 50 }, (_, index) => ({ organisationId: '1', prompt: `pmt_${index}` }))
+
+type Statements = Record<string, (sql: Sql) => Promise<unknown>>
+
+const lookUps: Statements = {
+  'one version': (sql) => selectStates(sql, states.slice(0, 1)),
+  'many versions': (sql) => selectStates(sql, states),
+  'a prompt of an organisation': (sql) => findPromptOf(sql, 1, 'pmt_7'),
+}
+const others: Statements = {
+  'a page': (sql) => selectPage(sql, 7, page),
+  'a page of some actions': (sql) => selectFilteredPage(sql, 7, page, ['deployed'], null),
+  'a page of a branch': (sql) => selectFilteredPage(sql, 7, page, ['deployed', 'pr_merged'], 'main'),
+  'a prompt': (sql) => findPromptOfAny(sql, 'pmt_7'),
+  'the prompt of a file': (sql) => findPromptInFile(sql, 1, file),
+  'the prompts of a repository': (sql) => selectPromptsIn(sql, 1, file.repository),
+  'the prompts of an organisation': (sql) => selectPrompts(sql, 1),
+  'a link': (sql) => updatePromptFile(sql, 7, file),
+  'a renamed repository': (sql) => updateRepository(sql, 1, 'acme/none', 'acme/other'),
+}
+
+async function rowsScanned(sql: Sql): Promise<number> {
+  // A backend keeps its counts to itself for a while.
+  await sql`select pg_stat_force_next_flush()`
+  const [row] = await sql<{ rows: number }>`
+    select sum(seq_tup_read)::bigint as rows from pg_stat_user_tables where relname in ('prompts', 'history_entries')`
+  return row?.rows as number
+}
+
+async function fill(sql: Sql): Promise<void> {
+  await sql.script(`
+    insert into organisations (public_id, name, plan, created_at)
+    select 'org_' || n, 'Test', 'free', now() from generate_series(1, 20) n;
+    insert into prompts (public_id, organisation_id, name, repository, path, history_count, created_at)
+    select 'pmt_' || n, 1 + n / 1000, 'Test', 'acme/prompts', 'p' || n || '.md', 5, now()
+    from generate_series(1, 10000) n;
+    insert into history_entries
+      (organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at)
+    select
+      p.organisation_id, p.id, 'deployed', 'Ada', 'ada@example.com', 'sha' || n, 'main',
+      '2026-02-01'::timestamptz + n * interval '1 minute'
+    from prompts p, generate_series(1, 5) n`)
+}
+
+test.each<[string, string, Statements]>([
+  ['empty', '', { ...lookUps, ...others }],
+  // The statistics then say that there is nothing to read, and a scan looks cheaper than any index.
+  ['empty and analysed', 'analyze prompts, history_entries', lookUps],
+])('nothing scans a table that was %s when the statement was planned', async (_, prepare, statements) => {
+  const database = await createDatabase()
+  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'refuse' as const }
+  const { db } = await openAny(readConfig({}, database.settings), options)
+  await db.sql.script(`
+    alter table prompts set (autovacuum_enabled = off);
+    alter table history_entries set (autovacuum_enabled = off);
+    set plan_cache_mode = force_generic_plan;
+    ${prepare}`)
+  for (let round = 0; round < 7; round += 1) {
+    for (const run of Object.values(statements)) await run(db.sql)
+  }
+  await fill(db.sql)
+  const scanning: [string, number][] = []
+  for (const [name, run] of Object.entries(statements)) {
+    const before = await rowsScanned(db.sql)
+    await run(db.sql)
+    const scanned = (await rowsScanned(db.sql)) - before
+    if (scanned > 0) scanning.push([name, scanned])
+  }
+  expect(scanning).toEqual([])
+  await db.close()
+  await database.close()
+})

@@ -1,0 +1,85 @@
+import { expect, test } from 'bun:test'
+import { type Claim, createSemaphore } from '../../src/lib/semaphore.ts'
+
+const full = new Error('full')
+const refuse = () => full
+
+/** Works that are ended by hand, and the names of those that were started. */
+function createWorks(semaphore: ReturnType<typeof createSemaphore>) {
+  const started: string[] = []
+  const ends = new Map<string, PromiseWithResolvers<void>>()
+  return {
+    started,
+    run(name: string, claim?: Claim): Promise<void> {
+      const end = Promise.withResolvers<void>()
+      ends.set(name, end)
+      const ended = semaphore(() => {
+        started.push(name)
+        return end.promise
+      }, claim)
+      ended.catch(() => {})
+      return ended
+    },
+    async end(name: string, error?: Error): Promise<void> {
+      if (error) ends.get(name)?.reject(error)
+      else ends.get(name)?.resolve()
+      await Bun.sleep(0)
+    },
+  }
+}
+
+test('only so many run at once, the others in the order they came, and one too many is refused', async () => {
+  const works = createWorks(createSemaphore({ permits: 2, maxWaiting: 2, refuse }))
+  const runs = ['a', 'b', 'c', 'd'].map((name) => works.run(name))
+  await expect(works.run('e')).rejects.toBe(full)
+  expect(works.started).toEqual(['a', 'b'])
+  await works.end('b')
+  expect(works.started).toEqual(['a', 'b', 'c'])
+  await works.end('a', new Error('failed'))
+  await expect(runs[0]).rejects.toThrow('failed')
+  expect(works.started).toEqual(['a', 'b', 'c', 'd'])
+  await works.end('c')
+  await works.end('d')
+  works.run('f')
+  expect(works.started.at(-1)).toBe('f')
+})
+
+test('a tenant has only its share of permits and of the line, and tenants take turns', async () => {
+  const works = createWorks(
+    createSemaphore({ permits: 3, permitsPerTenant: 2, maxWaiting: 10, maxWaitingPerTenant: 2, refuse }),
+  )
+  for (const name of ['a1', 'a2', 'a3', 'a4']) works.run(name, { tenant: 'a' })
+  await expect(works.run('a5', { tenant: 'a' })).rejects.toBe(full)
+  for (const name of ['b1', 'b2', 'b3']) works.run(name, { tenant: 'b' })
+  works.run('c1', { tenant: 'c' })
+  expect(works.started).toEqual(['a1', 'a2', 'b1'])
+  await works.end('b1')
+  expect(works.started.slice(3)).toEqual(['b2'])
+  await works.end('b2')
+  expect(works.started.slice(4)).toEqual(['c1'])
+  await works.end('c1')
+  expect(works.started.slice(5)).toEqual(['b3'])
+  await works.end('a1')
+  await works.end('a2')
+  expect(works.started.slice(6)).toEqual(['a3', 'a4'])
+})
+
+test('works with the same key wait for each other without a permit', async () => {
+  const works = createWorks(createSemaphore({ permits: 2, maxWaiting: 10, refuse }))
+  for (const name of ['first', 'second']) works.run(name, { key: 'same' })
+  works.run('other')
+  expect(works.started).toEqual(['first', 'other'])
+  await works.end('first')
+  expect(works.started).toEqual(['first', 'other', 'second'])
+})
+
+test('a waiter that has lost patience is refused, never started, and makes room in the line', async () => {
+  const works = createWorks(createSemaphore({ permits: 1, maxWaiting: 1, patienceMs: 10, refuse }))
+  works.run('first')
+  await expect(works.run('impatient')).rejects.toBe(full)
+  const next = works.run('next')
+  await works.end('first')
+  await works.end('next')
+  await next
+  expect(works.started).toEqual(['first', 'next'])
+})

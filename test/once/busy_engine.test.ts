@@ -1,0 +1,60 @@
+// A server on the embedded engine, while somebody else keeps that engine busy.
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { readConfig } from '../../src/config.ts'
+import { openAny } from '../../src/db/open.ts'
+import { migrations } from '../../src/platform.ts'
+import { createFolder, createOperator, createTenant, startServer } from '../program.ts'
+
+/** Well beyond the five seconds that a request may take. */
+const busySeconds = 12
+/** Far above what an idle process takes to answer, and far below `busySeconds`. */
+const livenessMs = 4_000
+
+test('health, metrics and deadlines go on while a long statement of a command runs', async () => {
+  const settings = { DATA_DIR: join(createFolder(), 'data') }
+  const server = await startServer(settings)
+  const operator = createOperator(settings)
+  const { key, prompt } = await createTenant(operator, 10)
+  const post = () =>
+    fetch(`${server.url}/api/v1/prompts/${prompt}/signals`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: '{"value":"positive"}',
+    })
+  expect((await post()).status).toBe(201)
+
+  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
+  const { db: command } = await openAny(readConfig({}, settings), options)
+  const begun = Promise.withResolvers<void>()
+  let isBusy = true
+  const busy = command
+    .transaction(async (sql) => {
+      // Once this is answered, the engine belongs to the command.
+      await sql`select 1`
+      begun.resolve()
+      await sql`select pg_sleep(${busySeconds})`
+    })
+    .finally(() => {
+      isBusy = false
+    })
+  await begun.promise
+  const answered = post().then(({ status, headers }) => ({ status, retry: headers.has('retry-after'), isBusy }))
+  const healthy: number[] = []
+  while (isBusy) {
+    const beganAt = performance.now()
+    expect((await fetch(`${server.url}/livez`)).status).toBe(200)
+    expect((await fetch(`${server.url}/metrics`)).status).toBe(200)
+    healthy.push(performance.now() - beganAt)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  await busy
+  await command.close()
+  expect(Math.max(...healthy)).toBeLessThan(livenessMs)
+  expect(await answered).toEqual({ status: 500, retry: true, isBusy: true })
+
+  // The engine is back, and what was answered with an error is not recorded later.
+  expect((await post()).status).toBe(201)
+  expect((await operator.one('orgs', 'list')).used).toBe(2)
+  expect(await server.stop()).toBe(0)
+})

@@ -1,0 +1,59 @@
+// A service whose connections to Postgres are cut again and again by a proxy.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import postgres from 'postgres'
+import { auditWrites } from '../faults/audit_writes.ts'
+import { type Author, createWriteLedger, PATH, REPOSITORY, startWriters } from '../faults/writes.ts'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createOperator, createTenant, eventually, type Server, startServer } from '../program.ts'
+import { createProxy, type TcpProxy } from '../proxy.ts'
+
+const CUTS = 12
+
+let database: TestDatabase
+let proxy: TcpProxy
+let server: Server
+let author: Author
+
+beforeAll(async () => {
+  database = await createDatabase()
+  const operator = createOperator(database.settings)
+  const tenant = await createTenant(operator)
+  const file = ['--repository', REPOSITORY, '--path', PATH]
+  const linked = await operator.one('prompts', 'create', '--org', tenant.org, '--name', 'Linked', ...file)
+  const { secret } = await operator.one('webhooks', 'github', 'set', '--org', tenant.org)
+  author = { ...tenant, organisation: 0, linkedPrompt: linked.id, secret }
+  proxy = await createProxy(database.settings.DATABASE_URL as string)
+  server = await startServer({ DATABASE_URL: proxy.url })
+})
+
+afterAll(async () => {
+  expect(await server.stop()).toBe(0)
+  proxy.close()
+  await database.close()
+})
+
+test('history and deliveries: what is acknowledged is there once, every error comes soon, and no session stays open', async () => {
+  const ledger = createWriteLedger()
+  const replica = { name: 'A', url: server.url, exact: false }
+  const writers = Array.from({ length: 4 }, () => startWriters(ledger, [replica], author))
+  for (let cut = 0; cut < CUTS; cut++) {
+    await Bun.sleep(300 + 50 * (cut % 12))
+    proxy.cut(cut % 2 === 0 ? 'reset' : 'end')
+  }
+  await Promise.all(writers.map((one) => one.stop()))
+
+  const sql = postgres(database.settings.DATABASE_URL as string, { max: 1 })
+  const { figures, problems } = await auditWrites(sql, ledger, 0, author, replica)
+  expect({ figures, problems }).toEqual({ figures: expect.any(String), problems: [] })
+  const failed = ledger.attempts.filter(({ status }) => status === 500)
+  expect(failed.length).toBeGreaterThan(0)
+  // Far below any deadline, and far above what a loaded machine takes to connect again.
+  expect(Math.max(...ledger.attempts.map(({ ms }) => ms))).toBeLessThan(3_000)
+  expect(server.stdout()).not.toContain('UNSAFE_TRANSACTION')
+  await eventually(
+    () => sql`
+      select pid from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'`,
+    [],
+  )
+  await sql.end()
+})

@@ -1,0 +1,89 @@
+// A connection pooler that mixes up prepared statements gives wrong answers, so it is noticed at the start.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import postgres from 'postgres'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { refusalOf, run } from '../program.ts'
+import { findOrInstall, pgbouncerProgram } from '../programs.ts'
+import { type Recipe, type Server, startThrowaway } from '../throwaway.ts'
+
+let database: TestDatabase
+let program: string
+
+beforeAll(async () => {
+  database = await createDatabase()
+  ;[program = ''] = await findOrInstall([pgbouncerProgram])
+})
+
+afterAll(() => database.close())
+
+/** From 1.21 on, unless it is switched off; older ones do not know the setting. */
+function knowsPreparedStatements(): boolean {
+  const [, minor] =
+    Bun.spawnSync([program, '--version'])
+      .stdout.toString()
+      .match(/PgBouncer 1\.(\d+)/) ?? []
+  return Number(minor) >= 21
+}
+
+function pgbouncerRecipe(folder: string, mode: string, poolSize: number): Recipe {
+  const { hostname, port, username } = new URL(database.settings.DATABASE_URL as string)
+  const file = join(folder, 'pgbouncer.ini')
+  return {
+    name: 'PgBouncer',
+    command(listenPort) {
+      const lines = [
+        ...['[databases]', `* = host=${hostname} port=${port} user=${username}`, '[pgbouncer]'],
+        ...['listen_addr = 127.0.0.1', `listen_port = ${listenPort}`, `unix_socket_dir = ${folder}`],
+        ...['auth_type = any', `admin_users = ${username}`, 'ignore_startup_parameters = statement_timeout'],
+        ...[`pool_mode = ${mode}`, `default_pool_size = ${poolSize}`],
+        ...(knowsPreparedStatements() ? ['max_prepared_statements = 0'] : []),
+      ]
+      writeFileSync(file, `${lines.join('\n')}\n`)
+      return [program, file]
+    },
+    url: (listenPort) => `postgres://${username}@127.0.0.1:${listenPort}/pgbouncer`,
+    async folderOf(url) {
+      const sql = postgres(url, { max: 1, connect_timeout: 2, fetch_types: false })
+      try {
+        const rows = await sql.unsafe('show config')
+        return rows.find(({ key }) => key === 'unix_socket_dir')?.value
+      } finally {
+        await sql.end({ timeout: 0 })
+      }
+    },
+    stopSignal: 'SIGINT',
+  }
+}
+
+async function withPgbouncer(mode: string, poolSize: number, use: (url: string) => Promise<void>): Promise<void> {
+  const server: Server = await startThrowaway((folder) => pgbouncerRecipe(folder, mode, poolSize))
+  const url = new URL(server.url)
+  url.pathname = new URL(database.settings.DATABASE_URL as string).pathname
+  await use(url.href).finally(server.stop)
+}
+
+const list = (url: string) => run(['orgs', 'list'], { settings: { DATABASE_URL: url } })
+
+test('PgBouncer in transaction mode without a regard to prepared statements is refused, with the remedy', async () => {
+  await withPgbouncer('transaction', 5, async (url) => {
+    const { host } = new URL(url)
+    const settings = { DATABASE_URL: url, LOG_LEVEL: 'error' }
+    for (const command of [['serve'], ['orgs', 'list']]) {
+      expect(refusalOf(await run(command, { settings }))).toBe(
+        `The database at ${host} cannot be used: the connection pooler in front of it mixes up prepared statements. Use PgBouncer 1.21 or newer with max_prepared_statements above 0, or put ?prepare=false at the end of DATABASE_URL.`,
+      )
+    }
+    expect((await list(`${url}?prepare=false`)).status).toBe(0)
+  })
+})
+
+test.each([
+  ['session', 5],
+  ['transaction', 1],
+])('PgBouncer in %s mode with %d connections, which mixes nothing up, is used', async (mode, poolSize) => {
+  await withPgbouncer(mode, poolSize, async (url) => {
+    expect(await list(url)).toMatchObject({ status: 0, stderr: '' })
+  })
+})

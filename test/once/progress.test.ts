@@ -1,0 +1,52 @@
+// What a long command shows on a terminal while it runs.
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { describeCount } from '../../src/cli/progress.ts'
+import { createDatabase, createEmptyDatabase } from '../harness.ts'
+import { createFolder, createOperator, createTenant, type Settings } from '../program.ts'
+import { entry } from '../service.ts'
+
+const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
+
+/** What a person sees who runs the command on a terminal. */
+async function onTerminal(args: string[], settings: Settings): Promise<string> {
+  let shown = ''
+  const decoder = new TextDecoder()
+  const child = Bun.spawn([PROGRAM, ...args], {
+    env: { PATH: process.env.PATH, ...settings },
+    terminal: {
+      cols: 120,
+      rows: 30,
+      data: (_, bytes) => {
+        shown += decoder.decode(bytes, { stream: true })
+      },
+    },
+  })
+  expect(await child.exited).toBe(0)
+  child.terminal?.close()
+  return shown
+}
+
+test('backup, restore and import show how far they are, on a terminal alone', async () => {
+  const [database, empty] = [await createDatabase(), await createEmptyDatabase()]
+  const folder = createFolder()
+  const { prompt } = await createTenant(createOperator(database.settings))
+  const lines = join(folder, 'lines')
+  await Bun.write(lines, `${JSON.stringify(entry({ prompt }))}\n${JSON.stringify(entry({ prompt }))}\n`)
+  const imported = await onTerminal(['history', 'import', lines], database.settings)
+  expect(imported).toContain('\r2 lines read, adding them to the history, 0 s')
+  expect(imported).toEndWith('\r\u001b[Krecorded  2\r\n')
+  const file = join(folder, 'backup')
+  expect(await onTerminal(['backup', file], database.settings)).toMatch(/\r\d+ rows/)
+  expect(await onTerminal(['restore', file], empty.settings)).toMatch(/\r\d+ rows, 100 %/)
+  await database.close()
+  await empty.close()
+})
+
+test('a count has its share and the time left where they are known', () => {
+  expect(describeCount(1_234_567, 'rows', null, 5_000)).toBe('1,234,567 rows')
+  expect(describeCount(10, 'rows', 0.25, 500)).toBe('10 rows, 25 %')
+  expect(describeCount(10, 'rows', 0.25, 10_000)).toBe('10 rows, 25 %, about 30 s left')
+  expect(describeCount(10, 'rows', 0.1, 20_000)).toBe('10 rows, 10 %, about 3 min 0 s left')
+  expect(describeCount(10, 'rows', 1.5, 20_000)).toBe('10 rows')
+})

@@ -1,0 +1,112 @@
+// Only a database that can be written to is served from: not a standby, and not one that was made read-only.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import postgres from 'postgres'
+import { type Client, createClient } from '../client.ts'
+import { createOperator, createTenant, eventually, refusalOf, run, type Server, startServer } from '../program.ts'
+import { findOrInstall, postgresProgram } from '../programs.ts'
+import { createProxy, type TcpProxy } from '../proxy.ts'
+import { postgresRecipe } from '../services.ts'
+import { startThrowaway, type Server as Throwaway } from '../throwaway.ts'
+
+let primary: Throwaway
+let standby: Throwaway
+let proxy: TcpProxy
+let server: Server
+let client: Client
+let tenant: Awaited<ReturnType<typeof createTenant>>
+
+beforeAll(async () => {
+  const [programs = ''] = await findOrInstall([postgresProgram])
+  primary = await startThrowaway((folder) => postgresRecipe(programs, folder))
+  const source = new URL(primary.url)
+  standby = await startThrowaway((folder) => ({
+    ...postgresRecipe(programs, folder),
+    prepare: [
+      ...[join(programs, 'pg_basebackup'), '-D', join(folder, 'data'), '-h', source.hostname, '-p', source.port],
+      ...['-U', 'postgres', '--write-recovery-conf', '--checkpoint=fast', '--no-sync'],
+    ],
+  }))
+  const settings = { DATABASE_URL: primary.url }
+  expect((await run(['migrate'], { settings })).status).toBe(0)
+  tenant = await createTenant(createOperator(settings))
+  proxy = await createProxy(primary.url)
+  server = await startServer({ DATABASE_URL: proxy.url })
+  client = await createClient(server.url)
+})
+
+afterAll(async () => {
+  expect(await server.stop()).toBe(0)
+  proxy.close()
+  await Promise.all([standby.stop(), primary.stop()])
+})
+
+const ready = { ready: true, database: 'up', redis: 'unused' }
+const readOnly = { ready: false, database: 'down', reason: 'read_only', redis: 'unused' }
+
+const readiness = async () => (await client.call('GET', '/readyz')).body
+const post = async () => (await client.postSignal(tenant.prompt, tenant.key)).status
+
+/** Asks as a superuser whose own session can write, whatever is set for others. */
+async function asAdmin(url: string, statement: string): Promise<void> {
+  const sql = postgres(url, { max: 1, connection: { default_transaction_read_only: false } })
+  await sql.unsafe(statement)
+  await sql.end()
+}
+
+test('the name of the database leads to a standby for a while: nothing is served from it, and it is left by itself', async () => {
+  await eventually(readiness, ready)
+  expect(await post()).toBe(201)
+  proxy.forwardTo(standby.url)
+  proxy.cut('end')
+  await eventually(readiness, readOnly)
+  for (const until = performance.now() + 2_500; performance.now() < until; await Bun.sleep(100)) {
+    expect(await readiness()).toEqual(readOnly)
+  }
+  expect(await post()).toBe(500)
+  expect((await client.getHistory(tenant.prompt, tenant.key)).status).toBe(500)
+  await eventually(() => server.stdout().includes('"reason":"the database is read-only'), true)
+  proxy.forwardTo(primary.url)
+  await eventually(readiness, ready)
+  await eventually(post, 201)
+})
+
+test('a database that is made read-only: not ready, with the reason, until it can be written to again', async () => {
+  await asAdmin(primary.url, 'alter system set default_transaction_read_only = on')
+  await asAdmin(primary.url, 'select pg_reload_conf()')
+  await eventually(readiness, readOnly)
+  expect(await post()).toBe(500)
+  await asAdmin(primary.url, 'alter system reset default_transaction_read_only')
+  await asAdmin(primary.url, 'select pg_reload_conf()')
+  await eventually(readiness, ready)
+  await eventually(post, 201)
+})
+
+test('a write that finds the database read-only replaces the connections, without a look at the readiness', async () => {
+  await asAdmin(primary.url, 'alter system set default_transaction_read_only = on')
+  await asAdmin(primary.url, 'select pg_reload_conf()')
+  const before = proxy.accepted()
+  await eventually(post, 500)
+  await eventually(async () => (await post()) === 500 && proxy.accepted() > before, true)
+  await asAdmin(primary.url, 'alter system reset default_transaction_read_only')
+  await asAdmin(primary.url, 'select pg_reload_conf()')
+  await eventually(post, 201)
+})
+
+test('a service does not start on a standby, and says why; what only reads works there', async () => {
+  const settings = { DATABASE_URL: standby.url, LOG_LEVEL: 'error' }
+  const { host } = new URL(standby.url)
+  expect(refusalOf(await run(['serve'], { settings }))).toBe(
+    `The database at ${host} cannot be used: the database is read-only (a standby, or default_transaction_read_only is on)`,
+  )
+  expect((await run(['orgs', 'list'], { settings })).status).toBe(0)
+})
+
+test('a standby that is promoted is served from', async () => {
+  proxy.forwardTo(standby.url)
+  proxy.cut('reset')
+  await eventually(readiness, readOnly)
+  await asAdmin(standby.url, 'select pg_promote()')
+  await eventually(readiness, ready)
+  await eventually(post, 201)
+})

@@ -1,0 +1,64 @@
+// A TCP proxy between the service and a server, for tests of what becomes of lost connections.
+import { connect, createServer, type Socket } from 'node:net'
+
+export type TcpProxy = {
+  /** The URL it was made with, through the proxy. */
+  url: string
+  /** How many connections were made to it so far. */
+  accepted(): number
+  /** Leads new connections to another server from now on. */
+  forwardTo(url: string): void
+  /** Whether new connections are closed as soon as they are made. */
+  setClosing(isClosing: boolean): void
+  /** Closes every connection, on both sides: in order, or as a reset. */
+  cut(how: 'end' | 'reset'): void
+  /** Keeps every connection open and passes nothing on, as when the other end is gone without a word. */
+  silence(): void
+  close(): void
+}
+
+export async function createProxy(url: string): Promise<TcpProxy> {
+  let target = new URL(url)
+  let isClosing = false
+  let accepted = 0
+  let sockets: Socket[] = []
+
+  const server = createServer((guest) => {
+    accepted += 1
+    guest.on('error', () => {})
+    if (isClosing) return guest.end()
+    const host = connect(Number(target.port), target.hostname)
+    host.on('error', () => guest.destroy())
+    guest.on('close', () => host.destroy())
+    host.on('close', () => guest.destroy())
+    guest.pipe(host).pipe(guest)
+    sockets.push(guest, host)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const proxied = new URL(url)
+  proxied.hostname = '127.0.0.1'
+  proxied.port = String((server.address() as { port: number }).port)
+
+  return {
+    url: proxied.href,
+    accepted: () => accepted,
+    forwardTo(other) {
+      target = new URL(other)
+    },
+    setClosing(value) {
+      isClosing = value
+    },
+    cut(how) {
+      for (const socket of sockets) how === 'end' ? socket.destroy() : socket.resetAndDestroy()
+      sockets = []
+    },
+    silence() {
+      for (const socket of sockets) socket.unpipe().pause()
+      sockets = []
+    },
+    close() {
+      for (const socket of sockets) socket.destroy()
+      server.close()
+    },
+  }
+}
