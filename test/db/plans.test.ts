@@ -70,8 +70,8 @@ const fill = () =>
     select 'org_' || n, 'Other', 'free', now() from generate_series(1, ${filledRows}) n;
     create temporary table others as
     select id, row_number() over () as n from organisations where name = 'Other';
-    insert into api_keys (public_id, organisation_id, name, prefix, hash, created_at)
-    select 'key_' || n, id, '', 'psk', sha256(n::text::bytea), now() from others;
+    insert into api_keys (public_id, organisation_id, name, prefix, hash, scopes, created_at)
+    select 'key_' || n, id, '', 'psk', sha256(n::text::bytea), '{signals:write}', now() from others;
     insert into prompts (public_id, organisation_id, name, repository, path, created_at)
     select 'pmt_' || n, id, 'Other', 'acme/prompts', 'a.md', now() from others;
     insert into signals (organisation_id, prompt_id, value, created_at) select id, n, 'positive', now() from others;

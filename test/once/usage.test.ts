@@ -57,7 +57,9 @@ test.concurrent.each([[[]], [['nope']], [['help', 'nope']], [['constructor']], [
 )
 
 test.concurrent('the name of a group, or what is not in it, lists the commands of the group', async () => {
-  const list = expect.stringMatching(/^ {2}orgs create .*\n.*\n {2}orgs list\n.*\n {2}orgs set-plan .*\n.*\n$/)
+  const list = expect.stringMatching(
+    /^ {2}orgs create .*\n.*\n {2}orgs list\n.*\n {2}orgs set-plan .*\n.*\n {2}orgs suspend ORG\n.*\n {2}orgs resume ORG\n.*\n$/,
+  )
   for (const args of [
     ['help', 'orgs'],
     ['orgs', '--help'],
