@@ -25,25 +25,21 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
     .use(healthRoutes(services, wrapper))
     .use(servesMetrics ? metricsRoutes(services, wrapper) : new Elysia())
     .use(githubRoutes(services, wrapper))
-  return refuseOthers(app, wrapper)
+  return refuseOthers(app, wrapper, ['/api/v1', '/api/v1/*', '/*'])
 }
 
 /** The metrics alone, for an address of their own. */
 export function createMetricsApp(services: Services) {
   const wrapper = createRouteWrapper(services)
-  return refuseOthers(new Elysia().use(metricsRoutes(services, wrapper)), wrapper)
+  return refuseOthers(new Elysia().use(metricsRoutes(services, wrapper)), wrapper, ['/*'])
 }
 
 /**
- * Answers everything that no route answers with `not_found`, below /api/v1 only after the key was checked. On a path
- * that is known for other methods, the Allow header names these.
+ * Answers everything that no route answers, up to the given paths, with `not_found`; below /api/v1 only after the key
+ * was checked. On a path that is known for other methods, the Allow header names these.
  */
-function refuseOthers(app: AnyElysia, { authenticated, publicRoute }: RouteWrapper): AnyElysia {
-  const methodsOf = new Map<string, string[]>([
-    ['/api/v1', []],
-    ['/api/v1/*', []],
-    ['/*', []],
-  ])
+function refuseOthers(app: AnyElysia, { authenticated, publicRoute }: RouteWrapper, paths: string[]): AnyElysia {
+  const methodsOf = new Map<string, string[]>(paths.map((path) => [path, []]))
   for (const { method, path } of app.routes) {
     methodsOf.set(path, [...(methodsOf.get(path) ?? []), ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
   }
