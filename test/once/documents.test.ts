@@ -1,15 +1,9 @@
 import { expect, test } from 'bun:test'
-import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
-import { Glob } from 'bun'
 import { settings } from '../../src/config.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
 
 const textOf = (file: string) => Bun.file(file).text()
 const linesOf = async (file: string) => (await textOf(file)).split('\n')
-const filesOf = (pattern: string) => [...new Glob(pattern).scanSync()].sort()
-
-const documents = ['README.md', 'CONTRIBUTING.md', ...filesOf('docs/*.md')]
 
 test('the table of settings in the documentation is the one the program reads', async () => {
   const rows = (await linesOf('docs/settings.md')).filter((line) => /^\| `[A-Z_]+` /.test(line))
@@ -43,6 +37,11 @@ test('every dependency has its reason, and only those', async () => {
   expect(named(true)).toEqual(Object.keys(devDependencies).sort())
 })
 
+const pathsOf = (pattern: string) => [...new Bun.Glob(pattern).scanSync({ onlyFiles: false })].sort()
+const folders = ['bench', 'deploy', 'docs', 'patches', 'scripts', 'sql', 'src', 'test']
+const paths = [...pathsOf('*'), ...folders.flatMap((folder) => pathsOf(`${folder}/**`))]
+const documents = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...pathsOf('docs/*.md')]
+
 const withoutCode = (text: string) => text.replace(/^```[\s\S]*?^```$/gm, '')
 
 /** The anchors that GitHub gives to the headings of a document. */
@@ -59,30 +58,27 @@ test.each(documents)('every link in %s leads to a file, and to a heading of it',
   const broken: string[] = []
   for (const link of links.filter((link) => !/^https?:/.test(link))) {
     const [path = '', anchor] = link.split('#')
-    const file = path === '' ? document : join(dirname(document), path)
-    const isRight = existsSync(file) && (anchor === undefined || (await anchorsOf(file)).includes(anchor))
+    const file = path === '' ? document : new URL(path, `file:///${document}`).pathname.slice(1)
+    const isRight = paths.includes(file) && (anchor === undefined || (await anchorsOf(file)).includes(anchor))
     if (!isRight) broken.push(link)
   }
   expect(broken).toEqual([])
 })
 
-const sources = ['src', 'sql', 'test', 'bench', 'scripts'].flatMap((folder) => filesOf(`${folder}/**/*.*`))
-
 test.each(['CONTRIBUTING.md', 'docs/internals.md'])('every path that %s names exists', async (document) => {
   const text = await textOf(document)
-  const paths = [...text.matchAll(/(?<![\w-])(?:src|sql|test|bench|scripts|docs|deploy|patches)\/[\w./@-]*\w/g)].map(
-    String,
-  )
   const isPattern = (path: string) => path.includes('NNNN')
-  expect(paths.filter((path) => !isPattern(path) && !existsSync(path))).toEqual([])
+  const named = text.matchAll(/(?<![\w-])(?:bench|deploy|docs|patches|scripts|sql|src|test)\/[\w./@-]*\w/g)
+  expect([...named].map(String).filter((path) => !isPattern(path) && !paths.includes(path))).toEqual([])
   // Elsewhere a file is named by the end of its path.
   const names = [...text.matchAll(/[\w./-]+\.ts\b/g)].map(String)
-  const isKnown = (name: string) => sources.some((file) => `/${file}`.endsWith(`/${name}`))
+  const isKnown = (name: string) => paths.some((file) => `/${file}`.endsWith(`/${name}`))
   expect(names.filter((name) => !isPattern(name) && !isKnown(name))).toEqual([])
 })
 
 test('every function, table and setting that docs/internals.md names is in the source', async () => {
-  const texts = await Promise.all(sources.filter((file) => /^(src|sql)\//.test(file)).map(textOf))
+  const sources = paths.filter((path) => /^(src|sql)\/.*\.(ts|sql)$/.test(path))
+  const texts = await Promise.all(sources.map(textOf))
   const words = new Set(texts.join('\n').match(/\w+/g))
   const named = [...(await textOf('docs/internals.md')).matchAll(/`(\w*(?:[a-z][A-Z]|_)\w*)`/g)]
   expect(named.map(([, name = '']) => name).filter((name) => !words.has(name))).toEqual([])
