@@ -92,7 +92,7 @@ export const settings = {
   DRAIN_SECONDS: required(
     seconds,
     '0',
-    'How long to serve on, as not ready, once told to stop: the time a load balancer needs to notice',
+    'How long to go on serving after the signal to stop, as not ready: the time a load balancer needs to notice',
   ),
   SHUTDOWN_SECONDS: required(
     seconds,
