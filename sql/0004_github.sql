@@ -23,7 +23,7 @@ begin
 end
 $$;
 
--- Deliveries that were carried out, so that one that is sent again is not.
+-- Deliveries that were recorded, so that a redelivery is not.
 create table github_deliveries (
   organisation_id bigint not null references organisations,
   delivery text not null check (length(delivery) between 1 and 255),

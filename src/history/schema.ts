@@ -1,7 +1,4 @@
-import { FormatRegistry, type Static, Type } from '@sinclair/typebox'
-
-/** For the documentation: times are checked where they are parsed, which gives a better message. */
-FormatRegistry.Set('date-time', () => true)
+import { type Static, Type } from '@sinclair/typebox'
 
 export const Action = Type.Union(
   [Type.Literal('deployed'), Type.Literal('pr_opened'), Type.Literal('pr_merged'), Type.Literal('pr_closed')],
@@ -124,7 +121,7 @@ const printable = (maxLength: number) =>
 
 const forPullRequests = 'Needed for the pr_* actions, and not given for deployed.'
 
-/** An entry as it is given: the id is assigned, and the time may be. */
+/** An entry as callers send it: the id is assigned, and the time is optional. */
 export const NewHistoryEntry = Type.Object(
   {
     action: Action,

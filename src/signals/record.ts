@@ -32,7 +32,7 @@ export type SignalObserver = {
   wrote(signals: number, waitedMs: number): void
 }
 
-/** With one Idempotency-Key: far more than any caller retries at once. */
+/** How many requests with one Idempotency-Key may wait: far more than any caller retries concurrently. */
 const maxRetriesWaiting = 100
 
 /**
@@ -56,7 +56,7 @@ export function createSignalRecorder(
     },
     faultOf,
     groupOf: ({ organisationId }) => organisationId,
-    refuse: unavailable,
+    rejectWith: unavailable,
     maxBatch: 500,
     weightOf: ({ metadata }) => metadata?.length ?? 0,
     maxBatchWeight: maxBatchLength,
@@ -74,7 +74,7 @@ export function createSignalRecorder(
       const month = monthOf(now)
       const createdAt = now.toISOString()
       const signal = { organisationId, promptId, value, metadata, createdAt, month, idempotencyKey }
-      // The gate is not asked: a replay spends nothing, and is answered at the limit too.
+      // The gate is bypassed, because a replay counts nothing and is answered at the limit too.
       if (idempotencyKey !== null)
         return requireSame(await exclusively(`${organisationId} ${idempotencyKey}`, () => batches.add(signal)))
       const { full, taken } = await admission.admit(organisationId, month)

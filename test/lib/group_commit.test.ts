@@ -34,7 +34,7 @@ function setUp({
     },
     faultOf: ({ message }: Error) => (message === 'busy' || message === 'item' ? message : undefined),
     groupOf: (item) => item.charAt(0),
-    refuse: () => new Error('refused'),
+    rejectWith: () => new Error('rejected'),
     maxBatch,
     weightOf: (item) => item.length,
     maxBatchWeight,
@@ -182,11 +182,11 @@ test('a group whose rows are locked delays the others by one write, and goes on 
   expect(writes.at(-1)).toBe('a3 b3')
 })
 
-test('an item that waited too long is refused and never written', async () => {
+test('an item that waited too long is rejected and never written', async () => {
   const { group, writes, finish } = setUp({ patienceMs: 0 })
   const late = group.add('a1').catch((error: Error) => error.message)
   await finish()
-  expect(await late).toBe('refused')
+  expect(await late).toBe('rejected')
   expect(writes).toEqual([])
 })
 
@@ -195,10 +195,10 @@ test('a group takes no more of the queue than it leaves free, also while its row
   held.add('a')
   const add = (...items: string[]) => items.map((item) => group.add(item).catch((error: Error) => error.message))
   const first = add('a1', 'a2', 'a3', 'a4', 'a5')
-  expect(await first[4]).toBe('refused')
+  expect(await first[4]).toBe('rejected')
   await finish(2)
   const second = add('b1', 'b2', 'b3', 'a6', 'c1', 'c2')
-  expect(await Promise.all([second[2], second[3], second[5]])).toEqual(['refused', 'refused', 'refused'])
+  expect(await Promise.all([second[2], second[3], second[5]])).toEqual(['rejected', 'rejected', 'rejected'])
   await finish()
   expect(await Promise.all([second[0], second[1], second[4]])).toEqual(['wrote b1', 'wrote b2', 'wrote c1'])
   held.clear()
