@@ -76,7 +76,7 @@ async function openOther() {
   const options = { migrations, queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'refuse' as const }
   const { db } = await openAny(readConfig({}, database.settings), options)
   const { clock, log } = service.services
-  const services = createServices(db, undefined, clock, log)
+  const services = createServices({ db, clock, log })
   const app = createApp(services)
   const read = async (prompt: string, key: string, tag = '') => {
     const headers = { authorization: `Bearer ${key}`, 'if-none-match': tag }

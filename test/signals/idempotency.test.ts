@@ -114,7 +114,12 @@ test('255 characters are a key', async () => {
 
 test('twenty at once on two replicas: one recorded, twenty equal answers', async () => {
   const { db } = service.services
-  const services = createServices(db, openRedis(redisUrl(), redisPrefix()), service.clock, createLog('silent'))
+  const services = createServices({
+    db,
+    redis: openRedis(redisUrl(), redisPrefix()),
+    clock: service.clock,
+    log: createLog('silent'),
+  })
   const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
   const replica = await createClient(listener.url)
   for (let round = 0; round < 5; round += 1) {
