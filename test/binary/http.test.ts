@@ -159,7 +159,7 @@ test('HEAD is answered like GET, without a body', async () => {
   }
 })
 
-test('serves twenty connections at once, each for many requests', async () => {
+test('serves twenty concurrent connections, each for many requests', async () => {
   const other = await createTenant(createOperator(database.settings), 400)
   const posted = await Promise.all(
     Array.from({ length: 20 }, async () => {

@@ -77,7 +77,7 @@ async function kill(child: ChildProcess): Promise<void> {
   await once(child, 'exit')
 }
 
-test('answers prepared, plain and scripted queries with the types of a server', async () => {
+test('returns the results of prepared, plain and scripted queries with the types of a server', async () => {
   const [row] = await sql`select ${'é'}::text as text, ${['a', 'b "c"', 'NULL', '']}::text[] as list, ${7}::int as int`
   expect({ ...row }).toEqual({ text: 'é', list: ['a', 'b "c"', 'NULL', ''], int: 7 })
   const script = await sql.unsafe<{ n: number }[][]>('select 1 as n; select 2 as n')
@@ -122,14 +122,14 @@ test('passes on notices, and notifications to a listening connection', async () 
   const other = openDriver(embedded, { onnotice: (notice) => notices.push(notice.message ?? '') })
   await other`do $$ begin raise notice 'look'; end $$`
   expect(notices).toEqual(['look'])
-  const heard = Promise.withResolvers<string>()
-  await other.listen('news', heard.resolve)
+  const notified = Promise.withResolvers<string>()
+  await other.listen('news', notified.resolve)
   await sql`select pg_notify('news', 'hello')`
-  expect(await heard.promise).toBe('hello')
+  expect(await notified.promise).toBe('hello')
   await other.end()
 })
 
-test('applies the settings a connection asks for, and refuses it for one that does not exist', async () => {
+test('applies the settings of a connection, and rejects it for one that does not exist', async () => {
   const asking = openDriver(embedded, { connection: { application_name: `o'clock` } })
   expect((await asking`show application_name`)[0]?.application_name).toBe(`o'clock`)
   await asking.end()
@@ -241,7 +241,7 @@ test('has a commit on the disk before it is acknowledged, and the tables at a ch
   await engine.close()
 })
 
-test('stops for good when the disk refuses, acknowledges nothing and loses nothing', async () => {
+test('stops for good when a write to disk fails, acknowledges nothing and loses nothing', async () => {
   const dir = join(root, 'refusing')
   const failures: Error[] = []
   const engine = await openHere(dir, (error) => failures.push(error))
@@ -398,7 +398,7 @@ test.each([
   ['ends', 'process.exit(3)', 'its thread has ended'],
   ['fails', 'throw new Error("out of memory")', 'out of memory'],
 ] as const)(
-  'a thread that %s is given up: what it was asked is rejected, and the failure is reported',
+  'a thread that %s is given up: its pending requests are rejected, and the failure is reported',
   async (_, code, reason) => {
     const thread = await startThread(code)
     expect(await failureOf(thread.execute(new Uint8Array()))).toContain(reason)

@@ -79,7 +79,7 @@ test('each change is one line and moves its figures', async () => {
   const known = events().length
   isCut = true
   for (const socket of sockets) socket.destroy()
-  // Redis is told of signals a little later, and left out when that has failed twice.
+  // Signals are counted in Redis a little later, and the breaker opens after two failures.
   await eventually(async () => [await post(), events().length], [201, known + 2])
   expect(events().slice(known)).toEqual([
     [40, 'redis dependency down'],

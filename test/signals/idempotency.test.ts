@@ -112,7 +112,7 @@ test('255 characters are a key', async () => {
   expect((await post(await service.createTenant(), 'x'.repeat(255))).status).toBe(201)
 })
 
-test('twenty at once on two replicas: one recorded, twenty equal answers', async () => {
+test('twenty concurrent retries on two replicas: one recorded, twenty equal responses', async () => {
   const { db } = service.services
   const services = createServices({
     db,
