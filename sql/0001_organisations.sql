@@ -38,7 +38,7 @@ create table api_keys (
 
 create index on api_keys (organisation_id, id);
 
--- Who changed what, and when: written in the transaction of the change itself.
+-- The audit log has who changed what, and when. A row is written in the transaction of the change itself.
 create table audit_log (
   id bigint generated always as identity primary key,
   organisation_id bigint not null references organisations,
@@ -53,7 +53,7 @@ comment on column audit_log.actor is 'the public id of a key, or cli for an oper
 
 create index on audit_log (organisation_id, id);
 
--- What requests with an Idempotency-Key were answered, so that a retry changes nothing twice. Never holds a secret.
+-- The responses to requests with an Idempotency-Key, so that a retry changes nothing twice. They never hold a secret.
 create table idempotent_requests (
   organisation_id bigint not null references organisations,
   key text not null check (length(key) between 1 and 255),

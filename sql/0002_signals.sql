@@ -7,7 +7,7 @@ create table signals (
   created_at timestamptz(3) not null
 );
 
--- How many signals an organisation has recorded in a month: one row each.
+-- A row counts the signals that an organisation has recorded in a month.
 --
 -- `block` rises with every 200 signals and is part of the key only to keep the row easy to find. Each write leaves a dead
 -- version of the row behind, and while a snapshot is held (by a backup, a report) none of them can be removed. Found by
@@ -21,7 +21,7 @@ create table signal_usage (
   primary key (organisation_id, month, block)
 ) with (fillfactor = 50);
 
--- Which signal a caller's Idempotency-Key stands for.
+-- A row maps a caller's Idempotency-Key to the signal that was recorded with it.
 create table idempotency_keys (
   organisation_id bigint not null,
   key text not null check (length(key) between 1 and 255),
@@ -32,7 +32,7 @@ create table idempotency_keys (
 
 create index on idempotency_keys (created_at);
 
--- What each organisation has used of a month and its limit, by the position in the arrays.
+-- Returns what each organisation has used of a month and its limit, by the position in the arrays.
 create function usages_of(organisation_ids bigint[], months date[])
 returns table (number bigint, used integer, block integer, monthly_limit integer)
 language sql

@@ -43,7 +43,7 @@ create index on history_ranks (prompt_id, rank);
 -- Ranked entries are at least as far apart as this, and at most twice as far.
 create function history_rank_distance() returns bigint language sql immutable return 250;
 
--- How many entries of a history are earlier than a time. Stable, so that it sees what the calling statement sees.
+-- Counts the entries of a history that are earlier than a time. It is stable, so that it sees the caller's snapshot.
 create function count_history_before(given_prompt_id bigint, history_count bigint, before timestamptz)
 returns bigint
 language plpgsql

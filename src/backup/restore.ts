@@ -117,7 +117,7 @@ async function load(
     else isComplete = part.end === rows && missing.size === 0
   }
 
-  // Not `for await`, which would close the reader on an error, before readToEnd has verified the rest.
+  // A `for await` would close the reader on an error, before readToEnd has verified the rest.
   for (let next = await reader.next(); !next.done; next = await reader.next()) {
     const line = next.value
     if (isComplete) throw damaged()

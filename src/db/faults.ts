@@ -1,4 +1,4 @@
-// What the driver's errors mean. The driver itself is not needed for that, and so is not loaded.
+// What the driver's errors mean. This file does not load the driver itself.
 
 type PostgresError = Error & { code: string }
 

@@ -6,9 +6,10 @@ const EVERY_MS = 60_000
 const CHECKPOINT_AFTER_BYTES = 16 * 1024 * 1024
 const CHECKPOINT_AFTER_ROUNDS = 5
 
-type Housekeeping = {
+export type Housekeeping = {
   checkpoint(): Promise<void>
   vacuum(): Promise<void>
+  /** What the timer does: vacuum and analyse the tables that need it, and checkpoint when enough was written. */
   maintain(): Promise<void>
   close(): Promise<void>
 }

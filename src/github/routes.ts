@@ -24,7 +24,7 @@ const setting = describeOperation({
   errors: [401, 403, 500],
 })
 
-/** For callers of the interface, who administer their own organisation. */
+/** The route by which callers administer the webhook of their own organisation. */
 export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'webhooks' }).put(
     '/api/v1/webhooks/github',

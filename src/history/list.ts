@@ -6,7 +6,14 @@ import { SharedCache } from '../lib/shared_cache.ts'
 import { isPromptId } from '../prompts/find.ts'
 import { type HistoryQuery, pagingLinks, queryKey } from './query.ts'
 import { actions, type HistoryEntry } from './schema.ts'
-import { type EntryRow, type HistoryState, selectFilteredPage, selectPage, selectStates } from './store.ts'
+import {
+  type EntryRow,
+  type HistoryState,
+  type StateKey,
+  selectFilteredPage,
+  selectPage,
+  selectStates,
+} from './store.ts'
 
 /** A finished page: its JSON, and the links to those around it. */
 export type HistoryPage = { version: string; body: string; links: string }
@@ -37,7 +44,7 @@ const maxCachedCharacters = 32 * 1024 * 1024
  * with more of them one organisation could take every connection to the database.
  */
 const [maxFiltered, maxWaitingFiltered] = [2, 20]
-/** Far beyond any last page, and still within what Postgres multiplies by a page size. */
+/** Page numbers are capped here: far beyond any last page, and still within what Postgres multiplies by a page size. */
 const lastConceivablePage = 10 ** 15
 
 /**
@@ -50,10 +57,10 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     maxCachedCharacters,
     ({ body, links }, key) => body.length + links.length + key.length,
   )
-  const findState = createGroupLookup<HistoryState>(async (keys) => {
-    const states = await selectStates(db.sql, keys.map(splitKey))
-    return new Map(states.map((state) => [stateKey(state.organisationId, state.prompt), state]))
-  })
+  const findState = createGroupLookup(async (keys: StateKey[]) => {
+    const states = await selectStates(db.sql, keys)
+    return new Map(states.map((state) => [stateId(state), state]))
+  }, stateId)
 
   const limitFiltered = createSemaphore({
     permits: maxFiltered,
@@ -76,7 +83,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
 
   return {
     async findHistory(organisationId, prompt) {
-      const state = isPromptId(prompt) ? await findState(stateKey(organisationId, prompt)) : undefined
+      const state = isPromptId(prompt) ? await findState({ organisationId, prompt }) : undefined
       if (!state) throw notFound()
       return state
     },
@@ -98,12 +105,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
 }
 
 /** The organisation is part of the key, so that another's prompt is looked up exactly like one that does not exist. */
-const stateKey = (organisationId: number, prompt: string): string => `${organisationId} ${prompt}`
-
-function splitKey(key: string): { organisationId: string; prompt: string } {
-  const [organisationId, prompt] = key.split(' ') as [string, string]
-  return { organisationId, prompt }
-}
+const stateId = ({ organisationId, prompt }: StateKey): string => `${organisationId} ${prompt}`
 
 /** Whether matching entries have to be counted: a range of time alone is a range of numbers. */
 const isFiltered = ({ actions, branch }: HistoryQuery): boolean => actions !== null || branch !== null

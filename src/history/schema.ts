@@ -81,7 +81,7 @@ export const maxLimit = 100
 
 const elseDefault = 'Anything else is served as the default.'
 
-/** For the documentation alone: the query is parsed from its text. */
+/** This schema is for the documentation alone; the query is parsed from its text. */
 export const HistoryQuery = Type.Object({
   page: Type.Integer({ minimum: 1, default: 1, description: `Page number, from 1 on. ${elseDefault}` }),
   limit: Type.Integer({
@@ -104,7 +104,7 @@ export const HistoryQuery = Type.Object({
   branch: Type.String({ minLength: 1, description: 'Only entries of the branch of this name.' }),
 })
 
-/** For the documentation alone: the header is read from its text. */
+/** This schema is for the documentation alone; the header is parsed from its text. */
 export const HistoryHeaders = Type.Object({
   'If-None-Match': Type.String({
     description: 'The ETag of an earlier answer: if that is still current, the answer is a 304 without a body.',

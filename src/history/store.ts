@@ -14,13 +14,15 @@ export type EntryRow = {
 }
 
 /** A history as a look-up found it. The version is random and new with every change: equal ones mean equal pages. */
-export type HistoryState = { organisationId: number; promptId: number; prompt: string; version: string }
+export type HistoryState = StateKey & { promptId: number; version: string }
 
-export const selectStates = (sql: Sql, keys: { organisationId: string; prompt: string }[]): Promise<HistoryState[]> =>
+export type StateKey = { organisationId: number; prompt: string }
+
+export const selectStates = (sql: Sql, keys: StateKey[]): Promise<HistoryState[]> =>
   sql<HistoryState>`
     select organisation_id as "organisationId", id as "promptId", public_id as prompt, history_version as version
     from find_prompts(
-      ${keys.map(({ organisationId }) => organisationId)}::text[]::bigint[],
+      ${keys.map(({ organisationId }) => String(organisationId))}::text[]::bigint[],
       ${keys.map(({ prompt }) => prompt)}::text[]
     )`
 

@@ -7,7 +7,7 @@ export type RecordedRow = EntryRow & { is_new: boolean }
 
 type Written = {
   call: number
-  /** In the order given. */
+  /** The ids of the entries, in the order given. */
   ids: number[]
   /** The entries that existed before, each with its position among those given. */
   replayed: (Omit<EntryRow, 'created_at'> & { item: number; created_at: string })[] | null
@@ -43,7 +43,7 @@ export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise
   return entries.map((entry) => {
     const identity = identityOf(entry)
     const row = byIdentity.get(identity) as RecordedRow
-    // Of two in one batch, the second is a replay of the first.
+    // When a batch holds an entry twice, the second is a replay of the first.
     return same.get(identity)?.[0] === entry ? row : { ...row, is_new: false }
   })
 }

@@ -8,7 +8,7 @@ export type CursorPage<Row> = { data: Row[]; limit: number; nextCursor: string |
 export const defaultPageSize = 25
 export const maxPageSize = 100
 
-/** For the documentation alone. */
+/** This schema is for the documentation alone. */
 export const PageQuery = Type.Object({
   limit: Type.Integer({
     minimum: 1,

@@ -74,7 +74,7 @@ class Lane<Item, Outcome> {
   queue: Queued<Item, Outcome>[] = []
   /** Resolves when the lane is idle again. */
   idle: Promise<void> = Promise.resolve()
-  /** While lingering: how many items end it, and how to. */
+  /** The number of queued items that ends the lingering, and the function that ends it. */
   awaited = { items: Number.POSITIVE_INFINITY, end: () => {} }
   cooldown = 0
 
@@ -118,7 +118,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
       lastBatch = batch.length
       const live = giveUpLate(batch)
       const writing = live.length > 0 ? writeBatch(lane, live) : nothingToAnswer
-      // To answer a whole batch takes a while, in which the next one is already being written.
+      // Answering a whole batch takes a while, in which the next one is already being written.
       answerLast()
       answerLast = await writing
       if (options.lingerMs && lane.queue.length + lastBatch <= maxLingerBatch) {
@@ -183,7 +183,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
       const fault = options.faultOf(error)
       if (fault === 'busy') requeue(lane, batch)
       else if (fault === 'item' && batch.length > 1) {
-        // By halves, the bad item is alone after a few writes and the others are written.
+        // Written by halves, the bad item is alone after a few writes, and the others are recorded.
         const half = Math.ceil(batch.length / 2)
         const answerFirst = await writeBatch(lane, batch.slice(0, half))
         answerFirst()

@@ -12,7 +12,7 @@ type ReadinessReport =
       database: 'up' | 'down'
       /** Why the database is down. */
       reason?: Reason
-      /** Only reported: the service works without Redis. */
+      /** Redis does not affect readiness, because the service works without it. */
       redis: 'up' | 'down' | 'unused'
     }
   | { ready: false; stopping: true }

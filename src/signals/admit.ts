@@ -16,7 +16,7 @@ export type Admission = {
   admit(organisationId: number, month: Month): Promise<AdmissionResult>
   /** Caches the usage that Postgres returned for one batch, and corrects the gate where it is behind. */
   applyBatchResult(signals: AdmittedSignal[], recorded: Recorded[]): void
-  /** To be called when limits may have changed, of one organisation or of any. */
+  /** Forgets cached refusals when limits may have changed, of one organisation or of any. */
   forgetRefusals(organisationId?: number): void
 }
 
