@@ -16,7 +16,7 @@ const promptId = new RegExp(PromptId.pattern as string)
 export const isPromptId = (text: string): boolean => promptId.test(text)
 
 export function createPromptFinder(db: Db): PromptFinder {
-  // The key has the organisation and the prompt, so that another's prompt takes the same path, and the same time, as one
+  // The key has the organisation and the prompt, so that another's prompt takes the same path and the same time as one
   // that does not exist. An entry never goes stale: a prompt keeps its id and its organisation, and is not deleted.
   const cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
 
