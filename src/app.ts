@@ -25,25 +25,21 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
     .use(healthRoutes(services, wrapper))
     .use(servesMetrics ? metricsRoutes(services, wrapper) : new Elysia())
     .use(githubRoutes(services, wrapper))
-  return addFallbacks(app, wrapper)
+  return addFallbacks(app, wrapper, ['/api/v1', '/api/v1/*', '/*'])
 }
 
 /** The metrics alone, for an address of their own. */
 export function createMetricsApp(services: Services) {
   const wrapper = createRouteWrapper(services)
-  return addFallbacks(new Elysia().use(metricsRoutes(services, wrapper)), wrapper)
+  return addFallbacks(new Elysia().use(metricsRoutes(services, wrapper)), wrapper, ['/*'])
 }
 
 /**
- * Adds routes that return `not_found` for everything else, below /api/v1 only after the key was checked. On a path that
- * has routes for other methods, the Allow header lists these.
+ * Adds routes that return `not_found` for everything else, up to the given paths; below /api/v1 only after the key was
+ * checked. On a path that has routes for other methods, the Allow header lists these.
  */
-function addFallbacks(app: AnyElysia, { authenticated, publicRoute }: RouteWrapper): AnyElysia {
-  const methodsOf = new Map<string, string[]>([
-    ['/api/v1', []],
-    ['/api/v1/*', []],
-    ['/*', []],
-  ])
+function addFallbacks(app: AnyElysia, { authenticated, publicRoute }: RouteWrapper, paths: string[]): AnyElysia {
+  const methodsOf = new Map<string, string[]>(paths.map((path) => [path, []]))
   for (const { method, path } of app.routes) {
     methodsOf.set(path, [...(methodsOf.get(path) ?? []), ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
   }
