@@ -67,9 +67,8 @@ comment on column idempotent_requests.fingerprint is 'SHA-256 of the method, the
 
 create index on idempotent_requests (created_at);
 
--- Finds keys by their hashes in hexadecimal, except for those that are revoked or whose organisation is suspended. Each
--- hash is looked up through the index: a plan made while the tables were small would scan them, and be kept while they
--- grow.
+-- Finds the keys by their hashes in hexadecimal, but for those that are revoked or whose organisation is suspended. Each hash is looked up through the index: a plan
+-- made while the tables were small would scan them, and be kept while they grow.
 create function find_live_keys(hashes text[])
 returns table (
   hash text, id bigint, organisation_id bigint, org text, key text, scopes json, expires_at timestamptz

@@ -160,7 +160,7 @@ end
 $$;
 
 -- Adds entries, a JSON array of objects with the names of the columns and no two of the same identity, in the order
--- given. Returns the id of each; and for those that existed before, the entry as it is stored.
+-- given. Answers the id of each; and of those that were in the history before, the entry as it stands there.
 -- The prompts are given once each, in ascending order.
 create function record_history(prompt_ids bigint[], given json, out ids json, out replayed json)
 language plpgsql

@@ -77,7 +77,7 @@ export function createServices({
   baseUrl = '',
 }: Dependencies): Services {
   const admission = createAdmission(db, redis ? createGate(redis, watch.gate) : noGate, watch.gate)
-  // Without a gate only Postgres refuses signals, and no refusal is cached.
+  // Without a gate nothing is refused that Postgres has not refused itself.
   if (redis) {
     const onChange = (organisationId: string) => admission.forgetRefusals(Number(organisationId))
     db.listen('organisations', onChange, () => admission.forgetRefusals())

@@ -7,9 +7,9 @@ export type RecordedRow = EntryRow & { is_new: boolean }
 
 type Written = {
   call: number
-  /** The ids of the entries, in the order given. */
+  /** In the order given. */
   ids: number[]
-  /** The entries that existed before, each with its position among those given. */
+  /** The entries that were in the history before, each with its position among those given. */
   replayed: (Omit<EntryRow, 'created_at'> & { item: number; created_at: string })[] | null
 }
 
@@ -20,7 +20,7 @@ const identityOf = ({ prompt_id, action, commit_sha, pr_number }: EntryToRecord)
 /** Calls are numbered, so that each result can be matched to its call. */
 let calls = 0
 
-/** Inserts entries, or finds those that exist already; returns them in the order given. */
+/** Adds entries, or finds those that are there already; answers them in the order given. */
 export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise<RecordedRow[]> {
   const same = Map.groupBy(entries, identityOf)
   const distinct = [...same.values()].map(([first]) => first as EntryToRecord)
@@ -43,7 +43,7 @@ export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise
   return entries.map((entry) => {
     const identity = identityOf(entry)
     const row = byIdentity.get(identity) as RecordedRow
-    // When a batch holds an entry twice, the second is a replay of the first.
+    // Of two in one batch, the second is a replay of the first.
     return same.get(identity)?.[0] === entry ? row : { ...row, is_new: false }
   })
 }

@@ -40,7 +40,7 @@ type Options<Item, Outcome> = {
   maxBatchWeight?: number
   /** How many items may be queued in all. A group may use as much of the queue as it leaves free for others. */
   maxQueued: number
-  /** An item that could not be written for this long is rejected. */
+  /** An item that could not be written for so long is given up. */
   patienceMs: number
   /** The longest time to linger; no lingering without it. */
   lingerMs?: number

@@ -16,8 +16,8 @@ const promptId = new RegExp(PromptId.pattern as string)
 export const isPromptId = (text: string): boolean => promptId.test(text)
 
 export function createPromptFinder(db: Db): PromptFinder {
-  // The key has the organisation and the prompt, so that another's prompt takes the same path and the same time as one
-  // that does not exist. An entry never goes stale: a prompt keeps its id and its organisation, and is not deleted.
+  // By organisation and prompt, so that another's prompt takes the same path, and the same time, as one that does not
+  // exist. An entry never goes stale: a prompt keeps its id and its organisation, and is not deleted.
   const cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
 
   return async (organisationId, publicId) => {
@@ -31,7 +31,7 @@ export function createPromptFinder(db: Db): PromptFinder {
   }
 }
 
-/** Finds a prompt of any organisation, for operators. */
+/** For operators, who see the prompts of every organisation. */
 export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt> {
   const prompt = isPromptId(publicId) ? await findPromptOfAny(sql, publicId) : undefined
   if (!prompt) throw new ServiceError('not_found', `There is no prompt ${publicId}.`)

@@ -32,7 +32,7 @@ export type SignalObserver = {
   wrote(signals: number, waitedMs: number): void
 }
 
-/** How many requests with one Idempotency-Key may wait: far more than any caller retries concurrently. */
+/** With one Idempotency-Key: far more than any caller retries at once. */
 const maxRetriesWaiting = 100
 
 /**
@@ -74,7 +74,7 @@ export function createSignalRecorder(
       const month = monthOf(now)
       const createdAt = now.toISOString()
       const signal = { organisationId, promptId, value, metadata, createdAt, month, idempotencyKey }
-      // The gate is bypassed, because a replay counts nothing and is answered at the limit too.
+      // The gate is not asked: a replay spends nothing, and is answered at the limit too.
       if (idempotencyKey !== null)
         return requireSame(await exclusively(`${organisationId} ${idempotencyKey}`, () => batches.add(signal)))
       const { full, taken } = await admission.admit(organisationId, month)

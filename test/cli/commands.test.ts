@@ -142,9 +142,9 @@ test.concurrent('keys rotate makes a key in the place of another, and audit list
 test.concurrent('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {
   const { id: org } = await operator.one('orgs', 'create', '--name', 'Prompts', '--plan', 'free')
   const given = { id: 'pmt_My-own_1', org, name: 'Greeting', repository: null, path: null }
-  const typed = ['prompts', 'create', '--org', org, '--name', 'Greeting']
-  expect(await operator.one(...typed, '--id', given.id)).toEqual(given)
-  const other = readFields(await operator.plain(...typed))
+  const asked = ['prompts', 'create', '--org', org, '--name', 'Greeting']
+  expect(await operator.one(...asked, '--id', given.id)).toEqual(given)
+  const other = readFields(await operator.plain(...asked))
   expect(other).toEqual({ ...given, id: idOf('pmt'), repository: '-', path: '-' })
   expect(await operator.json('prompts', 'list', '--org', org)).toEqual([given, { ...given, id: other.id }])
   expect(readTable(await operator.plain('prompts', 'list', '--org', org))).toEqual([
@@ -156,21 +156,21 @@ test.concurrent('prompts create makes a prompt, of the id given or a new one, an
 
 test.concurrent('history record adds an entry and shows it as the API does', async () => {
   const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'Recorded')
-  const typed = [
+  const asked = [
     ...['history', 'record', '--prompt', prompt, '--user-name', 'Ada', '--user-email', 'ada@example.com'],
     ...['--commit-sha', 'c0ffee12', '--branch', 'main'],
   ]
   const user = { name: 'Ada', email: 'ada@example.com' }
   const common = { id: expect.any(Number), user, commit_sha: 'c0ffee12', branch_name: 'main' }
   const merged = ['--action', 'pr_merged', '--pr-number', '7', '--pr-url', 'https://example.com/7']
-  expect(await operator.one(...typed, ...merged, '--created-at', '2026-11-14T23:35:00+02:00')).toEqual({
+  expect(await operator.one(...asked, ...merged, '--created-at', '2026-11-14T23:35:00+02:00')).toEqual({
     ...common,
     action: 'pr_merged',
     pr_number: 7,
     pr_url: 'https://example.com/7',
     created_at: '2026-11-14T21:35:00.000Z',
   })
-  expect(readFields(await operator.plain(...typed, '--action', 'deployed'))).toEqual({
+  expect(readFields(await operator.plain(...asked, '--action', 'deployed'))).toEqual({
     ...common,
     id: expect.stringMatching(/^\d+$/),
     user: 'Ada <ada@example.com>',
