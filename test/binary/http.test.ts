@@ -134,10 +134,8 @@ test('says that it is alive, and ready with its database and Redis', async () =>
 
 test('serves its documentation, the page and all that it loads', async () => {
   const document = await client.call('GET', '/docs/json')
-  expect(Object.keys(document.body.paths)).toEqual([
-    '/api/v1/prompts/{prompt_id}/history',
-    '/api/v1/prompts/{prompt_id}/signals',
-  ])
+  const paths = ['/api/v1/prompts/{prompt_id}/history', '/api/v1/prompts/{prompt_id}/signals']
+  expect(Object.keys(document.body.paths)).toEqual(expect.arrayContaining(paths))
   const page = await client.call('GET', '/docs')
   expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
   expect(page.headers.get('content-security-policy')).toStartWith("default-src 'none'")
