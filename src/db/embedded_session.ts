@@ -198,7 +198,7 @@ export class Session extends Duplex {
     const others = [...this.backend.sessions].filter((session) => session.role === 'client')
     if (others.length === 0) messages.push(simpleQuery('discard all'))
     else messages.push(...[...this.#statements].map(closeStatement), sync)
-    // The backend has already reported a failure to everyone.
+    // The backend has already reported a failure to every session.
     await this.backend.run(this, messages).catch(() => {})
   }
 }

@@ -1,7 +1,7 @@
 // Items that arrive while a batch is being written wait in a queue and are written together as the next batch.
 //
 // A lane is a queue with at most one write under way. Everything goes through the common lane, except for a group whose
-// rows are locked by somebody else: it gets a lane of its own until its queue is empty, and holds up nobody but itself.
+// rows are locked by another transaction: it gets its own lane until its queue is empty, and delays no other group.
 //
 //   idle ──add──▶ scheduled ──next turn──▶ writing ──queue empty──▶ idle
 //                                            │  ▲
@@ -145,7 +145,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     return heavy < 0 ? wanted : Math.max(heavy, 1)
   }
 
-  /** Nobody waits for late items any more: to write them would only delay the others. */
+  /** Rejects late items, whose callers no longer wait: writing them would only delay the others. */
   function giveUpLate(batch: Batch): Batch {
     const now = performance.now()
     if (batch.every(({ giveUpAt }) => now < giveUpAt)) return batch
@@ -198,7 +198,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     reject(error)
   }
 
-  /** Every group of the batch goes on in a lane of its own, where only its own rows can hold it up. */
+  /** Every group of the batch is queued in its own lane, where only its own rows can delay it. */
   function requeue(lane: Lane<Item, Outcome>, batch: Batch): void {
     for (const one of batch) enqueue(lane === common ? laneOf(options.groupOf(one.item)) : lane, one)
   }
