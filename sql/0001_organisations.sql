@@ -18,7 +18,7 @@ create table organisations (
   suspended_at timestamptz(3)
 );
 
-comment on column organisations.suspended_at is 'since when all its keys are refused; null while they are not';
+comment on column organisations.suspended_at is 'since when all its keys are rejected; null while they are not';
 comment on column organisations.monthly_limit is 'overrides the limit of the plan';
 
 create table api_keys (
@@ -38,7 +38,7 @@ create table api_keys (
 
 create index on api_keys (organisation_id, id);
 
--- Who changed what, and when: written in the transaction of the change itself.
+-- The audit log has who changed what, and when. A row is written in the transaction of the change itself.
 create table audit_log (
   id bigint generated always as identity primary key,
   organisation_id bigint not null references organisations,
@@ -53,7 +53,7 @@ comment on column audit_log.actor is 'the public id of a key, or cli for an oper
 
 create index on audit_log (organisation_id, id);
 
--- What requests with an Idempotency-Key were answered, so that a retry changes nothing twice. Never holds a secret.
+-- The responses to requests with an Idempotency-Key, so that a retry changes nothing twice. They never hold a secret.
 create table idempotent_requests (
   organisation_id bigint not null references organisations,
   key text not null check (length(key) between 1 and 255),
@@ -82,12 +82,12 @@ begin
   select
     encode(found.hash, 'hex'), found.id, found.organisation_id, found.org, found.key, to_json(found.scopes),
     found.expires_at
-  from unnest(hashes) asked (hash)
+  from unnest(hashes) wanted (hash)
   cross join lateral (
     select k.hash, k.id, k.organisation_id, o.public_id as org, k.public_id as key, k.scopes, k.expires_at
     from api_keys k
     join organisations o on o.id = k.organisation_id
-    where k.hash = decode(asked.hash, 'hex') and k.revoked_at is null and o.suspended_at is null
+    where k.hash = decode(wanted.hash, 'hex') and k.revoked_at is null and o.suspended_at is null
     limit 1
   ) found;
 end
@@ -138,18 +138,18 @@ as $$
 begin
   return query
   select found.organisation_id, found.id, found.public_id, found.history_version
-  from unnest(organisation_ids, public_ids) asked (organisation_id, public_id)
+  from unnest(organisation_ids, public_ids) wanted (organisation_id, public_id)
   cross join lateral (
     select p.organisation_id, p.id, p.public_id, p.history_version
     from prompts p
-    where p.public_id = asked.public_id
+    where p.public_id = wanted.public_id
     limit 1
   ) found
-  where found.organisation_id = asked.organisation_id;
+  where found.organisation_id = wanted.organisation_id;
 end
 $$;
 
--- A changed limit is told to every replica, so that none goes on refusing what now has room.
+-- Notifies every replica of a changed limit, so that none goes on refusing signals that now have room.
 create function announce_organisation()
 returns trigger
 language plpgsql

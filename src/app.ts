@@ -25,20 +25,20 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
     .use(healthRoutes(services, wrapper))
     .use(servesMetrics ? metricsRoutes(services, wrapper) : new Elysia())
     .use(githubRoutes(services, wrapper))
-  return refuseOthers(app, wrapper, ['/api/v1', '/api/v1/*', '/*'])
+  return addFallbacks(app, wrapper, ['/api/v1', '/api/v1/*', '/*'])
 }
 
 /** The metrics alone, for an address of their own. */
 export function createMetricsApp(services: Services) {
   const wrapper = createRouteWrapper(services)
-  return refuseOthers(new Elysia().use(metricsRoutes(services, wrapper)), wrapper, ['/*'])
+  return addFallbacks(new Elysia().use(metricsRoutes(services, wrapper)), wrapper, ['/*'])
 }
 
 /**
- * Answers everything that no route answers, up to the given paths, with `not_found`; below /api/v1 only after the key
- * was checked. On a path that is known for other methods, the Allow header names these.
+ * Adds routes that return `not_found` for everything else, up to the given paths; below /api/v1 only after the key was
+ * checked. On a path that has routes for other methods, the Allow header lists these.
  */
-function refuseOthers(app: AnyElysia, { authenticated, publicRoute }: RouteWrapper, paths: string[]): AnyElysia {
+function addFallbacks(app: AnyElysia, { authenticated, publicRoute }: RouteWrapper, paths: string[]): AnyElysia {
   const methodsOf = new Map<string, string[]>(paths.map((path) => [path, []]))
   for (const { method, path } of app.routes) {
     methodsOf.set(path, [...(methodsOf.get(path) ?? []), ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
@@ -46,10 +46,10 @@ function refuseOthers(app: AnyElysia, { authenticated, publicRoute }: RouteWrapp
   const others = new Elysia()
   for (const [path, methods] of methodsOf) {
     const headers: Record<string, string> = methods.length > 0 ? { allow: methods.join(', ') } : {}
-    const refuse = async () => {
+    const fail = async () => {
       throw notFound(headers)
     }
-    others.all(path, path.startsWith('/api/v1') ? authenticated(null, refuse, 'other') : publicRoute(refuse, 'other'))
+    others.all(path, path.startsWith('/api/v1') ? authenticated(null, fail, 'other') : publicRoute(fail, 'other'))
   }
   return app.use(others)
 }

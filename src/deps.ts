@@ -20,7 +20,7 @@ import { createGate, noGate } from './signals/gate.ts'
 import { pruneOldIdempotencyKeys } from './signals/prune.ts'
 import { createSignalRecorder, type SignalRecorder } from './signals/record.ts'
 
-/** What the routes stand on. */
+/** What the routes depend on. */
 export type Services = {
   db: Db
   clock: Clock
@@ -39,7 +39,7 @@ export type Services = {
 
 const pruneEveryMs = 10 * 60_000
 
-/** Opens what the configuration names beside the database, and puts everything together. */
+/** Opens what the configuration names beside the database, and creates the services. */
 export function openServices(
   { db, observer }: { db: Db; observer: DatabaseObserver },
   { REDIS_URL, REDIS_PREFIX, REDIS_CA_FILE, PUBLIC_URL }: Config,
@@ -53,19 +53,29 @@ export function openServices(
   metrics.dependencyChanged('database', true)
   const onReach = watch.reach('redis')
   const redis = REDIS_URL ? openRedis(REDIS_URL, REDIS_PREFIX, { caFile: REDIS_CA_FILE, onReach }) : undefined
-  return createServices(db, redis, clock, log, { metrics, watch, baseUrl: PUBLIC_URL })
+  return createServices({ db, redis, clock, log, metrics, watch, baseUrl: PUBLIC_URL })
 }
 
-/** What a service may be given of its surroundings: where it is counted and logged, and how callers reach it. */
-type Options = { metrics?: Metrics; watch?: Watch; baseUrl?: string | undefined }
+type Dependencies = {
+  db: Db
+  redis?: Redis | undefined
+  clock: Clock
+  log: Log
+  metrics?: Metrics
+  watch?: Watch
+  /** The address that callers reach the service at; links are relative without it. */
+  baseUrl?: string | undefined
+}
 
-export function createServices(
-  db: Db,
-  redis: Redis | undefined,
-  clock: Clock,
-  log: Log,
-  { metrics = createMetrics(), watch = createWatch(log, metrics), baseUrl = '' }: Options = {},
-): Services {
+export function createServices({
+  db,
+  redis,
+  clock,
+  log,
+  metrics = createMetrics(),
+  watch = createWatch(log, metrics),
+  baseUrl = '',
+}: Dependencies): Services {
   const admission = createAdmission(db, redis ? createGate(redis, watch.gate) : noGate, watch.gate)
   // Without a gate nothing is refused that Postgres has not refused itself.
   if (redis) {

@@ -9,14 +9,14 @@ import { type DeliveryContext, type PushChange, readPush, recordPush } from './p
 import { PullRequestPayload, PushPayload, RepositoryPayload } from './schema.ts'
 import { insertDelivery, lockRepository, moveRepository, requireIndexPlans } from './store.ts'
 
-export type Delivery = {
+type Delivery = {
   event: string
-  /** GitHub's own name for it, the same when it is sent again. */
+  /** GitHub's id of the delivery, which a redelivery repeats. */
   id: string
   payload: unknown
 }
 
-/** A delivery that was read: `repository` is where it is to be carried out. */
+/** A validated delivery; `repository` is the one that it is recorded for. */
 type Event = { repository: string } & (
   | { name: 'push'; payload: PushPayload }
   | { name: 'pull_request'; payload: PullRequestPayload }
@@ -30,7 +30,7 @@ const validatePush = createValidator(PushPayload, 'The push')
 const validatePullRequest = createValidator(PullRequestPayload, 'The pull request')
 const validateRepository = createValidator(RepositoryPayload, 'The repository')
 
-/** Carries out a delivery, all or nothing and only once; returns how many entries are new or have changed by it. */
+/** Records a delivery, all or nothing and only once; returns how many entries are new or have changed by it. */
 export async function receiveDelivery(
   db: Db,
   clock: Clock,
@@ -48,10 +48,10 @@ export async function receiveDelivery(
   const claim = { tenant: organisationId, key: `${organisationId} ${ref.repository}` }
   return db.transaction(async (sql) => {
     await requireIndexPlans(sql)
-    // A merge and its push come at once, and each must see what the other has left. Another replica may have either.
+    // A merge and its push arrive concurrently, perhaps at two replicas, and each must see what the other has recorded.
     await lockRepository(sql, ref)
     const change = readChange(event, await findLinkedPrompts(sql, organisationId, ref.repository), clock.now())
-    // What changes nothing is not remembered: sent again after a prompt was linked, it may change something.
+    // A delivery that changes nothing is not stored: redelivered after a prompt was linked, it may change something.
     if (!change || !(await insertDelivery(sql, organisationId, id, clock.now()))) return 0
     return recordEntries(sql, clock, await recordChange({ sql, ref }, change))
   }, claim)

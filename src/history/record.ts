@@ -37,24 +37,24 @@ const patienceMs = 3_500
 const slotPatienceMs = 500
 
 /**
- * Commits entries that arrive together in one statement. When one of their prompts is locked by somebody else, each
- * prompt is tried for itself until its entries are written or given up.
+ * Commits entries that arrive together in one statement. When one of their prompts is locked by another transaction,
+ * each prompt is tried separately until its entries are written or given up.
  */
 export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
   const admission = createSemaphore({
     permits: maxQueued,
     permitsPerTenant: maxQueuedPerTenant,
     maxWaiting: 0,
-    refuse: unavailable,
+    rejectWith: unavailable,
   })
-  // Attempts that wait for locked prompts must not take all connections, nor those of one organisation all slots.
+  // Attempts that wait for locked prompts must not take all connections, nor may one organisation take all slots.
   const noSlot = new Error('no slot in time')
   const slots = createSemaphore({
     permits: 4,
     permitsPerTenant: 2,
     maxWaiting: maxQueued,
     patienceMs: slotPatienceMs,
-    refuse: () => noSlot,
+    rejectWith: () => noSlot,
   })
   const writes = createGroupCommit<Write, RecordedRow>({
     write(entries) {
@@ -64,7 +64,7 @@ export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
     },
     faultOf: (error) => (error === noSlot ? 'busy' : faultOf(error)),
     groupOf: (entry) => entry.prompt_id,
-    refuse: unavailable,
+    rejectWith: unavailable,
     maxBatch: 200,
     maxQueued,
     patienceMs,
@@ -80,7 +80,7 @@ export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
   }
 }
 
-/** For operators, who name a prompt of any organisation and wait for as long as it takes. */
+/** Records an entry for an operator, who may name a prompt of any organisation and waits for as long as it takes. */
 export async function recordHistory(db: Db, clock: Clock, prompt: string, given: unknown): Promise<HistoryEntry> {
   const { id } = await requirePrompt(db.sql, prompt)
   const entry = { ...parseEntry(given, clock), prompt_id: id }
@@ -92,7 +92,7 @@ export async function recordHistory(db: Db, clock: Clock, prompt: string, given:
 }
 
 /**
- * Records entries within the caller's transaction, and answers how many are new or have changed. A commit that was
+ * Records entries within the caller's transaction, and returns how many are new or have changed. A commit that was
  * recorded as a direct deploy becomes a merge when the entry says that it is one, into the same branch.
  */
 export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[]): Promise<number> {

@@ -86,16 +86,16 @@ export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services
       { parse: 'none', detail: recording },
     )
 
-/** From the question mark on. */
+/** The part of a URL from the question mark on. */
 function searchOf(url: string): string {
   const start = url.indexOf('?')
   return start < 0 ? '' : url.slice(start)
 }
 
-/** Of one address only the version can change what is answered. */
+/** For one URL, only the version of the history can change the response. */
 const etagOf = (version: string) => `"${version}"`
 
-/** The caller alone may keep the answer, and asks each time whether it is still current. */
+/** Only the caller may cache the response, and has to revalidate it each time. */
 const cachingHeaders = (version: string) => ({
   etag: etagOf(version),
   'cache-control': 'private, no-cache',

@@ -6,5 +6,5 @@ export const PromptId = Type.String({
   examples: ['pmt_greeting'],
 })
 
-/** For the documentation alone. */
+/** This schema is for the documentation alone. */
 export const PromptPath = Type.Object({ prompt_id: PromptId })

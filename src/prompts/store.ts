@@ -12,7 +12,7 @@ export async function findPromptOf(sql: Sql, organisationId: number, publicId: s
   const [row] = await sql<Prompt & { publicId: string }>`
     select id, organisation_id as "organisationId", public_id as "publicId"
     from find_prompts(array[${organisationId}::bigint], array[${publicId}::text])`
-  // The answer to another question must not be taken for this one's, since it is cached for good.
+  // The result of another query must not be taken for this one's, since it is cached for good.
   if (row?.publicId !== publicId || row.organisationId !== organisationId) return undefined
   return { id: row.id, organisationId }
 }

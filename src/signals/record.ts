@@ -56,7 +56,7 @@ export function createSignalRecorder(
     },
     faultOf,
     groupOf: ({ organisationId }) => organisationId,
-    refuse: unavailable,
+    rejectWith: unavailable,
     maxBatch: 500,
     weightOf: ({ metadata }) => metadata?.length ?? 0,
     maxBatchWeight: maxBatchLength,

@@ -194,8 +194,8 @@ test.concurrent('migrate finds nothing left to do', async () => {
   expect(readFields(await operator.plain('migrate')).applied).toBe('-')
 })
 
-test('several commands at once each do their own', async () => {
-  const names = Array.from({ length: 6 }, (_, index) => `at once ${index}`)
+test('concurrent commands each make their own change', async () => {
+  const names = Array.from({ length: 6 }, (_, index) => `concurrent ${index}`)
   const made = await Promise.all(names.map((name) => operator.one('prompts', 'create', '--org', org, '--name', name)))
   expect(made.map(({ name }) => name)).toEqual(names)
   const listed = (await operator.json('prompts', 'list', '--org', org)).filter(({ name }) => names.includes(name))

@@ -32,7 +32,7 @@ afterAll(() => service.close())
 /** Everything a caller can set in motion, on a replica that has cached nothing. */
 async function exercise(round: string): Promise<void> {
   const { db, clock } = service.services
-  const services = createServices(db, service.redis, clock, createLog('silent'))
+  const services = createServices({ db, redis: service.redis, clock, log: createLog('silent') })
   const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
   const replica = await createClient(listener.url)
   const full = await service.createTenant(1)

@@ -18,7 +18,7 @@ import { createDatabase } from '../harness.ts'
 
 const page = { number: 2, size: 10, since: '2026-01-01T00:00:00Z', until: 'infinity' }
 const file = { repository: 'acme/prompts', path: 'p7.md' }
-const states = Array.from({ length: 50 }, (_, index) => ({ organisationId: '1', prompt: `pmt_${index}` }))
+const states = Array.from({ length: 50 }, (_, index) => ({ organisationId: 1, prompt: `pmt_${index}` }))
 
 type Statements = Record<string, (sql: Sql) => Promise<unknown>>
 

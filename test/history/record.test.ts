@@ -16,7 +16,7 @@ afterAll(() => service.close())
 const post = (json: unknown, { prompt, key }: Tenant = tenant) =>
   service.call('POST', `/api/v1/prompts/${prompt}/history`, { key, json })
 
-test('records an entry, answers with it, and shows it in the next read', async () => {
+test('records an entry, returns it, and shows it in the next read', async () => {
   service.clock.set('2026-11-14T23:35:00.123Z')
   const own = await service.createTenant()
   const before = await service.getHistory(own.prompt, own.key)
@@ -46,7 +46,7 @@ test('a replayed entry is answered as it stands, and nothing is doubled', async 
   expect((await service.getHistory(own.prompt, own.key)).body.pagination.total_count).toBe(4)
 })
 
-test('twenty at once of the same entry are one', async () => {
+test('twenty concurrent copies of an entry are recorded once', async () => {
   const own = await service.createTenant()
   const given = entry({ created_at: '2026-01-01T00:00:00Z' })
   const answers = await Promise.all(Array.from({ length: 20 }, () => post(given, own)))
@@ -88,16 +88,16 @@ test('an unchanged history is a 304, a changed one is sent anew', async () => {
   const own = await service.createTenant()
   await post(entry(), own)
   const path = `/api/v1/prompts/${own.prompt}/history`
-  const ask = (etag: string, query = '') =>
+  const revalidate = (etag: string, query = '') =>
     service.call('GET', path + query, { key: own.key, headers: { 'if-none-match': etag } })
-  const etag = (await ask('"0"')).headers.get('etag') as string
+  const etag = (await revalidate('"0"')).headers.get('etag') as string
   for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
-    const { status, text, headers } = await ask(known, '?limit=3')
+    const { status, text, headers } = await revalidate(known, '?limit=3')
     expect([status, text, headers.get('etag')]).toEqual([304, '', etag])
   }
   // Of an earlier time, so that only the version shows the change.
   await post(entry({ created_at: '2020-01-01T00:00:00Z' }), own)
-  const { status, headers, body } = await ask(etag)
+  const { status, headers, body } = await revalidate(etag)
   expect([status, body.pagination.total_count]).toEqual([200, 2])
   expect(headers.get('etag')).not.toBe(etag)
   expect((await service.call('GET', path, { headers: { 'if-none-match': '*' } })).status).toBe(401)

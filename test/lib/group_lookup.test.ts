@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { createGroupLookup } from '../../src/lib/group_lookup.ts'
 import { nextTurn } from '../../src/lib/turns.ts'
 
-test('who asks during a look-up shares the next one, which starts after they asked', async () => {
+test('keys requested during a look-up share the next one, which starts after they were requested', async () => {
   let truth = 1
   const groups: string[][] = []
   const gates: PromiseWithResolvers<void>[] = []
@@ -26,7 +26,7 @@ test('who asks during a look-up shares the next one, which starts after they ask
   expect(groups).toEqual([['a'], ['a', 'b', 'missing']])
 })
 
-test('a look-up that fails fails only those who shared it', async () => {
+test('a look-up that fails rejects only the keys in it', async () => {
   let fails = true
   const lookUp = createGroupLookup(async (keys) => {
     if (fails) throw new Error('down')

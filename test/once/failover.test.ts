@@ -50,7 +50,7 @@ beforeAll(async () => {
   const url = `postgres://postgres@127.0.0.1:${(proxy.address() as { port: number }).port}/postgres`
   db = openClient({ url, ssl: false }, { queryTimeoutMs: 4_500, maxConnections: 2 })
   await migrate(db, migrations)
-  services = createServices(db, undefined, systemClock, createLog('silent'))
+  services = createServices({ db, clock: systemClock, log: createLog('silent') })
 })
 
 afterAll(async () => {

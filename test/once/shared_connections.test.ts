@@ -43,7 +43,7 @@ test('pages with filters, which can take long, leave connections to all others',
       await expectSignalsTaken()
     }),
   )
-  // Two were read and twenty waited; the others were told at once to come again.
+  // Two were read and twenty waited; the others were rejected immediately, with Retry-After.
   const statuses = (await Promise.all(pages)).map(({ status }) => status)
   expect(statuses.sort()).toEqual([...Array(22).fill(200), ...Array(8).fill(500)])
 })

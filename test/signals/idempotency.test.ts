@@ -112,9 +112,14 @@ test('255 characters are a key', async () => {
   expect((await post(await service.createTenant(), 'x'.repeat(255))).status).toBe(201)
 })
 
-test('twenty at once on two replicas: one recorded, twenty equal answers', async () => {
+test('twenty concurrent retries on two replicas: one recorded, twenty equal responses', async () => {
   const { db } = service.services
-  const services = createServices(db, openRedis(redisUrl(), redisPrefix()), service.clock, createLog('silent'))
+  const services = createServices({
+    db,
+    redis: openRedis(redisUrl(), redisPrefix()),
+    clock: service.clock,
+    log: createLog('silent'),
+  })
   const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
   const replica = await createClient(listener.url)
   for (let round = 0; round < 5; round += 1) {
