@@ -1,6 +1,7 @@
 // What the log and the metrics say when Redis is lost and found again.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createServer, connect as dial, type Server as NetServer, type Socket } from 'node:net'
+import postgres from 'postgres'
 import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
 import { createOperator, createTenant, eventually, type Row, type Server, startServer } from '../program.ts'
 
@@ -62,7 +63,13 @@ const figures = async () => {
 }
 
 test('each change is one line and moves its figures', async () => {
-  const { prompt, key } = await createTenant(createOperator(database.settings))
+  const { org, prompt, key } = await createTenant(createOperator(database.settings), 10_000)
+  // Only a month that is nearly full makes the service ask Redis.
+  const sql = postgres(database.settings.DATABASE_URL as string, { max: 1 })
+  await sql`
+    insert into signal_usage (organisation_id, month, used)
+    select id, date_trunc('month', now() at time zone 'utc'), 9000 from organisations where public_id = ${org}`
+  await sql.end()
   const post = async () =>
     (
       await fetch(`${server.url}/api/v1/prompts/${prompt}/signals`, {
@@ -79,7 +86,7 @@ test('each change is one line and moves its figures', async () => {
   const known = events().length
   isCut = true
   for (const socket of sockets) socket.destroy()
-  // Redis is told of signals a little later, and left out when that has failed twice.
+  // Redis is asked for each signal, and left out once that has failed twice.
   await eventually(async () => [await post(), events().length], [201, known + 2])
   expect(events().slice(known)).toEqual([
     [40, 'redis dependency down'],
