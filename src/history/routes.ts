@@ -9,7 +9,7 @@ import { parseQuery } from './query.ts'
 import type { HistoryRecorder } from './record.ts'
 import { actions, HistoryHeaders, HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
 
-type Services = { findPrompt: PromptFinder; history: HistoryReader; historyRecorder: HistoryRecorder }
+type Services = { findPrompt: PromptFinder['find']; history: HistoryReader; historyRecorder: HistoryRecorder }
 type PromptParams = { prompt_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/history'

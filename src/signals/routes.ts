@@ -12,7 +12,7 @@ import { scanMetadata } from './metadata.ts'
 import type { Signal, SignalRecorder } from './record.ts'
 import { CreatedSignal, NewSignal, SignalHeaders } from './schema.ts'
 
-type Services = { findPrompt: PromptFinder; signals: SignalRecorder }
+type Services = { findPrompt: PromptFinder['find']; signals: SignalRecorder }
 
 const detail = describeOperation({
   id: 'createSignal',
