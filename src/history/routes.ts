@@ -78,7 +78,7 @@ export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services
       authenticated('history:write', async (exchange, params: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, params.prompt_id)
         const body = parseJson(await readJsonText(exchange))
-        const { entry, isNew } = await historyRecorder.record(prompt, body)
+        const { entry, isNew } = await historyRecorder.record(prompt, body, exchange.endsAt)
         const headers: Record<string, string> = isNew ? {} : { 'idempotent-replayed': 'true' }
         return exchange.reply(201, JSON.stringify({ data: entry }), headers)
       }),
