@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { faultOf } from '../db/faults.ts'
-import { unavailable } from '../errors.ts'
+import { notFound, unavailable } from '../errors.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { type Prompt, requirePrompt } from '../prompts/find.ts'
@@ -59,7 +59,7 @@ export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
     patienceMs: slotPatienceMs,
     refuse: () => noSlot,
   })
-  const writes = createGroupCommit<Write, RecordedRow>({
+  const writes = createGroupCommit<Write, RecordedRow | undefined>({
     write(writes) {
       const organisationId = writes[0]?.organisationId
       const isOfOne = writes.every((write) => write.organisationId === organisationId)
@@ -77,9 +77,12 @@ export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
   return {
     async record({ id, organisationId }, given, endsAt) {
       const entry = { ...parseEntry(given, clock), prompt_id: id }
-      const { is_new: isNew, ...row } = await admission(() => writes.add({ entry, organisationId, endsAt }), {
+      const recorded = await admission(() => writes.add({ entry, organisationId, endsAt }), {
         tenant: organisationId,
       })
+      // Only after a failover that lost the prompt between the look-up and now.
+      if (!recorded) throw notFound()
+      const { is_new: isNew, ...row } = recorded
       return { entry: showEntry(row), isNew }
     },
     drain: writes.drain,
@@ -111,5 +114,5 @@ export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[]
   await lockHistories(sql, entries)
   const converted = await convertDeployed(sql, entries)
   const rows = await insertEntries(sql, entries)
-  return converted + rows.filter((row) => row.is_new).length
+  return converted + rows.filter((row) => row?.is_new).length
 }
