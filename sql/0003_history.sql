@@ -160,9 +160,9 @@ end
 $$;
 
 -- Adds entries, a JSON array of objects with the names of the columns and no two of the same identity, in the order
--- given. Answers the id of each; and of those that were in the history before, the entry as it stands there.
--- The prompts are given once each, in ascending order.
-create function record_history(prompt_ids bigint[], given json, out ids json, out replayed json)
+-- given. Answers the id of each with its identity; and of those that were in the history before, the entry as it stands
+-- there. An entry of a prompt that does not exist is left out. The prompts are given once each, in ascending order.
+create function record_history(prompt_ids bigint[], given json, out recorded json, out replayed json)
 language plpgsql
 -- A lock that another transaction holds is given up soon: the caller then retries for that prompt alone.
 set lock_timeout = '200ms'
@@ -202,8 +202,6 @@ begin
     -- The update changes nothing, but returns the existing entry. The index that finds it is the only one that can.
     on conflict (prompt_id, commit_sha, action, pr_number) do update set action = excluded.action
     returning *
-  ), numbered as (
-    select w.*, row_number() over () as item from written w
   ), added as (
     select w.prompt_id, count(*) as number, min(w.created_at) as earliest
     from written w
@@ -219,13 +217,13 @@ begin
     returning p.id, p.history_count, a.earliest
   )
   select
-    json_agg(n.id),
+    json_agg(json_build_array(w.id, w.prompt_id, w.action, w.pr_number, w.commit_sha)),
     json_agg(json_build_object(
-      'item', n.item, 'id', n.id, 'action', n.action, 'user_name', n.user_name, 'user_email', n.user_email,
-      'commit_sha', n.commit_sha, 'branch_name', n.branch_name, 'pr_number', n.pr_number, 'pr_url', n.pr_url,
-      'created_at', n.created_at
-    )) filter (where n.id < last_id),
-    array_agg(n.id) filter (where n.id > last_id),
+      'prompt_id', w.prompt_id, 'id', w.id, 'action', w.action, 'user_name', w.user_name, 'user_email', w.user_email,
+      'commit_sha', w.commit_sha, 'branch_name', w.branch_name, 'pr_number', w.pr_number, 'pr_url', w.pr_url,
+      'created_at', w.created_at
+    )) filter (where w.id < last_id),
+    array_agg(w.id) filter (where w.id > last_id),
     (
       select array_agg(c.id)
       from counted c
@@ -237,8 +235,8 @@ begin
       ) last on true
       where c.earliest < last.created_at or c.history_count - coalesce(last.rank, 0) > 2 * history_rank_distance()
     )
-  into ids, replayed, new_ids, prompts_to_rank
-  from numbered n;
+  into recorded, replayed, new_ids, prompts_to_rank
+  from written w;
 
   if prompts_to_rank is not null then
     perform update_history_ranks(p.id, new_ids, p.history_count)

@@ -26,7 +26,7 @@ export type Services = {
   clock: Clock
   log: Log
   verifyKey: KeyVerifier
-  findPrompt: PromptFinder
+  findPrompt: PromptFinder['find']
   signals: SignalRecorder
   history: HistoryReader
   historyRecorder: HistoryRecorder
@@ -77,11 +77,16 @@ export function createServices({
   baseUrl = '',
 }: Dependencies): Services {
   const admission = createAdmission(db, redis ? createGate(redis, watch.gate) : noGate, watch.gate)
-  // Without a gate nothing is refused that Postgres has not refused itself.
-  if (redis) {
-    const onChange = (organisationId: string) => admission.forgetRefusals(Number(organisationId))
-    db.listen('organisations', onChange, () => admission.forgetRefusals())
-  }
+  const prompts = createPromptFinder(db)
+  db.listen(
+    'organisations',
+    (organisationId) => admission.forgetRefusals(Number(organisationId)),
+    // The connection may have been lost in a failover, to a server that has not received the last changes.
+    () => {
+      admission.forgetRefusals()
+      prompts.forget()
+    },
+  )
   const signals = createSignalRecorder(db, admission, clock, metrics.signals)
   const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
@@ -96,7 +101,7 @@ export function createServices({
     clock,
     log,
     verifyKey: createKeyVerifier(db, clock, lastUsed),
-    findPrompt: createPromptFinder(db),
+    findPrompt: prompts.find,
     signals,
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,

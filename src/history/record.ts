@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { faultOf } from '../db/faults.ts'
-import { unavailable } from '../errors.ts'
+import { notFound, unavailable } from '../errors.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { type Prompt, requirePrompt } from '../prompts/find.ts'
@@ -13,8 +13,11 @@ import { convertDeployed, type EntryToRecord, insertEntries, lockHistories, type
 type Recorded = { entry: HistoryEntry; isNew: boolean }
 
 export type HistoryRecorder = {
-  /** Resolves once the entry is committed, or found to be in the history already. */
-  record(prompt: Prompt, given: unknown): Promise<Recorded>
+  /**
+   * Resolves once the entry is committed, or found to be in the history already. What cannot be written before `endsAt`,
+   * by the clock of `performance.now()`, is not written later: its caller has been answered with an error.
+   */
+  record(prompt: Prompt, given: unknown, endsAt: number): Promise<Recorded>
   /** Waits until everything under way has been written. */
   drain(): Promise<void>
 }
@@ -27,12 +30,12 @@ export type PromptEntry = {
   deployedAs?: string | null | undefined
 }
 
-type Write = EntryToRecord & { organisationId: number }
+type Write = { entry: EntryToRecord; organisationId: number; endsAt: number }
 
 /** How many entries may wait to be written, and how many of them may be of one organisation. */
 const [maxQueued, maxQueuedPerTenant] = [2_000, 1_000]
-/** An entry is given up after this time, which leaves a second for its last attempt before the caller is answered. */
-const patienceMs = 3_500
+/** The part of a caller's time that is left for the last attempt. */
+const writeMs = 1_000
 /** An attempt is put off when it gets no slot within this time. */
 const slotPatienceMs = 500
 
@@ -56,24 +59,30 @@ export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
     patienceMs: slotPatienceMs,
     rejectWith: () => noSlot,
   })
-  const writes = createGroupCommit<Write, RecordedRow>({
-    write(entries) {
-      const organisationId = entries[0]?.organisationId
-      const isOfOne = entries.every((entry) => entry.organisationId === organisationId)
+  const writes = createGroupCommit<Write, RecordedRow | undefined>({
+    write(writes) {
+      const organisationId = writes[0]?.organisationId
+      const isOfOne = writes.every((write) => write.organisationId === organisationId)
+      const entries = writes.map(({ entry }) => entry)
       return slots(() => insertEntries(db.sql, entries), { tenant: isOfOne ? organisationId : undefined })
     },
     faultOf: (error) => (error === noSlot ? 'busy' : faultOf(error)),
-    groupOf: (entry) => entry.prompt_id,
+    groupOf: ({ entry }) => entry.prompt_id,
     rejectWith: unavailable,
     maxBatch: 200,
     maxQueued,
-    patienceMs,
+    giveUpAt: ({ endsAt }) => endsAt - writeMs,
   })
 
   return {
-    async record({ id, organisationId }, given) {
-      const entry = { ...parseEntry(given, clock), prompt_id: id, organisationId }
-      const { is_new: isNew, ...row } = await admission(() => writes.add(entry), { tenant: organisationId })
+    async record({ id, organisationId }, given, endsAt) {
+      const entry = { ...parseEntry(given, clock), prompt_id: id }
+      const recorded = await admission(() => writes.add({ entry, organisationId, endsAt }), {
+        tenant: organisationId,
+      })
+      // Only after a failover that lost the prompt between the look-up and now.
+      if (!recorded) throw notFound()
+      const { is_new: isNew, ...row } = recorded
       return { entry: showEntry(row), isNew }
     },
     drain: writes.drain,
@@ -105,5 +114,5 @@ export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[]
   await lockHistories(sql, entries)
   const converted = await convertDeployed(sql, entries)
   const rows = await insertEntries(sql, entries)
-  return converted + rows.filter((row) => row.is_new).length
+  return converted + rows.filter((row) => row?.is_new).length
 }

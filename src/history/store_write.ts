@@ -7,44 +7,48 @@ export type RecordedRow = EntryRow & { is_new: boolean }
 
 type Written = {
   call: number
-  /** In the order given. */
-  ids: number[]
-  /** The entries that were in the history before, each with its position among those given. */
-  replayed: (Omit<EntryRow, 'created_at'> & { item: number; created_at: string })[] | null
+  /** Null when no prompt of the entries exists. */
+  recorded: [id: number, promptId: number, action: string, prNumber: number | null, commitSha: string][] | null
+  /** The entries that were in the history before. */
+  replayed: (Omit<EntryRow, 'created_at'> & { prompt_id: number; created_at: string })[] | null
 }
 
 /** What makes two entries the same one. */
-const identityOf = ({ prompt_id, action, commit_sha, pr_number }: EntryToRecord): string =>
+const identityOf = ({ prompt_id, action, commit_sha, pr_number }: Omit<EntryToRecord, 'created_at'>): string =>
   `${prompt_id} ${action} ${pr_number} ${commit_sha}`
 
 /** Calls are numbered, so that each result can be matched to its call. */
 let calls = 0
 
-/** Adds entries, or finds those that are there already; answers them in the order given. */
-export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise<RecordedRow[]> {
-  const same = Map.groupBy(entries, identityOf)
-  const distinct = [...same.values()].map(([first]) => first as EntryToRecord)
+/**
+ * Adds entries, or finds those that are there already; answers them in the order given, and with undefined for an entry
+ * whose prompt does not exist.
+ */
+export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise<(RecordedRow | undefined)[]> {
+  const first = new Map(entries.toReversed().map((entry) => [identityOf(entry), entry]))
+  const distinct = entries.filter((entry) => first.get(identityOf(entry)) === entry)
   calls += 1
   const call = calls
   const [written] = await sql<Written>`
-    select ${call}::bigint as call, ids, replayed
+    select ${call}::bigint as call, recorded, replayed
     from record_history(${promptIdsOf(distinct)}::text::bigint[], ${JSON.stringify(distinct)}::text::json)`
   // The result of another call would show an entry to another organisation.
   if (written?.call !== call) throw new Error('the answer is not to what was asked')
-  const rows: RecordedRow[] = distinct.map(({ prompt_id: _, ...entry }, index) => ({
-    ...entry,
-    id: written.ids[index] as number,
-    is_new: true,
-  }))
-  for (const { item, ...entry } of written.replayed ?? []) {
-    rows[item - 1] = { ...entry, created_at: new Date(entry.created_at), is_new: false }
+  const rows = new Map<string, RecordedRow>()
+  for (const [id, promptId, action, prNumber, commitSha] of written.recorded ?? []) {
+    const identity = `${promptId} ${action} ${prNumber} ${commitSha}`
+    const { prompt_id: _, ...entry } = first.get(identity) as EntryToRecord
+    rows.set(identity, { ...entry, id, is_new: true })
   }
-  const byIdentity = new Map(distinct.map((entry, index) => [identityOf(entry), rows[index] as RecordedRow]))
+  for (const replayed of written.replayed ?? []) {
+    const { prompt_id: _, ...entry } = replayed
+    rows.set(identityOf(replayed), { ...entry, created_at: new Date(entry.created_at), is_new: false })
+  }
   return entries.map((entry) => {
     const identity = identityOf(entry)
-    const row = byIdentity.get(identity) as RecordedRow
+    const row = rows.get(identity)
     // Of two in one batch, the second is a replay of the first.
-    return same.get(identity)?.[0] === entry ? row : { ...row, is_new: false }
+    return row && first.get(identity) !== entry ? { ...row, is_new: false } : row
   })
 }
 

@@ -40,8 +40,8 @@ type Options<Item, Outcome> = {
   maxBatchWeight?: number
   /** How many items may be queued in all. A group may use as much of the queue as it leaves free for others. */
   maxQueued: number
-  /** An item that could not be written for so long is given up. */
-  patienceMs: number
+  /** An item whose write has not begun by then, by the clock of `performance.now()`, is given up and never written. */
+  giveUpAt(item: Item): number
   /** The longest time to linger; no lingering without it. */
   lingerMs?: number
   /** Called when a write begins, with the number of its items and how long the first of them waited. */
@@ -50,6 +50,7 @@ type Options<Item, Outcome> = {
 
 type Queued<Item, Outcome> = {
   item: Item
+  addedAt: number
   giveUpAt: number
   resolve(outcome: Outcome): void
   reject(error: unknown): void
@@ -171,8 +172,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   /** Resolves, once the batch is written, with a function that answers its callers. */
   async function writeBatch(lane: Lane<Item, Outcome>, batch: Batch): Promise<() => void> {
     try {
-      // The first of a batch has waited longest, and so gives up first.
-      options.onWrite?.(batch.length, performance.now() + options.patienceMs - (batch[0]?.giveUpAt ?? 0))
+      options.onWrite?.(batch.length, performance.now() - (batch[0]?.addedAt ?? 0))
       const outcomes = await options.write(batch.map(({ item }) => item))
       for (const { item } of batch) countQueued(options.groupOf(item), -1)
       return () =>
@@ -216,8 +216,8 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
         // Half of the queue for one group alone, a quarter for the next, and so on: there is always room for another.
         if ((queuedByGroup.get(group) ?? 0) >= options.maxQueued - queued) return reject(options.rejectWith())
         countQueued(group, 1)
-        const giveUpAt = performance.now() + options.patienceMs
-        enqueue(own.get(group) ?? common, { item, giveUpAt, resolve, reject })
+        const [addedAt, giveUpAt] = [performance.now(), options.giveUpAt(item)]
+        enqueue(own.get(group) ?? common, { item, addedAt, giveUpAt, resolve, reject })
       })
     },
     async drain() {

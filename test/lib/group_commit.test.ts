@@ -39,7 +39,7 @@ function setUp({
     weightOf: (item) => item.length,
     maxBatchWeight,
     maxQueued,
-    patienceMs,
+    giveUpAt: () => performance.now() + patienceMs,
     lingerMs,
   })
   const settle = async () => {

@@ -27,6 +27,6 @@ test.each([
   ['another prompt', { id: 2, organisationId: 1, publicId: 'pmt_other' }],
   ['the prompt of another organisation', { id: 2, organisationId: 2, publicId: 'pmt_mine' }],
 ])('%s is not found', async (_, row) => {
-  const found = createPromptFinder(answering(row))(1, 'pmt_mine')
+  const found = createPromptFinder(answering(row)).find(1, 'pmt_mine')
   expect(await Promise.resolve(found).catch((error) => error.code)).toBe('not_found')
 })

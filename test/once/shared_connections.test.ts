@@ -98,3 +98,23 @@ describe('while a prompt of one organisation is held', () => {
     expect(await commitsOf(held)).toEqual(['after'])
   })
 })
+
+test('a signal that was answered with a 500 while its organisation was held is not written later, nor is its retry', async () => {
+  const held = await createTenant(operator)
+  const post = () =>
+    client.call('POST', `/api/v1/prompts/${held.prompt}/signals`, {
+      key: held.key,
+      json: { value: 'positive' },
+      headers: { 'idempotency-key': 'once' },
+    })
+  const answers = await withAdmin(database.settings.DATABASE_URL as string, (sql) =>
+    sql.begin(async (on) => {
+      await on`select pg_advisory_xact_lock(5167, id::integer) from organisations where public_id = ${held.org}`
+      return Promise.all([post(), post(), post()])
+    }),
+  )
+  expect((answers as Answer[]).map(({ status }) => status)).toEqual([500, 500, 500])
+  const { status, headers } = await post()
+  expect([status, headers.get('idempotent-replayed')]).toEqual([201, null])
+  expect(headers.get('ratelimit')).toStartWith('"signals";r=999;')
+})

@@ -31,7 +31,7 @@ test("another organisation's prompt costs as much as one that does not exist, al
     await requirePrompt(db.sql, other.prompt),
   ]
   const { db: counted, statements } = counting(db)
-  const find = createPromptFinder(counted)
+  const { find } = createPromptFinder(counted)
   expect(await find(another.organisationId, other.prompt)).toEqual(another)
 
   async function costOf(prompt: string, isFound: boolean): Promise<number> {

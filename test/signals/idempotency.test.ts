@@ -144,7 +144,9 @@ test('a key sent to two replicas, one of which is in the next month already, is 
   )
   for (let round = 0; round < 30; round += 1) {
     const signal = { value: 'positive' as const, metadata: null, idempotencyKey: `turn ${round}` }
-    const recorded = await Promise.all(replicas.map((replica) => replica.record(prompt, signal)))
+    const recorded = await Promise.all(
+      replicas.map((replica) => replica.record(prompt, signal, Number.POSITIVE_INFINITY)),
+    )
     expect(recorded.map(({ outcome }) => outcome).sort()).toEqual(['recorded', 'replayed'])
     expect(recorded[0]?.id).toBe(recorded[1]?.id as number)
   }
