@@ -49,7 +49,7 @@ create table audit_log (
   created_at timestamptz(3) not null
 );
 
-comment on column audit_log.actor is 'the public id of a key, or cli for an operator';
+comment on column audit_log.actor is 'the public id of a key, cli for an operator, or github for a renamed repository';
 
 create index on audit_log (organisation_id, id);
 
@@ -66,6 +66,31 @@ create table idempotent_requests (
 comment on column idempotent_requests.fingerprint is 'SHA-256 of the method, the path and the body';
 
 create index on idempotent_requests (created_at);
+
+-- Deletes requests made before the time, at most so many, and returns how many there were.
+create function prune_requests(before timestamptz, most integer)
+returns integer
+language plpgsql
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+  deleted integer;
+begin
+  delete from idempotent_requests
+  where ctid = any (array(
+    select r.ctid
+    from idempotent_requests r
+    where r.created_at < before
+    order by r.created_at
+    limit most
+    for update skip locked
+  ));
+  get diagnostics deleted = row_count;
+  return deleted;
+end
+$$;
 
 -- Finds the keys by their hashes in hexadecimal, but for those that are revoked or whose organisation is suspended. Each hash is looked up through the index: a plan
 -- made while the tables were small would scan them, and be kept while they grow.

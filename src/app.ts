@@ -8,6 +8,7 @@ import { createRouteWrapper, type RouteWrapper } from './http/answer.ts'
 import { docsRoutes } from './http/docs.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
+import { promptRoutes } from './prompts/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
 
 /** Every route of the service, in one place. */
@@ -17,6 +18,7 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
     .use(historyRoutes(services, wrapper))
     .use(signalRoutes(services, wrapper))
     .use(keyRoutes(services, wrapper))
+    .use(promptRoutes(services, wrapper))
     .use(webhookRoutes(services, wrapper))
     .use(auditRoutes(services, wrapper))
   const app = new Elysia({ handler: { standardHostname: false } })

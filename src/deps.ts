@@ -15,6 +15,7 @@ import { startRounds } from './ops/rounds.ts'
 import { createWatch, type Watch } from './ops/watch.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
+import { pruneRequests } from './requests/replay.ts'
 import { createAdmission } from './signals/admit.ts'
 import { createGate, noGate } from './signals/gate.ts'
 import { pruneOldIdempotencyKeys } from './signals/prune.ts'
@@ -95,6 +96,7 @@ export function createServices({
   const pruning = startRounds(pruneEveryMs, async () => {
     await pruneOldIdempotencyKeys(db, clock)
     await pruneDeliveries(db, clock)
+    await pruneRequests(db, clock)
   })
   return {
     db,

@@ -140,8 +140,13 @@ const usageOf = ({ usage }: Command) => `usage: prompt-signals ${usage} [--json]
 
 const listOf = (commands: Command[]) => commands.map(({ usage, does }) => `  ${usage}\n      ${does}\n`).join('')
 
-async function listAll(): Promise<string> {
+/** Every command, in the order in which they are listed. */
+export async function loadCommands(): Promise<Command[]> {
   const loaded = await Promise.all([...new Set(Object.values(groups))].map((load) => load()))
-  const list = listOf(loaded.flatMap((commands) => Object.values(commands)))
+  return loaded.flatMap((commands) => Object.values(commands))
+}
+
+async function listAll(): Promise<string> {
+  const list = listOf(await loadCommands())
   return `prompt-signals COMMAND\n\n${list}\nWith --json every result is one JSON object on a line. Settings are environment variables.\n`
 }

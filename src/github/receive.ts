@@ -53,7 +53,7 @@ export async function receiveDelivery(
     const change = readChange(event, await findLinkedPrompts(sql, organisationId, ref.repository), clock.now())
     // A delivery that changes nothing is not stored: redelivered after a prompt was linked, it may change something.
     if (!change || !(await insertDelivery(sql, organisationId, id, clock.now()))) return 0
-    return recordEntries(sql, clock, await recordChange({ sql, ref }, change))
+    return recordEntries(sql, clock, await recordChange({ sql, ref }, clock, change))
   }, claim)
 }
 
@@ -89,13 +89,13 @@ function readChange(event: Event, linked: LinkedPrompt[], now: Date): Change | u
   return { type: 'rename', to: repositoryKey(event.payload.repository.full_name) }
 }
 
-async function recordChange(context: DeliveryContext, change: Change): Promise<PromptEntry[]> {
+async function recordChange(context: DeliveryContext, clock: Clock, change: Change): Promise<PromptEntry[]> {
   if (change.type === 'push') return recordPush(context, change)
   if (change.type === 'pull_request') return recordPullRequest(context, change)
   // Links and all that is remembered follow the repository to its new name.
   const { sql, ref } = context
   await lockRepository(sql, { ...ref, repository: change.to })
-  await moveLinks(sql, ref.organisationId, ref.repository, change.to)
+  await moveLinks(sql, clock, ref.organisationId, ref.repository, change.to)
   await moveRepository(sql, ref, change.to)
   return []
 }

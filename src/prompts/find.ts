@@ -47,7 +47,7 @@ export function createPromptFinder(db: Db): PromptFinder {
 }
 
 /** For operators, who see the prompts of every organisation. */
-export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt> {
+export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt & { org: string }> {
   const prompt = isPromptId(publicId) ? await findPromptOfAny(sql, publicId) : undefined
   if (!prompt) throw new ServiceError('not_found', `There is no prompt ${publicId}.`)
   return prompt

@@ -32,7 +32,7 @@ test("another organisation's prompt costs as much as one that does not exist, al
   ]
   const { db: counted, statements } = counting(db)
   const { find } = createPromptFinder(counted)
-  expect(await find(another.organisationId, other.prompt)).toEqual(another)
+  expect(another).toMatchObject(await find(another.organisationId, other.prompt))
 
   async function costOf(prompt: string, isFound: boolean): Promise<number> {
     const before = statements()
