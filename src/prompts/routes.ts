@@ -16,7 +16,7 @@ import { addPrompt, changePrompt, listPrompts, showPrompt } from './manage.ts'
 import { NewPrompt, PromptChange, PromptList, PromptPath, ShownPrompt } from './schema.ts'
 import type { PromptFile, PromptRow } from './store.ts'
 
-type Services = { db: Db; clock: Clock; findPrompt: PromptFinder }
+type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find'] }
 type PromptParams = { prompt_id: string }
 
 const tag = 'Prompts'

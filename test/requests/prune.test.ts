@@ -24,7 +24,7 @@ test('a service forgets the idempotency keys of the administration after a day, 
     return answer.headers.has('idempotent-replayed')
   }
   const intervals = spyOn(globalThis, 'setInterval')
-  createServices(db, undefined, clock, createLog('silent'))
+  createServices({ db, clock, log: createLog('silent') })
   const [prune] = intervals.mock.calls.find(([, everyMs]) => everyMs === 600_000) as unknown as [() => Promise<void>]
   intervals.mockRestore()
 
