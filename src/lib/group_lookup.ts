@@ -1,5 +1,10 @@
 import { nextTurn } from './turns.ts'
 
+/** A look-up that takes longer than this, perhaps on a connection that is dead, no longer holds up the next. */
+const slowMs = 250
+/** How many slow ones others may pass: with more of them it is the database that is slow. */
+const maxSlow = 3
+
 /**
  * Looks keys up in batches: one look-up runs at a time, and all keys that are requested while it runs go into the next.
  * Every value is thus read after it was requested, and many callers cost one round trip.
@@ -9,18 +14,36 @@ export function createGroupLookup<Value, Key = string>(
   lookUp: (keys: Key[]) => Promise<Map<string, Value>>,
   idOf: (key: Key) => string = String,
 ): (key: Key) => Promise<Value | undefined> {
-  let queued = new Map<string, PromiseWithResolvers<Value | undefined> & { key: Key }>()
+  type Batch = Map<string, PromiseWithResolvers<Value | undefined> & { key: Key }>
+  let queued: Batch = new Map()
   let isRunning = false
+  let slow = 0
 
-  async function run(): Promise<void> {
+  async function run(batch: Batch): Promise<void> {
+    try {
+      const found = await lookUp([...batch.values()].map(({ key }) => key))
+      for (const [id, { resolve }] of batch) resolve(found.get(id))
+    } catch (error) {
+      for (const { reject } of batch.values()) reject(error)
+    }
+  }
+
+  async function runAll(): Promise<void> {
     while (queued.size > 0) {
       const batch = queued
       queued = new Map()
-      try {
-        const found = await lookUp([...batch.values()].map(({ key }) => key))
-        for (const [id, { resolve }] of batch) resolve(found.get(id))
-      } catch (error) {
-        for (const { reject } of batch.values()) reject(error)
+      let isPassed = false
+      const timer = setTimeout(() => {
+        if (slow === maxSlow) return
+        isPassed = true
+        slow += 1
+        runAll()
+      }, slowMs)
+      await run(batch)
+      clearTimeout(timer)
+      if (isPassed) {
+        slow -= 1
+        return
       }
     }
     isRunning = false
@@ -32,7 +55,7 @@ export function createGroupLookup<Value, Key = string>(
     queued.set(id, pending)
     if (!isRunning) {
       isRunning = true
-      nextTurn().then(run)
+      nextTurn().then(runAll)
     }
     return pending.promise
   }
