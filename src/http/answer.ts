@@ -5,6 +5,7 @@ import type { Caller, KeyVerifier } from '../keys/verify.ts'
 import { settle, track } from '../lib/deadline.ts'
 import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
+import { corsHeaders } from './cors.ts'
 import type { Drain } from './drain.ts'
 import { Exchange } from './exchange.ts'
 
@@ -102,6 +103,7 @@ export function createRouteWrapper({ log, clock, metrics, drain, verifyKey }: Se
       const route = publicRoute(async (exchange, params: Parameters<typeof handle>[1]) => {
         const caller = await verifyKey(exchange.request.headers.get('authorization'))
         exchange.caller = caller
+        if (caller.browser) exchange.cors = corsHeaders(exchange.request.headers.get('origin'), caller.browser.origins)
         if (scope !== null && !caller.scopes.includes(scope)) throw forbidden(scope)
         return handle(exchange, params, caller)
       }, name)

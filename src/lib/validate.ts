@@ -29,6 +29,7 @@ function explain({ type, schema, message }: ValueError): string {
   if (choices.length > 0 && choices.every((choice) => typeof choice === 'string')) {
     return `must be ${choicesIn.format(choices)}`
   }
+  if (schema.anyOf) return `must be ${choicesIn.format(schema.anyOf.map((choice: TSchema) => choice.type))}`
   if (type === ValueErrorType.ObjectRequiredProperty) return 'must be given'
   if (type === ValueErrorType.StringMinLength) return 'must not be empty'
   if (type === ValueErrorType.StringMaxLength) return `must have at most ${schema.maxLength} characters`
