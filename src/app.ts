@@ -19,7 +19,7 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
     .use(keyRoutes(services, wrapper))
     .use(webhookRoutes(services, wrapper))
     .use(auditRoutes(services, wrapper))
-  const app = new Elysia({ handler: { standardHostname: false } })
+  const app = new Elysia({ aot: false, handler: { standardHostname: false } })
     .use(documented)
     .use(docsRoutes(wrapper, documented))
     .use(healthRoutes(services, wrapper))
@@ -31,7 +31,7 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
 /** The metrics alone, for an address of their own. */
 export function createMetricsApp(services: Services) {
   const wrapper = createRouteWrapper(services)
-  return refuseOthers(new Elysia().use(metricsRoutes(services, wrapper)), wrapper)
+  return refuseOthers(new Elysia({ aot: false }).use(metricsRoutes(services, wrapper)), wrapper)
 }
 
 /**
@@ -48,12 +48,14 @@ function refuseOthers(app: AnyElysia, { authenticated, publicRoute }: RouteWrapp
     methodsOf.set(path, [...(methodsOf.get(path) ?? []), ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
   }
   const others = new Elysia()
+  const hasApi = app.routes.some(({ path }) => path.startsWith('/api/v1'))
   for (const [path, methods] of methodsOf) {
     const headers: Record<string, string> = methods.length > 0 ? { allow: methods.join(', ') } : {}
     const refuse = async () => {
       throw notFound(headers)
     }
-    others.all(path, path.startsWith('/api/v1') ? authenticated(null, refuse, 'other') : publicRoute(refuse, 'other'))
+    const needsKey = hasApi && path.startsWith('/api/v1')
+    others.all(path, needsKey ? authenticated(null, refuse, 'other') : publicRoute(refuse, 'other'))
   }
   return app.use(others)
 }

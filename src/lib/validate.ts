@@ -1,5 +1,5 @@
 import { FormatRegistry, type Static, type TSchema } from '@sinclair/typebox'
-import { type TypeCheck, TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler'
+import { Value, type ValueError, ValueErrorType } from '@sinclair/typebox/value'
 import { type Detail, invalid } from '../errors.ts'
 
 // The library fails every text of a format that it does not know. Times are parsed, and thereby checked, by the rules.
@@ -7,13 +7,11 @@ FormatRegistry.Set('date-time', () => true)
 
 /** A check that returns the value with its type, or throws `validation_error` naming each wrong place. */
 export function createValidator<S extends TSchema>(schema: S, what: string): (value: unknown) => Static<S> {
-  let compiled: TypeCheck<S> | undefined
   return (value) => {
-    // At the first use, for a program that starts has other things to do.
-    compiled ??= TypeCompiler.Compile(schema)
-    if (compiled.Check(value)) return value
+    // Not compiled into a function, because the binary runs no code that is made of strings (scripts/compile.ts).
+    if (Value.Check(schema, value)) return value
     const details = new Map<string, Detail>()
-    for (const error of compiled.Errors(value)) {
+    for (const error of Value.Errors(schema, value)) {
       if (!details.has(error.path)) details.set(error.path, { path: error.path, message: explain(error) })
     }
     throw invalid(`${what} is not valid.`, [...details.values()].slice(0, 10))
