@@ -21,7 +21,7 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
     .use(promptRoutes(services, wrapper))
     .use(webhookRoutes(services, wrapper))
     .use(auditRoutes(services, wrapper))
-  const app = new Elysia({ handler: { standardHostname: false } })
+  const app = new Elysia({ aot: false, handler: { standardHostname: false } })
     .use(documented)
     .use(docsRoutes(wrapper, documented))
     .use(healthRoutes(services, wrapper))
@@ -33,7 +33,7 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
 /** The metrics alone, for an address of their own. */
 export function createMetricsApp(services: Services) {
   const wrapper = createRouteWrapper(services)
-  return addFallbacks(new Elysia().use(metricsRoutes(services, wrapper)), wrapper, ['/*'])
+  return addFallbacks(new Elysia({ aot: false }).use(metricsRoutes(services, wrapper)), wrapper, ['/*'])
 }
 
 /**

@@ -48,7 +48,7 @@ test.each(['/docs', '/docs/'])(
   async (path) => {
     const { page, troubles } = await openPage(path)
     expect(await page.title()).toBe('prompt-signals API')
-    const { paths } = (await (await fetch(`${server.url}/docs/json`)).json()) as { paths: Record<string, object> }
+    const { paths } = (await (await fetch(`${url}/docs/json`)).json()) as { paths: Record<string, object> }
     const operations = Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map(() => path))
     expect((await page.locator('.opblock-summary-path').allInnerTexts()).sort()).toEqual(operations.sort())
     await page.locator(`${SIGNALS} .opblock-summary-control`).click()
