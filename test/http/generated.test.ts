@@ -90,6 +90,7 @@ const request = () => {
   const path = fc.oneof(
     { weight: 6, arbitrary: promptId.map((id) => `/api/v1/prompts/${id}/signals`) },
     { weight: 6, arbitrary: promptId.map((id) => `/api/v1/prompts/${id}/history`) },
+    { weight: 1, arbitrary: promptId.map((id) => `/api/v1/prompts/${id}`) },
     { weight: 1, arbitrary: fc.array(oddSegment, { maxLength: 5 }).map((parts) => `/api/v1/${parts.join('/')}`) },
     { weight: 1, arbitrary: fc.array(oddSegment, { maxLength: 5 }).map((parts) => `/${parts.join('/')}`) },
   )
