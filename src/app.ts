@@ -19,7 +19,7 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
     .use(keyRoutes(services, wrapper))
     .use(webhookRoutes(services, wrapper))
     .use(auditRoutes(services, wrapper))
-  const app = new Elysia({ aot: false, handler: { standardHostname: false } })
+  const app = createRouter()
     .use(documented)
     .use(docsRoutes(wrapper, documented))
     .use(healthRoutes(services, wrapper))
@@ -28,10 +28,17 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
   return refuseOthers(app, wrapper)
 }
 
+/**
+ * Without `aot`, which compiles strings into code, and the binary runs none (scripts/compile.ts). The framework then knows
+ * no `parse: 'none'`, so it is given one that leaves the body to the handlers.
+ */
+const createRouter = () =>
+  new Elysia({ aot: false, handler: { standardHostname: false } }).parser('none', () => 'unread')
+
 /** The metrics alone, for an address of their own. */
 export function createMetricsApp(services: Services) {
   const wrapper = createRouteWrapper(services)
-  return refuseOthers(new Elysia({ aot: false }).use(metricsRoutes(services, wrapper)), wrapper)
+  return refuseOthers(createRouter().use(metricsRoutes(services, wrapper)), wrapper)
 }
 
 /**
@@ -55,7 +62,7 @@ function refuseOthers(app: AnyElysia, { authenticated, publicRoute }: RouteWrapp
       throw notFound(headers)
     }
     const needsKey = hasApi && path.startsWith('/api/v1')
-    others.all(path, needsKey ? authenticated(null, refuse, 'other') : publicRoute(refuse, 'other'))
+    others.all(path, needsKey ? authenticated(null, refuse, 'other') : publicRoute(refuse, 'other'), { parse: 'none' })
   }
   return app.use(others)
 }
