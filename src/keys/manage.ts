@@ -1,4 +1,4 @@
-import { type Actor, operator, recordAudit } from '../audit/record.ts'
+import { type Actor, claimOf, operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { forbidden, invalid, ServiceError } from '../errors.ts'
@@ -110,7 +110,7 @@ export const changeKey = (
       details: { name, scopes, expires_at: expiresAt, ...auditable(browser) },
     })
     return { ...showable(key), name, scopes, expires_at: expiresAt, ...browser }
-  })
+  }, claimOf(actor))
 
 /** Ends a key at once. Repeated, it changes nothing. */
 export const revokeKey = (db: Db, clock: Clock, id: string, actor: Actor = operator): Promise<KeyRow> =>
@@ -122,7 +122,7 @@ export const revokeKey = (db: Db, clock: Clock, id: string, actor: Actor = opera
     const { organisationId } = key
     await recordAudit(sql, clock, actor, { organisationId, action: 'key.revoked', subject: id })
     return { ...showable(key), revoked_at: revokedAt }
-  })
+  }, claimOf(actor))
 
 /** Makes a key in the place of another, which works until the overlap ends. */
 export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number): Promise<NewKey & { key: string }> =>

@@ -151,6 +151,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const make = changeOnce<NewKey>(
           db,
           clock,
+          caller.organisationId,
           request,
           (sql) => addKey(sql, clock, caller, key, keyHolder(caller)),
           withoutText,
@@ -200,6 +201,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const rotate = changeOnce<NewKey>(
           db,
           clock,
+          caller.organisationId,
           request,
           (sql) => replaceKey(sql, clock, id, seconds * 1_000, actor),
           withoutText,
