@@ -139,11 +139,17 @@ function closeAfter(response: Response): Response {
 }
 
 /**
- * Routed by the framework, for the few requests that the routes do not match. Bun leaves the
- * host out of the URL when the Host header is not a valid one; the framework needs one to find the path.
+ * The framework's own router, for the few requests that Bun's does not match. Bun leaves the host out of the URL when the
+ * Host header is not a valid one; the framework needs one to find the path. It knows no HEAD, which is a GET whose body
+ * Bun does not send.
  */
-const fallback = (app: App) => (request: Request) =>
-  app.fetch(request.url.startsWith('/') ? new Request(`http://localhost${request.url}`, request) : request)
+const fallback = (app: App) => (request: Request) => {
+  const { url } = request
+  if (!url.startsWith('/') && request.method !== 'HEAD') return app.fetch(request)
+  const method = request.method === 'HEAD' ? 'GET' : request.method
+  const routable = url.startsWith('/') ? new Request(`http://localhost${url}`, request) : request
+  return app.fetch(method === routable.method ? routable : new Request(routable, { method }))
+}
 
 type NativeRoutes = Record<string, Record<string, (request: Bun.BunRequest) => Promise<Response>>>
 
