@@ -139,16 +139,15 @@ function closeAfter(response: Response): Response {
 }
 
 /**
- * The framework's own router, for the few requests that Bun's does not match. Bun leaves the host out of the URL when the
- * Host header is not a valid one; the framework needs one to find the path. It knows no HEAD, which is a GET whose body
- * Bun does not send.
+ * The framework's own router, for the few requests that Bun's does not match. It finds the path at a fixed distance, so it
+ * is given a host of its own: Bun leaves one that is not valid out of the URL, and a short one confuses the framework. It
+ * knows no HEAD, which is a GET whose body Bun does not send.
  */
 const fallback = (app: App) => (request: Request) => {
-  const { url } = request
-  if (!url.startsWith('/') && request.method !== 'HEAD') return app.fetch(request)
-  const method = request.method === 'HEAD' ? 'GET' : request.method
-  const routable = url.startsWith('/') ? new Request(`http://localhost${url}`, request) : request
-  return app.fetch(method === routable.method ? routable : new Request(routable, { method }))
+  const { url, method } = request
+  const path = url.slice(url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('://') + 3))
+  const routable = new Request(`http://localhost${path}`, request)
+  return app.fetch(method === 'HEAD' ? new Request(routable, { method: 'GET' }) : routable)
 }
 
 type NativeRoutes = Record<string, Record<string, (request: Bun.BunRequest) => Promise<Response>>>

@@ -123,6 +123,7 @@ test('the checks come in the order key, prompt, body, limit', async () => {
 test.each([
   ['GET', '/api/v1'],
   ['GET', '/api/v1/'],
+  ['DELETE', '/api/v1/prompts'],
   ['GET', '/api/v1/prompt'],
   ['POST', '/api/v1/nothing/here'],
   ['DELETE', '/api/v1/prompts/pmt_x/history'],
