@@ -20,7 +20,7 @@ type Phase = {
   database?: Db
 }
 
-/** Puts the servers under load at once, and checks that exactly what was answered is what was recorded. */
+/** Puts the servers under load concurrently, and checks that exactly what was answered is what was recorded. */
 export async function measure(context: Context, phase: Phase, round: Round): Promise<Row> {
   const { servers, connections, requests = context.requests, status = 201, table = 'signals' } = phase
   const { name, database = context.database } = phase

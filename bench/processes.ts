@@ -1,7 +1,7 @@
 // Programs that the benchmark runs: each is ended with the benchmark, however that ends.
 import { readFile } from 'node:fs/promises'
 
-/** Runs a program to its end and answers what it printed; it is killed when the benchmark is interrupted. */
+/** Runs a program to its end and returns what it printed; it is killed when the benchmark is interrupted. */
 export async function runProgram(
   command: string[],
   { cwd, env, signal }: { cwd: string; env?: Record<string, string | undefined>; signal: AbortSignal },

@@ -10,7 +10,7 @@ const folder = 'dist/release'
 await rm(folder, { recursive: true, force: true })
 await mkdir(folder, { recursive: true })
 
-// Those for musl can be built, but nobody has run them yet.
+// Those for musl can be built, but have not been tested yet.
 for (const target of targets.filter((one) => !one.endsWith('musl'))) {
   const binary = join(folder, `prompt-signals-${version}${target.replace('bun', '')}`)
   const packages = await findPackages(await compile(binary, target))

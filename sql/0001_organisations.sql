@@ -18,7 +18,7 @@ create table organisations (
   suspended_at timestamptz(3)
 );
 
-comment on column organisations.suspended_at is 'since when all its keys are refused; null while they are not';
+comment on column organisations.suspended_at is 'since when all its keys are rejected; null while they are not';
 comment on column organisations.monthly_limit is 'overrides the limit of the plan';
 
 create table api_keys (
@@ -38,7 +38,7 @@ create table api_keys (
 
 create index on api_keys (organisation_id, id);
 
--- Who changed what, and when: written in the transaction of the change itself.
+-- The audit log has who changed what, and when. A row is written in the transaction of the change itself.
 create table audit_log (
   id bigint generated always as identity primary key,
   organisation_id bigint not null references organisations,
@@ -49,11 +49,11 @@ create table audit_log (
   created_at timestamptz(3) not null
 );
 
-comment on column audit_log.actor is 'the public id of a key, or cli for an operator';
+comment on column audit_log.actor is 'the public id of a key, cli for an operator, or github for a renamed repository';
 
 create index on audit_log (organisation_id, id);
 
--- What requests with an Idempotency-Key were answered, so that a retry changes nothing twice. Never holds a secret.
+-- The responses to requests with an Idempotency-Key, so that a retry changes nothing twice. They never hold a secret.
 create table idempotent_requests (
   organisation_id bigint not null references organisations,
   key text not null check (length(key) between 1 and 255),
@@ -66,6 +66,31 @@ create table idempotent_requests (
 comment on column idempotent_requests.fingerprint is 'SHA-256 of the method, the path and the body';
 
 create index on idempotent_requests (created_at);
+
+-- Deletes requests made before the time, at most so many, and returns how many there were.
+create function prune_requests(before timestamptz, most integer)
+returns integer
+language plpgsql
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+  deleted integer;
+begin
+  delete from idempotent_requests
+  where ctid = any (array(
+    select r.ctid
+    from idempotent_requests r
+    where r.created_at < before
+    order by r.created_at
+    limit most
+    for update skip locked
+  ));
+  get diagnostics deleted = row_count;
+  return deleted;
+end
+$$;
 
 -- Finds the keys by their hashes in hexadecimal, but for those that are revoked or whose organisation is suspended. Each hash is looked up through the index: a plan
 -- made while the tables were small would scan them, and be kept while they grow.
@@ -82,12 +107,12 @@ begin
   select
     encode(found.hash, 'hex'), found.id, found.organisation_id, found.org, found.key, to_json(found.scopes),
     found.expires_at
-  from unnest(hashes) asked (hash)
+  from unnest(hashes) wanted (hash)
   cross join lateral (
     select k.hash, k.id, k.organisation_id, o.public_id as org, k.public_id as key, k.scopes, k.expires_at
     from api_keys k
     join organisations o on o.id = k.organisation_id
-    where k.hash = decode(asked.hash, 'hex') and k.revoked_at is null and o.suspended_at is null
+    where k.hash = decode(wanted.hash, 'hex') and k.revoked_at is null and o.suspended_at is null
     limit 1
   ) found;
 end
@@ -138,18 +163,18 @@ as $$
 begin
   return query
   select found.organisation_id, found.id, found.public_id, found.history_version
-  from unnest(organisation_ids, public_ids) asked (organisation_id, public_id)
+  from unnest(organisation_ids, public_ids) wanted (organisation_id, public_id)
   cross join lateral (
     select p.organisation_id, p.id, p.public_id, p.history_version
     from prompts p
-    where p.public_id = asked.public_id
+    where p.public_id = wanted.public_id
     limit 1
   ) found
-  where found.organisation_id = asked.organisation_id;
+  where found.organisation_id = wanted.organisation_id;
 end
 $$;
 
--- A changed limit is told to every replica, so that none goes on refusing what now has room.
+-- Notifies every replica of a changed limit, so that none goes on refusing signals that now have room.
 create function announce_organisation()
 returns trigger
 language plpgsql

@@ -7,11 +7,11 @@ create table signals (
   created_at timestamptz(3) not null
 );
 
--- How many signals an organisation has recorded in a month: one row each.
+-- A row counts the signals that an organisation has recorded in a month.
 --
 -- `block` rises with every 200 signals and is part of the key only to keep the row easy to find. Each write leaves a dead
--- version of the row behind, and while anybody holds a snapshot (a backup, a report) none of them can be removed. Found by
--- the highest block, at most 200 versions are ever walked; without it a minute of a held snapshot costs three quarters of
+-- version of the row behind, and while a snapshot is held (by a backup, a report) none of them can be removed. Found by
+-- the highest block, at most 200 versions are ever read; without it a minute of a held snapshot costs three quarters of
 -- the rate. That there is only one row for a month is kept by write_signals, the only writer.
 create table signal_usage (
   organisation_id bigint not null references organisations,
@@ -21,7 +21,7 @@ create table signal_usage (
   primary key (organisation_id, month, block)
 ) with (fillfactor = 50);
 
--- Which signal a caller's Idempotency-Key stands for.
+-- A row maps a caller's Idempotency-Key to the signal that was recorded with it.
 create table idempotency_keys (
   organisation_id bigint not null,
   key text not null check (length(key) between 1 and 255),
@@ -32,7 +32,7 @@ create table idempotency_keys (
 
 create index on idempotency_keys (created_at);
 
--- What each organisation has used of a month and its limit, by the position in the arrays.
+-- Returns what each organisation has used of a month and its limit, by the position in the arrays.
 create function usages_of(organisation_ids bigint[], months date[])
 returns table (number bigint, used integer, block integer, monthly_limit integer)
 language sql
@@ -55,7 +55,7 @@ as $$
   ) o on true;
 $$;
 
--- The same for callers outside of a function. Statements of a hot path are planned once, perhaps while the tables are
+-- Reads usages outside of a function. Statements of a hot path are planned once, perhaps while the tables are
 -- empty, and the plan must not become a scan of what they hold later: every table is reached through a lateral look-up
 -- that an index serves, from its newest entry on.
 create function read_usages(organisation_ids bigint[], months date[])
@@ -71,8 +71,8 @@ begin
 end
 $$;
 
--- Deletes idempotency keys made before the time, at most so many, and returns how many there were.
-create function prune_idempotency_keys(before timestamptz, most integer)
+-- Deletes at most max_rows idempotency keys from before a time, and returns how many there were.
+create function prune_idempotency_keys(before timestamptz, max_rows integer)
 returns integer
 language plpgsql
 set plan_cache_mode = 'force_generic_plan'
@@ -88,7 +88,7 @@ begin
     from idempotency_keys k
     where k.created_at < before
     order by k.created_at
-    limit most
+    limit max_rows
     for update skip locked
   ));
   get diagnostics deleted = row_count;
@@ -126,7 +126,7 @@ create function write_signals(
   out replays json
 )
 language plpgsql
--- A lock that somebody else holds is given up soon: the caller then asks again for that organisation alone.
+-- A lock that another transaction holds is given up soon: the caller then retries for that organisation alone.
 set lock_timeout = '200ms'
 -- The plans are the same for any batch, and making them anew would cost more than running them.
 set plan_cache_mode = 'force_generic_plan'
@@ -141,7 +141,7 @@ begin
     raise exception 'write_signals needs the isolation level read committed';
   end if;
 
-  -- In a fixed order, so that no two calls wait for each other.
+  -- The locks are taken in a fixed order, so that no two calls deadlock.
   perform pg_advisory_xact_lock(5167, o.id::integer)
   from (select distinct id from unnest(organisation_ids) id order by id) o;
 

@@ -43,7 +43,7 @@ create index on history_ranks (prompt_id, rank);
 -- Ranked entries are at least as far apart as this, and at most twice as far.
 create function history_rank_distance() returns bigint language sql immutable return 250;
 
--- How many entries of a history are earlier than a time. Stable, so that it sees what the calling statement sees.
+-- Counts the entries of a history that are earlier than a time. It is stable, so that it sees the caller's snapshot.
 create function count_history_before(given_prompt_id bigint, history_count bigint, before timestamptz)
 returns bigint
 language plpgsql
@@ -144,9 +144,9 @@ begin
 end
 $$;
 
--- Holds histories until the end of the transaction. The prompts are given once each, in ascending order, and locked in
--- that order, so that no two calls wait for each other. Each is looked up by itself: for a list of them, a plan made on
--- a small table would read an index from end to end.
+-- Locks histories until the end of the transaction. The prompts are given once each, in ascending order, and locked in
+-- that order, so that no two calls deadlock. Each is looked up separately: for a list of them, a plan made on a small
+-- table would read an index from end to end.
 create function lock_histories(prompt_ids bigint[])
 returns void
 language plpgsql
@@ -160,11 +160,11 @@ end
 $$;
 
 -- Adds entries, a JSON array of objects with the names of the columns and no two of the same identity, in the order
--- given. Answers the id of each; and of those that were in the history before, the entry as it stands there.
--- The prompts are given once each, in ascending order.
-create function record_history(prompt_ids bigint[], given json, out ids json, out replayed json)
+-- given. Answers the id of each with its identity; and of those that were in the history before, the entry as it stands
+-- there. An entry of a prompt that does not exist is left out. The prompts are given once each, in ascending order.
+create function record_history(prompt_ids bigint[], given json, out recorded json, out replayed json)
 language plpgsql
--- A prompt that somebody else holds is given up quickly: the caller then tries again for that prompt alone.
+-- A lock that another transaction holds is given up soon: the caller then retries for that prompt alone.
 set lock_timeout = '200ms'
 -- The plans are the same for any batch, and must not change with what the planner believes of the tables: made while
 -- they were empty, they would scan them from end to end for as long as they are cached.
@@ -199,18 +199,16 @@ begin
       pr_number integer, pr_url text, created_at timestamptz
     )
     cross join lateral (select p.id, p.organisation_id from prompts p where p.id = g.prompt_id limit 1) p
-    -- Changes nothing, but answers the entry that is there. The index that finds it is the only one that can.
+    -- The update changes nothing, but returns the existing entry. The index that finds it is the only one that can.
     on conflict (prompt_id, commit_sha, action, pr_number) do update set action = excluded.action
     returning *
-  ), numbered as (
-    select w.*, row_number() over () as item from written w
   ), added as (
     select w.prompt_id, count(*) as number, min(w.created_at) as earliest
     from written w
     where w.id > last_id
     group by w.prompt_id
   ), counted as (
-    -- By the place of the row, which cannot move while it is held: a join by the id could read all prompts.
+    -- The row is found by its ctid, which cannot change while it is locked: a join by the id could scan all prompts.
     update prompts p
     set history_version = default, history_count = p.history_count + a.number
     from added a
@@ -219,13 +217,13 @@ begin
     returning p.id, p.history_count, a.earliest
   )
   select
-    json_agg(n.id),
+    json_agg(json_build_array(w.id, w.prompt_id, w.action, w.pr_number, w.commit_sha)),
     json_agg(json_build_object(
-      'item', n.item, 'id', n.id, 'action', n.action, 'user_name', n.user_name, 'user_email', n.user_email,
-      'commit_sha', n.commit_sha, 'branch_name', n.branch_name, 'pr_number', n.pr_number, 'pr_url', n.pr_url,
-      'created_at', n.created_at
-    )) filter (where n.id < last_id),
-    array_agg(n.id) filter (where n.id > last_id),
+      'prompt_id', w.prompt_id, 'id', w.id, 'action', w.action, 'user_name', w.user_name, 'user_email', w.user_email,
+      'commit_sha', w.commit_sha, 'branch_name', w.branch_name, 'pr_number', w.pr_number, 'pr_url', w.pr_url,
+      'created_at', w.created_at
+    )) filter (where w.id < last_id),
+    array_agg(w.id) filter (where w.id > last_id),
     (
       select array_agg(c.id)
       from counted c
@@ -237,8 +235,8 @@ begin
       ) last on true
       where c.earliest < last.created_at or c.history_count - coalesce(last.rank, 0) > 2 * history_rank_distance()
     )
-  into ids, replayed, new_ids, prompts_to_rank
-  from numbered n;
+  into recorded, replayed, new_ids, prompts_to_rank
+  from written w;
 
   if prompts_to_rank is not null then
     perform update_history_ranks(p.id, new_ids, p.history_count)
@@ -286,7 +284,7 @@ end
 $$;
 
 -- Converts entries recorded as "deployed" into the merges of pull requests that they turn out to be: those of the given
--- merges, a JSON array as above, that have the commit deployed_as on the same branch. Answers how many histories have
+-- merges, a JSON array as above, that have the commit deployed_as on the same branch. Returns how many histories have
 -- changed.
 create function convert_deployed(given json, out changed bigint)
 language plpgsql
@@ -322,8 +320,8 @@ begin
 end
 $$;
 
--- Where an import gathers entries before they are merged into the histories, each batch for itself. Nothing here
--- outlives its transaction, so nothing of it is written to the log.
+-- Where an import gathers its entries, as one batch, before they are recorded. No row outlives its transaction, so the
+-- table needs no write-ahead log.
 create unlogged table history_incoming (
   batch bigint not null,
   item bigint not null,
@@ -341,9 +339,9 @@ create unlogged table history_incoming (
 
 create sequence history_batches;
 
--- Moves a batch of any size into the histories, and answers how many entries are new. An entry that is there already,
--- or twice in the batch, is skipped. Unlike record_history it is planned for the size of the batch.
-create function merge_history(batch_id bigint, out added bigint)
+-- Moves a batch of any size into the histories, and returns how many entries are new. An entry that exists already, or
+-- is repeated in the batch, is skipped. Unlike record_history it is planned for the size of the batch.
+create function record_history_batch(batch_id bigint, out added bigint)
 language plpgsql
 as $$
 declare

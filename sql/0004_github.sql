@@ -23,7 +23,7 @@ begin
 end
 $$;
 
--- Deliveries that were carried out, so that one that is sent again is not.
+-- Deliveries that were recorded, so that a redelivery is not.
 create table github_deliveries (
   organisation_id bigint not null references organisations,
   delivery text not null check (length(delivery) between 1 and 255),
@@ -86,8 +86,8 @@ create index on github_pull_requests ((organisation_id::text || ' ' || repositor
 create index on github_pull_requests ((organisation_id::text || ' ' || repository || ' ' || head_branch));
 create index on github_pull_requests (closed_at) where closed_at is not null;
 
--- What was pushed to the branch of a pull request since the branch was last merged into the same base. The settings
--- also keep the function from being joined with its caller, so that it looks for one branch and not for many.
+-- Returns what was pushed to the branch of a pull request since the branch was last merged into the same base. The
+-- settings also keep the function from being inlined, so that it looks for one branch and not for many.
 create function github_branch_touches(pr github_pull_requests)
 returns setof github_touches
 language sql

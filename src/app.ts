@@ -8,6 +8,7 @@ import { createRouteWrapper, type RouteWrapper } from './http/answer.ts'
 import { docsRoutes } from './http/docs.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
+import { promptRoutes } from './prompts/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
 
 /** Every route of the service, in one place. */
@@ -17,6 +18,7 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
     .use(historyRoutes(services, wrapper))
     .use(signalRoutes(services, wrapper))
     .use(keyRoutes(services, wrapper))
+    .use(promptRoutes(services, wrapper))
     .use(webhookRoutes(services, wrapper))
     .use(auditRoutes(services, wrapper))
   const app = new Elysia({ handler: { standardHostname: false } })
@@ -25,20 +27,20 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
     .use(healthRoutes(services, wrapper))
     .use(servesMetrics ? metricsRoutes(services, wrapper) : new Elysia())
     .use(githubRoutes(services, wrapper))
-  return refuseOthers(app, wrapper, ['/api/v1', '/api/v1/*', '/*'])
+  return addFallbacks(app, wrapper, ['/api/v1', '/api/v1/*', '/*'])
 }
 
 /** The metrics alone, for an address of their own. */
 export function createMetricsApp(services: Services) {
   const wrapper = createRouteWrapper(services)
-  return refuseOthers(new Elysia().use(metricsRoutes(services, wrapper)), wrapper, ['/*'])
+  return addFallbacks(new Elysia().use(metricsRoutes(services, wrapper)), wrapper, ['/*'])
 }
 
 /**
- * Answers everything that no route answers, up to the given paths, with `not_found`; below /api/v1 only after the key
- * was checked. On a path that is known for other methods, the Allow header names these.
+ * Adds routes that return `not_found` for everything else, up to the given paths; below /api/v1 only after the key was
+ * checked. On a path that has routes for other methods, the Allow header lists these.
  */
-function refuseOthers(app: AnyElysia, { authenticated, publicRoute }: RouteWrapper, paths: string[]): AnyElysia {
+function addFallbacks(app: AnyElysia, { authenticated, publicRoute }: RouteWrapper, paths: string[]): AnyElysia {
   const methodsOf = new Map<string, string[]>(paths.map((path) => [path, []]))
   for (const { method, path } of app.routes) {
     methodsOf.set(path, [...(methodsOf.get(path) ?? []), ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
@@ -46,10 +48,10 @@ function refuseOthers(app: AnyElysia, { authenticated, publicRoute }: RouteWrapp
   const others = new Elysia()
   for (const [path, methods] of methodsOf) {
     const headers: Record<string, string> = methods.length > 0 ? { allow: methods.join(', ') } : {}
-    const refuse = async () => {
+    const fail = async () => {
       throw notFound(headers)
     }
-    others.all(path, path.startsWith('/api/v1') ? authenticated(null, refuse, 'other') : publicRoute(refuse, 'other'))
+    others.all(path, path.startsWith('/api/v1') ? authenticated(null, fail, 'other') : publicRoute(fail, 'other'))
   }
   return app.use(others)
 }

@@ -28,7 +28,7 @@ const file: SettingType<string> = {
   },
 }
 
-/** The URL may name a file with a certificate authority, which must then be there. */
+/** The URL may name a file with a certificate authority, which must then be readable. */
 const database: SettingType<string> = {
   ...postgresUrl,
   parse(value, name) {
@@ -92,7 +92,7 @@ export const settings = {
   DRAIN_SECONDS: required(
     seconds,
     '0',
-    'How long to serve on, as not ready, once told to stop: the time a load balancer needs to notice',
+    'How long to go on serving after the signal to stop, as not ready: the time a load balancer needs to notice',
   ),
   SHUTDOWN_SECONDS: required(
     seconds,
@@ -137,7 +137,7 @@ function readTexts(typed: Environment, variables: Environment): Record<string, s
 
 /**
  * An empty variable is most often one that failed to expand. Taken for unset it would mean another database, or metrics
- * on the public port, so it is refused.
+ * on the public port, so it is rejected.
  */
 function readVariable(name: string, environment: Environment): string | undefined {
   const value = environment[name] ?? undefined

@@ -15,18 +15,19 @@ import { startRounds } from './ops/rounds.ts'
 import { createWatch, type Watch } from './ops/watch.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
+import { pruneRequests } from './requests/replay.ts'
 import { createAdmission } from './signals/admit.ts'
 import { createGate, noGate } from './signals/gate.ts'
 import { pruneOldIdempotencyKeys } from './signals/prune.ts'
 import { createSignalRecorder, type SignalRecorder } from './signals/record.ts'
 
-/** What the routes stand on. */
+/** What the routes depend on. */
 export type Services = {
   db: Db
   clock: Clock
   log: Log
   verifyKey: KeyVerifier
-  findPrompt: PromptFinder
+  findPrompt: PromptFinder['find']
   signals: SignalRecorder
   history: HistoryReader
   historyRecorder: HistoryRecorder
@@ -39,7 +40,7 @@ export type Services = {
 
 const pruneEveryMs = 10 * 60_000
 
-/** Opens what the configuration names beside the database, and puts everything together. */
+/** Opens what the configuration names beside the database, and creates the services. */
 export function openServices(
   { db, observer }: { db: Db; observer: DatabaseObserver },
   { REDIS_URL, REDIS_PREFIX, REDIS_CA_FILE, PUBLIC_URL }: Config,
@@ -53,25 +54,40 @@ export function openServices(
   metrics.dependencyChanged('database', true)
   const onReach = watch.reach('redis')
   const redis = REDIS_URL ? openRedis(REDIS_URL, REDIS_PREFIX, { caFile: REDIS_CA_FILE, onReach }) : undefined
-  return createServices(db, redis, clock, log, { metrics, watch, baseUrl: PUBLIC_URL })
+  return createServices({ db, redis, clock, log, metrics, watch, baseUrl: PUBLIC_URL })
 }
 
-/** What a service may be given of its surroundings: where it is counted and logged, and how callers reach it. */
-type Options = { metrics?: Metrics; watch?: Watch; baseUrl?: string | undefined }
+type Dependencies = {
+  db: Db
+  redis?: Redis | undefined
+  clock: Clock
+  log: Log
+  metrics?: Metrics
+  watch?: Watch
+  /** The address that callers reach the service at; links are relative without it. */
+  baseUrl?: string | undefined
+}
 
-export function createServices(
-  db: Db,
-  redis: Redis | undefined,
-  clock: Clock,
-  log: Log,
-  { metrics = createMetrics(), watch = createWatch(log, metrics), baseUrl = '' }: Options = {},
-): Services {
+export function createServices({
+  db,
+  redis,
+  clock,
+  log,
+  metrics = createMetrics(),
+  watch = createWatch(log, metrics),
+  baseUrl = '',
+}: Dependencies): Services {
   const admission = createAdmission(db, redis ? createGate(redis, watch.gate) : noGate, watch.gate)
-  // Without a gate nothing is refused that Postgres has not refused itself.
-  if (redis) {
-    const onChange = (organisationId: string) => admission.forgetRefusals(Number(organisationId))
-    db.listen('organisations', onChange, () => admission.forgetRefusals())
-  }
+  const prompts = createPromptFinder(db)
+  db.listen(
+    'organisations',
+    (organisationId) => admission.forgetRefusals(Number(organisationId)),
+    // The connection may have been lost in a failover, to a server that has not received the last changes.
+    () => {
+      admission.forgetRefusals()
+      prompts.forget()
+    },
+  )
   const signals = createSignalRecorder(db, admission, clock, metrics.signals)
   const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
@@ -80,13 +96,14 @@ export function createServices(
   const pruning = startRounds(pruneEveryMs, async () => {
     await pruneOldIdempotencyKeys(db, clock)
     await pruneDeliveries(db, clock)
+    await pruneRequests(db, clock)
   })
   return {
     db,
     clock,
     log,
     verifyKey: createKeyVerifier(db, clock, lastUsed),
-    findPrompt: createPromptFinder(db),
+    findPrompt: prompts.find,
     signals,
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,

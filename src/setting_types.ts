@@ -8,20 +8,16 @@ export const port: SettingType<number> = {
   parse: (value, name) => wholeNumber(value, 65_535, `${name} must be a port number from 0 to 65535, not "${value}"`),
 }
 
-const longestSeconds = 3_600
+const maxSeconds = 3_600
 
 export const seconds: SettingType<number> = {
   type: 'seconds',
   parse: (value, name) =>
-    wholeNumber(
-      value,
-      longestSeconds,
-      `${name} must be a whole number of seconds from 0 to ${longestSeconds}, not "${value}"`,
-    ),
+    wholeNumber(value, maxSeconds, `${name} must be a whole number of seconds from 0 to ${maxSeconds}, not "${value}"`),
 }
 
-function wholeNumber(value: string, most: number, problem: string): number {
-  if (!/^\d{1,5}$/.test(value) || Number(value) > most) throw new Error(problem)
+function wholeNumber(value: string, max: number, problem: string): number {
+  if (!/^\d{1,5}$/.test(value) || Number(value) > max) throw new Error(problem)
   return Number(value)
 }
 

@@ -1,4 +1,4 @@
-// An HTTP client that holds every answer of the suite against the served OpenAPI document.
+// An HTTP client that checks every response of the suite against the served OpenAPI document.
 import { createContract } from './contract.ts'
 
 export type Answer = {

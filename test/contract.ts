@@ -1,10 +1,10 @@
-// Holds answers against the OpenAPI document that the service itself serves.
+// Checks responses against the OpenAPI document that the service itself serves.
 import { Ajv, type Options, type ValidateFunction } from 'ajv'
 import addFormats from 'ajv-formats'
 import type { OpenAPIV3 } from 'openapi-types'
 
 export interface Contract {
-  /** Throws when the answer is not one that the document promises. */
+  /** Throws when the document does not describe the response. */
   check(method: string, url: string, status: number, headers: Headers, body: string): void
 }
 
@@ -61,8 +61,8 @@ export function createContract(document: unknown): Contract {
         return
       }
       // HEAD is answered as GET is, but for the body.
-      const asked = method === 'HEAD' ? 'GET' : method
-      const operation = operations.find((one) => one.method === asked && one.path.test(path))
+      const documented = method === 'HEAD' ? 'GET' : method
+      const operation = operations.find((one) => one.method === documented && one.path.test(path))
       const problem = findProblem(
         operation?.promises ?? refusals,
         status,

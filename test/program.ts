@@ -15,7 +15,7 @@ export type Server = {
   pid: number
   stdout(): string
   stderr(): string
-  /** Asks it to end, and answers with the exit status once it has. */
+  /** Sends it SIGTERM, and resolves with the exit status once it has ended. */
   stop(): Promise<number>
   /** The exit status, once it has ended. */
   ended(): Promise<number>
@@ -152,7 +152,7 @@ const addressIn = (log: string): string | undefined =>
     .map((line) => JSON.parse(line))
     .find(({ msg }) => msg === 'serving')?.url
 
-/** Whoever runs the commands on one database. */
+/** Runs commands on one database, as an operator does. */
 export function createOperator(settings: Settings): Operator {
   async function json(...args: string[]): Promise<Row[]> {
     const { status, stdout, stderr } = await run([...args, '--json'], { settings })
@@ -213,13 +213,13 @@ export async function createTenant({ one }: Operator, monthlyLimit = 1_000) {
   return { org, keyId, key, prompt } as { org: string; keyId: string; key: string; prompt: string }
 }
 
-/** Asks again until the answer is the wanted one; past the deadline the last answer is compared, and shown. */
-export async function eventually(ask: () => unknown, wanted: unknown, deadlineMs = 5_000): Promise<void> {
+/** Polls until the value is the wanted one; past the deadline the last value is compared, and shown. */
+export async function eventually(read: () => unknown, wanted: unknown, deadlineMs = 5_000): Promise<void> {
   const giveUpAt = performance.now() + deadlineMs
-  let answer = await ask()
+  let answer = await read()
   while (!Bun.deepEquals(answer, wanted) && performance.now() < giveUpAt) {
     await Bun.sleep(20)
-    answer = await ask()
+    answer = await read()
   }
   expect(answer).toEqual(wanted)
 }

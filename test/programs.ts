@@ -59,7 +59,7 @@ export const nginxProgram: Program = {
   find: () => firstOnPath(['nginx', '/usr/sbin/nginx']),
 }
 
-/** Where each program is, in the order asked; one message names everything that is missing. */
+/** Where each program is, in the order given; one message names everything that is missing. */
 export async function findOrInstall(programs: Program[]): Promise<string[]> {
   const isMissing = (program: Program) => program.find() === undefined
   const missing = programs.filter(isMissing)

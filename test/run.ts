@@ -52,7 +52,7 @@ async function runAll(args: string[]): Promise<void> {
     `--path-ignore-patterns=${ONCE}`,
     ...args,
   ])
-  // Whoever names tests does not mean these: they have a command of their own.
+  // A run of named tests leaves these out: they have a command of their own.
   if (args.length === 0) await runFaults()
 }
 
@@ -109,7 +109,7 @@ async function showAndKeep(stream: ReadableStream<Uint8Array>): Promise<string> 
   return Bun.stripANSI(text)
 }
 
-/** Skipped tests and tests to do count as failed: a guarantee nobody checked is not held. */
+/** Skipped tests and tests to do count as failed: a guarantee that was not checked is not held. */
 function countTests(text: string, exitCode: number): Count {
   const summary = [...text.matchAll(/((?:\n *\d+ .*)+)\nRan \d+ tests? across /g)].at(-1)?.[1]
   if (summary === undefined) {

@@ -61,7 +61,7 @@ export async function startService({ queryTimeoutMs = 4_500 } = {}): Promise<Tes
   const redis = openRedis(redisUrl(), keyPrefix)
   const testRedis = new Redis(redisUrl(), { keyPrefix })
   const clock = createTestClock()
-  const services = createServices(db, redis, clock, createLog('silent'))
+  const services = createServices({ db, redis, clock, log: createLog('silent') })
   const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
   const client = await createClient(listener.url)
   return {

@@ -21,7 +21,7 @@ export interface Services {
 
 const REACH_MS = 10_000
 
-/** Starts what the environment does not name. Whoever calls this must call stop(). */
+/** Starts what the environment does not name. The caller must call stop(). */
 export async function startServices(): Promise<Services> {
   const { TEST_DATABASE_URL, TEST_REDIS_URL } = process.env
   const wanted = [...(TEST_DATABASE_URL ? [] : [postgresProgram]), ...(TEST_REDIS_URL ? [] : [redisProgram])]

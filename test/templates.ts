@@ -15,7 +15,7 @@ export interface Templates {
 const ROOT = join(import.meta.dir, '..')
 const TEMPLATE_PREFIX = 'ps_template_'
 
-/** Makes both templates through the command line, as an operator would. Whoever calls this must call remove(). */
+/** Makes both templates through the command line, as an operator would. The caller must call remove(). */
 export async function makeTemplates(serverUrl: string, signal: AbortSignal): Promise<Templates> {
   const template = `${TEMPLATE_PREFIX}${randomBytes(6).toString('hex')}`
   const folder = await mkdtemp(join(tmpdir(), 'prompt-signals-test-'))
@@ -27,7 +27,7 @@ export async function makeTemplates(serverUrl: string, signal: AbortSignal): Pro
     const templateFolder = join(folder, 'template')
     await withAdmin(serverUrl, (sql) => sql`create database ${sql(template)} template template0 encoding 'UTF8'`)
     await migrate({ DATABASE_URL: urlOfDatabase(serverUrl, template) }, signal)
-    // A template that somebody is connected to cannot be copied.
+    // A template that has connections cannot be copied.
     await withAdmin(serverUrl, (sql) => sql`alter database ${sql(template)} with allow_connections false`)
     await migrate({ DATA_DIR: templateFolder }, signal)
     return { env: { TEST_TEMPLATE: template, TEST_TEMPLATE_DIR: templateFolder }, remove }
@@ -37,7 +37,7 @@ export async function makeTemplates(serverUrl: string, signal: AbortSignal): Pro
   }
 }
 
-/** Names carry the template's, so that the end of a run finds its own databases and nobody else's. */
+/** Names carry the template's, so that the end of a run finds its own databases and no others. */
 export function nameOfCopy(template: string): string {
   return `${copiesPrefix(template)}${randomBytes(6).toString('hex')}`
 }

@@ -60,8 +60,8 @@ async function giveToUnprivilegedUser(folder: string): Promise<string[]> {
 }
 
 function idOf(name: string): { uid: number; gid: number } | undefined {
-  const ask = (flag: string) => Bun.spawnSync(['id', flag, name])
-  const [uid, gid] = [ask('-u'), ask('-g')]
+  const readId = (flag: string) => Bun.spawnSync(['id', flag, name])
+  const [uid, gid] = [readId('-u'), readId('-g')]
   return uid.success && gid.success ? { uid: Number(uid.stdout), gid: Number(gid.stdout) } : undefined
 }
 
@@ -81,7 +81,7 @@ async function startOnFreePort(recipe: Recipe, folder: string, asUser: string[])
   throw new Error(`${recipe.name} ended ${PORT_ATTEMPTS} times while starting${await logTail(folder)}`)
 }
 
-/** Asks for the folder, because a port lost to another test run is answered by that run's server. */
+/** Compares the folder, because a port lost to another test run is served by that run's server. */
 async function waitUntilReady(recipe: Recipe, url: string, folder: string, child: Bun.Subprocess): Promise<boolean> {
   const deadline = Date.now() + READY_MS
   while (Date.now() < deadline && isRunning(child)) {

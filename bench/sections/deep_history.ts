@@ -7,7 +7,7 @@ import { runProgram } from '../processes.ts'
 
 const entries = 1_000_000
 const pageSize = 25
-/** Pages read of each depth, alternating, each asked for once, so that none comes from a cache. */
+/** Pages read of each depth, alternating, each requested once, so that none comes from a cache. */
 const pagesEach = 200
 
 /** A prompt with a million entries: how fast they come in, and what a page costs at any depth. */
@@ -52,7 +52,7 @@ export async function measureDeepHistory(context: Context): Promise<void> {
   const server = await context.serve()
   const historyPath = path.replace('/signals', '/history')
   const last = entries / pageSize
-  const ask = async (page: number): Promise<number> => {
+  const readPage = async (page: number): Promise<number> => {
     const askedAt = performance.now()
     const answer = await fetch(`${server.url}${historyPath}?page=${page}`, {
       headers: { authorization: `Bearer ${key}` },
@@ -62,12 +62,12 @@ export async function measureDeepHistory(context: Context): Promise<void> {
     return performance.now() - askedAt
   }
   // Once for the code to be compiled, and for Postgres to have read its indexes.
-  for (let page = 0; page < pagesEach; page += 1) await ask(last / 4 + page)
+  for (let page = 0; page < pagesEach; page += 1) await readPage(last / 4 + page)
   const times: Record<'first' | 'middle' | 'last', number[]> = { first: [], middle: [], last: [] }
   for (let page = 0; page < pagesEach; page += 1) {
-    times.first.push(await ask(1 + page))
-    times.middle.push(await ask(last / 2 + page))
-    times.last.push(await ask(last - page))
+    times.first.push(await readPage(1 + page))
+    times.middle.push(await readPage(last / 2 + page))
+    times.last.push(await readPage(last - page))
   }
   await server.stop()
 

@@ -5,7 +5,7 @@ import { applyLoad } from '../load.ts'
 const connections = 64
 
 /**
- * The rate of signals while somebody holds a snapshot open, as pg_dump or a report does: nothing that was updated since
+ * The rate of signals while a snapshot is held open, as pg_dump or a report does: nothing that was updated since
  * can be pruned. Compared with the rates before and after it, as a machine's speed drifts.
  */
 export async function measureSnapshot(context: Context): Promise<void> {

@@ -6,7 +6,7 @@ import { residentMb, runProgram } from '../processes.ts'
 
 const times = 11
 
-/** How long it takes to be ready, and what it needs when nothing is asked of it. */
+/** How long it takes to be ready, and what it needs when it is idle. */
 export async function measureStart(context: Context): Promise<void> {
   const { folder, operator, report, signal } = context
   const empty = join(folder, 'empty-program')

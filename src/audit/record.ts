@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
-import { insertAuditEntry } from './store.ts'
+import { insertAuditEntries } from './store.ts'
 
 /** Who makes a change. What is not bound to an organisation may change any; what has no scopes may grant any. */
 export type Actor = { name: string; organisationId?: number; scopes?: readonly string[] }
@@ -35,10 +35,14 @@ export type AuditEvent = {
 }
 
 /** Writes to the audit log, within the transaction of the change itself: either both are kept or neither. */
-export const recordAudit = (
-  sql: Sql,
-  clock: Clock,
-  actor: Actor,
-  { organisationId, action, subject, details = {} }: AuditEvent,
-): Promise<void> =>
-  insertAuditEntry(sql, { organisationId, actor: actor.name, action, subject, details, createdAt: clock.now() })
+export const recordAudit = (sql: Sql, clock: Clock, actor: Actor, event: AuditEvent): Promise<void> =>
+  recordAudits(sql, clock, actor, [event])
+
+/** The same for a change of several things at once. */
+export const recordAudits = (sql: Sql, clock: Clock, actor: Actor, events: AuditEvent[]): Promise<void> =>
+  insertAuditEntries(
+    sql,
+    actor.name,
+    clock.now(),
+    events.map((event) => ({ details: {}, ...event })),
+  )

@@ -4,7 +4,9 @@ import { cursorPageOf } from '../lib/cursor_page.ts'
 export const AuditEntry = Type.Object(
   {
     id: Type.Integer({ format: 'int64' }),
-    actor: Type.String({ description: 'Public id of the key that made the change, or cli for an operator' }),
+    actor: Type.String({
+      description: 'Public id of the key that made the change, cli for an operator, or github for a renamed repository',
+    }),
     action: Type.String({ description: 'What was done, as key.created' }),
     subject: Type.String({ description: 'Public id of what was changed' }),
     details: Type.Object({}, { additionalProperties: true, description: 'What it was changed to; never a secret' }),

@@ -9,16 +9,25 @@ export type AuditRow = {
   created_at: Date
 }
 
-export async function insertAuditEntry(
+export type NewAuditEntry = Omit<AuditRow, 'id' | 'actor' | 'created_at'> & { organisationId: number }
+
+/** Inserts the entries of one change, in their order. */
+export async function insertAuditEntries(
   sql: Sql,
-  entry: Omit<AuditRow, 'id' | 'created_at'> & { organisationId: number; createdAt: Date },
+  actor: string,
+  createdAt: Date,
+  entries: NewAuditEntry[],
 ): Promise<void> {
   await sql`
     insert into audit_log (organisation_id, actor, action, subject, details, created_at)
-    values (
-      ${entry.organisationId}, ${entry.actor}, ${entry.action}, ${entry.subject},
-      ${JSON.stringify(entry.details)}::text::jsonb, ${entry.createdAt}
-    )`
+    select e.organisation_id, ${actor}::text, e.action, e.subject, e.details::jsonb, ${createdAt}::timestamptz
+    from unnest(
+      ${entries.map(({ organisationId }) => String(organisationId))}::text[]::bigint[],
+      ${entries.map(({ action }) => action)}::text[],
+      ${entries.map(({ subject }) => subject)}::text[],
+      ${entries.map(({ details }) => JSON.stringify(details))}::text[]
+    ) with ordinality e (organisation_id, action, subject, details, position)
+    order by e.position`
 }
 
 /** The newest entries of an organisation that are older than the one of this id. */

@@ -13,7 +13,7 @@ import { damaged, notOurs } from './format.ts'
 type Write = (text: string) => Promise<void>
 type Fill = (write: Write) => Promise<unknown>
 
-export type ReadOptions = {
+type ReadOptions = {
   /** The backup, if it is open already. */
   input?: Input
   /** Ends the reading with an error. */
@@ -31,7 +31,7 @@ export async function writeFile(path: string, fill: Fill): Promise<number> {
   const existing = await stat(path).catch(() => undefined)
   // A device would be replaced by a file of its name.
   if (existing && !existing.isFile()) throw cannot('there is something else of this name')
-  // The name is random because several backups may be written to this path at once.
+  // The name is random because several backups may be written to this path concurrently.
   const unfinished = `${path}.${randomBase62(6)}.unfinished`
   // A backup holds names, addresses and the hashes of keys, so only its owner may read it.
   const file = await open(unfinished, 'w', 0o600).catch((error) => {

@@ -1,5 +1,5 @@
 import type { Db, Sql } from '../db/client.ts'
-import { faultOf, isAnswer } from '../db/faults.ts'
+import { faultOf, isPostgresError } from '../db/faults.ts'
 import { bringToSchema, type Migration, readSchemaVersion } from '../db/migrations.ts'
 import { damaged, isRow, type Part, parseHeader, parsePart } from './format.ts'
 import {
@@ -19,7 +19,7 @@ const filledByMigrations = ['plans']
 const batchRows = 1_000
 const batchCharacters = 4_000_000
 
-/** The backup was made for a schema that this database does not have, unless it says so only because it is damaged. */
+/** Thrown when the backup does not fit the schema of this database. Damage may be the reason. */
 class MisfitError extends Error {}
 
 /**
@@ -43,7 +43,7 @@ export function restoreBackup(
       const { version } = await bringToSchema(sql, migrations)
       return { rows, version }
     } catch (error) {
-      if (error instanceof MisfitError || isAnswer(error)) await readToEnd(reader)
+      if (error instanceof MisfitError || isPostgresError(error)) await readToEnd(reader)
       throw error
     }
   })
@@ -117,7 +117,7 @@ async function load(
     else isComplete = part.end === rows && missing.size === 0
   }
 
-  // Not `for await`, which would close the reader on an error, before readToEnd has verified the rest.
+  // A `for await` would close the reader on an error, before readToEnd has verified the rest.
   for (let next = await reader.next(); !next.done; next = await reader.next()) {
     const line = next.value
     if (isComplete) throw damaged()

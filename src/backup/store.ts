@@ -9,7 +9,7 @@ export type Table = {
   needs: string[]
 }
 
-const rowsAtOnce = 1_000
+const fetchSize = 1_000
 
 /** Values are written as text, which must not depend on the settings of the server or of the user. */
 const exactTexts = `
@@ -21,7 +21,7 @@ const exactTexts = `
   set local statement_timeout = 0;
   set local idle_in_transaction_session_timeout = 0;`
 
-/** Makes everything that this transaction reads be of one moment. */
+/** Makes this transaction read one snapshot of the database. */
 export async function beginSnapshot(sql: Sql): Promise<void> {
   await sql.script(`set transaction isolation level repeatable read, read only; ${exactTexts}`)
 }
@@ -57,7 +57,7 @@ export const selectTables = (sql: Sql): Promise<Table[]> =>
       and c.relname <> 'schema_migrations'
     order by c.relname`
 
-/** The number of all rows by the last statistics; null when there are none, as in a database that is new. */
+/** Estimates the number of all rows from the last statistics; null without statistics, as in a new database. */
 export async function estimateRows(sql: Sql): Promise<number | null> {
   const [row] = await sql<{ rows: number | null }>`
     select sum(reltuples) filter (where reltuples > 0)::float8 as rows
@@ -74,9 +74,9 @@ export async function* readRows(sql: Sql, { name, columns, key }: Table): AsyncG
     declare rows_to_back_up no scroll cursor for
     select json_build_array(${texts})::text as line from ${quote(name)} ${order}`)
   for (;;) {
-    const rows = await sql.dynamic<{ line: string }>(`fetch ${rowsAtOnce} from rows_to_back_up`)
+    const rows = await sql.dynamic<{ line: string }>(`fetch ${fetchSize} from rows_to_back_up`)
     if (rows.length > 0) yield rows.map(({ line }) => line)
-    if (rows.length < rowsAtOnce) break
+    if (rows.length < fetchSize) break
   }
   await sql.dynamic('close rows_to_back_up')
 }

@@ -5,10 +5,10 @@ import { formatHeader, formatPart } from './format.ts'
 import { beginSnapshot, estimateRows, readRows, selectSequences } from './store.ts'
 import { listTables } from './tables.ts'
 
-/** Rows so far, and as many as there may be in all by the last statistics; null without any. */
-export type OnBackupProgress = (rows: number, expected: number | null) => void
+/** Called with the rows written so far, and with the total that the statistics estimate; null without statistics. */
+type OnBackupProgress = (rows: number, expected: number | null) => void
 
-/** Writes out everything in the database as it is at one moment, and returns the number of rows. */
+/** Writes a snapshot of everything in the database, and returns the number of rows. */
 export function writeBackup(
   db: Db,
   clock: Clock,

@@ -6,8 +6,8 @@ import type { Command, Commands, Context, DatabaseCommand } from './command.ts'
 import { interruptible, untilInterrupted } from './interruption.ts'
 
 /**
- * For the commands that an operator begins with. Operators wait for what they asked for, so there is no deadline. A
- * process that serves the data directory is asked to share it.
+ * Options for the commands that an operator begins with. An operator waits for the result, so there is no deadline. A
+ * process that serves the data directory shares it.
  */
 export const forFirstCommands = {
   migrations,
@@ -18,9 +18,9 @@ export const forFirstCommands = {
 
 export const forCommands = { ...forFirstCommands, mustExist: true } as const
 
-/** After this time without an answer of the database, the operator is told what the command waits for. */
+/** After this time without an answer of the database, the command prints what it waits for. */
 const noticeMs = 5_000
-const askMs = 2_000
+const queryMs = 2_000
 
 /** Opens the configured database around each command. */
 export const onDatabase = (commands: Record<string, DatabaseCommand>): Commands =>
@@ -54,7 +54,7 @@ export async function withDatabase(
 
   async function warnOfWait(): Promise<void> {
     const { isStandbyAwaited } = await import('../db/waits.ts')
-    const isStandby = config.DATABASE_URL && (await within(askMs, isStandbyAwaited(db)).catch(() => false))
+    const isStandby = config.DATABASE_URL && (await within(queryMs, isStandbyAwaited(db)).catch(() => false))
     const cause = isStandby ? ' to hear from its synchronous standby (synchronous_standby_names)' : ' to answer'
     if (!interruption.signal.aborted) warn(`Still waiting for the database${cause}. Ctrl-C ends the waiting.`)
   }

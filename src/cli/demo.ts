@@ -5,7 +5,7 @@ import { recordHistory } from '../history/record.ts'
 import { createKey } from '../keys/manage.ts'
 import { createOrganisation, listOrganisations } from '../orgs/manage.ts'
 import { programName } from '../platform.ts'
-import { createPrompt, listPrompts } from '../prompts/manage.ts'
+import { createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import type { Output } from './output.ts'
 
 type Start = { db: Db; config: Config; clock: Clock; output: Output; url: string }
@@ -32,7 +32,7 @@ ${requestsTo(url, prompt, `'Authorization: Bearer ${key}'`)}`)
 }
 
 async function describeExisting(db: Db, config: Config, url: string, org: string): Promise<string> {
-  const [prompt] = await listPrompts(db, org)
+  const [prompt] = await listAllPrompts(db, org)
   const program = `${config.DATA_DIR === settings.DATA_DIR.fallback ? '' : `DATA_DIR='${config.DATA_DIR}' `}${programName}`
   return `
 There is data in ${config.DATA_DIR} already, so no demo was made. Keys are not shown again; this makes one to try it with:

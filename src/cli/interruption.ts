@@ -2,7 +2,7 @@
 import type { Db, Sql } from '../db/client.ts'
 
 /** Thrown inside a command that has been interrupted. */
-export class InterruptedError extends Error {
+class InterruptedError extends Error {
   constructor() {
     super('interrupted')
   }
@@ -22,19 +22,31 @@ const sameSignalMs = 500
 /** How long an interrupted command may take to close what it has opened. */
 const unwindMs = 10_000
 
-/** Listens for the signals that end a program. A second one ends it at once. */
+/** Handles the first of these signals, and differently any that comes later. */
+export function onSignals<S extends NodeJS.Signals>(
+  signals: S[],
+  onFirst: (signal: S) => void,
+  onLater: (signal: S) => void,
+): void {
+  let firstAt: number | undefined
+  for (const signal of signals) {
+    process.on(signal, () => {
+      firstAt ??= performance.now()
+      if (performance.now() - firstAt > sameSignalMs) onLater(signal)
+      else onFirst(signal)
+    })
+  }
+}
+
+/** Listens for the signals that end a program. A second one ends it immediately. */
 export function listenForInterruption(): Interruption {
   const controller = new AbortController()
   const interruption: Interruption = { signal: controller.signal, status: 0, isUncertain: false }
-  let interruptedAt: number | undefined
-  for (const [name, status] of Object.entries(statuses)) {
-    process.on(name, () => {
-      interruptedAt ??= performance.now()
-      if (performance.now() - interruptedAt > sameSignalMs) process.exit(status)
-      interruption.status ||= status
-      controller.abort(new InterruptedError())
-    })
+  const interrupt = (signal: keyof typeof statuses) => {
+    interruption.status ||= statuses[signal]
+    controller.abort(new InterruptedError())
   }
+  onSignals(['SIGHUP', 'SIGINT', 'SIGTERM'], interrupt, (signal) => process.exit(statuses[signal]))
   return interruption
 }
 

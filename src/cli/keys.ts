@@ -59,6 +59,7 @@ export const keyCommands = onDatabase({
     values: ['overlap'],
     words: 1,
     check: overlapOption,
+    verifyWith: 'keys list --org ORG',
     async run({ db, clock, typed, output }) {
       output.show(await rotateKey(db, clock, typed.words[0] as string, overlapOption(typed)))
       output.say(keepItNow)

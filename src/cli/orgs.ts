@@ -52,6 +52,7 @@ export const orgCommands = onDatabase({
     usage: 'orgs suspend ORG',
     does: 'refuses all keys of an organisation within a second; its data stays',
     words: 1,
+    verifyWith: 'orgs list',
     async run({ db, clock, typed, output }) {
       output.show(await suspendOrganisation(db, clock, typed.words[0] as string))
     },
@@ -60,6 +61,7 @@ export const orgCommands = onDatabase({
     usage: 'orgs resume ORG',
     does: 'takes the keys of a suspended organisation again',
     words: 1,
+    verifyWith: 'orgs list',
     async run({ db, clock, typed, output }) {
       output.show(await resumeOrganisation(db, clock, typed.words[0] as string))
     },

@@ -11,7 +11,7 @@ export type Output = {
   say(line: string): void
 }
 
-export type Streams = { out(text: string): void; err(text: string): void }
+type Streams = { out(text: string): void; err(text: string): void }
 
 export const createOutput = (json: boolean, streams: Streams): Output =>
   json ? forPrograms(streams) : forPeople(streams)

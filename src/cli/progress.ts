@@ -1,5 +1,5 @@
 /** A line on standard error that is rewritten in place; nothing is shown where that is not a terminal. */
-export type Progress = {
+type Progress = {
   /** Shows a count, the share of the whole where it is known, and the time left. */
   count(done: number, noun: string, share?: number | null): void
   /** Shows that a phase without a measure has begun, and for how long it has been running. */

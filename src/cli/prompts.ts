@@ -1,5 +1,5 @@
-import { linkPrompt } from '../prompts/link.ts'
-import { createPrompt, listPrompts } from '../prompts/manage.ts'
+import { requirePrompt } from '../prompts/find.ts'
+import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import { requiredOption, type Typed, textOption, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
@@ -28,9 +28,11 @@ export const promptCommands = onDatabase({
     required: ['repository', 'path'],
     words: 1,
     verifyWith: 'prompts list --org ORG',
-    async run({ db, typed, output }) {
+    async run({ db, clock, typed, output }) {
       const file = { repository: requiredOption(typed, 'repository'), path: requiredOption(typed, 'path') }
-      output.show(await linkPrompt(db, typed.words[0] as string, file))
+      const prompt = await requirePrompt(db.sql, typed.words[0] as string)
+      const { id, ...changed } = await changePrompt(db, clock, prompt, { file })
+      output.show({ id, org: prompt.org, ...changed })
     },
   },
   'prompts list': {
@@ -39,7 +41,8 @@ export const promptCommands = onDatabase({
     values: ['org'],
     required: ['org'],
     async run({ db, typed, output }) {
-      output.list(await listPrompts(db, requiredOption(typed, 'org')), ['id', 'org', 'name', 'repository', 'path'])
+      const prompts = await listAllPrompts(db, requiredOption(typed, 'org'))
+      output.list(prompts, ['id', 'org', 'name', 'repository', 'path', 'created_at'])
     },
   },
 })

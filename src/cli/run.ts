@@ -51,7 +51,7 @@ async function requireShown(): Promise<void> {
   }
 }
 
-/** Runs what was typed and returns the exit status: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted. */
+/** Runs what was typed and returns the exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted. */
 export async function runCommandLine(args: string[]): Promise<number> {
   const [first = '', ...rest] = args
   if (first === '--version') return runCommandLine(['version', ...rest])
@@ -107,7 +107,7 @@ function describeInterruption({ verifyWith, ifInterrupted }: Command, { isUncert
   )
 }
 
-/** Answers a name that is no command: with the commands of the group that it names, or with all. */
+/** Handles a name that is no command: lists the commands of the group that it names, or all. */
 async function listInstead(args: string[], commands: Commands): Promise<number> {
   const isHelp = args.length > 1 && ['--help', '-h'].includes(args.at(-1) as string)
   const name = oneLine((isHelp ? args.slice(0, -1) : args).slice(0, 2).join(' '))
@@ -140,8 +140,13 @@ const usageOf = ({ usage }: Command) => `usage: prompt-signals ${usage} [--json]
 
 const listOf = (commands: Command[]) => commands.map(({ usage, does }) => `  ${usage}\n      ${does}\n`).join('')
 
-async function listAll(): Promise<string> {
+/** Every command, in the order in which they are listed. */
+export async function loadCommands(): Promise<Command[]> {
   const loaded = await Promise.all([...new Set(Object.values(groups))].map((load) => load()))
-  const list = listOf(loaded.flatMap((commands) => Object.values(commands)))
+  return loaded.flatMap((commands) => Object.values(commands))
+}
+
+async function listAll(): Promise<string> {
+  const list = listOf(await loadCommands())
   return `prompt-signals COMMAND\n\n${list}\nWith --json every result is one JSON object on a line. Settings are environment variables.\n`
 }

@@ -1,9 +1,6 @@
 import { nextTurn } from '../lib/turns.ts'
 import type { Commands } from './command.ts'
-
-const signals = ['SIGTERM', 'SIGINT'] as const
-/** A terminal signals every process in it, and a parent such as npx passes its own signal on: that is still one. */
-const sameSignalMs = 500
+import { onSignals } from './interruption.ts'
 
 export const serveCommands: Commands = {
   serve: {
@@ -13,7 +10,7 @@ export const serveCommands: Commands = {
     flags: ['demo'],
     isService: true,
     async run(context) {
-      // Listened for from the beginning: a service that is stopped while it starts must close the database too.
+      // Signals are handled from the beginning: a service that is stopped while it starts must close the database too.
       const stopped = nextSignal()
       const { openForService } = await import('../db/open.ts')
       const observer = {}
@@ -42,14 +39,6 @@ async function nextTurns(): Promise<void> {
   await nextTurn()
 }
 
-/** Resolves with the first signal. A later one ends the process at once, for an operator who does not want to wait. */
+/** Resolves with the first signal. A later one ends the process immediately, for an operator who will not wait. */
 const nextSignal = () =>
-  new Promise<string>((resolve) => {
-    let firstAt: number | undefined
-    const onSignal = (signal: string) => {
-      firstAt ??= performance.now()
-      if (performance.now() - firstAt > sameSignalMs) process.exit(1)
-      resolve(signal)
-    }
-    for (const signal of signals) process.on(signal, onSignal)
-  })
+  new Promise<string>((resolve) => onSignals(['SIGTERM', 'SIGINT'], resolve, () => process.exit(1)))

@@ -3,7 +3,7 @@ import { unavailable } from '../errors.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 import { type Claim, createSemaphore } from '../lib/semaphore.ts'
 import type { Driver, Session, Target } from './driver.ts'
-import { isAnswer, isConnectionLost, isReadOnly, ReadOnlyError } from './faults.ts'
+import { isConnectionLost, isPostgresError, isReadOnly, ReadOnlyError } from './faults.ts'
 import type { EngineObserver } from './housekeeping.ts'
 import { type Listener, openPools, type PoolPair } from './pools.ts'
 import { createReachTracker, type OnReach } from './reach.ts'
@@ -20,8 +20,8 @@ export type Sql = {
 export type Db = {
   sql: Sql
   /**
-   * Commits when the work resolves, rolls back when it rejects or takes too long. Few transactions run at once: they
-   * wait for their turn, and those with the same key for each other, before they take a connection.
+   * Commits when the work resolves, rolls back when it rejects or takes too long. Few transactions run concurrently:
+   * the others queue, and those with the same key behind each other, before they take a connection.
    */
   transaction<T>(work: (sql: Sql) => Promise<T>, claim?: Claim): Promise<T>
   /**
@@ -31,35 +31,35 @@ export type Db = {
   listen(...listener: Listener): void
   /** Rejects with a ReadOnlyError, and replaces the connections, when they lead to a server that can only be read. */
   requireWritable(): Promise<void>
-  /** Statements that wait for an answer now, and the connections there may be for them. */
+  /** The number of pending statements, and of the connections that there may be for them. */
   load(): { pending: number; connections: number }
   close(): Promise<void>
 }
 
-/** What observes the database. Its parts may be set later, since a database is opened before all else. */
+/** Observers of the database. Each may be set later, since the database is opened before everything else. */
 export type DatabaseObserver = {
   onReach?: OnReach
-  /** The embedded engine cannot go on; only a restart helps. */
+  /** Called when the embedded engine has failed; only a restart helps. */
   onFailure?: (error: Error) => void
   engine?: EngineObserver
 }
 
-/** A session without a deadline is for the long commands of an operator. */
+/** The commands of an operator may take long, and so have no query timeout. */
 export type ClientOptions = Session & {
   maxConnections: number
   observer?: DatabaseObserver
 }
 
-/** Past this many statements that wait for an answer, one more fails at once. */
+/** A statement is rejected immediately while this many are pending. */
 const maxPending = 5_000
 const maxTransactions = 4
-/** How many transactions wait for their turn, and how many of them may be of one tenant. */
+/** How many transactions may queue, in all and of one tenant. */
 const [maxWaitingTransactions, maxWaitingPerTenant] = [500, 100]
-/** The part of a caller's time after which a transaction is rolled back: before the caller is answered with an error. */
+/** A transaction is rolled back after this share of the query timeout: it must end before its caller gets an error. */
 const transactionShare = 0.9
-/** How long after its `statement_timeout` a server has said so, if its connection is alive. */
+/** A server whose connection is alive reports a `statement_timeout` within this time. */
 const silenceMs = 1_000
-/** How long the server waits for the rest of a transaction before it ends it, and with it the locks of a lost caller. */
+/** The server ends a transaction that is idle for this long, and so releases the locks of a client that was lost. */
 const idleInTransactionMs = '10000'
 
 export function openClient(
@@ -67,24 +67,24 @@ export function openClient(
   { queryTimeoutMs, maxConnections, mustBeWritable = false, observer }: ClientOptions,
 ): Db {
   const isRemote = 'url' in target
-  // Transactions have connections of their own, one for each that may run at once: to a connection that is busy the
-  // driver sends a `begin` and loses track of it, so that what comes next is never committed.
-  const atOnce = Math.min(maxConnections, maxTransactions)
+  // Transactions have connections of their own, one for each that may run concurrently: to a busy connection the driver
+  // sends a `begin` and loses track of it, so that the statements after it are never committed.
+  const maxConcurrent = Math.min(maxConnections, maxTransactions)
   const session = { queryTimeoutMs, mustBeWritable }
-  const pools = openPools(target, session, { statements: maxConnections, transactions: atOnce })
+  const pools = openPools(target, session, { statements: maxConnections, transactions: maxConcurrent })
   const transactionMs = transactionShare * queryTimeoutMs
   const transactionSlots = createSemaphore({
-    permits: atOnce,
-    permitsPerTenant: Math.ceil(atOnce / 2),
+    permits: maxConcurrent,
+    permitsPerTenant: Math.ceil(maxConcurrent / 2),
     maxWaiting: maxWaitingTransactions,
     maxWaitingPerTenant,
     patienceMs: transactionMs,
-    refuse: unavailable,
+    rejectWith: unavailable,
   })
   let pending = 0
   const reach = createReachTracker((...change) => observer?.onReach?.(...change))
 
-  /** The result of work on these connections, which are replaced when it does not come in time. */
+  /** Resolves with the result of work on these connections, and replaces them when it takes too long. */
   async function withinOrReplace<T>(used: PoolPair, ms: number, work: PromiseLike<T>): Promise<T> {
     try {
       return await within(ms, work)
@@ -94,7 +94,7 @@ export function openClient(
     }
   }
 
-  // The driver itself waits for ever when a server accepts connections and answers nothing.
+  // The driver itself waits for ever when a server accepts connections and sends nothing.
   async function bounded<T>(query: postgres.PendingQuery<postgres.Row[]>): Promise<T> {
     if (pending >= maxPending) throw unavailable()
     pending += 1
@@ -105,10 +105,10 @@ export function openClient(
       return rows as T
     } catch (error) {
       reach.failed(error, sentAt)
-      if (mustBeWritable && isAnswer(error) && isReadOnly(error)) pools.replace(used)
-      // Only one that was never sent: it would otherwise stay in the driver's queue.
+      if (mustBeWritable && isPostgresError(error) && isReadOnly(error)) pools.replace(used)
+      // Only a query that was never sent is cancelled: it would otherwise stay in the driver's queue.
       if (!(query as { state?: unknown }).state) query.cancel()
-      // It may have been sent only now, and the server gives it the same time again.
+      // The query may have been sent only now, and then the server gives it the same time again.
       else if (error instanceof DeadlineError) withinOrReplace(used, queryTimeoutMs + silenceMs, query).catch(() => {})
       throw error
     } finally {
@@ -132,7 +132,7 @@ export function openClient(
    * only here; as nothing was done yet, the transaction then begins again on another.
    */
   async function begin<T>(prepare: (on: Driver) => Promise<() => Promise<T>>): Promise<T> {
-    for (let left = atOnce; ; left--) {
+    for (let left = maxConcurrent; ; left--) {
       let hasBegun = false
       try {
         return (await pools.current.transactions.begin(async (on) => {
@@ -169,18 +169,18 @@ export function openClient(
             await on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`
           return async () => {
             const result = await work(sqlOn(() => on))
-            // What is answered with an error must not be done all the same.
+            // A transaction whose caller gets an error must not be committed.
             if (performance.now() > giveUpAt) throw unavailable()
             return result
           }
         })
-        // The `begin` and `commit` have no other deadline. On the one connection of the engine nothing could go on
-        // without them, so they are awaited there.
+        // The `begin` and `commit` have no other deadline. The embedded engine has one connection that is not replaced,
+        // so there they are awaited.
         return isBounded ? withinOrReplace(pools.current, 2 * queryTimeoutMs, ended) : ended
       }, claim)
     },
     listen: pools.subscribe,
-    load: () => ({ pending, connections: maxConnections + atOnce }),
+    load: () => ({ pending, connections: maxConnections + maxConcurrent }),
     close: pools.end,
   }
 }

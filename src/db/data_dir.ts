@@ -15,8 +15,8 @@ export class DataDirInUse extends Error {
 }
 
 /**
- * Takes the data directory for this process, creating it if needed; undefined when another holds it.
- * SQLite is here for its kernel lock on the file: it holds across containers that share a volume, where a process
+ * Locks the data directory for this process, creating it if needed; undefined when another process holds it.
+ * SQLite is used for its kernel lock on the file: it holds across containers that share a volume, where a process
  * number means nothing, and it ends with its process however that ends.
  */
 export function lockDataDir(dir: string): Lock | undefined {

@@ -1,7 +1,7 @@
 import postgres from 'postgres'
 import type { Tls } from './tls.ts'
 
-/** Where the database is: a server, or whatever gives sockets to the embedded engine. */
+/** Where the database is: a server, or a factory of sockets to the embedded engine. */
 export type Target = { url: string; ssl: Tls } | { socket: () => unknown }
 
 export type Driver = postgres.ISql<{ bigint: number }>
@@ -21,8 +21,8 @@ type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number>; t
 
 /**
  * Seconds to wait before the next attempt to connect, by the number of attempts that have failed in a row: random, so
- * that the connections of a pool do not come all at once, and at most one second, so that a database that is back is
- * noticed. The driver's own waits up to 20.
+ * that the connections of a pool do not all reconnect together, and at most one second, so that a database that is back
+ * is noticed soon. The driver's default waits up to 20.
  */
 const backoff = (failures: number): number => Math.min(0.1 * 2 ** failures, 1) * (0.5 + Math.random() / 2)
 
@@ -30,7 +30,7 @@ const backoff = (failures: number): number => Math.min(0.1 * 2 ** failures, 1) *
 const writeTexts = (texts: (string | null)[]): string =>
   `{${texts.map((text) => (text === null ? 'null' : `"${text.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
 
-/** A pool of at most `max` connections, each of which is sent at most `pipeline` statements before their answers. */
+/** A pool of at most `max` connections, each of which has at most `pipeline` further statements in flight. */
 export function openPool(target: Target, session: Session, max: number, pipeline: number) {
   const options: DriverOptions = {
     max,
@@ -39,7 +39,7 @@ export function openPool(target: Target, session: Session, max: number, pipeline
     backoff,
     onnotice: () => {},
     connection: { application_name: 'prompt-signals', statement_timeout: session.queryTimeoutMs },
-    // The driver would ask for the types of arrays on every new connection. Only arrays of texts are sent; to read one,
+    // The driver would query the types of arrays on every new connection. Only arrays of texts are sent; to read one,
     // select it with to_json.
     fetch_types: false,
     types: {

@@ -4,20 +4,16 @@ import type { DatabaseObserver } from './client.ts'
 import { DataDirInUse, filesOf, lockDataDir } from './data_dir.ts'
 import { Backend, Session } from './embedded_session.ts'
 import { startEngineThread } from './embedded_thread.ts'
-import { openHousekeeping } from './housekeeping.ts'
+import { type Housekeeping, openHousekeeping } from './housekeeping.ts'
 
-export type Embedded = {
-  /** For the driver's `socket` option: a wire-protocol connection to the engine inside this process. */
+export type Embedded = Housekeeping & {
+  /** Opens a wire-protocol connection to the engine inside this process, for the driver's `socket` option. */
   connect(): Duplex
-  checkpoint(): Promise<void>
-  vacuum(): Promise<void>
-  /** What the timer does: vacuum and analyse the tables that need it, and checkpoint when enough was written. */
-  maintain(): Promise<void>
   /** Ends every connection, writes everything out and unlocks the data directory. */
   close(): Promise<void>
 }
 
-/** Opens the engine on a data directory, making it on the first start. Throws DataDirInUse when another process has it. */
+/** Opens the engine on a data directory, which the first start creates. Throws DataDirInUse when it is locked. */
 export async function openEmbedded(dataDir: string, observer: DatabaseObserver = {}): Promise<Embedded> {
   const lock = lockDataDir(dataDir)
   if (!lock) throw new DataDirInUse(dataDir)
@@ -27,10 +23,8 @@ export async function openEmbedded(dataDir: string, observer: DatabaseObserver =
     engine.died.then((reason) => backend.fail(reason))
     const housekeeping = openHousekeeping(() => new Session(backend, 'housekeeping'), observer)
     return {
+      ...housekeeping,
       connect: () => new Session(backend, 'client'),
-      checkpoint: housekeeping.checkpoint,
-      vacuum: housekeeping.vacuum,
-      maintain: housekeeping.maintain,
       async close() {
         await housekeeping.close()
         await backend.endSessions()

@@ -34,7 +34,7 @@ export class DurableFS extends NodeFS {
   }
 }
 
-/** Makes the engine's directory on the first start, and refuses one this engine cannot read. */
+/** Makes the engine's directory on the first start, and rejects one that this engine cannot read. */
 export async function prepareFiles(directory: string): Promise<void> {
   if (fs.existsSync(directory)) return checkVersion(directory)
   const fresh = `${directory}.new`

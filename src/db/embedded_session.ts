@@ -1,8 +1,6 @@
 // The driver's side of the embedded engine: each connection is a stream, and they take turns on one backend.
 import { Duplex } from 'node:stream'
 import {
-  answerSkipped,
-  answerTimedOut,
   type Bytes,
   closeStatement,
   joinBytes,
@@ -10,18 +8,20 @@ import {
   MessageReader,
   type Reply,
   readReply,
+  replyToSkipped,
+  replyToTimedOut,
   simpleQuery,
   startupSettings,
   statementName,
   sync,
 } from './wire.ts'
 
-type Waiter = { session: Session; resolve(hasTurn: boolean): void }
+type Waiter = { session: Session; resolve(isAcquired: boolean): void }
 
 /** The engine's one backend. A session keeps it from its first message until its transaction has ended. */
 export class Backend {
   readonly sessions = new Set<Session>()
-  /** What closed connections have left in the engine and is still being removed. */
+  /** The removals under way of what closed connections have left in the engine. */
   readonly cleanups = new Set<Promise<void>>()
   #owner: Session | undefined
   /** Sessions get the backend first come, first served, so that none can keep another from it. */
@@ -37,15 +37,15 @@ export class Backend {
     return this.#failure !== undefined
   }
 
-  /** Runs whole messages once the session has the backend; undefined when it did not get it within that time. */
+  /** Runs whole messages once the session has the backend; undefined when it did not get it within `waitMs`. */
   async run(session: Session, messages: Uint8Array[], waitMs = 0): Promise<Reply | undefined> {
     if (this.#owner !== session && !(await this.#acquire(session, waitMs))) return undefined
-    // This is checked after the wait, because the session before may have brought the backend down.
+    // This is checked after the wait, because the previous session may have crashed the backend.
     if (this.#failure) throw this.#failure
-    const answer = await this.execute(joinBytes(messages)).catch((error) => {
+    const output = await this.execute(joinBytes(messages)).catch((error) => {
       throw this.fail(error.message)
     })
-    const reply = readReply(Buffer.from(answer.buffer, answer.byteOffset, answer.length))
+    const reply = readReply(Buffer.from(output.buffer, output.byteOffset, output.length))
     if (reply.failure) throw this.fail(reply.failure)
     for (const other of this.sessions) if (other !== session) other.notify(reply.notifications)
     // A connection that was closed in this very moment has already released it.
@@ -89,9 +89,9 @@ export class Backend {
       this.#waiting = this.#waiting.filter((one) => one !== waiter)
       resolve(false)
     }, waitMs)
-    const hasTurn = await promise
+    const isAcquired = await promise
     clearTimeout(timer)
-    return hasTurn
+    return isAcquired
   }
 
   #release(): void {
@@ -168,18 +168,18 @@ export class Session extends Duplex {
       const end = batch.findIndex(({ kind }) => kind === 'S') + 1
       this.#skipsToSync = end === 0
       const skipped = batch.splice(0, end || batch.length)
-      const answer = answerSkipped(skipped)
-      return batch.length > 0 ? Buffer.concat([answer, await this.#run(batch)]) : answer
+      const reply = replyToSkipped(skipped)
+      return batch.length > 0 ? Buffer.concat([reply, await this.#run(batch)]) : reply
     }
     const messages = batch.map(({ bytes }) => bytes)
     const reply = await this.backend.run(this, messages, this.#statementTimeoutMs)
     if (reply) return reply.bytes
-    // Nothing of it has been run, and nothing of it will be: the caller is told so before its own deadline.
+    // Nothing of the batch has run or will run, and the caller gets this error before its own deadline.
     this.#skipsToSync = !['S', 'Q'].includes(batch.at(-1)?.kind ?? '')
-    return answerTimedOut(batch)
+    return replyToTimedOut(batch)
   }
 
-  /** The engine's backend has long started by now and reads no settings from a startup message, so they are set here. */
+  /** The engine's backend is running already and reads no settings from a startup message, so they are set here. */
   async #start(startup: Buffer): Promise<void> {
     this.#started = true
     const welcome = (await this.backend.run(this, [startup])) as Reply
@@ -198,7 +198,7 @@ export class Session extends Duplex {
     const others = [...this.backend.sessions].filter((session) => session.role === 'client')
     if (others.length === 0) messages.push(simpleQuery('discard all'))
     else messages.push(...[...this.#statements].map(closeStatement), sync)
-    // The backend has already reported a failure to everyone.
+    // The backend has already reported a failure to every session.
     await this.backend.run(this, messages).catch(() => {})
   }
 }

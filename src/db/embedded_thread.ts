@@ -5,10 +5,10 @@ import type { Engine } from './embedded_engine.ts'
 import type { EngineReply, EngineRequest } from './embedded_worker.ts'
 import type { Bytes } from './wire.ts'
 
-export type EngineThread = Engine & {
-  /** Resolves with the reason when the thread ends without having been asked to. */
+type EngineThread = Engine & {
+  /** Resolves with the reason when the thread ends by itself. */
   died: Promise<string>
-  /** Ends the thread at once, without writing anything out. */
+  /** Ends the thread immediately, without writing anything out. */
   terminate(): void
 }
 
@@ -31,7 +31,7 @@ export async function startEngineThread(directory: string, worker = startEngineW
     died.resolve(reason)
   }
 
-  function ask(request: EngineRequest, transfer: ArrayBuffer[] = []): Promise<Bytes> {
+  function send(request: EngineRequest, transfer: ArrayBuffer[] = []): Promise<Bytes> {
     if (endedBy !== undefined) return Promise.reject(new Error(endedBy))
     const reply = Promise.withResolvers<Bytes>()
     pending.push(reply)
@@ -48,15 +48,15 @@ export async function startEngineThread(directory: string, worker = startEngineW
   worker.addEventListener('close', () => die('its thread has ended'))
 
   try {
-    await ask({ open: directory })
+    await send({ open: directory })
   } catch (error) {
     end('it did not start')
     throw error
   }
   return {
-    execute: (messages) => ask({ execute: messages }, [messages.buffer]),
+    execute: (messages) => send({ execute: messages }, [messages.buffer]),
     async close() {
-      await ask({ close: true })
+      await send({ close: true })
       end('it was closed')
     },
     died: died.promise,

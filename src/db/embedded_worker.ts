@@ -1,4 +1,4 @@
-// The entry point of the engine's thread: carries out one request after the other and replies to each in order.
+// The entry point of the engine's thread, which handles one request after the other and replies to each in order.
 import { type Engine, openEngine } from './embedded_engine.ts'
 import type { Bytes } from './wire.ts'
 
@@ -19,14 +19,14 @@ thread.onmessage = ({ data: request }) => {
 
 async function reply(request: EngineRequest): Promise<void> {
   try {
-    const bytes = await carryOut(request)
+    const bytes = await handle(request)
     thread.postMessage({ bytes }, [bytes.buffer])
   } catch (error) {
     thread.postMessage({ error: error instanceof Error ? error.message : String(error) })
   }
 }
 
-async function carryOut(request: EngineRequest): Promise<Bytes> {
+async function handle(request: EngineRequest): Promise<Bytes> {
   if ('open' in request) engine = await openEngine(request.open)
   else if (!engine) throw new Error('the engine is not open')
   else if ('execute' in request) return engine.execute(request.execute)

@@ -1,26 +1,26 @@
-// What the driver's errors mean. The driver itself is not needed for that, and so is not loaded.
+// What the driver's errors mean. This file does not load the driver itself.
 
 type PostgresError = Error & { code: string }
 
-/** Whether it is what Postgres answered to a statement. */
-export const isAnswer = (error: unknown): error is PostgresError =>
+/** Whether Postgres itself returned the error for a statement. */
+export const isPostgresError = (error: unknown): error is PostgresError =>
   error instanceof Error && error.name === 'PostgresError'
 
-/** Why a statement wrote nothing: its data, or rows that others held for too long. */
+/** Why a statement wrote nothing: its data, or rows that other transactions had locked for too long. */
 export function faultOf(error: unknown): 'item' | 'busy' | undefined {
-  if (!isAnswer(error)) return undefined
+  if (!isPostgresError(error)) return undefined
   if (/^2[23]/.test(error.code)) return 'item'
   return ['55P03', '40P01', '40001'].includes(error.code) ? 'busy' : undefined
 }
 
-/** The database can only be read: a standby, or one that was set so. */
+/** Thrown for a database that can only be read: a standby, or one that was set so. */
 export class ReadOnlyError extends Error {
   constructor() {
     super('the database is read-only (a standby, or default_transaction_read_only is on)')
   }
 }
 
-/** Whether Postgres refused to write, or the driver a session that cannot. */
+/** Whether Postgres rejected a write, or the driver rejected a session that cannot write. */
 export const isReadOnly = (error: unknown): boolean =>
   error instanceof ReadOnlyError || codeOf(error) === '25006' || codeOf(error) === 'TARGET_SESSION_ATTRS'
 

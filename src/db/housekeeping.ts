@@ -9,6 +9,7 @@ const CHECKPOINT_AFTER_ROUNDS = 5
 export type Housekeeping = {
   checkpoint(): Promise<void>
   vacuum(): Promise<void>
+  /** What the timer does: vacuum and analyse the tables that need it, and checkpoint when enough was written. */
   maintain(): Promise<void>
   close(): Promise<void>
 }
@@ -19,7 +20,7 @@ export type EngineObserver = {
   housekeepingFailed(error: Error): void
 }
 
-/** Runs on a connection of its own, so that its statements never fall into the transactions of others. */
+/** Runs on its own connection, so that its statements never become part of another transaction. */
 export function openHousekeeping(connect: () => Duplex, observer: { engine?: EngineObserver } = {}): Housekeeping {
   // The driver's types leave out its `socket` option.
   const options: postgres.Options<Record<string, never>> & { socket: () => Duplex } = {
@@ -98,7 +99,7 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
     async close() {
       closing = true
       clearInterval(timer)
-      // Without a wait: a transaction that another connection holds open must not keep the engine from closing.
+      // The timeout is zero because a transaction that another connection holds open must not delay the close.
       await sql.end({ timeout: 0 })
     },
   }

@@ -1,13 +1,13 @@
 import type { Db, Sql } from './client.ts'
-import { faultOf, isAnswer } from './faults.ts'
+import { faultOf, isPostgresError } from './faults.ts'
 
 /** A numbered file of `sql/`: forward only, never changed once released. */
 export type Migration = { name: string; text: string }
 
-/** The database is there, but not of a schema that this program can use. */
+/** Thrown when the database can be reached, but has a schema that this program cannot use. */
 export class SchemaError extends Error {}
 
-/** Any constant does, as long as every program that migrates this database takes the same lock. */
+/** The key of the lock that every program takes to migrate this database; any constant does. */
 const migrationLock = 7_226_001
 
 /** The number of migrations that the database has seen; 0 for an empty one. */
@@ -23,7 +23,7 @@ async function readNewest(sql: Sql): Promise<number> {
   return newest?.version ?? 0
 }
 
-/** Brings the database to this program's schema, all or nothing, whoever else tries it at the same time. */
+/** Migrates the database to this program's schema, all or nothing. Concurrent migrations wait for each other. */
 export async function migrate(db: Db, migrations: Migration[]): Promise<{ applied: string[]; version: number }> {
   try {
     return await db.transaction((sql) => bringToSchema(sql, migrations))
@@ -33,14 +33,14 @@ export async function migrate(db: Db, migrations: Migration[]): Promise<{ applie
   }
 }
 
-/** The same, as a part of the caller's transaction. */
+/** Migrates within the caller's transaction. */
 export async function bringToSchema(
   sql: Sql,
   migrations: Migration[],
 ): Promise<{ applied: string[]; version: number }> {
   await sql`set local statement_timeout = 0`
   await sql`select pg_advisory_xact_lock(${migrationLock})`
-  // Whoever waits for a table holds up all who come after: better to give up than to stop the replicas that serve.
+  // A migration that waits for a table blocks every later statement on it, so it gives up before it stops the replicas.
   await sql`set local lock_timeout = '2s'`
   const [server] = await sql<{ encoding: string }>`
     select current_setting('server_encoding') as encoding`
@@ -48,7 +48,7 @@ export async function bringToSchema(
     throw new Error(`The database is encoded as ${server?.encoding}; create it with encoding UTF8.`)
   }
   const version = await readSchemaVersion(sql)
-  refuseNewer(version, migrations)
+  rejectNewer(version, migrations)
   if (version === 0) {
     await sql`
       create table if not exists schema_migrations (
@@ -65,19 +65,19 @@ export async function bringToSchema(
   return { applied: missing.map(({ name }) => name), version: migrations.length }
 }
 
-/** Refuses a schema that is older or newer than the one this program was made for. */
+/** Rejects a schema that is older or newer than the one this program was made for. */
 export async function requireSchema(sql: Sql, migrations: Migration[]): Promise<void> {
-  refuseNewer(await requireMigrated(sql, migrations), migrations)
+  rejectNewer(await requireMigrated(sql, migrations), migrations)
 }
 
 /**
- * Refuses an older schema; the version. A newer one does not hold up who serves already: the replicas of two releases
- * run side by side during an upgrade, and a migration leaves what the older one uses.
+ * Rejects an older schema, and returns the version. A newer one does not stop a running service: during an upgrade the
+ * replicas of two releases run side by side, and a migration keeps what the older release uses.
  */
 export async function requireMigrated(sql: Sql, migrations: Migration[]): Promise<number> {
-  // In one question, as everybody who starts waits for the answer: what is not there fails, which harms no transaction.
+  // One query instead of two, because every start waits for it. Without the table it fails, outside of any transaction.
   const version = await readNewest(sql).catch((error) => {
-    if (isAnswer(error) && error.code === '42P01') return 0
+    if (isPostgresError(error) && error.code === '42P01') return 0
     throw error
   })
   if (version < migrations.length) {
@@ -88,7 +88,7 @@ export async function requireMigrated(sql: Sql, migrations: Migration[]): Promis
   return version
 }
 
-function refuseNewer(version: number, migrations: Migration[]): void {
+function rejectNewer(version: number, migrations: Migration[]): void {
   if (version > migrations.length) {
     throw new SchemaError(
       `The database has schema version ${version}, newer than the ${migrations.length} this program knows: use a newer prompt-signals.`,

@@ -9,25 +9,25 @@ import { becomeOwner, DataDirInUse, filesOf, removeAbandonedCopy } from './data_
 import type { Embedded } from './embedded.ts'
 import { reasonOf } from './faults.ts'
 import { type Migration, migrate, requireSchema, SchemaError } from './migrations.ts'
-import { refuseMixingPooler } from './pooler.ts'
+import { rejectMixingPooler } from './pooler.ts'
 import { readTls } from './tls.ts'
 
 export type Options = ClientOptions & {
   migrations: Migration[]
-  /** What to do when another process holds the data directory: work through that process, or give up. */
+  /** What to do when another process holds the data directory: work through that process, or fail. */
   whenInUse: 'share' | 'refuse'
-  /** Whether a data directory with nothing in it is refused, instead of getting a new database. */
+  /** Whether an empty data directory is rejected, instead of getting a new database. */
   mustExist?: boolean
 }
 
-export type Opened = {
+type Opened = {
   db: Db
   isEmbedded: boolean
   /** Whether it is the embedded engine of another process. */
   isShared: boolean
 }
 
-/** How long to wait for a database to answer. */
+/** How long a database may take to answer the first query. */
 const answerMs = 5_000
 /**
  * How long to wait for the holder of the data directory: for a server to leave it, or, longer, for anyone to share
@@ -39,7 +39,7 @@ const maxSocketPath = 107
 
 const controlSocket = (dataDir: string) => join(dataDir, 'control.sock')
 
-/** The configured database, of this program's schema. The embedded one is brought to it. */
+/** Opens the configured database and requires this program's schema; the embedded one is migrated to it. */
 export async function openDatabase(config: Config, options: Options): Promise<Db> {
   if (config.DATABASE_URL) {
     return openServer(config.DATABASE_URL, options, (sql) => requireSchema(sql, options.migrations))
@@ -54,7 +54,7 @@ export async function openDatabase(config: Config, options: Options): Promise<Db
   }
 }
 
-/** The same for a service, which answers many at once and never waits for long. */
+/** Opens it for a service, which runs many statements concurrently and gives each a deadline. */
 export const openForService = (config: Config, observer: DatabaseObserver): Promise<Db> =>
   openDatabase(config, {
     migrations,
@@ -65,26 +65,26 @@ export const openForService = (config: Config, observer: DatabaseObserver): Prom
     observer,
   })
 
-/** The configured database with any schema, to migrate or restore it. */
+/** Opens the configured database with any schema, to migrate or restore it. */
 export async function openAny(config: Config, options: Options): Promise<Opened> {
   if (!config.DATABASE_URL) return openDataDir(config.DATA_DIR, options)
   const db = await openServer(config.DATABASE_URL, options, (sql) => sql`select 1`)
   return { db, isEmbedded: false, isShared: false }
 }
 
-/** Opens a database server and asks it something, since only that shows whether it can be used. */
-async function openServer(url: string, options: Options, ask: (sql: Sql) => Promise<unknown>): Promise<Db> {
+/** Opens a database server and runs a first query, since only that shows whether it can be used. */
+async function openServer(url: string, options: Options, firstQuery: (sql: Sql) => Promise<unknown>): Promise<Db> {
   const target = readTls(url)
   const db = openClient(target, options)
   const check = async () => {
-    await ask(db.sql)
-    await refuseMixingPooler(target, { queryTimeoutMs: options.queryTimeoutMs }, db.sql)
+    await firstQuery(db.sql)
+    await rejectMixingPooler(target, { queryTimeoutMs: options.queryTimeoutMs }, db.sql)
   }
   try {
     await within(answerMs, check())
     return db
   } catch (error) {
-    // The close is not awaited: a server that answers nothing does not answer that either.
+    // The close is not awaited, because a server that does not answer queries does not answer that either.
     db.close().catch(() => {})
     if (error instanceof SchemaError) throw error
     const { hostname, port } = new URL(url)
@@ -178,7 +178,7 @@ async function share(engine: Embedded, path: string): Promise<() => Promise<void
   return () => new Promise((resolve) => server.close(() => resolve()))
 }
 
-/** Works through the process that holds the data directory; undefined when it does not answer. */
+/** Connects to the process that holds the data directory; undefined when it does not answer. */
 async function openShared(dataDir: string, options: Options): Promise<Db | undefined> {
   const path = controlSocket(dataDir)
   const socket = () =>
@@ -188,7 +188,7 @@ async function openShared(dataDir: string, options: Options): Promise<Db | undef
     })
   const db = openClient({ socket }, { ...options, maxConnections: 1 })
   try {
-    // Both of the client's connections are opened now: a process that is closing waits for those it has, and takes no more.
+    // Both connections of the client are opened now, because a process that is closing accepts no further ones.
     await within(answerMs, db.sql`select 1`)
     await within(
       answerMs,

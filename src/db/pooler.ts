@@ -2,7 +2,7 @@ import { DeadlineError, within } from '../lib/deadline.ts'
 import type { Sql } from './client.ts'
 import { openPool, type Session, type Target } from './driver.ts'
 
-/** How long to wait for a second server connection of the pooler. One that has no second cannot mix anything up. */
+/** How long to wait for a second server connection of the pooler. A pooler with a single one cannot mix anything up. */
 const secondServerMs = 1_000
 /** Other clients of the pooler may take the server connection that is meant to be kept busy. */
 const attempts = 3
@@ -16,10 +16,10 @@ class MixingPoolerError extends Error {
 }
 
 /**
- * Rejects when a connection pooler runs the statements of one connection on several servers without a regard to where
- * they were prepared. It gives itself away by another process id than that of the server behind it.
+ * Rejects when a connection pooler runs the statements of one connection on several servers, whether or not they were
+ * prepared there. A pooler is recognised by a process id that is not that of the server behind it.
  */
-export async function refuseMixingPooler(target: Target, session: Session, sql: Sql): Promise<void> {
+export async function rejectMixingPooler(target: Target, session: Session, sql: Sql): Promise<void> {
   const rows = await sql<{ pid: number }>`select pg_backend_pid() as pid`
   const { state } = rows as unknown as { state: { pid: number } }
   if (rows[0]?.pid === state.pid) return
@@ -37,12 +37,12 @@ export async function refuseMixingPooler(target: Target, session: Session, sql: 
 async function probe(target: Target, session: Session): Promise<boolean | undefined> {
   const caller = openPool(target, session, 1, 0)
   const blocker = openPool(target, session, 1, 1)
-  const ask = () => caller<{ pid: number }[]>`select pg_backend_pid() as pid`
+  const readPid = () => caller<{ pid: number }[]>`select pg_backend_pid() as pid`
   try {
-    const [first] = await ask()
+    const [first] = await readPid()
     return (await blocker.begin(async (on) => {
       await on`select 1`
-      const query = ask()
+      const query = readPid()
       const [second] = await within(secondServerMs, query)
       // The driver prepares a statement again that the server does not know.
       if ((query as unknown as { retried?: Error }).retried) return true

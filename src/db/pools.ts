@@ -7,21 +7,21 @@ export type PoolPair = { statements: Pool; transactions: Pool }
 
 export type Listener = [channel: string, onNotice: (payload: string) => void, onGap: () => void]
 
-export type Pools = {
+type Pools = {
   readonly current: PoolPair
-  /** Opens new connections in the place of these, unless that was done already. */
-  replace(useless: PoolPair): void
+  /** Opens new connections in the place of these, unless they have been replaced already. */
+  replace(broken: PoolPair): void
   /** Subscribes to a channel, and again whenever the connection is lost or replaced. */
   subscribe(...listener: Listener): void
   end(): Promise<void>
 }
 
-/** How long statements under way may take when their pool is closed. */
+/** How long the pending statements of a pool may take when it is closed. */
 const endSeconds = 5
 
 /**
- * Opens both pools. No statement is sent to a connection that still has one: a slow one never holds up those behind it.
- * Within a transaction the driver must be able to.
+ * Opens both pools. Single statements are not pipelined, so that a slow one never delays others behind it. Within a
+ * transaction the driver has to pipeline.
  */
 export function openPools(target: Target, session: Session, sizes: Record<keyof PoolPair, number>): Pools {
   const open = (): PoolPair => ({
@@ -42,13 +42,13 @@ export function openPools(target: Target, session: Session, sizes: Record<keyof 
     get current() {
       return current
     },
-    // A connection whose other end has gone without a word would be used for ever, or for the quarter of an hour that
-    // the kernel takes to notice. The driver cannot close a single one, so all are replaced.
-    replace(useless) {
-      if (useless !== current || !('url' in target)) return
+    // A connection whose peer has vanished without closing it would be used for as long as the kernel takes to notice,
+    // a quarter of an hour or more. The driver cannot close a single one, so all are replaced.
+    replace(broken) {
+      if (broken !== current || !('url' in target)) return
       current = open()
       for (const listener of listeners) listen(listener)
-      end(useless).catch(() => {})
+      end(broken).catch(() => {})
     },
     subscribe(...listener) {
       listeners.push(listener)

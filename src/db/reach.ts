@@ -1,20 +1,20 @@
 import { DeadlineError } from '../lib/deadline.ts'
-import { isAnswer, isReadOnly, reasonOf } from './faults.ts'
+import { isPostgresError, isReadOnly, reasonOf } from './faults.ts'
 
 /** Called when the database stops answering or is found to be read-only, and when it serves again. */
 export type OnReach = (isReached: boolean, reason: string) => void
 
-/** Tells from the outcomes of statements whether the database answers. */
-export type ReachTracker = {
+/** Derives from the outcomes of statements whether the database can be reached. */
+type ReachTracker = {
   answered(): void
   failed(error: unknown, sentAt: number): void
 }
 
-/** Whether the failure is the database's own: one that answers to a statement with an error is well. */
-const isDown = (error: unknown): boolean => !isAnswer(error) || /^(08|25006|28|3D|53|57P)/.test(error.code)
+/** Whether the error shows that the database is down. Most errors that it returns for a statement show the opposite. */
+const isDown = (error: unknown): boolean => !isPostgresError(error) || /^(08|25006|28|3D|53|57P)/.test(error.code)
 
 export function createReachTracker(onReach: OnReach): ReachTracker {
-  /** Undefined before the first answer: what was never there cannot be lost. */
+  /** Undefined before the first answer, because a database that was never reached cannot be lost. */
   let isReached: boolean | undefined
   let isKnownReadOnly = false
   let answeredAt = 0
@@ -29,12 +29,12 @@ export function createReachTracker(onReach: OnReach): ReachTracker {
   return {
     answered,
     failed(error, sentAt) {
-      // A statement that waits too long, while others are answered, waits for a lock.
+      // A statement that times out while others are answered waits for a lock.
       const isSlow = error instanceof DeadlineError && answeredAt > sentAt
       if (!isDown(error)) return answered()
       // A failover begins with lost connections, and only later is the server found to be the wrong one.
-      const isNews = isReached === true || (isReached === false && isReadOnly(error) && !isKnownReadOnly)
-      if (!isNews || isSlow) return
+      const isChange = isReached === true || (isReached === false && isReadOnly(error) && !isKnownReadOnly)
+      if (!isChange || isSlow) return
       isReached = false
       isKnownReadOnly = isReadOnly(error)
       onReach(false, reasonOf(error))

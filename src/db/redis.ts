@@ -16,9 +16,9 @@ type Command = (key: string, ...values: number[]) => Promise<number | null>
 
 type Options = { caFile?: string | undefined; onReach?: OnReach }
 
-/** Never waits for Redis: a command fails at once when it is away, and soon when it is slow. */
+/** Opens a client that never waits for Redis: a command fails immediately when it is down, and soon when it is slow. */
 export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: Options = {}): Redis {
-  // With `rediss:` the client verifies the certificate and the name, here by these authorities.
+  // With `rediss:` the client verifies the certificate and the name by these authorities.
   const authorities = caFile ? { tls: readCa(caFile) } : {}
   let client: Client | undefined
   /** The command that the client knows each script by. */
@@ -29,7 +29,7 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: O
     client = new ioredis.Redis(url, {
       ...authorities,
       keyPrefix,
-      // The commands of one turn go out in one write.
+      // The commands of one turn of the event loop are sent in one write.
       enableAutoPipelining: true,
       commandTimeout: 50,
       connectTimeout: 2_000,
@@ -65,7 +65,7 @@ function reportReach(client: Client, onReach: OnReach | undefined): void {
   const closed = 'the connection was closed'
   let reason = closed
   let wasReached: boolean | undefined
-  const noteReach = (isReached: boolean) => {
+  const report = (isReached: boolean) => {
     if (isReached === wasReached) return
     wasReached = isReached
     onReach?.(isReached, reason)
@@ -76,7 +76,7 @@ function reportReach(client: Client, onReach: OnReach | undefined): void {
   })
   client.on('ready', () => {
     reason = closed
-    noteReach(true)
+    report(true)
   })
-  client.on('close', () => noteReach(false))
+  client.on('close', () => report(false))
 }

@@ -7,9 +7,9 @@ import { backupOf, becomeOwner, filesOf, lockDataDir } from './data_dir.ts'
 import { afterClose, type Options, openAny } from './open.ts'
 
 /**
- * The configured database, for reading all of it. When a server holds the data directory this is a copy of its files,
- * removed at the end: the engine has one backend, so reading everything through the server would stop it for as long,
- * and copying stops it only for a moment.
+ * Opens the configured database for reading all of it. When a server holds the data directory this is a copy of its
+ * files, removed at the end: the engine has one backend, so reading everything through the server would block it for as
+ * long, and copying blocks it only for a moment.
  */
 export async function openSnapshot(config: Config, options: Options): Promise<Db> {
   if (config.DATABASE_URL) return (await openAny(config, options)).db
@@ -61,6 +61,6 @@ async function copyFiles(db: Db, from: string, to: string): Promise<void> {
     await sql`select 1`
     await cp(from, to, { recursive: true, mode: constants.COPYFILE_FICLONE })
   })
-  // The connection is closed at once, because a server that stops waits for its guests.
+  // The connection is closed immediately, because a server that stops waits for the processes it shares with.
   await db.close()
 }

@@ -21,6 +21,6 @@ export function readTls(text: string): { url: string; ssl: Tls } {
 export const isUnencryptedRemote = (text: string): boolean =>
   readTls(text).ssl === false && !/^(localhost|127(\.\d+){3}|\[::1\])?$/i.test(new URL(text).hostname)
 
-/** The authorities of the file; those that the system trusts without one. */
+/** The certificate authorities in the file; without a file, those that the system trusts. */
 export const readCa = (file: string | undefined): { ca?: string } =>
   file === undefined ? {} : { ca: readFileSync(file, 'utf8') }

@@ -9,7 +9,7 @@ export type Bytes = Uint8Array<ArrayBuffer>
 
 export type Message = { kind: string; bytes: Buffer }
 
-/** Cuts what the driver writes into whole messages; the rest waits for the next write. */
+/** Splits what the driver writes into whole messages; an incomplete one waits for the next write. */
 export class MessageReader {
   #rest: Buffer = Buffer.alloc(0)
   #started = false
@@ -54,7 +54,7 @@ export function joinBytes(chunks: Uint8Array[]): Bytes {
   return joined
 }
 
-/** What a reply of the engine means beyond the session that asked. */
+/** A reply of the engine, and what it means for the other sessions. */
 export type Reply = {
   bytes: Buffer
   /** Ready for the next query and outside any transaction. */
@@ -62,7 +62,7 @@ export type Reply = {
   notifications: Buffer[]
   /** The first error, as sent. */
   error: Buffer | undefined
-  /** The engine's last words: it cannot be used after this. */
+  /** The message of a FATAL or PANIC error, after which the engine cannot be used. */
   failure: string | undefined
 }
 
@@ -101,12 +101,12 @@ const statementTimeout = frame(
 )
 
 /** What Postgres sends when it skips messages after a failure: each Sync, and each simple query, ends with this. */
-export const answerSkipped = (messages: Message[]): Buffer =>
+export const replyToSkipped = (messages: Message[]): Buffer =>
   Buffer.concat(messages.filter(({ kind }) => kind === 'S' || kind === 'Q').map(() => readyForQuery))
 
 /** What Postgres sends for messages whose statement took longer than `statement_timeout`. */
-export const answerTimedOut = (messages: Message[]): Buffer =>
-  Buffer.concat([statementTimeout, answerSkipped(messages)])
+export const replyToTimedOut = (messages: Message[]): Buffer =>
+  Buffer.concat([statementTimeout, replyToSkipped(messages)])
 
 export function simpleQuery(sql: string): Buffer {
   return frame('Q', `${sql}\0`)

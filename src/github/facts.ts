@@ -1,4 +1,4 @@
-// What is known of a repository, whichever source has said it.
+// What pushes and pull requests have shown of a repository.
 import type { Person } from './people.ts'
 
 /** A repository of one organisation: its owner/name in lower case. */

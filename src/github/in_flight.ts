@@ -3,19 +3,16 @@ import { ServiceError } from '../errors.ts'
 type Usage = { deliveries: number; bytes: number }
 
 const mebibyte = 1024 * 1024
-/** An organisation may take a quarter of all: one of the largest bodies, and many of the ordinary ones beside it. */
+/** One organisation gets a quarter of the total: room for one of the largest bodies, and for many ordinary ones. */
 const maxOfOrganisation: Usage = { deliveries: 128, bytes: 32 * mebibyte }
 const maxInAll: Usage = { deliveries: 512, bytes: 128 * mebibyte }
 
 /** Runs work on a delivery, which says by `reserve` how many bytes of its body it is about to keep in memory. */
-export type InFlightLimiter = <T>(
-  organisationId: number,
-  work: (reserve: (bytes: number) => void) => Promise<T>,
-) => Promise<T>
+type InFlightLimiter = <T>(organisationId: number, work: (reserve: (bytes: number) => void) => Promise<T>) => Promise<T>
 
 /**
  * Bounds the deliveries that are in flight, and the bytes of their bodies. A signature can only be checked once the
- * body is there, so that anyone who knows an organisation's id can make the service keep one.
+ * whole body has arrived, so that anyone who knows an organisation's id can make the service hold bodies in memory.
  */
 export function createInFlightLimiter(): InFlightLimiter {
   const inAll: Usage = { deliveries: 0, bytes: 0 }

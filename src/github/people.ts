@@ -9,8 +9,8 @@ const { name, email } = user.properties
 type Limited = { maxLength?: number }
 
 /**
- * A text of GitHub's within what the history takes. Somebody's overlong name must not cost the entry, so it is
- * shortened and cleaned rather than refused.
+ * Fits a text of GitHub's to what the history accepts. An overlong name must not cost the entry, so it is
+ * shortened and cleaned rather than rejected.
  */
 function fit(given: string, { maxLength }: Limited): string {
   const clean = given

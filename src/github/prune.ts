@@ -3,18 +3,18 @@ import type { Db } from '../db/client.ts'
 import { deleteOld, requireIndexPlans } from './store.ts'
 
 const dayMs = 24 * 3_600_000
-/** GitHub sends a delivery again for three days at most. */
+/** GitHub redelivers for three days at most. */
 const deliveriesKeptMs = 7 * dayMs
 /** How long a branch may wait for its pull request, and a closed pull request to be reopened. */
 const workKeptMs = 365 * dayMs
 const batchSize = 5_000
 
-/** Forgets deliveries, pushes and pull requests that are past their time. */
+/** Deletes deliveries, pushes and pull requests that are past their retention time. */
 export async function pruneDeliveries(db: Db, clock: Clock): Promise<void> {
   const now = clock.now().getTime()
   await prune(db, 'github_deliveries', new Date(now - deliveriesKeptMs))
   await prune(db, 'github_touches', new Date(now - workKeptMs))
-  // Pull requests go after the pushes, since a merge says which of them a branch has behind it.
+  // Pull requests are deleted after the pushes, since a merge marks the pushes to its branch as merged.
   await prune(db, 'github_pull_requests', new Date(now - workKeptMs))
 }
 

@@ -33,7 +33,7 @@ export function readPullRequest(payload: PullRequestPayload, now: Date): PullReq
     headBranch: fitBranch(given.head.ref),
     headSha: fitSha(given.head.sha),
     baseBranch: fitBranch(given.base.ref),
-    // Of an open one it is a trial merge that no branch ever has.
+    // For an open pull request GitHub sends a trial merge, which is on no branch.
     mergeCommitSha: isMerged ? fitSha(given.merge_commit_sha ?? given.head.sha) : null,
     commits: given.commits ?? 0,
     openedByName: opener.name,
@@ -46,7 +46,7 @@ export function readPullRequest(payload: PullRequestPayload, now: Date): PullReq
   return { type: 'pull_request', action, pr, isDefaultBase: pr.baseBranch === repository.default_branch }
 }
 
-/** Remembers the pull request, and returns the entries that follow from its event. */
+/** Stores the pull request, and returns the entries that follow from its event. */
 export async function recordPullRequest(context: DeliveryContext, change: PullRequestChange): Promise<PromptEntry[]> {
   const { sql, ref } = context
   const { action, pr } = change
@@ -59,7 +59,7 @@ export async function recordPullRequest(context: DeliveryContext, change: PullRe
 
   const head = { branch: pr.baseBranch, commitSha: pr.mergeCommitSha }
   const deployedAs = new Map<number, string | null>()
-  // The push of the merge may have come first. It also shows what the branch has not, as that of a fork.
+  // The push of the merge may have arrived first. For a fork, it alone shows which prompts the branch changes.
   for (const push of await selectPushes(sql, ref, head)) {
     const merges = await selectMerges(sql, ref, push)
     for (const [promptId, commitSha] of findMergedPrompts(push, merges, pr.number)) deployedAs.set(promptId, commitSha)

@@ -55,7 +55,7 @@ function readPushedAt({ repository: { pushed_at: at } }: PushPayload): Date | un
   return typeof at === 'number' ? keepable(new Date(at * 1_000)) : parseInstant(at ?? '')
 }
 
-/** Remembers the push, and returns the entries that follow from it. */
+/** Stores the push, and returns the entries that follow from it. */
 export async function recordPush(context: DeliveryContext, change: PushChange): Promise<PromptEntry[]> {
   const { sql, ref } = context
   const { push, commits, pushedAt } = change
@@ -66,7 +66,7 @@ export async function recordPush(context: DeliveryContext, change: PushChange): 
   return [...merged, ...deploys, ...branchEntries]
 }
 
-/** Remembers which prompts a push to a branch touches, and returns the entries of the pull requests from that branch. */
+/** Stores which prompts a push to a branch touches, and returns the entries of the pull requests from that branch. */
 export async function recordTouches({ sql, ref }: DeliveryContext, push: Push, pushedAt: Date): Promise<PromptEntry[]> {
   await insertTouches(sql, ref, push, pushedAt)
   const promptIds = push.touches.map(({ promptId }) => promptId)

@@ -9,14 +9,14 @@ import { type DeliveryContext, type PushChange, readPush, recordPush } from './p
 import { PullRequestPayload, PushPayload, RepositoryPayload } from './schema.ts'
 import { insertDelivery, lockRepository, moveRepository, requireIndexPlans } from './store.ts'
 
-export type Delivery = {
+type Delivery = {
   event: string
-  /** GitHub's own name for it, the same when it is sent again. */
+  /** GitHub's id of the delivery, which a redelivery repeats. */
   id: string
   payload: unknown
 }
 
-/** A delivery that was read: `repository` is where it is to be carried out. */
+/** A validated delivery; `repository` is the one that it is recorded for. */
 type Event = { repository: string } & (
   | { name: 'push'; payload: PushPayload }
   | { name: 'pull_request'; payload: PullRequestPayload }
@@ -30,7 +30,7 @@ const validatePush = createValidator(PushPayload, 'The push')
 const validatePullRequest = createValidator(PullRequestPayload, 'The pull request')
 const validateRepository = createValidator(RepositoryPayload, 'The repository')
 
-/** Carries out a delivery, all or nothing and only once; returns how many entries are new or have changed by it. */
+/** Records a delivery, all or nothing and only once; returns how many entries are new or have changed by it. */
 export async function receiveDelivery(
   db: Db,
   clock: Clock,
@@ -48,12 +48,12 @@ export async function receiveDelivery(
   const claim = { tenant: organisationId, key: `${organisationId} ${ref.repository}` }
   return db.transaction(async (sql) => {
     await requireIndexPlans(sql)
-    // A merge and its push come at once, and each must see what the other has left. Another replica may have either.
+    // A merge and its push arrive concurrently, perhaps at two replicas, and each must see what the other has recorded.
     await lockRepository(sql, ref)
     const change = readChange(event, await findLinkedPrompts(sql, organisationId, ref.repository), clock.now())
-    // What changes nothing is not remembered: sent again after a prompt was linked, it may change something.
+    // A delivery that changes nothing is not stored: redelivered after a prompt was linked, it may change something.
     if (!change || !(await insertDelivery(sql, organisationId, id, clock.now()))) return 0
-    return recordEntries(sql, clock, await recordChange({ sql, ref }, change))
+    return recordEntries(sql, clock, await recordChange({ sql, ref }, clock, change))
   }, claim)
 }
 
@@ -89,13 +89,13 @@ function readChange(event: Event, linked: LinkedPrompt[], now: Date): Change | u
   return { type: 'rename', to: repositoryKey(event.payload.repository.full_name) }
 }
 
-async function recordChange(context: DeliveryContext, change: Change): Promise<PromptEntry[]> {
+async function recordChange(context: DeliveryContext, clock: Clock, change: Change): Promise<PromptEntry[]> {
   if (change.type === 'push') return recordPush(context, change)
   if (change.type === 'pull_request') return recordPullRequest(context, change)
   // Links and all that is remembered follow the repository to its new name.
   const { sql, ref } = context
   await lockRepository(sql, { ...ref, repository: change.to })
-  await moveLinks(sql, ref.organisationId, ref.repository, change.to)
+  await moveLinks(sql, clock, ref.organisationId, ref.repository, change.to)
   await moveRepository(sql, ref, change.to)
   return []
 }

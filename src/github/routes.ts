@@ -10,7 +10,7 @@ import { createInFlightLimiter } from './in_flight.ts'
 import { setWebhook } from './manage.ts'
 import { GithubWebhook } from './schema.ts'
 
-/** The most that GitHub sends. */
+/** The largest payload that GitHub sends. */
 const maxBytes = 25 * 1024 * 1024
 
 const setting = describeOperation({
@@ -24,7 +24,7 @@ const setting = describeOperation({
   errors: [401, 403, 500],
 })
 
-/** For callers of the interface, who administer their own organisation. */
+/** The route by which callers administer the webhook of their own organisation. */
 export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'webhooks' }).put(
     '/api/v1/webhooks/github',
@@ -38,7 +38,7 @@ export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authent
 export function githubRoutes({ db, clock }: { db: Db; clock: Clock }, { publicRoute }: RouteWrapper) {
   const limitInFlight = createInFlightLimiter()
   const receive = publicRoute(async (exchange, { org_id: org }: { org_id: string }) => {
-    // Loaded with the first delivery: a service that starts has no need of it, and many never get one.
+    // These modules are loaded with the first delivery, because many services never get one.
     const [{ requireSignature, requireWebhook, verifyDelivery }, { receiveDelivery }] = await Promise.all([
       import('./verify.ts'),
       import('./receive.ts'),
@@ -58,7 +58,7 @@ export function githubRoutes({ db, clock }: { db: Db; clock: Clock }, { publicRo
       return exchange.reply(200, JSON.stringify({ data: { recorded } }))
     })
   })
-  // The body is read by the handler: the signature is over its very bytes.
+  // The body is read by the handler, because the signature is over its exact bytes.
   return new Elysia({ name: 'github' }).post('/webhooks/github/:org_id', receive, { parse: 'none' })
 }
 

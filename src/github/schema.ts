@@ -1,4 +1,4 @@
-// The fields that are read of GitHub's payloads, which have far more.
+// The fields of GitHub's payloads that are used; the payloads have far more.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 
 /** GitHub leaves out, or sends as null, what it does not know of a person. */
@@ -75,9 +75,9 @@ export const RepositoryPayload = Type.Object({
   action: Type.String(),
   changes: maybe(
     Type.Object({
-      /** Given when it is renamed. */
+      /** Sent when the repository was renamed. */
       repository: maybe(Type.Object({ name: maybe(Type.Object({ from: name })) })),
-      /** Given when it is transferred. */
+      /** Sent when the repository was transferred. */
       owner: maybe(Type.Object({ from: Type.Object({ user: maybe(Login), organization: maybe(Login) }) })),
     }),
   ),

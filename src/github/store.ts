@@ -17,20 +17,20 @@ export async function upsertWebhook(sql: Sql, organisationId: number, secret: st
 }
 
 /**
- * Has the statements of the transaction planned each time, and from indexes. A plan that was made while the tables were
- * nearly empty, and kept, would read them from end to end, or by the wrong index, once they have grown.
+ * Makes Postgres plan each statement of the transaction anew, and with indexes. A cached plan from when the tables were
+ * nearly empty would scan them, or use the wrong index, once they have grown.
  */
 export async function requireIndexPlans(sql: Sql): Promise<void> {
   await sql`
     select set_config('plan_cache_mode', 'force_custom_plan', true), set_config('enable_seqscan', 'off', true)`
 }
 
-/** Until the end of the transaction no other one works on this repository. */
+/** Locks the repository until the end of the transaction. */
 export async function lockRepository(sql: Sql, { organisationId, repository }: RepositoryRef): Promise<void> {
   await sql`select pg_advisory_xact_lock(hashtext('github'), hashtext(${`${organisationId} ${repository}`}))`
 }
 
-/** False when the delivery was carried out before. */
+/** Returns false when the delivery was recorded before. */
 export async function insertDelivery(sql: Sql, organisationId: number, delivery: string, at: Date): Promise<boolean> {
   const rows = await sql`
     insert into github_deliveries (organisation_id, delivery, received_at)
@@ -40,7 +40,7 @@ export async function insertDelivery(sql: Sql, organisationId: number, delivery:
   return rows.length > 0
 }
 
-/** Knows under another name what is known of a repository, unless something is known under that name already. */
+/** Moves what is stored of a repository to another name, unless something is stored under that name already. */
 export async function moveRepository(
   sql: Sql,
   { organisationId, repository }: RepositoryRef,
@@ -64,14 +64,14 @@ export async function moveRepository(
     where organisation_id = ${organisationId} and repository = ${repository} and exists (select from free)`
 }
 
-/** The tables whose rows are forgotten after a time, each with the column that says since when they are old. */
+/** The tables that are pruned, each with the column that the age of a row is measured by. */
 const timeColumns = {
   github_deliveries: 'received_at',
   github_touches: 'pushed_at',
   github_pull_requests: 'closed_at',
 }
 
-/** Deletes a batch of rows from before a time, by their address, which needs no join; returns how many there were. */
+/** Deletes a batch of rows from before a time, by ctid, which needs no join; returns how many there were. */
 export async function deleteOld(
   sql: Sql,
   table: keyof typeof timeColumns,

@@ -18,7 +18,7 @@ export async function insertTouches(
     on conflict do nothing`
 }
 
-/** Forgets what was pushed to an earlier branch of the same name. */
+/** Deletes what was pushed to an earlier branch of the same name. */
 export async function deleteTouches(
   sql: Sql,
   { organisationId, repository }: RepositoryRef,
@@ -47,7 +47,7 @@ export const selectPushes = (
       and (commit_sha = ${commitSha} or pushed @> array[${commitSha}]::text[])
     group by branch, commit_sha, pushed, all_new`
 
-/** Takes over what an event says of a pull request. A late `opened` says nothing new, and a merge is final. */
+/** Upserts a pull request from an event. A late `opened` changes nothing, and a merge is final. */
 export async function savePullRequest(
   sql: Sql,
   { organisationId, repository }: RepositoryRef,
@@ -132,7 +132,7 @@ export async function addPrompts(
   return rows.map(({ promptId }) => promptId)
 }
 
-/** The same for the prompts that were pushed to its branch. */
+/** Adds the prompts that were pushed to its branch, and returns the ones that were not known. */
 export async function addBranchPrompts(
   sql: Sql,
   { organisationId, repository }: RepositoryRef,

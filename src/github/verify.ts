@@ -6,13 +6,13 @@ const wellFormedSignature = /^sha256=[0-9a-f]{64}$/
 const wellFormedOrganisation = /^org_[0-9A-Za-z]{1,64}$/
 const algorithm = { name: 'HMAC', hash: 'SHA-256' }
 
-/** Refuses what cannot be a signature, before the body is read. */
+/** Rejects what cannot be a signature, before the body is read. */
 export function requireSignature(header: string | null): string {
   if (header === null || !wellFormedSignature.test(header)) throw unauthorized()
   return header
 }
 
-/** The webhook of the organisation; without one, the answer is that to a wrong signature. */
+/** Finds the webhook of the organisation; without one, the error is that of a wrong signature. */
 export async function requireWebhook(db: Db, org: string): Promise<Webhook> {
   const webhook = wellFormedOrganisation.test(org) ? await findWebhook(db.sql, org) : undefined
   if (!webhook) throw unauthorized()
@@ -21,7 +21,7 @@ export async function requireWebhook(db: Db, org: string): Promise<Webhook> {
   return webhook
 }
 
-/** Refuses a body that the secret has not signed. The comparison takes the same time whatever differs. */
+/** Rejects a body that the secret has not signed. The comparison takes the same time whatever differs. */
 export async function verifyDelivery(secret: string, body: Uint8Array, signature: string): Promise<void> {
   const key = await crypto.subtle.importKey('raw', new TextEncoder().encode(secret), algorithm, false, ['verify'])
   const digest = Buffer.from(signature.slice('sha256='.length), 'hex')

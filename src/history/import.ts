@@ -3,13 +3,12 @@ import type { Db } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { parseEntry } from './entry.ts'
-import { addToBatch, type EntryToRecord, mergeBatch, openBatch } from './store_write.ts'
+import { addToBatch, type EntryToRecord, openBatch, recordBatch } from './store_write.ts'
 
 const entriesPerInsert = 5_000
 
 /**
- * Records one entry a line, all or nothing, and says how many were new. A line that cannot be taken is named in
- * the error.
+ * Records one entry a line, all or nothing, and returns how many were new. The error names a line that is not valid.
  */
 export function importHistory(
   db: Db,
@@ -46,7 +45,7 @@ export function importHistory(
       if (waiting.length === entriesPerInsert) await flush()
     }
     await flush()
-    return { recorded: await mergeBatch(sql, batch) }
+    return { recorded: await recordBatch(sql, batch) }
   })
 }
 

@@ -6,7 +6,14 @@ import { SharedCache } from '../lib/shared_cache.ts'
 import { isPromptId } from '../prompts/find.ts'
 import { type HistoryQuery, pagingLinks, queryKey } from './query.ts'
 import { actions, type HistoryEntry } from './schema.ts'
-import { type EntryRow, type HistoryState, selectFilteredPage, selectPage, selectStates } from './store.ts'
+import {
+  type EntryRow,
+  type HistoryState,
+  type StateKey,
+  selectFilteredPage,
+  selectPage,
+  selectStates,
+} from './store.ts'
 
 /** A finished page: its JSON, and the links to those around it. */
 export type HistoryPage = { version: string; body: string; links: string }
@@ -14,14 +21,14 @@ export type HistoryPage = { version: string; body: string; links: string }
 export type HistoryReader = {
   /** The history of a prompt as it is now. Rejects with `not_found` unless the prompt is the organisation's own. */
   findHistory(organisationId: number, prompt: string): Promise<HistoryState>
-  /** The page that a query asks for, as it is now. */
+  /** The page that a query selects, as it is now. */
   readPage(history: HistoryState, query: HistoryQuery): Promise<HistoryPage>
 }
 
 export type HistoryObserver = {
-  /** A page was answered from the cache, or was read anew. */
+  /** Called with the source of each page that is returned. */
   read(source: 'cache' | 'database'): void
-  /** The size of the cache now. */
+  /** Called with the size of the cache whenever it changes. */
   cached(characters: number): void
 }
 
@@ -33,38 +40,42 @@ type Options = {
 
 const maxCachedCharacters = 32 * 1024 * 1024
 /**
- * How many pages with filters are read at once, and how many wait. Postgres counts all entries that match, so that with
- * more of them one organisation could take every connection to the database.
+ * How many pages with filters are read concurrently, and how many wait. Postgres counts all entries that match, so that
+ * with more of them one organisation could take every connection to the database.
  */
 const [maxFiltered, maxWaitingFiltered] = [2, 20]
-/** Far beyond any last page, and still within what Postgres multiplies by a page size. */
+/** Page numbers are capped here: far beyond any last page, and still within what Postgres multiplies by a page size. */
 const lastConceivablePage = 10 ** 15
 
 /**
- * Always fresh, rarely rebuilt: every request asks Postgres for the version of the history, and a page is cached with
- * its version. A page of any other version is not used, be it older or newer: after a failover or a restore the history
- * may have gone back, and what is cached never was.
+ * Always fresh, rarely rebuilt: every request reads the version of the history from Postgres, and a page is cached with
+ * its version. A page of any other version, older or newer, is not used: after a failover or a restore the history may
+ * have lost the changes that a cached page shows.
  */
 export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options = {}): HistoryReader {
   const cache = new SharedCache<number, string, HistoryPage>(
     maxCachedCharacters,
     ({ body, links }, key) => body.length + links.length + key.length,
   )
-  const findState = createGroupLookup<HistoryState>(async (keys) => {
-    const states = await selectStates(db.sql, keys.map(splitKey))
-    return new Map(states.map((state) => [stateKey(state.organisationId, state.prompt), state]))
-  })
+  const findState = createGroupLookup(async (keys: StateKey[]) => {
+    const states = await selectStates(db.sql, keys)
+    return new Map(states.map((state) => [stateId(state), state]))
+  }, stateId)
 
-  const inTurn = createSemaphore({ permits: maxFiltered, maxWaiting: maxWaitingFiltered, refuse: unavailable })
+  const limitFiltered = createSemaphore({
+    permits: maxFiltered,
+    maxWaiting: maxWaitingFiltered,
+    rejectWith: unavailable,
+  })
 
   async function buildPage({ promptId, prompt }: HistoryState, query: HistoryQuery): Promise<HistoryPage> {
     const { page, limit } = query
     const selected = await readEntries(db, promptId, query)
-    // Only after a failover that lost the prompt between the look-up and now.
+    // The prompt is missing only after a failover that lost it between the look-up and now.
     if (!selected) throw notFound()
     const { version, totalCount, entries } = selected
     const totalPages = Math.ceil(totalCount / limit)
-    // By hand for the sake of current_page, which may be larger than a JavaScript number keeps exactly.
+    // The JSON is written by hand because current_page may be larger than a JavaScript number holds exactly.
     const pagination = `{"current_page":${page},"total_pages":${totalPages},"total_count":${totalCount},"per_page":${limit}}`
     const body = `{"data":${JSON.stringify(entries.map(showEntry))},"pagination":${pagination}}`
     return { version, body, links: pagingLinks(baseUrl, prompt, query, totalPages) }
@@ -72,7 +83,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
 
   return {
     async findHistory(organisationId, prompt) {
-      const state = isPromptId(prompt) ? await findState(stateKey(organisationId, prompt)) : undefined
+      const state = isPromptId(prompt) ? await findState({ organisationId, prompt }) : undefined
       if (!state) throw notFound()
       return state
     },
@@ -85,7 +96,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
       }
       observer?.read('database')
       const build = () => buildPage(history, query)
-      const page = await (isFiltered(query) ? inTurn(build) : build())
+      const page = await (isFiltered(query) ? limitFiltered(build) : build())
       cache.set(history.organisationId, key, page)
       observer?.cached(cache.size)
       return page
@@ -94,12 +105,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
 }
 
 /** The organisation is part of the key, so that another's prompt is looked up exactly like one that does not exist. */
-const stateKey = (organisationId: number, prompt: string): string => `${organisationId} ${prompt}`
-
-function splitKey(key: string): { organisationId: string; prompt: string } {
-  const [organisationId, prompt] = key.split(' ') as [string, string]
-  return { organisationId, prompt }
-}
+const stateId = ({ organisationId, prompt }: StateKey): string => `${organisationId} ${prompt}`
 
 /** Whether matching entries have to be counted: a range of time alone is a range of numbers. */
 const isFiltered = ({ actions, branch }: HistoryQuery): boolean => actions !== null || branch !== null

@@ -2,9 +2,9 @@ import { type Detail, invalid } from '../errors.ts'
 import { parseInstant } from '../lib/times.ts'
 import { type Action, actions, defaultLimit, maxLimit } from './schema.ts'
 
-/** What part of a history is asked for. */
+/** The part of a history that a caller requests. */
 export type HistoryQuery = {
-  /** Of any size, since it is shown again in the answer. */
+  /** The response repeats it, whatever its size. */
   page: bigint
   limit: number
   /** Null for all. */
@@ -16,12 +16,12 @@ export type HistoryQuery = {
 
 const noFilters = { actions: null, branch: null, since: null, until: null }
 
-/** Only a page and a limit, in this order. Without this shortcut such a query takes 1.4 µs instead of 0.2. */
+/** Matches a page and a limit alone, in this order. This shortcut parses them in 0.2 µs instead of 1.4. */
 const plainQuery = /^(?:\?(?:page=([1-9]\d{0,8}))?(?:&?limit=([1-9]\d?|100))?)?$/
 
 /**
  * Parses the part of a URL from the question mark on. A page or a limit that makes no sense gets its default, because
- * the interface knows no error for them. A filter that makes no sense is refused: ignoring it would widen the result.
+ * the interface knows no error for them. A filter that makes no sense is rejected: ignoring it would widen the result.
  */
 export function parseQuery(search: string): HistoryQuery {
   const plain = plainQuery.exec(search)
@@ -52,7 +52,7 @@ export function parseQuery(search: string): HistoryQuery {
 
 function parseInteger(values: string[]): bigint | undefined {
   const [text = '', ...others] = values
-  // Given twice, it is not clear which is meant.
+  // A parameter that is given twice is ambiguous.
   if (others.length > 0 || !/^\d+$/.test(text)) return undefined
   const number = BigInt(text)
   return number >= 1n ? number : undefined
@@ -79,7 +79,7 @@ function parseTime(text: string): Date | undefined {
   return parseInstant(/^\d{4}-\d\d-\d\d$/.test(time) ? `${time}T00:00:00Z` : time)
 }
 
-/** The same text for all queries that ask for the same, however they are written. */
+/** The same text for all queries that mean the same, however they are written. */
 export const queryKey = ({ page, limit, actions, branch, since, until }: HistoryQuery): string =>
   `${page}&${limit}&${actions ?? ''}&${since?.getTime() ?? ''}&${until?.getTime() ?? ''}&${branch ?? ''}`
 
@@ -93,7 +93,7 @@ function formatQuery({ page, limit, actions, branch, since, until }: HistoryQuer
   return query.toString()
 }
 
-/** The RFC 8288 links to the pages around the one asked for; relative references when the base is empty. */
+/** The RFC 8288 links to the pages around the requested one; relative references when the base is empty. */
 export function pagingLinks(baseUrl: string, prompt: string, query: HistoryQuery, totalPages: number): string {
   const { page } = query
   const last = BigInt(Math.max(totalPages, 1))

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { faultOf } from '../db/faults.ts'
-import { unavailable } from '../errors.ts'
+import { notFound, unavailable } from '../errors.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { type Prompt, requirePrompt } from '../prompts/find.ts'
@@ -13,8 +13,11 @@ import { convertDeployed, type EntryToRecord, insertEntries, lockHistories, type
 type Recorded = { entry: HistoryEntry; isNew: boolean }
 
 export type HistoryRecorder = {
-  /** Resolves once the entry is committed, or found to be in the history already. */
-  record(prompt: Prompt, given: unknown): Promise<Recorded>
+  /**
+   * Resolves once the entry is committed, or found to be in the history already. What cannot be written before `endsAt`,
+   * by the clock of `performance.now()`, is not written later: its caller has been answered with an error.
+   */
+  record(prompt: Prompt, given: unknown, endsAt: number): Promise<Recorded>
   /** Waits until everything under way has been written. */
   drain(): Promise<void>
 }
@@ -27,60 +30,66 @@ export type PromptEntry = {
   deployedAs?: string | null | undefined
 }
 
-type Write = EntryToRecord & { organisationId: number }
+type Write = { entry: EntryToRecord; organisationId: number; endsAt: number }
 
 /** How many entries may wait to be written, and how many of them may be of one organisation. */
 const [maxQueued, maxQueuedPerTenant] = [2_000, 1_000]
-/** An entry is given up after this time, which leaves a second for its last attempt before the caller is answered. */
-const patienceMs = 3_500
+/** The part of a caller's time that is left for the last attempt. */
+const writeMs = 1_000
 /** An attempt is put off when it gets no slot within this time. */
 const slotPatienceMs = 500
 
 /**
- * Commits entries that arrive together in one statement. When one of their prompts is locked by somebody else, each
- * prompt is tried for itself until its entries are written or given up.
+ * Commits entries that arrive together in one statement. When one of their prompts is locked by another transaction,
+ * each prompt is tried separately until its entries are written or given up.
  */
 export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
   const admission = createSemaphore({
     permits: maxQueued,
     permitsPerTenant: maxQueuedPerTenant,
     maxWaiting: 0,
-    refuse: unavailable,
+    rejectWith: unavailable,
   })
-  // Attempts that wait for locked prompts must not take all connections, nor those of one organisation all slots.
+  // Attempts that wait for locked prompts must not take all connections, nor may one organisation take all slots.
   const noSlot = new Error('no slot in time')
   const slots = createSemaphore({
     permits: 4,
     permitsPerTenant: 2,
     maxWaiting: maxQueued,
     patienceMs: slotPatienceMs,
-    refuse: () => noSlot,
+    rejectWith: () => noSlot,
   })
-  const writes = createGroupCommit<Write, RecordedRow>({
-    write(entries) {
-      const organisationId = entries[0]?.organisationId
-      const isOfOne = entries.every((entry) => entry.organisationId === organisationId)
+  const writes = createGroupCommit<Write, RecordedRow | undefined>({
+    write(writes) {
+      const organisationId = writes[0]?.organisationId
+      const isOfOne = writes.every((write) => write.organisationId === organisationId)
+      const entries = writes.map(({ entry }) => entry)
       return slots(() => insertEntries(db.sql, entries), { tenant: isOfOne ? organisationId : undefined })
     },
     faultOf: (error) => (error === noSlot ? 'busy' : faultOf(error)),
-    groupOf: (entry) => entry.prompt_id,
-    refuse: unavailable,
+    groupOf: ({ entry }) => entry.prompt_id,
+    rejectWith: unavailable,
     maxBatch: 200,
     maxQueued,
-    patienceMs,
+    giveUpAt: ({ endsAt }) => endsAt - writeMs,
   })
 
   return {
-    async record({ id, organisationId }, given) {
-      const entry = { ...parseEntry(given, clock), prompt_id: id, organisationId }
-      const { is_new: isNew, ...row } = await admission(() => writes.add(entry), { tenant: organisationId })
+    async record({ id, organisationId }, given, endsAt) {
+      const entry = { ...parseEntry(given, clock), prompt_id: id }
+      const recorded = await admission(() => writes.add({ entry, organisationId, endsAt }), {
+        tenant: organisationId,
+      })
+      // Only after a failover that lost the prompt between the look-up and now.
+      if (!recorded) throw notFound()
+      const { is_new: isNew, ...row } = recorded
       return { entry: showEntry(row), isNew }
     },
     drain: writes.drain,
   }
 }
 
-/** For operators, who name a prompt of any organisation and wait for as long as it takes. */
+/** Records an entry for an operator, who may name a prompt of any organisation and waits for as long as it takes. */
 export async function recordHistory(db: Db, clock: Clock, prompt: string, given: unknown): Promise<HistoryEntry> {
   const { id } = await requirePrompt(db.sql, prompt)
   const entry = { ...parseEntry(given, clock), prompt_id: id }
@@ -92,7 +101,7 @@ export async function recordHistory(db: Db, clock: Clock, prompt: string, given:
 }
 
 /**
- * Records entries within the caller's transaction, and answers how many are new or have changed. A commit that was
+ * Records entries within the caller's transaction, and returns how many are new or have changed. A commit that was
  * recorded as a direct deploy becomes a merge when the entry says that it is one, into the same branch.
  */
 export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[]): Promise<number> {
@@ -105,5 +114,5 @@ export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[]
   await lockHistories(sql, entries)
   const converted = await convertDeployed(sql, entries)
   const rows = await insertEntries(sql, entries)
-  return converted + rows.filter((row) => row.is_new).length
+  return converted + rows.filter((row) => row?.is_new).length
 }

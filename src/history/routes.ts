@@ -9,7 +9,7 @@ import { parseQuery } from './query.ts'
 import type { HistoryRecorder } from './record.ts'
 import { actions, HistoryHeaders, HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
 
-type Services = { findPrompt: PromptFinder; history: HistoryReader; historyRecorder: HistoryRecorder }
+type Services = { findPrompt: PromptFinder['find']; history: HistoryReader; historyRecorder: HistoryRecorder }
 type PromptParams = { prompt_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/history'
@@ -78,7 +78,7 @@ export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services
       authenticated('history:write', async (exchange, params: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, params.prompt_id)
         const body = parseJson(await readJsonText(exchange))
-        const { entry, isNew } = await historyRecorder.record(prompt, body)
+        const { entry, isNew } = await historyRecorder.record(prompt, body, exchange.endsAt)
         const headers: Record<string, string> = isNew ? {} : { 'idempotent-replayed': 'true' }
         return exchange.reply(201, JSON.stringify({ data: entry }), headers)
       }),
@@ -86,16 +86,16 @@ export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services
       { parse: 'none', detail: recording },
     )
 
-/** From the question mark on. */
+/** The part of a URL from the question mark on. */
 function searchOf(url: string): string {
   const start = url.indexOf('?')
   return start < 0 ? '' : url.slice(start)
 }
 
-/** Of one address only the version can change what is answered. */
+/** For one URL, only the version of the history can change the response. */
 const etagOf = (version: string) => `"${version}"`
 
-/** The caller alone may keep the answer, and asks each time whether it is still current. */
+/** Only the caller may cache the response, and has to revalidate it each time. */
 const cachingHeaders = (version: string) => ({
   etag: etagOf(version),
   'cache-control': 'private, no-cache',

@@ -1,7 +1,4 @@
-import { FormatRegistry, type Static, Type } from '@sinclair/typebox'
-
-/** For the documentation: times are checked where they are parsed, which gives a better message. */
-FormatRegistry.Set('date-time', () => true)
+import { type Static, Type } from '@sinclair/typebox'
 
 export const Action = Type.Union(
   [Type.Literal('deployed'), Type.Literal('pr_opened'), Type.Literal('pr_merged'), Type.Literal('pr_closed')],
@@ -84,7 +81,7 @@ export const maxLimit = 100
 
 const elseDefault = 'Anything else is served as the default.'
 
-/** For the documentation alone: the query is parsed from its text. */
+/** This schema is for the documentation alone; the query is parsed from its text. */
 export const HistoryQuery = Type.Object({
   page: Type.Integer({ minimum: 1, default: 1, description: `Page number, from 1 on. ${elseDefault}` }),
   limit: Type.Integer({
@@ -107,7 +104,7 @@ export const HistoryQuery = Type.Object({
   branch: Type.String({ minLength: 1, description: 'Only entries of the branch of this name.' }),
 })
 
-/** For the documentation alone: the header is read from its text. */
+/** This schema is for the documentation alone; the header is parsed from its text. */
 export const HistoryHeaders = Type.Object({
   'If-None-Match': Type.String({
     description: 'The ETag of an earlier answer: if that is still current, the answer is a 304 without a body.',
@@ -124,7 +121,7 @@ const printable = (maxLength: number) =>
 
 const forPullRequests = 'Needed for the pr_* actions, and not given for deployed.'
 
-/** An entry as it is given: the id is assigned, and the time may be. */
+/** An entry as callers send it: the id is assigned, and the time is optional. */
 export const NewHistoryEntry = Type.Object(
   {
     action: Action,

@@ -14,17 +14,19 @@ export type EntryRow = {
 }
 
 /** A history as a look-up found it. The version is random and new with every change: equal ones mean equal pages. */
-export type HistoryState = { organisationId: number; promptId: number; prompt: string; version: string }
+export type HistoryState = StateKey & { promptId: number; version: string }
 
-export const selectStates = (sql: Sql, asked: { organisationId: string; prompt: string }[]): Promise<HistoryState[]> =>
+export type StateKey = { organisationId: number; prompt: string }
+
+export const selectStates = (sql: Sql, keys: StateKey[]): Promise<HistoryState[]> =>
   sql<HistoryState>`
     select organisation_id as "organisationId", id as "promptId", public_id as prompt, history_version as version
     from find_prompts(
-      ${asked.map(({ organisationId }) => organisationId)}::text[]::bigint[],
-      ${asked.map(({ prompt }) => prompt)}::text[]
+      ${keys.map(({ organisationId }) => String(organisationId))}::text[]::bigint[],
+      ${keys.map(({ prompt }) => prompt)}::text[]
     )`
 
-export type PageToSelect = {
+type PageToSelect = {
   number: number
   size: number
   /** ISO 8601, or -infinity and infinity. */
@@ -32,7 +34,7 @@ export type PageToSelect = {
   until: string
 }
 
-export type SelectedPage = { version: string; totalCount: number; entries: EntryRow[] }
+type SelectedPage = { version: string; totalCount: number; entries: EntryRow[] }
 
 type PageRow = EntryRow & { version: string; total_count: number }
 
@@ -84,7 +86,7 @@ export async function selectPage(sql: Sql, promptId: number, page: PageToSelect)
   return toPage(rows)
 }
 
-/** The same for entries of some actions, and of one branch unless that is null; an index bounds the cost. */
+/** Selects a page of the entries of some actions, and of one branch unless that is null; an index bounds the cost. */
 export async function selectFilteredPage(
   sql: Sql,
   promptId: number,

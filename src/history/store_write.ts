@@ -7,59 +7,63 @@ export type RecordedRow = EntryRow & { is_new: boolean }
 
 type Written = {
   call: number
-  /** In the order given. */
-  ids: number[]
-  /** The entries that were in the history before, each with its position among those given. */
-  replayed: (Omit<EntryRow, 'created_at'> & { item: number; created_at: string })[] | null
+  /** Null when no prompt of the entries exists. */
+  recorded: [id: number, promptId: number, action: string, prNumber: number | null, commitSha: string][] | null
+  /** The entries that were in the history before. */
+  replayed: (Omit<EntryRow, 'created_at'> & { prompt_id: number; created_at: string })[] | null
 }
 
 /** What makes two entries the same one. */
-const identityOf = ({ prompt_id, action, commit_sha, pr_number }: EntryToRecord): string =>
+const identityOf = ({ prompt_id, action, commit_sha, pr_number }: Omit<EntryToRecord, 'created_at'>): string =>
   `${prompt_id} ${action} ${pr_number} ${commit_sha}`
 
-/** Counts the calls, so that each answer can be matched to its question. */
+/** Calls are numbered, so that each result can be matched to its call. */
 let calls = 0
 
-/** Adds entries, or finds those that are there already; answers them in the order given. */
-export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise<RecordedRow[]> {
-  const same = Map.groupBy(entries, identityOf)
-  const distinct = [...same.values()].map(([first]) => first as EntryToRecord)
+/**
+ * Adds entries, or finds those that are there already; answers them in the order given, and with undefined for an entry
+ * whose prompt does not exist.
+ */
+export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise<(RecordedRow | undefined)[]> {
+  const first = new Map(entries.toReversed().map((entry) => [identityOf(entry), entry]))
+  const distinct = entries.filter((entry) => first.get(identityOf(entry)) === entry)
   calls += 1
   const call = calls
   const [written] = await sql<Written>`
-    select ${call}::bigint as call, ids, replayed
+    select ${call}::bigint as call, recorded, replayed
     from record_history(${promptIdsOf(distinct)}::text::bigint[], ${JSON.stringify(distinct)}::text::json)`
-  // An answer to another call would show an entry to another organisation.
+  // The result of another call would show an entry to another organisation.
   if (written?.call !== call) throw new Error('the answer is not to what was asked')
-  const rows: RecordedRow[] = distinct.map(({ prompt_id: _, ...entry }, index) => ({
-    ...entry,
-    id: written.ids[index] as number,
-    is_new: true,
-  }))
-  for (const { item, ...entry } of written.replayed ?? []) {
-    rows[item - 1] = { ...entry, created_at: new Date(entry.created_at), is_new: false }
+  const rows = new Map<string, RecordedRow>()
+  for (const [id, promptId, action, prNumber, commitSha] of written.recorded ?? []) {
+    const identity = `${promptId} ${action} ${prNumber} ${commitSha}`
+    const { prompt_id: _, ...entry } = first.get(identity) as EntryToRecord
+    rows.set(identity, { ...entry, id, is_new: true })
   }
-  const byIdentity = new Map(distinct.map((entry, index) => [identityOf(entry), rows[index] as RecordedRow]))
+  for (const replayed of written.replayed ?? []) {
+    const { prompt_id: _, ...entry } = replayed
+    rows.set(identityOf(replayed), { ...entry, created_at: new Date(entry.created_at), is_new: false })
+  }
   return entries.map((entry) => {
     const identity = identityOf(entry)
-    const row = byIdentity.get(identity) as RecordedRow
+    const row = rows.get(identity)
     // Of two in one batch, the second is a replay of the first.
-    return same.get(identity)?.[0] === entry ? row : { ...row, is_new: false }
+    return row && first.get(identity) !== entry ? { ...row, is_new: false } : row
   })
 }
 
-/** Once each and in ascending order, as Postgres writes an array: locked in this order, no two writers deadlock. */
+/** A Postgres array of each prompt once, in ascending order: locked in this order, no two writers deadlock. */
 const promptIdsOf = (entries: EntryToRecord[]): string =>
   `{${[...new Set(entries.map((entry) => entry.prompt_id))].sort((a, b) => a - b)}}`
 
-/** Holds the histories of the entries until the end of the transaction. */
+/** Locks the histories of the entries until the end of the transaction. */
 export async function lockHistories(sql: Sql, entries: EntryToRecord[]): Promise<void> {
   await sql`select lock_histories(${promptIdsOf(entries)}::text::bigint[])`
 }
 
-export type MergeToRecord = EntryToRecord & { deployed_as: string | null }
+type MergeToRecord = EntryToRecord & { deployed_as: string | null }
 
-/** Converts `deployed` entries into `pr_merged` when the merge event arrives late; answers how many histories changed. */
+/** Converts `deployed` entries into `pr_merged` after a late merge event; returns how many histories changed. */
 export async function convertDeployed(sql: Sql, entries: MergeToRecord[]): Promise<number> {
   const [row] = await sql<{ changed: number }>`
     select convert_deployed(${JSON.stringify(entries)}::text::json) as changed`
@@ -71,7 +75,7 @@ export async function openBatch(sql: Sql): Promise<number> {
   return row?.batch as number
 }
 
-/** Adds entries to a batch, which nobody sees until it is merged. */
+/** Adds entries to a batch, which is invisible until it is recorded. */
 export async function addToBatch(sql: Sql, batch: number, first: number, entries: EntryToRecord[]): Promise<void> {
   await sql`
     insert into history_incoming
@@ -92,12 +96,12 @@ export async function addToBatch(sql: Sql, batch: number, first: number, entries
     )`
 }
 
-/** How many entries of the batch were new. */
-export async function mergeBatch(sql: Sql, batch: number): Promise<number> {
+/** Moves a batch into the histories, and returns how many of its entries were new. */
+export async function recordBatch(sql: Sql, batch: number): Promise<number> {
   // Without knowing how many rows there are, the planner would compare each with each.
   await sql`analyze history_incoming, history_entries`
   await sql`set local work_mem = '64MB'`
-  const [row] = await sql<{ added: number }>`select added from merge_history(${batch})`
+  const [row] = await sql<{ added: number }>`select added from record_history_batch(${batch})`
   await sql`delete from history_incoming where batch = ${batch}`
   return row?.added ?? 0
 }

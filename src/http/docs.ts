@@ -21,6 +21,7 @@ const documentation = {
     { name: 'History', description: 'Who changed a prompt, when, and how the change was deployed' },
     { name: 'Signals', description: "Feedback on a prompt's output, counted against a monthly limit" },
     { name: 'Keys', description: 'API keys, what they may do, and until when' },
+    { name: 'Prompts', description: 'The prompts of the organisation, and the files that they are kept in' },
     { name: 'Webhooks', description: 'What writes the history by itself' },
     { name: 'Audit', description: 'Who changed keys, plans, prompts and webhooks' },
   ],

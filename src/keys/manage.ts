@@ -71,6 +71,7 @@ export const listKeys = (db: Db, organisationId: number, request: PageRequest): 
   toPage(request, (beforeId, limit) => selectKeys(db.sql, organisationId, beforeId, limit))
 
 export async function showKey(db: Db, id: string, actor: Actor): Promise<KeyRow> {
+  requireKeyId(id)
   const { organisationId: _, org: __, ...key } = requireReach(await findKey(db.sql, id), id, actor)
   return key
 }
@@ -160,6 +161,7 @@ type HeldKey = KeyRow & { organisationId: number; org: string }
 
 /** Reads a key and holds it until the transaction ends, so that two changes of it do not cross. */
 async function holdKey(sql: Sql, id: string, actor: Actor): Promise<HeldKey> {
+  requireKeyId(id)
   await lockKey(sql, id)
   return requireReach(await findKey(sql, id), id, actor)
 }
@@ -167,9 +169,16 @@ async function holdKey(sql: Sql, id: string, actor: Actor): Promise<HeldKey> {
 /** A key of another organisation is answered exactly like one that does not exist. */
 function requireReach(key: HeldKey | undefined, id: string, actor: Actor): HeldKey {
   const isReached = key && (actor.organisationId === undefined || actor.organisationId === key.organisationId)
-  if (!isReached) throw new ServiceError('not_found', `There is no key ${id}.`)
+  if (!isReached) throw noKey(id)
   return key
 }
+
+/** What is no id is not looked up: Postgres takes no text with a zero byte. */
+function requireKeyId(id: string): void {
+  if (!/^key_[0-9A-Za-z]{1,64}$/.test(id)) throw noKey(id)
+}
+
+const noKey = (id: string) => new ServiceError('not_found', `There is no key ${id}.`)
 
 const showable = ({ organisationId: _, org: __, ...key }: HeldKey): KeyRow => key
 

@@ -1,11 +1,11 @@
-/** A circuit breaker: keeps callers from something that keeps failing, and lets one of them try again after a while. */
-export type Breaker = {
+/** A circuit breaker: stops calls to something that keeps failing, and lets one of them try again after a while. */
+type Breaker = {
   /** Returns the result, or undefined when the call failed or was not made. */
   attempt<T>(call: () => Promise<T>): Promise<T | undefined>
 }
 
 type Options = {
-  /** So many failures in a row open the breaker. */
+  /** The number of failures in a row that opens the breaker. */
   failures: number
   /** While it is open, one call is tried each time this has passed. */
   retryMs: number
@@ -19,7 +19,7 @@ export function createBreaker({ failures, retryMs, onChange = () => {} }: Option
     async attempt(call) {
       const isOpen = failed >= failures
       if (isOpen && performance.now() < retryAt) return undefined
-      // The first caller after the pause tries; the others go on without, until its result is known.
+      // The first caller after the pause tries; the others are not made until its result is known.
       if (isOpen) retryAt = performance.now() + retryMs
       try {
         const result = await call()

@@ -8,7 +8,7 @@ export type CursorPage<Row> = { data: Row[]; limit: number; nextCursor: string |
 export const defaultPageSize = 25
 export const maxPageSize = 100
 
-/** For the documentation alone. */
+/** This schema is for the documentation alone. */
 export const PageQuery = Type.Object({
   limit: Type.Integer({
     minimum: 1,
@@ -37,7 +37,7 @@ export const cursorPageOf = (item: TObject, example: object) =>
     },
   )
 
-/** Reads `limit` and `cursor`: a limit that is no integer from 1 on means the default, one above the maximum that. */
+/** Reads `limit` and `cursor`. A limit above the maximum means that; one that is no positive integer, the default. */
 export function readPageRequest(query: URLSearchParams): PageRequest {
   const limits = query.getAll('limit')
   const isGiven = limits.length === 1 && /^\d+$/.test(limits[0] as string) && Number(limits[0]) >= 1
@@ -46,7 +46,7 @@ export function readPageRequest(query: URLSearchParams): PageRequest {
   return { limit: isGiven ? Math.min(Number(limits[0]), maxPageSize) : defaultPageSize, cursor: cursors[0] ?? null }
 }
 
-/** Makes a page of what is read before an id. One row more than the page has shows whether there is another. */
+/** Reads a page of the rows before an id. One more row than the page holds shows whether there is another page. */
 export async function toPage<Row>(
   { limit, cursor }: PageRequest,
   read: (beforeId: number, limit: number) => Promise<(Row & { rowId: number })[]>,

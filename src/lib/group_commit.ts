@@ -1,7 +1,7 @@
 // Items that arrive while a batch is being written wait in a queue and are written together as the next batch.
 //
 // A lane is a queue with at most one write under way. Everything goes through the common lane, except for a group whose
-// rows are locked by somebody else: it gets a lane of its own until its queue is empty, and holds up nobody but itself.
+// rows are locked by another transaction: it gets its own lane until its queue is empty, and delays no other group.
 //
 //   idle ──add──▶ scheduled ──next turn──▶ writing ──queue empty──▶ idle
 //                                            │  ▲
@@ -10,11 +10,11 @@
 //                                         lingering
 //
 // Lingering waits up to a millisecond for the few callers who were just answered, because callers who send one request
-// after the other come back at once. Otherwise one part of them would be written while the other part waits.
+// after the other come back immediately. Otherwise some of them would be written while the others wait.
 import { nextBatchSize } from './batch_size.ts'
 import { nextTurn } from './turns.ts'
 
-export type GroupCommit<Item, Outcome> = {
+type GroupCommit<Item, Outcome> = {
   /** Resolves with the item's own outcome, once the write that carried it has committed. */
   add(item: Item): Promise<Outcome>
   /** Waits until everything added has been written. */
@@ -32,16 +32,16 @@ type Options<Item, Outcome> = {
   /** Items of one group can hold each other up, but must not hold up those of another. */
   groupOf(item: Item): unknown
   /** Makes the error that a caller gets when the queue is full or the item has waited for too long. */
-  refuse(): Error
+  rejectWith(): Error
   maxBatch: number
-  /** How much an item adds to the weight of its batch, of which there is no bound without it. */
+  /** How much an item adds to the weight of its batch; zero by default. */
   weightOf?: (item: Item) => number
-  /** No batch is heavier, unless it is of one item. */
+  /** The maximum weight of a batch, which only a batch of one item may exceed. */
   maxBatchWeight?: number
-  /** How many items may wait in all. A group may take as many of them as it leaves free for others. */
+  /** How many items may be queued in all. A group may use as much of the queue as it leaves free for others. */
   maxQueued: number
-  /** An item that could not be written for so long is given up. */
-  patienceMs: number
+  /** An item whose write has not begun by then, by the clock of `performance.now()`, is given up and never written. */
+  giveUpAt(item: Item): number
   /** The longest time to linger; no lingering without it. */
   lingerMs?: number
   /** Called when a write begins, with the number of its items and how long the first of them waited. */
@@ -50,14 +50,15 @@ type Options<Item, Outcome> = {
 
 type Queued<Item, Outcome> = {
   item: Item
+  addedAt: number
   giveUpAt: number
   resolve(outcome: Outcome): void
   reject(error: unknown): void
 }
 
-/** Lingering is for at most so many callers: with more, writing and answering overlap anyway. */
+/** Lingering waits for at most this many callers: with more, writing and answering overlap anyway. */
 const maxLingerBatch = 20
-/** After lingering for callers who did not come back, so many writes begin without. */
+/** After lingering for callers who did not come back, this many writes begin without. */
 const lingerCooldown = 15
 
 const transitions = {
@@ -74,7 +75,7 @@ class Lane<Item, Outcome> {
   queue: Queued<Item, Outcome>[] = []
   /** Resolves when the lane is idle again. */
   idle: Promise<void> = Promise.resolve()
-  /** While lingering: how many items end it, and how to. */
+  /** The number of queued items that ends the lingering, and the function that ends it. */
   awaited = { items: Number.POSITIVE_INFINITY, end: () => {} }
   cooldown = 0
 
@@ -118,7 +119,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
       lastBatch = batch.length
       const live = giveUpLate(batch)
       const writing = live.length > 0 ? writeBatch(lane, live) : nothingToAnswer
-      // To answer a whole batch takes a while, in which the next one is already being written.
+      // Answering a whole batch takes a while, in which the next one is already being written.
       answerLast()
       answerLast = await writing
       if (options.lingerMs && lane.queue.length + lastBatch <= maxLingerBatch) {
@@ -145,22 +146,22 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     return heavy < 0 ? wanted : Math.max(heavy, 1)
   }
 
-  /** Nobody waits for late items any more: to write them would only delay the others. */
+  /** Rejects late items, whose callers no longer wait: writing them would only delay the others. */
   function giveUpLate(batch: Batch): Batch {
     const now = performance.now()
     if (batch.every(({ giveUpAt }) => now < giveUpAt)) return batch
-    for (const one of batch) if (now >= one.giveUpAt) fail(one, options.refuse())
+    for (const one of batch) if (now >= one.giveUpAt) fail(one, options.rejectWith())
     return batch.filter(({ giveUpAt }) => now < giveUpAt)
   }
 
-  async function linger(lane: Lane<Item, Outcome>, answered: number, mostMs: number): Promise<void> {
+  async function linger(lane: Lane<Item, Outcome>, answered: number, lingerMs: number): Promise<void> {
     if (lane.cooldown > 0) {
       lane.cooldown -= 1
       return
     }
     lane.enter('lingering')
     const over = Promise.withResolvers<void>()
-    const timer = setTimeout(over.resolve, mostMs)
+    const timer = setTimeout(over.resolve, lingerMs)
     lane.awaited = { items: lane.queue.length + answered, end: over.resolve }
     await over.promise
     clearTimeout(timer)
@@ -171,8 +172,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   /** Resolves, once the batch is written, with a function that answers its callers. */
   async function writeBatch(lane: Lane<Item, Outcome>, batch: Batch): Promise<() => void> {
     try {
-      // The first of a batch has waited longest, and so gives up first.
-      options.onWrite?.(batch.length, performance.now() + options.patienceMs - (batch[0]?.giveUpAt ?? 0))
+      options.onWrite?.(batch.length, performance.now() - (batch[0]?.addedAt ?? 0))
       const outcomes = await options.write(batch.map(({ item }) => item))
       for (const { item } of batch) countQueued(options.groupOf(item), -1)
       return () =>
@@ -183,7 +183,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
       const fault = options.faultOf(error)
       if (fault === 'busy') requeue(lane, batch)
       else if (fault === 'item' && batch.length > 1) {
-        // By halves, the bad item is alone after a few writes and the others are written.
+        // Written by halves, the bad item is alone after a few writes, and the others are recorded.
         const half = Math.ceil(batch.length / 2)
         const answerFirst = await writeBatch(lane, batch.slice(0, half))
         answerFirst()
@@ -198,7 +198,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     reject(error)
   }
 
-  /** Every group of the batch goes on in a lane of its own, where only its own rows can hold it up. */
+  /** Every group of the batch is queued in its own lane, where only its own rows can delay it. */
   function requeue(lane: Lane<Item, Outcome>, batch: Batch): void {
     for (const one of batch) enqueue(lane === common ? laneOf(options.groupOf(one.item)) : lane, one)
   }
@@ -214,10 +214,10 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
       const group = options.groupOf(item)
       return new Promise((resolve, reject) => {
         // Half of the queue for one group alone, a quarter for the next, and so on: there is always room for another.
-        if ((queuedByGroup.get(group) ?? 0) >= options.maxQueued - queued) return reject(options.refuse())
+        if ((queuedByGroup.get(group) ?? 0) >= options.maxQueued - queued) return reject(options.rejectWith())
         countQueued(group, 1)
-        const giveUpAt = performance.now() + options.patienceMs
-        enqueue(own.get(group) ?? common, { item, giveUpAt, resolve, reject })
+        const [addedAt, giveUpAt] = [performance.now(), options.giveUpAt(item)]
+        enqueue(own.get(group) ?? common, { item, addedAt, giveUpAt, resolve, reject })
       })
     },
     async drain() {

@@ -1,11 +1,11 @@
 /** Thrown for bytes that are not lines of text. */
 export class TextError extends Error {}
 
-/** Far longer than any line that the program reads; a file without line feeds must not fill the memory. */
+/** The limit is far longer than any valid line, and keeps a file without line feeds from filling the memory. */
 const maxLineLength = 64 * 1024 * 1024
 
 /**
- * Decodes UTF-8 and splits it at line feeds alone, because a text may hold the other characters that end a line for some
+ * Decodes UTF-8 and splits it at line feeds alone, because a text may hold other characters that end a line for some
  * readers. The last line need not end in a line feed.
  */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {

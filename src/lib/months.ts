@@ -1,8 +1,8 @@
-/** A calendar month in UTC, as one second of it sees it. */
+/** A calendar month in UTC, as seen from one second of it. */
 export type Month = {
   /** `2026-11` */
   name: string
-  /** ISO 8601: the first instant of the next one. */
+  /** The first instant of the next month, in ISO 8601. */
   resetsAt: string
   /** The same in seconds since 1970. */
   resetsAtSeconds: number
@@ -10,20 +10,7 @@ export type Month = {
   secondsLeft: number
 }
 
-/** The last one asked for, which is nearly always the next one as well. */
-let month: Month
-let second = Number.NaN
-
 export function monthOf(instant: Date): Month {
-  const asked = Math.floor(instant.getTime() / 1000)
-  if (asked !== second) {
-    second = asked
-    month = describe(instant, asked)
-  }
-  return month
-}
-
-function describe(instant: Date, now: number): Month {
   const [year, number] = [instant.getUTCFullYear(), instant.getUTCMonth()]
   const [start, end] = [Date.UTC(year, number) / 1000, Date.UTC(year, number + 1) / 1000]
   return {
@@ -31,6 +18,6 @@ function describe(instant: Date, now: number): Month {
     resetsAt: new Date(end * 1000).toISOString(),
     resetsAtSeconds: end,
     lengthSeconds: end - start,
-    secondsLeft: end - now,
+    secondsLeft: end - Math.floor(instant.getTime() / 1000),
   }
 }

@@ -1,6 +1,6 @@
 /** What a piece of work needs beside a permit. */
 export type Claim = {
-  /** On whose behalf it is done; the operator's when it is not given. */
+  /** The tenant that it is done for; undefined for the operator. */
   tenant?: unknown
   /** Works with the same key run one after the other. */
   key?: unknown
@@ -8,21 +8,22 @@ export type Claim = {
 
 type Options = {
   permits: number
-  /** How many permits, and how much of the line, one tenant may have; all of them by default. */
+  /** How many permits, and how much of the queue, one tenant may have; all of it by default. */
   permitsPerTenant?: number
   maxWaiting: number
   maxWaitingPerTenant?: number
-  /** A waiter leaves the line after this time; never by default. */
+  /** A waiter gives up after this time; never by default. */
   patienceMs?: number
-  /** Makes the error for a caller who finds the line full, or has left it. */
-  refuse(): Error
+  /** Makes the error for a caller who finds the queue full, or has given up. */
+  rejectWith(): Error
 }
 
 type Waiter = Claim & { start(): void }
 
 /**
- * A semaphore that is fair to tenants: they take turns, whatever the number of waiters each of them has. Waiters whose
- * key is in use, or whose tenant has its share of permits, let others pass. Work that was given up is never started.
+ * A semaphore that is fair to tenants: they are served round-robin, whatever the number of waiters each of them has.
+ * Waiters whose key is in use, or whose tenant has its share of permits, are overtaken. Work that was given up is never
+ * started.
  */
 export function createSemaphore({
   permits,
@@ -30,10 +31,10 @@ export function createSemaphore({
   maxWaiting,
   maxWaitingPerTenant = maxWaiting,
   patienceMs = 0,
-  refuse,
+  rejectWith,
 }: Options): <T>(work: () => Promise<T>, claim?: Claim) => Promise<T> {
-  /** The waiters of each tenant; the tenant whose turn is next comes first. */
-  const lines = new Map<unknown, Waiter[]>()
+  /** The waiters of each tenant; the next tenant to be served comes first. */
+  const queues = new Map<unknown, Waiter[]>()
   const permitsOf = new Map<unknown, number>()
   const keysInUse = new Set<unknown>()
   let free = permits
@@ -57,38 +58,38 @@ export function createSemaphore({
     else permitsOf.delete(tenant)
     keysInUse.delete(key)
     // A tenant with further waiters is put behind the others, and is thus seen again in the same loop.
-    for (const line of lines.values()) line.find(canStart)?.start()
+    for (const queue of queues.values()) queue.find(canStart)?.start()
   }
 
-  function leaveLine(waiter: Waiter, line: Waiter[]): void {
-    line.splice(line.indexOf(waiter), 1)
+  function dequeue(waiter: Waiter, queue: Waiter[]): void {
+    queue.splice(queue.indexOf(waiter), 1)
     waiting -= 1
-    if (line.length === 0) lines.delete(waiter.tenant)
+    if (queue.length === 0) queues.delete(waiter.tenant)
   }
 
   function wait(claim: Claim): Promise<void> {
     const { tenant } = claim
-    const line = lines.get(tenant) ?? []
-    if (waiting >= maxWaiting || line.length >= maxWaitingPerTenant) throw refuse()
+    const queue = queues.get(tenant) ?? []
+    if (waiting >= maxWaiting || queue.length >= maxWaitingPerTenant) throw rejectWith()
     return new Promise((resolve, reject) => {
       const giveUp = () => {
-        leaveLine(waiter, line)
-        reject(refuse())
+        dequeue(waiter, queue)
+        reject(rejectWith())
       }
       const timer = patienceMs > 0 ? setTimeout(giveUp, patienceMs) : undefined
       const waiter: Waiter = {
         ...claim,
         start() {
           clearTimeout(timer)
-          leaveLine(waiter, line)
-          // The tenant's next turn comes after that of all others.
-          if (lines.delete(tenant)) lines.set(tenant, line)
+          dequeue(waiter, queue)
+          // The tenant is served again after all others.
+          if (queues.delete(tenant)) queues.set(tenant, queue)
           take(claim)
           resolve()
         },
       }
-      line.push(waiter)
-      lines.set(tenant, line)
+      queue.push(waiter)
+      queues.set(tenant, queue)
       waiting += 1
     })
   }

@@ -1,12 +1,12 @@
 import { BoundedCache } from './bounded_cache.ts'
 
-/** How full the cache is after an eviction: a few entries at a time, so that the owners are gone through rarely. */
+/** How full the cache is after an eviction: several entries are evicted together, so that owners are scanned rarely. */
 const fillAfterEviction = 15 / 16
 
 /**
  * A least-recently-used cache whose room is shared by owners. An owner may fill all of it while no other needs it. Once
- * it is full, only those are evicted from who hold more than an equal share, so that no owner, however much it asks
- * for, evicts what another holds within its share.
+ * it is full, only owners that hold more than an equal share lose entries, so that no owner, however much it reads,
+ * evicts what another holds within its share.
  */
 export class SharedCache<Owner, Key, Value> {
   readonly #owned = new Map<Owner, BoundedCache<Key, Value>>()

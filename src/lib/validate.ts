@@ -2,14 +2,15 @@ import { FormatRegistry, type Static, type TSchema } from '@sinclair/typebox'
 import { type TypeCheck, TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler'
 import { type Detail, invalid } from '../errors.ts'
 
-// The library fails every text of a format that it does not know. Times are parsed, and thereby checked, by the rules.
+// The library rejects texts of a format that it does not know. Times are checked where they are parsed, which gives a
+// better message.
 FormatRegistry.Set('date-time', () => true)
 
 /** A check that returns the value with its type, or throws `validation_error` naming each wrong place. */
 export function createValidator<S extends TSchema>(schema: S, what: string): (value: unknown) => Static<S> {
   let compiled: TypeCheck<S> | undefined
   return (value) => {
-    // At the first use, for a program that starts has other things to do.
+    // The schema is compiled at its first use, to keep the start short.
     compiled ??= TypeCompiler.Compile(schema)
     if (compiled.Check(value)) return value
     const details = new Map<string, Detail>()
@@ -22,7 +23,7 @@ export function createValidator<S extends TSchema>(schema: S, what: string): (va
 
 const choicesIn = new Intl.ListFormat('en-GB', { type: 'disjunction' })
 
-/** In the words of whoever has to mend it: the library says "Expected union value", or "Expected required property". */
+/** Rewords the library's messages, such as "Expected union value", for the caller who has to correct the value. */
 function explain({ type, schema, message }: ValueError): string {
   const choices: unknown[] = (schema.anyOf ?? []).map((choice: TSchema) => choice.const)
   if (choices.length > 0 && choices.every((choice) => typeof choice === 'string')) {

@@ -2,7 +2,7 @@ type Labels = Record<string, string | number>
 type Series = { labels: Labels; counts: number[]; sum: number; count: number }
 
 /** A sample as Prometheus has it: `bucket` with its upper bound in `le`, `sum` or `count`. */
-export type HistogramSample = { suffix: 'bucket' | 'sum' | 'count'; labels: Labels; value: number }
+type HistogramSample = { suffix: 'bucket' | 'sum' | 'count'; labels: Labels; value: number }
 
 /** A histogram of several series, cheap enough to observe every request. */
 export class Histogram {

@@ -163,7 +163,7 @@ export function createMetrics(): Metrics {
     },
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
     async text() {
-      // Loaded with the first scrape: the library would take a fifth of the time to start.
+      // The library is loaded with the first scrape, because it would take a fifth of the time to start.
       exposition ??= import('./prometheus.ts').then(({ createExposition }) => createExposition(metrics))
       return (await exposition)()
     },

@@ -6,33 +6,33 @@ import { DeadlineError, within } from '../lib/deadline.ts'
 
 type Reason = 'unreachable' | 'read_only' | 'old_schema'
 
-export type ReadinessReport =
+type ReadinessReport =
   | {
       ready: boolean
       database: 'up' | 'down'
       /** Why the database is down. */
       reason?: Reason
-      /** Only reported: the service works without Redis. */
+      /** Redis does not affect readiness, because the service works without it. */
       redis: 'up' | 'down' | 'unused'
     }
   | { ready: false; stopping: true }
 
 export type Readiness = {
   check(): Promise<ReadinessReport>
-  /** From now on not ready, so that no new requests are sent here. */
+  /** Reports the service as not ready from now on, so that no new requests are sent here. */
   stop(): void
 }
 
 const probeMs = 500
-/** Probes may be frequent; the database is asked no more than once in this time. */
+/** Probes may be frequent; the database is queried at most once in this time. */
 const trustedForMs = 1_000
-/** A database that was found to be read-only is connected to about once a second, so that a probe may find no session. */
+/** The driver reconnects to a read-only database about once a second, so a probe in between may find no session. */
 const readOnlyForMs = 5_000
 
 export function createReadiness(db: Db, redis: Redis | undefined, migrations: Migration[]): Readiness {
   let isStopping = false
   let readOnlyAt = Number.NEGATIVE_INFINITY
-  let last: { askedAt: number; report: Promise<ReadinessReport> } | undefined
+  let last: { probedAt: number; report: Promise<ReadinessReport> } | undefined
 
   function reasonFor(error: unknown): Reason {
     if (error instanceof SchemaError) return 'old_schema'
@@ -54,11 +54,11 @@ export function createReadiness(db: Db, redis: Redis | undefined, migrations: Mi
 
   return {
     async check() {
-      if (!last || performance.now() - last.askedAt >= trustedForMs) {
-        last = { askedAt: performance.now(), report: probe() }
+      if (!last || performance.now() - last.probedAt >= trustedForMs) {
+        last = { probedAt: performance.now(), report: probe() }
       }
       const report = await last.report
-      // Asked after the wait: a probe may have been under way when the stop came.
+      // This is read after the wait, because the stop may come while a probe is under way.
       return isStopping ? { ready: false, stopping: true } : report
     },
     stop() {

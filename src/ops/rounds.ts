@@ -1,4 +1,4 @@
-/** Repeats the work at an interval without keeping the process alive. A run that fails is made up for by the next. */
+/** Repeats the work at an interval without keeping the process alive. A failed run is followed by the next one. */
 export function startRounds(everyMs: number, work: () => Promise<void>): { stop(): void } {
   const timer = setInterval(() => work().catch(() => {}), everyMs)
   timer.unref()

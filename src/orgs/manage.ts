@@ -1,4 +1,4 @@
-import { type Actor, operator, recordAudit } from '../audit/record.ts'
+import { operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
@@ -15,7 +15,7 @@ import {
   updateSuspension,
 } from './store.ts'
 
-export type Organisation = OrganisationRow & { resets_at: string }
+type Organisation = OrganisationRow & { resets_at: string }
 
 export async function createOrganisation(
   db: Db,
@@ -36,23 +36,22 @@ export async function setPlan(
   org: string,
   plan: string,
   monthlyLimit: number | null,
-  actor: Actor = operator,
 ): Promise<Organisation> {
   await requirePlan(db, plan)
   const { id: organisationId } = await requireOrganisation(db, org)
   await db.transaction(async (sql) => {
     await updatePlan(sql, organisationId, plan, monthlyLimit)
     const details = { plan, monthly_limit: monthlyLimit }
-    await recordAudit(sql, clock, actor, { organisationId, action: 'plan.changed', subject: org, details })
+    await recordAudit(sql, clock, operator, { organisationId, action: 'plan.changed', subject: org, details })
   })
   return showOrganisation(db, clock, org)
 }
 
-/** Refuses all keys of an organisation within a second, everywhere; its data stays. */
+/** Makes every replica reject the keys of an organisation within a second; its data stays. */
 export const suspendOrganisation = (db: Db, clock: Clock, org: string): Promise<Organisation> =>
   changeSuspension(db, clock, org, clock.now())
 
-/** Takes the keys of a suspended organisation again, as they are. */
+/** Accepts the keys of a suspended organisation again, as they are. */
 export const resumeOrganisation = (db: Db, clock: Clock, org: string): Promise<Organisation> =>
   changeSuspension(db, clock, org, null)
 
@@ -79,7 +78,7 @@ export async function listOrganisations(db: Db, clock: Clock, org: string | null
 
 export async function requireOrganisation(db: Db, org: string): Promise<{ id: number }> {
   const id = await findOrganisationId(db.sql, org)
-  if (id === undefined) throw noOrganisation(org)
+  if (id === undefined) throw new ServiceError('not_found', `There is no organisation ${org}.`)
   return { id }
 }
 
@@ -90,5 +89,3 @@ async function requirePlan(db: Db, plan: string): Promise<number> {
   }
   return limit
 }
-
-const noOrganisation = (org: string) => new ServiceError('not_found', `There is no organisation ${org}.`)

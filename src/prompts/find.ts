@@ -6,8 +6,12 @@ import { findPromptOf, findPromptOfAny, type Prompt } from './store.ts'
 
 export type { Prompt }
 
-/** Rejects with `not_found` unless the prompt is the organisation's own. */
-export type PromptFinder = (organisationId: number, publicId: string) => Promise<Prompt>
+export type PromptFinder = {
+  /** Rejects with `not_found` unless the prompt is the organisation's own. */
+  find(organisationId: number, publicId: string): Promise<Prompt>
+  /** To be called when the database may have been replaced: another one may give the same id to another prompt. */
+  forget(): void
+}
 
 const maxCachedPrompts = 100_000
 
@@ -17,22 +21,33 @@ export const isPromptId = (text: string): boolean => promptId.test(text)
 
 export function createPromptFinder(db: Db): PromptFinder {
   // By organisation and prompt, so that another's prompt takes the same path, and the same time, as one that does not
-  // exist. An entry never goes stale: a prompt keeps its id and its organisation, and is not deleted.
+  // exist. An entry never goes stale while the database is the same: a prompt keeps its id and its organisation, and is
+  // not deleted.
   const cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
 
-  return async (organisationId, publicId) => {
-    const key = `${organisationId} ${publicId}`
-    const cached = cache.get(key)
-    if (cached) return cached
-    const prompt = isPromptId(publicId) ? await findPromptOf(db.sql, organisationId, publicId) : undefined
-    if (!prompt) throw notFound()
-    cache.set(key, prompt)
-    return prompt
+  let timesForgotten = 0
+
+  return {
+    async find(organisationId, publicId) {
+      const key = `${organisationId} ${publicId}`
+      const cached = cache.get(key)
+      if (cached) return cached
+      const before = timesForgotten
+      const prompt = isPromptId(publicId) ? await findPromptOf(db.sql, organisationId, publicId) : undefined
+      if (!prompt) throw notFound()
+      // What was read before the database was replaced is not cached after that.
+      if (before === timesForgotten) cache.set(key, prompt)
+      return prompt
+    },
+    forget() {
+      timesForgotten += 1
+      cache.clear()
+    },
   }
 }
 
 /** For operators, who see the prompts of every organisation. */
-export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt> {
+export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt & { org: string }> {
   const prompt = isPromptId(publicId) ? await findPromptOfAny(sql, publicId) : undefined
   if (!prompt) throw new ServiceError('not_found', `There is no prompt ${publicId}.`)
   return prompt

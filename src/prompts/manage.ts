@@ -1,34 +1,118 @@
+import { type Actor, operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
-import { ServiceError } from '../errors.ts'
+import type { Db, Sql } from '../db/client.ts'
+import { faultOf } from '../db/faults.ts'
+import { invalid } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
+import { type CursorPage, type PageRequest, readAllPages, toPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { isPromptId } from './find.ts'
 import { fileIsTaken, parsePromptFile } from './link.ts'
-import { findPromptInFile, insertPrompt, type PromptRow, selectPrompts } from './store.ts'
+import {
+  findPromptInFile,
+  insertPrompt,
+  lockPrompt,
+  type Prompt,
+  type PromptFile,
+  type PromptRow,
+  selectPrompt,
+  selectPrompts,
+  updatePrompt,
+} from './store.ts'
 
+export type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null }
+
+/** Makes a prompt known to an organisation. */
 export async function createPrompt(
   db: Db,
   clock: Clock,
-  given: { org: string; name: string; id: string | null; file?: { repository: string; path: string } | null },
+  { org, ...given }: PromptToCreate & { org: string },
+): Promise<PromptRow & { org: string }> {
+  const { id: organisationId } = await requireOrganisation(db, org)
+  const { id, ...prompt } = await db.transaction((sql) => addPrompt(sql, clock, organisationId, given, operator))
+  return { id, org, ...prompt }
+}
+
+/** The same within a transaction. */
+export async function addPrompt(
+  sql: Sql,
+  clock: Clock,
+  organisationId: number,
+  given: PromptToCreate,
+  actor: Actor,
 ): Promise<PromptRow> {
   const id = given.id ?? `pmt_${randomBase62(16)}`
   if (!isPromptId(id)) {
-    throw new ServiceError('validation_error', 'The id must be pmt_ and 1 to 64 letters, digits, "_" or "-".')
+    throw invalid('The id is not valid.', [
+      { path: '/id', message: 'must be pmt_ and 1 to 64 letters, digits, "_" or "-"' },
+    ])
   }
-  const organisation = await requireOrganisation(db, given.org)
   const name = requireText('name', given.name)
   const file = given.file ? parsePromptFile(given.file) : null
-  const prompt = { id, organisationId: organisation.id, name, file, createdAt: clock.now() }
-  if (!(await insertPrompt(db.sql, prompt))) {
-    const linked = file && (await findPromptInFile(db.sql, organisation.id, file))
-    throw linked ? fileIsTaken(file, linked) : new ServiceError('validation_error', `The id ${id} is taken.`)
+  const createdAt = clock.now()
+  if (!(await insertPrompt(sql, { id, organisationId, name, file, createdAt }))) {
+    const linked = file && (await findPromptInFile(sql, organisationId, file))
+    throw linked ? fileIsTaken(file, linked) : idIsTaken(id)
   }
-  return { id, org: given.org, name, ...(file ?? { repository: null, path: null }) }
+  const details = { name, ...(file ?? noFile) }
+  await recordAudit(sql, clock, actor, { organisationId, action: 'prompt.created', subject: id, details })
+  return { id, ...details, created_at: createdAt }
 }
 
-export async function listPrompts(db: Db, org: string): Promise<PromptRow[]> {
-  const { id } = await requireOrganisation(db, org)
-  return selectPrompts(db.sql, id)
+/** The prompts of an organisation, newest first. */
+export const listPrompts = (db: Db, organisationId: number, request: PageRequest): Promise<CursorPage<PromptRow>> =>
+  toPage(request, (beforeId, limit) => selectPrompts(db.sql, organisationId, beforeId, limit))
+
+/** Every prompt of an organisation, oldest first. */
+export async function listAllPrompts(db: Db, org: string): Promise<(PromptRow & { org: string })[]> {
+  const { id: organisationId } = await requireOrganisation(db, org)
+  const prompts = await readAllPages((page) => listPrompts(db, organisationId, page))
+  return prompts.toReversed().map(({ id, ...prompt }) => ({ id, org, ...prompt }))
 }
+
+export const showPrompt = (db: Db, { id }: Prompt): Promise<PromptRow> => selectPrompt(db.sql, id)
+
+/** The file is null for a prompt that is no longer kept in one. */
+export type PromptUpdate = { name?: string | undefined; file?: PromptFile | null | undefined }
+
+/** Changes what is given of a prompt, and leaves the rest. What changes nothing is not in the audit log. */
+export async function changePrompt(
+  db: Db,
+  clock: Clock,
+  { id, organisationId }: Prompt,
+  given: PromptUpdate,
+  actor: Actor = operator,
+): Promise<PromptRow> {
+  const name = given.name === undefined ? undefined : requireText('name', given.name)
+  const file = given.file && parsePromptFile(given.file)
+  try {
+    return await db.transaction(async (sql) => {
+      await lockPrompt(sql, id)
+      const before = await selectPrompt(sql, id)
+      const change = { ...(name === undefined ? {} : { name }), ...(given.file === undefined ? {} : (file ?? noFile)) }
+      const after = { ...before, ...change }
+      if (isSame(before, after)) return before
+      await updatePrompt(sql, id, after)
+      await recordAudit(sql, clock, actor, {
+        organisationId,
+        action: 'prompt.updated',
+        subject: before.id,
+        details: change,
+      })
+      return after
+    })
+  } catch (error) {
+    const linked = file && faultOf(error) === 'item' ? await findPromptInFile(db.sql, organisationId, file) : undefined
+    throw file && linked ? fileIsTaken(file, linked) : error
+  }
+}
+
+const noFile = { repository: null, path: null }
+
+const isSame = (a: PromptRow, b: PromptRow): boolean =>
+  a.name === b.name && a.repository === b.repository && a.path === b.path
+
+/** Ids are unique over all organisations, so that an id alone names a prompt. */
+const idIsTaken = (id: string) =>
+  invalid(`The id ${id} is taken.`, [{ path: '/id', message: 'must be one that is free' }])

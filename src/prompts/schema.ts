@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { cursorPageOf } from '../lib/cursor_page.ts'
 
 export const PromptId = Type.String({
   pattern: '^pmt_[0-9A-Za-z_-]{1,64}$',
@@ -6,5 +7,55 @@ export const PromptId = Type.String({
   examples: ['pmt_greeting'],
 })
 
-/** For the documentation alone. */
+/** This schema is for the documentation alone. */
 export const PromptPath = Type.Object({ prompt_id: PromptId })
+
+const maybeText = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
+
+const repository = maybeText('owner/name of the GitHub repository that the prompt is kept in; null for none')
+const path = maybeText('Path of its file there, from the root of the repository; null for none')
+
+export const Prompt = Type.Object(
+  {
+    id: Type.String({ description: "The prompt's public ID" }),
+    name: Type.String(),
+    repository,
+    path,
+    created_at: Type.String({ format: 'date-time' }),
+  },
+  { title: 'Prompt' },
+)
+
+const examplePrompt = {
+  id: 'pmt_greeting',
+  name: 'Greeting',
+  repository: 'acme/prompts',
+  path: 'prompts/greeting.md',
+  created_at: '2026-11-14T23:35:00.000Z',
+}
+
+export const PromptList = cursorPageOf(Prompt, examplePrompt)
+
+export const ShownPrompt = Type.Object({ data: Prompt }, { title: 'ShownPrompt', examples: [{ data: examplePrompt }] })
+
+const name = Type.String({ minLength: 1, maxLength: 200 })
+const file = { repository: Type.Optional(repository), path: Type.Optional(path) }
+
+export const NewPrompt = Type.Object(
+  {
+    name,
+    id: Type.Optional(
+      Type.String({ description: 'A public ID of your own, pmt_ and 1 to 64 letters, digits, "_" or "-"' }),
+    ),
+    ...file,
+  },
+  {
+    title: 'NewPrompt',
+    examples: [{ name: 'Greeting', repository: 'acme/prompts', path: 'prompts/greeting.md' }],
+  },
+)
+
+export const PromptChange = Type.Object(
+  { name: Type.Optional(name), ...file },
+  { title: 'PromptChange', examples: [{ name: 'Warm greeting' }] },
+)

@@ -6,20 +6,32 @@ export type Prompt = { id: number; organisationId: number }
 /** The file that a prompt is kept in: a repository's owner/name in lower case, and the path there. */
 export type PromptFile = { repository: string; path: string }
 
-export type PromptRow = { id: string; org: string; name: string } & (PromptFile | { repository: null; path: null })
+/** A prompt as it is shown: its public id, and the file that it is linked to, or null twice. */
+export type PromptRow = {
+  id: string
+  name: string
+  repository: string | null
+  path: string | null
+  created_at: Date
+}
 
 export async function findPromptOf(sql: Sql, organisationId: number, publicId: string): Promise<Prompt | undefined> {
   const [row] = await sql<Prompt & { publicId: string }>`
     select id, organisation_id as "organisationId", public_id as "publicId"
     from find_prompts(array[${organisationId}::bigint], array[${publicId}::text])`
-  // The answer to another question must not be taken for this one's, since it is cached for good.
+  // The result of another query must not be taken for this one's, since it is cached for good.
   if (row?.publicId !== publicId || row.organisationId !== organisationId) return undefined
   return { id: row.id, organisationId }
 }
 
-export async function findPromptOfAny(sql: Sql, publicId: string): Promise<Prompt | undefined> {
-  const [row] = await sql<Prompt>`
-    select id, organisation_id as "organisationId" from prompts where public_id = ${publicId}`
+/** A prompt of any organisation, with the public id of that. */
+export async function findPromptOfAny(sql: Sql, publicId: string): Promise<(Prompt & { org: string }) | undefined> {
+  const [row] = await sql<Prompt & { org: string }>`
+    select
+      p.id, p.organisation_id as "organisationId",
+      (select o.public_id from organisations o where o.id = p.organisation_id) as org
+    from prompts p
+    where p.public_id = ${publicId}`
   return row
 }
 
@@ -49,26 +61,41 @@ export async function findPromptInFile(
   return row?.id
 }
 
-export async function updatePromptFile(sql: Sql, id: number, { repository, path }: PromptFile): Promise<PromptRow> {
+/** Holds a prompt until the transaction ends, so that two changes of it do not cross. */
+export async function lockPrompt(sql: Sql, id: number): Promise<void> {
+  await sql`select from prompts where id = ${id} for update`
+}
+
+export async function selectPrompt(sql: Sql, id: number): Promise<PromptRow> {
   const [row] = await sql<PromptRow>`
-    update prompts p
-    set repository = ${repository}, path = ${path}
-    from organisations o
-    where p.id = ${id} and o.id = p.organisation_id
-    returning p.public_id as id, o.public_id as org, p.name, p.repository, p.path`
+    select public_id as id, name, repository, path, created_at from prompts where id = ${id}`
   return row as PromptRow
 }
 
-export async function updateRepository(sql: Sql, organisationId: number, from: string, to: string): Promise<void> {
-  await sql`
+export async function updatePrompt(
+  sql: Sql,
+  id: number,
+  { name, repository, path }: Pick<PromptRow, 'name' | 'repository' | 'path'>,
+): Promise<void> {
+  await sql`update prompts set name = ${name}, repository = ${repository}, path = ${path} where id = ${id}`
+}
+
+/** Moves what is kept in one repository to another; the public ids and the paths of the prompts that were moved. */
+export const updateRepository = (
+  sql: Sql,
+  organisationId: number,
+  from: string,
+  to: string,
+): Promise<{ id: string; path: string }[]> =>
+  sql<{ id: string; path: string }>`
     update prompts p
     set repository = ${to}
     where p.organisation_id = ${organisationId} and p.repository = ${from}
       and not exists (
         select from prompts taken
         where taken.organisation_id = p.organisation_id and taken.repository = ${to} and taken.path = p.path
-      )`
-}
+      )
+    returning p.public_id as id, p.path`
 
 export const selectPromptsIn = (
   sql: Sql,
@@ -79,10 +106,16 @@ export const selectPromptsIn = (
     select id, path from prompts
     where organisation_id = ${organisationId} and repository = ${repository}`
 
-export const selectPrompts = (sql: Sql, organisationId: number): Promise<PromptRow[]> =>
-  sql<PromptRow>`
-    select p.public_id as id, o.public_id as org, p.name, p.repository, p.path
-    from prompts p
-    join organisations o on o.id = p.organisation_id
-    where p.organisation_id = ${organisationId}
-    order by p.id`
+/** The newest prompts of an organisation that are older than the one of this id. */
+export const selectPrompts = (
+  sql: Sql,
+  organisationId: number,
+  beforeId: number,
+  limit: number,
+): Promise<(PromptRow & { rowId: number })[]> =>
+  sql<PromptRow & { rowId: number }>`
+    select id as "rowId", public_id as id, name, repository, path, created_at
+    from prompts
+    where organisation_id = ${organisationId} and id < ${beforeId}
+    order by prompts.id desc
+    limit ${limit}`

@@ -18,7 +18,7 @@ export const changeOnce = <T extends object>(
   clock: Clock,
   request: IdempotentRequest | null,
   change: (sql: Sql) => Promise<T>,
-  withoutSecret: (answer: T) => T,
+  withoutSecret: (answer: T) => T = (answer) => answer,
 ): Promise<Replayable<T>> =>
   db.transaction(async (sql) => {
     if (request === null) return { answer: await change(sql), isReplayed: false }
@@ -37,8 +37,8 @@ const conflict = () =>
     { path: 'Idempotency-Key', message: 'must be new, or come with the same request as before' },
   ])
 
-/** Forgets requests that are past their time. */
+/** Deletes the requests that are past their time, in batches that hold no lock for long. */
 export async function pruneRequests(db: Db, clock: Clock): Promise<void> {
   const before = new Date(clock.now().getTime() - keptMs)
-  while (await deleteRequests(db.sql, before, pruneBatch));
+  while ((await deleteRequests(db.sql, before, pruneBatch)) === pruneBatch);
 }

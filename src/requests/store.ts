@@ -27,17 +27,8 @@ export async function findAnswer<T>(sql: Sql, request: IdempotentRequest): Promi
   return row?.answer
 }
 
-/** Forgets the requests before a time, a bounded number of them; whether there may be more. */
-export async function deleteRequests(sql: Sql, before: Date, limit: number): Promise<boolean> {
-  const rows = await sql`
-    delete from idempotent_requests
-    where (organisation_id, key) in (
-      select organisation_id, key from idempotent_requests
-      where created_at < ${before}
-      order by created_at
-      limit ${limit}
-      for update skip locked
-    )
-    returning 1`
-  return rows.length === limit
+/** Deletes requests made before a time, at most so many; how many there were. */
+export async function deleteRequests(sql: Sql, before: Date, most: number): Promise<number> {
+  const [row] = await sql<{ deleted: number }>`select prune_requests(${before}, ${most}) as deleted`
+  return row?.deleted ?? 0
 }

@@ -5,34 +5,34 @@ import type { Month } from '../lib/months.ts'
 import type { Gate, GateObserver } from './gate.ts'
 import { type Recorded, readUsages, type SignalToRecord, type Usage, type UsageMonth, usageRowId } from './store.ts'
 
-/** A signal to record, with the count that the gate gave it, if the gate was asked. */
+/** A signal to record, with the count that the gate returned for it, unless the gate was bypassed. */
 export type AdmittedSignal = SignalToRecord & { taken?: number | undefined }
 
-/** Either the month is full, or the signal may be recorded; `taken` is the count that the gate gave it, if asked. */
-export type AdmissionResult = { full?: Usage; taken?: number }
+/** Either the month is full, or the signal may be recorded; `taken` is the count that the gate returned for it. */
+type AdmissionResult = { full?: Usage; taken?: number }
 
-/** Turns away what the limit would refuse, once Postgres has confirmed that the month is full. */
+/** Refuses signals before they reach Postgres, once Postgres has confirmed that the month is full. */
 export type Admission = {
   admit(organisationId: number, month: Month): Promise<AdmissionResult>
-  /** Takes over what Postgres said of the signals of one batch, and corrects the gate where it is behind. */
+  /** Caches the usage that Postgres returned for one batch, and corrects the gate where it is behind. */
   applyBatchResult(signals: AdmittedSignal[], recorded: Recorded[]): void
-  /** To be called when limits may have changed, of one organisation or of any. */
+  /** Forgets cached refusals when limits may have changed, of one organisation or of any. */
   forgetRefusals(organisationId?: number): void
 }
 
 const bypassed: AdmissionResult = {}
 const maxOrganisations = 100_000
-/** A change of limits is notified at once, but a notification may be lost with its connection. */
+/** A change of limits is notified immediately, but a notification may be lost with its connection. */
 const refusalTrustedForMs = 1_000
 
 export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Admission {
-  /** What Postgres last said: only a hint whether the gate is worth asking and may be right to refuse. */
+  /** The last known usage: only a hint whether the gate is worth a call and may be right to refuse. */
   const usages = new BoundedCache<number, Usage & { month: string }>(maxOrganisations)
   /** Months that Postgres has confirmed to be full. */
   const refusals = new BoundedCache<number, Usage & { month: string; until: number }>(maxOrganisations)
-  const findUsage = createGroupLookup(async (asked: UsageMonth[]) => {
-    const found = await readUsages(db.sql, asked)
-    return new Map(asked.map((one, index) => [usageRowId(one), found[index] as Usage]))
+  const findUsage = createGroupLookup(async (keys: UsageMonth[]) => {
+    const found = await readUsages(db.sql, keys)
+    return new Map(keys.map((key, index) => [usageRowId(key), found[index] as Usage]))
   }, usageRowId)
   /** Before the first invalidation nobody listens for changes of limits, and no refusal is cached. */
   let invalidations = 0
@@ -60,7 +60,7 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
     return usage
   }
 
-  async function askGate(organisationId: number, month: Month, knownLimit: number): Promise<AdmissionResult> {
+  async function callGate(organisationId: number, month: Month, knownLimit: number): Promise<AdmissionResult> {
     const taken = await gate.take(organisationId, month)
     if (taken === undefined) return bypassed
     if (taken !== null && taken <= knownLimit) {
@@ -87,7 +87,7 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
       if (usage && isFarFromFull(usage)) return bypassed
       const full = findRefusal(organisationId, month)
       if (full) return refuse(full)
-      return askGate(organisationId, month, usage?.limit ?? Number.POSITIVE_INFINITY)
+      return callGate(organisationId, month, usage?.limit ?? Number.POSITIVE_INFINITY)
     },
     applyBatchResult(signals, recorded) {
       for (const { organisationId, month, used, limit, isGateBehind } of gatherUpdates(signals, recorded)) {
@@ -103,7 +103,7 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
   }
 }
 
-/** Until then nobody is refused, so the gate is neither asked nor corrected: with many organisations both cost time. */
+/** Until then nobody is refused, so the gate is not called, which would cost time with many organisations. */
 const isFarFromFull = ({ used, limit }: Usage): boolean => used < limit * 0.9
 
 /** What one batch showed of a month. The gate is behind when it counted less than what is recorded. */

@@ -5,7 +5,7 @@ import { nextTurn } from '../lib/turns.ts'
 
 /**
  * A counter in Redis that keeps requests which the limit would refuse away from Postgres. It is never the truth: when
- * it is too low, Postgres refuses; when it is too high, it is corrected before anyone is refused; when Redis cannot be
+ * it is too low, Postgres refuses; when it is too high, it is corrected before it refuses anything; when Redis cannot be
  * reached, every request passes.
  */
 export type Gate = {
@@ -20,7 +20,7 @@ export type GateDecision = 'passed' | 'refused' | 'seeded' | 'corrected' | 'unre
 
 export type GateObserver = {
   decided(decision: GateDecision): void
-  /** The breaker opens when Redis has failed so often that it is not asked for a while, and closes when it answers. */
+  /** Called when the breaker opens after failures of Redis, and when it closes after a success. */
   breakerChanged(isOpen: boolean): void
 }
 
@@ -33,7 +33,7 @@ export const noGate: Gate = {
  * Raises a count and lets it expire at the given second. A missing count stays missing. What is no number, or too large
  * to be raised, is removed, so that it is seeded from Postgres like a missing one.
  */
-export const takeScript = `
+const takeScript = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
 local taken = redis.pcall('INCRBY', KEYS[1], ARGV[1])
 if type(taken) ~= 'number' then

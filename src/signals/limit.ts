@@ -7,7 +7,7 @@ export const limitHeaders = (used: number, limit: number, month: Month): Record<
   ratelimit: `"signals";r=${Math.max(limit - used, 0)};t=${month.secondsLeft}`,
 })
 
-/** Not an error to throw, which would cost more than all the rest of a request that is refused. */
+/** A refusal is a value, because throwing an error would cost more than the rest of such a request. */
 export const rateLimited = (used: number, limit: number, month: Month): Refusal => ({
   code: 'rate_limited',
   message: `This month's ${limit} signals are used up. Wait until resets_at, or move to a larger plan.`,

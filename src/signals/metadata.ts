@@ -4,8 +4,8 @@ const maxBytes = 16 * 1024
 const maxDepth = 32
 const maxProblems = 10
 /**
- * The most digits of all numbers together, written out as Postgres does: enough for one number of any size that it
- * keeps, and little enough for a backup, which would otherwise hold 200 MB for a list of 1e131071.
+ * The maximum of the digits of all numbers together, written out as Postgres does: enough for one number of any size
+ * that it keeps, and little enough for a backup, which would otherwise hold 200 MB for a list of 1e131071.
  */
 export const maxDigits = 160 * 1024
 /** A word of this length is too short for a number of many digits. */
@@ -135,7 +135,10 @@ function isKeepableText(literal: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
-/** How many digits a number has when written out. Postgres keeps 131,072 before the point and 16,383 after it, and reads exponents below 2^30. */
+/**
+ * How many digits a number has when written out. Postgres keeps 131,072 before the point and 16,383 after it, and reads
+ * exponents below 2^30.
+ */
 function digitsOf(literal: string): number {
   if (literal.length < 300 && !/e/i.test(literal)) return literal.length
   const [, whole = '', fraction = '', exponent = '0'] = /^-?(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i.exec(literal) ?? []

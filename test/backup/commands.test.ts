@@ -112,7 +112,7 @@ test('a backup under load has all that was acknowledged before it, counts what i
   expect(await server.stop()).toBe(0)
 })
 
-test('restore refuses a database in use, a file cut off and what is no backup, and changes nothing', async () => {
+test('restore rejects a database in use, a file cut off and what is no backup, and changes nothing', async () => {
   const settings = await own(createDatabase())
   const file = join(folder, 'whole.backup')
   const operator = createOperator(settings)
@@ -132,7 +132,7 @@ test('restore refuses a database in use, a file cut off and what is no backup, a
   expect(await other.one('restore', file)).toMatchObject({ rows })
 })
 
-test('a backup that cannot be written leaves what is there alone', async () => {
+test('a backup that cannot be written leaves an existing file alone', async () => {
   const operator = createOperator(await own(createDatabase()))
   const target = join(folder, 'a folder')
   mkdirSync(target)

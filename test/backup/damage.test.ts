@@ -1,5 +1,5 @@
 // Whatever byte of a backup is wrong, a restore either finds the damage and leaves nothing behind, or loses nothing.
-import { afterAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
@@ -7,32 +7,16 @@ import { readBackup, writeFile } from '../../src/backup/file.ts'
 import { restoreBackup } from '../../src/backup/restore.ts'
 import { writeBackup } from '../../src/backup/write.ts'
 import { systemClock } from '../../src/clock.ts'
-import { readConfig } from '../../src/config.ts'
-import type { Db } from '../../src/db/client.ts'
 import { migrate, readSchemaVersion } from '../../src/db/migrations.ts'
-import { openAny } from '../../src/db/open.ts'
 import { migrations } from '../../src/platform.ts'
-import { createEmptyDatabase } from '../harness.ts'
 import { createFolder } from '../program.ts'
+import { useEmptyDatabases } from './empty.ts'
 
 /** Enough rows that the database has some of them before the end of the file is read. */
 const ROWS = 6_000
 const FLIPS = 60
 
-const closings: (() => Promise<void>)[] = []
-afterAll(async () => {
-  for (const close of closings.reverse()) await close()
-})
-
-async function openEmpty(): Promise<Db> {
-  const database = await createEmptyDatabase()
-  closings.push(database.close)
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'refuse' as const }
-  const { db } = await openAny(readConfig({}, database.settings), options)
-  closings.push(db.close)
-  return db
-}
-
+const openEmpty = useEmptyDatabases()
 const folder = createFolder()
 const file = join(folder, 'backup')
 const from = await openEmpty()

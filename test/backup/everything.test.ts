@@ -1,28 +1,14 @@
 // What is in a backup, and that all of it comes back.
-import { afterAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { restoreBackup } from '../../src/backup/restore.ts'
 import { writeBackup } from '../../src/backup/write.ts'
 import { systemClock } from '../../src/clock.ts'
-import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/db/client.ts'
 import { type Migration, migrate, readSchemaVersion } from '../../src/db/migrations.ts'
-import { openAny } from '../../src/db/open.ts'
 import { migrations } from '../../src/platform.ts'
-import { createEmptyDatabase } from '../harness.ts'
+import { useEmptyDatabases } from './empty.ts'
 
-const closings: (() => Promise<void>)[] = []
-afterAll(async () => {
-  for (const close of closings.reverse()) await close()
-})
-
-async function openEmpty(): Promise<Db> {
-  const database = await createEmptyDatabase()
-  closings.push(database.close)
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'refuse' as const }
-  const { db } = await openAny(readConfig({}, database.settings), options)
-  closings.push(db.close)
-  return db
-}
+const openEmpty = useEmptyDatabases()
 
 async function backUp(db: Db): Promise<string[]> {
   let text = ''
@@ -86,7 +72,7 @@ test('a table that a later migration adds is backed up and restored, to the last
   expect(await insert(target)).toEqual([{ id: 3, big: 0, longer: 'one!' }])
 })
 
-test('a backup of an older release is restored and migrated; one of a newer release is refused', async () => {
+test('a backup of an older release is restored and migrated; one of a newer release is rejected', async () => {
   const [source, target] = [await openEmpty(), await openEmpty()]
   await migrate(source, migrations)
   const lines = await backUp(source)
@@ -106,7 +92,7 @@ test('a backup of an older release is restored and migrated; one of a newer rele
   )
 })
 
-test('a backup that is damaged anywhere is refused, and leaves the database empty', async () => {
+test('a backup that is damaged anywhere is rejected, and leaves the database empty', async () => {
   const [source, target] = [await openEmpty(), await openEmpty()]
   await migrate(source, migrations)
   const lines = await backUp(source)

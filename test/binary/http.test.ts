@@ -134,10 +134,8 @@ test('says that it is alive, and ready with its database and Redis', async () =>
 
 test('serves its documentation, the page and all that it loads', async () => {
   const document = await client.call('GET', '/docs/json')
-  expect(Object.keys(document.body.paths)).toEqual([
-    '/api/v1/prompts/{prompt_id}/history',
-    '/api/v1/prompts/{prompt_id}/signals',
-  ])
+  const paths = ['/api/v1/prompts/{prompt_id}/history', '/api/v1/prompts/{prompt_id}/signals']
+  expect(Object.keys(document.body.paths)).toEqual(expect.arrayContaining(paths))
   const page = await client.call('GET', '/docs')
   expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
   expect(page.headers.get('content-security-policy')).toStartWith("default-src 'none'")
@@ -159,7 +157,7 @@ test('HEAD is answered like GET, without a body', async () => {
   }
 })
 
-test('serves twenty connections at once, each for many requests', async () => {
+test('serves twenty concurrent connections, each for many requests', async () => {
   const other = await createTenant(createOperator(database.settings), 400)
   const posted = await Promise.all(
     Array.from({ length: 20 }, async () => {

@@ -37,12 +37,12 @@ async function lineOf(id: string): Promise<Row> {
   return lines().find(({ request_id }) => request_id === id) as Row
 }
 
-const ask = (path: string, id: string, more: RequestInit = {}) =>
+const send = (path: string, id: string, more: RequestInit = {}) =>
   fetch(server.url + path, { ...more, headers: { 'x-request-id': id, ...more.headers } })
 
 test('one line for a request, with all that is needed to find it and nothing that is secret', async () => {
   const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
-  await ask(`/api/v1/prompts/${tenant.prompt}/history?page=1&token=hunter2`, 'history-1', {
+  await send(`/api/v1/prompts/${tenant.prompt}/history?page=1&token=hunter2`, 'history-1', {
     headers: { authorization: `Bearer ${tenant.key}`, traceparent: `00-${trace}-00f067aa0ba902b7-01` },
   })
   expect(await lineOf('history-1')).toEqual({
@@ -60,8 +60,8 @@ test('one line for a request, with all that is needed to find it and nothing tha
   })
 })
 
-test('a request that no route took is logged without what it asked for', async () => {
-  await ask('/hunter2/nothing?key=hunter2', 'nothing-1')
+test('a request without a route is logged without its path and query', async () => {
+  await send('/hunter2/nothing?key=hunter2', 'nothing-1')
   const { time, ms, ...line } = await lineOf('nothing-1')
   expect([typeof time, typeof ms]).toEqual(['string', 'number'])
   expect(line).toEqual({
@@ -71,7 +71,7 @@ test('a request that no route took is logged without what it asked for', async (
 })
 
 test('a request without a key has no organisation, and what came as a key is not shown', async () => {
-  await ask(`/api/v1/prompts/${tenant.prompt}/signals`, 'nobody-1', {
+  await send(`/api/v1/prompts/${tenant.prompt}/signals`, 'nobody-1', {
     method: 'POST',
     headers: { authorization: 'Bearer hunter2' },
   })
@@ -79,14 +79,14 @@ test('a request without a key has no organisation, and what came as a key is not
   expect(Object.keys(await lineOf('nobody-1'))).not.toContain('org')
 })
 
-test('asking for its health or its metrics leaves no line', async () => {
-  for (const path of ['/livez', '/readyz', '/metrics']) await ask(path, `quiet${path.replace('/', '-')}`)
-  await ask('/nothing', 'after-quiet')
+test('requests for health or metrics are not logged', async () => {
+  for (const path of ['/livez', '/readyz', '/metrics']) await send(path, `quiet${path.replace('/', '-')}`)
+  await send('/nothing', 'after-quiet')
   await lineOf('after-quiet')
   expect(lines().filter(({ request_id }) => request_id?.startsWith('quiet'))).toEqual([])
 })
 
-test('says when Redis is there, and when it starts and stops', async () => {
+test('logs when Redis is connected, and when the service starts and stops', async () => {
   await eventually(() => lines().findLast(({ dependency }) => dependency)?.msg, 'dependency up')
   expect(await server.stop()).toBe(0)
   const said = lines().filter(({ msg }) => msg !== 'request')
@@ -103,7 +103,7 @@ function surroundings() {
   return { cwd: createFolder(), env: { PATH, HOME, PORT: '0', ...database.settings } }
 }
 
-test('whoever reads the log may go: it serves on, and ends well', async () => {
+test('the service continues without a reader of its log, and exits with 0', async () => {
   const child = Bun.spawn(command, { ...surroundings(), stdout: 'pipe' })
   let [text, url] = ['', '']
   for await (const chunk of child.stdout) {

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { createDatabase } from '../harness.ts'
 import { refusalOf, run, startServer } from '../program.ts'
 
-test('metrics with an address of their own are there, and nothing else is, and they are nowhere else', async () => {
+test('metrics with an address of their own are served there alone, and nothing else is', async () => {
   const database = await createDatabase()
   const server = await startServer({ ...database.settings, METRICS_ADDRESS: '127.0.0.1:0' })
   const { url, metrics } = JSON.parse(server.stdout().split('\n')[0] as string)

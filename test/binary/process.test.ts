@@ -30,12 +30,12 @@ beforeEach(async () => {
 
 afterAll(() => Promise.all(databases.map(({ close }) => close())))
 
-/** Asks the database itself, whether a server is on it or not. */
-async function query<T>(ask: (sql: Sql) => Promise<T>): Promise<T> {
+/** Queries the database itself, with or without a server on it. */
+async function query<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
   const config = readConfig({}, database.settings)
   const db = await openDatabase(config, { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' })
   try {
-    return await ask(db.sql)
+    return await work(db.sql)
   } finally {
     await db.close()
   }
@@ -61,7 +61,7 @@ function load({ url }: Server, { key, prompt }: Tenant) {
   return { answers, ended: Promise.all(Array.from({ length: 20 }, caller)) }
 }
 
-/** Every acknowledged signal is there, and what is there is what is counted; the ids that are there. */
+/** Expects every acknowledged signal to be recorded, and the count to be that of the rows; returns their ids. */
 async function expectAllKept(acknowledged: number[], { org }: Tenant): Promise<Set<number>> {
   const { ids, used } = await query(async (sql) => {
     const rows = await sql<{ id: number }>`select id from signals`
@@ -74,7 +74,7 @@ async function expectAllKept(acknowledged: number[], { org }: Tenant): Promise<S
   return ids
 }
 
-test('a stop under load answers what it has taken, records it and ends well', async () => {
+test('a stop under load answers and records every request it has accepted, and exits with 0', async () => {
   const server = await startServer({ ...database.settings, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
   const tenant = await createTenant(createOperator(database.settings), 1_000_000)
   const { answers, ended } = load(server, tenant)
@@ -83,7 +83,7 @@ test('a stop under load answers what it has taken, records it and ends well', as
   await ended
   expect([...new Set(answers.map(({ status }) => status))]).toEqual([201])
   const acknowledged = answers.map(({ id }) => id as number)
-  // Whatever was recorded was also answered, whole: nobody has to wonder and send it again.
+  // Every recorded signal was also answered, so that no caller has to send it again.
   expect([...(await expectAllKept(acknowledged, tenant))].sort()).toEqual(acknowledged.sort())
   const lines = server
     .stdout()
@@ -143,7 +143,7 @@ test('hostile files in the working directory change nothing', async () => {
   expect(existsSync(proof)).toBe(false)
 })
 
-test('a port that is taken is refused with one line, also when it is another of its own kind that has it', async () => {
+test('a port in use is reported in one line, also when another instance uses it', async () => {
   const other = await createDatabase()
   databases.push(other)
   const server = await startServer(database.settings)

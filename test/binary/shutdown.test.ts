@@ -1,4 +1,4 @@
-// How the binary stops: nothing that it has taken is lost, and whoever sends it requests can know in time.
+// How the binary stops: no request that it has accepted is lost, and callers learn of the stop in time.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { createDatabase, type TestDatabase } from '../harness.ts'
@@ -38,7 +38,7 @@ const post = () =>
     body: '{"value":"positive"}',
   })
 
-/** A request of which the body is still to come; it is finished by hand. */
+/** A request whose body is not sent yet; the test sends it later. */
 async function beginPost(): Promise<{ finish(): Promise<string> }> {
   const { hostname, port } = new URL(server.url)
   const socket = await new Promise<Socket>((resolve, reject) => {
@@ -110,7 +110,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)('after %s a request under way is finis
   expect(await createOperator(database.settings).one('orgs', 'list')).toMatchObject({ used: 1 })
 })
 
-test('what does not end in time is given up, and it says so', async () => {
+test('requests that do not end in time are given up, and the log says so', async () => {
   await start({ SHUTDOWN_SECONDS: '1' })
   await beginPost()
   const askedAt = performance.now()
@@ -119,19 +119,19 @@ test('what does not end in time is given up, and it says so', async () => {
   expect(words()).toEqual(['serving', 'stopping', 'not everything under way ended in time; it is given up'])
 })
 
-/** Sends one request after the other on one connection, until an answer says that it is closed; tells how it ended. */
+/** Sends one request after the other on one connection, until a response closes it; returns how it ended. */
 async function keepAsking(): Promise<string> {
   const { hostname, port } = new URL(server.url)
   const socket = connect(Number(port), hostname)
   const ended = Promise.withResolvers<string>()
   let [text, isLast] = ['', false]
   const body = '{"value":"positive"}'
-  const ask = () =>
+  const send = () =>
     socket.write(
       `POST /api/v1/prompts/${tenant.prompt}/signals HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${tenant.key}\r\n` +
         `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
     )
-  socket.on('connect', ask)
+  socket.on('connect', send)
   socket.on('data', (bytes) => {
     text += bytes
     const [head, rest] = text.split('\r\n\r\n')
@@ -139,7 +139,7 @@ async function keepAsking(): Promise<string> {
     if (!text.startsWith('HTTP/1.1 201 ')) ended.resolve(text)
     isLast = /^connection: close\r?$/im.test(head as string)
     text = ''
-    if (!isLast) ask()
+    if (!isLast) send()
   })
   socket.on('error', ({ message }) => ended.resolve(message))
   socket.on('close', () => ended.resolve(isLast && text === '' ? 'closed after its last answer' : 'closed too early'))
@@ -147,7 +147,7 @@ async function keepAsking(): Promise<string> {
 }
 
 test.each(['0', '1'])(
-  'with DRAIN_SECONDS=%s no busy caller is cut off: each is answered and told to close',
+  'with DRAIN_SECONDS=%s no busy caller is cut off: each gets a response that closes its connection',
   async (seconds) => {
     await start({ DRAIN_SECONDS: seconds })
     const callers = Array.from({ length: 16 }, keepAsking)
@@ -157,7 +157,7 @@ test.each(['0', '1'])(
   },
 )
 
-test('with SHUTDOWN_SECONDS=0 what is under way is given up at once, and it ends in order', async () => {
+test('with SHUTDOWN_SECONDS=0 requests under way are given up immediately, and the exit is orderly', async () => {
   await start({ SHUTDOWN_SECONDS: '0' })
   await beginPost()
   expect(await server.stop()).toBe(0)

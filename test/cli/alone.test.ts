@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 afterAll(() => database.close())
 
-test('each command finds what the ones before it have done', async () => {
+test('each command sees the changes of the ones before it', async () => {
   const { org, keyId, prompt } = await createTenant(operator, 5)
   expect(await operator.one('orgs', 'set-plan', org, 'team')).toMatchObject({ id: org, monthly_limit: 10_000 })
   expect(await operator.one('orgs', 'list')).toMatchObject({ id: org, plan: 'team', used: 0 })
@@ -31,15 +31,15 @@ test('each command finds what the ones before it have done', async () => {
   expect(await operator.one('migrate')).toMatchObject({ applied: [] })
 })
 
-test('several commands at once wait for each other, and none is refused', async () => {
-  const names = Array.from({ length: 5 }, (_, index) => `at once ${index}`)
+test('concurrent commands wait for each other, and none is rejected', async () => {
+  const names = Array.from({ length: 5 }, (_, index) => `concurrent ${index}`)
   const made = await Promise.all(names.map((name) => operator.one('orgs', 'create', '--name', name, '--plan', 'free')))
   expect(made.map(({ name }) => name)).toEqual(names)
   const listed = await operator.json('orgs', 'list')
   expect(listed.map(({ name }) => name)).toEqual(expect.arrayContaining(names))
 })
 
-test('a reader who has seen enough is no error', async () => {
+test('a reader that closes the pipe early is no error', async () => {
   const shell = Bun.spawn(['bash', '-c', 'set -o pipefail; "$PROGRAM" orgs list | true'], {
     env: { PATH: process.env.PATH, PROGRAM: join(import.meta.dir, '../../dist/prompt-signals'), ...database.settings },
     stdio: ['ignore', 'ignore', 'pipe'],
@@ -47,7 +47,7 @@ test('a reader who has seen enough is no error', async () => {
   expect([await shell.exited, await shell.stderr.text()]).toEqual([0, ''])
 })
 
-test('what cannot be shown is no success: a key would be lost', async () => {
+test('a result that cannot be shown is a failure: a key would be lost', async () => {
   const shell = Bun.spawn(['bash', '-c', '"$PROGRAM" version --json > /dev/full'], {
     env: { PATH: process.env.PATH, PROGRAM: join(import.meta.dir, '../../dist/prompt-signals') },
     stdio: ['ignore', 'ignore', 'pipe'],

@@ -141,16 +141,16 @@ test.concurrent('keys rotate makes a key in the place of another, and audit list
 
 test.concurrent('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {
   const { id: org } = await operator.one('orgs', 'create', '--name', 'Prompts', '--plan', 'free')
-  const given = { id: 'pmt_My-own_1', org, name: 'Greeting', repository: null, path: null }
+  const given = { id: 'pmt_My-own_1', org, name: 'Greeting', repository: null, path: null, created_at: time }
   const asked = ['prompts', 'create', '--org', org, '--name', 'Greeting']
   expect(await operator.one(...asked, '--id', given.id)).toEqual(given)
   const other = readFields(await operator.plain(...asked))
   expect(other).toEqual({ ...given, id: idOf('pmt'), repository: '-', path: '-' })
   expect(await operator.json('prompts', 'list', '--org', org)).toEqual([given, { ...given, id: other.id }])
   expect(readTable(await operator.plain('prompts', 'list', '--org', org))).toEqual([
-    ['id', 'org', 'name', 'repository', 'path'],
-    [given.id, org, 'Greeting', '-', '-'],
-    [other.id, org, 'Greeting', '-', '-'],
+    ['id', 'org', 'name', 'repository', 'path', 'created_at'],
+    [given.id, org, 'Greeting', '-', '-', time],
+    [other.id, org, 'Greeting', '-', '-', time],
   ])
 })
 
@@ -194,8 +194,8 @@ test.concurrent('migrate finds nothing left to do', async () => {
   expect(readFields(await operator.plain('migrate')).applied).toBe('-')
 })
 
-test('several commands at once each do their own', async () => {
-  const names = Array.from({ length: 6 }, (_, index) => `at once ${index}`)
+test('concurrent commands each make their own change', async () => {
+  const names = Array.from({ length: 6 }, (_, index) => `concurrent ${index}`)
   const made = await Promise.all(names.map((name) => operator.one('prompts', 'create', '--org', org, '--name', name)))
   expect(made.map(({ name }) => name)).toEqual(names)
   const listed = (await operator.json('prompts', 'list', '--org', org)).filter(({ name }) => names.includes(name))

@@ -36,7 +36,7 @@ function fileOf(text: string | Uint8Array): string {
 const importing = (from: string, stdin?: string) =>
   run(['history', 'import', from, '--json'], { settings: database.settings, ...(stdin === undefined ? {} : { stdin }) })
 
-/** On the embedded engine a transaction shows in another way: nobody else gets an answer while it is open. */
+/** On the embedded engine a transaction shows in another way: no other session gets a result while it is open. */
 async function countOpenTransactions(): Promise<number> {
   if (!database.settings.DATABASE_URL) return 0
   return withAdmin(database.settings.DATABASE_URL, async (sql) => {
@@ -52,23 +52,23 @@ async function recorded(): Promise<{ total: number; newest: string[] }> {
   return { total: body.pagination.total_count, newest: body.data.map((one: { commit_sha: string }) => one.commit_sha) }
 }
 
-test('takes lines however they end, blank ones too, from a file or standard input', async () => {
+test('accepts lines of any ending, blank ones too, from a file or standard input', async () => {
   const text = `${line({ commit_sha: 'first' })}\r\n\r\n   \n${line({ commit_sha: 'second' })}\n\n${line({ commit_sha: 'third' })}`
   expect(await importing(fileOf(text))).toEqual({ status: 0, stdout: '{"recorded":3}\n', stderr: '' })
   expect(await recorded()).toEqual({ total: 3, newest: ['third', 'second', 'first'] })
   const other = text.replace('third', 'fourth')
-  // What is there already is passed over.
+  // Entries that exist already are skipped.
   expect(await importing('-', other)).toEqual({ status: 0, stdout: '{"recorded":1}\n', stderr: '' })
   expect(await recorded()).toEqual({ total: 4, newest: ['fourth', 'third', 'second', 'first'] })
 })
 
-test('takes a file with a byte order mark', async () => {
+test('accepts a file with a byte order mark', async () => {
   const { total } = await recorded()
   expect(await importing(fileOf(`\uFEFF${line()}\n`))).toMatchObject({ status: 0, stdout: '{"recorded":1}\n' })
   expect((await recorded()).total).toBe(total + 1)
 })
 
-test('takes nothing from nothing', async () => {
+test('records nothing from empty input', async () => {
   for (const text of ['', '\n', '\r\n\r\n']) {
     expect(await importing('-', text)).toEqual({ status: 0, stdout: '{"recorded":0}\n', stderr: '' })
   }
@@ -76,7 +76,7 @@ test('takes nothing from nothing', async () => {
   expect(plain).toEqual({ status: 0, stdout: 'recorded  0\n', stderr: '' })
 })
 
-test('takes texts as they are, with what ends a line for some, and nothing that is not UTF-8', async () => {
+test('keeps texts as they are, with other characters that end a line, and rejects what is not UTF-8', async () => {
   const { total } = await recorded()
   const name = 'a\u2028b\u2029c'
   expect(await importing(fileOf(line({ branch_name: name })))).toMatchObject({ stdout: '{"recorded":1}\n' })
@@ -87,7 +87,7 @@ test('takes texts as they are, with what ends a line for some, and nothing that 
   expect((await recorded()).total).toBe(total + 1)
 })
 
-test.each(['standard input', 'a pipe'])('an import that waits for %s holds nobody up', async (source) => {
+test.each(['standard input', 'a pipe'])('an import that waits for %s blocks no other session', async (source) => {
   const program = join(import.meta.dir, '../../dist/prompt-signals')
   const pipe = join(folder, crypto.randomUUID())
   expect(Bun.spawnSync(['mkfifo', pipe]).exitCode).toBe(0)
@@ -128,7 +128,7 @@ test.each([
   expect(await recorded()).toEqual(before)
 })
 
-test('twenty thousand lines are taken, and keep their order', async () => {
+test('twenty thousand lines are recorded, and keep their order', async () => {
   const before = await recorded()
   // And one, so that the last that are written together are not as many as the others.
   const lines = Array.from({ length: 20_001 }, (_, index) => line({ commit_sha: `c${index}` }))
@@ -137,7 +137,7 @@ test('twenty thousand lines are taken, and keep their order', async () => {
   expect([total, newest.slice(0, 2)]).toEqual([before.total + 20_001, ['c20000', 'c19999']])
 })
 
-test('thousands of good lines are not kept for the sake of a bad last one', async () => {
+test('thousands of good lines are rolled back when the last one is bad', async () => {
   const before = await recorded()
   const lines = Array.from({ length: 2_500 }, () => line())
   const path = fileOf([...lines, '{"prompt":1}'].join('\n'))

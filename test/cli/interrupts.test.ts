@@ -86,7 +86,7 @@ test('a backup leaves no unfinished file', async () => {
 })
 
 if (engine === 'postgres') {
-  test('a change that the database has not answered is said to be uncertain; a question changes nothing', async () => {
+  test('a change without an answer of the database is reported as uncertain; a query changes nothing', async () => {
     const db = await openTest(database.settings)
     const blocked = () =>
       db.sql<{ count: number }>`

@@ -1,4 +1,4 @@
-// What a command changes, the running server goes by.
+// The running server applies what a command changes.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Client, createClient } from '../client.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
@@ -25,14 +25,14 @@ beforeAll(async () => {
 
 afterAll(() => database.close())
 
-test('a new key works at once, and its use is seen in the list', async () => {
+test('a new key works immediately, and its use is shown in the list', async () => {
   const { org, prompt, key } = await tenantOf()
   expect((await client.getHistory(prompt, key)).status).toBe(200)
   const [shown] = await operator.json('keys', 'list', '--org', org)
   expect(Math.abs(Date.parse(shown?.last_used_at) - Date.now())).toBeLessThan(10_000)
 })
 
-test('a key in use is refused within a second of its revocation', async () => {
+test('a key in use is rejected within a second of its revocation', async () => {
   const { prompt, key, keyId } = await tenantOf()
   const revoking = operator.one('keys', 'revoke', keyId).then(() => performance.now())
   let isRevoked = false
@@ -40,7 +40,7 @@ test('a key in use is refused within a second of its revocation', async () => {
     isRevoked = true
   })
   let status = 200
-  // Used all the time, so that the server's memory of it is as fresh as can be.
+  // The key is used all the time, so that the server's cache of it is as fresh as possible.
   while (status === 200) {
     ;({ status } = await client.getHistory(prompt, key))
     if (isRevoked) expect(performance.now() - (await revoking)).toBeLessThan(1_000)
@@ -49,7 +49,7 @@ test('a key in use is refused within a second of its revocation', async () => {
   await revoking
 })
 
-test('a key is refused from the time it expires', async () => {
+test('a key is rejected from the time it expires', async () => {
   const { org, prompt } = await tenantOf()
   const beganAt = Date.now()
   await operator.json('keys', 'list', '--org', org)
@@ -73,7 +73,7 @@ test('a change of plan holds from the next request on', async () => {
   expect((await client.postSignal(prompt, key)).body.error).toMatchObject({ limit: 1, used: 2 })
 })
 
-test('a new entry is on the next page that is read', async () => {
+test('a new entry is on the next page that is requested', async () => {
   const { prompt, key } = await tenantOf()
   expect((await client.getHistory(prompt, key)).body.data).toEqual([])
   const recorded = await operator.one(

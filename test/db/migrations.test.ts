@@ -73,7 +73,7 @@ test('a migration that fails leaves nothing behind, of itself and of those befor
     expect(await versions(db)).toEqual(before)
     const [left] = await db.sql`select to_regclass('half_way') as good, to_regclass('broken') as broken`
     expect(left).toEqual({ good: null, broken: null })
-    // And the connection is as good as before.
+    // The connection can still be used.
     expect(await migrate(db, [...migrations, good])).toEqual({ applied: ['good'], version: more.length - 1 })
   })
 })
@@ -93,7 +93,7 @@ const commands = [
   ['history', 'import', '/dev/null'],
 ]
 
-test('a newer schema is refused by every command', async () => {
+test('every command rejects a newer schema', async () => {
   const { settings, use } = await openOwn()
   const newer = migrations.length + 1
   await use((db) => db.sql`insert into schema_migrations (version, name) values (${newer}, 'from_the_future')`)

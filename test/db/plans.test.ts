@@ -6,6 +6,7 @@ import { pruneDeliveries } from '../../src/github/prune.ts'
 import { crashResponse } from '../../src/http/answer.ts'
 import { createLog } from '../../src/log.ts'
 import { listen } from '../../src/platform.ts'
+import { pruneRequests } from '../../src/requests/replay.ts'
 import { pruneOldIdempotencyKeys } from '../../src/signals/prune.ts'
 import { createClient } from '../client.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
@@ -32,7 +33,7 @@ afterAll(() => service.close())
 /** Everything a caller can set in motion, on a replica that has cached nothing. */
 async function exercise(round: string): Promise<void> {
   const { db, clock } = service.services
-  const services = createServices(db, service.redis, clock, createLog('silent'))
+  const services = createServices({ db, redis: service.redis, clock, log: createLog('silent') })
   const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
   const replica = await createClient(listener.url)
   const full = await service.createTenant(1)
@@ -60,6 +61,7 @@ async function exercise(round: string): Promise<void> {
   await hook.deliver('pull_request', merged())
   await pruneOldIdempotencyKeys(db, clock)
   await pruneDeliveries(db, clock)
+  await pruneRequests(db, clock)
   await listener.stop()
 }
 
@@ -78,6 +80,8 @@ const fill = () =>
     insert into signal_usage (organisation_id, month, used)
     select id, date_trunc('month', now() at time zone 'utc'), 1 from others;
     insert into idempotency_keys (organisation_id, key, signal_id, created_at) select id, n, n, now() from others;
+    insert into idempotent_requests (organisation_id, key, fingerprint, created_at)
+    select id, n, sha256(n::text::bytea), now() from others;
     insert into history_entries (
       organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at)
     select p.organisation_id, p.id, 'deployed', 'Ada', 'ada@example.com', p.id, 'main', now()

@@ -8,7 +8,7 @@ export type Settings = Record<string, string>
 export type Server = {
   url: string
   pid: number
-  /** Asks it to end, and answers with the exit status once it has. */
+  /** Sends it SIGTERM, and resolves with the exit status once it has ended. */
   stop(): Promise<number>
   /** Ends it as a crash would. */
   kill(): Promise<void>

@@ -62,7 +62,7 @@ export async function awaitRecovery({ ledger, replicas, tenants }: Cluster): Pro
 
 /**
  * Waits until a request through each replica moves the count in Redis. The organisation must be full, as the gate is not
- * asked far from the limit; a replica asks it again a second after the last refusal was confirmed.
+ * called far from the limit; a replica calls it again a second after the last refusal was confirmed.
  */
 export function awaitGate({ ledger, replicas, redis }: Cluster, tenant: Tenant): Promise<Findings> {
   return awaitEach(replicas, 'gate used', async (replica) => {

@@ -2,10 +2,10 @@
 import { Redis } from 'ioredis'
 import postgres from 'postgres'
 
-export async function askPostgres<T>(url: string, ask: (sql: postgres.Sql) => PromiseLike<T>): Promise<T> {
+export async function queryPostgres<T>(url: string, query: (sql: postgres.Sql) => PromiseLike<T>): Promise<T> {
   const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => {} })
   try {
-    return await ask(sql)
+    return await query(sql)
   } finally {
     await sql.end({ timeout: 0 })
   }
@@ -13,24 +13,24 @@ export async function askPostgres<T>(url: string, ask: (sql: postgres.Sql) => Pr
 
 /** What Redis has counted for the organisation this month; null when it has nothing, or does not answer. */
 export async function readGate(url: string, organisation: number): Promise<number | null> {
-  const text = await askRedis(url, (client) => client.get(gateKey(organisation))).catch(() => null)
+  const text = await queryRedis(url, (client) => client.get(gateKey(organisation))).catch(() => null)
   return text === null ? null : Number(text)
 }
 
 export async function setGate(url: string, organisation: number, count: number): Promise<void> {
-  await askRedis(url, (client) => client.set(gateKey(organisation), count))
+  await queryRedis(url, (client) => client.set(gateKey(organisation), count))
 }
 
 const gateKey = (organisation: number): string =>
   `prompt-signals:signals:{${organisation}}:${new Date().toISOString().slice(0, 7)}`
 
-export async function askRedis<T>(url: string, ask: (client: Redis) => Promise<T>): Promise<T> {
+export async function queryRedis<T>(url: string, query: (client: Redis) => Promise<T>): Promise<T> {
   const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, commandTimeout: 1_000 })
   // connect() rejects with the same error; without a listener it would be printed as well.
   client.on('error', () => {})
   try {
     await client.connect()
-    return await ask(client)
+    return await query(client)
   } finally {
     client.disconnect()
   }

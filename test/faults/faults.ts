@@ -21,10 +21,10 @@ export const SMALL_LIMIT = 300
 export const faults: Fault[] = [
   { name: 'kill -9 of a replica, three times: nothing acknowledged is lost', inject: killReplica },
   { name: 'SIGTERM of a replica: every request it has taken is answered', inject: terminateReplica },
-  { name: 'Redis FLUSHALL: nobody notices', inject: flushRedis },
-  { name: 'Redis killed and back empty: nobody notices', inject: killRedis },
-  { name: 'Redis stopped for 2 s: nobody waits for it', inject: stopRedis },
-  { name: 'Postgres ended at once and restarted: nothing acknowledged is lost', inject: crashPostgres },
+  { name: 'Redis FLUSHALL: no caller notices', inject: flushRedis },
+  { name: 'Redis killed and back empty: no caller notices', inject: killRedis },
+  { name: 'Redis stopped for 2 s: no caller waits for it', inject: stopRedis },
+  { name: 'Postgres ended immediately and restarted: nothing acknowledged is lost', inject: crashPostgres },
   { name: 'Postgres stopped for 3 s: late or refused, never wrong', inject: (cluster) => stopPostgres(cluster, 3_000) },
   { name: 'Postgres stopped for 6 s: refused in time, never wrong', inject: (cluster) => stopPostgres(cluster, 6_000) },
   {

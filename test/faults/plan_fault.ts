@@ -9,7 +9,7 @@ import type { Tenant } from './post.ts'
 export async function changePlan(cluster: Cluster, small: Tenant): Promise<() => Findings> {
   const { DATABASE_URL, REDIS_URL } = cluster.settings
   const problems: string[] = []
-  const asked = { refused: 0, recorded: 0 }
+  const sent = { refused: 0, recorded: 0 }
   const from = performance.now()
 
   async function setLimit(settings: Record<string, string>, limit: number): Promise<void> {
@@ -22,7 +22,7 @@ export async function changePlan(cluster: Cluster, small: Tenant): Promise<() =>
     const answers = await Promise.all(
       next.map((replica) => send(cluster.ledger, replica, createSignalRequest(small, false))),
     )
-    asked[status === 201 ? 'recorded' : 'refused'] += answers.length
+    sent[status === 201 ? 'recorded' : 'refused'] += answers.length
     const said = answers.map(
       (one) => `${one.status} ${status === 429 ? JSON.parse(one.text || '{}').error?.limit : limit}`,
     )
@@ -37,7 +37,7 @@ export async function changePlan(cluster: Cluster, small: Tenant): Promise<() =>
   }
   return () => {
     const refused = touched(cluster, from).filter(({ request, status }) => request.tenant === small && status === 429)
-    hit(problems, 'request of the load was refused', refused.length - asked.refused)
-    return { figures: `4 changes, then ${asked.refused} refused and ${asked.recorded} recorded`, problems }
+    hit(problems, 'request of the load was refused', refused.length - sent.refused)
+    return { figures: `4 changes, then ${sent.refused} refused and ${sent.recorded} recorded`, problems }
   }
 }

@@ -1,5 +1,5 @@
 // Redis is never the truth: whatever happens to it, the service goes on.
-import { askRedis } from './clients.ts'
+import { queryRedis } from './clients.ts'
 import type { Cluster } from './cluster.ts'
 import { compare, type Findings, hit, touched } from './findings.ts'
 import { createSignalRequest, send } from './load.ts'
@@ -27,7 +27,7 @@ export async function flushRedis(cluster: Cluster): Promise<() => Findings> {
   let flushed = 0
   for (let time = 0; time < 3; time++) {
     await Bun.sleep(200)
-    flushed += await askRedis(cluster.redis.url, async (client) => {
+    flushed += await queryRedis(cluster.redis.url, async (client) => {
       const [[, size] = []] = (await client.multi().dbsize().flushall().exec()) ?? []
       return size as number
     })
@@ -58,7 +58,7 @@ export async function killRedis(cluster: Cluster): Promise<() => Findings> {
 }
 
 export async function stopRedis(cluster: Cluster): Promise<() => Findings> {
-  // Redis is asked only for organisations that are close to their limits, or of which nothing is known, as of this one.
+  // The gate is called only for organisations close to their limits, or of which nothing is known, as of this one.
   const unknown = await cluster.createTenant(0)
   const from = performance.now()
   await cluster.redis.whileStopped(

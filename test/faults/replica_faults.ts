@@ -38,13 +38,13 @@ export async function killReplica(cluster: Cluster, small: Tenant): Promise<() =
   }
 }
 
-/** Ends the replica with requests that Redis has counted and Postgres never will; answers how many. */
+/** Ends the replica with requests that Redis has counted and Postgres never will; returns how many. */
 function leaveRedisAhead(cluster: Cluster, small: Tenant, kill: () => Promise<void>): Promise<number> {
   const { ledger, redis, replicas, sql } = cluster
   return sql.begin(async (on) => {
     const [row] = await on<[{ used: number }]>`
       select used from signal_usage where organisation_id = ${small.organisation} for update`
-    // A replica that is new asks Redis; what it finds there must be a count, or it asks Postgres instead.
+    // A new replica calls the gate; without a count in Redis it would read the usage from Postgres instead.
     await setGate(redis.url, small.organisation, row.used)
     await kill()
     await replicas[0].start()
@@ -79,12 +79,12 @@ export async function terminateReplica(cluster: Cluster): Promise<() => Promise<
   replica.exact = false
   return async () => {
     const problems: string[] = []
-    const asked = cluster.ledger.attempts.filter((one) => one.replica === replica.name && one.sentAt >= from)
-    const silent = asked.filter(({ outcome }) => outcome === 'unanswered')
+    const sent = cluster.ledger.attempts.filter((one) => one.replica === replica.name && one.sentAt >= from)
+    const silent = sent.filter(({ outcome }) => outcome === 'unanswered')
     const taken = await findTaken(cluster, silent)
-    const lost = [...asked.filter(({ outcome }) => outcome === 'cut'), ...taken]
-    const underWay = asked.filter((one) => one.sentAt < at && endOf(one) >= at && one.outcome === 'answered')
-    const refused = asked.filter(({ outcome }) => outcome === 'refused').length
+    const lost = [...sent.filter(({ outcome }) => outcome === 'cut'), ...taken]
+    const underWay = sent.filter((one) => one.sentAt < at && endOf(one) >= at && one.outcome === 'answered')
+    const refused = sent.filter(({ outcome }) => outcome === 'refused').length
     hit(problems, 'request was under way', underWay.length)
     hit(problems, 'connection was refused', refused)
     assessOther(cluster, from, problems)

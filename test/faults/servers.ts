@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
 import { type Recipe, startThrowaway } from '../throwaway.ts'
-import { askPostgres, askRedis } from './clients.ts'
+import { queryPostgres, queryRedis } from './clients.ts'
 
 export type Machine = {
   url: string
@@ -114,7 +114,7 @@ function postgresRecipe(programFolder: string, folder: string): Recipe {
     ],
     url,
     folderOf: (address) =>
-      askPostgres(address, async (sql) => {
+      queryPostgres(address, async (sql) => {
         const [row] = await sql<[{ folder: string }]>`select current_setting('unix_socket_directories') as folder`
         return row.folder
       }),
@@ -129,7 +129,7 @@ function redisRecipe(program: string, folder: string): Recipe {
     command: (port) => [program, '--port', `${lowPort(port)}`, ...settings],
     url: (port) => `redis://127.0.0.1:${lowPort(port)}`,
     folderOf: (address) =>
-      askRedis(address, async (client) => {
+      queryRedis(address, async (client) => {
         const [, dir = ''] = (await client.config('GET', 'dir')) as string[]
         return dir
       }),

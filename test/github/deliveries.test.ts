@@ -22,12 +22,12 @@ const shapeOf = ({ status, headers, text }: Answer) => [
   text.replace(/"request_id":"[^"]+"/, ''),
 ]
 
-/** The one refusal, whatever the reason. */
+/** The one rejection, whatever the reason. */
 const refusal = async () => shapeOf(await hook.deliver('push', change(), { secret: 'wrong' }))
 
 const problemOf = ({ status, body }: Answer) => [status, body.error.code, body.error.details[0].message]
 
-test('the refusal is unauthorized, in the envelope, and nothing is recorded', async () => {
+test('the rejection is unauthorized, in the envelope, and nothing is recorded', async () => {
   const { status, headers, body } = await hook.deliver('push', change(), { secret: 'wrong' })
   expect([status, body]).toEqual([
     401,
@@ -49,12 +49,12 @@ test.each([
   expect(shapeOf(await hook.deliver('push', payload, { headers }))).toEqual(await refusal())
 })
 
-test('a SHA-1 signature alone is refused', async () => {
+test('a SHA-1 signature alone is rejected', async () => {
   const headers = { 'x-hub-signature-256': '', 'x-hub-signature': `sha1=${'0'.repeat(40)}` }
   expect(shapeOf(await hook.deliver('push', change(), { headers }))).toEqual(await refusal())
 })
 
-test('the secret of another organisation is refused, and so is one that was replaced', async () => {
+test('the secret of another organisation is rejected, and so is one that was replaced', async () => {
   const other = await createHook(service)
   expect(shapeOf(await hook.deliver('push', change(), { secret: other.secret }))).toEqual(await refusal())
   const { secret } = await setWebhook(service.services.db, service.clock, hook.tenant.org)
@@ -62,7 +62,7 @@ test('the secret of another organisation is refused, and so is one that was repl
   expect(await hook.send('push', change(), { secret })).toBe(1)
 })
 
-test('no organisation, one without a webhook and no possible one are refused alike', async () => {
+test('no organisation, one without a webhook and no possible one are rejected alike', async () => {
   const { org } = await service.createTenant()
   const body = JSON.stringify(change())
   for (const name of [org, 'org_none', 'none', 'org_%00', 'org_a%27b', `org_${'x'.repeat(200)}`]) {
@@ -72,7 +72,7 @@ test('no organisation, one without a webhook and no possible one are refused ali
   }
 })
 
-test('a look-up that answers for another organisation is not used', async () => {
+test('a look-up that returns another organisation is not used', async () => {
   const { db } = service.services
   const other = await service.createTenant()
   // As a connection pooler does that mixes up the statements of its clients.
@@ -95,7 +95,7 @@ test.each([
   expect(shapeOf(answer)).toEqual(await refusal())
 })
 
-test('the signature is over the very bytes, a byte order mark among them', async () => {
+test('the signature is over the exact bytes, a byte order mark among them', async () => {
   const body = `\ufeff${JSON.stringify(change())}`
   expect(await hook.send('push', {}, { body })).toBe(1)
 })
@@ -147,13 +147,13 @@ test.each([
   expect([status, body.error.details[0].path]).toEqual([422, path])
 })
 
-test('a form is taken as well, as GitHub sends it by default', async () => {
+test('a form is accepted as well, as GitHub sends it by default', async () => {
   const body = new URLSearchParams({ payload: JSON.stringify(change()) }).toString()
   const headers = { 'content-type': 'application/x-www-form-urlencoded' }
   expect(await hook.send('push', {}, { body, headers })).toBe(1)
 })
 
-test('up to 25 MiB are taken, and one byte more is invalid', async () => {
+test('up to 25 MiB are accepted, and one byte more is invalid', async () => {
   const json = JSON.stringify(change())
   const body = json + ' '.repeat(25 * mebibyte - json.length)
   expect(await hook.send('push', {}, { body })).toBe(1)
@@ -164,7 +164,7 @@ test('up to 25 MiB are taken, and one byte more is invalid', async () => {
   ])
 })
 
-test('what cannot be a signature is refused without a look at the body, however large', async () => {
+test('what cannot be a signature is rejected before the body is read, however large', async () => {
   const headers = { 'x-hub-signature-256': 'sha256=0' }
   expect(shapeOf(await hook.deliver('push', {}, { body: 'x'.repeat(26 * mebibyte), headers }))).toEqual(await refusal())
 })
@@ -182,7 +182,7 @@ test('a delivery that is sent again does nothing, whatever happened since', asyn
   expect((await hook.history('farewell')).map(({ action }) => action)).toEqual(['deployed'])
 })
 
-test('ten at once of one delivery are carried out once', async () => {
+test('ten concurrent copies of one delivery are recorded once', async () => {
   const delivery = randomUUID()
   const counts = await Promise.all(
     Array.from({ length: 10 }, (_, index) => hook.send('push', { ...change(), after: `commit${index}` }, { delivery })),

@@ -21,7 +21,7 @@ export type Hook = {
   prompts: Record<Name, string>
   /** Delivers an event as GitHub does. */
   deliver(event: string, payload: object, sending?: Sending): Promise<Answer>
-  /** Delivers it and answers with how many entries it made or changed. */
+  /** Delivers it, and resolves with how many entries it made or changed. */
   send(event: string, payload: object, sending?: Sending): Promise<number>
   /** The history of a prompt, oldest first and without the ids. */
   history(name: Name): Promise<Entry[]>
@@ -29,7 +29,7 @@ export type Hook = {
   story(name: Name): Promise<string[]>
 }
 
-/** A service for all tests of a file, and a hook of its own for each; both are there once a test runs. */
+/** A service for all tests of a file, and a hook of its own for each; both exist once a test runs. */
 export function hookEachTest(): { service: TestService; hook: Hook } {
   const [service, hook] = [{} as TestService, {} as Hook]
   beforeAll(async () => {

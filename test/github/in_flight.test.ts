@@ -56,7 +56,7 @@ async function end(senders: Sender[]): Promise<void> {
 test.each([
   ['60 of 24 MiB, announced', 60, [`Content-Length: ${24 * mebibyte}`], 24 * mebibyte - 1, 59],
   ['140 that announce ten bytes and send none', 140, ['Content-Length: 10'], 0, 12],
-])('of %s, those past the share are answered at once', async (_, count, headers, bytes, turnedAway) => {
+])('of %s, those past the share are rejected immediately', async (_, count, headers, bytes, turnedAway) => {
   const other = await createHook(service)
   const before = process.memoryUsage.rss()
   const senders = beginMany(count, headers, bytes)
@@ -89,7 +89,7 @@ test('bodies of no announced length are counted as they arrive', async () => {
   await end(senders)
 })
 
-test('all organisations together have a bound, and what one gives back is there for the next', async () => {
+test('all organisations together have a bound, and what one releases is free for the next', async () => {
   const limit = createInFlightLimiter()
   const last = Promise.withResolvers<void>()
   const hold = (organisationId: number) =>

@@ -116,13 +116,13 @@ test('a pull request that is merged by pushing its own head is opened and merged
   expect(await hook.story('greeting')).toEqual([`pr_opened 7 ${sha('warmer')}`, `pr_merged 7 ${sha('warmer')}`])
 })
 
-test('a merge of the same commit in another repository turns nothing here', async () => {
+test('a merge of the same commit in another repository converts nothing here', async () => {
   await send('toMain')
   await hook.send('pull_request', merged({ repository: 'acme/mirror' }))
   expect(await hook.story('greeting')).toEqual([`deployed null ${sha('merge')}`])
 })
 
-test('merges and their pushes that arrive at once do not miss each other', async () => {
+test('concurrent merges and pushes do not miss each other', async () => {
   const numbers = Array.from({ length: 25 }, (_, index) => index + 1)
   await Promise.all(
     numbers.flatMap((number) => {

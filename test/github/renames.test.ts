@@ -1,6 +1,8 @@
 import { expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
-import { linkPrompt } from '../../src/prompts/link.ts'
+import { listAudit } from '../../src/audit/list.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
+import { changePrompt } from '../../src/prompts/manage.ts'
 import { createHook, hookEachTest, paths } from './hook.ts'
 import { merged, pullRequest, push, renamed, repositoryEvent, sha, transferred } from './payloads.ts'
 
@@ -8,6 +10,11 @@ const { service, hook } = hookEachTest()
 
 const change = { commits: [{ modified: [paths.greeting] }] }
 const deploys = (repository: string) => hook.send('push', push({ ...change, repository }))
+
+async function link(prompt: string, path: string): Promise<void> {
+  const { db, clock } = service.services
+  await changePrompt(db, clock, await requirePrompt(db.sql, prompt), { file: { repository: 'acme/words', path } })
+}
 
 test.each([
   ['renamed', 'Acme/Words', renamed('Acme/Words', 'Prompts')],
@@ -41,14 +48,13 @@ test('sent again, it takes nothing from a new repository of the old name', async
 
   const delivery = randomUUID()
   await hook.send('repository', renamed('Acme/Texts', 'Words'), { delivery })
-  await linkPrompt(service.services.db, hook.prompts.greeting, { repository: 'acme/words', path: paths.greeting })
+  await link(hook.prompts.greeting, paths.greeting)
   await hook.send('repository', renamed('Acme/Texts', 'Words'), { delivery })
   expect(await deploys('Acme/Words')).toBe(1)
 })
 
 test('a file that is linked under the new name already keeps its prompt', async () => {
-  const { db } = service.services
-  await linkPrompt(db, hook.prompts.other, { repository: 'acme/words', path: paths.greeting })
+  await link(hook.prompts.other, paths.greeting)
   await hook.send('push', push({ ...change, repository: 'Acme/Words', branch: 'warmer' }))
   await hook.send('push', push({ ...change, branch: 'warmer' }))
   for (const repository of ['Acme/Words', 'Acme/Prompts']) {
@@ -62,6 +68,23 @@ test('a file that is linked under the new name already keeps its prompt', async 
   expect((await hook.history('other')).map(({ action }) => action).sort()).toEqual(['deployed', 'pr_closed'])
   await hook.send('push', push({ repository: 'Acme/Words', commits: [{ removed: [paths.farewell] }] }))
   expect(await hook.history('farewell')).toHaveLength(1)
+})
+
+test('each link that follows is in the audit log, as a change of GitHub', async () => {
+  await link(hook.prompts.other, paths.greeting)
+  await hook.send('repository', renamed('Acme/Words', 'Prompts'))
+  const { db } = service.services
+  const { organisationId } = await requirePrompt(db.sql, hook.prompts.farewell)
+  const { data } = await listAudit(db, organisationId, { limit: 100, cursor: null })
+  const moved = data.filter(({ actor }) => actor === 'github').map(({ id: _, created_at: __, ...entry }) => entry)
+  expect(moved).toEqual([
+    {
+      actor: 'github',
+      action: 'prompt.updated',
+      subject: hook.prompts.farewell,
+      details: { repository: 'acme/words', path: paths.farewell },
+    },
+  ])
 })
 
 test('the links of another organisation stay', async () => {

@@ -1,4 +1,4 @@
-// Which pages of history are answered from memory, and that none is that no longer holds.
+// Which pages of history come from the cache, and that none of them is stale.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { Readable } from 'node:stream'
 import { createApp } from '../../src/app.ts'
@@ -27,7 +27,7 @@ beforeAll(async () => {
 
 afterAll(() => service.close())
 
-test('queries that ask for the same share a cached page, however they are written', async () => {
+test('queries that mean the same share a cached page, however they are written', async () => {
   const { db } = service.services
   const { prompt } = await service.createTenant()
   await service.addHistory(prompt, [entry()])
@@ -64,7 +64,7 @@ test('queries that ask for the same share a cached page, however they are writte
   }
 })
 
-test('a page of another organisation cannot be read, whoever has it cached', async () => {
+test('a cached page of another organisation cannot be read', async () => {
   const [own, other] = [await service.createTenant(), await service.createTenant()]
   expect((await service.getHistory(own.prompt, own.key)).status).toBe(200)
   expect((await service.getHistory(own.prompt, other.key)).status).toBe(404)
@@ -76,7 +76,7 @@ async function openOther() {
   const options = { migrations, queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'refuse' as const }
   const { db } = await openAny(readConfig({}, database.settings), options)
   const { clock, log } = service.services
-  const services = createServices(db, undefined, clock, log)
+  const services = createServices({ db, clock, log })
   const app = createApp(services)
   const read = async (prompt: string, key: string, tag = '') => {
     const headers = { authorization: `Bearer ${key}`, 'if-none-match': tag }
@@ -111,7 +111,7 @@ test('after a restore, the tag of a change that was lost does not match the chan
 
   const lines = Readable.from(backup.split('\n').slice(0, -1))
   await restoreBackup(target.db, migrations, lines)
-  // What was there at the time of the backup is there unchanged.
+  // The entries from the time of the backup are unchanged.
   expect(await target.read(prompt, key, withA.tag)).toMatchObject({ status: 304 })
   await target.record(prompt, 'C')
   expect(await target.read(prompt, key, `${withA.tag}, ${withB.tag}`)).toMatchObject({

@@ -95,7 +95,7 @@ test.each([
   expect(body.error.details).toEqual([{ path: parameter, message: expect.stringMatching(/^must be /) }])
 })
 
-test('every wrong filter is named at once', async () => {
+test('one error names every wrong filter', async () => {
   const { body } = await service.getHistory(tenant.prompt, tenant.key, '?action=a&branch=&since=b&until=c')
   expect(body.error.details.map(({ path }: { path: string }) => path)).toEqual(['action', 'branch', 'since', 'until'])
 })

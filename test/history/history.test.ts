@@ -108,7 +108,7 @@ test.each([
 })
 
 test.each(['7', '9007199254740993', '9223372036854775808', `1${'0'.repeat(30)}`, '9'.repeat(5000)])(
-  'page %p is past the end: empty, with the true totals and the page as asked for',
+  'page %p is past the end: empty, with the true totals and the requested page number',
   async (number) => {
     const { status, text } = await page(`?page=${number}`)
     expect(status).toBe(200)
@@ -130,7 +130,7 @@ test.each([
   expect(headers.get('link')).toBe(links.join(', '))
 })
 
-test('may be cached by the caller alone, who asks each time whether it is current', async () => {
+test('may be cached by the caller alone, who revalidates it each time', async () => {
   const path = `/api/v1/prompts/${tenant.prompt}/history`
   const cachingOf = ({ headers }: { headers: Headers }) => [headers.get('cache-control'), headers.get('vary')]
   const fresh = await page('')
@@ -144,7 +144,7 @@ test.each(['https://api.example.com', 'https://example.com/prompts/v2'])(
   'links begin with %s when callers reach it there',
   async (baseUrl) => {
     const { db, clock, log } = service.services
-    const services = createServices(db, undefined, clock, log, { baseUrl })
+    const services = createServices({ db, clock, log, baseUrl })
     const url = `http://localhost/api/v1/prompts/${tenant.prompt}/history?limit=100`
     const { headers } = await createApp(services).handle(
       new Request(url, { headers: { authorization: `Bearer ${tenant.key}` } }),

@@ -26,7 +26,7 @@ const post = ({ prompt, key }: Tenant, created_at: string) =>
 
 const range = (count: number, from = 0) => Array.from({ length: count }, (_, index) => from + index)
 
-test('sixty late entries of one organisation into a long history hold up nobody else', async () => {
+test('sixty late entries of one organisation into a long history delay no other organisation', async () => {
   const [long, other] = [await service.createTenant(), await service.createTenant()]
   // In parts, each within the time that a transaction of the service has.
   for (const part of range(12)) await importEntries(long, range(5_000, part * 5_000))

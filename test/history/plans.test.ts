@@ -9,16 +9,17 @@ import {
   findPromptInFile,
   findPromptOf,
   findPromptOfAny,
+  selectPrompt,
   selectPrompts,
   selectPromptsIn,
-  updatePromptFile,
+  updatePrompt,
   updateRepository,
 } from '../../src/prompts/store.ts'
 import { createDatabase } from '../harness.ts'
 
 const page = { number: 2, size: 10, since: '2026-01-01T00:00:00Z', until: 'infinity' }
 const file = { repository: 'acme/prompts', path: 'p7.md' }
-const states = Array.from({ length: 50 }, (_, index) => ({ organisationId: '1', prompt: `pmt_${index}` }))
+const states = Array.from({ length: 50 }, (_, index) => ({ organisationId: 1, prompt: `pmt_${index}` }))
 
 type Statements = Record<string, (sql: Sql) => Promise<unknown>>
 
@@ -34,8 +35,9 @@ const others: Statements = {
   'a prompt': (sql) => findPromptOfAny(sql, 'pmt_7'),
   'the prompt of a file': (sql) => findPromptInFile(sql, 1, file),
   'the prompts of a repository': (sql) => selectPromptsIn(sql, 1, file.repository),
-  'the prompts of an organisation': (sql) => selectPrompts(sql, 1),
-  'a link': (sql) => updatePromptFile(sql, 7, file),
+  'the prompts of an organisation': (sql) => selectPrompts(sql, 1, Number.MAX_SAFE_INTEGER, 25),
+  'a prompt as it is shown': (sql) => selectPrompt(sql, 7),
+  'a link': (sql) => updatePrompt(sql, 7, { name: 'Test', ...file }),
   'a renamed repository': (sql) => updateRepository(sql, 1, 'acme/none', 'acme/other'),
 }
 

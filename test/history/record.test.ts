@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { parseEntry } from '../../src/history/entry.ts'
+import { insertEntries } from '../../src/history/store_write.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { entry, startService, type Tenant, type TestService } from '../service.ts'
 
 let service: TestService
@@ -16,7 +19,7 @@ afterAll(() => service.close())
 const post = (json: unknown, { prompt, key }: Tenant = tenant) =>
   service.call('POST', `/api/v1/prompts/${prompt}/history`, { key, json })
 
-test('records an entry, answers with it, and shows it in the next read', async () => {
+test('records an entry, returns it, and shows it in the next read', async () => {
   service.clock.set('2026-11-14T23:35:00.123Z')
   const own = await service.createTenant()
   const before = await service.getHistory(own.prompt, own.key)
@@ -46,12 +49,30 @@ test('a replayed entry is answered as it stands, and nothing is doubled', async 
   expect((await service.getHistory(own.prompt, own.key)).body.pagination.total_count).toBe(4)
 })
 
-test('twenty at once of the same entry are one', async () => {
+test('twenty concurrent copies of an entry are recorded once', async () => {
   const own = await service.createTenant()
   const given = entry({ created_at: '2026-01-01T00:00:00Z' })
   const answers = await Promise.all(Array.from({ length: 20 }, () => post(given, own)))
   expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
   expect(answers.filter(({ headers }) => !headers.has('idempotent-replayed'))).toHaveLength(1)
+})
+
+test('an entry for a prompt that was lost is not recorded, and takes no other entry’s answer', async () => {
+  const own = await service.createTenant()
+  const { db, clock } = service.services
+  const { id } = await requirePrompt(db.sql, own.prompt)
+  await post(entry({ commit_sha: 'known' }), own)
+  const entries = [
+    { ...parseEntry(entry({ commit_sha: 'lost' }), clock), prompt_id: id + 1_000_000 },
+    { ...parseEntry(entry({ commit_sha: 'known' }), clock), prompt_id: id },
+    { ...parseEntry(entry({ commit_sha: 'new' }), clock), prompt_id: id },
+  ]
+  const rows = await insertEntries(db.sql, entries)
+  expect(rows.map((row) => row && [row.commit_sha, row.is_new])).toEqual([undefined, ['known', false], ['new', true]])
+  const { data } = (await service.getHistory(own.prompt, own.key)).body
+  const shown = (commit: string) => data.find((one: { commit_sha: string }) => one.commit_sha === commit)?.id
+  expect(rows.slice(1).map((row) => row?.id)).toEqual([shown('known'), shown('new')])
+  expect(await insertEntries(db.sql, entries.slice(0, 1))).toEqual([undefined])
 })
 
 test.each([
@@ -88,16 +109,16 @@ test('an unchanged history is a 304, a changed one is sent anew', async () => {
   const own = await service.createTenant()
   await post(entry(), own)
   const path = `/api/v1/prompts/${own.prompt}/history`
-  const ask = (etag: string, query = '') =>
+  const revalidate = (etag: string, query = '') =>
     service.call('GET', path + query, { key: own.key, headers: { 'if-none-match': etag } })
-  const etag = (await ask('"0"')).headers.get('etag') as string
+  const etag = (await revalidate('"0"')).headers.get('etag') as string
   for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
-    const { status, text, headers } = await ask(known, '?limit=3')
+    const { status, text, headers } = await revalidate(known, '?limit=3')
     expect([status, text, headers.get('etag')]).toEqual([304, '', etag])
   }
   // Of an earlier time, so that only the version shows the change.
   await post(entry({ created_at: '2020-01-01T00:00:00Z' }), own)
-  const { status, headers, body } = await ask(etag)
+  const { status, headers, body } = await revalidate(etag)
   expect([status, body.pagination.total_count]).toEqual([200, 2])
   expect(headers.get('etag')).not.toBe(etag)
   expect((await service.call('GET', path, { headers: { 'if-none-match': '*' } })).status).toBe(401)

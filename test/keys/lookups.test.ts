@@ -41,7 +41,7 @@ const lastUsedAt = async ({ org }: Tenant) => {
 
 test('the keys of one turn are looked up in one statement, and each caller gets its own organisation', async () => {
   const { db: own, statements } = watched()
-  const services = createServices(own, undefined, service.clock, createLog('silent'))
+  const services = createServices({ db: own, clock: service.clock, log: createLog('silent') })
   const callers = await Promise.all(tenants.map(async ({ key }) => services.verifyKey(`Bearer ${key}`)))
   expect(callers.map(({ org }) => org)).toEqual(tenants.map(({ org }) => org))
   expect(statements.filter((text) => text.includes('find_live_keys'))).toHaveLength(1)
@@ -52,7 +52,7 @@ test('the keys of one turn are looked up in one statement, and each caller gets 
 
 test('the first use of a key is seen at once, and later ones are written when the service stops', async () => {
   const { db: own, statements } = watched()
-  const services = createServices(own, undefined, service.clock, createLog('silent'))
+  const services = createServices({ db: own, clock: service.clock, log: createLog('silent') })
   const [first, second] = await Promise.all([service.createTenant(), service.createTenant()])
   await services.verifyKey(`Bearer ${first.key}`)
   await eventually(async () => (await lastUsedAt(first)) !== undefined, true)

@@ -13,7 +13,7 @@ function setUp(retryMs: number) {
   return { attempt, calls: () => calls }
 }
 
-test('after failures in a row nobody pays for another', async () => {
+test('after failures in a row no call is made', async () => {
   const { attempt, calls } = setUp(60_000)
   await attempt(true)
   await attempt(true)
@@ -21,7 +21,7 @@ test('after failures in a row nobody pays for another', async () => {
   expect(calls()).toBe(2)
 })
 
-test('a success in between starts the count anew', async () => {
+test('a success in between resets the count', async () => {
   const { attempt, calls } = setUp(60_000)
   await attempt(true)
   await attempt(false)
@@ -30,7 +30,7 @@ test('a success in between starts the count anew', async () => {
   expect(calls()).toBe(4)
 })
 
-test('after the pause one tries, and its success lets all through again', async () => {
+test('after the pause one call is made, and its success closes the breaker', async () => {
   const { attempt, calls } = setUp(0)
   await attempt(true)
   await attempt(true)
@@ -39,7 +39,7 @@ test('after the pause one tries, and its success lets all through again', async 
   expect(calls()).toBe(4)
 })
 
-test('while one tries, the others go on without', async () => {
+test('while one call is tried, the others are not made', async () => {
   const breaker = createBreaker({ failures: 1, retryMs: 20 })
   await breaker.attempt(() => Promise.reject(new Error('down')))
   const pausedUntil = performance.now() + 20

@@ -34,12 +34,12 @@ function setUp({
     },
     faultOf: ({ message }: Error) => (message === 'busy' || message === 'item' ? message : undefined),
     groupOf: (item) => item.charAt(0),
-    refuse: () => new Error('refused'),
+    rejectWith: () => new Error('rejected'),
     maxBatch,
     weightOf: (item) => item.length,
     maxBatchWeight,
     maxQueued,
-    patienceMs,
+    giveUpAt: () => performance.now() + patienceMs,
     lingerMs,
   })
   const settle = async () => {
@@ -56,7 +56,7 @@ function setUp({
   return { group, writes, held, finish }
 }
 
-test('items that come during a write are written together as the next batch', async () => {
+test('items that arrive during a write are written together as the next batch', async () => {
   const { group, writes, finish } = setUp()
   const first = group.add('a1')
   await nextTurn()
@@ -82,7 +82,7 @@ test('a write is no larger than allowed, unless it is of one item', async () => 
   expect(writes).toEqual(['a1 a2 a3', 'a4', 'a-longer-one', 'a6'])
 })
 
-test('callers who all come back at once are written by halves, one while the other is answered', async () => {
+test('callers who all come back immediately are written by halves, one while the other is answered', async () => {
   const { group, writes, finish } = setUp({ maxBatch: 500, maxQueued: 1_000 })
   let open = true
   const callers = Array.from({ length: 400 }, async (_, number) => {
@@ -104,7 +104,7 @@ test('the next write begins before those of the last are answered', async () => 
   expect(await seenByFirst).toEqual(['a1', 'a2'])
 })
 
-test('a few callers who come back at once are written together', async () => {
+test('a few callers who come back immediately are written together', async () => {
   const { group, writes, finish } = setUp({ lingerMs: 60_000 })
   const first = group.add('a1').then(() => group.add('a2'))
   await nextTurn()
@@ -114,7 +114,7 @@ test('a few callers who come back at once are written together', async () => {
   expect(writes).toEqual(['a1', 'b1 a2'])
 })
 
-test('callers who do not come back are waited for once, and then for a while no more', async () => {
+test('after lingering for callers who do not come back, there is a cooldown', async () => {
   const { group, writes, finish } = setUp({ lingerMs: 100 })
   group.add('a1')
   await nextTurn()
@@ -150,7 +150,7 @@ test('one bad item fails alone, after few writes; the others are written', async
   expect(writes.length).toBeLessThan(15)
 })
 
-test('a failure that is nobody’s fault fails the whole write and nothing after it', async () => {
+test('a failure that no item caused fails the whole write and nothing after it', async () => {
   const { group, writes, finish } = setUp()
   const failed = Promise.allSettled(['a1', 'down'].map(group.add))
   await finish()
@@ -171,7 +171,7 @@ test('a group whose rows are locked delays the others by one write, and goes on 
   const later = [group.add('a2'), group.add('b2')]
   await finish(1)
   expect(await later[1]).toBe('wrote b2')
-  // Once apart, the held group is in no write of anyone else.
+  // Once it has its own lane, the locked group shares no write with another group.
   expect(writes.slice(1).filter((write) => /a/.test(write) && /b/.test(write))).toEqual([])
   held.delete('a')
   await finish(3)
@@ -182,11 +182,11 @@ test('a group whose rows are locked delays the others by one write, and goes on 
   expect(writes.at(-1)).toBe('a3 b3')
 })
 
-test('an item that waited too long is refused and never written', async () => {
+test('an item that waited too long is rejected and never written', async () => {
   const { group, writes, finish } = setUp({ patienceMs: 0 })
   const late = group.add('a1').catch((error: Error) => error.message)
   await finish()
-  expect(await late).toBe('refused')
+  expect(await late).toBe('rejected')
   expect(writes).toEqual([])
 })
 
@@ -195,10 +195,10 @@ test('a group takes no more of the queue than it leaves free, also while its row
   held.add('a')
   const add = (...items: string[]) => items.map((item) => group.add(item).catch((error: Error) => error.message))
   const first = add('a1', 'a2', 'a3', 'a4', 'a5')
-  expect(await first[4]).toBe('refused')
+  expect(await first[4]).toBe('rejected')
   await finish(2)
   const second = add('b1', 'b2', 'b3', 'a6', 'c1', 'c2')
-  expect(await Promise.all([second[2], second[3], second[5]])).toEqual(['refused', 'refused', 'refused'])
+  expect(await Promise.all([second[2], second[3], second[5]])).toEqual(['rejected', 'rejected', 'rejected'])
   await finish()
   expect(await Promise.all([second[0], second[1], second[4]])).toEqual(['wrote b1', 'wrote b2', 'wrote c1'])
   held.clear()

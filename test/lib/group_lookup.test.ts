@@ -1,8 +1,9 @@
 import { expect, test } from 'bun:test'
 import { createGroupLookup } from '../../src/lib/group_lookup.ts'
 import { nextTurn } from '../../src/lib/turns.ts'
+import { eventually } from '../program.ts'
 
-test('who asks during a look-up shares the next one, which starts after they asked', async () => {
+test('keys requested during a look-up share the next one, which starts after they were requested', async () => {
   let truth = 1
   const groups: string[][] = []
   const gates: PromiseWithResolvers<void>[] = []
@@ -26,7 +27,7 @@ test('who asks during a look-up shares the next one, which starts after they ask
   expect(groups).toEqual([['a'], ['a', 'b', 'missing']])
 })
 
-test('a look-up that fails fails only those who shared it', async () => {
+test('a look-up that fails rejects only the keys in it', async () => {
   let fails = true
   const lookUp = createGroupLookup(async (keys) => {
     if (fails) throw new Error('down')
@@ -35,4 +36,42 @@ test('a look-up that fails fails only those who shared it', async () => {
   expect(await lookUp('a').catch((error: Error) => error.message)).toBe('down')
   fails = false
   expect(await lookUp('a')).toBe('up')
+})
+
+test('look-ups that hang hold up the others only for a moment, and no more than a few of them run at once', async () => {
+  const hung: PromiseWithResolvers<void>[] = []
+  let hangs = 1
+  const lookUp = createGroupLookup(async (keys) => {
+    if (hung.length < hangs) {
+      const one = Promise.withResolvers<void>()
+      hung.push(one)
+      await one.promise
+    }
+    return new Map(keys.map((key) => [key, `found ${key}`]))
+  })
+  const first = lookUp('first')
+  await nextTurn()
+  expect(await lookUp('second')).toBe('found second')
+  expect(await lookUp('third')).toBe('found third')
+
+  hangs = 100
+  const waiting: Promise<string | undefined>[] = []
+  for (let count = 2; count <= 4; count += 1) {
+    waiting.push(lookUp(`hung ${count}`))
+    await eventually(() => hung.length, count)
+  }
+  const last = lookUp('last')
+  // The fourth is slow by now, too, but as many as may be passed have been.
+  await Bun.sleep(600)
+  expect(hung).toHaveLength(4)
+  hangs = 0
+  for (const { resolve } of hung) resolve()
+  expect(await Promise.all([first, ...waiting, last])).toEqual([
+    'found first',
+    'found hung 2',
+    'found hung 3',
+    'found hung 4',
+    'found last',
+  ])
+  expect(await lookUp('after')).toBe('found after')
 })

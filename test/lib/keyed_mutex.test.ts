@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { createKeyedMutex } from '../../src/lib/keyed_mutex.ts'
 import { nextTurn } from '../../src/lib/turns.ts'
 
-test('pieces of work with one key run in the order they came, and no more of them wait than may', async () => {
+test('works with one key run in the order they came, and one too many waiters are rejected', async () => {
   const exclusively = createKeyedMutex(3, () => new Error('too many'))
   const order: string[] = []
   const work = (key: string, nth: number) =>

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { type Claim, createSemaphore } from '../../src/lib/semaphore.ts'
 
 const full = new Error('full')
-const refuse = () => full
+const rejectWith = () => full
 
 /** Works that are ended by hand, and the names of those that were started. */
 function createWorks(semaphore: ReturnType<typeof createSemaphore>) {
@@ -28,8 +28,8 @@ function createWorks(semaphore: ReturnType<typeof createSemaphore>) {
   }
 }
 
-test('only so many run at once, the others in the order they came, and one too many is refused', async () => {
-  const works = createWorks(createSemaphore({ permits: 2, maxWaiting: 2, refuse }))
+test('only so many run concurrently, the others in the order they came, and one too many is rejected', async () => {
+  const works = createWorks(createSemaphore({ permits: 2, maxWaiting: 2, rejectWith }))
   const runs = ['a', 'b', 'c', 'd'].map((name) => works.run(name))
   await expect(works.run('e')).rejects.toBe(full)
   expect(works.started).toEqual(['a', 'b'])
@@ -44,9 +44,9 @@ test('only so many run at once, the others in the order they came, and one too m
   expect(works.started.at(-1)).toBe('f')
 })
 
-test('a tenant has only its share of permits and of the line, and tenants take turns', async () => {
+test('a tenant has only its share of permits and of the queue, and tenants are served round-robin', async () => {
   const works = createWorks(
-    createSemaphore({ permits: 3, permitsPerTenant: 2, maxWaiting: 10, maxWaitingPerTenant: 2, refuse }),
+    createSemaphore({ permits: 3, permitsPerTenant: 2, maxWaiting: 10, maxWaitingPerTenant: 2, rejectWith }),
   )
   for (const name of ['a1', 'a2', 'a3', 'a4']) works.run(name, { tenant: 'a' })
   await expect(works.run('a5', { tenant: 'a' })).rejects.toBe(full)
@@ -65,7 +65,7 @@ test('a tenant has only its share of permits and of the line, and tenants take t
 })
 
 test('works with the same key wait for each other without a permit', async () => {
-  const works = createWorks(createSemaphore({ permits: 2, maxWaiting: 10, refuse }))
+  const works = createWorks(createSemaphore({ permits: 2, maxWaiting: 10, rejectWith }))
   for (const name of ['first', 'second']) works.run(name, { key: 'same' })
   works.run('other')
   expect(works.started).toEqual(['first', 'other'])
@@ -73,8 +73,8 @@ test('works with the same key wait for each other without a permit', async () =>
   expect(works.started).toEqual(['first', 'other', 'second'])
 })
 
-test('a waiter that has lost patience is refused, never started, and makes room in the line', async () => {
-  const works = createWorks(createSemaphore({ permits: 1, maxWaiting: 1, patienceMs: 10, refuse }))
+test('a waiter that has waited too long is rejected, never started, and makes room in the queue', async () => {
+  const works = createWorks(createSemaphore({ permits: 1, maxWaiting: 1, patienceMs: 10, rejectWith }))
   works.run('first')
   await expect(works.run('impatient')).rejects.toBe(full)
   const next = works.run('next')

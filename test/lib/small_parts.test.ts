@@ -6,7 +6,7 @@ import { monthOf } from '../../src/lib/months.ts'
 import { SharedCache } from '../../src/lib/shared_cache.ts'
 import { parseInstant } from '../../src/lib/times.ts'
 
-test('a full cache forgets what was used longest ago', () => {
+test('a full cache evicts the least recently used entry', () => {
   const cache = new BoundedCache<string, number>(2)
   cache.set('a', 1)
   cache.set('b', 2)
@@ -33,7 +33,7 @@ test('an owner fills a shared cache alone, and gives way when others need it, bu
   expect(cache.size).toBeLessThanOrEqual(100)
 })
 
-test('random base62 has the length asked for and every letter', () => {
+test('random base62 has the requested length and every letter', () => {
   const text = randomBase62(20_000)
   expect(text).toMatch(/^[0-9A-Za-z]{20000}$/)
   expect(new Set(text).size).toBe(62)
@@ -88,7 +88,7 @@ test.each([
   expect(parseInstant(text)).toBeUndefined()
 })
 
-test('what comes after a request was given up is not carried out', () => {
+test('a request that was given up does not continue', () => {
   const exchange = new Exchange(new Request('http://localhost'))
   exchange.pauseDeadline(1_000, () => new Error('too slow'))
   exchange.isOver = true

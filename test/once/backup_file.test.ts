@@ -46,7 +46,7 @@ test('what was written is read again, line by line, whatever characters are in i
   expect(await failureOf(readAll(changed))).toBe(damaged)
 })
 
-test('of two that are written at once under one name, one is there, and whole', async () => {
+test('of two that are written concurrently under one name, one remains, and is whole', async () => {
   const folder = createFolder()
   const both = join(folder, 'both')
   const started = Promise.withResolvers<void>()

@@ -75,7 +75,7 @@ function read(answer: string): { status: number; code: string; details: object[]
   return { status: Number(start.split(' ')[1]), code, details }
 }
 
-/** The most memory that the server has ever held. */
+/** The peak memory of the server. */
 const peakMemory = () =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))?.[1]) * 1024
 
@@ -87,7 +87,7 @@ const tooLarge = {
   details: [{ path: '', message: 'must be at most 1 MiB' }],
 }
 
-test('refuses ten announced gigabytes at once, without waiting for them', async () => {
+test('rejects ten announced gigabytes immediately, without waiting for them', async () => {
   expect(read(await answerTo(head(`Content-Length: ${10 * 1024 * MIB}`)))).toEqual(tooLarge)
 })
 
@@ -146,13 +146,13 @@ test.each([
 })
 
 test.each(['[bad', '', ' ', 'a/b?x', 'http://', '%'])('a Host of %p changes no answer', async (host) => {
-  const ask = async (path: string) => (await answerTo(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)).slice(0, 12)
-  expect(await Promise.all(['/docs', '/docs/', '/nothing', '/api/v1/nothing'].map(ask))).toEqual(
+  const send = async (path: string) => (await answerTo(`GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`)).slice(0, 12)
+  expect(await Promise.all(['/docs', '/docs/', '/nothing', '/api/v1/nothing'].map(send))).toEqual(
     [200, 200, 404, 401].map((status) => `HTTP/1.1 ${status}`),
   )
 })
 
-test('a request with two lengths is refused, and its body is not another request', async () => {
+test('a request with two lengths is rejected, and its body is not another request', async () => {
   const hidden = `${head('Content-Length: 20')}{"value":"positive"}`
   const before = await used()
   const answer = await answerTo(`${head('Content-Length: 5', 'Transfer-Encoding: chunked')}0\r\n\r\n${hidden}`)
@@ -160,7 +160,7 @@ test('a request with two lengths is refused, and its body is not another request
   expect(await used()).toBe(before)
 })
 
-test('a request cut off in the middle records nothing and harms nobody', async () => {
+test('a request cut off in the middle records nothing and affects no other', async () => {
   const before = await used()
   const whole = `${head('Content-Length: 20')}{"value":"positive"}`
   for (const length of [10, 100, whole.length - 15, whole.length - 1]) {
@@ -172,7 +172,7 @@ test('a request cut off in the middle records nothing and harms nobody', async (
   expect(await used()).toBe(before + 1)
 })
 
-test('a body that does not arrive within ten seconds is refused, and is no burden until then', async () => {
+test('a body that does not arrive within ten seconds is rejected, and slows no other until then', async () => {
   expect(read(await slow)).toEqual({
     status: 422,
     code: 'validation_error',

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { connect, createServer, type Socket } from 'node:net'
 import { type Db, openClient } from '../../src/db/client.ts'
+import type { Tls } from '../../src/db/tls.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { eventually } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
@@ -172,7 +173,7 @@ test('no statement of a transaction that has ended reaches the next one on its c
   expect(await db.sql`select n from leftovers`).toEqual([])
 })
 
-test('a proxy that accepts connections and closes them is asked at longer and longer intervals', async () => {
+test('the client reconnects at longer and longer intervals to a proxy that closes every connection', async () => {
   proxy.setClosing(true)
   const before = proxy.accepted()
   const failed = Promise.all(
@@ -229,45 +230,34 @@ function message(type: string, ...parts: (number | string)[]): Buffer {
 
 test.each([
   ['continues an authentication that was not begun', message('R', 11, 'nonsense')],
-  ['asks for a way to authenticate that nobody knows', message('R', 99)],
+  ['requests an unknown way to authenticate', message('R', 99)],
   ['ends an authentication that was not begun', message('R', 12, 'v=none')],
-  ['sends a row that nobody asked for', Buffer.concat([message('R', 0), message('D', 'xx'), message('Z', 'I')])],
+  ['sends a row without a query', Buffer.concat([message('R', 0), message('D', 'xx'), message('Z', 'I')])],
   ['sends what is no message', Buffer.from('HTTP/1.1 400 Bad Request\r\n\r\n')],
-  ['answers to TLS and then speaks none', Buffer.from('S nonsense')],
+  ['accepts TLS and then speaks none', Buffer.from('S nonsense')],
 ])('a server that %s fails the statement, and nothing else', async (_, bytes) => {
-  const server = createServer((guest) => {
-    guest.on('error', () => {})
-    guest.once('data', () => guest.end(bytes))
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `postgres://user:word@127.0.0.1:${(server.address() as { port: number }).port}/db`
   const ssl = bytes[0] === 0x53 ? { rejectUnauthorized: true } : false
-  const odd = openClient({ url, ssl }, { queryTimeoutMs: 300, maxConnections: 1 })
-  expect(
-    await odd.sql`select 1`.then(
-      () => 'answered',
-      () => 'failed',
-    ),
-  ).toBe('failed')
-  await odd.close()
-  server.close()
+  await expectFailure(ssl, (guest) => guest.end(bytes))
 })
 
 test('an authority that is no certificate fails the statement, and nothing else', async () => {
-  const ssl = { rejectUnauthorized: true, ca: 'no certificate' }
+  await expectFailure({ rejectUnauthorized: true, ca: 'no certificate' }, (guest) => guest.write('S'))
+})
+
+/** Expects a statement to fail on a server that replies in this way to the first bytes of each connection. */
+async function expectFailure(ssl: Tls, reply: (guest: Socket) => void): Promise<void> {
   const server = createServer((guest) => {
     guest.on('error', () => {})
-    guest.once('data', () => guest.write('S'))
+    guest.once('data', () => reply(guest))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `postgres://user@127.0.0.1:${(server.address() as { port: number }).port}/db`
+  const url = `postgres://user:word@127.0.0.1:${(server.address() as { port: number }).port}/db`
   const odd = openClient({ url, ssl }, { queryTimeoutMs: 300, maxConnections: 1 })
-  expect(
-    await odd.sql`select 1`.then(
-      () => 'answered',
-      () => 'failed',
-    ),
-  ).toBe('failed')
+  const outcome = odd.sql`select 1`.then(
+    () => 'answered',
+    () => 'failed',
+  )
+  expect(await outcome).toBe('failed')
   await odd.close()
   server.close()
-})
+}

@@ -32,7 +32,7 @@ afterAll(async () => {
   await database.close()
 })
 
-test('history and deliveries: what is acknowledged is there once, every error comes soon, and no session stays open', async () => {
+test('history and deliveries: what is acknowledged is recorded once, every error comes soon, and no session stays open', async () => {
   const ledger = createWriteLedger()
   const replica = { name: 'A', url: server.url, exact: false }
   const writers = Array.from({ length: 4 }, () => startWriters(ledger, [replica], author))

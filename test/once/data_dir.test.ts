@@ -27,7 +27,7 @@ const nobody = 65_534
 
 const fresh = () => join(createFolder(), 'data')
 
-test('five commands at once on an empty data directory all succeed, and one of them makes the schema', async () => {
+test('five concurrent commands on an empty data directory all succeed, and one of them makes the schema', async () => {
   const settings = { DATA_DIR: fresh() }
   const finished = await Promise.all(Array.from({ length: 5 }, () => run(['migrate', '--json'], { settings })))
   expect(finished.map(({ status, stderr }) => ({ status, stderr }))).toEqual(Array(5).fill({ status: 0, stderr: '' }))
@@ -36,7 +36,7 @@ test('five commands at once on an empty data directory all succeed, and one of t
   expect(new Set(results.map(({ version }) => version)).size).toBe(1)
 })
 
-test.concurrent('a second server is refused with a clear line, and the first goes on', async () => {
+test.concurrent('a second server is rejected with a clear line, and the first goes on', async () => {
   const settings = { DATA_DIR: fresh() }
   const server = await startServer(settings)
   const line = refusalOf(await run(['serve'], { settings }))
@@ -46,7 +46,7 @@ test.concurrent('a second server is refused with a clear line, and the first goe
   expect(await server.stop()).toBe(0)
 })
 
-test.concurrent('a command waits for whoever has the directory and does not share it yet', async () => {
+test.concurrent('a command waits for the process that holds the directory and does not share it yet', async () => {
   const settings = { DATA_DIR: fresh() }
   const holder = lockDataDir(settings.DATA_DIR)
   // Longer than a server would wait, even if the command takes its time to begin.
@@ -89,7 +89,7 @@ test.concurrent("root's commands and root's server work in the data directory of
   expect(owners()).toEqual([nobody])
   const server = await startServer(settings)
   const { id: prompt } = await operator.one('prompts', 'create', '--org', id, '--name', 'greeting')
-  // What root names is read and written with root's rights, also where nobody else may.
+  // What root names is read and written with root's rights, also where no other user may.
   const folder = createFolder()
   const [backup, lines] = [join(folder, 'one.backup'), join(folder, 'lines')]
   const entry = { action: 'deployed', user: { name: 'Ada', email: 'a@example.com' }, commit_sha: 'c0ffee12' }
@@ -142,7 +142,7 @@ test.concurrent('the copy of an interrupted or a killed backup does not stay', a
   const server = await startServer(settings)
   const copy = join(settings.DATA_DIR, 'backup', 'copy')
   const end = async (signal: NodeJS.Signals) => {
-    // The copy is there while the engine starts on it and is read, which is far longer than the signal takes.
+    // The copy exists while the engine starts on it and is read, which is far longer than the signal takes.
     const child = Bun.spawn([PROGRAM, 'backup', '-'], { env: { ...settings }, stdout: 'pipe', stderr: 'ignore' })
     await eventually(() => existsSync(copy), true, 30_000)
     child.kill(signal)
@@ -159,7 +159,7 @@ test.concurrent('the copy of an interrupted or a killed backup does not stay', a
   expect(existsSync(copy)).toBe(false)
 })
 
-test.concurrent('a command that works through another process can finish while that process leaves', async () => {
+test.concurrent('a command that works through another process can finish while that process stops', async () => {
   const config = readConfig({}, { DATA_DIR: fresh() })
   const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
   const { db: holder } = await openAny(config, options)
@@ -171,7 +171,7 @@ test.concurrent('a command that works through another process can finish while t
   await left
 })
 
-test.concurrent('a stop in the middle of the start ends well', async () => {
+test.concurrent('a stop in the middle of the start exits with 0', async () => {
   const settings = { DATA_DIR: fresh() }
   const server = await startServer(settings, ['--demo'])
   expect(await server.stop()).toBe(0)
@@ -202,7 +202,7 @@ test.concurrent('a data directory that a crash has left is taken over, by a comm
 })
 
 test.concurrent.each([['serve'], ['orgs create --name N --plan free'], ['migrate']])(
-  '%s refuses a data directory that cannot be one',
+  '%s rejects a data directory that cannot be one',
   async (command) => {
     const file = join(createFolder(), 'file')
     writeFileSync(file, 'not a folder')

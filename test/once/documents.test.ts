@@ -1,8 +1,10 @@
 import { expect, test } from 'bun:test'
+import { loadCommands } from '../../src/cli/run.ts'
 import { settings } from '../../src/config.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
 
-const linesOf = async (file: string) => (await Bun.file(file).text()).split('\n')
+const textOf = (file: string) => Bun.file(file).text()
+const linesOf = async (file: string) => (await textOf(file)).split('\n')
 
 test('the table of settings in the documentation is the one the program reads', async () => {
   const rows = (await linesOf('docs/settings.md')).filter((line) => /^\| `[A-Z_]+` /.test(line))
@@ -13,6 +15,24 @@ test('the table of settings in the documentation is the one the program reads', 
   expect(rows).toEqual(expected)
 })
 
+test('the table of commands in the documentation is what the program takes and says', async () => {
+  const rows = (await linesOf('docs/commands.md')).filter((line) => line.startsWith('| `'))
+  const expected = (await loadCommands()).map(({ usage, does }) => {
+    const shown = does.replaceAll(/--[a-z-]+/g, '`$&`')
+    return `| \`${usage.replaceAll('|', '\\|')}\` | ${shown} |`
+  })
+  expect(rows).toEqual(expected)
+})
+
+test('every command that changes something names the one that shows whether it did', async () => {
+  const changing = /\b(create|set|set-plan|suspend|resume|revoke|rotate|link|record|import|restore|migrate)\b/
+  const wrong = (await loadCommands()).filter(({ usage, verifyWith }) => {
+    const name = usage.split(/ [-A-Z[]/)[0] as string
+    return changing.test(name) !== (verifyWith !== undefined)
+  })
+  expect(wrong.map(({ usage }) => usage)).toEqual([])
+})
+
 test('the table of metrics in the documentation is what the service shows', async () => {
   const metrics = createMetrics()
   metrics.watchDatabase(() => ({ pending: 0, connections: 1 }))
@@ -20,4 +40,65 @@ test('the table of metrics in the documentation is what the service shows', asyn
   const shown = [...(await metrics.text()).matchAll(/^# HELP (prompt_signals_\S+) (.+)$/gm)]
   const rows = (await linesOf('docs/observability.md')).filter((line) => line.startsWith('| `prompt_signals_'))
   expect(rows).toEqual(shown.map(([, name, says]) => `| \`${name}\` | ${says} |`))
+})
+
+test('every dependency has its reason, and only those', async () => {
+  const { dependencies, devDependencies } = await Bun.file('package.json').json()
+  const rows = (await linesOf('CONTRIBUTING.md')).filter((line) => /^\| `[^|]+` (\(dev\) )?\| /.test(line))
+  const table = rows.slice(rows.findIndex((line) => line.startsWith('| `elysia`')))
+  const named = (isDev: boolean) =>
+    table
+      .map((row) => row.split('|')[1] as string)
+      .filter((names) => names.includes('(dev)') === isDev)
+      .flatMap((names) => [...names.matchAll(/`([^`]+)`/g)].map(([, name]) => name))
+      .sort()
+  expect(named(false)).toEqual(Object.keys(dependencies).sort())
+  expect(named(true)).toEqual(Object.keys(devDependencies).sort())
+})
+
+const pathsOf = (pattern: string) => [...new Bun.Glob(pattern).scanSync({ onlyFiles: false })].sort()
+const folders = ['bench', 'deploy', 'docs', 'patches', 'scripts', 'sql', 'src', 'test']
+const paths = [...pathsOf('*'), ...folders.flatMap((folder) => pathsOf(`${folder}/**`))]
+const documents = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...pathsOf('docs/*.md')]
+
+const withoutCode = (text: string) => text.replace(/^```[\s\S]*?^```$/gm, '')
+
+/** The anchors that GitHub gives to the headings of a document. */
+const anchorsOf = async (file: string) =>
+  [...withoutCode(await textOf(file)).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+
+test.each(documents)('every link in %s leads to a file, and to a heading of it', async (document) => {
+  const links = [...withoutCode(await textOf(document)).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => link)
+  const broken: string[] = []
+  for (const link of links.filter((link) => !/^https?:/.test(link))) {
+    const [path = '', anchor] = link.split('#')
+    const file = path === '' ? document : new URL(path, `file:///${document}`).pathname.slice(1)
+    const isRight = paths.includes(file) && (anchor === undefined || (await anchorsOf(file)).includes(anchor))
+    if (!isRight) broken.push(link)
+  }
+  expect(broken).toEqual([])
+})
+
+test.each(['CONTRIBUTING.md', 'docs/internals.md'])('every path that %s names exists', async (document) => {
+  const text = await textOf(document)
+  const isPattern = (path: string) => path.includes('NNNN')
+  const named = text.matchAll(/(?<![\w-])(?:bench|deploy|docs|patches|scripts|sql|src|test)\/[\w./@-]*\w/g)
+  expect([...named].map(String).filter((path) => !isPattern(path) && !paths.includes(path))).toEqual([])
+  // Elsewhere a file is named by the end of its path.
+  const names = [...text.matchAll(/[\w./-]+\.ts\b/g)].map(String)
+  const isKnown = (name: string) => paths.some((file) => `/${file}`.endsWith(`/${name}`))
+  expect(names.filter((name) => !isPattern(name) && !isKnown(name))).toEqual([])
+})
+
+test('every function, table and setting that docs/internals.md names is in the source', async () => {
+  const sources = paths.filter((path) => /^(src|sql)\/.*\.(ts|sql)$/.test(path))
+  const texts = await Promise.all(sources.map(textOf))
+  const words = new Set(texts.join('\n').match(/\w+/g))
+  const named = [...(await textOf('docs/internals.md')).matchAll(/`(\w*(?:[a-z][A-Z]|_)\w*)`/g)]
+  expect(named.map(([, name = '']) => name).filter((name) => !words.has(name))).toEqual([])
 })

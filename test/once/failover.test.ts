@@ -13,6 +13,7 @@ import { createKey } from '../../src/keys/manage.ts'
 import { createLog } from '../../src/log.ts'
 import { createOrganisation } from '../../src/orgs/manage.ts'
 import { migrations } from '../../src/platform.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { eventually } from '../program.ts'
 import { findOrInstall, postgresProgram } from '../programs.ts'
@@ -50,7 +51,7 @@ beforeAll(async () => {
   const url = `postgres://postgres@127.0.0.1:${(proxy.address() as { port: number }).port}/postgres`
   db = openClient({ url, ssl: false }, { queryTimeoutMs: 4_500, maxConnections: 2 })
   await migrate(db, migrations)
-  services = createServices(db, undefined, systemClock, createLog('silent'))
+  services = createServices({ db, clock: systemClock, log: createLog('silent') })
 })
 
 afterAll(async () => {
@@ -60,6 +61,8 @@ afterAll(async () => {
   await standby.stop()
   await primary.stop()
 })
+
+const noop = () => {}
 
 test('what the old primary alone had is neither shown from the cache nor taken for what came instead', async () => {
   const { id: org } = await createOrganisation(db, systemClock, { name: 'Test', plan: 'free', monthlyLimit: null })
@@ -86,6 +89,21 @@ test('what the old primary alone had is neither shown from the cache nor taken f
   await record('B')
   const before = await read()
   expect(before.commits).toEqual(['B', 'A'])
+  const { id: lost } = await createPrompt(db, systemClock, { org, name: 'lost', id: null })
+  const { id: lostId } = await requirePrompt(db.sql, lost)
+  const post = async (kind: string, body: object) => {
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+    const request = { method: 'POST', headers, body: JSON.stringify(body) }
+    return (await app.handle(new Request(`http://localhost/api/v1/prompts/${lost}/${kind}`, request))).status
+  }
+  expect([await post('signals', { value: 'positive' }), await post('history', entry())]).toEqual([201, 201])
+  const subscribed = Promise.withResolvers<void>()
+  let subscriptions = 0
+  db.listen('organisations', noop, () => {
+    subscriptions += 1
+    if (subscriptions === 2) subscribed.resolve()
+  })
+  await eventually(() => subscriptions, 1)
 
   await onStandby`select pg_promote()`
   serverPort = portOf(standby)
@@ -96,4 +114,12 @@ test('what the old primary alone had is neither shown from the cache nor taken f
   expect((await read(before.tag)).commits).toEqual(['A'])
   await record('C')
   expect(await read(before.tag)).toMatchObject({ status: 200, commits: ['C', 'A'] })
+
+  // The standby has drawn ids ahead; after a restore the very next one may be that of a prompt that was lost.
+  await onStandby`select setval('prompts_id_seq', ${lostId - 1})`
+  const other = await createOrganisation(db, systemClock, { name: 'Other', plan: 'free', monthlyLimit: null })
+  const { id: taking } = await createPrompt(db, systemClock, { org: other.id, name: 'other', id: null })
+  expect(await requirePrompt(db.sql, taking)).toMatchObject({ id: lostId })
+  await subscribed.promise
+  expect([await post('signals', { value: 'positive' }), await post('history', entry())]).toEqual([404, 404])
 })

@@ -1,4 +1,4 @@
-// What only a Postgres server makes possible: many migrators at once, and a database of another encoding.
+// What only a Postgres server makes possible: many concurrent migrators, and a database of another encoding.
 import { afterAll, expect, test } from 'bun:test'
 import { migrations } from '../../src/platform.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
@@ -21,13 +21,13 @@ async function createEmpty(encoding: string): Promise<string> {
   return url
 }
 
-/** Makes every change of the schema slow, so that whoever comes while one is under way is sure to meet it. */
+/** Makes every change of the schema slow, so that concurrent migrators are sure to overlap. */
 const slowChanges = `
   create schema slow;
   create function slow.down() returns event_trigger language plpgsql as 'begin perform pg_sleep(0.1); end';
   create event trigger slow_down on ddl_command_start execute function slow.down()`
 
-test.concurrent('twenty migrators at once all succeed, and each migration is applied once', async () => {
+test.concurrent('twenty concurrent migrators all succeed, and each migration is applied once', async () => {
   const settings = { DATABASE_URL: await createEmpty('UTF8') }
   await withAdmin(settings.DATABASE_URL, (sql) => sql.unsafe(slowChanges))
   const finished = await Promise.all(Array.from({ length: 20 }, () => run(['migrate', '--json'], { settings })))
@@ -40,7 +40,7 @@ test.concurrent('twenty migrators at once all succeed, and each migration is app
   expect(rows.map(({ name }) => name)).toEqual(names)
 })
 
-test.concurrent('a database that cannot hold every text is refused', async () => {
+test.concurrent('a database that cannot hold every text is rejected', async () => {
   const settings = { DATABASE_URL: await createEmpty('SQL_ASCII') }
   const line = refusalOf(await run(['migrate'], { settings }))
   expect(line).toBe('The database is encoded as SQL_ASCII; create it with encoding UTF8.')

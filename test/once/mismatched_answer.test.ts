@@ -1,14 +1,14 @@
-// Answers of the database that have come out of step with the questions: none of them gives access to anything.
+// Results of the database that belong to other queries: none of them gives access to anything.
 import { expect, test } from 'bun:test'
 import type { Db } from '../../src/db/client.ts'
 import { requireWebhook } from '../../src/github/verify.ts'
 import { findLiveKeys } from '../../src/keys/store.ts'
 import { createPromptFinder } from '../../src/prompts/find.ts'
 
-/** A database that answers with this row whatever it is asked. */
+/** A database that returns this row for every query. */
 const answering = (row: object) => ({ sql: async () => [row] }) as unknown as Db
 
-test('the webhook of another organisation authenticates nobody', async () => {
+test('the webhook of another organisation authenticates no delivery', async () => {
   const db = answering({ org: 'org_other', organisationId: 2, secret: 'theirs' })
   expect(
     await requireWebhook(db, 'org_mine').then(
@@ -18,7 +18,7 @@ test('the webhook of another organisation authenticates nobody', async () => {
   ).toBe('refused')
 })
 
-test('another key authenticates nobody', async () => {
+test('another key authenticates no caller', async () => {
   const { sql } = answering({ hash: '02', id: 2, organisationId: 2, org: 'org_other', key: 'key_other' })
   expect((await findLiveKeys(sql, ['01'])).get('01')).toBeUndefined()
 })
@@ -27,6 +27,6 @@ test.each([
   ['another prompt', { id: 2, organisationId: 1, publicId: 'pmt_other' }],
   ['the prompt of another organisation', { id: 2, organisationId: 2, publicId: 'pmt_mine' }],
 ])('%s is not found', async (_, row) => {
-  const found = createPromptFinder(answering(row))(1, 'pmt_mine')
+  const found = createPromptFinder(answering(row)).find(1, 'pmt_mine')
   expect(await Promise.resolve(found).catch((error) => error.code)).toBe('not_found')
 })

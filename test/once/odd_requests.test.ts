@@ -11,7 +11,7 @@ type Sent = { text: string; halfClose?: boolean }
 
 const body = '{"value":"positive"}'
 
-/** Everything that the server sends until it closes the connection, or until as many answers are there as asked for. */
+/** Everything that the server sends until it closes the connection, or until that many responses have arrived. */
 function answersTo(target: Target, { text, halfClose = false }: Sent, wanted: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect({ ...target, allowHalfOpen: true })
@@ -34,7 +34,7 @@ function answersTo(target: Target, { text, halfClose = false }: Sent, wanted: nu
 const statusesIn = (answer: string): number[] =>
   [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
 
-/** How many answers are there whole. */
+/** How many whole responses have arrived. */
 const completeIn = (answer: string): number =>
   answer.split('HTTP/1.1 ').filter((one) => {
     const [head = '', content] = one.split('\r\n\r\n')
@@ -115,8 +115,8 @@ describe('the service behind nginx, set up as in deploy/nginx.conf', () => {
     )
     const command = [process.env.NGINX_PATH ?? '', '-e', join(folder, 'errors'), '-c', join(folder, 'nginx.conf')]
     nginx = Bun.spawn(command, { stdio: ['ignore', 'ignore', 'inherit'] })
-    const ask = { text: 'GET /livez HTTP/1.1\r\nHost: test\r\n\r\n' }
-    await eventually(async () => statusesIn(await answersTo(target, ask, 1)), [200], 20_000)
+    const request = { text: 'GET /livez HTTP/1.1\r\nHost: test\r\n\r\n' }
+    await eventually(async () => statusesIn(await answersTo(target, request, 1)), [200], 20_000)
   })
 
   afterAll(async () => {

@@ -37,9 +37,9 @@ afterAll(async () => {
 /** Of the requests that were to fail. */
 const failedIds: (string | null)[] = []
 
-async function expectHonestFailure(ask: () => Promise<Answer>): Promise<void> {
+async function expectHonestFailure(send: () => Promise<Answer>): Promise<void> {
   const askedAt = performance.now()
-  const { status, headers, body } = await ask()
+  const { status, headers, body } = await send()
   expect(performance.now() - askedAt).toBeLessThan(DEADLINE_MS)
   failedIds.push(headers.get('x-request-id'))
   expect({ status, body, retry: headers.get('retry-after') }).toEqual({
@@ -94,8 +94,8 @@ test('a database that is gone: 500 within five seconds, not ready, and all is we
   await Promise.all([...requests().map(expectHonestFailure), eventually(readiness, [503, false, 'down', 'up'])])
   expect((await client.call('GET', '/livez')).status).toBe(200)
   const port = new URL(server.url).port
-  const asked = await run(['healthcheck', '--json'], { settings: { PORT: port } })
-  expect(asked).toEqual({
+  const result = await run(['healthcheck', '--json'], { settings: { PORT: port } })
+  expect(result).toEqual({
     status: 1,
     stdout: '{"ready":false}\n',
     stderr: `prompt-signals: The server at ${server.url} is not ready: {"ready":false,"database":"down","reason":"unreachable","redis":"up"}\n`,

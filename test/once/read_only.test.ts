@@ -47,7 +47,7 @@ const readOnly = { ready: false, database: 'down', reason: 'read_only', redis: '
 const readiness = async () => (await client.call('GET', '/readyz')).body
 const post = async () => (await client.postSignal(tenant.prompt, tenant.key)).status
 
-/** Asks as a superuser whose own session can write, whatever is set for others. */
+/** Queries as a superuser whose own session can write, whatever is set for others. */
 async function asAdmin(url: string, statement: string): Promise<void> {
   const sql = postgres(url, { max: 1, connection: { default_transaction_read_only: false } })
   await sql.unsafe(statement)

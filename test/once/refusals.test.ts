@@ -56,10 +56,12 @@ test.concurrent('refuses names, ids and times that do not fit the organisationâ€
   expect(await operator.refused(...prompt.slice(0, -1), 'a\tb')).toBe(badName)
   for (const id of ['greeting', 'pmt_', 'pmt_a b', 'pmt_Ã©', `pmt_${'x'.repeat(65)}`]) {
     expect(await operator.refused(...prompt, '--id', id)).toBe(
-      'The id must be pmt_ and 1 to 64 letters, digits, "_" or "-".',
+      'The id is not valid. /id must be pmt_ and 1 to 64 letters, digits, "_" or "-"',
     )
   }
-  expect(await operator.refused(...prompt, '--id', tenant.prompt)).toBe(`The id ${tenant.prompt} is taken.`)
+  expect(await operator.refused(...prompt, '--id', tenant.prompt)).toBe(
+    `The id ${tenant.prompt} is taken. /id must be one that is free`,
+  )
   expect(await operator.json('prompts', 'list', '--org', org)).toHaveLength(1)
   expect(await operator.json('keys', 'list', '--org', org)).toHaveLength(1)
 })

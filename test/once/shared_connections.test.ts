@@ -43,7 +43,7 @@ test('pages with filters, which can take long, leave connections to all others',
       await expectSignalsTaken()
     }),
   )
-  // Two were read and twenty waited; the others were told at once to come again.
+  // Two were read and twenty waited; the others were rejected immediately, with Retry-After.
   const statuses = (await Promise.all(pages)).map(({ status }) => status)
   expect(statuses.sort()).toEqual([...Array(22).fill(200), ...Array(8).fill(500)])
 })
@@ -97,4 +97,24 @@ describe('while a prompt of one organisation is held', () => {
     expect((await postHistory(held, 'after')).status).toBe(201)
     expect(await commitsOf(held)).toEqual(['after'])
   })
+})
+
+test('a signal that was answered with a 500 while its organisation was held is not written later, nor is its retry', async () => {
+  const held = await createTenant(operator)
+  const post = () =>
+    client.call('POST', `/api/v1/prompts/${held.prompt}/signals`, {
+      key: held.key,
+      json: { value: 'positive' },
+      headers: { 'idempotency-key': 'once' },
+    })
+  const answers = await withAdmin(database.settings.DATABASE_URL as string, (sql) =>
+    sql.begin(async (on) => {
+      await on`select pg_advisory_xact_lock(5167, id::integer) from organisations where public_id = ${held.org}`
+      return Promise.all([post(), post(), post()])
+    }),
+  )
+  expect((answers as Answer[]).map(({ status }) => status)).toEqual([500, 500, 500])
+  const { status, headers } = await post()
+  expect([status, headers.get('idempotent-replayed')]).toEqual([201, null])
+  expect(headers.get('ratelimit')).toStartWith('"signals";r=999;')
 })

@@ -32,14 +32,14 @@ test('connections that have gone silent are replaced: those of statements, of tr
     (payload) => received.push(payload),
     () => (begun += 1),
   )
-  const ask = () => db.sql<{ n: number }>`select 1 as n`.then(([row]) => row?.n, String)
+  const read = () => db.sql<{ n: number }>`select 1 as n`.then(([row]) => row?.n, String)
   const change = () => db.transaction((sql) => sql<{ n: number }>`select 2 as n`).then(([row]) => row?.n, String)
-  expect(await Promise.all([ask(), ask(), change(), change()])).toEqual([1, 1, 2, 2])
+  expect(await Promise.all([read(), read(), change(), change()])).toEqual([1, 1, 2, 2])
   await eventually(() => begun, 1)
 
   proxy.silence()
-  expect(await Promise.all([ask(), change()])).toEqual(['Error: no answer in time', 'Error: no answer in time'])
-  await eventually(ask, 1)
+  expect(await Promise.all([read(), change()])).toEqual(['Error: no answer in time', 'Error: no answer in time'])
+  await eventually(read, 1)
   await eventually(change, 2)
   await eventually(() => begun, 2)
   await db.sql`select pg_notify('silence', 'again')`
@@ -94,11 +94,11 @@ test('a statement that waits for a lock beyond its deadline costs no connection'
 test('no statement waits behind a slow one while another connection is free', async () => {
   const db = openProxied(4_500)
   const order: string[] = []
-  const ask = (name: string, seconds: number) =>
+  const sleep = (name: string, seconds: number) =>
     db.sql`select pg_sleep(${seconds}::float8)`.then(() => order.push(name))
   // Known to both connections, and so sent without a question first.
-  await Promise.all([ask('', 0.05), ask('', 0.05)])
-  await Promise.all([ask('slow', 0.5), ask('quick', 0.1), ask('first behind', 0), ask('second behind', 0)])
+  await Promise.all([sleep('', 0.05), sleep('', 0.05)])
+  await Promise.all([sleep('slow', 0.5), sleep('quick', 0.1), sleep('first behind', 0), sleep('second behind', 0)])
   expect(order.slice(2)).toEqual(['quick', 'first behind', 'second behind', 'slow'])
   await db.close()
 })

@@ -34,7 +34,7 @@ async function makeCertificate(): Promise<void> {
   )
 }
 
-/** Copied to where the server's user can read it, and the key nobody else. */
+/** Copies the files to where the server's user can read them, and no other user can read the key. */
 function install(name: string, target: string): string {
   const path = join(target, name)
   copyFileSync(join(folder, name), path)

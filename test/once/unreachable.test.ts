@@ -29,7 +29,7 @@ function listen(onConnection: Parameters<typeof createServer>[1]): Promise<Serve
   })
 }
 
-test.concurrent('nobody listens there', async () => {
+test.concurrent('nothing listens there', async () => {
   const server = await listen(() => {})
   await new Promise((resolve) => server.close(resolve))
   await expectRefused(`postgres://user:hunter2@127.0.0.1:${server.port}/db`, /ECONNREFUSED/)

@@ -27,7 +27,7 @@ afterAll(async () => {
   await database.close()
 })
 
-/** Callers of both operations and of the readiness, one request after another, until told to end. */
+/** Callers of both operations and of the readiness, one request after another, until they are stopped. */
 function load() {
   const answers: number[] = []
   let isOver = false
@@ -54,7 +54,7 @@ function load() {
 }
 
 test('a replica of the older release serves on, and stays ready, while the schema becomes newer', async () => {
-  // Not asked before, so that it has no answer of before the migration to give.
+  // It was not probed before, so that it has no result from before the migration.
   const other = await startServer(database.settings)
   const { more, end } = load()
   await more(200)
@@ -71,11 +71,11 @@ test('a replica of the older release serves on, and stays ready, while the schem
   expect(await end()).toEqual([200, 201])
   expect((await fetch(`${other.url}/readyz`)).status).toBe(200)
   expect(await other.stop()).toBe(0)
-  // Whoever starts now is told to be the newer one.
+  // A replica that starts now must be of the newer release.
   expect(refusalOf(await run(['serve'], { settings: database.settings }))).toContain('use a newer prompt-signals')
 })
 
-test('a migration gives up a table that somebody holds, rather than stop the replicas behind it', async () => {
+test('a migration gives up a table that is locked, rather than block the replicas behind it', async () => {
   const held = Promise.withResolvers<void>()
   const release = Promise.withResolvers<void>()
   const holder = db.transaction(async (sql) => {

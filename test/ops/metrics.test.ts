@@ -67,7 +67,7 @@ test('counts requests by template, method and status, and never by what a caller
       await fetch(`${service.url}/livez`, { method: 'PROPFIND' })
     },
   )
-  // The last one also counts the answers of the metrics themselves.
+  // The last one also counts the responses with metrics themselves.
   expect(grown.slice(0, 4)).toEqual([1, 1, 1, 1])
   const { text } = await service.call('GET', '/metrics')
   expect(text).not.toContain(prompt)
@@ -75,7 +75,7 @@ test('counts requests by template, method and status, and never by what a caller
   expect(text).not.toContain('PROPFIND')
 })
 
-test('tells signals recorded, refused, replayed and in conflict apart, and counts what the gate decided', async () => {
+test('counts signals recorded, refused, replayed and in conflict, and the decisions of the gate', async () => {
   const { prompt, key } = await service.createTenant(2)
   const path = `/api/v1/prompts/${prompt}/signals`
   const retry = (value: string) =>
@@ -101,7 +101,7 @@ test('tells signals recorded, refused, replayed and in conflict apart, and count
   expect(grown[6]).toBe(grown[5] as number)
 })
 
-test('tells pages of history that were kept from those that were read', async () => {
+test('counts cached pages of history and those that were read', async () => {
   const { prompt, key } = await service.createTenant()
   await service.addHistory(prompt, [entry()])
   const figures = ['cache', 'database'].map((source): [string, Record<string, string>] => [
@@ -135,7 +135,7 @@ test('says how much memory the process has, as the system sees it', async () => 
   expect(samples.find(({ name }) => name === 'prompt_signals_build_info')?.labels).toEqual(build)
 })
 
-test('every metric that the dashboard asks for exists, and every one of ours is on it', async () => {
+test('every metric that the dashboard queries exists, and every one of ours is on it', async () => {
   const metrics = createMetrics()
   metrics.describeBuild(build)
   metrics.watchDatabase(service.services.db.load)
@@ -143,10 +143,10 @@ test('every metric that the dashboard asks for exists, and every one of ours is 
     type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name as string],
   )
   const dashboard = await Bun.file(join(import.meta.dir, '../../deploy/grafana-dashboard.json')).text()
-  const asked = new Set(dashboard.match(/\b(prompt_signals|process|nodejs)_\w+/g))
-  expect([...asked].filter((name) => !exposed.includes(name))).toEqual([])
+  const queried = new Set(dashboard.match(/\b(prompt_signals|process|nodejs)_\w+/g))
+  expect([...queried].filter((name) => !exposed.includes(name))).toEqual([])
   const ours = exposed.filter((name) => name.startsWith('prompt_signals_') && !/_(sum|count|bucket)$/.test(name))
-  expect(ours.filter((name) => !asked.has(name))).toEqual([])
+  expect(ours.filter((name) => !queried.has(name))).toEqual([])
 })
 
 test('are not on the main port when they have an address of their own', async () => {

@@ -2,42 +2,42 @@ import { expect, test } from 'bun:test'
 import type { Db } from '../../src/db/client.ts'
 import { createReadiness } from '../../src/ops/readiness.ts'
 
-/** A database that counts how often it is asked, and answers when told. */
+/** A database that counts its queries, and returns a result when the test says so. */
 function fakeDatabase() {
-  let asked = 0
+  let queries = 0
   const answers: ((rows: object[]) => void)[] = []
   const sql = () => {
-    asked += 1
+    queries += 1
     return new Promise<object[]>((resolve) => answers.push(resolve))
   }
   return {
     db: { sql, requireWritable: async () => {} } as unknown as Db,
-    asked: () => asked,
+    queries: () => queries,
     answer: () => answers.shift()?.([]),
   }
 }
 
 test('probes at the same time share one look at the database, and so do those of the next second', async () => {
-  const { db, asked, answer } = fakeDatabase()
+  const { db, queries, answer } = fakeDatabase()
   const readiness = createReadiness(db, undefined, [])
   const probes = Promise.all([readiness.check(), readiness.check(), readiness.check()])
   answer()
   const ready = { ready: true, database: 'up', redis: 'unused' }
   expect(await probes).toEqual([ready, ready, ready] as never)
   expect(await readiness.check()).toEqual(ready as never)
-  expect(asked()).toBe(1)
+  expect(queries()).toBe(1)
 })
 
 test('a database that does not answer is down within half a second', async () => {
   const { db } = fakeDatabase()
-  const askedAt = performance.now()
+  const queriesAt = performance.now()
   expect(await createReadiness(db, undefined, []).check()).toEqual({
     ready: false,
     database: 'down',
     reason: 'unreachable',
     redis: 'unused',
   })
-  expect(performance.now() - askedAt).toBeLessThan(1_000)
+  expect(performance.now() - queriesAt).toBeLessThan(1_000)
 })
 
 test('is not ready from the moment of the stop, even for a probe that was under way', async () => {

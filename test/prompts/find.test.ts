@@ -31,8 +31,8 @@ test("another organisation's prompt costs as much as one that does not exist, al
     await requirePrompt(db.sql, other.prompt),
   ]
   const { db: counted, statements } = counting(db)
-  const find = createPromptFinder(counted)
-  expect(await find(another.organisationId, other.prompt)).toEqual(another)
+  const { find } = createPromptFinder(counted)
+  expect(another).toMatchObject(await find(another.organisationId, other.prompt))
 
   async function costOf(prompt: string, isFound: boolean): Promise<number> {
     const before = statements()

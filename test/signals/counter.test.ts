@@ -36,7 +36,7 @@ test('finding a count costs the same however many of its versions cannot be remo
   const organisationId = row?.id as number
   const month = monthOf(new Date())
   const read = `read_usages('{${organisationId}}', '{${month.name}-01}')`
-  // Versions made by a transaction stay until it ends, like those made while somebody holds a snapshot.
+  // Versions made by a transaction stay until it ends, like those made while a snapshot is held.
   const blocks = await db.transaction(async (sql) => {
     const write = `select write_signals('{${organisationId}}', '{${month.name}-01}', '{1}', '{1}', '{1}', '{positive}',
       '[null]', array[now()], null)`

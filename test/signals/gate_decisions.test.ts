@@ -74,7 +74,7 @@ test('what Postgres has confirmed is refused again without asking Redis, until l
   const month = monthOf(service.clock.now())
   const full = { full: expect.objectContaining({ used: 0, limit: 0 }) }
   admission.forgetRefusals()
-  for (let asked = 0; asked < 3; asked += 1) expect(await admission.admit(id, month)).toEqual(full)
+  for (let call = 0; call < 3; call += 1) expect(await admission.admit(id, month)).toEqual(full)
   expect(times).toBe(1)
   admission.forgetRefusals(id)
   expect(await admission.admit(id, month)).toEqual(full)

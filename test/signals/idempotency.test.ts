@@ -112,9 +112,14 @@ test('255 characters are a key', async () => {
   expect((await post(await service.createTenant(), 'x'.repeat(255))).status).toBe(201)
 })
 
-test('twenty at once on two replicas: one recorded, twenty equal answers', async () => {
+test('twenty concurrent retries on two replicas: one recorded, twenty equal responses', async () => {
   const { db } = service.services
-  const services = createServices(db, openRedis(redisUrl(), redisPrefix()), service.clock, createLog('silent'))
+  const services = createServices({
+    db,
+    redis: openRedis(redisUrl(), redisPrefix()),
+    clock: service.clock,
+    log: createLog('silent'),
+  })
   const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
   const replica = await createClient(listener.url)
   for (let round = 0; round < 5; round += 1) {
@@ -139,7 +144,9 @@ test('a key sent to two replicas, one of which is in the next month already, is 
   )
   for (let round = 0; round < 30; round += 1) {
     const signal = { value: 'positive' as const, metadata: null, idempotencyKey: `turn ${round}` }
-    const recorded = await Promise.all(replicas.map((replica) => replica.record(prompt, signal)))
+    const recorded = await Promise.all(
+      replicas.map((replica) => replica.record(prompt, signal, Number.POSITIVE_INFINITY)),
+    )
     expect(recorded.map(({ outcome }) => outcome).sort()).toEqual(['recorded', 'replayed'])
     expect(recorded[0]?.id).toBe(recorded[1]?.id as number)
   }

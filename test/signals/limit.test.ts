@@ -149,7 +149,7 @@ test.each([
   expect(headers.get('ratelimit-policy')).toStartWith(`"signals";q=${limit};`)
 })
 
-test('a gate that says too much is corrected before anyone is refused', async () => {
+test('a gate that counts too much is corrected before it refuses anything', async () => {
   const tenant = await service.createTenant(3)
   await post(tenant, 1)
   const key = await gateKey(tenant)
@@ -157,7 +157,7 @@ test('a gate that says too much is corrected before anyone is refused', async ()
   expect(await post(tenant, 3)).toEqual([201, 201, 429])
 })
 
-test('a gate that says too little lets nobody pass the limit', async () => {
+test('a gate that counts too little lets no signal pass the limit', async () => {
   const tenant = await service.createTenant(2)
   await post(tenant, 2)
   await service.testRedis.set(await gateKey(tenant), 0)

@@ -78,7 +78,7 @@ async function play(limit: number, steps: Step[]): Promise<void> {
   turnTo(0)
 
   const record = (idempotencyKey: string | null, value: 'positive' | 'negative') =>
-    recorder.record(prompt, { value, metadata: null, idempotencyKey }).then(
+    recorder.record(prompt, { value, metadata: null, idempotencyKey }, Number.POSITIVE_INFINITY).then(
       ({ outcome, used, limit }) => (outcome === 'refused' ? `refused ${used} of ${limit}` : outcome),
       (error: ServiceError) => (error.code === 'validation_error' ? 'conflict' : error.code),
     )

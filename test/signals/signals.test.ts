@@ -25,7 +25,7 @@ async function keptMetadata(id: number): Promise<string | null> {
   return row?.metadata ?? null
 }
 
-test('records a signal and answers with its id, value and time alone', async () => {
+test('records a signal and returns its id, value and time alone', async () => {
   service.clock.set('2026-11-14T23:35:00.123Z')
   const answer = await service.postSignal(tenant.prompt, tenant.key, { value: 'negative', metadata: { a: 1 } })
   expect({ status: answer.status, body: answer.body }).toEqual({

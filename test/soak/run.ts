@@ -60,7 +60,7 @@ async function soak(): Promise<void> {
     while (isRunning()) await request(target)
   })
   await Promise.all([sampling, commanding, ...clients])
-  judge(samples)
+  checkGrowth(samples)
   await audit(settings, org)
   const status = await server.stop()
   if (status !== 0) problems.push(`the service ended with status ${status}`)
@@ -134,7 +134,7 @@ async function measure(pid: number): Promise<Sample> {
   return { mb: await residentMb(pid), files: readdirSync(`/proc/${pid}/fd`).length }
 }
 
-function judge(samples: Sample[]): void {
+function checkGrowth(samples: Sample[]): void {
   const quarter = (nth: number) => samples.slice((samples.length * nth) / 4, (samples.length * (nth + 1)) / 4)
   const median = (of: (sample: Sample) => number, nth: number) => {
     const sorted = quarter(nth)

@@ -1,0 +1,144 @@
+import { Elysia } from 'elysia'
+import { keyHolder } from '../audit/record.ts'
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { invalid } from '../errors.ts'
+import type { RouteWrapper } from '../http/answer.ts'
+import { parseJson, readJsonText } from '../http/body.ts'
+import { describeOperation } from '../http/describe.ts'
+import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
+import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
+import { PageQuery, readPageRequest } from '../lib/cursor_page.ts'
+import { createValidator } from '../lib/validate.ts'
+import { changeOnce } from '../requests/replay.ts'
+import type { PromptFinder } from './find.ts'
+import { addPrompt, changePrompt, listPrompts, showPrompt } from './manage.ts'
+import { NewPrompt, PromptChange, PromptList, PromptPath, ShownPrompt } from './schema.ts'
+import type { PromptFile, PromptRow } from './store.ts'
+
+type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find'] }
+type PromptParams = { prompt_id: string }
+
+const tag = 'Prompts'
+const shown = { status: 200, description: 'The prompt.', schema: ShownPrompt, headers: [] }
+
+const invalidPrompt = {
+  message: 'The prompt is not valid.',
+  example: { details: [{ path: '/name', message: 'must be given' }] },
+}
+
+const listing = describeOperation({
+  id: 'listPrompts',
+  tag,
+  summary: 'List prompts',
+  description: 'The prompts of the organisation, newest first.',
+  query: PageQuery,
+  success: { status: 200, description: 'A page of prompts.', schema: PromptList, headers: [], sometimes: ['Link'] },
+  errors: [401, 403, 422, 500],
+  invalid: invalidCursor,
+})
+
+const creating = describeOperation({
+  id: 'createPrompt',
+  tag,
+  summary: 'Make a prompt known',
+  description:
+    'Makes a prompt, with an ID of its own or the one given, linked to the file of a repository if repository and path ' +
+    'are given.',
+  isIdempotent: true,
+  body: NewPrompt,
+  success: {
+    ...shown,
+    status: 201,
+    sometimes: ['Idempotent-Replayed'],
+  },
+  errors: [401, 403, 422, 500],
+  invalid: invalidPrompt,
+})
+
+const showing = describeOperation({
+  id: 'getPrompt',
+  tag,
+  summary: 'Show a prompt',
+  description: 'The name of a prompt, and the file that it is kept in.',
+  path: PromptPath,
+  success: shown,
+  errors: [401, 403, 404, 500],
+})
+
+const changing = describeOperation({
+  id: 'changePrompt',
+  tag,
+  summary: 'Change a prompt',
+  description:
+    'Changes what is given of the name and the link, and leaves the rest. Repository and path belong together; both ' +
+    'null unlink the prompt.',
+  path: PromptPath,
+  body: PromptChange,
+  success: shown,
+  errors: [401, 403, 404, 422, 500],
+  invalid: invalidPrompt,
+})
+
+const validateNew = createValidator(NewPrompt, 'The prompt')
+const validateChange = createValidator(PromptChange, 'The change')
+
+/** A body is read by the handler, after the key and the prompt were checked. */
+const unread = { parse: 'none' as const }
+
+export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticated }: RouteWrapper) =>
+  new Elysia({ name: 'prompts' })
+    .get(
+      '/api/v1/prompts',
+      authenticated('prompts:read', async (exchange, _: object, { organisationId }) => {
+        const request = readPageRequest(searchOf(exchange.request))
+        return replyPage(exchange, await listPrompts(db, organisationId, request))
+      }),
+      { detail: listing },
+    )
+    .post(
+      '/api/v1/prompts',
+      authenticated('prompts:write', async (exchange, _: object, caller) => {
+        const { organisationId } = caller
+        const text = await readJsonText(exchange)
+        const { name, id = null, ...link } = validateNew(parseJson(text))
+        const prompt = { name, id, file: readFile(link) ?? null }
+        const request = readIdempotentRequest(exchange, organisationId, text)
+        const make = changeOnce<PromptRow>(db, clock, request, (sql) =>
+          addPrompt(sql, clock, organisationId, prompt, keyHolder(caller)),
+        )
+        return replyCreated(exchange, await make)
+      }),
+      { ...unread, detail: creating },
+    )
+    .get(
+      '/api/v1/prompts/:prompt_id',
+      authenticated('prompts:read', async (exchange, { prompt_id: id }: PromptParams, { organisationId }) => {
+        const prompt = await showPrompt(db, await findPrompt(organisationId, id))
+        return exchange.reply(200, JSON.stringify({ data: prompt }))
+      }),
+      { detail: showing },
+    )
+    .patch(
+      '/api/v1/prompts/:prompt_id',
+      authenticated('prompts:write', async (exchange, { prompt_id: id }: PromptParams, caller) => {
+        const prompt = await findPrompt(caller.organisationId, id)
+        const { name, ...link } = validateChange(parseJson(await readJsonText(exchange)))
+        const changed = await changePrompt(db, clock, prompt, { name, file: readFile(link) }, keyHolder(caller))
+        return exchange.reply(200, JSON.stringify({ data: changed }))
+      }),
+      { ...unread, detail: changing },
+    )
+
+type Link = { repository?: string | null; path?: string | null }
+
+/** Undefined when no link is given, null for a prompt that is kept in no file. */
+function readFile({ repository, path }: Link): PromptFile | null | undefined {
+  if (repository === undefined && path === undefined) return undefined
+  if (repository === null && path === null) return null
+  if (typeof repository === 'string' && typeof path === 'string') return { repository, path }
+  const missing = typeof repository === 'string' ? '/path' : '/repository'
+  throw invalid('The link is not valid.', [
+    { path: missing, message: 'must be given: repository and path belong together' },
+  ])
+}

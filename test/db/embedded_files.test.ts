@@ -1,0 +1,200 @@
+// The files of the embedded engine: what is on the disk when, and which process may use them.
+import { afterEach, expect, mock, spyOn, test } from 'bun:test'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import fs from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { DataDirInUse, lockDataDir } from '../../src/db/data_dir.ts'
+import { openEmbedded } from '../../src/db/embedded.ts'
+import { openEngine } from '../../src/db/embedded_engine.ts'
+import { Backend, Session } from '../../src/db/embedded_session.ts'
+import { failureOf, openDriver, useFolder } from './embedded_driver.ts'
+
+const root = useFolder()
+const children = new Set<ChildProcess>()
+
+// A test that fails halfway must not affect the others.
+afterEach(() => {
+  mock.restore()
+  for (const child of children) child.kill('SIGKILL')
+  children.clear()
+})
+
+/** The engine in the thread of the test, where the calls of its file system can be spied on. */
+async function openHere(dir: string, onFailure: (error: Error) => void = () => {}) {
+  fs.mkdirSync(dir, { recursive: true })
+  const engine = await openEngine(join(dir, 'pgdata'))
+  const backend = new Backend(engine.execute, onFailure)
+  return { connect: () => new Session(backend, 'client'), close: engine.close }
+}
+
+/** Runs a program of this tree in another process and gives its lines as they come. */
+function runChild(code: string, ...args: string[]): { child: ChildProcess; lines: AsyncIterableIterator<string> } {
+  const child = spawn(process.execPath, ['-e', code, ...args], {
+    cwd: join(import.meta.dirname, '../..'),
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  children.add(child)
+  return {
+    child,
+    lines: createInterface({ input: child.stdout as NonNullable<typeof child.stdout> })[Symbol.asyncIterator](),
+  }
+}
+
+async function kill(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null) throw new Error('the child ended before it was killed')
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+}
+
+test('has a commit on the disk before it is acknowledged, and the tables at a checkpoint', async () => {
+  const dir = join(root, 'synced')
+  const engine = await openHere(dir)
+  const driver = openDriver(engine)
+  await driver`create table synced (n int)`
+  const paths: string[] = []
+  const original = fs.fsyncSync
+  const spy = spyOn(fs, 'fsyncSync').mockImplementation((fd) => {
+    paths.push(fs.readlinkSync(`/proc/self/fd/${fd}`))
+    original(fd)
+  })
+  await driver`insert into synced values (1)`
+  expect(paths.map((path) => path.includes('/pg_wal/'))).toEqual([true])
+  await driver`checkpoint`.simple()
+  const [table] = await driver`select pg_relation_filepath('synced') as path`
+  spy.mockRestore()
+  expect(paths).toContain(join(dir, 'pgdata', table?.path))
+  expect(paths).toContain(join(dir, 'pgdata/global/pg_control'))
+  await driver.end()
+  await engine.close()
+})
+
+test('stops for good when a write to disk fails, acknowledges nothing and loses nothing', async () => {
+  const dir = join(root, 'refusing')
+  const failures: Error[] = []
+  const engine = await openHere(dir, (error) => failures.push(error))
+  const driver = openDriver(engine, { backoff: false })
+  await driver`create table acknowledged (n int)`
+  await driver`insert into acknowledged values (1)`
+  const spy = spyOn(fs, 'fsyncSync').mockImplementation(() => {
+    throw Object.assign(new Error('EIO'), { code: 'EIO' })
+  })
+  expect(await failureOf(driver`insert into acknowledged values (2)`)).toContain('the embedded database has stopped')
+  spy.mockRestore()
+  expect(await failureOf(driver`select 1`)).toContain('the embedded database has stopped')
+  expect(failures.length).toBe(1)
+  await driver.end({ timeout: 0 })
+  const again = await openEmbedded(dir)
+  const reader = openDriver(again)
+  expect((await reader`select n from acknowledged where n = 1`).length).toBe(1)
+  await reader.end()
+  await again.close()
+})
+
+test('lets one process at a time use a data directory, and frees it with the process', async () => {
+  const dir = join(root, 'locked', 'deep')
+  const { child, lines } = runChild(
+    `import { lockDataDir } from './src/db/data_dir.ts'
+    globalThis.lock = lockDataDir(process.argv.at(-1))
+    console.log(lock ? 'mine' : 'taken')
+    setInterval(() => lock, 1000)`,
+    dir,
+  )
+  expect((await lines.next()).value).toBe('mine')
+  expect(lockDataDir(dir)).toBeUndefined()
+  expect(await openEmbedded(dir).catch((error) => error)).toBeInstanceOf(DataDirInUse)
+  await kill(child)
+  const lock = lockDataDir(dir)
+  expect(lock).toBeDefined()
+  expect(lockDataDir(dir)).toBeUndefined()
+  lock?.release()
+  expect(fs.statSync(join(root, 'locked')).mode & 0o777).toBe(0o700)
+  expect(fs.statSync(dir).mode & 0o777).toBe(0o700)
+})
+
+test('says what is wrong with a data directory it cannot use', async () => {
+  const file = join(root, 'file')
+  fs.writeFileSync(file, '')
+  expect(await failureOf(openEmbedded(file))).toContain(`the data directory ${file} cannot be used`)
+  const old = join(root, 'old')
+  fs.mkdirSync(join(old, 'pgdata'), { recursive: true })
+  expect(await failureOf(openEmbedded(old))).toContain('is not a Postgres data directory')
+  fs.writeFileSync(join(old, 'pgdata/PG_VERSION'), '17\n')
+  expect(await failureOf(openEmbedded(old))).toContain('was written by PostgreSQL 17')
+  fs.writeFileSync(join(old, 'pgdata/PG_VERSION'), '18\n')
+  expect(await failureOf(openEmbedded(old))).toContain('did not start')
+  lockDataDir(old)?.release()
+})
+
+const inserting = `import postgres from 'postgres'
+  import { openEmbedded } from './src/db/embedded.ts'
+  const embedded = await openEmbedded(process.argv.at(-1))
+  const sql = postgres({ socket: embedded.connect, max: 1, ssl: false, onnotice: () => {} })
+  await sql\`create table if not exists acknowledged (id int primary key, filler text)\`
+  const [{ first }] = await sql\`select coalesce(max(id), 0)::int + 1 as first from acknowledged\`
+  for (let id = first; ; id++) {
+    await sql\`insert into acknowledged values (\${id}, repeat('x', 2000))\`
+    console.log(id)
+    if (id % 400 === 0) void embedded.checkpoint()
+  }`
+
+test('holds every acknowledged row after kill -9, time after time', async () => {
+  const dir = join(root, 'killed')
+  let last = 0
+  for (const acknowledged of [1, 700, 1500]) {
+    const { child, lines } = runChild(inserting, dir)
+    const target = last + acknowledged
+    for await (const line of lines) {
+      last = Number(line)
+      if (last === target) child.kill('SIGKILL')
+    }
+  }
+  const engine = await openEmbedded(dir)
+  const driver = openDriver(engine)
+  const [found] = await driver`select count(*)::int as rows, max(id) as last from acknowledged`
+  expect(found?.rows).toBe(found?.last)
+  expect(found?.rows).toBeGreaterThanOrEqual(last)
+  await driver.end()
+  await engine.close()
+}, 30_000)
+
+test('opens a directory whose first start was killed while it was being made', async () => {
+  const dir = join(root, 'half')
+  const { child, lines } = runChild(
+    `import fs from 'node:fs'
+    import { openEngine } from './src/db/embedded_engine.ts'
+    fs.renameSync = () => { console.log('unpacked'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0) }
+    fs.mkdirSync(process.argv.at(-1))
+    await openEngine(process.argv.at(-1) + '/pgdata')`,
+    dir,
+  )
+  expect((await lines.next()).value).toBe('unpacked')
+  await kill(child)
+  expect(fs.readdirSync(dir).sort()).toEqual(['pgdata.new'])
+  // As if the kill had come in the middle of the unpacking.
+  fs.rmSync(join(dir, 'pgdata.new/global'), { recursive: true })
+  const engine = await openEmbedded(dir)
+  const driver = openDriver(engine)
+  expect((await driver`select 1 as n`)[0]?.n).toBe(1)
+  await driver.end()
+  await engine.close()
+  expect(fs.readdirSync(dir).sort()).toEqual(['lock', 'pgdata'])
+})
+
+test('closes cleanly: the next start has nothing to recover', async () => {
+  const dir = join(root, 'clean')
+  const engine = await openEmbedded(dir)
+  const driver = openDriver(engine)
+  await driver`create table left_open (n int)`
+  await driver.unsafe('begin; insert into left_open values (1)')
+  await engine.close()
+  // The fifth word of the control file is the state; 1 is "shut down".
+  expect(fs.readFileSync(join(dir, 'pgdata/global/pg_control')).readUInt32LE(16)).toBe(1)
+  await driver.end()
+  const again = await openEmbedded(dir)
+  const reader = openDriver(again)
+  expect([...(await reader`select * from left_open`)]).toEqual([])
+  await reader.end()
+  await again.close()
+})
