@@ -33,8 +33,16 @@ create table api_keys (
   expires_at timestamptz(3),
   last_used_at timestamptz(3),
   revoked_at timestamptz(3),
-  replaced_by bigint references api_keys
+  replaced_by bigint references api_keys,
+  origins text[] check (cardinality(origins) > 0),
+  prompts text[] check (cardinality(prompts) > 0),
+  monthly_limit integer check (monthly_limit >= 0),
+  check (origins is not null or (prompts is null and monthly_limit is null))
 );
+
+comment on column api_keys.origins is 'the origins of the pages that a browser key is for; null for any other key';
+comment on column api_keys.prompts is 'public ids of the prompts that a browser key is limited to; null for all';
+comment on column api_keys.monthly_limit is 'how many signals a browser key may record in a month; null for all of the organisation''s';
 
 create index on api_keys (organisation_id, id);
 
@@ -96,7 +104,7 @@ $$;
 -- made while the tables were small would scan them, and be kept while they grow.
 create function find_live_keys(hashes text[])
 returns table (
-  hash text, id bigint, organisation_id bigint, org text, key text, scopes json, expires_at timestamptz
+  hash text, id bigint, organisation_id bigint, org text, key text, scopes json, expires_at timestamptz, browser json
 )
 language plpgsql
 stable
@@ -106,10 +114,15 @@ begin
   return query
   select
     encode(found.hash, 'hex'), found.id, found.organisation_id, found.org, found.key, to_json(found.scopes),
-    found.expires_at
+    found.expires_at,
+    case when found.origins is not null then
+      json_build_object('origins', found.origins, 'prompts', found.prompts, 'monthlyLimit', found.monthly_limit)
+    end
   from unnest(hashes) wanted (hash)
   cross join lateral (
-    select k.hash, k.id, k.organisation_id, o.public_id as org, k.public_id as key, k.scopes, k.expires_at
+    select
+      k.hash, k.id, k.organisation_id, o.public_id as org, k.public_id as key, k.scopes, k.expires_at, k.origins,
+      k.prompts, k.monthly_limit
     from api_keys k
     join organisations o on o.id = k.organisation_id
     where k.hash = decode(wanted.hash, 'hex') and k.revoked_at is null and o.suspended_at is null

@@ -21,6 +21,16 @@ create table signal_usage (
   primary key (organisation_id, month, block)
 ) with (fillfactor = 50);
 
+-- How many signals a browser key has recorded in a month: one row each, kept as those of signal_usage are, and written by
+-- write_signals alone, under the lock of the key's organisation.
+create table key_usage (
+  key_id bigint not null references api_keys,
+  month date not null check (extract(day from month) = 1),
+  used integer not null check (used >= 0),
+  block integer not null default 0,
+  primary key (key_id, month, block)
+) with (fillfactor = 50);
+
 -- A row maps a caller's Idempotency-Key to the signal that was recorded with it.
 create table idempotency_keys (
   organisation_id bigint not null,
@@ -53,6 +63,29 @@ as $$
     where o.id = m.organisation_id
     limit 1
   ) o on true;
+$$;
+
+-- What each browser key has used of a month and its limit, which is null for none, by the position in the arrays.
+create function key_usages_of(key_ids bigint[], months date[])
+returns table (number bigint, used integer, block integer, monthly_limit integer)
+language sql
+stable
+as $$
+  select m.number, coalesce(u.used, 0), coalesce(u.block, 0), k.monthly_limit
+  from unnest(key_ids, months) with ordinality m (key_id, month, number)
+  left join lateral (
+    select u.used, u.block
+    from key_usage u
+    where u.key_id = m.key_id and u.month = m.month
+    order by u.block desc
+    limit 1
+  ) u on true
+  left join lateral (
+    select k.monthly_limit
+    from api_keys k
+    where k.id = m.key_id
+    limit 1
+  ) k on true;
 $$;
 
 -- Reads usages outside of a function. Statements of a hot path are planned once, perhaps while the tables are
@@ -116,6 +149,11 @@ create function write_signals(
   created_ats timestamptz[],
   -- Texts or nulls, no text twice for one organisation; null when no signal has a key.
   keys json,
+  -- Each month of each browser key that the signals came with, once; and for each signal, the position of its key and
+  -- month there, or null. All three are null when no signal came with a browser key.
+  browser_key_ids bigint[] default null,
+  browser_key_months date[] default null,
+  browser_key_numbers integer[] default null,
 
   -- For each month, the number of signals before this call, and the limit.
   out used_before integer[],
@@ -123,7 +161,10 @@ create function write_signals(
   -- For each signal, its id, or null when it was not recorded.
   out ids bigint[],
   -- For each signal whose key was used before: position, id and time of the earlier signal, and whether it is the same.
-  out replays json
+  out replays json,
+  -- For each month of a browser key, the number of its signals before this call, and its limit or null.
+  out key_used_before integer[],
+  out key_limits integer[]
 )
 language plpgsql
 -- A lock that another transaction holds is given up soon: the caller then retries for that organisation alone.
@@ -135,6 +176,7 @@ set enable_bitmapscan = off
 as $$
 declare
   blocks integer[];
+  key_blocks integer[];
 begin
   -- Every statement must see what was committed before it got its lock.
   if current_setting('transaction_isolation') <> 'read committed' then
@@ -179,6 +221,34 @@ begin
     ) n;
   end if;
 
+  -- What exceeds the limit of its key takes no room of the organisation's: it gets no place among the signals of the month.
+  if browser_key_numbers is not null then
+    select
+      array_agg(u.used order by u.number),
+      array_agg(u.block order by u.number),
+      array_agg(u.monthly_limit order by u.number)
+    into key_used_before, key_blocks, key_limits
+    from key_usages_of(browser_key_ids, browser_key_months) u;
+
+    select array_agg(case when n.has_room then n.nth end order by n.position)
+    into nths
+    from (
+      select k.*, count(*) filter (where k.has_room) over (partition by k.month_number order by k.position) as nth
+      from (
+        select
+          a.position, a.month_number,
+          a.nth is not null and (
+            a.key_number is null
+            or key_limits[a.key_number] is null
+            or count(a.nth) over (partition by a.key_number order by a.position)
+              <= key_limits[a.key_number] - key_used_before[a.key_number]
+          ) as has_room
+        from unnest(month_numbers, nths, browser_key_numbers)
+          with ordinality a (month_number, nth, key_number, position)
+      ) k
+    ) n;
+  end if;
+
   select
     array_agg(u.used order by u.number),
     array_agg(u.block order by u.number),
@@ -213,6 +283,16 @@ begin
       set used = u.used + excluded.used, block = (u.used + excluded.used) / 200
     )
   select array_agg(n.id order by n.position) into ids from numbered n;
+
+  if browser_key_numbers is not null then
+    insert into key_usage as u (key_id, month, block, used)
+    select browser_key_ids[a.number], browser_key_months[a.number], key_blocks[a.number], count(*)
+    from unnest(browser_key_numbers, ids) a (number, id)
+    where a.number is not null and a.id is not null
+    group by a.number
+    on conflict (key_id, month, block) do update
+    set used = u.used + excluded.used, block = (u.used + excluded.used) / 200;
+  end if;
 
   if keys is not null then
     insert into idempotency_keys (organisation_id, key, signal_id, created_at)

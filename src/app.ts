@@ -21,7 +21,7 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
     .use(promptRoutes(services, wrapper))
     .use(webhookRoutes(services, wrapper))
     .use(auditRoutes(services, wrapper))
-  const app = new Elysia({ handler: { standardHostname: false } })
+  const app = createRouter()
     .use(documented)
     .use(docsRoutes(wrapper, documented))
     .use(healthRoutes(services, wrapper))
@@ -30,10 +30,17 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
   return addFallbacks(app, wrapper, ['/api/v1', '/api/v1/*', '/*'])
 }
 
+/**
+ * Without `aot`, which compiles strings into code, and the binary runs none (scripts/compile.ts). The framework then knows
+ * no `parse: 'none'`, so it is given one that leaves the body to the handlers.
+ */
+const createRouter = () =>
+  new Elysia({ aot: false, handler: { standardHostname: false } }).parser('none', () => 'unread')
+
 /** The metrics alone, for an address of their own. */
 export function createMetricsApp(services: Services) {
   const wrapper = createRouteWrapper(services)
-  return addFallbacks(new Elysia().use(metricsRoutes(services, wrapper)), wrapper, ['/*'])
+  return addFallbacks(createRouter().use(metricsRoutes(services, wrapper)), wrapper, ['/*'])
 }
 
 /**
@@ -51,7 +58,8 @@ function addFallbacks(app: AnyElysia, { authenticated, publicRoute }: RouteWrapp
     const fail = async () => {
       throw notFound(headers)
     }
-    others.all(path, path.startsWith('/api/v1') ? authenticated(null, fail, 'other') : publicRoute(fail, 'other'))
+    const route = path.startsWith('/api/v1') ? authenticated(null, fail, 'other') : publicRoute(fail, 'other')
+    others.all(path, route, { parse: 'none' })
   }
   return app.use(others)
 }

@@ -78,6 +78,11 @@ export const settings = {
   REDIS_CA_FILE: optional(file, "Authorities (PEM) to verify a `rediss:` server by. Unset: the system's"),
   HOST: required(text, '127.0.0.1', 'Address to listen on'),
   PORT: required(port, '3000', 'Port to listen on; 0 takes any free one'),
+  TLS_CERT_FILE: optional(
+    file,
+    'Certificate (PEM, with its chain) to serve HTTPS by, together with `TLS_KEY_FILE`. Unset: plain HTTP',
+  ),
+  TLS_KEY_FILE: optional(file, 'Private key (PEM, without a passphrase) of that certificate'),
   PUBLIC_URL: optional(
     publicUrl,
     'Where callers reach the service, with the path that a proxy puts before `/api`: the links between pages begin with it. Unset: they are relative',
@@ -115,7 +120,10 @@ export function readConfig(typed: Environment = {}, variables: Environment = pro
     name,
     value === undefined ? undefined : settings[name as Name].parse(value, name),
   ])
-  return Object.fromEntries(entries) as Config
+  const config = Object.fromEntries(entries) as Config
+  if (!config.TLS_CERT_FILE !== !config.TLS_KEY_FILE)
+    throw new Error('Set both TLS_CERT_FILE and TLS_KEY_FILE, or neither')
+  return config
 }
 
 /** Every setting as it can be shown: as it was written, without passwords; null for what is unset. */
@@ -154,4 +162,17 @@ function readSecret(name: string, environment: Environment): string | undefined 
   const secret = readFileSync(file, 'utf8').trim()
   if (secret === '') throw new Error(`${name}_FILE names an empty file: ${file}`)
   return secret
+}
+
+/** Variables by which the runtime inside the binary can be made to run, replace or show code. */
+const runtimeVariable = /^BUN_(OPTIONS|BE_BUN|INSPECT.*|JSC_.*)$/
+
+/**
+ * Throws when the environment steers the runtime. The runtime has read these variables before the program starts, so a
+ * program cannot do more than end.
+ */
+export function requireNoRuntimeVariables(variables: Environment = process.env): void {
+  const found = Object.keys(variables).filter((name) => runtimeVariable.test(name))
+  if (found.length > 0)
+    throw new Error(`Unset ${found.join(' and ')}: the program runs only the code that it was built of`)
 }

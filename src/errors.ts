@@ -14,7 +14,7 @@ export type Detail = { path: string; message: string }
 
 /** Extra context shown to the caller beside the code and the message. */
 export type ErrorContext = {
-  /** The scope that the key lacks. */
+  /** The scope that the key lacks; or whose limit it is, unless it is the organisation's. */
   scope?: string
   details?: Detail[]
   limit?: number

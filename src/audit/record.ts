@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
+import type { Claim } from '../lib/semaphore.ts'
 import { insertAuditEntries } from './store.ts'
 
 /** Who makes a change. What is not bound to an organisation may change any; what has no scopes may grant any. */
@@ -14,6 +15,9 @@ export const keyHolder = (caller: { key: string; organisationId: number; scopes:
   organisationId: caller.organisationId,
   scopes: caller.scopes,
 })
+
+/** Changes that an organisation makes itself have no more than its share of the transactions. */
+export const claimOf = ({ organisationId }: Actor): Claim => ({ tenant: organisationId })
 
 export type AuditEvent = {
   organisationId: number

@@ -4,9 +4,9 @@ import { type Command, type Typed, textOption, UsageError } from './command.ts'
 
 /** Parses what follows the name of a command; throws UsageError before anything is opened for the command. */
 export function parseArguments(command: Command, args: string[]): Typed {
-  const { values = [], flags = [], required = [], words = 0 } = command
+  const { values = [], flags = [], required = [], repeatable = [], words = 0 } = command
   const options = Object.fromEntries([
-    ...values.map((name) => [name, { type: 'string' as const }]),
+    ...values.map((name) => [name, { type: 'string' as const, multiple: repeatable.includes(name) }]),
     ...[...flags, 'json'].map((name) => [name, { type: 'boolean' as const }]),
     ['help', { type: 'boolean' as const, short: 'h' }],
   ])
@@ -21,10 +21,12 @@ export function parseArguments(command: Command, args: string[]): Typed {
   return typed
 }
 
-function parse(args: string[], options: Record<string, { type: 'string' | 'boolean'; short?: string }>): Typed {
+type Options = Record<string, { type: 'string' | 'boolean'; short?: string; multiple?: boolean }>
+
+function parse(args: string[], options: Options): Typed {
   const parsed = orUsageError(() => parseArgs({ args, options, allowPositionals: true, strict: true, tokens: true }))
   const names = parsed.tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
-  const repeated = names.find((name, index) => names.indexOf(name) < index)
+  const repeated = names.find((name, index) => names.indexOf(name) < index && !options[name]?.multiple)
   if (repeated) throw new UsageError(`--${repeated} is given more than once`)
   return { options: parsed.values as Typed['options'], words: parsed.positionals }
 }

@@ -9,7 +9,7 @@ import type { Output } from './output.ts'
 export class UsageError extends Error {}
 
 /** What was typed: options by name, and the words that are not options. */
-export type Typed = { options: Record<string, string | boolean | undefined>; words: string[] }
+export type Typed = { options: Record<string, string | boolean | string[] | undefined>; words: string[] }
 
 export type Context = {
   typed: Typed
@@ -28,6 +28,8 @@ export type Command = {
   /** Options that take a value; those in `required` must be given. */
   values?: string[]
   required?: string[]
+  /** Those of the values that may be given several times. */
+  repeatable?: string[]
   flags?: string[]
   /** How many words must follow the name. */
   words?: number
@@ -57,6 +59,12 @@ export type DatabaseCommand = Omit<Command, 'run'> & {
 export function textOption({ options }: Typed, name: string): string | null {
   const value = options[name]
   return typeof value === 'string' ? value : null
+}
+
+/** The values of an option that may be given several times; null without any. */
+export function listOption({ options }: Typed, name: string): string[] | null {
+  const values = options[name]
+  return Array.isArray(values) ? values : null
 }
 
 /** The value of an option that is listed as required. */

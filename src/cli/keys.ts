@@ -1,3 +1,4 @@
+import type { BrowserTerms } from '../keys/browser.ts'
 import { createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
 import type { Scope } from '../keys/schema.ts'
 import { defaultScopes, parseScopes, presets, scopesOfPreset } from '../keys/scopes.ts'
@@ -5,20 +6,22 @@ import { readAllPages } from '../lib/cursor_page.ts'
 import { parseDuration } from '../lib/durations.ts'
 import { parseInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { requiredOption, type Typed, textOption, UsageError } from './command.ts'
+import { integerOption, listOption, requiredOption, type Typed, textOption, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
 const keepItNow = 'Keep the key now: it is not shown again.'
 
 export const keyCommands = onDatabase({
   'keys create': {
-    usage: `keys create --org ORG [--name N] [--preset ${Object.keys(presets).join('|')}] [--scopes A,B] [--expires-at TIME]`,
-    does: 'makes an API key and shows it, this once',
-    values: ['org', 'name', 'preset', 'scopes', 'expires-at'],
+    usage: `keys create --org ORG [--name N] [--preset ${Object.keys(presets).join('|')}] [--scopes A,B] [--expires-at TIME] [--origin O]… [--prompt pmt_…]… [--monthly-limit N]`,
+    does: 'makes an API key and shows it, this once; one for browsers needs an --origin, and may have limits of its own',
+    values: ['org', 'name', 'preset', 'scopes', 'expires-at', 'origin', 'prompt', 'monthly-limit'],
+    repeatable: ['origin', 'prompt'],
     required: ['org'],
     check(typed) {
       expiryOption(typed)
       scopesOption(typed)
+      browserOptions(typed)
     },
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, typed, output }) {
@@ -27,6 +30,7 @@ export const keyCommands = onDatabase({
         name: textOption(typed, 'name') ?? 'default',
         scopes: scopesOption(typed),
         expiresAt: expiryOption(typed),
+        browser: browserOptions(typed),
       })
       output.show(key)
       output.say(keepItNow)
@@ -41,7 +45,8 @@ export const keyCommands = onDatabase({
       const { id } = await requireOrganisation(db, requiredOption(typed, 'org'))
       const keys = await readAllPages((page) => listKeys(db, id, page))
       const times = ['created_at', 'expires_at', 'last_used_at', 'revoked_at']
-      output.list(keys.toReversed(), ['id', 'name', 'prefix', 'scopes', ...times, 'replaced_by'])
+      const limits = ['origins', 'prompts', 'monthly_limit']
+      output.list(keys.toReversed(), ['id', 'name', 'prefix', 'scopes', ...times, 'replaced_by', ...limits])
     },
   },
   'keys revoke': {
@@ -76,6 +81,18 @@ function scopesOption(typed: Typed): Scope[] {
   } catch (error) {
     throw new UsageError((error as Error).message)
   }
+}
+
+function browserOptions(typed: Typed): BrowserTerms {
+  const origins = listOption(typed, 'origin')
+  const [prompts, limit] = [listOption(typed, 'prompt'), integerOption(typed, 'monthly-limit', 0)]
+  if (origins === null && textOption(typed, 'preset') === 'browser') {
+    throw new UsageError('--preset browser needs an --origin, as https://example.com or https://*.example.com')
+  }
+  if (origins === null && (prompts !== null || limit !== null)) {
+    throw new UsageError('--prompt and --monthly-limit are for keys with an --origin')
+  }
+  return { origins, prompts, monthly_limit: limit }
 }
 
 function overlapOption(typed: Typed): number {

@@ -6,7 +6,8 @@ import { openServices, type Services } from '../deps.ts'
 import { crashResponse } from '../http/answer.ts'
 import { within } from '../lib/deadline.ts'
 import { createLog, type Log } from '../log.ts'
-import { type App, build, type Listener, listen } from '../platform.ts'
+import { type App, build, type Certificate, type Listener, listen } from '../platform.ts'
+import { readCertificate, reloadOnSignal } from './certificate.ts'
 import type { Context } from './command.ts'
 import { offerDemo } from './demo.ts'
 
@@ -36,6 +37,7 @@ export async function runUntilStopped({
       const listeners = startListening(services, config)
       const [{ url }, { url: metricsUrl } = { url }] = listeners
       const database = config.DATABASE_URL ? 'postgres' : 'embedded'
+      if (config.TLS_CERT_FILE) reloadOnSignal(config, listeners[0], log)
       log.info({ url, metrics: `${metricsUrl}/metrics`, database, ...build }, 'serving')
       if (config.DATABASE_URL && isUnencryptedRemote(config.DATABASE_URL)) {
         log.warn({ dependency: 'database' }, 'the connection to the database is not encrypted: set sslmode=verify-full')
@@ -59,16 +61,17 @@ async function giveUp(log: Log, fields: object, message: string): Promise<void> 
   process.exit(1)
 }
 
-/** Listens for the service, and for its metrics where they have an address of their own. */
-function startListening(services: Services, { HOST, PORT, METRICS_ADDRESS }: Config): [Listener, ...Listener[]] {
-  const main = listenOn(createApp(services, { servesMetrics: !METRICS_ADDRESS }), HOST, PORT)
+/** Listens for the service, and for its metrics where they have an address of their own, which is plain HTTP. */
+function startListening(services: Services, config: Config): [Listener, ...Listener[]] {
+  const { HOST, PORT, METRICS_ADDRESS } = config
+  const main = listenOn(createApp(services, { servesMetrics: !METRICS_ADDRESS }), HOST, PORT, readCertificate(config))
   if (!METRICS_ADDRESS) return [main]
   return [main, listenOn(createMetricsApp(services), METRICS_ADDRESS.host, METRICS_ADDRESS.port)]
 }
 
-function listenOn(app: App, host: string, port: number): Listener {
+function listenOn(app: App, host: string, port: number, certificate?: Certificate): Listener {
   try {
-    return listen(app, crashResponse, host, port)
+    return listen(app, crashResponse, host, port, certificate)
   } catch (error) {
     throw new Error(`Cannot listen on ${host} port ${port}: ${(error as Error).message}`)
   }

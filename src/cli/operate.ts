@@ -1,3 +1,5 @@
+import { get as getPlain } from 'node:http'
+import { get as getEncrypted } from 'node:https'
 import { showConfig } from '../config.ts'
 import { build, migrations } from '../platform.ts'
 import type { Command } from './command.ts'
@@ -25,13 +27,13 @@ export const operateCommands: Record<string, Command> = {
     does: 'asks the running server whether it is ready; with --live, whether it is alive, whatever the database does',
     flags: ['live'],
     async run({ config, typed, output, interruption }) {
-      const url = addressOf(config.HOST, config.PORT)
+      const url = `${config.TLS_CERT_FILE ? 'https' : 'http'}://${addressOf(config.HOST)}:${config.PORT}`
       const [path, word] = typed.options.live ? ['livez', 'live'] : ['readyz', 'ready']
       const signal = AbortSignal.any([AbortSignal.timeout(answerMs), interruption.signal])
-      const answer = await fetch(`${url}/${path}`, { signal }).catch(() => undefined)
-      output.show({ [word]: answer?.ok === true })
+      const answer = await ask(`${url}/${path}`, signal).catch(() => undefined)
+      output.show({ [word]: answer?.status === 200 })
       if (!answer) throw new Error(`Nothing answers at ${url}.`)
-      if (!answer.ok) throw new Error(`The server at ${url} is not ${word}: ${(await answer.text()).slice(0, 200)}`)
+      if (answer.status !== 200) throw new Error(`The server at ${url} is not ${word}: ${answer.text.slice(0, 200)}`)
     },
   },
   config: {
@@ -50,8 +52,22 @@ export const operateCommands: Record<string, Command> = {
   },
 }
 
-function addressOf(host: string, port: number): string {
-  // A server that listens on all addresses is asked on the loopback address.
-  const address = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[host] ?? (host.includes(':') ? `[${host}]` : host)
-  return `http://${address}:${port}`
+/**
+ * Does not verify the certificate: it is made out to the name that callers use, not to the address that the server
+ * listens on, and no secret is sent.
+ */
+function ask(url: string, signal: AbortSignal): Promise<{ status: number | undefined; text: string }> {
+  return new Promise((resolve, reject) => {
+    const get = url.startsWith('https:') ? getEncrypted : getPlain
+    const request = get(url, { signal, rejectUnauthorized: false, agent: false }, async (response) => {
+      let text = ''
+      for await (const chunk of response) text += chunk
+      resolve({ status: response.statusCode, text })
+    })
+    request.on('error', reject)
+  })
 }
+
+/** A server that listens on all addresses is asked on the loopback address. */
+const addressOf = (host: string): string =>
+  ({ '0.0.0.0': '127.0.0.1', '::': '[::1]' })[host] ?? (host.includes(':') ? `[${host}]` : host)

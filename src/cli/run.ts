@@ -1,6 +1,8 @@
 import { systemClock } from '../clock.ts'
+import { requireNoRuntimeVariables } from '../config.ts'
 import { ServiceError } from '../errors.ts'
 import { nextTurn } from '../lib/turns.ts'
+import { isCompiled } from '../platform.ts'
 import { parseArguments, readSettings } from './arguments.ts'
 import { type Command, type Commands, UsageError } from './command.ts'
 import { type Interruption, listenForInterruption, untilInterrupted } from './interruption.ts'
@@ -69,6 +71,8 @@ export async function runCommandLine(args: string[]): Promise<number> {
 async function runCommand(command: Command, args: string[]): Promise<number> {
   let interruption: Interruption | undefined
   try {
+    // From source, a developer may well want an inspector.
+    if (isCompiled) requireNoRuntimeVariables()
     const typed = parseArguments(command, args)
     if (typed.options.help) {
       streams.out(`${usageOf(command)}${command.does}\n`)

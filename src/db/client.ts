@@ -17,13 +17,16 @@ export type Sql = {
   script(text: string): Promise<void>
 }
 
+/** A transaction that no request waits for may do without a deadline, as a migration at the start does. */
+type TransactionClaim = Claim & { hasDeadline?: false }
+
 export type Db = {
   sql: Sql
   /**
    * Commits when the work resolves, rolls back when it rejects or takes too long. Few transactions run concurrently:
    * the others queue, and those with the same key behind each other, before they take a connection.
    */
-  transaction<T>(work: (sql: Sql) => Promise<T>, claim?: Claim): Promise<T>
+  transaction<T>(work: (sql: Sql) => Promise<T>, claim?: TransactionClaim): Promise<T>
   /**
    * Subscribes to a channel of notifications. `onGap` is called whenever the subscription begins, at first and after
    * the connection was lost: notifications from before then were missed.
@@ -160,10 +163,11 @@ export function openClient(
       pools.replace(used)
       throw error
     },
-    transaction<T>(work: (sql: Sql) => Promise<T>, claim?: Claim) {
-      const giveUpAt = queryTimeoutMs > 0 ? performance.now() + transactionMs : Number.POSITIVE_INFINITY
+    transaction<T>(work: (sql: Sql) => Promise<T>, claim: TransactionClaim = {}) {
+      const hasDeadline = queryTimeoutMs > 0 && claim.hasDeadline !== false
+      const giveUpAt = hasDeadline ? performance.now() + transactionMs : Number.POSITIVE_INFINITY
       return transactionSlots(() => {
-        const isBounded = queryTimeoutMs > 0 && isRemote
+        const isBounded = hasDeadline && isRemote
         const ended = begin(async (on) => {
           if (isBounded)
             await on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`

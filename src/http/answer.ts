@@ -5,6 +5,7 @@ import type { Caller, KeyVerifier } from '../keys/verify.ts'
 import { settle, track } from '../lib/deadline.ts'
 import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
+import { corsHeaders } from './cors.ts'
 import type { Drain } from './drain.ts'
 import { Exchange } from './exchange.ts'
 
@@ -100,12 +101,14 @@ export function createRouteWrapper({ log, clock, metrics, drain, verifyKey }: Se
     publicRoute,
     authenticated(scope, handle, name) {
       const route = publicRoute((exchange, params: Parameters<typeof handle>[1]) => {
+        const { headers } = exchange.request
         const enter = (caller: Caller) => {
           exchange.caller = caller
+          if (caller.browser) exchange.cors = corsHeaders(headers.get('origin'), caller.browser.origins)
           if (scope !== null && !caller.scopes.includes(scope)) throw forbidden(scope)
           return handle(exchange, params, caller)
         }
-        const caller = verifyKey(exchange.request.headers.get('authorization'))
+        const caller = verifyKey(headers.get('authorization'))
         return caller instanceof Promise ? caller.then(enter) : enter(caller)
       }, name)
       // The scope is told from the table of routes by the tests.

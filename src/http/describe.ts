@@ -47,7 +47,9 @@ const headersOfAnswers = {
     example: '"6f2b1c9e-0d5a-4c1b-9a7e-3f8d2e4b5c60"',
   },
   'RateLimit-Policy': {
-    description: "The organisation's monthly limit of signals (q) and the length of this month in seconds (w).",
+    description:
+      "The organisation's monthly limit of signals (q) and the length of this month in seconds (w); for a browser key with " +
+      'a limit of its own, that one.',
     schema: { type: 'string', pattern: '^"signals";q=\\d+;w=\\d+$' },
     example: '"signals";q=1000;w=2592000',
   },

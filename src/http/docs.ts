@@ -55,6 +55,6 @@ export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia)
 async function writeDocument(documented: AnyElysia): Promise<string> {
   // Loaded with the first request for the document, to keep the start short.
   const { swagger } = await import('@elysiajs/swagger')
-  const app = new Elysia().use(swagger({ specPath: '/json', documentation })).use(documented)
+  const app = new Elysia({ aot: false }).use(swagger({ specPath: '/json', documentation })).use(documented)
   return nameSchemas(await (await app.handle(new Request('http://localhost/json'))).text())
 }

@@ -16,6 +16,8 @@ export class Exchange implements Timed {
   readonly traceId: string | undefined
   /** Public ids of the organisation and the API key; a signed webhook delivery has no key. */
   caller: { org: string; key?: string } | undefined
+  /** What lets the page of a browser key read the answer. */
+  cors: Record<string, string> | undefined
   readonly beganAt = performance.now()
   endsAt = this.beganAt + workMs
   isOver = false
@@ -51,7 +53,10 @@ export class Exchange implements Timed {
 
   reply(status: number, body: string | Uint8Array<ArrayBuffer> | null, headers: Record<string, string> = {}): Response {
     const type = body === null ? {} : { 'content-type': 'application/json' }
-    return new Response(body, { status, headers: { ...type, 'x-request-id': this.requestId, ...headers } })
+    return new Response(body, {
+      status,
+      headers: { ...type, 'x-request-id': this.requestId, ...this.cors, ...headers },
+    })
   }
 
   /** Answers with an error, in the one shape that all errors have. */

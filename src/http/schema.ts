@@ -12,9 +12,12 @@ const described: Record<ErrorCode, DescribedError> = {
     message: 'Send a valid API key as "Authorization: Bearer psk_…".',
   },
   forbidden: {
-    meaning: 'The API key lacks the scope that this operation needs. Nothing was looked up.',
+    meaning:
+      'The API key lacks the scope that this operation needs, or is not for pages of this origin. Nothing was looked up.',
     message: 'This API key lacks the scope signals:write. Use a key that has it.',
-    fields: { scope: Type.String({ description: 'The scope that the key lacks' }) },
+    fields: {
+      scope: Type.Optional(Type.String({ description: 'The scope that the key lacks, if that is the reason' })),
+    },
     example: { scope: 'signals:write' },
   },
   not_found: {
@@ -38,10 +41,14 @@ const described: Record<ErrorCode, DescribedError> = {
     example: { details: [{ path: '/value', message: 'must be positive or negative' }] },
   },
   rate_limited: {
-    meaning: "The organisation's monthly limit of signals is reached. Nothing was recorded.",
+    meaning:
+      'The monthly limit of signals is reached, that of the organisation or of a browser key. Nothing was recorded.',
     message: "This month's 1000 signals are used up. Wait until resets_at, or move to a larger plan.",
     fields: {
-      limit: Type.Integer({ description: "The organisation's monthly signal limit" }),
+      limit: Type.Integer({ description: 'The monthly signal limit' }),
+      scope: Type.Optional(
+        Type.Literal('key', { description: "There when it is the key's own limit, and not the organisation's" }),
+      ),
       used: Type.Integer({ description: 'Signals recorded in the current month' }),
       resets_at: Type.String({ format: 'date-time', description: 'When the counter resets: the next month, UTC' }),
     },

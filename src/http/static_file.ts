@@ -28,7 +28,11 @@ export function serveFile(
   }
 
   return async (exchange) => {
-    variants ??= load()
+    variants ??= load().catch((error) => {
+      // A failure is not remembered: the next request reads the file again.
+      variants = undefined
+      throw error
+    })
     const { plain, gzipped } = await variants
     const asked = exchange.request.headers
     const { content, etag, headers } = /\bgzip\b/.test(asked.get('accept-encoding') ?? '') ? gzipped : plain

@@ -1,4 +1,4 @@
-import { type Actor, operator, recordAudit } from '../audit/record.ts'
+import { type Actor, claimOf, operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { forbidden, invalid, ServiceError } from '../errors.ts'
@@ -6,6 +6,7 @@ import { randomBase62 } from '../lib/base62.ts'
 import { type CursorPage, type PageRequest, toPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
+import { type BrowserTerms, noBrowserTerms, requireBrowserTerms } from './browser.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
 import type { Scope } from './schema.ts'
 import { defaultScopes } from './scopes.ts'
@@ -19,9 +20,9 @@ export type NewKey = {
   name: string
   scopes: Scope[]
   expires_at: Date | null
-}
+} & BrowserTerms
 
-export type KeyToCreate = { name: string; scopes?: Scope[] | undefined; expiresAt: Date | null }
+export type KeyToCreate = { name: string; scopes?: Scope[] | undefined; expiresAt: Date | null; browser?: BrowserTerms }
 
 /** Creates a key for an organisation; its text is returned this once and not stored. */
 export async function createKey(
@@ -38,32 +39,34 @@ export async function addKey(
   sql: Sql,
   clock: Clock,
   { org, organisationId }: { org: string; organisationId: number },
-  { name, scopes = defaultScopes, expiresAt }: KeyToCreate,
+  { name, scopes = defaultScopes, expiresAt, browser = noBrowserTerms }: KeyToCreate,
   actor: Actor,
 ): Promise<NewKey & { key: string }> {
   requireGrantable(actor, scopes)
   requireFuture(expiresAt, clock)
-  const key = await makeKey(sql, clock, { org, organisationId, name: requireText('name', name), scopes, expiresAt })
+  await requireBrowserTerms(sql, organisationId, scopes, browser)
+  const given = { name: requireText('name', name), scopes, expiresAt, browser }
+  const key = await makeKey(sql, clock, { org, organisationId, ...given })
   await recordAudit(sql, clock, actor, {
     organisationId,
     action: 'key.created',
     subject: key.id,
-    details: { name: key.name, scopes, expires_at: expiresAt },
+    details: { name: key.name, scopes, expires_at: expiresAt, ...auditable(browser) },
   })
   return key
 }
 
-type KeyToMake = { org: string; organisationId: number; name: string; scopes: Scope[]; expiresAt: Date | null }
+type KeyToMake = Required<KeyToCreate> & { org: string; organisationId: number; scopes: Scope[] }
 
 async function makeKey(
   sql: Sql,
   clock: Clock,
-  { org, organisationId, name, scopes, expiresAt }: KeyToMake,
+  { org, organisationId, name, scopes, expiresAt, browser }: KeyToMake,
 ): Promise<NewKey & { key: string }> {
   const [id, key, createdAt] = [`key_${randomBase62(16)}`, generateKey(), clock.now()]
   const [prefix, hash] = [prefixOfKey(key), hashKey(key)]
-  await insertKey(sql, { id, organisationId, name, prefix, hash, scopes, createdAt, expiresAt })
-  return { id, key, org, name, scopes, expires_at: expiresAt }
+  await insertKey(sql, { id, organisationId, name, prefix, hash, scopes, createdAt, expiresAt, ...browser })
+  return { id, key, org, name, scopes, expires_at: expiresAt, ...browser }
 }
 
 /** The keys of an organisation, newest first. */
@@ -76,7 +79,12 @@ export async function showKey(db: Db, id: string, actor: Actor): Promise<KeyRow>
   return key
 }
 
-export type KeyChange = { name?: string | undefined; scopes?: Scope[] | undefined; expiresAt?: Date | null | undefined }
+export type KeyChange = {
+  name?: string | undefined
+  scopes?: Scope[] | undefined
+  expiresAt?: Date | null | undefined
+  browser?: Partial<BrowserTerms>
+}
 
 /** Changes what is given of a key, and leaves the rest. */
 export const changeKey = (
@@ -92,15 +100,17 @@ export const changeKey = (
     requireFuture(given.expiresAt ?? null, clock)
     const name = given.name === undefined ? key.name : requireText('name', given.name)
     const { scopes = key.scopes, expiresAt = key.expires_at } = given
-    await updateKey(sql, id, { name, scopes, expiresAt })
+    const browser = { ...browserTermsOf(key), ...given.browser }
+    await requireBrowserTerms(sql, key.organisationId, scopes, browser)
+    await updateKey(sql, id, { name, scopes, expiresAt, ...browser })
     await recordAudit(sql, clock, actor, {
       organisationId: key.organisationId,
       action: 'key.updated',
       subject: id,
-      details: { name, scopes, expires_at: expiresAt },
+      details: { name, scopes, expires_at: expiresAt, ...auditable(browser) },
     })
-    return { ...showable(key), name, scopes, expires_at: expiresAt }
-  })
+    return { ...showable(key), name, scopes, expires_at: expiresAt, ...browser }
+  }, claimOf(actor))
 
 /** Ends a key at once. Repeated, it changes nothing. */
 export const revokeKey = (db: Db, clock: Clock, id: string, actor: Actor = operator): Promise<KeyRow> =>
@@ -112,15 +122,15 @@ export const revokeKey = (db: Db, clock: Clock, id: string, actor: Actor = opera
     const { organisationId } = key
     await recordAudit(sql, clock, actor, { organisationId, action: 'key.revoked', subject: id })
     return { ...showable(key), revoked_at: revokedAt }
-  })
+  }, claimOf(actor))
 
 /** Makes a key in the place of another, which works until the overlap ends. */
 export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number): Promise<NewKey & { key: string }> =>
   db.transaction((sql) => replaceKey(sql, clock, id, overlapMs, operator))
 
 /**
- * The same within a transaction. The new key has the name and the scopes of the old one, so nobody gets one by it that
- * can do what they cannot. A key that expires is replaced by one that lives as long.
+ * The same within a transaction. The new key has the name, the scopes and the limits of the old one, so nobody gets one
+ * by it that can do what they cannot. A key that expires is replaced by one that lives as long.
  */
 export async function replaceKey(
   sql: Sql,
@@ -144,7 +154,7 @@ export async function replaceKey(
   }
   const lifeMs = old.expires_at && old.expires_at.getTime() - old.created_at.getTime()
   const expiresAt = lifeMs === null ? null : new Date(now.getTime() + lifeMs)
-  const made = await makeKey(sql, clock, { ...old, expiresAt })
+  const made = await makeKey(sql, clock, { ...old, expiresAt, browser: browserTermsOf(old) })
   const overlapEndsAt = new Date(now.getTime() + overlapMs)
   const endsAt = old.expires_at && old.expires_at < overlapEndsAt ? old.expires_at : overlapEndsAt
   await setReplaced(sql, id, made.id, endsAt)
@@ -179,6 +189,15 @@ function requireKeyId(id: string): void {
 }
 
 const noKey = (id: string) => new ServiceError('not_found', `There is no key ${id}.`)
+
+const browserTermsOf = ({ origins, prompts, monthly_limit }: BrowserTerms): BrowserTerms => ({
+  origins,
+  prompts,
+  monthly_limit,
+})
+
+/** The entry of a key that is not for browsers does without the nulls. */
+const auditable = (browser: BrowserTerms): Partial<BrowserTerms> => (browser.origins ? browser : {})
 
 const showable = ({ organisationId: _, org: __, ...key }: HeldKey): KeyRow => key
 

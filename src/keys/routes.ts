@@ -12,6 +12,7 @@ import { PageQuery, readPageRequest } from '../lib/cursor_page.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import { changeOnce } from '../requests/replay.ts'
+import { type BrowserTerms, noBrowserTerms } from './browser.ts'
 import { addKey, changeKey, listKeys, type NewKey, replaceKey, revokeKey, showKey } from './manage.ts'
 import {
   ApiKeyChange,
@@ -27,6 +28,7 @@ import {
 import { parseScopes, presets } from './scopes.ts'
 
 type KeyParams = { key_id: string }
+type GivenTerms = Partial<BrowserTerms> & { preset?: Preset }
 
 const tag = 'Keys'
 const shown = { status: 200, description: 'The key, without its text.', schema: ShownApiKey, headers: [] }
@@ -59,7 +61,8 @@ const creating = describeOperation({
   tag,
   summary: 'Make an API key',
   description:
-    'Makes a key with the scopes given, or those of a preset. Nobody can grant a scope that their own key lacks (403). ' +
+    'Makes a key with the scopes given, or those of a preset. The preset browser needs the origins of the pages that ' +
+    'its key is for. Nobody can grant a scope that their own key lacks (403). ' +
     'A retry with the same Idempotency-Key makes no second key, and does not show the text again: if the first answer ' +
     'was lost, rotate the key that the replayed one names.',
   isIdempotent: true,
@@ -83,7 +86,7 @@ const changing = describeOperation({
   id: 'changeKey',
   tag,
   summary: 'Change an API key',
-  description: 'Changes what is given of the name, the scopes and the expiry, and leaves the rest.',
+  description: 'Changes what is given of a key, and leaves the rest.',
   path: KeyPath,
   body: ApiKeyChange,
   success: shown,
@@ -106,7 +109,7 @@ const rotating = describeOperation({
   tag,
   summary: 'Rotate an API key',
   description:
-    'Makes a key with the name and the scopes of this one, which goes on working until the overlap ends. A key that ' +
+    'Makes a key with the name, the scopes and the limits of this one, which goes on working until the overlap ends. A key that ' +
     'expires is replaced by one that lives as long.',
   path: KeyPath,
   isIdempotent: true,
@@ -141,11 +144,14 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
       authenticated('keys:write', async (exchange, _: object, caller) => {
         const text = await readJsonText(exchange)
         const { name, ...given } = validateNew(parseJson(text))
-        const key = { name, scopes: readScopes(given), expiresAt: readExpiry(given.expires_at) ?? null }
+        const expiresAt = readExpiry(given.expires_at) ?? null
+        const browser = { ...noBrowserTerms, ...readBrowserTerms(given) }
+        const key = { name, scopes: readScopes(given), expiresAt, browser }
         const request = readIdempotentRequest(exchange, caller.organisationId, text)
         const make = changeOnce<NewKey>(
           db,
           clock,
+          caller.organisationId,
           request,
           (sql) => addKey(sql, clock, caller, key, keyHolder(caller)),
           withoutText,
@@ -167,7 +173,12 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const actor = keyHolder(caller)
         await showKey(db, id, actor)
         const { name, ...given } = validateChange(parseJson(await readJsonText(exchange)))
-        const change = { name, scopes: readScopes(given), expiresAt: readExpiry(given.expires_at) }
+        const change = {
+          name,
+          scopes: readScopes(given),
+          expiresAt: readExpiry(given.expires_at),
+          browser: readBrowserTerms(given),
+        }
         return exchange.reply(200, JSON.stringify({ data: await changeKey(db, clock, id, change, actor) }))
       }),
       { ...unread, detail: changing },
@@ -190,6 +201,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const rotate = changeOnce<NewKey>(
           db,
           clock,
+          caller.organisationId,
           request,
           (sql) => replaceKey(sql, clock, id, seconds * 1_000, actor),
           withoutText,
@@ -207,6 +219,20 @@ function readScopes({ scopes, preset }: { scopes?: Scope[]; preset?: Preset }): 
   }
   return preset ? presets[preset] : scopes && parseScopes(scopes)
 }
+
+/** Those that are given, each origin and prompt once. */
+function readBrowserTerms({ preset, origins, prompts, monthly_limit }: GivenTerms): Partial<BrowserTerms> {
+  if (preset === 'browser' && !origins) {
+    throw invalid('The key is not valid.', [{ path: '/origins', message: 'must be given with the preset browser' }])
+  }
+  return {
+    ...(origins === undefined ? {} : { origins: once(origins) }),
+    ...(prompts === undefined ? {} : { prompts: once(prompts) }),
+    ...(monthly_limit === undefined ? {} : { monthly_limit }),
+  }
+}
+
+const once = (texts: string[] | null): string[] | null => texts && [...new Set(texts)]
 
 /** Undefined when it is not given, null for a key that does not expire. */
 function readExpiry(text: string | null | undefined): Date | null | undefined {

@@ -23,6 +23,7 @@ export const Preset = Type.Union([
   Type.Literal('app'),
   Type.Literal('reader'),
   Type.Literal('ci'),
+  Type.Literal('browser'),
   Type.Literal('admin'),
 ])
 
@@ -30,6 +31,19 @@ export type Preset = Static<typeof Preset>
 
 const maybeTime = (description: string) =>
   Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description })
+
+const browserFields = {
+  origins: Type.Union([Type.Array(Type.String(), { minItems: 1, maxItems: 100 }), Type.Null()], {
+    description:
+      'The origins of the pages that a browser key is for, exact or as https://*.example.com; null for any other key',
+  }),
+  prompts: Type.Union([Type.Array(Type.String(), { minItems: 1, maxItems: 100 }), Type.Null()], {
+    description: 'The prompts that a browser key is limited to; null for all',
+  }),
+  monthly_limit: Type.Union([Type.Integer({ minimum: 0, maximum: 2_147_483_647 }), Type.Null()], {
+    description: "How many signals a browser key may record in a month; null for as many as the organisation's limit",
+  }),
+}
 
 const fields = {
   id: Type.String({ description: 'Public id of the key' }),
@@ -41,6 +55,7 @@ const fields = {
   last_used_at: maybeTime('True to a minute; null for never'),
   revoked_at: maybeTime('When it was revoked; null if it was not'),
   replaced_by: Type.Union([Type.String(), Type.Null()], { description: 'The key that it was rotated to' }),
+  ...browserFields,
 }
 
 export const ApiKey = Type.Object(fields, { title: 'ApiKey' })
@@ -55,6 +70,9 @@ const exampleKey = {
   last_used_at: '2026-11-14T23:36:00.000Z',
   revoked_at: null,
   replaced_by: null,
+  origins: null,
+  prompts: null,
+  monthly_limit: null,
 }
 
 /** For the documentation alone. */
@@ -77,6 +95,7 @@ export const CreatedApiKey = Type.Object(
       name: fields.name,
       scopes: fields.scopes,
       expires_at: fields.expires_at,
+      ...browserFields,
     }),
   },
   {
@@ -90,6 +109,9 @@ export const CreatedApiKey = Type.Object(
           name: exampleKey.name,
           scopes: exampleKey.scopes,
           expires_at: null,
+          origins: null,
+          prompts: null,
+          monthly_limit: null,
         },
       },
     ],
@@ -104,6 +126,9 @@ const given = {
   expires_at: Type.Optional(
     Type.Union([Type.String({ format: 'date-time' }), Type.Null()], { description: 'ISO 8601 with its zone' }),
   ),
+  origins: Type.Optional(browserFields.origins),
+  prompts: Type.Optional(browserFields.prompts),
+  monthly_limit: Type.Optional(browserFields.monthly_limit),
 }
 
 export const NewApiKey = Type.Object(

@@ -11,6 +11,7 @@ export const presets: Record<Preset, Scope[]> = {
   app: ['history:read', 'signals:write'],
   reader: scopes.filter((scope) => scope.endsWith(':read') && scope !== 'keys:read'),
   ci: ['history:write', 'prompts:read'],
+  browser: ['signals:write'],
   admin: [...scopes],
 }
 

@@ -1,6 +1,15 @@
 import type { Sql } from '../db/client.ts'
 import type { Scope } from './schema.ts'
 
+/** What a browser key has beside the others, which have nulls. */
+export type BrowserTerms = {
+  /** Exact, or `https://*.example.com`. */
+  origins: string[] | null
+  /** Public ids of the prompts that it is limited to. */
+  prompts: string[] | null
+  monthly_limit: number | null
+}
+
 export type KeyRow = {
   id: string
   name: string
@@ -12,7 +21,7 @@ export type KeyRow = {
   revoked_at: Date | null
   /** The public id of the key that it was rotated to. */
   replaced_by: string | null
-}
+} & BrowserTerms
 
 /** What a request needs to know of its key. */
 export type KnownKey = {
@@ -23,12 +32,14 @@ export type KnownKey = {
   key: string
   scopes: Scope[]
   expiresAt: Date | null
+  /** Null unless it is a browser key. */
+  browser: { origins: string[]; prompts: string[] | null; monthlyLimit: number | null } | null
 }
 
 /** The keys among these hashes, each in hexadecimal, that are neither revoked nor of a suspended organisation. */
 export async function findLiveKeys(sql: Sql, hashes: string[]): Promise<Map<string, KnownKey>> {
   const rows = await sql<KnownKey & { hash: string }>`
-    select hash, id, organisation_id as "organisationId", org, key, scopes, expires_at as "expiresAt"
+    select hash, id, organisation_id as "organisationId", org, key, scopes, expires_at as "expiresAt", browser
     from find_live_keys(${hashes}::text[])`
   // Rows are matched by the hash that the database returns with them, never by their order.
   return new Map(rows.map(({ hash, ...key }) => [hash, key]))
@@ -55,13 +66,15 @@ export async function insertKey(
     scopes: Scope[]
     createdAt: Date
     expiresAt: Date | null
-  },
+  } & BrowserTerms,
 ): Promise<void> {
   await sql`
-    insert into api_keys (public_id, organisation_id, name, prefix, hash, scopes, created_at, expires_at)
+    insert into api_keys (
+      public_id, organisation_id, name, prefix, hash, scopes, created_at, expires_at, origins, prompts, monthly_limit
+    )
     values (
       ${key.id}, ${key.organisationId}, ${key.name}, ${key.prefix}, ${key.hash}, ${key.scopes}::text[],
-      ${key.createdAt}, ${key.expiresAt}
+      ${key.createdAt}, ${key.expiresAt}, ${key.origins}::text[], ${key.prompts}::text[], ${key.monthly_limit}
     )`
 }
 
@@ -75,7 +88,8 @@ export const selectKeys = (
   sql<KeyRow & { rowId: number }>`
     select
       k.id as "rowId", k.public_id as id, k.name, k.prefix, to_json(k.scopes) as scopes, k.created_at, k.expires_at,
-      k.last_used_at, k.revoked_at, (select r.public_id from api_keys r where r.id = k.replaced_by) as replaced_by
+      k.last_used_at, k.revoked_at, (select r.public_id from api_keys r where r.id = k.replaced_by) as replaced_by,
+      to_json(k.origins) as origins, to_json(k.prompts) as prompts, k.monthly_limit
     from api_keys k
     where k.organisation_id = ${organisationId} and k.id < ${beforeId}
     order by k.id desc
@@ -90,7 +104,8 @@ export async function findKey(
     select
       k.organisation_id as "organisationId", o.public_id as org, k.public_id as id, k.name, k.prefix,
       to_json(k.scopes) as scopes, k.created_at, k.expires_at, k.last_used_at, k.revoked_at,
-      (select r.public_id from api_keys r where r.id = k.replaced_by) as replaced_by
+      (select r.public_id from api_keys r where r.id = k.replaced_by) as replaced_by,
+      to_json(k.origins) as origins, to_json(k.prompts) as prompts, k.monthly_limit
     from api_keys k
     join organisations o on o.id = k.organisation_id
     where k.public_id = ${id}`
@@ -105,11 +120,13 @@ export async function lockKey(sql: Sql, id: string): Promise<void> {
 export async function updateKey(
   sql: Sql,
   id: string,
-  { name, scopes, expiresAt }: { name: string; scopes: Scope[]; expiresAt: Date | null },
+  key: { name: string; scopes: Scope[]; expiresAt: Date | null } & BrowserTerms,
 ): Promise<void> {
   await sql`
     update api_keys
-    set name = ${name}, scopes = ${scopes}::text[], expires_at = ${expiresAt}
+    set
+      name = ${key.name}, scopes = ${key.scopes}::text[], expires_at = ${key.expiresAt},
+      origins = ${key.origins}::text[], prompts = ${key.prompts}::text[], monthly_limit = ${key.monthly_limit}
     where public_id = ${id}`
 }
 

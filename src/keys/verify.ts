@@ -7,8 +7,8 @@ import { hashKey, isWellFormedKey } from './format.ts'
 import type { LastUsed } from './last_used.ts'
 import { findLiveKeys, type KnownKey } from './store.ts'
 
-/** The calling organisation, the public ids of it and of its key, and what the key may do. */
-export type Caller = Pick<KnownKey, 'organisationId' | 'org' | 'key' | 'scopes'>
+/** The calling organisation, its key, the public ids of both, and what the key may do. */
+export type Caller = Pick<KnownKey, 'id' | 'organisationId' | 'org' | 'key' | 'scopes' | 'browser'>
 
 /**
  * Turns the Authorization header into the caller; throws or rejects with `unauthorized`. A caller who was looked up just

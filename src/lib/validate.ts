@@ -1,5 +1,5 @@
 import { FormatRegistry, type Static, type TSchema } from '@sinclair/typebox'
-import { type TypeCheck, TypeCompiler, type ValueError, ValueErrorType } from '@sinclair/typebox/compiler'
+import { Value, type ValueError, ValueErrorType } from '@sinclair/typebox/value'
 import { type Detail, invalid } from '../errors.ts'
 
 // The library rejects texts of a format that it does not know. Times are checked where they are parsed, which gives a
@@ -8,13 +8,12 @@ FormatRegistry.Set('date-time', () => true)
 
 /** A check that returns the value with its type, or throws `validation_error` naming each wrong place. */
 export function createValidator<S extends TSchema>(schema: S, what: string): (value: unknown) => Static<S> {
-  let compiled: TypeCheck<S> | undefined
   return (value) => {
-    // The schema is compiled at its first use, to keep the start short.
-    compiled ??= TypeCompiler.Compile(schema)
-    if (compiled.Check(value)) return value
+    // The schema is not compiled into a function, because the binary runs no code that is made of strings
+    // (scripts/compile.ts); for a signal that is 0.3 µs instead of 0.04.
+    if (Value.Check(schema, value)) return value
     const details = new Map<string, Detail>()
-    for (const error of compiled.Errors(value)) {
+    for (const error of Value.Errors(schema, value)) {
       if (!details.has(error.path)) details.set(error.path, { path: error.path, message: explain(error) })
     }
     throw invalid(`${what} is not valid.`, [...details.values()].slice(0, 10))
@@ -29,6 +28,7 @@ function explain({ type, schema, message }: ValueError): string {
   if (choices.length > 0 && choices.every((choice) => typeof choice === 'string')) {
     return `must be ${choicesIn.format(choices)}`
   }
+  if (schema.anyOf) return `must be ${choicesIn.format(schema.anyOf.map((choice: TSchema) => choice.type))}`
   if (type === ValueErrorType.ObjectRequiredProperty) return 'must be given'
   if (type === ValueErrorType.StringMinLength) return 'must not be empty'
   if (type === ValueErrorType.StringMaxLength) return `must have at most ${schema.maxLength} characters`

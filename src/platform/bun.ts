@@ -21,8 +21,11 @@ export const build = {
   bun: Bun.version,
 }
 
+/** Whether this is the binary, not a run from source. */
+export const isCompiled = Bun.isStandaloneExecutable
+
 /** How a person starts this very program, for messages that name a command to run: npx leaves no `bun` on the path. */
-export const programName = Bun.isStandaloneExecutable
+export const programName = isCompiled
   ? process.execPath
   : `${process.execPath.includes('/_npx/') ? `npx -y bun@${Bun.version}` : 'bun'} src/main.ts`
 
@@ -42,9 +45,7 @@ export const engineFiles = {
 
 /** The thread of the embedded engine. In the binary it is an entry point of its own, known by its path from `src`. */
 export const startEngineWorker = (): Worker =>
-  new Worker(
-    Bun.isStandaloneExecutable ? './db/embedded_worker.ts' : new URL('../db/embedded_worker.ts', import.meta.url),
-  )
+  new Worker(isCompiled ? './db/embedded_worker.ts' : new URL('../db/embedded_worker.ts', import.meta.url))
 
 /** The script and the style of the documentation page. */
 export const docsFiles = {
@@ -63,31 +64,90 @@ export type App = {
   fetch(request: Request): Response | Promise<Response>
 }
 
+/** A certificate with its chain, and its private key, as texts in PEM. */
+export type Certificate = { cert: string; key: string }
+
 export type Listener = {
   url: string
+  /** Serves new connections with another certificate; the open ones go on with theirs. */
+  replaceCertificate(certificate: Certificate): void
   /** Refuses new connections and waits for the requests under way. */
   stop(): Promise<void>
 }
 
-export function listen(app: App, onCrash: () => Response, host: string, port: number): Listener {
-  const server = Bun.serve({
-    routes: nativeRoutes(app),
-    // Compiled by the framework at the first use, which is for the few requests that the routes do not match. Bun
-    // leaves the host out of the URL when the Host header is not a valid one; the framework needs one to find the path.
-    fetch: (request) =>
-      app.fetch(request.url.startsWith('/') ? new Request(`http://localhost${request.url}`, request) : request),
-    // Called with the error, which is not for the caller to see.
-    error: () => onCrash(),
-    hostname: host,
-    port,
-    // A second process on the same port must fail, not silently take half of the requests.
-    reusePort: false,
-    development: false,
-    idleTimeout: 30,
-    // Larger bodies are refused by the routes: Bun's own refusal has no envelope.
-    maxRequestBodySize: Number.MAX_SAFE_INTEGER,
-  })
-  return { url: server.url.origin, stop: () => server.stop() }
+const idleSeconds = 30
+/** By then, an idle connection has timed out, also one that had a request under way, and timers that tick in 4 s. */
+const retireMs = (idleSeconds + 10) * 1_000
+
+export function listen(
+  app: App,
+  onCrash: () => Response,
+  host: string,
+  port: number,
+  certificate?: Certificate,
+): Listener {
+  const handlers = { routes: nativeRoutes(app), fetch: fallback(app), error: () => onCrash() }
+  const serve = (port: number, tls?: Certificate) =>
+    Bun.serve({
+      ...handlers,
+      hostname: host,
+      port,
+      ...(tls ? { tls } : {}),
+      // Without a certificate a second process on the same port must fail, not silently take half of the requests.
+      reusePort: tls !== undefined,
+      development: false,
+      idleTimeout: idleSeconds,
+      // Larger bodies are refused by the routes: Bun's own refusal has no envelope.
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
+    })
+  // With one, the port must be shared with the server that will replace this one, so it is tried alone first.
+  if (certificate && port !== 0) serve(port).stop(true)
+  let server = serve(port, certificate)
+  const retiring = new Set<typeof server>()
+
+  /**
+   * Bun cannot change the certificate of a server, so another one takes over the port. The old one asks each caller to
+   * close the connection with the next answer, and ends when those that were idle have timed out.
+   */
+  function replaceCertificate(certificate: Certificate): void {
+    const old = server
+    server = serve(old.port as number, certificate)
+    retiring.add(old)
+    old.reload({
+      ...handlers,
+      routes: nativeRoutes(app, closeAfter),
+      fetch: async (request) => closeAfter(await handlers.fetch(request)),
+    })
+    setTimeout(() => {
+      retiring.delete(old)
+      old.stop()
+    }, retireMs).unref()
+  }
+
+  return {
+    url: server.url.origin,
+    replaceCertificate,
+    async stop() {
+      await Promise.all([server, ...retiring].map((one) => one.stop()))
+    },
+  }
+}
+
+function closeAfter(response: Response): Response {
+  response.headers.set('connection', 'close')
+  return response
+}
+
+/**
+ * The framework's own router, for the few requests that Bun's does not match. It finds the path at a fixed distance, so it
+ * is given a host of its own: Bun leaves one that is not valid out of the URL, and a short one confuses the framework. It
+ * knows no HEAD, which is a GET whose body Bun does not send.
+ */
+const fallback = (app: App) => (request: Request) => {
+  const { url, method } = request
+  const path = url.slice(url.startsWith('/') ? 0 : url.indexOf('/', url.indexOf('://') + 3))
+  const routable = new Request(`http://localhost${path}`, request)
+  return app.fetch(method === 'HEAD' ? new Request(routable, { method: 'GET' }) : routable)
 }
 
 type NativeRoutes = Record<string, Record<string, (request: Bun.BunRequest) => Promise<Response>>>
@@ -96,12 +156,13 @@ type NativeRoutes = Record<string, Record<string, (request: Bun.BunRequest) => P
  * For Bun's own router, which takes a tenth less time over a request. It gets the plain routes: those for any method
  * or path, and those with hooks of the framework, stay with the app, as does what it does not match.
  */
-function nativeRoutes({ routes }: App): NativeRoutes {
+function nativeRoutes({ routes }: App, finish?: (response: Response) => Response): NativeRoutes {
   const native: NativeRoutes = {}
   for (const { method, path, handler, hooks } of routes) {
     if (method === 'ALL' || Object.keys(hooks).some((hook) => hook !== 'parse' && hook !== 'detail')) continue
     const handle = handler as (context: object) => Promise<Response>
-    const answer = (request: Bun.BunRequest) => handle({ request, params: request.params, route: path })
+    const plain = (request: Bun.BunRequest) => handle({ request, params: request.params, route: path })
+    const answer = finish ? async (request: Bun.BunRequest) => finish(await plain(request)) : plain
     native[path] = { ...native[path], [method]: answer }
   }
   return native

@@ -4,10 +4,10 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import manifest from '../../package.json' with { type: 'json' }
-import type { App, Listener } from './bun.ts'
+import type { App, Certificate, Listener } from './bun.ts'
 
 type Handler = (request: Request) => Response | Promise<Response>
-type Options = { hostname: string; port: number; onListen(): void; onError(): Response }
+type Options = { hostname: string; port: number; onListen(): void; onError(): Response } & Partial<Certificate>
 declare const Deno: {
   version: { deno: string }
   serve(options: Options, handler: Handler): { addr: { port: number }; shutdown(): Promise<void> }
@@ -18,6 +18,8 @@ const engine = join(root, 'node_modules/@electric-sql/pglite/dist')
 const page = join(root, 'node_modules/swagger-ui-dist')
 
 export const build = { version: manifest.version, commit: 'source', bun: `Deno ${Deno.version.deno}` }
+
+export const isCompiled = false
 
 export const programName = 'npx deno run -A src/main.ts'
 
@@ -54,8 +56,20 @@ export async function unpackSeed(directory: string): Promise<void> {
   }
 }
 
-export function listen(app: App, onCrash: () => Response, hostname: string, port: number): Listener {
-  const options = { hostname, port, onListen() {}, onError: onCrash }
+export function listen(
+  app: App,
+  onCrash: () => Response,
+  hostname: string,
+  port: number,
+  certificate?: Certificate,
+): Listener {
+  const options = { hostname, port, ...certificate, onListen() {}, onError: onCrash }
   const { addr, shutdown } = Deno.serve(options, (request) => app.fetch(request))
-  return { url: `http://${hostname}:${addr.port}`, stop: shutdown }
+  return {
+    url: `${certificate ? 'https' : 'http'}://${hostname}:${addr.port}`,
+    replaceCertificate() {
+      throw new Error('on Deno a new certificate needs a restart')
+    },
+    stop: shutdown,
+  }
 }

@@ -46,6 +46,10 @@ export function createPromptFinder(db: Db): PromptFinder {
   }
 }
 
+/** Whether it is a prompt of the organisation, for rules that look at it once. */
+export const belongsTo = async (sql: Sql, organisationId: number, publicId: string): Promise<boolean> =>
+  isPromptId(publicId) && (await findPromptOf(sql, organisationId, publicId)) !== undefined
+
 /** For operators, who see the prompts of every organisation. */
 export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt & { org: string }> {
   const prompt = isPromptId(publicId) ? await findPromptOfAny(sql, publicId) : undefined

@@ -104,7 +104,7 @@ export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticate
         const { name, id = null, ...link } = validateNew(parseJson(text))
         const prompt = { name, id, file: readFile(link) ?? null }
         const request = readIdempotentRequest(exchange, organisationId, text)
-        const make = changeOnce<PromptRow>(db, clock, request, (sql) =>
+        const make = changeOnce<PromptRow>(db, clock, organisationId, request, (sql) =>
           addPrompt(sql, clock, organisationId, prompt, keyHolder(caller)),
         )
         return replyCreated(exchange, await make)

@@ -8,9 +8,11 @@ export const limitHeaders = (used: number, limit: number, month: Month): Record<
 })
 
 /** A refusal is a value, because throwing an error would cost more than the rest of such a request. */
-export const rateLimited = (used: number, limit: number, month: Month): Refusal => ({
+export const rateLimited = (used: number, limit: number, month: Month, scope?: 'key'): Refusal => ({
   code: 'rate_limited',
-  message: `This month's ${limit} signals are used up. Wait until resets_at, or move to a larger plan.`,
-  context: { limit, used, resets_at: month.resetsAt },
+  message: scope
+    ? `This month's ${limit} signals of this API key are used up. Wait until resets_at, or raise the limit of the key.`
+    : `This month's ${limit} signals are used up. Wait until resets_at, or move to a larger plan.`,
+  context: { limit, used, resets_at: month.resetsAt, ...(scope && { scope }) },
   headers: { ...limitHeaders(used, limit, month), 'retry-after': String(month.secondsLeft) },
 })

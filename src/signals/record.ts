@@ -7,8 +7,9 @@ import { createKeyedMutex } from '../lib/keyed_mutex.ts'
 import { monthOf } from '../lib/months.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { Admission, AdmittedSignal } from './admit.ts'
+import { type BrowserKey, createKeyRefusals } from './key_refusals.ts'
 import type { NewSignal } from './schema.ts'
-import { type Recorded, writeSignals } from './store.ts'
+import { type Recorded, type Usage, writeSignals } from './store.ts'
 
 export type Signal = {
   value: NewSignal['value']
@@ -18,12 +19,18 @@ export type Signal = {
   idempotencyKey: string | null
 }
 
+/**
+ * What the caller is answered. The count and the limit are the organisation's; or the key's, if the signal came with a
+ * browser key that has a limit of its own, unless it is the organisation's that refuses.
+ */
+export type SignalOutcome = Omit<Recorded, 'ofKey'> & { limitScope?: 'key' }
+
 export type SignalRecorder = {
   /**
    * Resolves once the signal is committed and counted, or refused because there is no room. What cannot be written before
    * `endsAt`, by the clock of `performance.now()`, is not written later: its caller has been answered with an error.
    */
-  record(prompt: Prompt, signal: Signal, endsAt: number): Promise<Recorded>
+  record(prompt: Prompt, signal: Signal, endsAt: number, browserKey?: BrowserKey | null): Promise<SignalOutcome>
   /** Waits until everything under way has been written. */
   drain(): Promise<void>
 }
@@ -59,7 +66,11 @@ export function createSignalRecorder(
     async write(signals) {
       const recorded = await writeSignals(db.sql, signals)
       admission.applyBatchResult(signals, recorded)
-      for (const { outcome } of recorded) observe?.ended(outcome)
+      recorded.forEach(({ outcome, ofKey, month }, index) => {
+        observe?.ended(outcome)
+        const keyId = signals[index]?.browserKeyId
+        if (outcome === 'refused' && keyId && isFull(ofKey)) keyRefusals.add(keyId, month, ofKey)
+      })
       return recorded
     },
     faultOf,
@@ -73,24 +84,46 @@ export function createSignalRecorder(
     lingerMs: 1,
     onWrite: (signals, waitedMs) => observe?.wrote(signals, waitedMs),
   })
+  const keyRefusals = createKeyRefusals()
   // A batch must not hold one key twice.
   const exclusively = createKeyedMutex(maxRetriesWaiting, unavailable)
 
   return {
-    async record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }, endsAt) {
+    async record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }, endsAt, browserKey = null) {
       const now = clock.now()
       const month = monthOf(now)
       const createdAt = now.toISOString()
-      const signal = { organisationId, promptId, value, metadata, createdAt, month, idempotencyKey, endsAt }
+      const browserKeyId = browserKey?.id ?? null
+      const signal = {
+        organisationId,
+        promptId,
+        value,
+        metadata,
+        createdAt,
+        month,
+        idempotencyKey,
+        endsAt,
+        browserKeyId,
+      }
       // The gate is not asked: a replay spends nothing, and is answered at the limit too.
       if (idempotencyKey !== null)
-        return requireSame(await exclusively(`${organisationId} ${idempotencyKey}`, () => batches.add(signal)))
+        return toShown(requireSame(await exclusively(`${organisationId} ${idempotencyKey}`, () => batches.add(signal))))
+      const fullKey = browserKey && keyRefusals.find(browserKey, month)
+      if (fullKey) return { outcome: 'refused', id: null, createdAt, ...fullKey, month, limitScope: 'key' }
       const { full, taken } = await admission.admit(organisationId, month)
       if (full) return { outcome: 'refused', id: null, createdAt, ...full, month }
-      return batches.add({ ...signal, taken })
+      return toShown(await batches.add({ ...signal, taken }))
     },
     drain: batches.drain,
   }
+}
+
+const isFull = (usage: Usage | undefined): usage is Usage => usage !== undefined && usage.used >= usage.limit
+
+function toShown(recorded: Recorded): SignalOutcome {
+  const { ofKey } = recorded
+  const isOrganisations = ofKey === undefined || (recorded.outcome === 'refused' && !isFull(ofKey))
+  return isOrganisations ? recorded : { ...recorded, ...ofKey, limitScope: 'key' }
 }
 
 function requireSame(recorded: Recorded): Recorded {

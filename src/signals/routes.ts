@@ -1,7 +1,8 @@
 import { Elysia } from 'elysia'
-import { invalid } from '../errors.ts'
+import { invalid, notFound } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
+import { answerPreflight } from '../http/cors.ts'
 import { describeOperation } from '../http/describe.ts'
 import { readIdempotencyKey } from '../lib/idempotency_key.ts'
 import { createValidator } from '../lib/validate.ts'
@@ -13,6 +14,8 @@ import type { Signal, SignalRecorder } from './record.ts'
 import { CreatedSignal, NewSignal, SignalHeaders } from './schema.ts'
 
 type Services = { findPrompt: PromptFinder['find']; signals: SignalRecorder }
+
+const path = '/api/v1/prompts/:prompt_id/signals'
 
 const detail = describeOperation({
   id: 'createSignal',
@@ -36,15 +39,19 @@ const detail = describeOperation({
 
 const validate = createValidator(NewSignal, 'The signal')
 
-export const signalRoutes = ({ findPrompt, signals }: Services, { authenticated }: RouteWrapper) =>
-  new Elysia({ name: 'signals' }).post(
-    '/api/v1/prompts/:prompt_id/signals',
-    authenticated('signals:write', async (exchange, params: { prompt_id: string }, { organisationId }) => {
-      const prompt = await findPrompt(organisationId, params.prompt_id)
+export const signalRoutes = ({ findPrompt, signals }: Services, { authenticated, publicRoute }: RouteWrapper) =>
+  new Elysia({ name: 'signals' }).options(path, publicRoute(answerPreflight), { detail: { hide: true } }).post(
+    path,
+    authenticated('signals:write', async (exchange, { prompt_id }: { prompt_id: string }, caller) => {
+      const { organisationId, browser } = caller
+      if (browser?.prompts && !browser.prompts.includes(prompt_id)) throw notFound()
+      const prompt = await findPrompt(organisationId, prompt_id)
       const idempotencyKey = readIdempotencyKey(exchange.request.headers.get('idempotency-key'))
       const signal = readSignal(await readJsonText(exchange), idempotencyKey)
-      const { id, createdAt, outcome, used, limit, month } = await signals.record(prompt, signal, exchange.endsAt)
-      if (outcome === 'refused') return exchange.refuse(rateLimited(used, limit, month))
+      const browserKey = browser && { id: caller.id, monthlyLimit: browser.monthlyLimit }
+      const recorded = await signals.record(prompt, signal, exchange.endsAt, browserKey)
+      const { id, createdAt, outcome, used, limit, month, limitScope } = recorded
+      if (outcome === 'refused') return exchange.refuse(rateLimited(used, limit, month, limitScope))
       const headers = limitHeaders(used, limit, month)
       if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
       const data = { id: id as number, value: signal.value, created_at: createdAt }

@@ -11,6 +11,8 @@ export type SignalToRecord = {
   month: Month
   /** The caller's Idempotency-Key. */
   idempotencyKey: string | null
+  /** The browser key that it came with, which counts its own signals; null for any other. */
+  browserKeyId: number | null
 }
 
 /** What became of a signal, with the count after it and the limit in force. */
@@ -22,6 +24,8 @@ export type Recorded = {
   createdAt: string
   used: number
   limit: number
+  /** The same of the browser key that it came with, if that has a limit of its own. */
+  ofKey?: Usage | undefined
   /** The month that the signal was sent in. */
   month: Month
 }
@@ -36,6 +40,9 @@ type Written = {
   ids: (number | null)[]
   /** For each key that was used before: position, id and time of the earlier signal, and whether it is the same. */
   replays: [position: number, id: number, at: string, isSame: boolean][] | null
+  /** For each usage row of a browser key: the count before this write, and the limit, if any. */
+  keyUsedBefore: number[] | null
+  keyLimits: (number | null)[] | null
 }
 
 /** An organisation's month, which has one row in signal_usage. */
@@ -46,13 +53,14 @@ let writes = 0
 
 export async function writeSignals(sql: Sql, signals: SignalToRecord[]): Promise<Recorded[]> {
   const { rows, rowNumbers, nths } = groupByUsageRow(signals)
+  const browserKeys = groupByKeyUsageRow(signals)
   const hasKeys = signals.some(({ idempotencyKey }) => idempotencyKey !== null)
   writes += 1
   const write = writes
   const [written] = await sql<Written>`
     select
       ${write}::bigint as write, to_json(used_before) as "usedBefore", to_json(limits) as limits, to_json(ids) as ids,
-      replays
+      replays, to_json(key_used_before) as "keyUsedBefore", to_json(key_limits) as "keyLimits"
     from write_signals(
       ${arrayOf(rows.map(({ organisationId }) => organisationId))}::text::bigint[],
       ${arrayOf(rows.map(({ month }) => `${month.name}-01`))}::text::date[],
@@ -62,11 +70,16 @@ export async function writeSignals(sql: Sql, signals: SignalToRecord[]): Promise
       ${arrayOf(signals.map(({ value }) => value))}::text::text[],
       ${JSON.stringify(signals.map(({ metadata }) => metadata))}::text::json,
       ${arrayOf(signals.map(({ createdAt }) => createdAt))}::text::timestamptz[],
-      ${hasKeys ? JSON.stringify(signals.map(({ idempotencyKey }) => idempotencyKey)) : null}::text::json
+      ${hasKeys ? JSON.stringify(signals.map(({ idempotencyKey }) => idempotencyKey)) : null}::text::json,
+      ${browserKeys && arrayOf(browserKeys.rows.map(({ keyId }) => keyId))}::text::bigint[],
+      ${browserKeys && arrayOf(browserKeys.rows.map(({ month }) => `${month.name}-01`))}::text::date[],
+      ${browserKeys && arrayOf(browserKeys.rowNumbers.map((number) => number ?? 'null'))}::text::integer[]
     )`
   // The result of another write would be shown to other organisations.
   if (written?.write !== write) throw new Error('the answer is not to what was asked')
-  return toOutcomes(signals, rowNumbers, written)
+  const recorded = toOutcomes(signals, rowNumbers, written)
+  if (browserKeys) addKeyUsages(recorded, browserKeys.rowNumbers, written)
+  return recorded
 }
 
 function toOutcomes(signals: SignalToRecord[], rowNumbers: number[], written: Written): Recorded[] {
@@ -86,6 +99,18 @@ function toOutcomes(signals: SignalToRecord[], rowNumbers: number[], written: Wr
     const [earlierId, at, isSame] = earlier
     const outcome = isSame ? 'replayed' : 'conflict'
     return { outcome, id: earlierId, createdAt: new Date(at).toISOString(), ...current }
+  })
+}
+
+/** Says of each signal that came with a limited browser key what the key had used after it. */
+function addKeyUsages(recorded: Recorded[], rowNumbers: (number | null)[], written: Written): void {
+  const { keyUsedBefore: used, keyLimits: limits } = written
+  recorded.forEach((one, index) => {
+    const row = Number(rowNumbers[index]) - 1
+    const limit = limits?.[row] ?? null
+    if (!used || limit === null) return
+    if (one.outcome === 'recorded') used[row] = Number(used[row]) + 1
+    one.ofKey = { used: Number(used[row]), limit }
   })
 }
 
@@ -110,6 +135,22 @@ function groupByUsageRow(signals: SignalToRecord[]) {
     nths.push(row.signals)
   }
   return { rows: [...rows.values()], rowNumbers, nths }
+}
+
+type KeyUsageMonth = { keyId: number; month: Month }
+
+/** Every usage row of a browser key once, and for each signal the number of its row, from 1; null without such a key. */
+function groupByKeyUsageRow(signals: SignalToRecord[]) {
+  if (signals.every(({ browserKeyId }) => browserKeyId === null)) return null
+  const rows = new Map<string, KeyUsageMonth & { number: number }>()
+  const rowNumbers = signals.map(({ browserKeyId: keyId, month }) => {
+    if (keyId === null) return null
+    const id = `${keyId} ${month.name}`
+    const row = rows.get(id) ?? { keyId, month, number: rows.size + 1 }
+    rows.set(id, row)
+    return row.number
+  })
+  return { rows: [...rows.values()], rowNumbers }
 }
 
 export type Usage = { used: number; limit: number }

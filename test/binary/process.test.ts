@@ -143,6 +143,29 @@ test('hostile files in the working directory change nothing', async () => {
   expect(existsSync(proof)).toBe(false)
 })
 
+test.each([
+  ['BUN_OPTIONS', (file: string) => `--preload ${file}`],
+  ['BUN_OPTIONS', (file: string) => `--config=${file.replace('evil.js', 'bunfig.toml')}`],
+  ['BUN_INSPECT', () => 'ws://127.0.0.1:0/inspector'],
+])('%s, which the runtime obeys by itself, runs no other code than that of the binary', async (name, textWith) => {
+  const folder = createFolder()
+  const proof = join(folder, 'proof')
+  writeFileSync(join(folder, 'evil.js'), `require('node:fs').writeFileSync(${JSON.stringify(proof)}, 'run')`)
+  writeFileSync(join(folder, 'bunfig.toml'), `preload = [${JSON.stringify(join(folder, 'evil.js'))}]`)
+  const { status, stdout } = await run(['version'], { settings: { [name]: textWith(join(folder, 'evil.js')) } })
+  expect({ status, stdout, isRun: existsSync(proof) }).toEqual({ status: 1, stdout: '', isRun: false })
+})
+
+test.each([
+  ['BUN_OPTIONS', '--smol'],
+  ['BUN_BE_BUN', '0'],
+  ['BUN_INSPECT_NOTIFY', 'tcp://127.0.0.1:1'],
+  ['BUN_JSC_useJIT', '1'],
+])('a command refuses to run with %s, and says so', async (name, value) => {
+  const line = refusalOf(await run(['version'], { settings: { [name]: value } }))
+  expect(line).toBe(`Unset ${name}: the program runs only the code that it was built of`)
+})
+
 test('a port in use is reported in one line, also when another instance uses it', async () => {
   const other = await createDatabase()
   databases.push(other)

@@ -87,7 +87,9 @@ test.concurrent('keys create shows a key once; keys list and keys revoke never d
     'ci',
   )
   const key = expect.stringMatching(/^psk_[0-9A-Za-z]{36}$/)
-  expect(made).toEqual({ id: idOf('key'), key, org, name: 'ci', scopes: presets.ci, expires_at: expiresAt })
+  const noTerms = { origins: null, prompts: null, monthly_limit: null }
+  const expires = { expires_at: expiresAt }
+  expect(made).toEqual({ id: idOf('key'), key, org, name: 'ci', scopes: presets.ci, ...expires, ...noTerms })
   const text = await operator.plain('keys', 'create', '--org', org)
   const [fields, remark] = [text.split('\n').slice(0, -2).join('\n'), text.split('\n').at(-2)]
   expect(readFields(fields)).toEqual({
@@ -97,11 +99,14 @@ test.concurrent('keys create shows a key once; keys list and keys revoke never d
     name: 'default',
     scopes: defaultScopes.join(),
     expires_at: '-',
+    origins: '-',
+    prompts: '-',
+    monthly_limit: '-',
   })
   expect(remark).toBe('Keep the key now: it is not shown again.')
 
   const shown = { id: made.id, name: 'ci', prefix: made.key.slice(0, 12), scopes: presets.ci, created_at: time }
-  const live = { ...shown, expires_at: expiresAt, last_used_at: null, revoked_at: null, replaced_by: null }
+  const live = { ...shown, expires_at: expiresAt, last_used_at: null, revoked_at: null, replaced_by: null, ...noTerms }
   const [listed, ...others] = await operator.json('keys', 'list', '--org', org)
   expect(listed).toEqual(live)
   expect(others).toHaveLength(1)
@@ -112,9 +117,10 @@ test.concurrent('keys create shows a key once; keys list and keys revoke never d
 
   const table = await operator.plain('keys', 'list', '--org', org)
   const columns = 'id name prefix scopes created_at expires_at last_used_at revoked_at replaced_by'.split(' ')
+  const terms = ['origins', 'prompts', 'monthly_limit']
   expect(readTable(table).slice(0, 2)).toEqual([
-    columns,
-    [made.id, 'ci', shown.prefix, shown.scopes?.join(), time, expiresAt, '-', revoked.revoked_at, '-'],
+    [...columns, ...terms],
+    [made.id, 'ci', shown.prefix, shown.scopes?.join(), time, expiresAt, '-', revoked.revoked_at, '-', '-', '-', '-'],
   ])
   expect(table).not.toContain(made.key.slice(0, 13))
 })
@@ -137,6 +143,28 @@ test.concurrent('keys rotate makes a key in the place of another, and audit list
     ['cli', 'key.created', old.id],
   ])
   expect(await operator.json('audit', 'list', '--org', org, '--limit', '1')).toEqual(log.slice(0, 1))
+})
+
+test.concurrent('keys create makes a key for browsers, which keys list shows and keys rotate carries over', async () => {
+  const { id: org } = await operator.one('orgs', 'create', '--name', 'Browsers', '--plan', 'free')
+  const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'answer')
+  const create = ['keys', 'create', '--org', org, '--preset', 'browser', '--origin', 'https://example.com']
+  const more = ['--origin', 'https://*.example.com', '--prompt', prompt, '--monthly-limit', '50']
+  const terms = {
+    origins: ['https://example.com', 'https://*.example.com'],
+    prompts: [prompt],
+    monthly_limit: 50,
+  }
+  const made = await operator.one(...create, ...more)
+  expect(made).toMatchObject({ ...terms, scopes: ['signals:write'] })
+  expect(await operator.one('keys', 'rotate', made.id)).toMatchObject(terms)
+  expect(await operator.json('keys', 'list', '--org', org)).toMatchObject([terms, terms])
+  const [, first] = readTable(await operator.plain('keys', 'list', '--org', org))
+  expect(first?.slice(-3)).toEqual([terms.origins.join(), prompt, '50'])
+  expect(await operator.refused(...create, '--origin', 'https://example.com/page')).toContain(
+    '/origins/1 must be an origin',
+  )
+  expect(await operator.refused(...create, '--prompt', 'pmt_none')).toContain('/prompts/0 must be a prompt')
 })
 
 test.concurrent('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {

@@ -123,11 +123,12 @@ test('the checks come in the order key, prompt, body, limit', async () => {
 test.each([
   ['GET', '/api/v1'],
   ['GET', '/api/v1/'],
-  ['GET', '/api/v1/prompts'],
+  ['DELETE', '/api/v1/prompts'],
+  ['GET', '/api/v1/prompt'],
   ['POST', '/api/v1/nothing/here'],
   ['DELETE', '/api/v1/prompts/pmt_x/history'],
   ['PATCH', '/api/v1/prompts/pmt_x/signals'],
-  ['OPTIONS', '/api/v1/prompts/pmt_x/signals'],
+  ['OPTIONS', '/api/v1/prompts/pmt_x/history'],
   ['GET', '/api/v1/prompts/pmt_x/signals'],
 ])('%s %s is unknown: 404 with a key, 401 without', async (method, path) => {
   const known = await service.call(method, path, { key: tenant.key })
@@ -139,8 +140,8 @@ test.each([
 
 test.each([
   ['DELETE', '/api/v1/prompts/pmt_x/history', 'GET, HEAD, POST'],
-  ['GET', '/api/v1/prompts/pmt_x/signals', 'POST'],
-  ['OPTIONS', '/api/v1/prompts/pmt_x/signals/', 'POST'],
+  ['GET', '/api/v1/prompts/pmt_x/signals', 'OPTIONS, POST'],
+  ['OPTIONS', '/api/v1/prompts/pmt_x/history/', 'GET, HEAD, POST'],
   ['POST', '/docs', 'GET, HEAD'],
   ['PUT', '/livez', 'GET, HEAD'],
   ['GET', '/webhooks/github/org_x', 'POST'],

@@ -278,6 +278,18 @@ describe('the page', () => {
     const ask = async () => (await serve(new Exchange(new Request('http://localhost')))).text()
     expect([await ask(), await ask(), await ask()]).toEqual(['read 1', 'read 1', 'read 1'])
   })
+
+  test('reads a file again that could not be read', async () => {
+    let reads = 0
+    const serve = serveFile('text/plain', async () => {
+      reads += 1
+      if (reads === 1) throw new Error('too many open files')
+      return 'content'
+    })
+    const ask = () => serve(new Exchange(new Request('http://localhost')))
+    expect(await ask().catch((error: Error) => error.message)).toBe('too many open files')
+    expect(await (await ask()).text()).toBe('content')
+  })
 })
 
 const parameterOf = ({ parameters }: Operation, name: string) =>

@@ -90,6 +90,7 @@ const request = () => {
   const path = fc.oneof(
     { weight: 6, arbitrary: promptId.map((id) => `/api/v1/prompts/${id}/signals`) },
     { weight: 6, arbitrary: promptId.map((id) => `/api/v1/prompts/${id}/history`) },
+    { weight: 1, arbitrary: promptId.map((id) => `/api/v1/prompts/${id}`) },
     { weight: 1, arbitrary: fc.array(oddSegment, { maxLength: 5 }).map((parts) => `/api/v1/${parts.join('/')}`) },
     { weight: 1, arbitrary: fc.array(oddSegment, { maxLength: 5 }).map((parts) => `/${parts.join('/')}`) },
   )
@@ -134,7 +135,7 @@ test(`${requests} generated requests: no 5xx, no answer outside the contract, no
   for (let next = 0; next < requests; next += 50) await Promise.all(generated.slice(next, next + 50).map(send))
 
   // Each kind of answer came up, so the requests reached every branch.
-  expect([...statuses.keys()].sort()).toEqual([200, 201, 401, 404, 422, 429])
+  expect([...statuses.keys()].sort()).toEqual([200, 201, 204, 401, 403, 404, 422, 429])
   for (const { org } of tenants) {
     const [row] = await service.services.db.sql<{ used: number; rows: number; limit: number }>`
       select coalesce(sum(u.used), 0)::int as used, min(o.monthly_limit) as limit,

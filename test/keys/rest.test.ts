@@ -38,6 +38,9 @@ test('a key is made with a preset, used, shown without its text, changed and rev
     name: 'website',
     scopes: presets.app,
     expires_at: '2126-01-01T00:00:00.000Z',
+    origins: null,
+    prompts: null,
+    monthly_limit: null,
   })
   expect((await service.postSignal(tenant.prompt, key)).status).toBe(201)
   const shown = {

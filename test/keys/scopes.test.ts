@@ -20,11 +20,11 @@ async function keyWith(given: Scope[]): Promise<string> {
   return (await createKey(db, service.clock, { org: tenant.org, name: 'scoped', scopes: given, expiresAt: null })).key
 }
 
-/** Every route below /api/v1 that has a path and a method of its own, with the scope it declares. */
+/** Every route below /api/v1 that has a path and a method of its own, but for preflights, with the scope it declares. */
 function routes() {
   const table = createApp(service.services).routes as { method: string; path: string; handler: { scope?: Scope } }[]
   return table
-    .filter(({ method, path }) => path.startsWith('/api/v1/') && method !== 'ALL')
+    .filter(({ method, path }) => path.startsWith('/api/v1/') && !['ALL', 'OPTIONS'].includes(method))
     .map(({ method, path, handler }) => ({ method, path, scope: handler.scope as Scope }))
 }
 
@@ -67,6 +67,7 @@ test('the presets and the default hold the scopes that their names promise', () 
     app: ['history:read', 'signals:write'],
     reader: ['history:read', 'signals:read', 'prompts:read', 'usage:read'],
     ci: ['history:write', 'prompts:read'],
+    browser: ['signals:write'],
     admin: [...scopes],
   })
 })

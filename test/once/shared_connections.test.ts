@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { type Answer, type Client, createClient } from '../client.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, type Operator, type Server, startServer } from '../program.ts'
+import { createOperator, createTenant, eventually, type Operator, type Server, startServer } from '../program.ts'
 import { entry } from '../service.ts'
 import { withAdmin } from '../templates.ts'
 
@@ -117,4 +117,27 @@ test('a signal that was answered with a 500 while its organisation was held is n
   const { status, headers } = await post()
   expect([status, headers.get('idempotent-replayed')]).toEqual([201, null])
   expect(headers.get('ratelimit')).toStartWith('"signals";r=999;')
+})
+
+test('changes of a key that is held leave transactions to the keys of other organisations', async () => {
+  const [held, other] = await Promise.all(
+    [1, 2].map(async () => {
+      const { org } = await createTenant(operator)
+      return operator.one('keys', 'create', '--org', org, '--preset', 'admin')
+    }),
+  )
+  const rename = (one: typeof held, name: string) =>
+    client.call('PATCH', `/api/v1/keys/${one?.id}`, { key: one?.key as string, json: { name } })
+  let waiting: Promise<Answer>[] = []
+  await withAdmin(database.settings.DATABASE_URL as string, (sql) =>
+    sql.begin(async (on) => {
+      await on`select from api_keys where public_id = ${held?.id as string} for update`
+      waiting = Array.from({ length: 10 }, (_, index) => rename(held, `name ${index}`))
+      await eventually(async () => (await on`select from pg_locks where not granted`).length > 1, true)
+      expect((await rename(other, 'other')).status).toBe(200)
+      const made = client.call('POST', '/api/v1/keys', { key: other?.key as string, json: { name: 'made' } })
+      expect((await made).status).toBe(201)
+    }),
+  )
+  expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(Array(10).fill(200))
 })

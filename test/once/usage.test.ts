@@ -23,6 +23,14 @@ test.concurrent.each([
   [['orgs', 'list', 'more'], 'takes no words, not 1'],
   [['orgs', 'set-plan', 'org_x'], 'takes 2 words, not 1'],
   [['keys', 'revoke'], 'takes 1 word, not 0'],
+  [
+    ['keys', 'create', '--org', 'org_x', '--preset', 'browser'],
+    '--preset browser needs an --origin, as https://example.com or https://*.example.com',
+  ],
+  [
+    ['keys', 'create', '--org', 'org_x', '--monthly-limit', '5'],
+    '--prompt and --monthly-limit are for keys with an --origin',
+  ],
   [['keys', 'create', '--org', 'org_x', '--expires-at', '2026-02-30T00:00:00Z'], `--expires-at ${time}`],
   [['history', 'record', '--prompt', 'pmt_x'], '--action, --user-name, --user-email, --commit-sha, --branch missing'],
   [['history', 'import'], 'takes 1 word, not 0'],

@@ -1,0 +1,43 @@
+import type { Sql } from '../db/client.ts'
+import { type Detail, invalid } from '../errors.ts'
+import { isOriginPattern } from '../lib/origins.ts'
+import { belongsTo } from '../prompts/find.ts'
+import type { Scope } from './schema.ts'
+import { presets } from './scopes.ts'
+import type { BrowserTerms } from './store.ts'
+
+export type { BrowserTerms }
+
+export const noBrowserTerms: BrowserTerms = { origins: null, prompts: null, monthly_limit: null }
+
+/**
+ * Checks what makes a key one for browsers. Anybody who opens a page can read its key, so that such a key may do nothing
+ * but record signals, and only a key with origins has limits of its own.
+ */
+export async function requireBrowserTerms(
+  sql: Sql,
+  organisationId: number,
+  scopes: Scope[],
+  { origins, prompts, monthly_limit: limit }: BrowserTerms,
+): Promise<void> {
+  const problems: Detail[] = []
+  if (origins) {
+    if (scopes.join() !== presets.browser.join()) {
+      problems.push({ path: '/origins', message: `must be absent unless ${presets.browser} is the only scope` })
+    }
+    origins.forEach((origin, index) => {
+      if (isOriginPattern(origin)) return
+      const message = 'must be an origin as browsers send it, as https://example.com, or https://*.example.com'
+      problems.push({ path: `/origins/${index}`, message })
+    })
+    for (const [index, prompt] of (prompts ?? []).entries()) {
+      if (await belongsTo(sql, organisationId, prompt)) continue
+      problems.push({ path: `/prompts/${index}`, message: 'must be a prompt of the organisation' })
+    }
+  } else {
+    const message = 'must be absent for a key without origins'
+    if (prompts) problems.push({ path: '/prompts', message })
+    if (limit !== null) problems.push({ path: '/monthly_limit', message })
+  }
+  if (problems.length > 0) throw invalid('The key is not valid.', problems.slice(0, 10))
+}
