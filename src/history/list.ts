@@ -4,7 +4,7 @@ import { createGroupLookup } from '../lib/group_lookup.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { SharedCache } from '../lib/shared_cache.ts'
 import { isPromptId } from '../prompts/find.ts'
-import { type HistoryQuery, pagingLinks, queryKey } from './query.ts'
+import { type HistoryQuery, pagingLinks } from './query.ts'
 import { actions, type HistoryEntry } from './schema.ts'
 import {
   type EntryRow,
@@ -88,7 +88,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
       return state
     },
     async readPage(history, query) {
-      const key = `${history.prompt}?${queryKey(query)}`
+      const key = `${history.prompt}?${query.key}`
       const cached = cache.get(history.organisationId, key)
       if (cached?.version === history.version) {
         observer?.read('cache')

@@ -12,6 +12,8 @@ export type HistoryQuery = {
   branch: string | null
   since: Date | null
   until: Date | null
+  /** The same text for all queries that ask for the same, however they are written. */
+  key: string
 }
 
 const noFilters = { actions: null, branch: null, since: null, until: null }
@@ -25,7 +27,10 @@ const plainQuery = /^(?:\?(?:page=([1-9]\d{0,8}))?(?:&?limit=([1-9]\d?|100))?)?$
  */
 export function parseQuery(search: string): HistoryQuery {
   const plain = plainQuery.exec(search)
-  if (plain) return { ...noFilters, page: BigInt(plain[1] ?? 1), limit: Number(plain[2] ?? defaultLimit) }
+  if (plain) {
+    const [, page = 1, limit = defaultLimit] = plain
+    return { ...noFilters, page: BigInt(page), limit: Number(limit), key: `${page}&${limit}` }
+  }
 
   const given = new URLSearchParams(search)
   const problems: Detail[] = []
@@ -47,7 +52,7 @@ export function parseQuery(search: string): HistoryQuery {
     until: parseFilter('until', parseTime, expectedTime),
   }
   if (problems.length > 0) throw invalid('The query is not valid.', problems)
-  return query
+  return { ...query, key: keyOf(query) }
 }
 
 function parseInteger(values: string[]): bigint | undefined {
@@ -79,9 +84,10 @@ function parseTime(text: string): Date | undefined {
   return parseInstant(/^\d{4}-\d\d-\d\d$/.test(time) ? `${time}T00:00:00Z` : time)
 }
 
-/** The same text for all queries that mean the same, however they are written. */
-export const queryKey = ({ page, limit, actions, branch, since, until }: HistoryQuery): string =>
-  `${page}&${limit}&${actions ?? ''}&${since?.getTime() ?? ''}&${until?.getTime() ?? ''}&${branch ?? ''}`
+function keyOf({ page, limit, actions, branch, since, until }: Omit<HistoryQuery, 'key'>): string {
+  const filters = [actions, since?.getTime(), until?.getTime(), branch]
+  return [page, limit, ...(filters.some((filter) => filter != null) ? filters : [])].join('&')
+}
 
 /** The query as a caller would write it. */
 function formatQuery({ page, limit, actions, branch, since, until }: HistoryQuery): string {

@@ -100,12 +100,16 @@ export function createRouteWrapper({ log, clock, metrics, drain, verifyKey }: Se
   return {
     publicRoute,
     authenticated(scope, handle, name) {
-      const route = publicRoute(async (exchange, params: Parameters<typeof handle>[1]) => {
-        const caller = await verifyKey(exchange.request.headers.get('authorization'))
-        exchange.caller = caller
-        if (caller.browser) exchange.cors = corsHeaders(exchange.request.headers.get('origin'), caller.browser.origins)
-        if (scope !== null && !caller.scopes.includes(scope)) throw forbidden(scope)
-        return handle(exchange, params, caller)
+      const route = publicRoute((exchange, params: Parameters<typeof handle>[1]) => {
+        const { headers } = exchange.request
+        const enter = (caller: Caller) => {
+          exchange.caller = caller
+          if (caller.browser) exchange.cors = corsHeaders(headers.get('origin'), caller.browser.origins)
+          if (scope !== null && !caller.scopes.includes(scope)) throw forbidden(scope)
+          return handle(exchange, params, caller)
+        }
+        const caller = verifyKey(headers.get('authorization'))
+        return caller instanceof Promise ? caller.then(enter) : enter(caller)
       }, name)
       // The scope is told from the table of routes by the tests.
       return Object.assign(route, { scope })

@@ -10,11 +10,14 @@ import { findLiveKeys, type KnownKey } from './store.ts'
 /** The calling organisation, its key, the public ids of both, and what the key may do. */
 export type Caller = Pick<KnownKey, 'id' | 'organisationId' | 'org' | 'key' | 'scopes' | 'browser'>
 
-/** Turns the Authorization header into the caller; rejects with `unauthorized`. */
-export type KeyVerifier = (authorization: string | null) => Promise<Caller>
+/**
+ * Turns the Authorization header into the caller; throws or rejects with `unauthorized`. A caller who was looked up just
+ * now is returned without a promise.
+ */
+export type KeyVerifier = (authorization: string | null) => Caller | Promise<Caller>
 
 /** A look-up that is under way or done, so that a burst of requests with one key is one look-up. */
-type Lookup = { startedAt: number; found: Promise<KnownKey | undefined> }
+type Lookup = { startedAt: number; found: KnownKey | undefined | Promise<KnownKey | undefined> }
 
 /** A revoked key must be refused within a second on every replica; half of that is left for the look-up. */
 const trustedForMs = 500
@@ -33,25 +36,33 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): Key
     return key
   }
 
-  async function findKey(text: string): Promise<KnownKey | undefined> {
+  function findKey(text: string): Lookup['found'] {
     const known = lookups.get(text)
     if (known && performance.now() - known.startedAt < trustedForMs) return known.found
     // A text that was looked up before is well-formed.
     if (!known && !isWellFormedKey(text)) return undefined
-    const lookup = { startedAt: performance.now(), found: lookUp(text) }
+    const found = lookUp(text)
+    const lookup: Lookup = { startedAt: performance.now(), found }
     lookups.set(text, lookup)
-    // A failure is not remembered: the next request looks the key up again.
-    lookup.found.catch(() => {
-      if (lookups.get(text) === lookup) lookups.delete(text)
-    })
-    return lookup.found
+    found.then(
+      (key) => {
+        lookup.found = key
+      },
+      // A failure is not remembered: the next request looks the key up again.
+      () => lookups.get(text) === lookup && lookups.delete(text),
+    )
+    return found
   }
 
-  return async (authorization) => {
-    const [, text] = bearer.exec(authorization ?? '') ?? []
-    const key = text === undefined ? undefined : await findKey(text)
+  function requireLive(key: KnownKey | undefined): Caller {
     if (!key || (key.expiresAt && key.expiresAt <= clock.now())) throw unauthorized()
     return key
+  }
+
+  return (authorization) => {
+    const [, text] = bearer.exec(authorization ?? '') ?? []
+    const found = text === undefined ? undefined : findKey(text)
+    return found instanceof Promise ? found.then(requireLive) : requireLive(found)
   }
 }
 
