@@ -13,7 +13,7 @@ export type ErrorCode = keyof typeof statusOfCode
 export type Detail = { path: string; message: string }
 
 /** Extra context shown to the caller beside the code and the message. */
-export type ErrorContext = {
+type ErrorContext = {
   /** The scope that the key lacks; or whose limit it is, unless it is the organisation's. */
   scope?: string
   details?: Detail[]

@@ -19,7 +19,7 @@ export const keyHolder = (caller: { key: string; organisationId: number; scopes:
 /** Changes that an organisation makes itself have no more than its share of the transactions. */
 export const claimOf = ({ organisationId }: Actor): Claim => ({ tenant: organisationId })
 
-export type AuditEvent = {
+type AuditEvent = {
   organisationId: number
   action:
     | 'key.created'

@@ -9,7 +9,7 @@ export type AuditRow = {
   created_at: Date
 }
 
-export type NewAuditEntry = Omit<AuditRow, 'id' | 'actor' | 'created_at'> & { organisationId: number }
+type NewAuditEntry = Omit<AuditRow, 'id' | 'actor' | 'created_at'> & { organisationId: number }
 
 /** Inserts the entries of one change, in their order. */
 export async function insertAuditEntries(

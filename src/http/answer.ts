@@ -14,7 +14,7 @@ type Context<Params> = { request: Request; params: Params; route: string }
 type Route<Params> = ((context: Context<Params>) => Promise<Response>) & { scope?: Scope | null }
 
 export type Handler<Params> = (exchange: Exchange, params: Params) => Promise<Response>
-export type AuthenticatedHandler<Params> = (exchange: Exchange, params: Params, caller: Caller) => Promise<Response>
+type AuthenticatedHandler<Params> = (exchange: Exchange, params: Params, caller: Caller) => Promise<Response>
 
 /** Wraps handlers into routes. In the log and the metrics a route is its template, unless it is given a name. */
 export type RouteWrapper = {

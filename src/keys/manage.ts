@@ -22,7 +22,7 @@ export type NewKey = {
   expires_at: Date | null
 } & BrowserTerms
 
-export type KeyToCreate = { name: string; scopes?: Scope[] | undefined; expiresAt: Date | null; browser?: BrowserTerms }
+type KeyToCreate = { name: string; scopes?: Scope[] | undefined; expiresAt: Date | null; browser?: BrowserTerms }
 
 /** Creates a key for an organisation; its text is returned this once and not stored. */
 export async function createKey(
@@ -79,7 +79,7 @@ export async function showKey(db: Db, id: string, actor: Actor): Promise<KeyRow>
   return key
 }
 
-export type KeyChange = {
+type KeyChange = {
   name?: string | undefined
   scopes?: Scope[] | undefined
   expiresAt?: Date | null | undefined

@@ -21,7 +21,7 @@ import {
   updatePrompt,
 } from './store.ts'
 
-export type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null }
+type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null }
 
 /** Makes a prompt known to an organisation. */
 export async function createPrompt(
@@ -74,7 +74,7 @@ export async function listAllPrompts(db: Db, org: string): Promise<(PromptRow & 
 export const showPrompt = (db: Db, { id }: Prompt): Promise<PromptRow> => selectPrompt(db.sql, id)
 
 /** The file is null for a prompt that is no longer kept in one. */
-export type PromptUpdate = { name?: string | undefined; file?: PromptFile | null | undefined }
+type PromptUpdate = { name?: string | undefined; file?: PromptFile | null | undefined }
 
 /** Changes what is given of a prompt, and leaves the rest. What changes nothing is not in the audit log. */
 export async function changePrompt(

@@ -5,7 +5,7 @@ import type { Usage } from './store.ts'
 /** The browser key that a signal came with, and the limit of its own that the key was last known to have. */
 export type BrowserKey = { id: number; monthlyLimit: number | null }
 
-export type KeyRefusals = {
+type KeyRefusals = {
   find(key: BrowserKey, month: Month): Usage | undefined
   add(keyId: number, month: Month, usage: Usage): void
 }

@@ -23,7 +23,7 @@ export type Signal = {
  * What the caller is answered. The count and the limit are the organisation's; or the key's, if the signal came with a
  * browser key that has a limit of its own, unless it is the organisation's that refuses.
  */
-export type SignalOutcome = Omit<Recorded, 'ofKey'> & { limitScope?: 'key' }
+type SignalOutcome = Omit<Recorded, 'ofKey'> & { limitScope?: 'key' }
 
 export type SignalRecorder = {
   /**
