@@ -1,11 +1,16 @@
 create table signals (
-  id bigint generated always as identity primary key,
+  id bigint generated always as identity,
   organisation_id bigint not null,
   prompt_id bigint not null,
   value text not null check (value in ('positive', 'negative')),
   metadata jsonb check (jsonb_typeof(metadata) = 'object'),
-  created_at timestamptz(3) not null
+  created_at timestamptz(3) not null,
+  -- Ids come from one sequence. With the prompt in front, the key also finds what was recorded after a known signal.
+  primary key (prompt_id, id)
 );
+
+-- The order in which signals are listed. Ids alone would not do: a signal of a batch may be of an earlier time.
+create index on signals (prompt_id, created_at, id);
 
 -- A row counts the signals that an organisation has recorded in a month.
 --
@@ -35,6 +40,7 @@ create table key_usage (
 create table idempotency_keys (
   organisation_id bigint not null,
   key text not null check (length(key) between 1 and 255),
+  prompt_id bigint not null,
   signal_id bigint not null,
   created_at timestamptz(3) not null,
   primary key (organisation_id, key)
@@ -196,7 +202,7 @@ begin
         json_array_elements_text(keys)
       ) with ordinality a (month_number, prompt_id, value, metadata, key, position)
       left join lateral (
-        select k.signal_id
+        select k.prompt_id, k.signal_id
         from idempotency_keys k
         where k.organisation_id = organisation_ids[a.month_number] and k.key = a.key
         limit 1
@@ -207,7 +213,7 @@ begin
           (s.prompt_id, s.value) = (a.prompt_id, a.value)
             and s.metadata is not distinct from a.metadata::jsonb as is_same
         from signals s
-        where s.id = k.signal_id
+        where s.prompt_id = k.prompt_id and s.id = k.signal_id
         limit 1
       ) s on true
     )
@@ -295,10 +301,10 @@ begin
   end if;
 
   if keys is not null then
-    insert into idempotency_keys (organisation_id, key, signal_id, created_at)
-    select organisation_ids[a.month_number], a.key, ids[a.position], a.created_at
-    from rows from (unnest(month_numbers, created_ats), json_array_elements_text(keys))
-      with ordinality a (month_number, created_at, key, position)
+    insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at)
+    select organisation_ids[a.month_number], a.key, a.prompt_id, ids[a.position], a.created_at
+    from rows from (unnest(month_numbers, prompt_ids, created_ats), json_array_elements_text(keys))
+      with ordinality a (month_number, prompt_id, created_at, key, position)
     where a.key is not null and ids[a.position] is not null;
   end if;
 end

@@ -79,7 +79,7 @@ const fill = () =>
     insert into signals (organisation_id, prompt_id, value, created_at) select id, n, 'positive', now() from others;
     insert into signal_usage (organisation_id, month, used)
     select id, date_trunc('month', now() at time zone 'utc'), 1 from others;
-    insert into idempotency_keys (organisation_id, key, signal_id, created_at) select id, n, n, now() from others;
+    insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at) select id, n, n, n, now() from others;
     insert into idempotent_requests (organisation_id, key, fingerprint, created_at)
     select id, n, sha256(n::text::bytea), now() from others;
     insert into history_entries (
