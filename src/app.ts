@@ -6,6 +6,7 @@ import { githubRoutes, webhookRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/answer.ts'
 import { docsRoutes } from './http/docs.ts'
+import { impactRoutes } from './impact/routes.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import { promptRoutes } from './prompts/routes.ts'
@@ -17,6 +18,7 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
   const documented = new Elysia()
     .use(historyRoutes(services, wrapper))
     .use(signalRoutes(services, wrapper))
+    .use(impactRoutes(services, wrapper))
     .use(keyRoutes(services, wrapper))
     .use(promptRoutes(services, wrapper))
     .use(webhookRoutes(services, wrapper))
