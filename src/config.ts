@@ -176,3 +176,6 @@ export function requireNoRuntimeVariables(variables: Environment = process.env):
   if (found.length > 0)
     throw new Error(`Unset ${found.join(' and ')}: the program runs only the code that it was built of`)
 }
+
+/** Whether a terminal may be written to in colour (no-color.org). */
+export const isColourWanted = ({ NO_COLOR, TERM }: Environment = process.env): boolean => !NO_COLOR && TERM !== 'dumb'

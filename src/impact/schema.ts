@@ -4,7 +4,7 @@ import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
 import { numberedPageOf, numberedPageParameters } from '../lib/numbered_page.ts'
 import { Prompt } from '../prompts/schema.ts'
 
-const orNull = (properties: TProperties, description: string) =>
+const orNull = <P extends TProperties>(properties: P, description: string) =>
   Type.Union([Type.Object(properties), Type.Null()], { description })
 
 const estimate = {
