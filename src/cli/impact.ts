@@ -3,6 +3,7 @@ import { type ImpactQuery, parseImpactQuery } from '../impact/query.ts'
 import { createImpactReader } from '../impact/report.ts'
 import type { Impact } from '../impact/schema.ts'
 import { requirePrompt } from '../prompts/find.ts'
+import { createSignalCounter } from '../signals/count.ts'
 import { drawInterval } from './bars.ts'
 import { requiredOption, type Typed, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
@@ -18,7 +19,7 @@ export const impactCommands = onDatabase({
     async run({ db, clock, typed, output }) {
       const prompt = await requirePrompt(db.sql, requiredOption(typed, 'prompt'))
       const query = readQuery(typed)
-      const { totalCount, data } = await createImpactReader(db, clock).read(prompt, query)
+      const { totalCount, data } = await createImpactReader(db, clock, createSignalCounter(db)).read(prompt, query)
       const [newest] = data
       if (newest && !typed.options.json) output.say(`${describe(newest)}\n`)
       output.table(data, columnsFor(data))
