@@ -1,9 +1,17 @@
+-- What is written with every signal is checked by domains. The check of a table is parsed and planned anew by every
+-- statement that writes to it, which was a fifth of the time of recording one signal; that of a domain is kept.
+create domain signal_value as text check (value in ('positive', 'negative'));
+create domain signal_metadata as jsonb check (jsonb_typeof(value) = 'object');
+create domain month_start as date check (extract(day from value) = 1);
+create domain signal_count as integer check (value >= 0);
+create domain idempotency_key as text check (length(value) between 1 and 255);
+
 create table signals (
   id bigint generated always as identity,
   organisation_id bigint not null,
   prompt_id bigint not null,
-  value text not null check (value in ('positive', 'negative')),
-  metadata jsonb check (jsonb_typeof(metadata) = 'object'),
+  value signal_value not null,
+  metadata signal_metadata,
   created_at timestamptz(3) not null,
   -- Ids come from one sequence. With the prompt in front, the key also finds what was recorded after a known signal.
   primary key (prompt_id, id)
@@ -20,8 +28,8 @@ create index on signals (prompt_id, created_at, id);
 -- the rate. That there is only one row for a month is kept by write_signals, the only writer.
 create table signal_usage (
   organisation_id bigint not null references organisations,
-  month date not null check (extract(day from month) = 1),
-  used integer not null check (used >= 0),
+  month month_start not null,
+  used signal_count not null,
   block integer not null default 0,
   primary key (organisation_id, month, block)
 ) with (fillfactor = 50);
@@ -30,8 +38,8 @@ create table signal_usage (
 -- write_signals alone, under the lock of the key's organisation.
 create table key_usage (
   key_id bigint not null references api_keys,
-  month date not null check (extract(day from month) = 1),
-  used integer not null check (used >= 0),
+  month month_start not null,
+  used signal_count not null,
   block integer not null default 0,
   primary key (key_id, month, block)
 ) with (fillfactor = 50);
@@ -39,7 +47,7 @@ create table key_usage (
 -- A row maps a caller's Idempotency-Key to the signal that was recorded with it.
 create table idempotency_keys (
   organisation_id bigint not null,
-  key text not null check (length(key) between 1 and 255),
+  key idempotency_key not null,
   prompt_id bigint not null,
   signal_id bigint not null,
   created_at timestamptz(3) not null,
