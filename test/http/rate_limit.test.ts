@@ -177,6 +177,25 @@ test('the month and the rate stand side by side in the headers, and a full month
   ])
 })
 
+test('refusals are counted by the limit that refused', async () => {
+  service.clock.set('2026-11-15T13:45:00.000Z')
+  const read = async () => {
+    const { text } = await service.call('GET', '/metrics')
+    const values = [...text.matchAll(/^prompt_signals_requests_limited_total\{limited_by="(\w+)"\} (\d+)$/gm)]
+    return Object.fromEntries(values.map(([, by, value]) => [by, Number(value)])) as Record<string, number>
+  }
+  const before = await read()
+  const tenant = await service.createTenant()
+  await repeat(perKey + 2, () => getHistory(tenant, newAddress()))
+  const address = newAddress()
+  await repeat(perAddress + 1, () => service.call('GET', '/api/v1/keys', { headers: address }))
+  const after = await read()
+  expect(after).toEqual({
+    key_rate: (before.key_rate as number) + 2,
+    address_rate: (before.address_rate as number) + 1,
+  })
+})
+
 test('replicas with one Redis share the rate of a key', async () => {
   service.clock.set('2026-11-15T13:50:00.000Z')
   const tenant = await service.createTenant()

@@ -61,6 +61,9 @@ test('an address that keeps failing is answered a second later, and nobody else 
     const id = (text: string) => text.replace(/"request_id":"[^"]+"/, '')
     expect([result.status, id(result.text)]).toEqual([401, id((first as { text: string }).text)])
   }
+  const { text } = await service.call('GET', '/metrics')
+  expect(text).toContain('prompt_signals_failed_keys_total{answered="slowed"} 2\n')
+  expect(text).toContain(`prompt_signals_failed_keys_total{answered="at_once"} ${budget + 1}\n`)
 })
 
 test('ten thousand guesses hold up neither a key in use nor the look-up of a new one', async () => {
