@@ -1,11 +1,13 @@
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import {
   address,
+  addressList,
   maskUrl,
   oneOf,
   port,
   postgresUrl,
   publicUrl,
+  rate,
   type SettingType,
   seconds,
   text,
@@ -86,6 +88,18 @@ export const settings = {
   PUBLIC_URL: optional(
     publicUrl,
     'Where callers reach the service, with the path that a proxy puts before `/api`: the links between pages begin with it. Unset: they are relative',
+  ),
+  TRUSTED_PROXIES: optional(
+    addressList,
+    'Addresses and networks of proxies whose `X-Forwarded-For` is believed, separated by commas, as `127.0.0.1, 10.0.0.0/8`. Unset: nobody is',
+  ),
+  RATE_LIMIT_PER_KEY: optional(
+    rate,
+    'How many requests an API key may send in a second, minute or hour: `50/s`, `600/min`, `10000/h`. Unset: any number',
+  ),
+  RATE_LIMIT_PER_ADDRESS: optional(
+    rate,
+    'The same for an address, with a key or without; an IPv6 address counts by its /64. Unset: any number',
   ),
   METRICS_ADDRESS: optional(address, 'Where to serve `/metrics` instead of on `HOST` and `PORT`'),
   DATA_DIR: required(text, './data', 'Folder of the embedded database'),
