@@ -10,6 +10,7 @@ import { keyRoutes } from './keys/routes.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import { promptRoutes } from './prompts/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
+import { batchRoutes } from './signals/routes_batch.ts'
 
 /** Every route of the service, in one place. */
 export function createApp(services: Services, { servesMetrics = true } = {}) {
@@ -17,6 +18,7 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
   const documented = new Elysia()
     .use(historyRoutes(services, wrapper))
     .use(signalRoutes(services, wrapper))
+    .use(batchRoutes(services, wrapper))
     .use(keyRoutes(services, wrapper))
     .use(promptRoutes(services, wrapper))
     .use(webhookRoutes(services, wrapper))

@@ -17,6 +17,7 @@ import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
 import { pruneRequests } from './requests/replay.ts'
 import { createAdmission } from './signals/admit.ts'
+import { type BatchRecorder, createBatchRecorder } from './signals/batch.ts'
 import { createGate, noGate } from './signals/gate.ts'
 import { pruneOldIdempotencyKeys } from './signals/prune.ts'
 import { createSignalRecorder, type SignalRecorder } from './signals/record.ts'
@@ -29,6 +30,7 @@ export type Services = {
   verifyKey: KeyVerifier
   findPrompt: PromptFinder['find']
   signals: SignalRecorder
+  signalBatches: BatchRecorder
   history: HistoryReader
   historyRecorder: HistoryRecorder
   readiness: Readiness
@@ -105,6 +107,7 @@ export function createServices({
     verifyKey: createKeyVerifier(db, clock, lastUsed),
     findPrompt: prompts.find,
     signals,
+    signalBatches: createBatchRecorder(db, admission, metrics.signals),
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
     readiness: createReadiness(db, redis, migrations),
