@@ -18,8 +18,10 @@ import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
 import { pruneRequests } from './requests/replay.ts'
 import { createAdmission } from './signals/admit.ts'
 import { type BatchRecorder, createBatchRecorder } from './signals/batch.ts'
+import { createSignalCounter } from './signals/count.ts'
 import { createGate, noGate } from './signals/gate.ts'
 import { pruneOldIdempotencyKeys } from './signals/prune.ts'
+import { createSignalReader, type SignalReader } from './signals/read.ts'
 import { createSignalRecorder, type SignalRecorder } from './signals/record.ts'
 
 /** What the routes depend on. */
@@ -31,6 +33,7 @@ export type Services = {
   findPrompt: PromptFinder['find']
   signals: SignalRecorder
   signalBatches: BatchRecorder
+  signalReader: SignalReader
   history: HistoryReader
   historyRecorder: HistoryRecorder
   readiness: Readiness
@@ -41,6 +44,7 @@ export type Services = {
 }
 
 const pruneEveryMs = 10 * 60_000
+const countEveryMs = 5_000
 
 /** Opens what the configuration names beside the database, and creates the services. */
 export function openServices(
@@ -90,7 +94,8 @@ export function createServices({
       prompts.forget()
     },
   )
-  const signals = createSignalRecorder(db, admission, clock, metrics.signals)
+  const counter = createSignalCounter(db)
+  const signals = createSignalRecorder(db, admission, clock, metrics.signals, counter)
   const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
   metrics.watchDatabase(db.load)
@@ -100,6 +105,7 @@ export function createServices({
     await pruneDeliveries(db, clock)
     await pruneRequests(db, clock)
   })
+  const counting = startRounds(countEveryMs, counter.countRecorded)
   return {
     db,
     clock,
@@ -108,6 +114,7 @@ export function createServices({
     findPrompt: prompts.find,
     signals,
     signalBatches: createBatchRecorder(db, admission, metrics.signals),
+    signalReader: createSignalReader(db, clock, counter),
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
     readiness: createReadiness(db, redis, migrations),
@@ -115,6 +122,7 @@ export function createServices({
     metrics,
     async close() {
       pruning.stop()
+      counting.stop()
       await Promise.all([signals.drain(), historyRecorder.drain()])
       await lastUsed.flush()
       await redis?.disconnect()
