@@ -11,6 +11,7 @@ import { keyRoutes } from './keys/routes.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import { promptRoutes } from './prompts/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
+import { batchRoutes } from './signals/routes_batch.ts'
 import { signalReadRoutes } from './signals/routes_reads.ts'
 
 /** Every route of the service, in one place. */
@@ -19,6 +20,7 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
   const documented = new Elysia()
     .use(historyRoutes(services, wrapper))
     .use(signalRoutes(services, wrapper))
+    .use(batchRoutes(services, wrapper))
     .use(signalReadRoutes(services, wrapper))
     .use(impactRoutes(services, wrapper))
     .use(keyRoutes(services, wrapper))

@@ -22,6 +22,7 @@ import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
 import { pruneRequests } from './requests/replay.ts'
 import { createAdmission } from './signals/admit.ts'
+import { type BatchRecorder, createBatchRecorder } from './signals/batch.ts'
 import { createSignalCounter } from './signals/count.ts'
 import { createGate, noGate } from './signals/gate.ts'
 import { pruneOldIdempotencyKeys } from './signals/prune.ts'
@@ -36,6 +37,7 @@ export type Services = {
   verifyKey: KeyVerifier
   findPrompt: PromptFinder['find']
   signals: SignalRecorder
+  signalBatches: BatchRecorder
   signalReader: SignalReader
   history: HistoryReader
   historyRecorder: HistoryRecorder
@@ -143,6 +145,7 @@ export function createServices({
     verifyKey: createKeyVerifier(db, clock, lastUsed, createFailedKeys(metrics.failedKeys)),
     findPrompt: prompts.find,
     signals,
+    signalBatches: createBatchRecorder(db, admission, metrics.signals),
     signalReader: createSignalReader(db, clock, counter),
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,

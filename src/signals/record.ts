@@ -46,7 +46,7 @@ export type SignalObserver = {
 type TimedSignal = AdmittedSignal & { endsAt: number }
 
 /** The part of a caller's time that is left for the write itself. */
-const writeMs = 500
+export const writeMs = 500
 
 /** With one Idempotency-Key: far more than any caller retries at once. */
 const maxRetriesWaiting = 100
