@@ -5,30 +5,38 @@ import { notFound } from './errors.ts'
 import { githubRoutes, webhookRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/answer.ts'
+import { consoleOffRoutes, consoleRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
 import { keyRoutes } from './keys/routes.ts'
+import { ownKeyRoutes } from './keys/routes_own.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import { promptRoutes } from './prompts/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
 
 /** Every route of the service, in one place. */
-export function createApp(services: Services, { servesMetrics = true } = {}) {
+export function createApp(services: Services, { servesMetrics = true, servesConsole = true } = {}) {
   const wrapper = createRouteWrapper(services)
-  const documented = new Elysia()
-    .use(historyRoutes(services, wrapper))
-    .use(signalRoutes(services, wrapper))
-    .use(keyRoutes(services, wrapper))
-    .use(promptRoutes(services, wrapper))
-    .use(webhookRoutes(services, wrapper))
-    .use(auditRoutes(services, wrapper))
+  const documented = documentedRoutes(services, wrapper)
   const app = createRouter()
     .use(documented)
     .use(docsRoutes(wrapper, documented))
+    .use(servesConsole ? consoleRoutes(wrapper) : consoleOffRoutes(wrapper))
     .use(healthRoutes(services, wrapper))
     .use(servesMetrics ? metricsRoutes(services, wrapper) : new Elysia())
     .use(githubRoutes(services, wrapper))
   return addFallbacks(app, wrapper, ['/api/v1', '/api/v1/*', '/*'])
 }
+
+/** What callers use, and the OpenAPI document describes. */
+export const documentedRoutes = (services: Services, wrapper: RouteWrapper) =>
+  new Elysia()
+    .use(historyRoutes(services, wrapper))
+    .use(signalRoutes(services, wrapper))
+    .use(keyRoutes(services, wrapper))
+    .use(ownKeyRoutes(services, wrapper))
+    .use(promptRoutes(services, wrapper))
+    .use(webhookRoutes(services, wrapper))
+    .use(auditRoutes(services, wrapper))
 
 /**
  * Without `aot`, which compiles strings into code, and the binary runs none (scripts/compile.ts). The framework then knows

@@ -87,6 +87,7 @@ export const settings = {
     publicUrl,
     'Where callers reach the service, with the path that a proxy puts before `/api`: the links between pages begin with it. Unset: they are relative',
   ),
+  CONSOLE: required(oneOf('on', 'off'), 'on', 'Whether to serve the [console](console.md) at `/`: `on` or `off`'),
   METRICS_ADDRESS: optional(address, 'Where to serve `/metrics` instead of on `HOST` and `PORT`'),
   DATA_DIR: required(text, './data', 'Folder of the embedded database'),
   LOG_LEVEL: required(
