@@ -20,6 +20,7 @@ const groups: Record<string, () => Promise<Commands>> = {
   history: async () => (await import('./history.ts')).historyCommands,
   audit: async () => (await import('./audit.ts')).auditCommands,
   webhooks: async () => (await import('./webhooks.ts')).webhookCommands,
+  console: async () => (await import('./console.ts')).consoleCommands,
   backup: loadBackup,
   restore: loadBackup,
   migrate: loadOperate,

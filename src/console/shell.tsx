@@ -1,8 +1,9 @@
 import type { FunctionComponent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { type Scope, useOwnKey } from './client/own_key.ts'
+import { useOwnKey } from './client/own_key.ts'
 import { forgetAnswers, whenSignedOut } from './client/query.ts'
 import { usePlace } from './client/router.ts'
+import type { Scope } from './client/schemas.ts'
 import { currentKey, forgetKey, keepKey, takeKeyFromAddress } from './client/session.ts'
 import { Audit } from './pages/audit.tsx'
 import { Keys } from './pages/keys.tsx'
@@ -11,6 +12,7 @@ import { PromptLinks } from './pages/prompt_links.tsx'
 import { SignIn } from './pages/sign_in.tsx'
 import { Webhooks } from './pages/webhooks.tsx'
 import { Header } from './parts/header.tsx'
+import { Page } from './parts/page.tsx'
 import { SettingsNav } from './parts/settings_nav.tsx'
 import { FailureNote } from './parts/states.tsx'
 import type { ConsolePath } from './paths.ts'
@@ -67,7 +69,7 @@ export function Shell() {
 
 function SignedIn({ onSignOut }: { onSignOut(): void }) {
   const { path, params } = usePlace()
-  const { data, failure, reload } = useOwnKey()
+  const { data } = useOwnKey()
   const shown = path && pages[path]
   const isForbidden = shown && data && !data.data.scopes.includes(shown.scope)
   return (
@@ -78,10 +80,13 @@ function SignedIn({ onSignOut }: { onSignOut(): void }) {
       <Header own={data?.data} path={path} onSignOut={onSignOut} />
       <main id="content" tabIndex={-1}>
         {path?.startsWith('/settings/') && data && <SettingsNav scopes={data.data.scopes} path={path} />}
-        {failure && !data && <FailureNote failure={failure} retry={reload} />}
         {!shown && <Nothing />}
-        {isForbidden && <FailureNote failure={{ kind: 'forbidden', scope: shown.scope }} />}
-        {shown && data && !isForbidden && <shown.Content key={`${path} ${JSON.stringify(params)}`} params={params} />}
+        {isForbidden && (
+          <Page title="No access">
+            <FailureNote failure={{ kind: 'forbidden', scope: shown.scope }} />
+          </Page>
+        )}
+        {shown && !isForbidden && <shown.Content key={`${path} ${JSON.stringify(params)}`} params={params} />}
       </main>
     </>
   )

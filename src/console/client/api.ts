@@ -1,11 +1,8 @@
 import createClient from 'openapi-fetch'
-import type { components, paths } from '../../../generated/api.d.ts'
+import type { paths } from '../../../generated/api.d.ts'
 import { failureOf, RequestFailed } from './failure.ts'
 import { root } from './root.ts'
 import { currentKey } from './session.ts'
-
-/** The types of the interface by their names in its document. */
-export type Schemas = components['schemas']
 
 /** The interface, typed by its document. */
 export const api = createClient<paths>({ baseUrl: root.href.replace(/\/$/, '') })

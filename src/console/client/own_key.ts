@@ -1,8 +1,6 @@
-import { answerOf, api, type Schemas } from './api.ts'
+import { answerOf, api } from './api.ts'
 import { type Query, useQuery } from './query.ts'
-
-export type OwnKey = Schemas['OwnApiKey']
-export type Scope = OwnKey['scopes'][number]
+import type { OwnKey, Scope } from './schemas.ts'
 
 /** Who is signed in, what the key may do, and what the month has used. */
 export const useOwnKey = (): Query<{ data: OwnKey }> => useQuery('key', () => answerOf(api.GET('/api/v1/key')))

@@ -1,6 +1,7 @@
-import { answerOf, api, type Schemas } from '../client/api.ts'
+import { answerOf, api } from '../client/api.ts'
 import { useQuery } from '../client/query.ts'
 import { usePlace } from '../client/router.ts'
+import type { Schemas } from '../client/schemas.ts'
 import { formatMoment } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { Pager } from '../parts/pager.tsx'

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
-import { answerOf, api, type Schemas } from '../client/api.ts'
+import { answerOf, api } from '../client/api.ts'
 import { useSending } from '../client/form.ts'
 import { refresh } from '../client/query.ts'
+import type { Schemas } from '../client/schemas.ts'
 import { Secret } from '../parts/copy.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Field, Select } from '../parts/field.tsx'
@@ -42,7 +43,7 @@ export function RotateKey({ apiKey: { id, name }, onClose }: { apiKey: Key; onCl
           Makes a key in the place of <Text>{name}</Text>, with the same rights.
         </p>
         <Field label="The old one works on">
-          <Select value={overlap} options={overlaps} onChange={setOverlap} />
+          {(tied) => <Select {...tied} value={overlap} options={overlaps} onChange={setOverlap} />}
         </Field>
         {failure && <FailureNote failure={failure} />}
         <DialogButtons isSending={isSending} does="Rotate" onClose={onClose} />

@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks'
-import { answerOf, api, type Schemas } from '../client/api.ts'
+import { answerOf, api } from '../client/api.ts'
 import { useSending } from '../client/form.ts'
-import { type Scope, useScopes } from '../client/own_key.ts'
+import { useScopes } from '../client/own_key.ts'
 import { refresh } from '../client/query.ts'
+import type { Schemas, Scope } from '../client/schemas.ts'
 import { Dialog } from '../parts/dialog.tsx'
-import { Field, Select } from '../parts/field.tsx'
+import { Field, Input, Lines, NumberInput, Select } from '../parts/field.tsx'
 import { scopes as allScopes, meanings, type Preset, presets } from '../parts/scopes.ts'
 import { FailureNote } from '../parts/states.tsx'
 import { DialogButtons, ShownOnce } from './key_changes.tsx'
@@ -60,15 +61,16 @@ export function NewKey({ onClose }: { onClose(): void }) {
   return (
     <Dialog title="New key" onClose={onClose}>
       <form onSubmit={submit}>
-        <Field label="Name">
-          <input value={name} maxLength={200} required onInput={(event) => setName(event.currentTarget.value)} />
-        </Field>
+        <Field label="Name">{(tied) => <Input {...tied} value={name} isRequired onInput={setName} />}</Field>
         <Field label="For" hint={purpose === 'scopes' ? undefined : presets[purpose].says}>
-          <Select
-            value={purpose}
-            options={[...offered.map((name): [string, string] => [name, name]), ['scopes', 'scopes that I choose']]}
-            onChange={(value) => setPurpose(value as Preset | 'scopes')}
-          />
+          {(tied) => (
+            <Select
+              {...tied}
+              value={purpose}
+              options={[...offered.map((name): [string, string] => [name, name]), ['scopes', 'scopes that I choose']]}
+              onChange={(value) => setPurpose(value as Preset | 'scopes')}
+            />
+          )}
         </Field>
         {purpose === 'scopes' && (
           <fieldset>
@@ -84,19 +86,17 @@ export function NewKey({ onClose }: { onClose(): void }) {
         {isBrowser && (
           <>
             <Field label="Origins" hint="One a line, as https://example.com or https://*.example.com">
-              <textarea rows={3} required value={origins} onInput={(event) => setOrigins(event.currentTarget.value)} />
+              {(tied) => <Lines {...tied} value={origins} isRequired onInput={setOrigins} />}
             </Field>
             <Field label="Prompts" hint="Ids, one a line; empty for all">
-              <textarea rows={2} value={prompts} onInput={(event) => setPrompts(event.currentTarget.value)} />
+              {(tied) => <Lines {...tied} value={prompts} onInput={setPrompts} />}
             </Field>
             <Field label="Signals a month" hint="Empty for as many as the organisation has">
-              <input type="number" min={0} value={limit} onInput={(event) => setLimit(event.currentTarget.value)} />
+              {(tied) => <NumberInput {...tied} value={limit} onInput={setLimit} />}
             </Field>
           </>
         )}
-        <Field label="Expires">
-          <Select value={life} options={lives} onChange={setLife} />
-        </Field>
+        <Field label="Expires">{(tied) => <Select {...tied} value={life} options={lives} onChange={setLife} />}</Field>
         {failure && <FailureNote failure={failure} />}
         <DialogButtons isSending={isSending} does="Make the key" onClose={onClose} />
       </form>

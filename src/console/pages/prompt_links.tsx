@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks'
-import { answerOf, api, type Schemas } from '../client/api.ts'
+import { answerOf, api } from '../client/api.ts'
 import { useSending } from '../client/form.ts'
 import { useScopes } from '../client/own_key.ts'
 import { refresh, useQuery } from '../client/query.ts'
 import { href } from '../client/root.ts'
 import { usePlace } from '../client/router.ts'
+import type { Schemas } from '../client/schemas.ts'
 import { Dialog } from '../parts/dialog.tsx'
-import { Field } from '../parts/field.tsx'
+import { Field, Input } from '../parts/field.tsx'
 import { Page } from '../parts/page.tsx'
 import { Pager } from '../parts/pager.tsx'
 import { Await, Empty, FailureNote } from '../parts/states.tsx'
@@ -120,14 +121,12 @@ function EditPrompt({ prompt, onClose }: { prompt: Prompt | undefined; onClose()
   return (
     <Dialog title={prompt ? 'Change the prompt' : 'New prompt'} onClose={onClose}>
       <form onSubmit={submit}>
-        <Field label="Name">
-          <input value={name} maxLength={200} required onInput={(event) => setName(event.currentTarget.value)} />
-        </Field>
+        <Field label="Name">{(tied) => <Input {...tied} value={name} isRequired onInput={setName} />}</Field>
         <Field label="Repository" hint="owner/name on GitHub; empty for none">
-          <input value={repository} onInput={(event) => setRepository(event.currentTarget.value)} />
+          {(tied) => <Input {...tied} value={repository} onInput={setRepository} />}
         </Field>
         <Field label="Path of its file" hint="from the root of the repository, as prompts/greeting.md">
-          <input value={path} onInput={(event) => setPath(event.currentTarget.value)} />
+          {(tied) => <Input {...tied} value={path} onInput={setPath} />}
         </Field>
         {failure && <FailureNote failure={failure} />}
         <DialogButtons isSending={isSending} does={prompt ? 'Save' : 'Make the prompt'} onClose={onClose} />

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import { href } from '../client/root.ts'
+import { Field } from '../parts/field.tsx'
 
 type SignInProps = { wasRefused: boolean; onSignIn(key: string): void }
 
@@ -24,19 +25,20 @@ export function SignIn({ wasRefused, onSignIn }: SignInProps) {
         </div>
       )}
       <form onSubmit={submit}>
-        <label class="field">
-          <span class="field-name">API key</span>
-          <input
-            type="password"
-            autocomplete="off"
-            spellcheck={false}
-            placeholder="psk_…"
-            value={key}
-            onInput={(event) => setKey(event.currentTarget.value)}
-            required
-          />
-          <span class="hint">It stays in this tab until you close it or sign out.</span>
-        </label>
+        <Field label="API key" hint="It stays in this tab until you close it or sign out.">
+          {(tied) => (
+            <input
+              {...tied}
+              type="password"
+              autocomplete="off"
+              spellcheck={false}
+              placeholder="psk_…"
+              value={key}
+              onInput={(event) => setKey(event.currentTarget.value)}
+              required
+            />
+          )}
+        </Field>
         <button type="submit" class="primary">
           Sign in
         </button>

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
-import type { OwnKey, Scope } from '../client/own_key.ts'
 import { href } from '../client/root.ts'
+import type { OwnKey, Scope } from '../client/schemas.ts'
 import { formatMoment, formatNumber } from './format.ts'
 import { settingsPages } from './settings_nav.tsx'
 import { Text, When } from './text.tsx'

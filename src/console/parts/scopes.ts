@@ -1,4 +1,4 @@
-import type { Scope } from '../client/own_key.ts'
+import type { Scope } from '../client/schemas.ts'
 
 export type Preset = 'app' | 'reader' | 'ci' | 'browser' | 'admin'
 

@@ -1,5 +1,5 @@
-import type { Scope } from '../client/own_key.ts'
 import { href } from '../client/root.ts'
+import type { Scope } from '../client/schemas.ts'
 
 /** The pages of the settings, each with the scope that it needs. */
 export const settingsPages: { place: string; name: string; scope: Scope }[] = [
