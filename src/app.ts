@@ -16,7 +16,14 @@ import { signalRoutes } from './signals/routes.ts'
 /** Every route of the service, in one place. */
 export function createApp(services: Services, { servesMetrics = true, servesConsole = true } = {}) {
   const wrapper = createRouteWrapper(services)
-  const documented = documentedRoutes(services, wrapper)
+  const documented = new Elysia()
+    .use(historyRoutes(services, wrapper))
+    .use(signalRoutes(services, wrapper))
+    .use(keyRoutes(services, wrapper))
+    .use(ownKeyRoutes(services, wrapper))
+    .use(promptRoutes(services, wrapper))
+    .use(webhookRoutes(services, wrapper))
+    .use(auditRoutes(services, wrapper))
   const app = createRouter()
     .use(documented)
     .use(docsRoutes(wrapper, documented))
@@ -26,17 +33,6 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
     .use(githubRoutes(services, wrapper))
   return addFallbacks(app, wrapper, ['/api/v1', '/api/v1/*', '/*'])
 }
-
-/** What callers use, and the OpenAPI document describes. */
-export const documentedRoutes = (services: Services, wrapper: RouteWrapper) =>
-  new Elysia()
-    .use(historyRoutes(services, wrapper))
-    .use(signalRoutes(services, wrapper))
-    .use(keyRoutes(services, wrapper))
-    .use(ownKeyRoutes(services, wrapper))
-    .use(promptRoutes(services, wrapper))
-    .use(webhookRoutes(services, wrapper))
-    .use(auditRoutes(services, wrapper))
 
 /**
  * Without `aot`, which compiles strings into code, and the binary runs none (scripts/compile.ts). The framework then knows

@@ -52,7 +52,7 @@ export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia)
 }
 
 /** Takes only the document from the plugin, whose own page would load scripts from the Internet. */
-export async function writeDocument(documented: AnyElysia): Promise<string> {
+async function writeDocument(documented: AnyElysia): Promise<string> {
   // Loaded with the first request for the document, to keep the start short.
   const { swagger } = await import('@elysiajs/swagger')
   const app = new Elysia({ aot: false }).use(swagger({ specPath: '/json', documentation })).use(documented)
