@@ -14,6 +14,6 @@ const generated = join(import.meta.dirname, '../generated')
 // Only the document is asked for, so that nothing is there but what surrounds every request.
 const around = { clock: systemClock, log: createLog('silent'), metrics: createMetrics(), drain: createDrain() }
 const app = createApp(around as Services)
-const document = await (await app.handle(new Request('http://localhost/docs/json'))).json()
+const document = await (await app.handle(new Request('http://localhost/docs/json'))).text()
 await mkdir(generated, { recursive: true })
 await writeFile(join(generated, 'api.d.ts'), astToString(await openapiTypes(document, { alphabetize: true })))

@@ -7,6 +7,7 @@ import { historyRoutes } from './history/routes.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/answer.ts'
 import { consoleOffRoutes, consoleRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
+import { impactRoutes } from './impact/routes.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { ownKeyRoutes } from './keys/routes_own.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
@@ -19,6 +20,7 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
   const documented = new Elysia()
     .use(historyRoutes(services, wrapper))
     .use(signalRoutes(services, wrapper))
+    .use(impactRoutes(services, wrapper))
     .use(keyRoutes(services, wrapper))
     .use(ownKeyRoutes(services, wrapper))
     .use(promptRoutes(services, wrapper))

@@ -6,6 +6,7 @@ import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
 import { createHistoryRecorder, type HistoryRecorder } from './history/record.ts'
 import { createDrain, type Drain } from './http/drain.ts'
+import { createImpactReader, type ImpactReader } from './impact/report.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
 import type { Log } from './log.ts'
@@ -31,9 +32,12 @@ export type Services = {
   signals: SignalRecorder
   history: HistoryReader
   historyRecorder: HistoryRecorder
+  impact: ImpactReader
   readiness: Readiness
   drain: Drain
   metrics: Metrics
+  /** The address that callers reach the service at; links are relative without it. */
+  baseUrl: string
   /** Writes what is under way, then closes everything in the reverse order of opening. */
   close(): Promise<void>
 }
@@ -107,9 +111,11 @@ export function createServices({
     signals,
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
+    impact: createImpactReader(db, clock),
     readiness: createReadiness(db, redis, migrations),
     drain: createDrain(),
     metrics,
+    baseUrl,
     async close() {
       pruning.stop()
       await Promise.all([signals.drain(), historyRecorder.drain()])

@@ -12,6 +12,8 @@ import organisations from '../../sql/0001_organisations.sql' with { type: 'text'
 import signals from '../../sql/0002_signals.sql' with { type: 'text' }
 import history from '../../sql/0003_history.sql' with { type: 'text' }
 import github from '../../sql/0004_github.sql' with { type: 'text' }
+import signalCounts from '../../sql/0005_signal_counts.sql' with { type: 'text' }
+import impact from '../../sql/0006_impact.sql' with { type: 'text' }
 
 /** Defined by the build; a run from source has no commit of its own. */
 declare const BUILD_COMMIT: string | undefined
@@ -36,6 +38,8 @@ export const migrations = [
   { name: '0002_signals', text: signals },
   { name: '0003_history', text: history },
   { name: '0004_github', text: github },
+  { name: '0005_signal_counts', text: signalCounts },
+  { name: '0006_impact', text: impact },
 ]
 
 /** The embedded engine's own files, read only when that engine is opened. */

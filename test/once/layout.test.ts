@@ -3,7 +3,19 @@ import { Glob } from 'bun'
 
 type Import = { from: string; target: string; isType: boolean }
 
-const features = ['orgs', 'keys', 'audit', 'requests', 'prompts', 'history', 'signals', 'backup', 'github', 'ops']
+const features = [
+  'orgs',
+  'keys',
+  'audit',
+  'requests',
+  'prompts',
+  'history',
+  'signals',
+  'impact',
+  'backup',
+  'github',
+  'ops',
+]
 const all = [...new Glob('src/**/*.{ts,tsx}').scanSync()].filter((file) => !file.endsWith('.d.ts')).sort()
 /** The console runs in a browser, and has rules of its own. */
 const isOfConsole = (file: string) => file.startsWith('src/console/')
