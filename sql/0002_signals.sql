@@ -309,3 +309,68 @@ begin
   end if;
 end
 $$;
+
+-- The text that a caller gives to ask for a value of the metadata: a string as it is, anything else as JSON.
+create function text_of_metadata(metadata jsonb, key text)
+returns text
+language sql
+immutable
+as $$
+  select coalesce(metadata ->> key, (metadata -> key)::text)
+$$;
+
+-- Signals of a prompt before a position, newest first, at most so many; those of a value and a range of time, whose
+-- metadata has the given texts. Looks at no more than `max_looked_at`: when that ends the search, the last row is the
+-- position to go on from, and has no value.
+create function list_signals(
+  given_prompt_id bigint, before_time timestamptz, before_id bigint, since timestamptz, until timestamptz,
+  given_value text, metadata_keys text[], metadata_texts text[], max_rows integer, max_looked_at integer
+)
+returns table (id bigint, value text, metadata text, created_at timestamptz)
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+as $$
+declare
+  signal record;
+  looked_at integer := 0;
+  found_rows integer := 0;
+begin
+  for signal in
+    select
+      s.id, s.value, s.metadata, s.created_at,
+      (given_value is null or s.value = given_value) and not exists (
+        select from unnest(metadata_keys, metadata_texts) wanted (key, text)
+        where text_of_metadata(s.metadata, wanted.key) is distinct from wanted.text
+      ) as is_wanted
+    from signals s
+    where s.prompt_id = given_prompt_id
+      and (s.created_at, s.id) < (before_time, before_id)
+      and s.created_at >= since and s.created_at < until
+    order by s.prompt_id desc, s.created_at desc, s.id desc
+    limit max_looked_at
+  loop
+    looked_at := looked_at + 1;
+    if signal.is_wanted then
+      found_rows := found_rows + 1;
+      id := signal.id;
+      value := signal.value;
+      metadata := signal.metadata::text;
+      created_at := signal.created_at;
+      return next;
+      exit when found_rows = max_rows;
+    end if;
+  end loop;
+  if looked_at = max_looked_at and found_rows < max_rows then
+    id := signal.id;
+    value := null;
+    metadata := null;
+    created_at := signal.created_at;
+    return next;
+  end if;
+end
+$$;

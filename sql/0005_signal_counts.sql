@@ -60,10 +60,11 @@ as $$
   select date_bin(make_interval(mins => minutes), instant, timestamptz '2000-01-01 00:00:00Z')
 $$;
 
--- Adds these signals to the counts, or with -1 takes them away. The caller holds the mark of the prompt.
+-- Adds to the counts of a prompt, or with -1 takes away from them, what is given by quarter of an hour and commit, which
+-- is null for none. The caller holds the mark of the prompt.
 create function add_to_signal_counts(
   given_prompt_id bigint, given_organisation_id bigint,
-  signal_values text[], created_ats timestamptz[], commits text[], factor integer
+  starts timestamptz[], commits text[], positives bigint[], negatives bigint[], factor integer
 )
 returns void
 language plpgsql
@@ -75,9 +76,9 @@ as $$
 begin
   insert into signal_counts as c (prompt_id, organisation_id, minutes, start, positive, negative)
   select
-    given_prompt_id, given_organisation_id, w.minutes, floor_minutes(s.created_at, w.minutes),
-    count(*) filter (where s.value = 'positive'), count(*) filter (where s.value = 'negative')
-  from unnest(signal_values, created_ats) s (value, created_at)
+    given_prompt_id, given_organisation_id, w.minutes, floor_minutes(q.start, w.minutes), sum(q.positive),
+    sum(q.negative)
+  from unnest(starts, positives, negatives) q (start, positive, negative)
   cross join (values (15), (60), (1440)) w (minutes)
   group by 3, 4
   on conflict (prompt_id, minutes, start) do update
@@ -86,11 +87,11 @@ begin
   insert into signal_commit_counts as c (prompt_id, organisation_id, minutes, start, commit_sha, positive, negative)
   select
     given_prompt_id, given_organisation_id, w.minutes,
-    case when w.minutes = 0 then '-infinity' else floor_minutes(s.created_at, w.minutes) end, s.commit_sha,
-    count(*) filter (where s.value = 'positive'), count(*) filter (where s.value = 'negative')
-  from unnest(signal_values, created_ats, commits) s (value, created_at, commit_sha)
+    case when w.minutes = 0 then '-infinity' else floor_minutes(q.start, w.minutes) end, q.commit_sha, sum(q.positive),
+    sum(q.negative)
+  from unnest(starts, commits, positives, negatives) q (start, commit_sha, positive, negative)
   cross join (values (0), (15), (60), (1440)) w (minutes)
-  where s.commit_sha is not null
+  where q.commit_sha is not null
   group by 3, 4, 5
   on conflict (prompt_id, minutes, start, commit_sha) do update
   set positive = c.positive + factor * excluded.positive, negative = c.negative + factor * excluded.negative;
@@ -128,20 +129,27 @@ begin
   end if;
 
   select
-    count(*) as number, max(s.id) as last_id,
-    array_agg(s.value) as signal_values, array_agg(s.created_at) as created_ats, array_agg(s.commit_sha) as commits
+    coalesce(sum(q.number), 0) as number, max(q.last_id) as last_id, array_agg(q.start) as starts,
+    array_agg(q.commit_sha) as commits, array_agg(q.positive) as positives, array_agg(q.negative) as negatives
   into taken
   from (
-    select s.id, s.value, s.created_at, commit_of_signal(s.metadata) as commit_sha
-    from signals s
-    where s.prompt_id = given_prompt_id and s.id > mark.counted_to
-    order by s.prompt_id, s.id
-    limit max_rows
-  ) s;
+    select
+      floor_minutes(s.created_at, 15) as start, commit_of_signal(s.metadata) as commit_sha, count(*) as number,
+      max(s.id) as last_id, count(*) filter (where s.value = 'positive') as positive,
+      count(*) filter (where s.value = 'negative') as negative
+    from (
+      select s.id, s.value, s.created_at, s.metadata
+      from signals s
+      where s.prompt_id = given_prompt_id and s.id > mark.counted_to
+      order by s.prompt_id, s.id
+      limit max_rows
+    ) s
+    group by 1, 2
+  ) q;
 
   if taken.number > 0 then
     perform add_to_signal_counts(
-      given_prompt_id, mark.organisation_id, taken.signal_values, taken.created_ats, taken.commits, 1
+      given_prompt_id, mark.organisation_id, taken.starts, taken.commits, taken.positives, taken.negatives, 1
     );
     update signal_marks m set counted_to = taken.last_id where m.prompt_id = given_prompt_id;
   end if;
@@ -183,8 +191,7 @@ set enable_mergejoin = off
 as $$
 declare
   mark signal_marks;
-  erased integer;
-  counted record;
+  erased record;
 begin
   select m.* into mark from signal_marks m where m.prompt_id = given_prompt_id for update;
 
@@ -196,26 +203,31 @@ begin
     delete from signals s
     using unnest(signal_ids) e (id)
     where s.prompt_id = given_prompt_id and s.id = e.id
-    returning s.id, s.value, s.created_at, commit_of_signal(s.metadata) as commit_sha
+    returning s.id, s.value, s.created_at, s.metadata
+  ), quarters as (
+    select
+      floor_minutes(d.created_at, 15) as start, commit_of_signal(d.metadata) as commit_sha,
+      count(*) filter (where d.value = 'positive') as positive,
+      count(*) filter (where d.value = 'negative') as negative
+    from deleted d
+    where d.id <= mark.counted_to
+    group by 1, 2
   )
   select
-    count(*) as number,
-    array_agg(d.value) filter (where d.id <= mark.counted_to) as signal_values,
-    array_agg(d.created_at) filter (where d.id <= mark.counted_to) as created_ats,
-    array_agg(d.commit_sha) filter (where d.id <= mark.counted_to) as commits
-  into counted
-  from deleted d;
-  erased := counted.number;
+    (select count(*) from deleted) as number, array_agg(q.start) as starts, array_agg(q.commit_sha) as commits,
+    array_agg(q.positive) as positives, array_agg(q.negative) as negatives
+  into erased
+  from quarters q;
 
-  if counted.signal_values is not null then
+  if erased.starts is not null then
     perform add_to_signal_counts(
-      given_prompt_id, mark.organisation_id, counted.signal_values, counted.created_ats, counted.commits, -1
+      given_prompt_id, mark.organisation_id, erased.starts, erased.commits, erased.positives, erased.negatives, -1
     );
 
     delete from signal_counts c
     using (
-      select distinct w.minutes, floor_minutes(d.created_at, w.minutes) as start
-      from unnest(counted.created_ats) d (created_at)
+      select distinct w.minutes, floor_minutes(q.start, w.minutes) as start
+      from unnest(erased.starts) q (start)
       cross join (values (15), (60), (1440)) w (minutes)
     ) touched
     where c.prompt_id = given_prompt_id and c.minutes = touched.minutes and c.start = touched.start
@@ -224,16 +236,16 @@ begin
     delete from signal_commit_counts c
     using (
       select distinct
-        w.minutes, case when w.minutes = 0 then '-infinity' else floor_minutes(d.created_at, w.minutes) end as start,
-        d.commit_sha
-      from unnest(counted.created_ats, counted.commits) d (created_at, commit_sha)
+        w.minutes, case when w.minutes = 0 then '-infinity' else floor_minutes(q.start, w.minutes) end as start,
+        q.commit_sha
+      from unnest(erased.starts, erased.commits) q (start, commit_sha)
       cross join (values (0), (15), (60), (1440)) w (minutes)
-      where d.commit_sha is not null
+      where q.commit_sha is not null
     ) touched
     where c.prompt_id = given_prompt_id and c.minutes = touched.minutes and c.start = touched.start
       and c.commit_sha = touched.commit_sha and c.positive = 0 and c.negative = 0;
   end if;
-  return erased;
+  return erased.number;
 end
 $$;
 
@@ -418,5 +430,132 @@ begin
     where s.prompt_id = given_prompt_id and s.id > mark and commit_of_signal(s.metadata) = any (commits)
   ) found
   group by found.commit_sha;
+end
+$$;
+
+-- Counts the newest signals of a range of time, at most so many, by the text that their metadata has under a key. The
+-- values that have the most come first; then one row with the rest of them; and one without a value, for the signals that
+-- have no such key. `number` is how many values a row stands for.
+create function count_by_metadata(
+  given_prompt_id bigint, since timestamptz, until timestamptz, key text, max_signals integer, max_values integer
+)
+returns table (kind text, value text, number bigint, positive bigint, negative bigint)
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+set jit = off
+as $$
+begin
+  return query
+  with newest as (
+    select s.value, s.metadata
+    from signals s
+    where s.prompt_id = given_prompt_id and s.created_at >= since and s.created_at < until
+    order by s.prompt_id desc, s.created_at desc, s.id desc
+    limit max_signals
+  ), counted as (
+    select
+      text_of_metadata(n.metadata, key) as text,
+      count(*) filter (where n.value = 'positive') as positive, count(*) filter (where n.value = 'negative') as negative
+    from newest n
+    group by 1
+  ), ranked as (
+    select c.*, row_number() over (order by c.text is null, c.positive + c.negative desc, c.text) as rank from counted c
+  ), placed as (
+    select
+      case when r.text is null then 'none' when r.rank <= max_values then 'value' else 'rest' end as kind,
+      case when r.rank <= max_values then r.text end as text, r.positive, r.negative
+    from ranked r
+  )
+  select p.kind, p.text, count(*), sum(p.positive)::bigint, sum(p.negative)::bigint
+  from placed p
+  group by p.kind, p.text
+  order by p.kind desc, sum(p.positive) + sum(p.negative) desc, p.text;
+end
+$$;
+
+-- The prompts of an organisation of whose signals more than so many are not counted yet.
+create function uncounted_prompts(given_organisation_id bigint, more_than integer)
+returns setof bigint
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+  return query
+  select p.id from prompts p where p.organisation_id = given_organisation_id and has_uncounted_signals(p.id, more_than);
+end
+$$;
+
+-- What an organisation has used of a month: as it was counted for the limit; and by day, UTC, and by prompt, as the
+-- signals are there now, the prompts with the most first and the rest of them together.
+create function read_usage(given_organisation_id bigint, given_month date, max_prompts integer)
+returns table (plan text, monthly_limit integer, used integer, days json, prompts json, other_prompts json)
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_sort = off
+set enable_incremental_sort = off
+set jit = off
+as $$
+declare
+  low timestamptz := given_month::timestamp at time zone 'UTC';
+  high timestamptz := (given_month + interval '1 month') at time zone 'UTC';
+begin
+  return query
+  with found as materialized (
+    select p.public_id, (c.start at time zone 'UTC')::date as day, sum(c.total) as total
+    from prompts p
+    left join lateral (select m.counted_to from signal_marks m where m.prompt_id = p.id limit 1) m on true
+    cross join lateral (
+      select c.start, c.positive + c.negative as total
+      from signal_counts c
+      where c.prompt_id = p.id and c.minutes = 1440 and c.start >= low and c.start < high
+      union all
+      select floor_minutes(s.created_at, 1440), 1
+      from (
+        select s.created_at
+        from signals s
+        where s.prompt_id = p.id and s.id > coalesce(m.counted_to, 0)
+        order by s.prompt_id, s.id
+      ) s
+      where s.created_at >= low and s.created_at < high
+    ) c
+    where p.organisation_id = given_organisation_id
+    group by 1, 2
+  ), by_prompt as (
+    select f.public_id, sum(f.total) as total, row_number() over (order by sum(f.total) desc, f.public_id) as rank
+    from found f
+    group by f.public_id
+  )
+  select
+    o.plan, u.monthly_limit, u.used,
+    (
+      select coalesce(json_agg(json_build_object('date', d.day, 'total', d.total) order by d.day), '[]')
+      from (select f.day, sum(f.total) as total from found f group by f.day) d
+    ),
+    (
+      select coalesce(json_agg(json_build_object('prompt', p.public_id, 'total', p.total) order by p.rank), '[]')
+      from by_prompt p
+      where p.rank <= max_prompts
+    ),
+    (
+      select json_build_object('prompts', count(*), 'total', coalesce(sum(p.total), 0))
+      from by_prompt p
+      where p.rank > max_prompts
+    )
+  from usages_of(array[given_organisation_id], array[given_month]) u
+  cross join organisations o
+  where o.id = given_organisation_id;
 end
 $$;

@@ -13,6 +13,7 @@ import { ownKeyRoutes } from './keys/routes_own.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import { promptRoutes } from './prompts/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
+import { signalReadRoutes } from './signals/routes_reads.ts'
 
 /** Every route of the service, in one place. */
 export function createApp(services: Services, { servesMetrics = true, servesConsole = true } = {}) {
@@ -20,6 +21,7 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
   const documented = new Elysia()
     .use(historyRoutes(services, wrapper))
     .use(signalRoutes(services, wrapper))
+    .use(signalReadRoutes(services, wrapper))
     .use(impactRoutes(services, wrapper))
     .use(keyRoutes(services, wrapper))
     .use(ownKeyRoutes(services, wrapper))

@@ -18,8 +18,10 @@ import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
 import { pruneRequests } from './requests/replay.ts'
 import { createAdmission } from './signals/admit.ts'
+import { createSignalCounter } from './signals/count.ts'
 import { createGate, noGate } from './signals/gate.ts'
 import { pruneOldIdempotencyKeys } from './signals/prune.ts'
+import { createSignalReader, type SignalReader } from './signals/read.ts'
 import { createSignalRecorder, type SignalRecorder } from './signals/record.ts'
 
 /** What the routes depend on. */
@@ -30,6 +32,7 @@ export type Services = {
   verifyKey: KeyVerifier
   findPrompt: PromptFinder['find']
   signals: SignalRecorder
+  signalReader: SignalReader
   history: HistoryReader
   historyRecorder: HistoryRecorder
   impact: ImpactReader
@@ -43,6 +46,7 @@ export type Services = {
 }
 
 const pruneEveryMs = 10 * 60_000
+const countEveryMs = 5_000
 
 /** Opens what the configuration names beside the database, and creates the services. */
 export function openServices(
@@ -92,7 +96,8 @@ export function createServices({
       prompts.forget()
     },
   )
-  const signals = createSignalRecorder(db, admission, clock, metrics.signals)
+  const counter = createSignalCounter(db)
+  const signals = createSignalRecorder(db, admission, clock, metrics.signals, counter)
   const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
   metrics.watchDatabase(db.load)
@@ -102,6 +107,7 @@ export function createServices({
     await pruneDeliveries(db, clock)
     await pruneRequests(db, clock)
   })
+  const counting = startRounds(countEveryMs, counter.countRecorded)
   return {
     db,
     clock,
@@ -109,6 +115,7 @@ export function createServices({
     verifyKey: createKeyVerifier(db, clock, lastUsed),
     findPrompt: prompts.find,
     signals,
+    signalReader: createSignalReader(db, clock, counter),
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
     impact: createImpactReader(db, clock),
@@ -118,6 +125,7 @@ export function createServices({
     baseUrl,
     async close() {
       pruning.stop()
+      counting.stop()
       await Promise.all([signals.drain(), historyRecorder.drain()])
       await lastUsed.flush()
       await redis?.disconnect()

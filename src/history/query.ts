@@ -1,7 +1,7 @@
-import { type Detail, invalid } from '../errors.ts'
 import { defaultPageSize } from '../lib/cursor_page.ts'
 import { type NumberedPage, readNumberedPage } from '../lib/numbered_page.ts'
-import { parseInstant } from '../lib/times.ts'
+import { createQueryReader, type QueryReader } from '../lib/query_reader.ts'
+import { expectedTime, parseTime } from '../lib/times.ts'
 import { type Action, actions } from './schema.ts'
 
 /** The part of a history that a caller requests. */
@@ -32,31 +32,23 @@ export function parseQuery(search: string): HistoryQuery {
   }
 
   const given = new URLSearchParams(search)
-  const problems: Detail[] = []
-  function parseFilter<T>(name: string, parse: (text: string) => T | undefined, expected: string): T | null {
-    const values = given.getAll(name)
-    if (values.length === 0) return null
-    const value = values.length === 1 ? parse(values[0] as string) : undefined
-    if (value === undefined) problems.push({ path: name, message: `must be ${expected}, and given once` })
-    return value ?? null
-  }
-
+  const reader = createQueryReader(given)
   const query = {
     ...readNumberedPage(given),
-    actions: parseActions(given.getAll('action'), problems),
-    branch: parseFilter('branch', parseBranch, 'the name of a branch'),
-    since: parseFilter('since', parseTime, expectedTime),
-    until: parseFilter('until', parseTime, expectedTime),
+    actions: parseActions(given.getAll('action'), reader),
+    branch: reader.read('branch', parseBranch, 'the name of a branch'),
+    since: reader.read('since', parseTime, expectedTime),
+    until: reader.read('until', parseTime, expectedTime),
   }
-  if (problems.length > 0) throw invalid('The query is not valid.', problems)
+  reader.requireValid()
   return { ...query, key: keyOf(query) }
 }
 
 /** The parameter may be repeated, as clients do that are generated from the document, or hold a list with commas. */
-function parseActions(values: string[], problems: Detail[]): Action[] | null {
+function parseActions(values: string[], reader: QueryReader): Action[] | null {
   const given = values.flatMap((value) => value.split(','))
   if (!given.every((value) => actions.includes(value as Action))) {
-    problems.push({ path: 'action', message: `must be one or more of ${actions.join(', ')}` })
+    reader.addProblem('action', `must be one or more of ${actions.join(', ')}`)
   }
   const wanted = actions.filter((action) => given.includes(action))
   return wanted.length === 0 || wanted.length === actions.length ? null : wanted
@@ -64,14 +56,6 @@ function parseActions(values: string[], problems: Detail[]): Action[] | null {
 
 /** Postgres has no text with a NUL in it, so no branch has such a name. */
 const parseBranch = (text: string): string | undefined => (text === '' || text.includes('\0') ? undefined : text)
-
-const expectedTime = 'an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z, or a date'
-
-function parseTime(text: string): Date | undefined {
-  // A plus that was not encoded arrives as a blank.
-  const time = text.replace(' ', '+')
-  return parseInstant(/^\d{4}-\d\d-\d\d$/.test(time) ? `${time}T00:00:00Z` : time)
-}
 
 function keyOf({ page, limit, actions, branch, since, until }: Omit<HistoryQuery, 'key'>): string {
   const filters = [actions, since?.getTime(), until?.getTime(), branch]

@@ -7,6 +7,7 @@ import { createKeyedMutex } from '../lib/keyed_mutex.ts'
 import { monthOf } from '../lib/months.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { Admission, AdmittedSignal } from './admit.ts'
+import type { SignalCounter } from './count.ts'
 import { type BrowserKey, createKeyRefusals } from './key_refusals.ts'
 import type { NewSignal } from './schema.ts'
 import { type Recorded, type Usage, writeSignals } from './store.ts'
@@ -61,6 +62,7 @@ export function createSignalRecorder(
   admission: Admission,
   clock: Clock,
   observe?: SignalObserver,
+  counter?: SignalCounter,
 ): SignalRecorder {
   const batches = createGroupCommit<TimedSignal, Recorded>({
     async write(signals) {
@@ -68,6 +70,7 @@ export function createSignalRecorder(
       admission.applyBatchResult(signals, recorded)
       recorded.forEach(({ outcome, ofKey, month }, index) => {
         observe?.ended(outcome)
+        if (outcome === 'recorded') counter?.recorded((signals[index] as TimedSignal).promptId)
         const keyId = signals[index]?.browserKeyId
         if (outcome === 'refused' && keyId && isFull(ofKey)) keyRefusals.add(keyId, month, ofKey)
       })
