@@ -101,6 +101,7 @@ export const settings = {
     rate,
     'The same for an address, with a key or without; an IPv6 address counts by its /64. Unset: any number',
   ),
+  CONSOLE: required(oneOf('on', 'off'), 'on', 'Whether to serve the [console](console.md) at `/`: `on` or `off`'),
   METRICS_ADDRESS: optional(address, 'Where to serve `/metrics` instead of on `HOST` and `PORT`'),
   DATA_DIR: required(text, './data', 'Folder of the embedded database'),
   LOG_LEVEL: required(

@@ -21,6 +21,7 @@ const groups: Record<string, () => Promise<Commands>> = {
   impact: async () => (await import('./impact.ts')).impactCommands,
   audit: async () => (await import('./audit.ts')).auditCommands,
   webhooks: async () => (await import('./webhooks.ts')).webhookCommands,
+  console: async () => (await import('./console.ts')).consoleCommands,
   backup: loadBackup,
   restore: loadBackup,
   migrate: loadOperate,

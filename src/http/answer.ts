@@ -24,7 +24,7 @@ export type RouteWrapper = {
   publicRoute<Params>(handle: Handler<Params>, name?: string): Route<Params>
   /**
    * For callers with an API key that has the scope, which is checked before anything else of the request. With null any
-   * key will do: that is for routes that do not exist.
+   * key will do: that is for what concerns the key itself, and for routes that do not exist.
    */
   authenticated<Params>(scope: Scope | null, handle: AuthenticatedHandler<Params>, name?: string): Route<Params>
 }

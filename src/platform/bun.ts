@@ -1,6 +1,7 @@
 // The one file that knows Bun: serving, and the files inside the binary.
 // Everything else is web-standard or `node:`, so another runtime needs only another one of these.
 
+import consolePath from '../../generated/console.bundle' with { type: 'file' }
 import seedPath from '../../generated/seed.tar.gz' with { type: 'file' }
 import fsBundlePath from '../../node_modules/@electric-sql/pglite/dist/pglite.data' with { type: 'file' }
 import pgliteWasmPath from '../../node_modules/@electric-sql/pglite/dist/pglite.wasm' with { type: 'file' }
@@ -56,6 +57,9 @@ export const docsFiles = {
   script: () => Bun.file(docsScriptPath).text(),
   style: () => Bun.file(docsStylePath).text(),
 }
+
+/** The files of the console, as scripts/console.ts has packed them. */
+export const consoleBundle = (): Promise<string> => Bun.file(consolePath).text()
 
 /** Unpacks the prepared data directory, so that a first start needs no initdb. */
 export async function unpackSeed(directory: string): Promise<void> {

@@ -41,6 +41,8 @@ export const docsFiles = {
   style: () => readFile(join(page, 'swagger-ui.css'), 'utf8'),
 }
 
+export const consoleBundle = (): Promise<string> => readFile(join(root, 'generated/console.bundle'), 'utf8')
+
 /** The archive has only plain files and directories, in blocks of 512 bytes as every tar file. */
 export async function unpackSeed(directory: string): Promise<void> {
   const archive = gunzipSync(await readFile(join(root, 'generated/seed.tar.gz')))

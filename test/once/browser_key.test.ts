@@ -1,8 +1,9 @@
 // Signals from a page of another origin, in a real browser.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { createKey } from '../../src/keys/manage.ts'
+import { launchBrowser } from '../browser.ts'
 import { eventually } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
@@ -33,13 +34,7 @@ beforeAll(async () => {
     .replace('https://signals.example.com', service.url)
     .replace('pmt_…', tenant.prompt)
     .replace('psk_…', key)
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM_PATH ?? '',
-    args: [
-      ...['--no-sandbox', '--disable-gpu', '--no-first-run'],
-      ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-    ],
-  })
+  browser = await launchBrowser()
 })
 
 afterAll(async () => {
