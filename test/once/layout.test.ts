@@ -3,7 +3,19 @@ import { Glob } from 'bun'
 
 type Import = { from: string; target: string; isType: boolean }
 
-const features = ['orgs', 'keys', 'audit', 'requests', 'prompts', 'history', 'signals', 'backup', 'github', 'ops']
+const features = [
+  'orgs',
+  'keys',
+  'audit',
+  'requests',
+  'prompts',
+  'history',
+  'signals',
+  'backup',
+  'git',
+  'github',
+  'ops',
+]
 const files = [...new Glob('src/**/*.ts').scanSync()].filter((file) => !file.endsWith('.d.ts')).sort()
 const texts = new Map(await Promise.all(files.map(async (file) => [file, await Bun.file(file).text()] as const)))
 
