@@ -283,40 +283,118 @@ begin
 end
 $$;
 
--- Converts entries recorded as "deployed" into the merges of pull requests that they turn out to be: those of the given
--- merges, a JSON array as above, that have the commit deployed_as on the same branch. Returns how many histories have
--- changed.
-create function convert_deployed(given json, out changed bigint)
+-- Deletes entries of a history, of which there are few. Everything from the earliest of them on is ranked anew.
+create function delete_history_entries(given_prompt_id bigint, entry_ids bigint[])
+returns void
+language plpgsql
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+declare
+  earliest timestamptz;
+  entries_left bigint;
+  low history_ranks;
+begin
+  with deleted as (
+    delete from history_entries h where h.id = any(entry_ids) returning h.created_at
+  )
+  select min(d.created_at) into earliest from deleted d;
+
+  update prompts p
+  set history_version = default, history_count = p.history_count - cardinality(entry_ids)
+  where p.id = given_prompt_id
+  returning p.history_count into entries_left;
+
+  delete from history_ranks r where r.prompt_id = given_prompt_id and r.created_at >= earliest;
+
+  select r.* into low
+  from history_ranks r
+  where r.prompt_id = given_prompt_id
+  order by r.created_at desc, r.entry_id desc
+  limit 1;
+
+  perform rank_history_gap(given_prompt_id, low.created_at, low.entry_id, coalesce(low.rank, 0), entries_left);
+end
+$$;
+
+-- The commits that merges of pull requests brought to a branch. They are not deployed by themselves.
+create table merged_commits (
+  prompt_id bigint not null,
+  branch_name text not null,
+  commit_sha text not null,
+  pr_number integer not null,
+  primary key (prompt_id, branch_name, commit_sha)
+);
+
+-- Settles which of the given entries, a JSON array as above, belong together. A merge has in "covers" the commits that are its
+-- own. Of their "deployed" entries on the same branch one becomes the merge, unless that is in the history already: that of
+-- the merge commit, else the newest. The others are deleted. Answers how many histories have changed, and the places of
+-- those "deployed" entries in the array, from 1 on, that a merge covers.
+create function settle_merges(given json, out changed bigint, out covered json)
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
+declare
+  merge record;
+  entry_ids bigint[];
 begin
-  with merged as materialized (
-    select g.*, find_history_entry(g.prompt_id, g.deployed_as, 'deployed', null) as entry_id
+  changed := 0;
+  for merge in
+    select g.*
     from json_array_elements(given) e (entry)
     cross join lateral json_to_record(e.entry) g (
       prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
-      pr_number integer, pr_url text, deployed_as text
+      pr_number integer, pr_url text, covers text[]
     )
-    where g.action = 'pr_merged' and find_history_entry(g.prompt_id, g.commit_sha, g.action, g.pr_number) is null
-  ), converted as (
-    update history_entries h
-    set
-      action = m.action, user_name = m.user_name, user_email = m.user_email, commit_sha = m.commit_sha,
-      pr_number = m.pr_number, pr_url = m.pr_url
-    from merged m
-    where h.id = m.entry_id and h.branch_name = m.branch_name
-    returning h.prompt_id
-  ), versioned as (
-    update prompts p
-    set history_version = default
-    from (select distinct c.prompt_id from converted c) c
-    where p.id = c.prompt_id
-    returning 1
-  )
-  select count(*) into changed from versioned;
+    where g.action = 'pr_merged'
+  loop
+    insert into merged_commits (prompt_id, branch_name, commit_sha, pr_number)
+    select merge.prompt_id, merge.branch_name, c.commit_sha, merge.pr_number
+    from unnest(merge.covers || merge.commit_sha) c (commit_sha)
+    on conflict do nothing;
+
+    select array_agg(h.id order by h.commit_sha = merge.commit_sha desc, h.created_at desc, h.id desc)
+    into entry_ids
+    from (select distinct c.commit_sha from unnest(merge.covers || merge.commit_sha) c (commit_sha)) c
+    cross join lateral (
+      select e.id, e.commit_sha, e.branch_name, e.created_at
+      from history_entries e
+      where e.id = find_history_entry(merge.prompt_id, c.commit_sha, 'deployed', null)
+      offset 0
+    ) h
+    where h.branch_name = merge.branch_name;
+
+    continue when entry_ids is null;
+    changed := changed + 1;
+
+    if find_history_entry(merge.prompt_id, merge.commit_sha, merge.action, merge.pr_number) is null then
+      update history_entries h
+      set
+        action = merge.action, user_name = merge.user_name, user_email = merge.user_email,
+        commit_sha = merge.commit_sha, pr_number = merge.pr_number, pr_url = merge.pr_url
+      where h.id = entry_ids[1];
+      entry_ids := entry_ids[2:];
+    end if;
+
+    if cardinality(entry_ids) > 0 then
+      perform delete_history_entries(merge.prompt_id, entry_ids);
+    else
+      update prompts p set history_version = default where p.id = merge.prompt_id;
+    end if;
+  end loop;
+
+  select json_agg(e.place)
+  into covered
+  from json_array_elements(given) with ordinality e (entry, place)
+  cross join lateral json_to_record(e.entry) g (prompt_id bigint, action text, commit_sha text, branch_name text)
+  where g.action = 'deployed'
+    and exists (
+      select from merged_commits m
+      where m.prompt_id = g.prompt_id and m.branch_name = g.branch_name and m.commit_sha = g.commit_sha
+    );
 end
 $$;
 

@@ -68,7 +68,7 @@ export async function recordPullRequest(context: DeliveryContext, change: PullRe
   const merged = [...new Set([...promptIds, ...deployedAs.keys()])]
   const entries = entriesForPrompts(merged, ended(pr)).map((entry) => ({
     ...entry,
-    deployedAs: deployedAs.get(entry.promptId),
+    covers: [deployedAs.get(entry.promptId) ?? []].flat(),
   }))
   if (change.isDefaultBase) return entries
   // What was merged is now on the other branch, which may have a pull request of its own.

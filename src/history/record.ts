@@ -8,7 +8,7 @@ import { type Prompt, requirePrompt } from '../prompts/find.ts'
 import { parseEntry } from './entry.ts'
 import { showEntry } from './list.ts'
 import type { HistoryEntry, NewHistoryEntry } from './schema.ts'
-import { convertDeployed, type EntryToRecord, insertEntries, lockHistories, type RecordedRow } from './store_write.ts'
+import { type EntryToRecord, insertEntries, lockHistories, type RecordedRow, settleMerges } from './store_write.ts'
 
 type Recorded = { entry: HistoryEntry; isNew: boolean }
 
@@ -26,8 +26,8 @@ export type HistoryRecorder = {
 export type PromptEntry = {
   promptId: number
   entry: NewHistoryEntry
-  /** The commit under which a merge may have been recorded as a direct deploy, null for none; its own by default. */
-  deployedAs?: string | null | undefined
+  /** The commits that a merge brought to its branch, beside its own; they are not deployed by themselves. */
+  covers?: string[] | undefined
 }
 
 type Write = { entry: EntryToRecord; organisationId: number; endsAt: number }
@@ -101,18 +101,21 @@ export async function recordHistory(db: Db, clock: Clock, prompt: string, given:
 }
 
 /**
- * Records entries within the caller's transaction, and returns how many are new or have changed. A commit that was
- * recorded as a direct deploy becomes a merge when the entry says that it is one, into the same branch.
+ * Records entries within the caller's transaction, and returns how many are new or have changed. A commit that a merge
+ * covers has no entry of its own, whichever of the two is recorded first.
  */
 export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[]): Promise<number> {
   if (given.length === 0) return 0
-  const entries = given.map(({ promptId, entry, deployedAs = entry.commit_sha }) => ({
+  const entries = given.map(({ promptId, entry, covers = [] }) => ({
     ...parseEntry(entry, clock),
     prompt_id: promptId,
-    deployed_as: deployedAs,
+    covers,
   }))
   await lockHistories(sql, entries)
-  const converted = await convertDeployed(sql, entries)
-  const rows = await insertEntries(sql, entries)
-  return converted + rows.filter((row) => row?.is_new).length
+  const { changed, covered } = await settleMerges(sql, entries)
+  const rows = await insertEntries(
+    sql,
+    entries.filter((entry) => !covered.has(entry)),
+  )
+  return changed + rows.filter((row) => row?.is_new).length
 }

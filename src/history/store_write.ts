@@ -61,13 +61,20 @@ export async function lockHistories(sql: Sql, entries: EntryToRecord[]): Promise
   await sql`select lock_histories(${promptIdsOf(entries)}::text::bigint[])`
 }
 
-type MergeToRecord = EntryToRecord & { deployed_as: string | null }
+type EntryToSettle = EntryToRecord & { covers: string[] }
 
-/** Converts `deployed` entries into `pr_merged` after a late merge event; returns how many histories changed. */
-export async function convertDeployed(sql: Sql, entries: MergeToRecord[]): Promise<number> {
-  const [row] = await sql<{ changed: number }>`
-    select convert_deployed(${JSON.stringify(entries)}::text::json) as changed`
-  return row?.changed ?? 0
+/**
+ * Takes `deployed` entries up into the merges that cover their commits. Answers how many histories changed, and which of
+ * the given entries are not to be recorded, since a merge covers them.
+ */
+export async function settleMerges(
+  sql: Sql,
+  entries: EntryToSettle[],
+): Promise<{ changed: number; covered: Set<EntryToRecord> }> {
+  const [row] = await sql<{ changed: number; covered: number[] | null }>`
+    select changed, covered from settle_merges(${JSON.stringify(entries)}::text::json)`
+  const covered = row?.covered?.map((place) => entries[place - 1] as EntryToRecord)
+  return { changed: row?.changed ?? 0, covered: new Set(covered) }
 }
 
 export async function openBatch(sql: Sql): Promise<number> {
