@@ -1,7 +1,7 @@
 // The commits of a pull request are told as its merge, whatever was recorded of them before.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { importHistory } from '../../src/history/import.ts'
-import { type PromptEntry, recordEntries } from '../../src/history/record.ts'
+import { countChanges, type PromptEntry, recordEntries } from '../../src/history/record.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { entry, startService, type Tenant, type TestService } from '../service.ts'
 
@@ -36,7 +36,7 @@ const merge = (number: number, covers: number[]): PromptEntry => ({
 
 const record = (...entries: PromptEntry[]) => {
   const { db, clock } = service.services
-  return db.transaction((sql) => recordEntries(sql, clock, entries))
+  return db.transaction(async (sql) => countChanges(await recordEntries(sql, clock, entries, 'github')))
 }
 
 async function startHistory(): Promise<void> {
