@@ -367,6 +367,28 @@ create table merged_commits (
   primary key (prompt_id, branch_name, commit_sha)
 );
 
+-- Returns the entries by which the commit of a merge is the merge of another pull request.
+create function find_other_merges(merge_of history_entries)
+returns setof history_entries
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+as $$
+begin
+  return query
+  select h.*
+  from history_entries h
+  where (h.prompt_id, h.commit_sha, h.action) >= (merge_of.prompt_id, merge_of.commit_sha, merge_of.action)
+    and (h.prompt_id, h.commit_sha, h.action) <= (merge_of.prompt_id, merge_of.commit_sha, merge_of.action)
+    and h.pr_number <> merge_of.pr_number
+  -- Only one index has this order.
+  order by h.prompt_id, h.commit_sha, h.action, h.pr_number;
+end
+$$;
+
 -- Returns the entries that are the given merge under another name: the "deployed" ones of its commits on the same branch;
 -- and for GitHub, which knows its pull requests, the merge of another number that a message in git has told of the same
 -- commit. The one to become the merge comes first: that of the merge commit, else the newest.
@@ -391,39 +413,9 @@ begin
     where h.branch_name = merge_of.branch_name
   ) || (
     select array_agg(h.id)
-    from (
-      select h.id, h.pr_number, h.on_github
-      from history_entries h
-      where (h.prompt_id, h.commit_sha, h.action) >= (merge_of.prompt_id, merge_of.commit_sha, merge_of.action)
-        and (h.prompt_id, h.commit_sha, h.action) <= (merge_of.prompt_id, merge_of.commit_sha, merge_of.action)
-        and h.in_git
-      order by h.prompt_id, h.commit_sha, h.action, h.pr_number
-      offset 0
-    ) h
-    where merge_of.on_github and not h.on_github and h.pr_number <> merge_of.pr_number
+    from find_other_merges(merge_of) h
+    where merge_of.on_github and h.in_git and not h.on_github
   );
-end
-$$;
-
--- Whether GitHub has told of a commit that it is the merge of a pull request of another number than git has it.
-create function is_merged_otherwise(merge_of history_entries)
-returns boolean
-language plpgsql
-stable
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-as $$
-begin
-  return merge_of.in_git and exists (
-    select
-    from history_entries h
-    where (h.prompt_id, h.commit_sha, h.action) >= (merge_of.prompt_id, merge_of.commit_sha, merge_of.action)
-      and (h.prompt_id, h.commit_sha, h.action) <= (merge_of.prompt_id, merge_of.commit_sha, merge_of.action)
-      and h.on_github and h.pr_number <> merge_of.pr_number
-    order by h.prompt_id, h.commit_sha, h.action, h.pr_number
-    offset 0
-  ) and find_history_entry(merge_of.prompt_id, merge_of.commit_sha, merge_of.action, merge_of.pr_number) is null;
 end
 $$;
 
@@ -504,7 +496,8 @@ begin
     told.on_github := coalesce(item.source = 'github', false);
 
     if told.action = 'pr_merged' then
-      if is_merged_otherwise(told) then
+      -- GitHub knows the numbers of its pull requests; in git they are read from messages.
+      if told.in_git and exists (select from find_other_merges(told) h where h.on_github) then
         covered := covered || item.place;
         continue;
       end if;
