@@ -4,6 +4,7 @@ import type { Services } from './deps.ts'
 import { notFound } from './errors.ts'
 import { githubRoutes, webhookRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
+import { historyBatchRoutes } from './history/routes_batch.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/answer.ts'
 import { consoleOffRoutes, consoleRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
@@ -21,6 +22,7 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
   const wrapper = createRouteWrapper(services)
   const documented = new Elysia()
     .use(historyRoutes(services, wrapper))
+    .use(historyBatchRoutes(services, wrapper))
     .use(signalRoutes(services, wrapper))
     .use(batchRoutes(services, wrapper))
     .use(signalReadRoutes(services, wrapper))

@@ -19,6 +19,7 @@ const groups: Record<string, () => Promise<Commands>> = {
   prompts: async () => (await import('./prompts.ts')).promptCommands,
   history: async () => (await import('./history.ts')).historyCommands,
   impact: async () => (await import('./impact.ts')).impactCommands,
+  sync: async () => (await import('./sync.ts')).syncCommands,
   audit: async () => (await import('./audit.ts')).auditCommands,
   webhooks: async () => (await import('./webhooks.ts')).webhookCommands,
   console: async () => (await import('./console.ts')).consoleCommands,

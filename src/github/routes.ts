@@ -34,7 +34,7 @@ export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authent
     { parse: 'none', detail: setting },
   )
 
-/** The route for GitHub alone. It is not in the OpenAPI document; docs/github.md says what it does. */
+/** The route for GitHub alone. It is not in the OpenAPI document; docs/git.md says what it does. */
 export function githubRoutes({ db, clock }: { db: Db; clock: Clock }, { publicRoute }: RouteWrapper) {
   const limitInFlight = createDeliveryLimiter()
   const receive = publicRoute(async (exchange, { org_id: org }: { org_id: string }) => {

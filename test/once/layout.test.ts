@@ -13,6 +13,7 @@ const features = [
   'signals',
   'impact',
   'backup',
+  'git',
   'github',
   'ops',
 ]
