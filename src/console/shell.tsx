@@ -8,7 +8,9 @@ import { currentKey, forgetKey, keepKey, takeKeyFromAddress } from './client/ses
 import { Audit } from './pages/audit.tsx'
 import { Keys } from './pages/keys.tsx'
 import { Nothing } from './pages/nothing.tsx'
+import { Prompt } from './pages/prompt.tsx'
 import { PromptLinks } from './pages/prompt_links.tsx'
+import { Prompts } from './pages/prompts.tsx'
 import { SignIn } from './pages/sign_in.tsx'
 import { Webhooks } from './pages/webhooks.tsx'
 import { Header } from './parts/header.tsx'
@@ -21,6 +23,8 @@ import type { ConsolePath } from './paths.ts'
 const pages: Partial<
   Record<ConsolePath, { Content: FunctionComponent<{ params: Record<string, string> }>; scope: Scope }>
 > = {
+  '/': { Content: Prompts, scope: 'signals:read' },
+  '/prompts/:prompt_id': { Content: Prompt, scope: 'signals:read' },
   '/settings/keys': { Content: Keys, scope: 'keys:read' },
   '/settings/prompts': { Content: PromptLinks, scope: 'prompts:read' },
   '/settings/webhooks': { Content: Webhooks, scope: 'webhooks:write' },
