@@ -26,7 +26,7 @@ export function plotOptions(
   const most = niceCeiling(Math.max(...counts, 1))
   const axis = { stroke: ink, font: '12px system-ui, sans-serif', ticks: { show: false } }
   const isSparse = columns.x.length <= 60
-  const paths = library.paths.bars?.({ size: [0.8, 40] })
+  const paths = library.paths.bars?.({ size: [0.8, 72] })
   const bars = (fill: string): uPlot.Series => ({
     scale: 'count',
     fill,
@@ -46,7 +46,7 @@ export function plotOptions(
       // The first and the last interval are shown whole.
       x: { time: true, range: (_, first, last) => [first - halfOf(columns.x), last + halfOf(columns.x)] },
       rate: { range: [1 - 1 / ratePart, 1] },
-      count: { range: [-most, -most + (2 * most) / countPart] },
+      count: { range: [-1.1 * most, -1.1 * most + (2.2 * most) / countPart] },
     },
     axes: [
       {

@@ -15,6 +15,7 @@ import { Text } from '../parts/text.tsx'
 import { Answer, HowWeDecide } from './answer.tsx'
 import { askingImpact, ChangeList } from './change_list.tsx'
 import { type Interval, nameOfInterval, ranges, readRange, timeZone } from './ranges.ts'
+import { Split } from './split.tsx'
 
 type Stats = Schemas['SignalStats']
 
@@ -26,8 +27,9 @@ export function Prompt({ params }: { params: Record<string, string> }) {
   const impact = useQuery(...askingImpact(id, 1))
   const { query } = usePlace()
   const range = readRange(query, new Date())
+  const split = query.get('split') ?? ''
   const stats = useSteady(
-    useQuery(`stats of ${id} ${range.since.getTime()} ${range.until?.getTime()} ${range.interval}`, () =>
+    useQuery(`stats of ${id} ${range.since.getTime()} ${range.until?.getTime()} ${range.interval} ${split}`, () =>
       answerOf(
         api.GET('/api/v1/prompts/{prompt_id}/stats', {
           params: {
@@ -37,6 +39,7 @@ export function Prompt({ params }: { params: Record<string, string> }) {
               since: range.since.toISOString(),
               ...(range.until ? { until: range.until.toISOString() } : {}),
               tz: timeZone,
+              ...(split ? { by: `metadata.${split}` } : {}),
             },
           },
         }),
@@ -71,6 +74,7 @@ export function Prompt({ params }: { params: Record<string, string> }) {
         {(data) => <Evidence stats={data} interval={range.interval} changes={impact.data?.data ?? []} />}
       </Await>
       <ChangeList prompt={id} repository={repository} />
+      <Split field={split} split={stats.data?.by} />
     </Page>
   )
 }

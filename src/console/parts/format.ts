@@ -16,6 +16,11 @@ export const formatMoment = (time: string | Date): string => moment.format(new D
 
 export const formatDay = (time: string | Date): string => day.format(new Date(time))
 
+const utcDay = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
+
+/** A day of the calendar, as 2026-11-15, which has no zone. */
+export const formatDate = (date: string): string => (date === '' ? '' : utcDay.format(new Date(date)))
+
 const units = [
   ['year', 31_557_600_000],
   ['month', 2_629_800_000],

@@ -1,6 +1,8 @@
+import { ExactNumber } from '../client/exact_json.ts'
+
 /** A value of somebody else's making, folded out level by level. */
 export function Tree({ name, value }: { name: string; value: unknown }) {
-  if (typeof value !== 'object' || value === null) {
+  if (typeof value !== 'object' || value === null || value instanceof ExactNumber) {
     return (
       <span class="leaf">
         <bdi class="text muted">{name}</bdi> <bdi class="text">{leafText(value)}</bdi>
@@ -26,5 +28,8 @@ export function Tree({ name, value }: { name: string; value: unknown }) {
   )
 }
 
-/** A text as it is, so that it can be told from a number only where that matters. */
-const leafText = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
+/** A text as it is, anything else as JSON. */
+function leafText(value: unknown): string {
+  if (value instanceof ExactNumber) return value.text
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
+}
