@@ -12,7 +12,13 @@ import { createMetrics } from '../src/ops/metrics.ts'
 const generated = join(import.meta.dirname, '../generated')
 
 // Only the document is asked for, so that nothing is there but what surrounds every request.
-const around = { clock: systemClock, log: createLog('silent'), metrics: createMetrics(), drain: createDrain() }
+const around = {
+  clock: systemClock,
+  log: createLog('silent'),
+  metrics: createMetrics(),
+  drain: createDrain(),
+  rateLimits: {},
+}
 const app = createApp(around as Services)
 const document = await (await app.handle(new Request('http://localhost/docs/json'))).text()
 await mkdir(generated, { recursive: true })

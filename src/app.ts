@@ -4,6 +4,7 @@ import type { Services } from './deps.ts'
 import { notFound } from './errors.ts'
 import { githubRoutes, webhookRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
+import { historyBatchRoutes } from './history/routes_batch.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/answer.ts'
 import { consoleOffRoutes, consoleRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
@@ -13,6 +14,7 @@ import { ownKeyRoutes } from './keys/routes_own.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import { promptRoutes } from './prompts/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
+import { batchRoutes } from './signals/routes_batch.ts'
 import { signalReadRoutes } from './signals/routes_reads.ts'
 
 /** Every route of the service, in one place. */
@@ -20,7 +22,9 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
   const wrapper = createRouteWrapper(services)
   const documented = new Elysia()
     .use(historyRoutes(services, wrapper))
+    .use(historyBatchRoutes(services, wrapper))
     .use(signalRoutes(services, wrapper))
+    .use(batchRoutes(services, wrapper))
     .use(signalReadRoutes(services, wrapper))
     .use(impactRoutes(services, wrapper))
     .use(keyRoutes(services, wrapper))

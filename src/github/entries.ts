@@ -1,9 +1,10 @@
 // Decides which history entries follow from the facts. Nothing here reads or writes anything.
+
+import type { Person } from '../git/facts.ts'
 import type { PromptEntry } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
 import type { LinkedPrompt } from '../prompts/link.ts'
 import type { Commit, Head, Merge, PullRequest, Push, Touch } from './facts.ts'
-import type { Person } from './people.ts'
 
 /** The prompts whose files the commits touch, each with the commits that do. */
 export function findTouches(commits: Commit[], linked: LinkedPrompt[]): Touch[] {

@@ -1,5 +1,5 @@
 // What pushes and pull requests have shown of a repository.
-import type { Person } from './people.ts'
+import type { Person } from '../git/facts.ts'
 
 /** A repository of one organisation: its owner/name in lower case. */
 export type RepositoryRef = { organisationId: number; repository: string }

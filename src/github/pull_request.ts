@@ -1,9 +1,10 @@
+import { fitBranch, fitSha, fitUrl } from '../git/people.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
 import { repositoryKey } from '../prompts/link.ts'
 import { ended, entriesForPrompts, findMergedPrompts, opened } from './entries.ts'
 import type { PullRequest } from './facts.ts'
-import { accountPerson, fitBranch, fitSha, fitUrl } from './people.ts'
+import { accountPerson } from './people.ts'
 import { type DeliveryContext, recordTouches } from './push.ts'
 import type { PullRequestPayload } from './schema.ts'
 import { addBranchPrompts, savePullRequest, selectMerges, selectPrompts, selectPushes } from './store_facts.ts'
@@ -67,7 +68,7 @@ export async function recordPullRequest(context: DeliveryContext, change: PullRe
   const merged = [...new Set([...promptIds, ...deployedAs.keys()])]
   const entries = entriesForPrompts(merged, ended(pr)).map((entry) => ({
     ...entry,
-    deployedAs: deployedAs.get(entry.promptId),
+    covers: [deployedAs.get(entry.promptId) ?? []].flat(),
   }))
   if (change.isDefaultBase) return entries
   // What was merged is now on the other branch, which may have a pull request of its own.

@@ -1,10 +1,11 @@
 import type { Sql } from '../db/client.ts'
+import { fitBranch, fitSha } from '../git/people.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { keepable, parseInstant } from '../lib/times.ts'
 import type { LinkedPrompt } from '../prompts/link.ts'
 import { attributeCommitsToMerges, deployed, ended, entriesForPrompts, findTouches, opened } from './entries.ts'
 import type { Commit, Push, RepositoryRef } from './facts.ts'
-import { authorOf, fitBranch, fitSha } from './people.ts'
+import { authorOf } from './people.ts'
 import type { PushPayload } from './schema.ts'
 import { addPrompts, deleteTouches, insertTouches, selectMerges, selectPullRequestsFrom } from './store_facts.ts'
 

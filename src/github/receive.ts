@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { type PromptEntry, recordEntries } from '../history/record.ts'
+import { countChanges, type PromptEntry, recordEntries } from '../history/record.ts'
 import { createValidator } from '../lib/validate.ts'
 import { findLinkedPrompts, type LinkedPrompt, moveLinks, repositoryKey } from '../prompts/link.ts'
 import { type PullRequestChange, readPullRequest, recordPullRequest } from './pull_request.ts'
@@ -53,7 +53,7 @@ export async function receiveDelivery(
     const change = readChange(event, await findLinkedPrompts(sql, organisationId, ref.repository), clock.now())
     // A delivery that changes nothing is not stored: redelivered after a prompt was linked, it may change something.
     if (!change || !(await insertDelivery(sql, organisationId, id, clock.now()))) return 0
-    return recordEntries(sql, clock, await recordChange({ sql, ref }, clock, change))
+    return countChanges(await recordEntries(sql, clock, await recordChange({ sql, ref }, clock, change), 'github'))
   }, claim)
 }
 

@@ -7,6 +7,7 @@ import { numberOfPage } from '../lib/numbered_page.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { listPrompts } from '../prompts/manage.ts'
+import type { SignalCounter } from '../signals/count.ts'
 import { compare, rateOf } from './compare.ts'
 import type { ImpactQuery, Pair } from './query.ts'
 import type { Impact, PromptImpact } from './schema.ts'
@@ -30,7 +31,7 @@ const promptsPerStatement = 10
  */
 const concurrency = { permits: 4, permitsPerTenant: 2, maxWaiting: 200, maxWaitingPerTenant: 50 }
 
-export function createImpactReader(db: Db, clock: Clock): ImpactReader {
+export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter): ImpactReader {
   const limited = createSemaphore({ ...concurrency, rejectWith: unavailable })
 
   async function readPage({ id }: Prompt, query: ImpactQuery) {
@@ -55,12 +56,15 @@ export function createImpactReader(db: Db, clock: Clock): ImpactReader {
   }
 
   return {
-    read: (prompt, query) =>
-      limited(() => (query.pair ? readPair(prompt, query.pair, query.margin) : readPage(prompt, query)), {
-        tenant: prompt.organisationId,
-      }),
+    async read(prompt, query) {
+      const { pair, margin } = query
+      await counter.catchUp(prompt.id)
+      const read = () => (pair ? readPair(prompt, pair, margin) : readPage(prompt, query))
+      return limited(read, { tenant: prompt.organisationId })
+    },
     async summarise(organisationId, request, margin) {
       const { data: prompts, ...page } = await listPrompts(db, organisationId, request)
+      await counter.catchUpAll(organisationId)
       const bounds = daysUntil(clock.now())
       const summaries = new Map<string, PromptSummary>()
       for (let start = 0; start < prompts.length; start += promptsPerStatement) {

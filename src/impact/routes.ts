@@ -16,7 +16,7 @@ type PromptParams = { prompt_id: string }
 const invalidMargin = {
   meaning: 'A parameter of the query is not valid.',
   message: 'The query is not valid.',
-  example: { details: [{ path: 'margin', message: expectedMargin }] },
+  example: { details: [{ path: 'margin', message: `must be ${expectedMargin}, and given once` }] },
 }
 
 const reading = describeOperation({

@@ -4,7 +4,7 @@ import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
 import { numberedPageOf, numberedPageParameters } from '../lib/numbered_page.ts'
 import { Prompt } from '../prompts/schema.ts'
 
-const orNull = (properties: TProperties, description: string) =>
+const orNull = <P extends TProperties>(properties: P, description: string) =>
   Type.Union([Type.Object(properties), Type.Null()], { description })
 
 const estimate = {
@@ -21,7 +21,7 @@ const impact = {
   change: HistoryEntry,
   window: Type.Object(
     { from: time, until: Type.Union([time, Type.Null()], { description: 'Null while it is live' }) },
-    { title: 'Window', description: 'From when on, and until when, the change was the live one' },
+    { title: 'LiveWindow', description: 'From when on, and until when, the change was the live one' },
   ),
   signals: Type.Object(
     {
@@ -94,7 +94,7 @@ export const ImpactQuery = Type.Object({
 
 const day = Type.Object(
   { date: Type.String({ format: 'date', description: 'A day, UTC' }), positive: count, negative: count },
-  { title: 'Day' },
+  { title: 'SignalDay' },
 )
 
 const PromptImpact = Type.Object(
@@ -109,7 +109,7 @@ const PromptImpact = Type.Object(
         rate,
         days: Type.Array(day, { description: 'Each of the last 30 days, the current one last' }),
       },
-      { title: 'Recent', description: 'The signals of the last 30 days, whatever change they belong to' },
+      { title: 'RecentSignals', description: 'The signals of the last 30 days, whatever change they belong to' },
     ),
   },
   { title: 'PromptImpact' },

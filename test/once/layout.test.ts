@@ -13,6 +13,7 @@ const features = [
   'signals',
   'impact',
   'backup',
+  'git',
   'github',
   'ops',
 ]
@@ -58,7 +59,7 @@ const allowed: Record<string, string[]> = {
   routes: ['rules', 'schema', 'store', 'http', 'errors', 'lib'],
   rules: ['rules', 'schema', 'store', 'db', 'errors', 'lib'],
   store: [],
-  schema: ['lib'],
+  schema: ['schema', 'lib'],
   http: ['http', 'errors', 'lib', 'log', 'platform', 'schema', 'console'],
   db: ['db', 'errors', 'lib', 'platform'],
   lib: ['lib', 'errors'],

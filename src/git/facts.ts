@@ -1,0 +1,24 @@
+// What a source of changes, a clone or a webhook, can say of a branch.
+
+export type Person = { name: string; email: string }
+
+/** A pull request that was merged, GitLab's merge requests included. */
+export type Merge = {
+  number: number
+  url: string
+  /** The commit that the merge left on the branch: the merge commit, the squashed one, or the last of the rebased ones. */
+  commitSha: string
+  /** Who merged it. */
+  by: Person
+  at: Date
+}
+
+/** A commit that changes the file of a prompt, at the time it reached the branch. */
+export type Change<Prompt> = {
+  prompt: Prompt
+  commitSha: string
+  author: Person
+  at: Date
+  /** The pull request that brought the commit to the branch; null for a commit that was pushed directly. */
+  merge: Merge | null
+}
