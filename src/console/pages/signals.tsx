@@ -78,7 +78,7 @@ function List({ prompt, filters, cursor }: ListProps) {
                 {
                   name: 'Metadata',
                   cell: ({ metadata }) =>
-                    metadata ? <Tree name="metadata" value={metadata} /> : <span class="muted">none</span>,
+                    metadata ? <Tree isRoot name="metadata" value={metadata} /> : <span class="muted">none</span>,
                 },
               ]}
             />

@@ -1,7 +1,7 @@
 import { ExactNumber } from '../client/exact_json.ts'
 
 /** A value of somebody else's making, folded out level by level. */
-export function Tree({ name, value }: { name: string; value: unknown }) {
+export function Tree({ name, value, isRoot }: { name: string; value: unknown; isRoot?: boolean }) {
   if (typeof value !== 'object' || value === null || value instanceof ExactNumber) {
     return (
       <span class="leaf">
@@ -14,8 +14,8 @@ export function Tree({ name, value }: { name: string; value: unknown }) {
   return (
     <details class="tree">
       <summary>
-        <bdi class="text">{name}</bdi>{' '}
-        <span class="muted">{Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`}</span>
+        {isRoot || <bdi class="text">{name} </bdi>}
+        <bdi class="preview">{previewOf(entries)}</bdi>
       </summary>
       <ul>
         {entries.map(([key, inner]) => (
@@ -27,6 +27,19 @@ export function Tree({ name, value }: { name: string; value: unknown }) {
     </details>
   )
 }
+
+const previewLength = 120
+
+/** The first of the entries on one line, to know it by. */
+const previewOf = (entries: [string, unknown][]): string =>
+  entries
+    .slice(0, 6)
+    .map(
+      ([key, value]) =>
+        `${key} ${typeof value === 'object' && !(value instanceof ExactNumber) ? '…' : leafText(value)}`,
+    )
+    .join(', ')
+    .slice(0, previewLength)
 
 /** A text as it is, anything else as JSON. */
 function leafText(value: unknown): string {
