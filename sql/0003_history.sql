@@ -81,6 +81,27 @@ begin
 end
 $$;
 
+-- The time of the newest entry of a history; null for an empty one.
+create function newest_history_time(given_prompt_id bigint)
+returns timestamptz
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+as $$
+begin
+  return (
+    select h.created_at
+    from history_entries h
+    where h.prompt_id = given_prompt_id
+    order by h.created_at desc, h.id desc
+    limit 1
+  );
+end
+$$;
+
 -- Ranks entries of a prompt that lie far from ranked ones, between one ranked entry (nulls for the begin) and the next.
 create function rank_history_gap(
   ranked_prompt_id bigint, from_created_at timestamptz, from_id bigint, from_rank bigint, to_rank bigint

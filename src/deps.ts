@@ -3,6 +3,7 @@ import type { Config } from './config.ts'
 import type { DatabaseObserver, Db } from './db/client.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
+import type { DeliveryObserver } from './github/receipt.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
 import { createHistoryRecorder, type HistoryRecorder } from './history/record.ts'
 import { createDrain, type Drain } from './http/drain.ts'
@@ -31,6 +32,7 @@ export type Services = {
   signals: SignalRecorder
   history: HistoryReader
   historyRecorder: HistoryRecorder
+  deliveries: DeliveryObserver
   readiness: Readiness
   drain: Drain
   metrics: Metrics
@@ -107,6 +109,7 @@ export function createServices({
     signals,
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
+    deliveries: watch.deliveries,
     readiness: createReadiness(db, redis, migrations),
     drain: createDrain(),
     metrics,

@@ -42,7 +42,17 @@ export const promptCommands = onDatabase({
     required: ['org'],
     async run({ db, typed, output }) {
       const prompts = await listAllPrompts(db, requiredOption(typed, 'org'))
-      output.list(prompts, ['id', 'org', 'name', 'repository', 'path', 'created_at'])
+      output.list(prompts, [
+        'id',
+        'org',
+        'name',
+        'repository',
+        'path',
+        'file_state',
+        'file_moved_to',
+        'last_entry_at',
+        'created_at',
+      ])
     },
   },
 })

@@ -1,33 +1,32 @@
 // What pushes and pull requests have shown of a repository.
 import type { Person } from '../git/facts.ts'
 
-/** A repository of one organisation: its owner/name in lower case. */
-export type RepositoryRef = { organisationId: number; repository: string }
+/** A repository that delivers to an organisation, by GitHub's id of it, which outlives every name. */
+export type RepositoryRef = { organisationId: number; repositoryId: number }
 
-export type Commit = { sha: string; author: Person; files: string[] }
+/** A commit, with the files that it itself changes: none for one that merely merges another branch in. */
+export type Commit = { sha: string; author: Person; added: string[]; modified: string[]; removed: string[] }
 
 export type PullRequest = {
   number: number
   url: string
   state: 'open' | 'merged' | 'closed'
   /** Null when that fork is gone. */
-  headRepository: string | null
+  headRepositoryId: number | null
   headBranch: string
   headSha: string
   baseBranch: string
   mergeCommitSha: string | null
   /** How many commits its branch has. */
   commits: number
-  openedByName: string
-  openedByEmail: string
+  openedBy: Person
   openedAt: Date
-  mergedByName: string | null
-  mergedByEmail: string | null
+  mergedBy: Person | null
   closedAt: Date | null
 }
 
 /** A merged pull request, with the commits that were pushed to its branch and the prompts that it is known to change. */
-export type Merge = PullRequest & { branchCommits: string[]; promptIds: number[] }
+export type MergedPullRequest = PullRequest & { branchCommits: string[]; promptIds: number[] }
 
 /** The head of a branch after a push, or after a merge into it. */
 export type Head = { branch: string; commitSha: string }

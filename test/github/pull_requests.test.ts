@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { hookEachTest, paths } from './hook.ts'
-import { merged, pullRequest, push, sha } from './payloads.ts'
+import { idOf, merged, pullRequest, push, sha } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
 
@@ -141,9 +141,11 @@ test('a repository without linked prompts leaves nothing behind', async () => {
   await hook.send('push', toBranch(elsewhere))
   await hook.send('pull_request', pullRequest('opened', elsewhere))
   const { sql } = service.services.db
+  const id = idOf('acme/elsewhere')
   const [left] = await sql`
     select
-      (select count(*) from github_touches where repository = 'acme/elsewhere') as touches,
-      (select count(*) from github_pull_requests where repository = 'acme/elsewhere') as "pullRequests"`
-  expect(left).toEqual({ touches: 0, pullRequests: 0 })
+      (select count(*) from github_touches where repository_id = ${id}) as touches,
+      (select count(*) from github_pull_requests where repository_id = ${id}) as "pullRequests",
+      (select count(*) from github_repositories where id = ${id}) as repositories`
+  expect(left).toEqual({ touches: 0, pullRequests: 0, repositories: 0 })
 })
