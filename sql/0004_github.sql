@@ -85,6 +85,7 @@ create table github_pull_requests (
   merged_by jsonb,
   closed_at timestamptz(3),
   commits integer not null,
+  reopenings integer not null default 0,
   primary key (organisation_id, repository_id, number)
 );
 

@@ -44,12 +44,18 @@ const nameOf = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
 export const entriesForPrompts = (promptIds: number[], entry: NewHistoryEntry | undefined): PromptEntry[] =>
   entry ? promptIds.map((promptId) => ({ promptId, entry })) : []
 
+/** How a pull request ended for each of the prompts: each closing is an entry of its own. */
+export const endedEntries = (promptIds: number[], pr: PullRequest): PromptEntry[] =>
+  entriesForPrompts(promptIds, endedEntry(pr)).map((entry) =>
+    pr.state === 'closed' ? { ...entry, reopenings: pr.reopenings } : entry,
+  )
+
 /** The commit is the head of the branch at which the prompt was first seen to be changed. */
 export const openedEntry = (pr: PullRequest, commitSha: string): NewHistoryEntry =>
   opened(pr.headBranch, { ...pr, commitSha, by: pr.openedBy, at: pr.openedAt })
 
 /** How a pull request ended; undefined for one that is open. */
-export function endedEntry(pr: PullRequest): NewHistoryEntry | undefined {
+function endedEntry(pr: PullRequest): NewHistoryEntry | undefined {
   if (pr.state === 'closed') return closed(pr.headBranch, { ...pr, commitSha: pr.headSha, ...closingOf(pr) })
   const merge = mergeOf(pr)
   return merge && merged(pr.baseBranch, merge)

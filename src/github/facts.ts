@@ -23,6 +23,8 @@ export type PullRequest = {
   openedAt: Date
   mergedBy: Person | null
   closedAt: Date | null
+  /** How often it was reopened. */
+  reopenings: number
 }
 
 /** A merged pull request, with the commits that were pushed to its branch and the prompts that it is known to change. */

@@ -1,7 +1,7 @@
 import { fitBranch, fitSha, fitUrl } from '../git/people.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
-import { attributeCommits, endedEntry, entriesForPrompts, openedEntry } from './decide.ts'
+import { attributeCommits, endedEntries, entriesForPrompts, openedEntry } from './decide.ts'
 import type { PullRequest } from './facts.ts'
 import { accountPerson } from './people.ts'
 import { type DeliveryContext, recordTouches } from './push.ts'
@@ -10,7 +10,7 @@ import { addBranchPrompts, savePullRequest, selectMerges, selectPrompts, selectP
 
 export type PullRequestChange = {
   action: string
-  pr: PullRequest
+  pr: Omit<PullRequest, 'reopenings'>
   isDefaultBase: boolean
 }
 
@@ -22,7 +22,7 @@ export function readPullRequest(payload: PullRequestPayload, now: Date): PullReq
   if (!handledActions.includes(action)) return 'ignored'
   const isMerged = action === 'closed' && given.merged === true
   const instant = (text: string | null | undefined) => parseInstant(text ?? '') ?? now
-  const pr: PullRequest = {
+  const pr: PullRequestChange['pr'] = {
     number: given.number,
     url: fitUrl(given.html_url),
     state: action !== 'closed' ? 'open' : isMerged ? 'merged' : 'closed',
@@ -44,13 +44,13 @@ export function readPullRequest(payload: PullRequestPayload, now: Date): PullReq
 /** Stores the pull request, and returns the entries that follow from its event. */
 export async function recordPullRequest(context: DeliveryContext, change: PullRequestChange): Promise<PromptEntry[]> {
   const { sql, ref } = context
-  const { action, pr } = change
-  await savePullRequest(sql, ref, pr, action === 'opened')
+  const { action } = change
+  const pr = await savePullRequest(sql, ref, change.pr, action)
   const added = await addBranchPrompts(sql, ref, pr.number)
   if (action === 'reopened') return entriesForPrompts(added, openedEntry(pr, pr.headSha))
   const promptIds = await selectPrompts(sql, ref, pr.number)
   if (action === 'opened') return entriesForPrompts(promptIds, openedEntry(pr, pr.headSha))
-  if (pr.mergeCommitSha === null) return entriesForPrompts(promptIds, endedEntry(pr))
+  if (pr.mergeCommitSha === null) return endedEntries(promptIds, pr)
 
   const head = { branch: pr.baseBranch, commitSha: pr.mergeCommitSha }
   const covers = new Map<number, string[]>(promptIds.map((promptId) => [promptId, []]))
@@ -60,7 +60,7 @@ export async function recordPullRequest(context: DeliveryContext, change: PullRe
       if (merge?.number === pr.number) covers.set(promptId, [...(covers.get(promptId) ?? []), commitSha])
     }
   }
-  const entries = entriesForPrompts([...covers.keys()], endedEntry(pr)).map((entry) => ({
+  const entries = endedEntries([...covers.keys()], pr).map((entry) => ({
     ...entry,
     covers: covers.get(entry.promptId),
   }))

@@ -8,7 +8,7 @@ import type { LinkedPrompt } from '../prompts/link.ts'
 import type { FileSeen } from '../prompts/seen.ts'
 import {
   attributeCommits,
-  endedEntry,
+  endedEntries,
   entriesForPrompts,
   findFilesSeen,
   findTouches,
@@ -122,8 +122,7 @@ export async function recordTouches({ sql, ref }: DeliveryContext, push: Push, p
   for (const pr of await selectPullRequestsFrom(sql, ref, push.head)) {
     const added = await addPrompts(sql, ref, pr.number, promptIds)
     // The end of one that ended at this commit arrived before the push did, and still lacks both entries.
-    const both = [openedEntry(pr, push.head.commitSha), endedEntry(pr)]
-    entries.push(...both.flatMap((entry) => entriesForPrompts(added, entry)))
+    entries.push(...entriesForPrompts(added, openedEntry(pr, push.head.commitSha)), ...endedEntries(added, pr))
   }
   return entries
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { recordEntries } from '../history/record.ts'
+import { countChanges, recordEntries } from '../history/record.ts'
 import { createValidator } from '../lib/validate.ts'
 import { markFilesSeen } from '../prompts/seen.ts'
 import { readPullRequest, recordPullRequest } from './pull_request.ts'
@@ -91,7 +91,7 @@ async function recordEvent(
   if (typeof change === 'string') return receiptOf(gap ?? change)
   if (!(await insertDelivery(sql, ref.organisationId, delivery, now))) return receiptOf('repeated')
   const entries = 'push' in change ? await recordPush(context, change) : await recordPullRequest(context, change)
-  const recorded = await recordEntries(sql, clock, entries)
+  const recorded = countChanges(await recordEntries(sql, clock, entries, 'github'))
   // Only now, since the prompts are locked in the order of their ids.
   if ('push' in change) await markFilesSeen(sql, change.filesSeen)
   return receiptOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)

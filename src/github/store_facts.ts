@@ -51,10 +51,10 @@ export const selectPushes = (
 export async function savePullRequest(
   sql: Sql,
   { organisationId, repositoryId }: RepositoryRef,
-  pr: PullRequest,
-  isFirst: boolean,
-): Promise<void> {
-  await sql`
+  pr: Omit<PullRequest, 'reopenings'>,
+  action: string,
+): Promise<PullRequest> {
+  const [row] = await sql<{ reopenings: number }>`
     insert into github_pull_requests as known (
       organisation_id, repository_id, number, url, state, head_repository_id, head_branch, head_sha, base_branch,
       merge_commit_sha, commits, opened_by, opened_at, merged_by, closed_at
@@ -68,8 +68,11 @@ export async function savePullRequest(
     set
       state = excluded.state, head_repository_id = excluded.head_repository_id, head_branch = excluded.head_branch,
       head_sha = excluded.head_sha, base_branch = excluded.base_branch, merge_commit_sha = excluded.merge_commit_sha,
-      commits = excluded.commits, merged_by = excluded.merged_by, closed_at = excluded.closed_at
-    where known.state <> 'merged' and not ${isFirst}::boolean`
+      commits = excluded.commits, merged_by = excluded.merged_by, closed_at = excluded.closed_at,
+      reopenings = known.reopenings + (${action}::text = 'reopened')::integer
+    where known.state <> 'merged' and ${action}::text <> 'opened'
+    returning reopenings`
+  return { ...pr, reopenings: row?.reopenings ?? 0 }
 }
 
 /** The pull requests from a branch that are open, or that ended at its head. */
@@ -82,7 +85,7 @@ export const selectPullRequestsFrom = (
     select
       number, url, state, head_repository_id as "headRepositoryId", head_branch as "headBranch", head_sha as "headSha",
       base_branch as "baseBranch", merge_commit_sha as "mergeCommitSha", commits, opened_by as "openedBy",
-      opened_at as "openedAt", merged_by as "mergedBy", closed_at as "closedAt"
+      opened_at as "openedAt", merged_by as "mergedBy", closed_at as "closedAt", reopenings
     from github_pull_requests
     where organisation_id::text || ' ' || repository_id::text || ' ' || head_branch = ${`${organisationId} ${repositoryId} ${branch}`}
       and head_repository_id = ${repositoryId} and base_branch <> ${branch} and (state = 'open' or head_sha = ${commitSha})
@@ -99,7 +102,7 @@ export const selectMerges = (
     select
       number, url, state, head_repository_id as "headRepositoryId", head_branch as "headBranch", head_sha as "headSha",
       base_branch as "baseBranch", merge_commit_sha as "mergeCommitSha", commits, opened_by as "openedBy",
-      opened_at as "openedAt", merged_by as "mergedBy", closed_at as "closedAt",
+      opened_at as "openedAt", merged_by as "mergedBy", closed_at as "closedAt", reopenings,
       array_to_json(array(
         select unnest(t.touching) from github_branch_touches(pr) t
       )) as "branchCommits",

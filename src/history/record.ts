@@ -8,7 +8,14 @@ import { type Prompt, requirePrompt } from '../prompts/find.ts'
 import { parseEntry } from './entry.ts'
 import { showEntry } from './list.ts'
 import type { HistoryEntry, NewHistoryEntry } from './schema.ts'
-import { type EntryToRecord, insertEntries, lockHistories, type RecordedRow, settleMerges } from './store_write.ts'
+import {
+  type EntryToRecord,
+  insertEntries,
+  lockHistories,
+  type RecordedRow,
+  type Source,
+  settleEntries,
+} from './store_write.ts'
 
 type Recorded = { entry: HistoryEntry; isNew: boolean }
 
@@ -28,6 +35,8 @@ export type PromptEntry = {
   entry: NewHistoryEntry
   /** The commits that a merge brought to its branch, beside its own; they are not deployed by themselves. */
   covers?: string[] | undefined
+  /** How often the pull request had been reopened, for one that is closed again at the same commit. */
+  reopenings?: number
 }
 
 type Write = { entry: EntryToRecord; organisationId: number; endsAt: number }
@@ -100,22 +109,33 @@ export async function recordHistory(db: Db, clock: Clock, prompt: string, given:
   return showEntry(row as RecordedRow)
 }
 
+/** What became of an entry: a commit that is covered has no entry of its own, because it belongs to a merge. */
+export type Outcome = 'added' | 'changed' | 'known' | 'covered'
+
 /**
- * Records entries within the caller's transaction, and returns how many are new or have changed. A commit that a merge
- * covers has no entry of its own, whichever of the two is recorded first.
+ * Records entries of one source within the caller's transaction, and says what became of each. The histories are the same
+ * in whichever order two sources tell of the same changes; docs/git.md has the rule.
  */
-export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[]): Promise<number> {
-  if (given.length === 0) return 0
-  const entries = given.map(({ promptId, entry, covers = [] }) => ({
+export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[], source: Source): Promise<Outcome[]> {
+  if (given.length === 0) return []
+  const entries = given.map(({ promptId, entry, covers = [], reopenings = 0 }) => ({
     ...parseEntry(entry, clock),
     prompt_id: promptId,
+    reopenings,
+    source,
     covers,
   }))
   await lockHistories(sql, entries)
-  const { changed, covered } = await settleMerges(sql, entries)
-  const rows = await insertEntries(
-    sql,
-    entries.filter((entry) => !covered.has(entry)),
-  )
-  return changed + rows.filter((row) => row?.is_new).length
+  const { changed, covered } = await settleEntries(sql, entries)
+  const toInsert = entries.filter((entry) => !covered.has(entry))
+  const rows = await insertEntries(sql, toInsert)
+  const added = new Set(toInsert.filter((_, index) => rows[index]?.is_new))
+  return entries.map((entry) => {
+    if (covered.has(entry)) return 'covered'
+    if (added.has(entry)) return 'added'
+    return changed.has(entry) ? 'changed' : 'known'
+  })
 }
+
+export const countChanges = (outcomes: Outcome[]): number =>
+  outcomes.filter((outcome) => outcome === 'added' || outcome === 'changed').length

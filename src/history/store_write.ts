@@ -61,20 +61,24 @@ export async function lockHistories(sql: Sql, entries: EntryToRecord[]): Promise
   await sql`select lock_histories(${promptIdsOf(entries)}::text::bigint[])`
 }
 
-type EntryToSettle = EntryToRecord & { covers: string[] }
+/** Where an entry was read: in a clone, or in a delivery of GitHub's. */
+export type Source = 'git' | 'github'
+
+export type EntryToSettle = EntryToRecord & { source: Source; covers: string[] }
 
 /**
- * Takes `deployed` entries up into the merges that cover their commits. Answers how many histories changed, and which of
- * the given entries are not to be recorded, since a merge covers them.
+ * Brings the entries together with what another source has told of the same changes. Answers by which of them a history
+ * has changed, and which are not to be recorded, since a merge covers them.
  */
-export async function settleMerges(
+export async function settleEntries(
   sql: Sql,
   entries: EntryToSettle[],
-): Promise<{ changed: number; covered: Set<EntryToRecord> }> {
-  const [row] = await sql<{ changed: number; covered: number[] | null }>`
-    select changed, covered from settle_merges(${JSON.stringify(entries)}::text::json)`
-  const covered = row?.covered?.map((place) => entries[place - 1] as EntryToRecord)
-  return { changed: row?.changed ?? 0, covered: new Set(covered) }
+): Promise<{ changed: Set<EntryToRecord>; covered: Set<EntryToRecord> }> {
+  const [row] = await sql<{ changed: number[]; covered: number[] }>`
+    select to_json(changed) as changed, to_json(covered) as covered
+    from settle_history(${JSON.stringify(entries)}::text::json)`
+  const at = (places: number[] = []) => new Set(places.map((place) => entries[place - 1] as EntryToRecord))
+  return { changed: at(row?.changed), covered: at(row?.covered) }
 }
 
 export async function openBatch(sql: Sql): Promise<number> {

@@ -23,7 +23,9 @@ function toChoice(options: TSchema[]): Schema {
   const others = options.filter(({ type }) => type !== 'null')
   const nullable = others.length < options.length ? { nullable: true } : {}
   if (others.every((option) => option.const !== undefined)) {
-    return { type: 'string', enum: others.map((option) => option.const), ...nullable }
+    // An enum lists null as well: without it, `nullable` allows nothing.
+    const values = options.map((option) => option.const ?? null)
+    return { type: 'string', enum: values, ...nullable }
   }
   const [only, ...more] = others.map(toOpenApi)
   // A second alternative would need `anyOf`, and no schema here has one.

@@ -21,13 +21,10 @@ export const Prompt = Type.Object(
     name: Type.String(),
     repository,
     path,
-    file_state: Type.Union(
-      [Type.Union([Type.Literal('present'), Type.Literal('removed'), Type.Literal('renamed')]), Type.Null()],
-      {
-        description:
-          'How the file was last seen on the default branch; removed or renamed: the link is dead; null: not seen yet',
-      },
-    ),
+    file_state: Type.Union([Type.Literal('present'), Type.Literal('removed'), Type.Literal('renamed'), Type.Null()], {
+      description:
+        'How the file was last seen on the default branch; removed or renamed: the link is dead; null: not seen yet',
+    }),
     file_moved_to: maybeText('Path that a renamed file has now, if it is known'),
     last_entry_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
       description: 'Time of the newest entry of its history; null for none',

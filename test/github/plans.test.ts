@@ -122,7 +122,7 @@ test('no statement reads a table from end to end, or more of an index than it ne
     where p.name = 'greeting';
     insert into github_pull_requests
     select p.organisation_id, ${repositoryId}, 10000 + n, 'https://example.com', 'merged', ${repositoryId}, 'filled ' || n,
-      'commit ' || n, 'main', 'merge ' || n, '{}', '2026-11-14T12:00:00Z', '{}', '2026-11-14T12:00:00Z', 1
+      'commit ' || n, 'main', 'merge ' || n, '{}', '2026-11-14T12:00:00Z', '{}', '2026-11-14T12:00:00Z', 1, 0
     from prompts p, generate_series(1, 5000) n
     where p.name = 'greeting';
     insert into github_pull_request_prompts

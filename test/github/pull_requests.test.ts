@@ -70,6 +70,22 @@ test('a push that brings a prompt into an open pull request opens it for that pr
   expect(await hook.send('pull_request', merged())).toBe(2)
 })
 
+test('one that is reopened and closed again has an entry for each closing, and one that is merged then has both', async () => {
+  const close = (closedAt: string) => hook.send('pull_request', pullRequest('closed', { closedAt }))
+  await hook.send('push', toBranch())
+  await hook.send('pull_request', pullRequest('opened'))
+  expect(await close('2026-11-14T14:00:00Z')).toBe(1)
+  expect(await hook.send('pull_request', pullRequest('reopened'))).toBe(0)
+  expect(await close('2026-11-14T15:00:00Z')).toBe(1)
+  expect(await close('2026-11-14T15:00:00Z')).toBe(0)
+  const closed = (hour: number) => ({ ...opened, action: 'pr_closed', created_at: `2026-11-14T${hour}:00:00.000Z` })
+  expect(await hook.history('greeting')).toEqual([opened, closed(14), closed(15)])
+  await hook.send('pull_request', pullRequest('reopened'))
+  await hook.send('pull_request', merged({ closedAt: '2026-11-14T16:00:00Z' }))
+  const last = { ...mergedEntry, created_at: '2026-11-14T16:00:00.000Z' }
+  expect(await hook.history('greeting')).toEqual([opened, closed(14), closed(15), last])
+})
+
 test('what was pushed while it was closed counts when it is reopened', async () => {
   await hook.send('pull_request', pullRequest('opened'))
   await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T14:00:00Z' }))

@@ -1,7 +1,7 @@
 // The commits of a pull request are told as its merge, whatever was recorded of them before.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { importHistory } from '../../src/history/import.ts'
-import { type PromptEntry, recordEntries } from '../../src/history/record.ts'
+import { countChanges, type PromptEntry, recordEntries } from '../../src/history/record.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { entry, startService, type Tenant, type TestService } from '../service.ts'
 
@@ -36,7 +36,7 @@ const merge = (number: number, covers: number[]): PromptEntry => ({
 
 const record = (...entries: PromptEntry[]) => {
   const { db, clock } = service.services
-  return db.transaction((sql) => recordEntries(sql, clock, entries))
+  return db.transaction(async (sql) => countChanges(await recordEntries(sql, clock, entries, 'github')))
 }
 
 async function startHistory(): Promise<void> {
@@ -70,14 +70,14 @@ test.each(inEveryOrder(['1', '2', 'merge', '4']).map((order) => [order]))(
   },
 )
 
-test('the merge takes the place of the newest of them, with its id and its time, and is a new version', async () => {
+test('the newest of them becomes the merge, with its id and at the time of merging, and is a new version', async () => {
   await startHistory()
   await record(deploy(1), deploy(2))
   const [before, { etag }] = [await service.getHistory(tenant.prompt, tenant.key), await readStory()]
   expect(await record(merge(3, [1, 2]))).toBe(1)
   const { body } = await service.getHistory(tenant.prompt, tenant.key)
-  const { id, created_at } = before.body.data[0]
-  expect(body.data).toMatchObject([{ id, created_at, action: 'pr_merged', commit_sha: 'commit 3' }])
+  const { id } = before.body.data[0]
+  expect(body.data).toMatchObject([{ id, created_at: minute(3), action: 'pr_merged', commit_sha: 'commit 3' }])
   expect((await readStory()).etag).not.toBe(etag)
 })
 
