@@ -3,23 +3,25 @@ import { entriesOf } from '../git/entries.ts'
 import type { Person } from '../git/facts.ts'
 import { readMessage } from '../git/messages.ts'
 import { fitBranch, fitSha } from '../git/people.ts'
-import type { PromptEntry } from '../history/record.ts'
-import type { LinkedPrompt } from '../prompts/link.ts'
-import type { FileSeen } from '../prompts/seen.ts'
 import {
   attributeCommits,
+  type Commit,
   endedEntries,
   entriesForPrompts,
   findFilesSeen,
   findTouches,
   mergeOf,
   openedEntry,
-} from './decide.ts'
-import type { Commit, Push, RepositoryRef } from './facts.ts'
+  type Push,
+} from '../git/pushes.ts'
+import type { PromptEntry } from '../history/record.ts'
+import type { LinkedPrompt } from '../prompts/link.ts'
+import type { FileSeen } from '../prompts/seen.ts'
 import { authorOf } from './people.ts'
 import type { Gap } from './receipt.ts'
 import { earlierOf, readTime } from './repository.ts'
 import type { PushPayload } from './schema.ts'
+import type { RepositoryRef } from './store.ts'
 import { addPrompts, deleteTouches, insertTouches, selectMerges, selectPullRequestsFrom } from './store_facts.ts'
 
 /** The transaction of a delivery, in which no other delivery works on the repository. */

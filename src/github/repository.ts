@@ -2,9 +2,8 @@ import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import { keepable, parseInstant } from '../lib/times.ts'
 import { findLinkedPrompts, type LinkedPrompt, moveLinks, moveLinksOfOwner, repositoryKey } from '../prompts/link.ts'
-import type { RepositoryRef } from './facts.ts'
 import type { OrganizationPayload, Repository, RepositoryPayload } from './schema.ts'
-import { selectRepository, upsertRepository } from './store.ts'
+import { type RepositoryRef, selectRepository, upsertRepository } from './store.ts'
 
 /**
  * Finds the prompts that are linked to a repository, and lets their links follow when it bears another name than before,

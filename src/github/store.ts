@@ -1,5 +1,7 @@
 import type { Sql } from '../db/client.ts'
-import type { RepositoryRef } from './facts.ts'
+
+/** A repository that delivers to an organisation, by GitHub's id of it, which outlives every name. */
+export type RepositoryRef = { organisationId: number; repositoryId: number }
 
 export type Webhook = { org: string; organisationId: number; secret: string }
 

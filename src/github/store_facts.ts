@@ -1,9 +1,10 @@
 import type { Sql } from '../db/client.ts'
-import type { Head, MergedPullRequest, PullRequest, Push, RepositoryRef } from './facts.ts'
+import type { Head, MergedPullRequest, PullRequest, Push } from '../git/pushes.ts'
+import type { RepositoryRef } from './store.ts'
 
 export async function insertTouches(
   sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
+  ref: RepositoryRef,
   { head, commits, isAllNew, touches }: Push,
   pushedAt: Date,
 ): Promise<void> {
@@ -12,45 +13,36 @@ export async function insertTouches(
       organisation_id, repository_id, branch, commit_sha, prompt_id, pushed_at, touching, pushed, all_new
     )
     select
-      ${organisationId}, ${repositoryId}, ${head.branch}, ${head.commitSha}, "promptId", ${pushedAt}, commits,
+      ${ref.organisationId}, ${ref.repositoryId}, ${head.branch}, ${head.commitSha}, "promptId", ${pushedAt}, commits,
       ${commits}::text[], ${isAllNew}
     from jsonb_to_recordset(${JSON.stringify(touches)}::text::jsonb) as given ("promptId" bigint, commits text[])
     on conflict do nothing`
 }
 
 /** Deletes what was pushed to an earlier branch of the same name. */
-export async function deleteTouches(
-  sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
-  branch: string,
-  before: Date,
-): Promise<void> {
+export async function deleteTouches(sql: Sql, ref: RepositoryRef, branch: string, before: Date): Promise<void> {
   await sql`
     delete from github_touches
-    where organisation_id = ${organisationId} and repository_id = ${repositoryId} and branch = ${branch}
+    where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and branch = ${branch}
       and pushed_at < ${before}`
 }
 
 /** The pushes to a branch that brought a commit, as far as they touched prompts. */
-export const selectPushes = (
-  sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
-  { branch, commitSha }: Head,
-): Promise<Push[]> =>
+export const selectPushes = (sql: Sql, ref: RepositoryRef, { branch, commitSha }: Head): Promise<Push[]> =>
   sql<Push>`
     select
       jsonb_build_object('branch', branch, 'commitSha', commit_sha) as head,
       to_json(pushed) as commits, all_new as "isAllNew",
       jsonb_agg(jsonb_build_object('promptId', prompt_id, 'commits', touching)) as touches
     from github_touches
-    where organisation_id = ${organisationId} and repository_id = ${repositoryId} and branch = ${branch}
+    where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and branch = ${branch}
       and (commit_sha = ${commitSha} or pushed @> array[${commitSha}]::text[])
     group by branch, commit_sha, pushed, all_new`
 
 /** Upserts a pull request from an event. A late `opened` changes nothing, and a merge is final. */
 export async function savePullRequest(
   sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
+  ref: RepositoryRef,
   pr: Omit<PullRequest, 'reopenings'>,
   action: string,
 ): Promise<PullRequest> {
@@ -60,7 +52,7 @@ export async function savePullRequest(
       merge_commit_sha, commits, opened_by, opened_at, merged_by, closed_at
     )
     values (
-      ${organisationId}, ${repositoryId}, ${pr.number}, ${pr.url}, ${pr.state}, ${pr.headRepositoryId}, ${pr.headBranch},
+      ${ref.organisationId}, ${ref.repositoryId}, ${pr.number}, ${pr.url}, ${pr.state}, ${pr.headRepositoryId}, ${pr.headBranch},
       ${pr.headSha}, ${pr.baseBranch}, ${pr.mergeCommitSha}, ${pr.commits}, ${JSON.stringify(pr.openedBy)}::text::jsonb,
       ${pr.openedAt}, ${pr.mergedBy && JSON.stringify(pr.mergedBy)}::text::jsonb, ${pr.closedAt}
     )
@@ -78,7 +70,7 @@ export async function savePullRequest(
 /** The pull requests from a branch that are open, or that ended at its head. */
 export const selectPullRequestsFrom = (
   sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
+  ref: RepositoryRef,
   { branch, commitSha }: Head,
 ): Promise<PullRequest[]> =>
   sql<PullRequest>`
@@ -87,17 +79,17 @@ export const selectPullRequestsFrom = (
       base_branch as "baseBranch", merge_commit_sha as "mergeCommitSha", commits, opened_by as "openedBy",
       opened_at as "openedAt", merged_by as "mergedBy", closed_at as "closedAt", reopenings
     from github_pull_requests
-    where organisation_id::text || ' ' || repository_id::text || ' ' || head_branch = ${`${organisationId} ${repositoryId} ${branch}`}
-      and head_repository_id = ${repositoryId} and base_branch <> ${branch} and (state = 'open' or head_sha = ${commitSha})
+    where organisation_id::text || ' ' || repository_id::text || ' ' || head_branch = ${`${ref.organisationId} ${ref.repositoryId} ${branch}`}
+      and head_repository_id = ${ref.repositoryId} and base_branch <> ${branch} and (state = 'open' or head_sha = ${commitSha})
     order by number`
 
 /** The pull requests whose merge into the branch made one of the commits of a push. */
 export const selectMerges = (
   sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
+  ref: RepositoryRef,
   { head: { branch, commitSha }, commits }: Push,
 ): Promise<MergedPullRequest[]> => {
-  const mergeKeys = [commitSha, ...commits].map((sha) => `${organisationId} ${repositoryId} ${sha}`)
+  const mergeKeys = [commitSha, ...commits].map((sha) => `${ref.organisationId} ${ref.repositoryId} ${sha}`)
   return sql<MergedPullRequest>`
     select
       number, url, state, head_repository_id as "headRepositoryId", head_branch as "headBranch", head_sha as "headSha",
@@ -117,15 +109,10 @@ export const selectMerges = (
 }
 
 /** Adds prompts to those that a pull request changes, and returns the ones that were not known. */
-export async function addPrompts(
-  sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
-  number: number,
-  promptIds: number[],
-): Promise<number[]> {
+export async function addPrompts(sql: Sql, ref: RepositoryRef, number: number, promptIds: number[]): Promise<number[]> {
   const rows = await sql<{ promptId: number }>`
     insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
-    select ${organisationId}, ${repositoryId}, ${number}, prompt_id::bigint
+    select ${ref.organisationId}, ${ref.repositoryId}, ${number}, prompt_id::bigint
     from unnest(${promptIds.map(String)}::text[]) given (prompt_id)
     on conflict do nothing
     returning prompt_id as "promptId"`
@@ -133,30 +120,22 @@ export async function addPrompts(
 }
 
 /** Adds the prompts that were pushed to its branch, and returns the ones that were not known. */
-export async function addBranchPrompts(
-  sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
-  number: number,
-): Promise<number[]> {
+export async function addBranchPrompts(sql: Sql, ref: RepositoryRef, number: number): Promise<number[]> {
   const rows = await sql<{ promptId: number }>`
     insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
     select pr.organisation_id, pr.repository_id, pr.number, t.prompt_id
     from github_pull_requests pr
     cross join lateral github_branch_touches(pr) t
-    where pr.organisation_id = ${organisationId} and pr.repository_id = ${repositoryId} and pr.number = ${number}
+    where pr.organisation_id = ${ref.organisationId} and pr.repository_id = ${ref.repositoryId} and pr.number = ${number}
     on conflict do nothing
     returning prompt_id as "promptId"`
   return rows.map(({ promptId }) => promptId)
 }
 
-export async function selectPrompts(
-  sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
-  number: number,
-): Promise<number[]> {
+export async function selectPrompts(sql: Sql, ref: RepositoryRef, number: number): Promise<number[]> {
   const rows = await sql<{ promptId: number }>`
     select prompt_id as "promptId" from github_pull_request_prompts
-    where organisation_id = ${organisationId} and repository_id = ${repositoryId} and number = ${number}
+    where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and number = ${number}
     order by prompt_id`
   return rows.map(({ promptId }) => promptId)
 }

@@ -1,11 +1,51 @@
-// Decides what the facts of pushes and pull requests amount to. Nothing here reads or writes anything.
-import { closed, merged, opened } from '../git/entries.ts'
-import type { Merge } from '../git/facts.ts'
+// What pushes and pull requests amount to, as a webhook tells them. Nothing here reads or writes anything.
 import type { PromptEntry } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
 import type { LinkedPrompt } from '../prompts/link.ts'
 import type { FileSeen } from '../prompts/seen.ts'
-import type { Commit, MergedPullRequest, PullRequest, Push, Touch } from './facts.ts'
+import { closed, merged, opened } from './entries.ts'
+import type { Merge, Person } from './facts.ts'
+
+/** A commit, with the files that it itself changes: none for one that merely merges another branch in. */
+export type Commit = { sha: string; author: Person; added: string[]; modified: string[]; removed: string[] }
+
+export type PullRequest = {
+  number: number
+  url: string
+  state: 'open' | 'merged' | 'closed'
+  /** Null when that fork is gone. */
+  headRepositoryId: number | null
+  headBranch: string
+  headSha: string
+  baseBranch: string
+  mergeCommitSha: string | null
+  /** How many commits its branch has. */
+  commits: number
+  openedBy: Person
+  openedAt: Date
+  mergedBy: Person | null
+  closedAt: Date | null
+  /** How often it was reopened. */
+  reopenings: number
+}
+
+/** A merged pull request, with the commits that were pushed to its branch and the prompts that it is known to change. */
+export type MergedPullRequest = PullRequest & { branchCommits: string[]; promptIds: number[] }
+
+/** The head of a branch after a push, or after a merge into it. */
+export type Head = { branch: string; commitSha: string }
+
+/** A prompt, and the commits that touch its file, oldest first. */
+export type Touch = { promptId: number; commits: string[] }
+
+export type Push = {
+  head: Head
+  /** The SHAs of all its commits, oldest first. */
+  commits: string[]
+  /** Whether none of them was pushed before, to another branch. */
+  isAllNew: boolean
+  touches: Touch[]
+}
 
 /** The prompts whose files the commits touch, each with the commits that do. */
 export function findTouches(commits: Commit[], linked: LinkedPrompt[]): Touch[] {
