@@ -4,6 +4,7 @@ import type { Services } from './deps.ts'
 import { notFound } from './errors.ts'
 import { githubRoutes, webhookRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
+import { historyBatchRoutes } from './history/routes_batch.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/answer.ts'
 import { docsRoutes } from './http/docs.ts'
 import { keyRoutes } from './keys/routes.ts'
@@ -16,6 +17,7 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
   const wrapper = createRouteWrapper(services)
   const documented = new Elysia()
     .use(historyRoutes(services, wrapper))
+    .use(historyBatchRoutes(services, wrapper))
     .use(signalRoutes(services, wrapper))
     .use(keyRoutes(services, wrapper))
     .use(promptRoutes(services, wrapper))

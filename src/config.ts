@@ -1,7 +1,8 @@
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import {
   address,
-  maskUrl,
+  apiKey,
+  maskSecret,
   oneOf,
   port,
   postgresUrl,
@@ -15,7 +16,7 @@ import {
 type Setting<T> = SettingType<T> & {
   /** Undefined when the setting may be absent. */
   fallback: string | undefined
-  /** A URL with a password in it, which can also come from a file named by the variable with `_FILE` behind it. */
+  /** A URL with a password in it, or a key, which can also come from a file named by the variable with `_FILE` behind it. */
   secret: boolean
   meaning: string
 }
@@ -104,6 +105,7 @@ export const settings = {
     '15',
     'How long requests under way may then take, before they are given up; `0` gives them up at once',
   ),
+  PROMPT_SIGNALS_KEY: optional(apiKey, 'API key with which `sync --url` calls the service', true),
 } satisfies Record<string, Setting<unknown>>
 
 type Name = keyof typeof settings
@@ -130,7 +132,7 @@ export function readConfig(typed: Environment = {}, variables: Environment = pro
 export function showConfig(variables: Environment = process.env): Record<Name, string | null> {
   const entries = Object.entries(readTexts({}, variables)).map(([name, value]) => [
     name,
-    value === undefined ? null : settings[name as Name].secret ? maskUrl(value) : value,
+    value === undefined ? null : settings[name as Name].secret ? maskSecret(value) : value,
   ])
   return Object.fromEntries(entries) as Record<Name, string | null>
 }
@@ -163,6 +165,13 @@ function readSecret(name: string, environment: Environment): string | undefined 
   if (secret === '') throw new Error(`${name}_FILE names an empty file: ${file}`)
   return secret
 }
+
+/** What the git program needs of the environment: where things are, and the configuration of whoever runs it. */
+const gitVariable = /^(PATH|HOME|USERPROFILE|SYSTEMROOT|XDG_CONFIG_HOME|TMPDIR|TEMP|TMP|GIT_CONFIG_\w+)$/i
+
+/** The environment for git: without this program's secrets, and without the repository that a hook of git's is run for. */
+export const gitEnvironment = (variables: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(variables).filter(([name]) => gitVariable.test(name)))
 
 /** Variables by which the runtime inside the binary can be made to run, replace or show code. */
 const runtimeVariable = /^BUN_(OPTIONS|BE_BUN|INSPECT.*|JSC_.*)$/

@@ -95,8 +95,20 @@ export const postgresUrl: SettingType<string> = {
 
 const shownParameters = ['sslmode', 'sslrootcert']
 
+/** An API key. Its value stays out of every message. */
+export const apiKey: SettingType<string> = {
+  type: 'key',
+  parse(value, name) {
+    if (!/^psk_\w+$/.test(value)) throw new Error(`${name} must be an API key, which begins with psk_`)
+    return value
+  },
+}
+
+/** A secret as it can be shown: of a URL everything but its password, of a key nothing. */
+export const maskSecret = (value: string): string => (URL.canParse(value) ? maskUrl(value) : '***')
+
 /** A URL as it can be shown: without its password, and without parameters that could be one. */
-export function maskUrl(value: string): string {
+function maskUrl(value: string): string {
   const shown = new URL(value)
   if (shown.password) shown.password = '***'
   for (const name of [...shown.searchParams.keys()]) {

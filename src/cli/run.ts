@@ -18,6 +18,7 @@ const groups: Record<string, () => Promise<Commands>> = {
   keys: async () => (await import('./keys.ts')).keyCommands,
   prompts: async () => (await import('./prompts.ts')).promptCommands,
   history: async () => (await import('./history.ts')).historyCommands,
+  sync: async () => (await import('./sync.ts')).syncCommands,
   audit: async () => (await import('./audit.ts')).auditCommands,
   webhooks: async () => (await import('./webhooks.ts')).webhookCommands,
   backup: loadBackup,

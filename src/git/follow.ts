@@ -11,26 +11,20 @@ type Span = { prompt: number; since: number[]; until: number | null }
 
 type Rename = { commit: number; from: number }
 
-/** The arrivals that change each prompt, which is given by the path of its file now; both are known by their positions. */
-export function followFiles(
-  commits: Commit[],
-  arrivals: Arrival[],
-  files: ChangedFiles,
-  paths: string[],
-): Set<number>[] {
+/** The prompts that each arrival changes. A prompt is given by the path of its file now, and known by its position. */
+export function followFiles(commits: Commit[], arrivals: Arrival[], files: ChangedFiles, paths: string[]): number[][] {
   const knows = createKnowledge(commits)
   const spans = findSpans(listRenames(arrivals, files), files, paths, knows)
-  const touched = paths.map(() => new Set<number>())
-  for (const [index, { commit }] of arrivals.entries()) {
-    for (const { path } of files.changes[index] ?? []) {
+  return arrivals.map(({ commit }, index) => {
+    const changed = (files.changes[index] ?? []).flatMap(({ path }) => {
       const span = spans.get(path)?.find(({ since, until }) => {
         const isOver = until !== null && knows(commit, until)
         return !isOver && (since.length === 0 || since.some((rename) => knows(commit, rename)))
       })
-      if (span) touched[span.prompt]?.add(index)
-    }
-  }
-  return touched
+      return span ? span.prompt : []
+    })
+    return changed.length > 1 ? [...new Set(changed)] : changed
+  })
 }
 
 /** Renames by the name that they give. The merge of a pull request repeats those that its commits have made. */

@@ -16,9 +16,10 @@ export const repositoryKey = (fullName: string): string => fullName.toLowerCase(
 
 /** Checks a repository and a path as they are given, and normalises them for comparison. */
 export function parsePromptFile(given: { repository: string; path: string }): PromptFile {
-  if (!/^[\w.-]{1,100}\/[\w.-]{1,100}$/.test(given.repository)) {
+  // GitLab has groups of groups.
+  if (!/^[\w.-]{1,100}(?:\/[\w.-]{1,100}){1,9}$/.test(given.repository)) {
     throw invalid('The link is not valid.', [
-      { path: '/repository', message: 'must be owner/name, as GitHub shows it' },
+      { path: '/repository', message: 'must be owner/name, as its host shows it' },
     ])
   }
   const path = given.path.replace(/^(?:\.?\/)+/, '')
