@@ -37,7 +37,7 @@ export const promptCommands = onDatabase({
   },
   'prompts list': {
     usage: 'prompts list --org ORG',
-    does: 'lists the prompts of an organisation',
+    does: 'lists the prompts of an organisation, and how their files were last seen',
     values: ['org'],
     required: ['org'],
     async run({ db, typed, output }) {
