@@ -75,6 +75,15 @@ comment on column idempotent_requests.fingerprint is 'SHA-256 of the method, the
 
 create index on idempotent_requests (created_at);
 
+-- What the cursors of lists are sealed with, the same on every replica. One row.
+create table cursor_keys (
+  is_only boolean primary key default true check (is_only),
+  key bytea not null check (length(key) = 32)
+);
+
+-- Two random UUIDs have 244 random bits.
+insert into cursor_keys (key) values (sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())));
+
 -- Deletes requests made before the time, at most so many, and returns how many there were.
 create function prune_requests(before timestamptz, most integer)
 returns integer

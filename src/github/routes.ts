@@ -6,7 +6,7 @@ import type { RouteWrapper } from '../http/answer.ts'
 import { decodeText, parseJson, readBody, requireJson } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { createInFlightLimiter } from './in_flight.ts'
+import { createDeliveryLimiter } from './in_flight.ts'
 import { setWebhook } from './manage.ts'
 import type { DeliveryObserver } from './receipt.ts'
 import { GithubWebhook } from './schema.ts'
@@ -40,7 +40,7 @@ export function githubRoutes(
   { db, clock, deliveries }: { db: Db; clock: Clock; deliveries: DeliveryObserver },
   { publicRoute }: RouteWrapper,
 ) {
-  const limitInFlight = createInFlightLimiter()
+  const limitInFlight = createDeliveryLimiter()
   const receive = publicRoute(async (exchange, { org_id: org }: { org_id: string }) => {
     // These modules are loaded with the first delivery, because many services never get one.
     const [{ requireSignature, requireWebhook, verifyDelivery }, { receiveDelivery }] = await Promise.all([

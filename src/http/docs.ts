@@ -20,6 +20,7 @@ const documentation = {
   tags: [
     { name: 'History', description: 'Who changed a prompt, when, and how the change was deployed' },
     { name: 'Signals', description: "Feedback on a prompt's output, counted against a monthly limit" },
+    { name: 'Usage', description: 'What the organisation has used of its month' },
     { name: 'Keys', description: 'API keys, what they may do, and until when' },
     { name: 'Prompts', description: 'The prompts of the organisation, and the files that they are kept in' },
     { name: 'Webhooks', description: 'What writes the history by itself' },

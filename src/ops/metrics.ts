@@ -4,6 +4,8 @@ import type { EngineObserver } from '../db/housekeeping.ts'
 import { type DeliveryObserver, outcomes as deliveryOutcomes } from '../github/receipt.ts'
 import type { HistoryObserver } from '../history/list.ts'
 import type { RequestObserver } from '../http/answer.ts'
+import type { RateLimitObserver } from '../http/rate_limit.ts'
+import type { FailedKeyObserver } from '../keys/failed_keys.ts'
 import type { GateObserver } from '../signals/gate.ts'
 import type { SignalObserver } from '../signals/record.ts'
 import { Histogram } from './histogram.ts'
@@ -13,6 +15,8 @@ export type Dependency = 'database' | 'redis'
 
 export type Metrics = {
   requests: RequestObserver
+  rates: RateLimitObserver
+  failedKeys: FailedKeyObserver
   signals: SignalObserver
   gate: GateObserver
   history: HistoryObserver
@@ -63,6 +67,20 @@ export function createMetrics(): Metrics {
     requestSeconds,
   )
   gauge('http_requests_in_flight', 'Requests being handled', () => inFlight)
+  const exceeded = labelledCounter('requests_limited_total', 'Requests refused by a request-rate limit', 'limited_by', [
+    'key_rate',
+    'address_rate',
+  ])
+  let isRateBreakerOpen = false
+  gauge('rate_breaker_open', '1 while each process counts request rates alone after failures of Redis', () =>
+    Number(isRateBreakerOpen),
+  )
+  const failedKeys = labelledCounter(
+    'failed_keys_total',
+    'Requests with an API key that is not valid; slowed: the address kept failing and was answered later',
+    'answered',
+    ['at_once', 'slowed'],
+  )
   const outcomes = labelledCounter(
     'signals_total',
     'Signals by outcome; replayed: a retry with the same Idempotency-Key; conflict: the key belongs to another signal',
@@ -119,6 +137,19 @@ export function createMetrics(): Metrics {
         inFlight -= 1
         const method = methods.has(sent) ? sent : 'other'
         durations.observe(`${status} ${method} ${route}`, seconds, () => ({ route, method, status }))
+      },
+    },
+    rates: {
+      refused(by) {
+        exceeded[by] += 1
+      },
+      breakerChanged(isOpen) {
+        isRateBreakerOpen = isOpen
+      },
+    },
+    failedKeys: {
+      failed(answered) {
+        failedKeys[answered] += 1
       },
     },
     signals: {

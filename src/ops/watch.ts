@@ -1,6 +1,7 @@
 import type { EngineObserver } from '../db/housekeeping.ts'
 import type { OnReach } from '../db/reach.ts'
 import { type DeliveryObserver, isGap } from '../github/receipt.ts'
+import type { RateLimitObserver } from '../http/rate_limit.ts'
 import type { Log } from '../log.ts'
 import type { GateObserver } from '../signals/gate.ts'
 import type { Dependency, Metrics } from './metrics.ts'
@@ -9,6 +10,7 @@ import type { Dependency, Metrics } from './metrics.ts'
 export type Watch = {
   reach(dependency: Dependency): OnReach
   gate: GateObserver
+  rates: RateLimitObserver
   engine: EngineObserver
   deliveries: DeliveryObserver
 }
@@ -32,6 +34,15 @@ export const createWatch = (log: Log, metrics: Metrics): Watch => ({
       metrics.deliveries.ended(receipt, org)
       const { outcome, message } = receipt
       if (isGap(outcome)) log.warn({ org, outcome }, `a delivery of GitHub is incomplete: ${message}`)
+    },
+  },
+  rates: {
+    refused: metrics.rates.refused,
+    breakerChanged(isOpen) {
+      metrics.rates.breakerChanged(isOpen)
+      if (isOpen)
+        log.warn({ breaker: 'rates', state: 'open' }, 'breaker changed: each process counts request rates alone')
+      else log.info({ breaker: 'rates', state: 'closed' }, 'breaker changed: request rates are shared again')
     },
   },
   engine: {

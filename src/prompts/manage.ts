@@ -7,6 +7,7 @@ import { randomBase62 } from '../lib/base62.ts'
 import { type CursorPage, type PageRequest, readAllPages, toPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
+import { cursorsOf } from '../requests/cursors.ts'
 import { isPromptId } from './find.ts'
 import { fileIsTaken, parsePromptFile } from './link.ts'
 import {
@@ -62,7 +63,9 @@ export async function addPrompt(
 
 /** The prompts of an organisation, newest first. */
 export const listPrompts = (db: Db, organisationId: number, request: PageRequest): Promise<CursorPage<PromptRow>> =>
-  toPage(request, (beforeId, limit) => selectPrompts(db.sql, organisationId, beforeId, limit))
+  toPage(cursorsOf(db), `prompts ${organisationId}`, request, (beforeId, limit) =>
+    selectPrompts(db.sql, organisationId, beforeId, limit),
+  )
 
 /** Every prompt of an organisation, oldest first. */
 export async function listAllPrompts(db: Db, org: string): Promise<(PromptRow & { org: string })[]> {

@@ -131,6 +131,7 @@ const wellFormed = fc.constantFrom<object>(
   { name: 'TAG prompt', repository: 'shared/prompts', path: 'shared.md' },
   { overlap_seconds: 60 },
   { value: 'positive', metadata: { session: 'TAG' } },
+  { signals: [{ value: 'positive', metadata: { session: 'TAG' }, idempotency_key: 'shared-1' }, { value: 'TAG' }] },
   {
     action: 'deployed',
     user: { name: 'TAG', email: 'a@TAG.example' },

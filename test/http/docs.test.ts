@@ -53,6 +53,9 @@ describe('the document', () => {
       'ApiKeyList',
       'AuditEntry',
       'AuditEntryList',
+      'BatchError',
+      'BatchResult',
+      'BatchSignal',
       'CreatedApiKey',
       'CreatedSignal',
       'CursorPagination',
@@ -66,14 +69,18 @@ describe('the document', () => {
       'NewHistoryEntry',
       'NewPrompt',
       'NewSignal',
+      'NewSignalBatch',
       'NotFound',
+      'OwnApiKey',
       'Pagination',
       'Prompt',
       'PromptChange',
       'PromptList',
       'RateLimited',
+      'RecordedBatch',
       'RecordedHistoryEntry',
       'ShownApiKey',
+      'ShownOwnApiKey',
       'ShownPrompt',
       'Signal',
       'Unauthorized',
@@ -95,9 +102,11 @@ describe('the document', () => {
     expect(paths).toEqual([
       [historyPath, ['get', 'post']],
       [signalsPath, ['post']],
+      [`${signalsPath}/batch`, ['post']],
       ['/api/v1/keys', ['get', 'post']],
       ['/api/v1/keys/{key_id}', ['get', 'patch', 'delete']],
       ['/api/v1/keys/{key_id}/rotate', ['post']],
+      ['/api/v1/key', ['get']],
       ['/api/v1/prompts', ['get', 'post']],
       ['/api/v1/prompts/{prompt_id}', ['get', 'patch']],
       ['/api/v1/webhooks/github', ['put']],
@@ -107,25 +116,28 @@ describe('the document', () => {
       401: { types: ['application/json'], headers: ['X-Request-Id', 'WWW-Authenticate'] },
       403: { types: ['application/json'], headers: ['X-Request-Id'] },
       404: { types: ['application/json'], headers: ['X-Request-Id'] },
+      429: {
+        types: ['application/json'],
+        headers: ['X-Request-Id', 'RateLimit', 'RateLimit-Policy', 'Retry-After'],
+      },
       500: { types: ['application/json'], headers: ['X-Request-Id', 'Retry-After'] },
     }
-    const limits = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
+    const limits = ['RateLimit', 'RateLimit-Policy']
     expect(outlineOf(history)).toEqual({
       ...refusals,
-      200: { types: ['application/json'], headers: ['X-Request-Id', 'Link', 'ETag'] },
+      200: { types: ['application/json'], headers: ['X-Request-Id', 'Link', 'ETag', ...limits] },
       304: { types: [], headers: ['X-Request-Id', 'ETag'] },
       422: { types: ['application/json'], headers: ['X-Request-Id'] },
     })
     expect(outlineOf(recording)).toEqual({
       ...refusals,
-      201: { types: ['application/json'], headers: ['X-Request-Id', 'Idempotent-Replayed'] },
+      201: { types: ['application/json'], headers: ['X-Request-Id', ...limits, 'Idempotent-Replayed'] },
       422: { types: ['application/json'], headers: ['X-Request-Id'] },
     })
     expect(outlineOf(signals)).toEqual({
       ...refusals,
-      201: { types: ['application/json'], headers: [...limits, 'Idempotent-Replayed'] },
+      201: { types: ['application/json'], headers: ['X-Request-Id', ...limits, 'Idempotent-Replayed'] },
       422: { types: ['application/json'], headers: ['X-Request-Id'] },
-      429: { types: ['application/json'], headers: [...limits, 'Retry-After'] },
     })
     expect(history.requestBody).toBeUndefined()
     const { required, content } = signals.requestBody as OpenAPIV3.RequestBodyObject

@@ -58,8 +58,11 @@ const oddJson = fc.oneof(
   fc.constantFrom('', '{', 'null', '[]', '\uFEFF{"value":"positive"}', '{"value":"positive"}'),
 )
 
+const oddBatch = fc.array(oddJson, { maxLength: 5 }).map((items) => `{"signals":[${items.join()}]}`)
+
 const body = fc.oneof(
   { weight: 4, arbitrary: oddJson.map((text) => new TextEncoder().encode(text)) },
+  { weight: 2, arbitrary: oddBatch.map((text) => new TextEncoder().encode(text)) },
   { weight: 1, arbitrary: fc.uint8Array({ maxLength: 200 }) },
 )
 
@@ -89,6 +92,7 @@ const request = () => {
   )
   const path = fc.oneof(
     { weight: 6, arbitrary: promptId.map((id) => `/api/v1/prompts/${id}/signals`) },
+    { weight: 3, arbitrary: promptId.map((id) => `/api/v1/prompts/${id}/signals/batch`) },
     { weight: 6, arbitrary: promptId.map((id) => `/api/v1/prompts/${id}/history`) },
     { weight: 1, arbitrary: promptId.map((id) => `/api/v1/prompts/${id}`) },
     { weight: 1, arbitrary: fc.array(oddSegment, { maxLength: 5 }).map((parts) => `/api/v1/${parts.join('/')}`) },
