@@ -65,8 +65,9 @@ async function giveUp(log: Log, fields: object, message: string): Promise<void> 
 
 /** Listens for the service, and for its metrics where they have an address of their own, which is plain HTTP. */
 function startListening(services: Services, config: Config): [Listener, ...Listener[]] {
-  const { HOST, PORT, METRICS_ADDRESS } = config
-  const main = listenOn(createApp(services, { servesMetrics: !METRICS_ADDRESS }), HOST, PORT, readCertificate(config))
+  const { HOST, PORT, METRICS_ADDRESS, CONSOLE } = config
+  const app = createApp(services, { servesMetrics: !METRICS_ADDRESS, servesConsole: CONSOLE === 'on' })
+  const main = listenOn(app, HOST, PORT, readCertificate(config))
   if (!METRICS_ADDRESS) return [main]
   return [main, listenOn(createMetricsApp(services), METRICS_ADDRESS.host, METRICS_ADDRESS.port)]
 }

@@ -121,3 +121,53 @@ export const RecordedEntry = Type.Object(
   { data: HistoryEntry },
   { title: 'RecordedHistoryEntry', examples: [{ data: exampleEntries[0] }] },
 )
+
+const maxEntries = 500
+
+/** What a program has read in a repository, for several prompts. */
+export const HistoryBatch = Type.Object(
+  {
+    entries: Type.Array(
+      Type.Composite([
+        Type.Object({
+          prompt_id: Type.String({ description: "The prompt's public ID" }),
+          covers: Type.Optional(
+            Type.Array(printable(100), {
+              maxItems: maxEntries,
+              description:
+                'For pr_merged: the commits that the pull request brought to the branch. They get no entry of their own.',
+            }),
+          ),
+        }),
+        NewHistoryEntry,
+      ]),
+      { minItems: 1, maxItems: maxEntries },
+    ),
+    dry_run: Type.Optional(Type.Boolean({ description: 'Whether only to say what would become of the entries.' })),
+  },
+  {
+    title: 'HistoryBatch',
+    examples: [
+      {
+        entries: [{ prompt_id: 'pmt_greeting', ...exampleEntry, covers: ['9c1185a5c5e9fc54612808977ee8f548b2258d31'] }],
+      },
+    ],
+  },
+)
+
+export const HistoryBatchResult = Type.Object(
+  {
+    data: Type.Object({
+      outcomes: Type.Array(
+        Type.Union([Type.Literal('added'), Type.Literal('changed'), Type.Literal('known'), Type.Literal('covered')]),
+        {
+          description:
+            'What became of each entry, in the order given. added: it is new; changed: an entry was there, and now says ' +
+            'what is known better; known: nothing had to change; covered: it is the commit of a pull request, whose merge ' +
+            'is in the history',
+        },
+      ),
+    }),
+  },
+  { title: 'HistoryBatchResult', examples: [{ data: { outcomes: ['added'] } }] },
+)

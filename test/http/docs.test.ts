@@ -53,12 +53,17 @@ describe('the document', () => {
       'ApiKeyList',
       'AuditEntry',
       'AuditEntryList',
+      'BatchError',
+      'BatchResult',
+      'BatchSignal',
       'ChangeSignals',
       'CreatedApiKey',
       'CreatedSignal',
       'CursorPagination',
       'Forbidden',
       'GithubWebhook',
+      'HistoryBatch',
+      'HistoryBatchResult',
       'HistoryEntry',
       'HistoryPage',
       'Impact',
@@ -71,7 +76,9 @@ describe('the document', () => {
       'NewHistoryEntry',
       'NewPrompt',
       'NewSignal',
+      'NewSignalBatch',
       'NotFound',
+      'OwnApiKey',
       'Pagination',
       'Prompt',
       'PromptChange',
@@ -80,10 +87,12 @@ describe('the document', () => {
       'PromptList',
       'RateLimited',
       'RecentSignals',
+      'RecordedBatch',
       'RecordedHistoryEntry',
       'RecordedSignal',
       'RecordedSignalList',
       'ShownApiKey',
+      'ShownOwnApiKey',
       'ShownPrompt',
       'Signal',
       'SignalDay',
@@ -111,7 +120,9 @@ describe('the document', () => {
     const paths = Object.entries(document.paths).map(([path, methods = {}]) => [path, Object.keys(methods)])
     expect(paths).toEqual([
       [historyPath, ['get', 'post']],
+      ['/api/v1/history/batch', ['post']],
       [signalsPath, ['post', 'get']],
+      [`${signalsPath}/batch`, ['post']],
       ['/api/v1/prompts/{prompt_id}/stats', ['get']],
       ['/api/v1/usage', ['get']],
       ['/api/v1/prompts/{prompt_id}/impact', ['get']],
@@ -119,6 +130,7 @@ describe('the document', () => {
       ['/api/v1/keys', ['get', 'post']],
       ['/api/v1/keys/{key_id}', ['get', 'patch', 'delete']],
       ['/api/v1/keys/{key_id}/rotate', ['post']],
+      ['/api/v1/key', ['get']],
       ['/api/v1/prompts', ['get', 'post']],
       ['/api/v1/prompts/{prompt_id}', ['get', 'patch']],
       ['/api/v1/webhooks/github', ['put']],
@@ -128,25 +140,28 @@ describe('the document', () => {
       401: { types: ['application/json'], headers: ['X-Request-Id', 'WWW-Authenticate'] },
       403: { types: ['application/json'], headers: ['X-Request-Id'] },
       404: { types: ['application/json'], headers: ['X-Request-Id'] },
+      429: {
+        types: ['application/json'],
+        headers: ['X-Request-Id', 'RateLimit', 'RateLimit-Policy', 'Retry-After'],
+      },
       500: { types: ['application/json'], headers: ['X-Request-Id', 'Retry-After'] },
     }
-    const limits = ['X-Request-Id', 'RateLimit', 'RateLimit-Policy']
+    const limits = ['RateLimit', 'RateLimit-Policy']
     expect(outlineOf(history)).toEqual({
       ...refusals,
-      200: { types: ['application/json'], headers: ['X-Request-Id', 'Link', 'ETag'] },
+      200: { types: ['application/json'], headers: ['X-Request-Id', 'Link', 'ETag', ...limits] },
       304: { types: [], headers: ['X-Request-Id', 'ETag'] },
       422: { types: ['application/json'], headers: ['X-Request-Id'] },
     })
     expect(outlineOf(recording)).toEqual({
       ...refusals,
-      201: { types: ['application/json'], headers: ['X-Request-Id', 'Idempotent-Replayed'] },
+      201: { types: ['application/json'], headers: ['X-Request-Id', ...limits, 'Idempotent-Replayed'] },
       422: { types: ['application/json'], headers: ['X-Request-Id'] },
     })
     expect(outlineOf(signals)).toEqual({
       ...refusals,
-      201: { types: ['application/json'], headers: [...limits, 'Idempotent-Replayed'] },
+      201: { types: ['application/json'], headers: ['X-Request-Id', ...limits, 'Idempotent-Replayed'] },
       422: { types: ['application/json'], headers: ['X-Request-Id'] },
-      429: { types: ['application/json'], headers: [...limits, 'Retry-After'] },
     })
     expect(history.requestBody).toBeUndefined()
     const { required, content } = signals.requestBody as OpenAPIV3.RequestBodyObject
