@@ -41,7 +41,7 @@ const allowed: Record<string, string[]> = {
   routes: ['rules', 'schema', 'store', 'http', 'errors', 'lib'],
   rules: ['rules', 'schema', 'store', 'db', 'errors', 'lib'],
   store: [],
-  schema: ['lib'],
+  schema: ['schema', 'lib'],
   http: ['http', 'errors', 'lib', 'log', 'platform', 'schema'],
   db: ['db', 'errors', 'lib', 'platform'],
   lib: ['lib', 'errors'],
