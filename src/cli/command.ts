@@ -31,8 +31,9 @@ export type Command = {
   /** Those of the values that may be given several times. */
   repeatable?: string[]
   flags?: string[]
-  /** How many words must follow the name. */
+  /** How many words must follow the name, and how many more may. */
   words?: number
+  optionalWords?: number
   /** Whether it serves until it is stopped, and handles signals itself. */
   isService?: true
   /** What an interruption leaves; "nothing was changed" unless given. */
