@@ -68,14 +68,6 @@ const exampleImpact = {
   signals_needed: 840,
 }
 
-const examplePrompt = {
-  id: 'pmt_greeting',
-  name: 'Greeting',
-  repository: 'acme/prompts',
-  path: 'prompts/greeting.md',
-  created_at: '2026-11-14T21:00:00.000Z',
-}
-
 export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact], {
   properties: { prompt: Prompt },
   example: { prompt: examplePrompt },
