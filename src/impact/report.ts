@@ -73,7 +73,11 @@ export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter)
         for (const one of await limited(read, { tenant: organisationId })) summaries.set(one.prompt, one)
       }
       const data = prompts.map((prompt) => ({
-        prompt: { ...prompt, created_at: prompt.created_at.toISOString() },
+        prompt: {
+          ...prompt,
+          last_entry_at: prompt.last_entry_at?.toISOString() ?? null,
+          created_at: prompt.created_at.toISOString(),
+        },
         latest: describeLatest(summaries.get(prompt.id), margin),
         recent: describeDays(summaries.get(prompt.id), bounds),
       }))
