@@ -477,9 +477,9 @@ $$;
 
 -- Brings together what two sources tell of the same changes. The entries are a JSON array as above, each with its source,
 -- and a merge with the commits that it covers. Answers the places in the array, from 1 on, of the entries by which a
--- history has changed, and of those that are not to be recorded: commits that a merge covers, and merges that GitHub
--- knows to be others.
-create function settle_history(given json, out changed bigint[], out covered bigint[])
+-- history has changed; of those that are in it now; and of those that are not to be recorded: commits that a merge covers,
+-- and merges that GitHub knows to be others.
+create function settle_history(given json, out changed bigint[], out present bigint[], out covered bigint[])
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
@@ -493,6 +493,7 @@ declare
   superseded bigint[];
 begin
   changed := '{}';
+  present := '{}';
   covered := '{}';
 
   -- Merges come first, so that they cover what is given beside them.
@@ -554,6 +555,7 @@ begin
     from history_entries h
     where h.id = find_history_entry(told.prompt_id, told.commit_sha, told.action, told.pr_number);
     continue when not found;
+    present := present || item.place;
 
     combined := combine_history_entries(known, told);
     if (combined.user_name, combined.user_email, combined.branch_name, combined.created_at)

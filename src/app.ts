@@ -34,7 +34,7 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
     .use(auditRoutes(services, wrapper))
   const app = createRouter()
     .use(documented)
-    .use(docsRoutes(wrapper, documented))
+    .use(docsRoutes(wrapper, documented, servesConsole))
     .use(servesConsole ? consoleRoutes(wrapper) : consoleOffRoutes(wrapper))
     .use(healthRoutes(services, wrapper))
     .use(servesMetrics ? metricsRoutes(services, wrapper) : new Elysia())

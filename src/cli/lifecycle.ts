@@ -9,7 +9,6 @@ import { createLog, type Log } from '../log.ts'
 import { type App, build, type Certificate, type Listener, listen } from '../platform.ts'
 import { readCertificate, reloadOnSignal } from './certificate.ts'
 import type { Context } from './command.ts'
-import { offerDemo } from './demo.ts'
 
 const logFlushMs = 1_000
 
@@ -42,7 +41,10 @@ export async function runUntilStopped({
       if (config.DATABASE_URL && isUnencryptedRemote(config.DATABASE_URL)) {
         log.warn({ dependency: 'database' }, 'the connection to the database is not encrypted: set sslmode=verify-full')
       }
-      if (typed.options.demo) await offerDemo({ db, config, clock, output, url })
+      if (typed.options.demo) {
+        const { offerDemo } = await import('./demo.ts')
+        await offerDemo({ db, config, clock, output, url })
+      }
       log.info({ signal: await stopped }, 'stopping')
       await stopListening(listeners, services, config, log)
     } finally {

@@ -6,10 +6,15 @@ import { usePlace } from './client/router.ts'
 import type { Scope } from './client/schemas.ts'
 import { currentKey, forgetKey, keepKey, takeKeyFromAddress } from './client/session.ts'
 import { Audit } from './pages/audit.tsx'
+import { Compare } from './pages/compare.tsx'
 import { Keys } from './pages/keys.tsx'
 import { Nothing } from './pages/nothing.tsx'
+import { Prompt } from './pages/prompt.tsx'
 import { PromptLinks } from './pages/prompt_links.tsx'
+import { Prompts } from './pages/prompts.tsx'
 import { SignIn } from './pages/sign_in.tsx'
+import { Signals } from './pages/signals.tsx'
+import { Usage } from './pages/usage.tsx'
 import { Webhooks } from './pages/webhooks.tsx'
 import { Header } from './parts/header.tsx'
 import { Page } from './parts/page.tsx'
@@ -17,10 +22,15 @@ import { SettingsNav } from './parts/settings_nav.tsx'
 import { FailureNote } from './parts/states.tsx'
 import type { ConsolePath } from './paths.ts'
 
+type PageProps = { params: Record<string, string> }
+
 /** Each page, and the scope without which it has nothing to show. */
-const pages: Partial<
-  Record<ConsolePath, { Content: FunctionComponent<{ params: Record<string, string> }>; scope: Scope }>
-> = {
+const pages: Record<ConsolePath, { Content: FunctionComponent<PageProps>; scope: Scope }> = {
+  '/': { Content: Prompts, scope: 'signals:read' },
+  '/prompts/:prompt_id': { Content: Prompt, scope: 'signals:read' },
+  '/prompts/:prompt_id/compare': { Content: Compare, scope: 'signals:read' },
+  '/signals': { Content: Signals, scope: 'signals:read' },
+  '/usage': { Content: Usage, scope: 'usage:read' },
   '/settings/keys': { Content: Keys, scope: 'keys:read' },
   '/settings/prompts': { Content: PromptLinks, scope: 'prompts:read' },
   '/settings/webhooks': { Content: Webhooks, scope: 'webhooks:write' },

@@ -126,9 +126,9 @@ export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[]
     covers,
   }))
   await lockHistories(sql, entries)
-  const { changed, covered } = await settleEntries(sql, entries)
-  const toInsert = entries.filter((entry) => !covered.has(entry))
-  const rows = await insertEntries(sql, toInsert)
+  const { changed, present, covered } = await settleEntries(sql, entries)
+  const toInsert = entries.filter((entry) => !covered.has(entry) && !present.has(entry))
+  const rows = toInsert.length > 0 ? await insertEntries(sql, toInsert) : []
   const added = new Set(toInsert.filter((_, index) => rows[index]?.is_new))
   return entries.map((entry) => {
     if (covered.has(entry)) return 'covered'

@@ -22,10 +22,11 @@ export function plotOptions(
 ): uPlot.Options {
   const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
   const [ink, line, positive, negative] = [colour('quiet'), colour('line'), colour('positive'), colour('negative')]
-  const most = niceCeiling(Math.max(...columns.positive, ...columns.negative.map((count) => -count), 1))
+  const counts = [...columns.positive, ...columns.negative].map((count) => Math.abs(count ?? 0))
+  const most = niceCeiling(Math.max(...counts, 1))
   const axis = { stroke: ink, font: '12px system-ui, sans-serif', ticks: { show: false } }
   const isSparse = columns.x.length <= 60
-  const paths = library.paths.bars?.({ size: [0.8, 40] })
+  const paths = library.paths.bars?.({ size: [0.8, 72] })
   const bars = (fill: string): uPlot.Series => ({
     scale: 'count',
     fill,
@@ -42,9 +43,10 @@ export function plotOptions(
     cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 7 }, y: false },
     select: { show: true, left: 0, top: 0, width: 0, height: 0 },
     scales: {
-      x: { time: true },
+      // The first and the last interval are shown whole.
+      x: { time: true, range: (_, first, last) => [first - halfOf(columns.x), last + halfOf(columns.x)] },
       rate: { range: [1 - 1 / ratePart, 1] },
-      count: { range: [-most, -most + (2 * most) / countPart] },
+      count: { range: [-1.1 * most, -1.1 * most + (2.2 * most) / countPart] },
     },
     axes: [
       {
@@ -95,20 +97,34 @@ export function plotOptions(
   }
 }
 
-/** Draws the changes as dashed lines from top to bottom. */
+/** Half of an interval, in seconds. */
+const halfOf = (x: number[]): number => ((x[1] ?? 0) - (x[0] ?? 0)) / 2 || 43_200
+
+/** Draws the changes as dashed lines from top to bottom, and the line that the counts stand on. */
 export function drawMarkers(plot: uPlot, times: number[]): void {
   const { ctx, bbox } = plot
-  ctx.save()
-  ctx.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue('--field').trim()
-  ctx.lineWidth = devicePixelRatio
-  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio])
-  ctx.beginPath()
-  for (const time of times) {
-    const x = Math.round(plot.valToPos(time, 'x', true))
-    if (x < bbox.left || x > bbox.left + bbox.width) continue
-    ctx.moveTo(x, bbox.top)
-    ctx.lineTo(x, bbox.top + bbox.height)
+  const right = bbox.left + bbox.width
+  const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
+  const draw = (stroke: string, dash: number[], lines: [x1: number, y1: number, x2: number, y2: number][]) => {
+    ctx.strokeStyle = stroke
+    ctx.setLineDash(dash.map((length) => length * devicePixelRatio))
+    ctx.beginPath()
+    for (const [x1, y1, x2, y2] of lines) {
+      ctx.moveTo(x1, y1)
+      ctx.lineTo(x2, y2)
+    }
+    ctx.stroke()
   }
-  ctx.stroke()
+  ctx.save()
+  ctx.lineWidth = devicePixelRatio
+  const zero = Math.round(plot.valToPos(0, 'count', true))
+  draw(colour('line'), [], [[bbox.left, zero, right, zero]])
+  const places = times.map((time) => Math.round(plot.valToPos(time, 'x', true)))
+  const inside = places.filter((x) => x >= bbox.left && x <= right)
+  draw(
+    colour('field'),
+    [3, 3],
+    inside.map((x) => [x, bbox.top, x, bbox.top + bbox.height]),
+  )
   ctx.restore()
 }

@@ -6,8 +6,8 @@ export type Point = { start: string; positive: number; negative: number }
 /** Columns as the plot wants them: times in seconds, counts to both sides of zero, and the rate with its band. */
 export type Columns = {
   x: number[]
-  positive: number[]
-  negative: number[]
+  positive: (number | null)[]
+  negative: (number | null)[]
   low: (number | null)[]
   high: (number | null)[]
   rate: (number | null)[]
@@ -20,8 +20,8 @@ export function toColumns(points: Point[]): Columns {
   const shares = points.map(({ positive, negative }) => shareOf(positive, positive + negative))
   return {
     x: starts.map((start, index) => (start + (starts[index + 1] ?? start + lastWidth)) / 2),
-    positive: points.map(({ positive }) => positive),
-    negative: points.map(({ negative }) => -negative),
+    positive: points.map(({ positive }) => positive || null),
+    negative: points.map(({ negative }) => -negative || null),
     low: shares.map((share) => share?.low ?? null),
     high: shares.map((share) => share?.high ?? null),
     rate: shares.map((share) => share?.value ?? null),

@@ -36,7 +36,7 @@ export function Audit() {
                   { name: 'Who', cell: ({ actor }) => <Code>{actor}</Code> },
                   { name: 'Did', cell: ({ action }) => action },
                   { name: 'What', cell: ({ subject }) => <Code>{subject}</Code> },
-                  { name: 'Details', cell: ({ details }) => <Tree name="details" value={details} /> },
+                  { name: 'Details', cell: ({ details }) => <Tree isRoot name="details" value={details} /> },
                 ]}
               />
             )}

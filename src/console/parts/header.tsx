@@ -35,7 +35,7 @@ export const Header = ({ own, path, onSignOut }: HeaderProps) => (
 function placesFor(scopes: Scope[]) {
   const settings = settingsPages.find(({ scope }) => scopes.includes(scope))
   return [
-    ...(scopes.includes('prompts:read')
+    ...(scopes.includes('signals:read')
       ? [place('/', 'Prompts', (path) => path === '/' || path.startsWith('/prompts'))]
       : []),
     ...(scopes.includes('signals:read') ? [place('/signals', 'Signals', (path) => path === '/signals')] : []),

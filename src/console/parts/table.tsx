@@ -10,10 +10,17 @@ export type Column<Row> = {
   isQuiet?: boolean
 }
 
-type TableProps<Row> = { caption: string; columns: Column<Row>[]; rows: Row[]; keyOf(row: Row): string | number }
+type TableProps<Row> = {
+  caption: string
+  columns: Column<Row>[]
+  rows: Row[]
+  keyOf(row: Row): string | number
+  /** The anchor of a row, where something leads to it. */
+  idOf?(row: Row): string
+}
 
 /** A table, which becomes a list of cards where there is no room; the roles keep it a table for those who hear it. */
-export const Table = <Row,>({ caption, columns, rows, keyOf }: TableProps<Row>) => (
+export const Table = <Row,>({ caption, columns, rows, keyOf, idOf }: TableProps<Row>) => (
   <table class="list" role="table">
     <caption class="visually-hidden">{caption}</caption>
     <thead role="rowgroup">
@@ -27,7 +34,7 @@ export const Table = <Row,>({ caption, columns, rows, keyOf }: TableProps<Row>) 
     </thead>
     <tbody role="rowgroup">
       {rows.map((row) => (
-        <tr key={keyOf(row)} role="row">
+        <tr key={keyOf(row)} id={idOf?.(row)} role="row">
           {columns.map(({ name, cell, isFigure, isQuiet }) => (
             <td key={name} role="cell" class={isFigure ? 'figure' : ''} data-name={isQuiet ? undefined : name}>
               <div>{cell(row)}</div>

@@ -1,6 +1,8 @@
+import { ExactNumber } from '../client/exact_json.ts'
+
 /** A value of somebody else's making, folded out level by level. */
-export function Tree({ name, value }: { name: string; value: unknown }) {
-  if (typeof value !== 'object' || value === null) {
+export function Tree({ name, value, isRoot }: { name: string; value: unknown; isRoot?: boolean }) {
+  if (typeof value !== 'object' || value === null || value instanceof ExactNumber) {
     return (
       <span class="leaf">
         <bdi class="text muted">{name}</bdi> <bdi class="text">{leafText(value)}</bdi>
@@ -12,8 +14,8 @@ export function Tree({ name, value }: { name: string; value: unknown }) {
   return (
     <details class="tree">
       <summary>
-        <bdi class="text">{name}</bdi>{' '}
-        <span class="muted">{Array.isArray(value) ? `[${entries.length}]` : `{${entries.length}}`}</span>
+        {isRoot || <bdi class="text">{name} </bdi>}
+        <bdi class="preview">{previewOf(entries)}</bdi>
       </summary>
       <ul>
         {entries.map(([key, inner]) => (
@@ -26,5 +28,21 @@ export function Tree({ name, value }: { name: string; value: unknown }) {
   )
 }
 
-/** A text as it is, so that it can be told from a number only where that matters. */
-const leafText = (value: unknown): string => (typeof value === 'string' ? value : (JSON.stringify(value) ?? ''))
+const previewLength = 120
+
+/** The first of the entries on one line, to know it by. */
+const previewOf = (entries: [string, unknown][]): string =>
+  entries
+    .slice(0, 6)
+    .map(
+      ([key, value]) =>
+        `${key} ${typeof value === 'object' && !(value instanceof ExactNumber) ? '…' : leafText(value)}`,
+    )
+    .join(', ')
+    .slice(0, previewLength)
+
+/** A text as it is, anything else as JSON. */
+function leafText(value: unknown): string {
+  if (value instanceof ExactNumber) return value.text
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
+}

@@ -13,6 +13,13 @@ export const Verdict = ({ verdict }: { verdict: VerdictName }) => (
   </span>
 )
 
+/** The sign alone, beside words that say the same. */
+export const VerdictSign = ({ verdict }: { verdict: VerdictName }) => (
+  <span class={`verdict verdict-${verdict}`} aria-hidden="true">
+    {signs[verdict]}
+  </span>
+)
+
 /** A rate with its interval, as "81 % (78–84 %)". */
 export const Rate = ({ rate }: { rate: Share }) => (
   <span class="rate">
