@@ -58,6 +58,8 @@ describe('the document', () => {
       'CursorPagination',
       'Forbidden',
       'GithubWebhook',
+      'HistoryBatch',
+      'HistoryBatchResult',
       'HistoryEntry',
       'HistoryPage',
       'InternalError',
@@ -94,6 +96,7 @@ describe('the document', () => {
     const paths = Object.entries(document.paths).map(([path, methods = {}]) => [path, Object.keys(methods)])
     expect(paths).toEqual([
       [historyPath, ['get', 'post']],
+      ['/api/v1/history/batch', ['post']],
       [signalsPath, ['post']],
       ['/api/v1/keys', ['get', 'post']],
       ['/api/v1/keys/{key_id}', ['get', 'patch', 'delete']],
