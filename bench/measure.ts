@@ -13,8 +13,9 @@ type Phase = {
   /** On each server. */
   connections: number
   requests?: Request[]
-  /** The expected status, 201 by default. */
+  /** The expected status, 201 by default, and how many rows an answer with it records: one with 201, none by default. */
   status?: number
+  rowsEach?: number
   /** The table that is written to, and its database. */
   table?: Table
   database?: Db
@@ -23,7 +24,7 @@ type Phase = {
 /** Puts the servers under load concurrently, and checks that exactly what was answered is what was recorded. */
 export async function measure(context: Context, phase: Phase, round: Round): Promise<Row> {
   const { servers, connections, requests = context.requests, status = 201, table = 'signals' } = phase
-  const { name, database = context.database } = phase
+  const { name, database = context.database, rowsEach = status === 201 ? 1 : 0 } = phase
   const before = await startTable(database, table)
   const loads = await Promise.all(
     servers.map(({ url }) => applyLoad(context.load, { url, requests, connections, status }, round)),
@@ -32,11 +33,11 @@ export async function measure(context: Context, phase: Phase, round: Round): Pro
   const sum = (numbers: number[]) => numbers.reduce((total, number) => total + number, 0)
 
   const recorded = (await countSettled(database, table)) - before
-  const answered = status === 201 ? sum(loads.map((load) => load.answered)) : 0
+  const answered = rowsEach * sum(loads.map((load) => load.answered))
   // When the warm-up and the measured part end, each connection abandons one request, which may still be recorded.
-  const abandoned = status === 201 ? (round.warmUpSeconds > 0 ? 2 : 1) * connections * servers.length : 0
+  const abandoned = rowsEach * (round.warmUpSeconds > 0 ? 2 : 1) * connections * servers.length
   if (recorded < answered || recorded > answered + abandoned) {
-    context.report.problems.push(`${name}: ${answered} requests were answered with 201, and ${recorded} rows are there`)
+    context.report.problems.push(`${name}: the answers are for ${answered} rows, and ${recorded} are there`)
   }
   if (table === 'signals') {
     for (const { organisation, used, recorded } of await findMiscounted(database)) {

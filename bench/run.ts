@@ -7,6 +7,7 @@ import { parseArgs } from 'node:util'
 import { type Cleanups, type Context, prepareContext } from './context.ts'
 import { fullPlan, quickPlan } from './plan.ts'
 import { isMet, isSound, printReport, type Report } from './report.ts'
+import { measureBatches } from './sections/batches.ts'
 import { measureDeepHistory } from './sections/deep_history.ts'
 import { measureEmbedded } from './sections/embedded.ts'
 import { measureHistory } from './sections/history.ts'
@@ -23,6 +24,7 @@ import { measureStart } from './sections/start.ts'
 
 const sections: Record<string, (context: Context) => Promise<void>> = {
   record: measureRecording,
+  batches: measureBatches,
   keyed: measureKeyed,
   organisations: measureOrganisations,
   snapshot: measureSnapshot,

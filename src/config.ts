@@ -1,12 +1,14 @@
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import {
   address,
+  addressList,
   apiKey,
   maskSecret,
   oneOf,
   port,
   postgresUrl,
   publicUrl,
+  rate,
   type SettingType,
   seconds,
   text,
@@ -88,6 +90,19 @@ export const settings = {
     publicUrl,
     'Where callers reach the service, with the path that a proxy puts before `/api`: the links between pages begin with it. Unset: they are relative',
   ),
+  TRUSTED_PROXIES: optional(
+    addressList,
+    'Addresses and networks of proxies whose `X-Forwarded-For` is believed, separated by commas, as `127.0.0.1, 10.0.0.0/8`. Unset: nobody is',
+  ),
+  RATE_LIMIT_PER_KEY: optional(
+    rate,
+    'How many requests an API key may send in a second, minute or hour: `50/s`, `600/min`, `10000/h`. Unset: any number',
+  ),
+  RATE_LIMIT_PER_ADDRESS: optional(
+    rate,
+    'The same for an address, with a key or without; an IPv6 address counts by its /64. Unset: any number',
+  ),
+  CONSOLE: required(oneOf('on', 'off'), 'on', 'Whether to serve the [console](console.md) at `/`: `on` or `off`'),
   METRICS_ADDRESS: optional(address, 'Where to serve `/metrics` instead of on `HOST` and `PORT`'),
   DATA_DIR: required(text, './data', 'Folder of the embedded database'),
   LOG_LEVEL: required(
@@ -185,3 +200,6 @@ export function requireNoRuntimeVariables(variables: Environment = process.env):
   if (found.length > 0)
     throw new Error(`Unset ${found.join(' and ')}: the program runs only the code that it was built of`)
 }
+
+/** Whether a terminal may be written to in colour (no-color.org). */
+export const isColourWanted = ({ NO_COLOR, TERM }: Environment = process.env): boolean => !NO_COLOR && TERM !== 'dumb'

@@ -1,7 +1,10 @@
 import type { Db } from '../db/client.ts'
 import { type CursorPage, type PageRequest, toPage } from '../lib/cursor_page.ts'
+import { cursorsOf } from '../requests/cursors.ts'
 import { type AuditRow, selectAuditEntries } from './store.ts'
 
 /** A page of an organisation's audit log, newest first. */
 export const listAudit = (db: Db, organisationId: number, request: PageRequest): Promise<CursorPage<AuditRow>> =>
-  toPage(request, (beforeId, limit) => selectAuditEntries(db.sql, organisationId, beforeId, limit))
+  toPage(cursorsOf(db), `audit ${organisationId}`, request, (beforeId, limit) =>
+    selectAuditEntries(db.sql, organisationId, beforeId, limit),
+  )

@@ -15,7 +15,7 @@ import {
 import { listTables } from './tables.ts'
 
 /** Migrations insert rows into these tables, and the backup holds the same rows. */
-const filledByMigrations = ['plans']
+const filledByMigrations = ['plans', 'cursor_keys']
 const batchRows = 1_000
 const batchCharacters = 4_000_000
 

@@ -1,12 +1,11 @@
-import { type Detail, invalid } from '../errors.ts'
-import { parseInstant } from '../lib/times.ts'
-import { type Action, actions, defaultLimit, maxLimit } from './schema.ts'
+import { defaultPageSize } from '../lib/cursor_page.ts'
+import { type NumberedPage, readNumberedPage } from '../lib/numbered_page.ts'
+import { createQueryReader, type QueryReader } from '../lib/query_reader.ts'
+import { expectedTime, parseTime } from '../lib/times.ts'
+import { type Action, actions } from './schema.ts'
 
 /** The part of a history that a caller requests. */
-export type HistoryQuery = {
-  /** The response repeats it, whatever its size. */
-  page: bigint
-  limit: number
+export type HistoryQuery = NumberedPage & {
   /** Null for all. */
   actions: Action[] | null
   branch: string | null
@@ -28,46 +27,28 @@ const plainQuery = /^(?:\?(?:page=([1-9]\d{0,8}))?(?:&?limit=([1-9]\d?|100))?)?$
 export function parseQuery(search: string): HistoryQuery {
   const plain = plainQuery.exec(search)
   if (plain) {
-    const [, page = 1, limit = defaultLimit] = plain
+    const [, page = 1, limit = defaultPageSize] = plain
     return { ...noFilters, page: BigInt(page), limit: Number(limit), key: `${page}&${limit}` }
   }
 
   const given = new URLSearchParams(search)
-  const problems: Detail[] = []
-  function parseFilter<T>(name: string, parse: (text: string) => T | undefined, expected: string): T | null {
-    const values = given.getAll(name)
-    if (values.length === 0) return null
-    const value = values.length === 1 ? parse(values[0] as string) : undefined
-    if (value === undefined) problems.push({ path: name, message: `must be ${expected}, and given once` })
-    return value ?? null
-  }
-
-  const limit = parseInteger(given.getAll('limit')) ?? BigInt(defaultLimit)
+  const reader = createQueryReader(given)
   const query = {
-    page: parseInteger(given.getAll('page')) ?? 1n,
-    limit: limit > maxLimit ? maxLimit : Number(limit),
-    actions: parseActions(given.getAll('action'), problems),
-    branch: parseFilter('branch', parseBranch, 'the name of a branch'),
-    since: parseFilter('since', parseTime, expectedTime),
-    until: parseFilter('until', parseTime, expectedTime),
+    ...readNumberedPage(given),
+    actions: parseActions(given.getAll('action'), reader),
+    branch: reader.read('branch', parseBranch, 'the name of a branch'),
+    since: reader.read('since', parseTime, expectedTime),
+    until: reader.read('until', parseTime, expectedTime),
   }
-  if (problems.length > 0) throw invalid('The query is not valid.', problems)
+  reader.requireValid()
   return { ...query, key: keyOf(query) }
 }
 
-function parseInteger(values: string[]): bigint | undefined {
-  const [text = '', ...others] = values
-  // A parameter that is given twice is ambiguous.
-  if (others.length > 0 || !/^\d+$/.test(text)) return undefined
-  const number = BigInt(text)
-  return number >= 1n ? number : undefined
-}
-
 /** The parameter may be repeated, as clients do that are generated from the document, or hold a list with commas. */
-function parseActions(values: string[], problems: Detail[]): Action[] | null {
+function parseActions(values: string[], reader: QueryReader): Action[] | null {
   const given = values.flatMap((value) => value.split(','))
   if (!given.every((value) => actions.includes(value as Action))) {
-    problems.push({ path: 'action', message: `must be one or more of ${actions.join(', ')}` })
+    reader.addProblem('action', `must be one or more of ${actions.join(', ')}`)
   }
   const wanted = actions.filter((action) => given.includes(action))
   return wanted.length === 0 || wanted.length === actions.length ? null : wanted
@@ -76,37 +57,18 @@ function parseActions(values: string[], problems: Detail[]): Action[] | null {
 /** Postgres has no text with a NUL in it, so no branch has such a name. */
 const parseBranch = (text: string): string | undefined => (text === '' || text.includes('\0') ? undefined : text)
 
-const expectedTime = 'an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z, or a date'
-
-function parseTime(text: string): Date | undefined {
-  // A plus that was not encoded arrives as a blank.
-  const time = text.replace(' ', '+')
-  return parseInstant(/^\d{4}-\d\d-\d\d$/.test(time) ? `${time}T00:00:00Z` : time)
-}
-
 function keyOf({ page, limit, actions, branch, since, until }: Omit<HistoryQuery, 'key'>): string {
   const filters = [actions, since?.getTime(), until?.getTime(), branch]
   return [page, limit, ...(filters.some((filter) => filter != null) ? filters : [])].join('&')
 }
 
-/** The query as a caller would write it. */
-function formatQuery({ page, limit, actions, branch, since, until }: HistoryQuery): string {
-  const query = new URLSearchParams({ page: String(page), limit: String(limit) })
-  if (actions) query.set('action', actions.join(','))
-  if (branch !== null) query.set('branch', branch)
-  if (since) query.set('since', since.toISOString())
-  if (until) query.set('until', until.toISOString())
-  return query.toString()
-}
-
-/** The RFC 8288 links to the pages around the requested one; relative references when the base is empty. */
-export function pagingLinks(baseUrl: string, prompt: string, query: HistoryQuery, totalPages: number): string {
-  const { page } = query
-  const last = BigInt(Math.max(totalPages, 1))
-  const links: [string, bigint][] = [['first', 1n]]
-  if (page > 1n) links.push(['prev', page > last ? last : page - 1n])
-  if (page < last) links.push(['next', page + 1n])
-  links.push(['last', last])
-  const address = (page: bigint) => `${baseUrl}/api/v1/prompts/${prompt}/history?${formatQuery({ ...query, page })}`
-  return links.map(([rel, page]) => `<${address(page)}>; rel="${rel}"`).join(', ')
+/** The address of another page of the same query; relative when the base is empty. */
+export function addressOfPage(baseUrl: string, prompt: string, query: HistoryQuery, page: bigint): string {
+  const { limit, actions, branch, since, until } = query
+  const written = new URLSearchParams({ page: String(page), limit: String(limit) })
+  if (actions) written.set('action', actions.join(','))
+  if (branch !== null) written.set('branch', branch)
+  if (since) written.set('since', since.toISOString())
+  if (until) written.set('until', until.toISOString())
+  return `${baseUrl}/api/v1/prompts/${prompt}/history?${written}`
 }

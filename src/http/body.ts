@@ -2,7 +2,6 @@ import { invalid, ServiceError } from '../errors.ts'
 import type { Exchange } from './exchange.ts'
 
 const mebibyte = 1024 * 1024
-const maxJsonBytes = mebibyte
 /** Time for the whole body to arrive: a slow sender must not hold a request open for ever. */
 const arrivalMs = 10_000
 
@@ -10,26 +9,37 @@ const bad = (message: string): ServiceError => invalid('The request body is not 
 const tooSlow = () => bad('must arrive within 10 seconds')
 const tooLarge = (maxBytes: number) => bad(`must be at most ${maxBytes / mebibyte} MiB`)
 
-/** Reads a body that is declared as JSON, and plain or gzipped; rejects anything else with `validation_error`. */
-export function readJsonText(exchange: Exchange): Promise<string> {
+/** Called before bytes are kept in memory; it may throw. */
+type Reserve = (bytes: number) => void
+
+const unlimited: Reserve = () => {}
+
+/**
+ * Reads a body that is declared as JSON, and plain or gzipped; rejects anything else with `validation_error`. The size, in
+ * whole mebibytes, and what is reserved, hold for the decompressed text too.
+ */
+export function readJsonText(exchange: Exchange, maxBytes = mebibyte, reserve = unlimited): Promise<string> {
   requireJson(exchange.request)
   const encoding = exchange.request.headers.get('content-encoding')
-  if (encoding === null) return readBody(exchange, maxJsonBytes, decodeText)
+  if (encoding === null) return readBody(exchange, maxBytes, decodeText, reserve)
   if (encoding.trim().toLowerCase() !== 'gzip') {
     throw bad('must be sent as it is, or compressed with "Content-Encoding: gzip"')
   }
-  return readBody(exchange, maxJsonBytes, (bytes) => bytes)
-    .then(decompress)
-    .then(decodeText)
+  return readBody(exchange, maxBytes, (bytes) => bytes, reserve)
+    .then((bytes) => decompress(bytes, maxBytes))
+    .then((bytes) => {
+      reserve(bytes.length)
+      return decodeText(bytes)
+    })
 }
 
-/** The cap on the size holds for the decompressed text too: more is not decompressed. */
-const decompress = (bytes: Uint8Array): Promise<Uint8Array> =>
+/** Does not decompress more than the cap on the size. */
+const decompress = (bytes: Uint8Array, maxOutputLength: number): Promise<Uint8Array> =>
   new Promise((resolve, reject) => {
     const { gunzip } = process.getBuiltinModule('node:zlib')
-    gunzip(bytes, { maxOutputLength: maxJsonBytes }, (error, text) => {
+    gunzip(bytes, { maxOutputLength }, (error, text) => {
       if (!error) resolve(text)
-      else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') reject(tooLarge(maxJsonBytes))
+      else if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') reject(tooLarge(maxOutputLength))
       else reject(bad('must be valid gzip'))
     })
   })
@@ -49,15 +59,12 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/**
- * Reads the bytes of the body as they were sent, up to a size of whole mebibytes. `reserve` is called before bytes are
- * kept in memory, and may throw.
- */
+/** Reads the bytes of the body as they were sent, up to a size of whole mebibytes. */
 export function readBody<T>(
   exchange: Exchange,
   maxBytes: number,
   read: (bytes: Uint8Array) => T,
-  reserve: (bytes: number) => void = () => {},
+  reserve = unlimited,
 ): Promise<T> {
   const { request } = exchange
   const length = request.headers.get('content-length')
@@ -77,7 +84,7 @@ export function readBody<T>(
   )
 }
 
-async function readChunks(request: Request, maxBytes: number, reserve: (bytes: number) => void): Promise<Uint8Array> {
+async function readChunks(request: Request, maxBytes: number, reserve: Reserve): Promise<Uint8Array> {
   const chunks: Uint8Array[] = []
   let length = 0
   for await (const chunk of request.body ?? []) {

@@ -20,6 +20,7 @@ const documentation = {
   tags: [
     { name: 'History', description: 'Who changed a prompt, when, and how the change was deployed' },
     { name: 'Signals', description: "Feedback on a prompt's output, counted against a monthly limit" },
+    { name: 'Usage', description: 'What the organisation has used of its month' },
     { name: 'Keys', description: 'API keys, what they may do, and until when' },
     { name: 'Prompts', description: 'The prompts of the organisation, and the files that they are kept in' },
     { name: 'Webhooks', description: 'What writes the history by itself' },
@@ -33,10 +34,12 @@ const documentation = {
 }
 
 /** The OpenAPI document of the routes given, and a page to read it on, which needs nothing but this service. */
-export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia) {
-  const page = (folder: string) =>
-    serveFile('text/html; charset=utf-8', async () => docsPage(folder), { 'content-security-policy': pagePolicy })
-  const [pageInFolder, pageBesideFolder] = [page(''), page('docs/')]
+export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia, hasConsole: boolean) {
+  const page = (folder: string, root: string) =>
+    serveFile('text/html; charset=utf-8', async () => docsPage(folder, hasConsole ? root : null), {
+      'content-security-policy': pagePolicy,
+    })
+  const [pageInFolder, pageBesideFolder] = [page('', '../'), page('docs/', './')]
   return new Elysia({ name: 'docs' })
     .get(
       '/docs',

@@ -14,11 +14,21 @@ export function searchOf({ url }: Request): URLSearchParams {
 }
 
 /** A page of a list of ours, with a link to the next one. */
-export function replyPage<Row>(exchange: Exchange, { data, limit, nextCursor }: CursorPage<Row>): Response {
-  const body = JSON.stringify({ data, pagination: { per_page: limit, next_cursor: nextCursor } })
+export const replyPage = <Row>(exchange: Exchange, { data, limit, nextCursor }: CursorPage<Row>): Response =>
+  replyJsonPage(exchange, exchange.route, JSON.stringify(data), limit, nextCursor)
+
+/** The same of a list whose JSON is there already, and whose path is no template. */
+export function replyJsonPage(
+  exchange: Exchange,
+  path: string,
+  data: string,
+  limit: number,
+  nextCursor: string | null,
+): Response {
+  const body = `{"data":${data},"pagination":${JSON.stringify({ per_page: limit, next_cursor: nextCursor })}}`
   if (nextCursor === null) return exchange.reply(200, body)
   const query = searchOf(exchange.request)
   query.set('limit', String(limit))
   query.set('cursor', nextCursor)
-  return exchange.reply(200, body, { link: `<${exchange.route}?${query}>; rel="next"` })
+  return exchange.reply(200, body, { link: `<${path}?${query}>; rel="next"` })
 }

@@ -6,6 +6,7 @@ import { randomBase62 } from '../lib/base62.ts'
 import { type CursorPage, type PageRequest, toPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
+import { cursorsOf } from '../requests/cursors.ts'
 import { type BrowserTerms, noBrowserTerms, requireBrowserTerms } from './browser.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
 import type { Scope } from './schema.ts'
@@ -71,7 +72,9 @@ async function makeKey(
 
 /** The keys of an organisation, newest first. */
 export const listKeys = (db: Db, organisationId: number, request: PageRequest): Promise<CursorPage<KeyRow>> =>
-  toPage(request, (beforeId, limit) => selectKeys(db.sql, organisationId, beforeId, limit))
+  toPage(cursorsOf(db), `keys ${organisationId}`, request, (beforeId, limit) =>
+    selectKeys(db.sql, organisationId, beforeId, limit),
+  )
 
 export async function showKey(db: Db, id: string, actor: Actor): Promise<KeyRow> {
   requireKeyId(id)

@@ -1,5 +1,13 @@
 import { type TObject, Type } from '@sinclair/typebox'
 import { invalid } from '../errors.ts'
+import type { CursorPosition } from './cursor_seal.ts'
+
+/** Cursors are opaque to callers, and each is good for one list alone, which is named by whose it is and its filters. */
+export type Cursors = {
+  seal(list: string, position: CursorPosition): Promise<string>
+  /** Resolves with undefined for a cursor that is forged, or of another list. */
+  open(list: string, cursor: string): Promise<CursorPosition | undefined>
+}
 
 /** A page of a list that is read by cursor, newest first. */
 export type PageRequest = { limit: number; cursor: string | null }
@@ -48,14 +56,29 @@ export function readPageRequest(query: URLSearchParams): PageRequest {
 
 /** Reads a page of the rows before an id. One more row than the page holds shows whether there is another page. */
 export async function toPage<Row>(
+  cursors: Cursors,
+  list: string,
   { limit, cursor }: PageRequest,
   read: (beforeId: number, limit: number) => Promise<(Row & { rowId: number })[]>,
 ): Promise<CursorPage<Row>> {
-  const beforeId = cursor === null ? Number.MAX_SAFE_INTEGER : decodeCursor(cursor)
-  const rows = await read(beforeId, limit + 1)
+  const position = await openPosition(cursors, list, cursor)
+  const rows = await read(position?.id ?? Number.MAX_SAFE_INTEGER, limit + 1)
   const shown = rows.slice(0, limit)
-  const nextCursor = rows.length > limit ? encodeCursor(shown.at(-1)?.rowId as number) : null
+  const id = shown.at(-1)?.rowId as number
+  const nextCursor = rows.length > limit ? await cursors.seal(list, { id, at: null }) : null
   return { data: shown.map(({ rowId: _, ...row }) => row as Row), limit, nextCursor }
+}
+
+/** Where the requested page begins; null at the beginning of the list. */
+export async function openPosition(
+  cursors: Cursors,
+  list: string,
+  cursor: string | null,
+): Promise<CursorPosition | null> {
+  if (cursor === null) return null
+  const position = await cursors.open(list, cursor)
+  if (!position) throw badCursor()
+  return position
 }
 
 /** Every row of a list, read page by page. */
@@ -67,15 +90,6 @@ export async function readAllPages<Row>(read: (request: PageRequest) => Promise<
     if (page.nextCursor === null) return rows
     cursor = page.nextCursor
   }
-}
-
-/** A cursor is opaque to callers: the id of the last row they have seen. */
-const encodeCursor = (id: number): string => Buffer.from(id.toString(36)).toString('base64url')
-
-function decodeCursor(cursor: string): number {
-  const id = Number.parseInt(Buffer.from(cursor, 'base64url').toString('latin1'), 36)
-  if (!Number.isSafeInteger(id) || id < 1 || encodeCursor(id) !== cursor) throw badCursor()
-  return id
 }
 
 const badCursor = () =>

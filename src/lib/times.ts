@@ -14,3 +14,12 @@ export function parseInstant(text: string): Date | undefined {
   const daysInMonth = new Date(Date.UTC(year, month, 0)).getUTCDate()
   return day > daysInMonth ? undefined : keepable(new Date(text))
 }
+
+export const expectedTime = 'an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z, or a date'
+
+/** A time in a query: an instant, or a date for its first instant, UTC. */
+export function parseTime(text: string): Date | undefined {
+  // A plus that was not encoded arrives as a blank.
+  const time = text.replace(' ', '+')
+  return parseInstant(/^\d{4}-\d\d-\d\d$/.test(time) ? `${time}T00:00:00Z` : time)
+}

@@ -1,5 +1,11 @@
 import type { Sql } from '../db/client.ts'
 
+/** What cursors are sealed with. */
+export async function selectCursorKey(sql: Sql): Promise<Buffer> {
+  const [row] = await sql<{ key: string }>`select encode(key, 'hex') as key from cursor_keys`
+  return Buffer.from(row?.key as string, 'hex')
+}
+
 export type IdempotentRequest = { organisationId: number; key: string; fingerprint: Buffer }
 
 /** Claims the key; false when another request has it. Waits for one that is under way. */

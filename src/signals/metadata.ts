@@ -1,4 +1,5 @@
-import type { Detail } from '../errors.ts'
+import { type Detail, invalid } from '../errors.ts'
+import { closeList, closeObject, colon, comma, endOfToken, openList, openObject, quote } from '../lib/json_text.ts'
 
 const maxBytes = 16 * 1024
 const maxDepth = 32
@@ -17,8 +18,12 @@ type Scan = {
   problems: Detail[]
 }
 
-const [quote, comma, colon, backslash] = [0x22, 0x2c, 0x3a, 0x5c]
-const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d]
+/** The metadata of a signal exactly as it was sent; throws `validation_error` for what Postgres could not keep. */
+export function readMetadata(signal: string): string {
+  const { raw, problems } = scanMetadata(signal)
+  if (problems.length > 0) throw invalid('The metadata cannot be kept as sent.', problems)
+  return raw
+}
 
 /**
  * Cuts the metadata out of a body, which JSON.parse has found to be an object that has one, and finds what Postgres
@@ -79,29 +84,6 @@ export function scanMetadata(body: string): Scan {
   }
   return { raw, problems: problems.map(({ until, message }) => ({ path: pointerTo(body, start, until), message })) }
 }
-
-/** Where the token ends that begins here; whitespace and punctuation are one character each. */
-function endOfToken(body: string, at: number, code: number): number {
-  let end = at + 1
-  if (code === quote) {
-    for (let next = body.charCodeAt(end); next !== quote; next = body.charCodeAt(end)) {
-      end += next === backslash ? 2 : 1
-    }
-    return end + 1
-  }
-  if (isPartOfWord(code)) while (end < body.length && isPartOfWord(body.charCodeAt(end))) end += 1
-  return end
-}
-
-/** Whether the character belongs to a number, true, false or null. */
-const isPartOfWord = (code: number): boolean =>
-  code > 0x20 &&
-  code !== comma &&
-  code !== colon &&
-  code !== closeList &&
-  code !== closeObject &&
-  code !== openList &&
-  code !== openObject
 
 /**
  * The JSON pointer (RFC 6901) from the start of the metadata to the token that begins at `until`, or to the member whose

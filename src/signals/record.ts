@@ -7,6 +7,7 @@ import { createKeyedMutex } from '../lib/keyed_mutex.ts'
 import { monthOf } from '../lib/months.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { Admission, AdmittedSignal } from './admit.ts'
+import type { SignalCounter } from './count.ts'
 import { type BrowserKey, createKeyRefusals } from './key_refusals.ts'
 import type { NewSignal } from './schema.ts'
 import { type Recorded, type Usage, writeSignals } from './store.ts'
@@ -23,7 +24,7 @@ export type Signal = {
  * What the caller is answered. The count and the limit are the organisation's; or the key's, if the signal came with a
  * browser key that has a limit of its own, unless it is the organisation's that refuses.
  */
-type SignalOutcome = Omit<Recorded, 'ofKey'> & { limitScope?: 'key' }
+type SignalOutcome = Omit<Recorded, 'ofKey'> & { limitedBy?: 'key_month' }
 
 export type SignalRecorder = {
   /**
@@ -45,7 +46,7 @@ export type SignalObserver = {
 type TimedSignal = AdmittedSignal & { endsAt: number }
 
 /** The part of a caller's time that is left for the write itself. */
-const writeMs = 500
+export const writeMs = 500
 
 /** With one Idempotency-Key: far more than any caller retries at once. */
 const maxRetriesWaiting = 100
@@ -61,6 +62,7 @@ export function createSignalRecorder(
   admission: Admission,
   clock: Clock,
   observe?: SignalObserver,
+  counter?: SignalCounter,
 ): SignalRecorder {
   const batches = createGroupCommit<TimedSignal, Recorded>({
     async write(signals) {
@@ -68,6 +70,7 @@ export function createSignalRecorder(
       admission.applyBatchResult(signals, recorded)
       recorded.forEach(({ outcome, ofKey, month }, index) => {
         observe?.ended(outcome)
+        if (outcome === 'recorded') counter?.recorded((signals[index] as TimedSignal).promptId)
         const keyId = signals[index]?.browserKeyId
         if (outcome === 'refused' && keyId && isFull(ofKey)) keyRefusals.add(keyId, month, ofKey)
       })
@@ -109,7 +112,7 @@ export function createSignalRecorder(
       if (idempotencyKey !== null)
         return toShown(requireSame(await exclusively(`${organisationId} ${idempotencyKey}`, () => batches.add(signal))))
       const fullKey = browserKey && keyRefusals.find(browserKey, month)
-      if (fullKey) return { outcome: 'refused', id: null, createdAt, ...fullKey, month, limitScope: 'key' }
+      if (fullKey) return { outcome: 'refused', id: null, createdAt, ...fullKey, month, limitedBy: 'key_month' }
       const { full, taken } = await admission.admit(organisationId, month)
       if (full) return { outcome: 'refused', id: null, createdAt, ...full, month }
       return toShown(await batches.add({ ...signal, taken }))
@@ -123,7 +126,7 @@ const isFull = (usage: Usage | undefined): usage is Usage => usage !== undefined
 function toShown(recorded: Recorded): SignalOutcome {
   const { ofKey } = recorded
   const isOrganisations = ofKey === undefined || (recorded.outcome === 'refused' && !isFull(ofKey))
-  return isOrganisations ? recorded : { ...recorded, ...ofKey, limitScope: 'key' }
+  return isOrganisations ? recorded : { ...recorded, ...ofKey, limitedBy: 'key_month' }
 }
 
 function requireSame(recorded: Recorded): Recorded {

@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import { invalid, notFound } from '../errors.ts'
+import { notFound } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { answerPreflight } from '../http/cors.ts'
@@ -9,7 +9,7 @@ import { createValidator } from '../lib/validate.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { limitHeaders, rateLimited } from './limit.ts'
-import { scanMetadata } from './metadata.ts'
+import { readMetadata } from './metadata.ts'
 import type { Signal, SignalRecorder } from './record.ts'
 import { CreatedSignal, NewSignal, SignalHeaders } from './schema.ts'
 
@@ -50,8 +50,8 @@ export const signalRoutes = ({ findPrompt, signals }: Services, { authenticated,
       const signal = readSignal(await readJsonText(exchange), idempotencyKey)
       const browserKey = browser && { id: caller.id, monthlyLimit: browser.monthlyLimit }
       const recorded = await signals.record(prompt, signal, exchange.endsAt, browserKey)
-      const { id, createdAt, outcome, used, limit, month, limitScope } = recorded
-      if (outcome === 'refused') return exchange.refuse(rateLimited(used, limit, month, limitScope))
+      const { id, createdAt, outcome, used, limit, month, limitedBy } = recorded
+      if (outcome === 'refused') return exchange.refuse(rateLimited(used, limit, month, limitedBy))
       const headers = limitHeaders(used, limit, month)
       if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
       const data = { id: id as number, value: signal.value, created_at: createdAt }
@@ -63,8 +63,5 @@ export const signalRoutes = ({ findPrompt, signals }: Services, { authenticated,
 
 function readSignal(text: string, idempotencyKey: string | null): Signal {
   const { value, metadata } = validate(parseJson(text))
-  if (metadata === undefined) return { value, metadata: null, idempotencyKey }
-  const { raw, problems } = scanMetadata(text)
-  if (problems.length > 0) throw invalid('The metadata cannot be kept as sent.', problems)
-  return { value, metadata: raw, idempotencyKey }
+  return { value, metadata: metadata === undefined ? null : readMetadata(text), idempotencyKey }
 }

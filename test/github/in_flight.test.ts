@@ -1,7 +1,7 @@
 // Bodies are kept in memory before their signature can be checked, so they are bounded by organisation and in all.
 import { expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
-import { createInFlightLimiter } from '../../src/github/in_flight.ts'
+import { createDeliveryLimiter } from '../../src/github/in_flight.ts'
 import { eventually } from '../program.ts'
 import { createHook, hookEachTest, paths } from './hook.ts'
 import { push } from './payloads.ts'
@@ -90,7 +90,7 @@ test('bodies of no announced length are counted as they arrive', async () => {
 })
 
 test('all organisations together have a bound, and what one releases is free for the next', async () => {
-  const limit = createInFlightLimiter()
+  const limit = createDeliveryLimiter()
   const last = Promise.withResolvers<void>()
   const hold = (organisationId: number) =>
     limit(organisationId, async (reserve) => {

@@ -129,7 +129,7 @@ test.each([
   ['DELETE', '/api/v1/prompts/pmt_x/history'],
   ['PATCH', '/api/v1/prompts/pmt_x/signals'],
   ['OPTIONS', '/api/v1/prompts/pmt_x/history'],
-  ['GET', '/api/v1/prompts/pmt_x/signals'],
+  ['DELETE', '/api/v1/prompts/pmt_x/stats'],
 ])('%s %s is unknown: 404 with a key, 401 without', async (method, path) => {
   const known = await service.call(method, path, { key: tenant.key })
   expect([known.status, known.body.error.code]).toEqual([404, 'not_found'])
@@ -140,7 +140,7 @@ test.each([
 
 test.each([
   ['DELETE', '/api/v1/prompts/pmt_x/history', 'GET, HEAD, POST'],
-  ['GET', '/api/v1/prompts/pmt_x/signals', 'OPTIONS, POST'],
+  ['PUT', '/api/v1/prompts/pmt_x/signals', 'OPTIONS, POST, GET, HEAD'],
   ['OPTIONS', '/api/v1/prompts/pmt_x/history/', 'GET, HEAD, POST'],
   ['POST', '/docs', 'GET, HEAD'],
   ['PUT', '/livez', 'GET, HEAD'],
@@ -153,8 +153,10 @@ test.each([
 })
 
 test.each([
-  ['GET', '/'],
   ['GET', '/nothing'],
+  ['GET', '/prompts'],
+  ['GET', '/settings'],
+  ['GET', '/console/main.js'],
   ['POST', '/docs'],
   ['PUT', '/livez'],
   ['GET', '/api/v2/prompts/pmt_x/history'],

@@ -1,0 +1,544 @@
+-- How many signals there are by time, and by the commit that they name, so that nobody has to read ten million of them.
+--
+-- The counts run behind, up to a mark: those of a prompt hold its signals with ids up to `counted_to`, and a reader adds
+-- the later ones itself. Ids of one organisation are committed in the order in which they are drawn, because
+-- write_signals holds the organisation until it commits: whoever sees an id sees all lower ones. So no signal appears
+-- below the mark afterwards, whatever its time. A reader takes the mark, the counts and the later signals from one
+-- snapshot, and its sum equals the rows on every replica; and recording a signal costs nothing more.
+create table signal_marks (
+  prompt_id bigint primary key,
+  organisation_id bigint not null,
+  counted_to bigint not null
+);
+
+-- The signals of a prompt whose time is within so many minutes from `start`: 15, 60 or 1440. Most zones begin their days
+-- at a full hour UTC, and all others of today at a quarter.
+create table signal_counts (
+  prompt_id bigint not null,
+  organisation_id bigint not null,
+  minutes integer not null check (minutes in (15, 60, 1440)),
+  start timestamptz(3) not null,
+  positive bigint not null check (positive >= 0),
+  negative bigint not null check (negative >= 0),
+  primary key (prompt_id, minutes, start)
+);
+
+-- The same of the signals that name a commit, apart for each, and so in a table of their own: a caller who names a new
+-- commit with every signal makes no other count slower. With 0 minutes a row has all that name the commit.
+create table signal_commit_counts (
+  prompt_id bigint not null,
+  organisation_id bigint not null,
+  minutes integer not null check (minutes in (0, 15, 60, 1440)),
+  start timestamptz(3) not null check ((start = '-infinity') = (minutes = 0)),
+  commit_sha text collate "C" not null check (commit_sha <> ''),
+  positive bigint not null check (positive >= 0),
+  negative bigint not null check (negative >= 0),
+  primary key (prompt_id, minutes, start, commit_sha)
+);
+
+-- What an erasure looks for: the idempotency key that a signal was recorded with.
+create index on idempotency_keys (prompt_id, signal_id);
+
+-- The commit that a signal names in its metadata: any text that a history entry may have for its commit; null for none.
+create function commit_of_signal(metadata jsonb)
+returns text
+language sql
+immutable
+as $$
+  select case
+    when jsonb_typeof(metadata -> 'commit_sha') = 'string' and length(metadata ->> 'commit_sha') between 1 and 100
+    then metadata ->> 'commit_sha'
+  end
+$$;
+
+-- The start of the 15, 60 or 1440 minutes that an instant is in, by UTC.
+create function floor_minutes(instant timestamptz, minutes integer)
+returns timestamptz
+language sql
+immutable
+as $$
+  select date_bin(make_interval(mins => minutes), instant, timestamptz '2000-01-01 00:00:00Z')
+$$;
+
+-- Adds to the counts of a prompt, or with -1 takes away from them, what is given by quarter of an hour and commit, which
+-- is null for none. The caller holds the mark of the prompt.
+create function add_to_signal_counts(
+  given_prompt_id bigint, given_organisation_id bigint,
+  starts timestamptz[], commits text[], positives bigint[], negatives bigint[], factor integer
+)
+returns void
+language plpgsql
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+as $$
+begin
+  insert into signal_counts as c (prompt_id, organisation_id, minutes, start, positive, negative)
+  select
+    given_prompt_id, given_organisation_id, w.minutes, floor_minutes(q.start, w.minutes), sum(q.positive),
+    sum(q.negative)
+  from unnest(starts, positives, negatives) q (start, positive, negative)
+  cross join (values (15), (60), (1440)) w (minutes)
+  group by 3, 4
+  on conflict (prompt_id, minutes, start) do update
+  set positive = c.positive + factor * excluded.positive, negative = c.negative + factor * excluded.negative;
+
+  insert into signal_commit_counts as c (prompt_id, organisation_id, minutes, start, commit_sha, positive, negative)
+  select
+    given_prompt_id, given_organisation_id, w.minutes,
+    case when w.minutes = 0 then '-infinity' else floor_minutes(q.start, w.minutes) end, q.commit_sha, sum(q.positive),
+    sum(q.negative)
+  from unnest(starts, commits, positives, negatives) q (start, commit_sha, positive, negative)
+  cross join (values (0), (15), (60), (1440)) w (minutes)
+  where q.commit_sha is not null
+  group by 3, 4, 5
+  on conflict (prompt_id, minutes, start, commit_sha) do update
+  set positive = c.positive + factor * excluded.positive, negative = c.negative + factor * excluded.negative;
+end
+$$;
+
+-- Locks the mark of a prompt until the transaction ends, and makes one for a prompt that has none; null for a prompt
+-- without signals. An erasure needs a mark too: without one, a first count could take what is being erased.
+create function lock_signal_mark(given_prompt_id bigint)
+returns signal_marks
+language plpgsql
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+declare
+  mark signal_marks;
+begin
+  select m.* into mark from signal_marks m where m.prompt_id = given_prompt_id for update;
+  if not found then
+    insert into signal_marks (prompt_id, organisation_id, counted_to)
+    select s.prompt_id, s.organisation_id, 0
+    from signals s
+    where s.prompt_id = given_prompt_id
+    order by s.prompt_id, s.id
+    limit 1
+    on conflict do nothing;
+    select m.* into mark from signal_marks m where m.prompt_id = given_prompt_id for update;
+  end if;
+  return mark;
+end
+$$;
+
+-- Counts the next signals of a prompt, at most so many, and returns how many there were. It takes the signals by their
+-- ids, so that a plan made while there were few of them stays right.
+create function count_signals(given_prompt_id bigint, max_rows integer)
+returns integer
+language plpgsql
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set jit = off
+as $$
+declare
+  mark signal_marks;
+  taken record;
+begin
+  mark := lock_signal_mark(given_prompt_id);
+  if mark is null then
+    return 0;
+  end if;
+
+  select
+    coalesce(sum(q.number), 0) as number, max(q.last_id) as last_id, array_agg(q.start) as starts,
+    array_agg(q.commit_sha) as commits, array_agg(q.positive) as positives, array_agg(q.negative) as negatives
+  into taken
+  from (
+    select
+      floor_minutes(s.created_at, 15) as start, commit_of_signal(s.metadata) as commit_sha, count(*) as number,
+      max(s.id) as last_id, count(*) filter (where s.value = 'positive') as positive,
+      count(*) filter (where s.value = 'negative') as negative
+    from (
+      select s.id, s.value, s.created_at, s.metadata
+      from signals s
+      where s.prompt_id = given_prompt_id and s.id > mark.counted_to
+      order by s.prompt_id, s.id
+      limit max_rows
+    ) s
+    group by 1, 2
+  ) q;
+
+  if taken.number > 0 then
+    perform add_to_signal_counts(
+      given_prompt_id, mark.organisation_id, taken.starts, taken.commits, taken.positives, taken.negatives, 1
+    );
+    update signal_marks m set counted_to = taken.last_id where m.prompt_id = given_prompt_id;
+  end if;
+  return taken.number;
+end
+$$;
+
+-- Whether more than so many signals of a prompt are not counted yet.
+create function has_uncounted_signals(given_prompt_id bigint, more_than integer)
+returns boolean
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+begin
+  return exists (
+    select from signals s
+    where s.prompt_id = given_prompt_id
+      and s.id > coalesce((select m.counted_to from signal_marks m where m.prompt_id = given_prompt_id), 0)
+    order by s.prompt_id, s.id
+    offset more_than
+  );
+end
+$$;
+
+-- Erases those of a prompt's signals that have these ids, from the counts too, and returns how many there were. What the
+-- organisation has used of its month stays. An idempotency key goes with its signal: it must not replay what is gone.
+create function erase_signals(given_prompt_id bigint, signal_ids bigint[])
+returns integer
+language plpgsql
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  mark signal_marks;
+  erased record;
+begin
+  mark := lock_signal_mark(given_prompt_id);
+
+  delete from idempotency_keys k
+  using unnest(signal_ids) e (id)
+  where k.prompt_id = given_prompt_id and k.signal_id = e.id;
+
+  with deleted as (
+    delete from signals s
+    using unnest(signal_ids) e (id)
+    where s.prompt_id = given_prompt_id and s.id = e.id
+    returning s.id, s.value, s.created_at, s.metadata
+  ), quarters as (
+    select
+      floor_minutes(d.created_at, 15) as start, commit_of_signal(d.metadata) as commit_sha,
+      count(*) filter (where d.value = 'positive') as positive,
+      count(*) filter (where d.value = 'negative') as negative
+    from deleted d
+    where d.id <= mark.counted_to
+    group by 1, 2
+  )
+  select
+    (select count(*) from deleted) as number, array_agg(q.start) as starts, array_agg(q.commit_sha) as commits,
+    array_agg(q.positive) as positives, array_agg(q.negative) as negatives
+  into erased
+  from quarters q;
+
+  if erased.starts is not null then
+    perform add_to_signal_counts(
+      given_prompt_id, mark.organisation_id, erased.starts, erased.commits, erased.positives, erased.negatives, -1
+    );
+
+    delete from signal_counts c
+    using (
+      select distinct w.minutes, floor_minutes(q.start, w.minutes) as start
+      from unnest(erased.starts) q (start)
+      cross join (values (15), (60), (1440)) w (minutes)
+    ) touched
+    where c.prompt_id = given_prompt_id and c.minutes = touched.minutes and c.start = touched.start
+      and c.positive = 0 and c.negative = 0;
+
+    delete from signal_commit_counts c
+    using (
+      select distinct
+        w.minutes, case when w.minutes = 0 then '-infinity' else floor_minutes(q.start, w.minutes) end as start,
+        q.commit_sha
+      from unnest(erased.starts, erased.commits) q (start, commit_sha)
+      cross join (values (0), (15), (60), (1440)) w (minutes)
+      where q.commit_sha is not null
+    ) touched
+    where c.prompt_id = given_prompt_id and c.minutes = touched.minutes and c.start = touched.start
+      and c.commit_sha = touched.commit_sha and c.positive = 0 and c.negative = 0;
+  end if;
+  return erased.number;
+end
+$$;
+
+-- Splits each span between two of the ascending bounds into parts that are read from signals (0 minutes) or from counts
+-- of 15, 60 or 1440 minutes, the largest that fit: what a span has at its edges is little, whatever its length.
+create function parts_of_spans(bounds timestamptz[])
+returns table (number integer, minutes integer, low timestamptz, high timestamptz)
+language plpgsql
+immutable
+as $$
+declare
+  inner_low timestamptz;
+  inner_high timestamptz;
+  wider integer;
+begin
+  for span in 1 .. cardinality(bounds) - 1 loop
+    number := span;
+    minutes := 0;
+    low := bounds[span];
+    high := bounds[span + 1];
+    foreach wider in array array[15, 60, 1440] loop
+      inner_low := floor_minutes(low, wider);
+      if inner_low < low then
+        inner_low := least(inner_low + make_interval(mins => wider), high);
+      end if;
+      inner_high := greatest(floor_minutes(high, wider), inner_low);
+      return query
+      select span, part.minutes, part.low, part.high
+      from (values (minutes, low, inner_low), (minutes, inner_high, high)) part (minutes, low, high)
+      where part.low < part.high;
+      minutes := wider;
+      low := inner_low;
+      high := inner_high;
+    end loop;
+    if low < high then
+      return next;
+    end if;
+  end loop;
+end
+$$;
+
+-- How many signals of a prompt are of a time between each two of the ascending bounds, the first of them included. A span
+-- without signals has no row; spans are numbered from 1.
+create function count_signals_between(given_prompt_id bigint, bounds timestamptz[])
+returns table (number integer, positive bigint, negative bigint)
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_sort = off
+set enable_incremental_sort = off
+set jit = off
+as $$
+declare
+  mark bigint := coalesce((select m.counted_to from signal_marks m where m.prompt_id = given_prompt_id), 0);
+begin
+  return query
+  with parts as materialized (select * from parts_of_spans(bounds))
+  select found.number, sum(found.positive)::bigint, sum(found.negative)::bigint
+  from (
+    select p.number, c.positive, c.negative
+    from parts p
+    cross join lateral (
+      select sum(c.positive) as positive, sum(c.negative) as negative
+      from signal_counts c
+      where c.prompt_id = given_prompt_id and c.minutes = p.minutes and c.start >= p.low and c.start < p.high
+    ) c
+    where p.minutes > 0 and c.positive is not null
+    union all
+    select p.number, s.positive, s.negative
+    from parts p
+    cross join lateral (
+      select
+        count(*) filter (where s.value = 'positive') as positive,
+        count(*) filter (where s.value = 'negative') as negative
+      from (
+        select s.id, s.value
+        from signals s
+        where s.prompt_id = given_prompt_id and s.created_at >= p.low and s.created_at < p.high
+        order by s.prompt_id, s.created_at, s.id
+      ) s
+      where s.id <= mark
+    ) s
+    where p.minutes = 0 and s.positive + s.negative > 0
+    union all
+    select
+      width_bucket(s.created_at, bounds), count(*) filter (where s.value = 'positive'),
+      count(*) filter (where s.value = 'negative')
+    from signals s
+    where s.prompt_id = given_prompt_id and s.id > mark
+      and width_bucket(s.created_at, bounds) between 1 and cardinality(bounds) - 1
+    group by 1
+  ) found
+  group by found.number;
+end
+$$;
+
+-- The same of those signals that name a commit, apart for each commit.
+create function count_commits_between(given_prompt_id bigint, bounds timestamptz[])
+returns table (number integer, commit_sha text, positive bigint, negative bigint)
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_sort = off
+set enable_incremental_sort = off
+set jit = off
+as $$
+declare
+  mark bigint := coalesce((select m.counted_to from signal_marks m where m.prompt_id = given_prompt_id), 0);
+begin
+  return query
+  with parts as materialized (select * from parts_of_spans(bounds))
+  select found.number, found.commit_sha, sum(found.positive)::bigint, sum(found.negative)::bigint
+  from (
+    select p.number, c.commit_sha, c.positive, c.negative
+    from parts p
+    cross join lateral (
+      select c.commit_sha, c.positive, c.negative
+      from signal_commit_counts c
+      where c.prompt_id = given_prompt_id and c.minutes = p.minutes and c.start >= p.low and c.start < p.high
+    ) c
+    where p.minutes > 0
+    union all
+    select p.number, s.commit_sha, (s.value = 'positive')::integer, (s.value = 'negative')::integer
+    from parts p
+    cross join lateral (
+      select s.id, s.value, commit_of_signal(s.metadata) as commit_sha
+      from signals s
+      where s.prompt_id = given_prompt_id and s.created_at >= p.low and s.created_at < p.high
+      order by s.prompt_id, s.created_at, s.id
+    ) s
+    where p.minutes = 0 and s.id <= mark and s.commit_sha is not null
+    union all
+    select
+      width_bucket(s.created_at, bounds), commit_of_signal(s.metadata), (s.value = 'positive')::integer,
+      (s.value = 'negative')::integer
+    from signals s
+    where s.prompt_id = given_prompt_id and s.id > mark
+      and width_bucket(s.created_at, bounds) between 1 and cardinality(bounds) - 1
+      and commit_of_signal(s.metadata) is not null
+  ) found
+  group by found.number, found.commit_sha;
+end
+$$;
+
+-- Counts the newest signals of a range of time, at most so many, by the text that their metadata has under a key. The
+-- values that have the most come first; then one row with the rest of them; and one without a value, for the signals that
+-- have no such key. `number` is how many values a row stands for.
+create function count_by_metadata(
+  given_prompt_id bigint, since timestamptz, until timestamptz, key text, max_signals integer, max_values integer
+)
+returns table (kind text, value text, number bigint, positive bigint, negative bigint)
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+set jit = off
+as $$
+begin
+  return query
+  with newest as (
+    select s.value, s.metadata
+    from signals s
+    where s.prompt_id = given_prompt_id and s.created_at >= since and s.created_at < until
+    order by s.prompt_id desc, s.created_at desc, s.id desc
+    limit max_signals
+  ), counted as (
+    select
+      text_of_metadata(n.metadata, key) as text,
+      count(*) filter (where n.value = 'positive') as positive, count(*) filter (where n.value = 'negative') as negative
+    from newest n
+    group by 1
+  ), ranked as (
+    select c.*, row_number() over (order by c.text is null, c.positive + c.negative desc, c.text) as rank from counted c
+  ), placed as (
+    select
+      case when r.text is null then 'none' when r.rank <= max_values then 'value' else 'rest' end as kind,
+      case when r.rank <= max_values then r.text end as text, r.positive, r.negative
+    from ranked r
+  )
+  select p.kind, p.text, count(*), sum(p.positive)::bigint, sum(p.negative)::bigint
+  from placed p
+  group by p.kind, p.text
+  order by p.kind desc, sum(p.positive) + sum(p.negative) desc, p.text;
+end
+$$;
+
+-- The prompts of an organisation of whose signals more than so many are not counted yet.
+create function uncounted_prompts(given_organisation_id bigint, more_than integer)
+returns setof bigint
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+  return query
+  select p.id from prompts p where p.organisation_id = given_organisation_id and has_uncounted_signals(p.id, more_than);
+end
+$$;
+
+-- What an organisation has used of a month: as it was counted for the limit; and by day, UTC, and by prompt, as the
+-- signals are there now, the prompts with the most first and the rest of them together.
+create function read_usage(given_organisation_id bigint, given_month date, max_prompts integer)
+returns table (plan text, monthly_limit integer, used integer, days json, prompts json, other_prompts json)
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_sort = off
+set enable_incremental_sort = off
+set jit = off
+as $$
+declare
+  low timestamptz := given_month::timestamp at time zone 'UTC';
+  high timestamptz := (given_month + interval '1 month') at time zone 'UTC';
+begin
+  return query
+  with found as materialized (
+    select p.public_id, (c.start at time zone 'UTC')::date as day, sum(c.total) as total
+    from prompts p
+    left join lateral (select m.counted_to from signal_marks m where m.prompt_id = p.id limit 1) m on true
+    cross join lateral (
+      select c.start, c.positive + c.negative as total
+      from signal_counts c
+      where c.prompt_id = p.id and c.minutes = 1440 and c.start >= low and c.start < high
+      union all
+      select floor_minutes(s.created_at, 1440), 1
+      from (
+        select s.created_at
+        from signals s
+        where s.prompt_id = p.id and s.id > coalesce(m.counted_to, 0)
+        order by s.prompt_id, s.id
+      ) s
+      where s.created_at >= low and s.created_at < high
+    ) c
+    where p.organisation_id = given_organisation_id
+    group by 1, 2
+  ), by_prompt as (
+    select f.public_id, sum(f.total) as total, row_number() over (order by sum(f.total) desc, f.public_id) as rank
+    from found f
+    group by f.public_id
+  )
+  select
+    o.plan, u.monthly_limit, u.used,
+    (
+      select coalesce(json_agg(json_build_object('date', d.day, 'total', d.total) order by d.day), '[]')
+      from (select f.day, sum(f.total) as total from found f group by f.day) d
+    ),
+    (
+      select coalesce(json_agg(json_build_object('prompt', p.public_id, 'total', p.total) order by p.rank), '[]')
+      from by_prompt p
+      where p.rank <= max_prompts
+    ),
+    (
+      select json_build_object('prompts', count(*), 'total', coalesce(sum(p.total), 0))
+      from by_prompt p
+      where p.rank > max_prompts
+    )
+  from usages_of(array[given_organisation_id], array[given_month]) u
+  cross join organisations o
+  where o.id = given_organisation_id;
+end
+$$;

@@ -1,0 +1,127 @@
+import type { Db } from '../db/client.ts'
+import { faultOf } from '../db/faults.ts'
+import { invalid, type Refusal, unavailable } from '../errors.ts'
+import { type Month, monthOf } from '../lib/months.ts'
+import type { Prompt } from '../prompts/find.ts'
+import type { Admission, AdmittedSignal } from './admit.ts'
+import type { BatchItem } from './batch_items.ts'
+import { rateLimited } from './limit.ts'
+import { type SignalObserver, writeMs } from './record.ts'
+import { type Recorded, writeSignals } from './store.ts'
+
+/** What became of a signal of a batch: it is recorded, now or before, or refused. */
+export type BatchResult = { id: number; createdAt: string; isReplayed: boolean } | { refusal: Refusal }
+
+type BatchOutcome = {
+  /** In the order of the signals. */
+  results: BatchResult[]
+  /** The month's count after the batch, and its limit; undefined when no signal was well-formed. */
+  usage: { used: number; limit: number; month: Month } | undefined
+}
+
+export type BatchRecorder = {
+  /**
+   * Records what the month of `now` has room for, the first signals first, in one transaction. What cannot be written
+   * before `endsAt`, by the clock of `performance.now()`, is not written later.
+   */
+  record(prompt: Prompt, items: BatchItem[], now: Date, endsAt: number): Promise<BatchOutcome>
+}
+
+export function createBatchRecorder(db: Db, admission: Admission, observe?: SignalObserver): BatchRecorder {
+  /**
+   * Writes in a transaction of the organisation's own, which holds up nobody else. Another batch of the organisation
+   * would only wait for the same lock, and so waits here, without a connection.
+   */
+  async function write(organisationId: number, signals: AdmittedSignal[], endsAt: number): Promise<Recorded[]> {
+    const claim = { tenant: organisationId, key: `signals of ${organisationId}` }
+    const addedAt = performance.now()
+    for (;;) {
+      try {
+        return await db.transaction(async (sql) => {
+          const now = performance.now()
+          if (now >= endsAt - writeMs) throw unavailable()
+          observe?.wrote(signals.length, now - addedAt)
+          return writeSignals(sql, signals)
+        }, claim)
+      } catch (error) {
+        // A lock on the organisation that others hold for long is waited for again, until the caller's time is up.
+        if (faultOf(error) !== 'busy') throw error
+      }
+    }
+  }
+
+  async function admitAndWrite(
+    organisationId: number,
+    month: Month,
+    signals: AdmittedSignal[],
+    endsAt: number,
+  ): Promise<Recorded[]> {
+    // With keys the gate is not asked: a replay spends nothing, and is answered at the limit too.
+    const isKeyed = signals.some(({ idempotencyKey }) => idempotencyKey !== null)
+    const { full, taken } = isKeyed ? {} : await admission.admit(organisationId, month)
+    if (full) {
+      // The gate has reported the first one itself.
+      for (const _ of signals.slice(1)) observe?.ended('refused')
+      return signals.map(({ createdAt }) => ({ outcome: 'refused', id: null, createdAt, ...full, month }))
+    }
+    const [first, ...others] = signals
+    const admitted = first ? [{ ...first, taken }, ...others] : []
+    const recorded = await write(organisationId, admitted, endsAt)
+    admission.applyBatchResult(admitted, recorded)
+    for (const { outcome } of recorded) observe?.ended(outcome)
+    return recorded
+  }
+
+  return {
+    async record({ id: promptId, organisationId }, items, now, endsAt) {
+      const month = monthOf(now)
+      const { distinct, places } = findRepeats(items)
+      const more = { organisationId, promptId, month, browserKeyId: null }
+      const signals = distinct.map((item) => ({ ...item, ...more }))
+      const recorded = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, endsAt) : []
+      const results = places.map((place) =>
+        'refusal' in place ? place : toResult(recorded[place.index] as Recorded, place.isRepeat),
+      )
+      return { results, usage: recorded.at(-1) }
+    },
+  }
+}
+
+type WellFormed = Exclude<BatchItem, { refusal: Refusal }>
+
+/** Where the outcome of an item is found among those of the distinct signals, unless it is refused already. */
+type Place = { index: number; isRepeat: boolean } | { refusal: Refusal }
+
+/**
+ * A key must not be written twice in one transaction, so an item with the key of an earlier one is not written, and has
+ * the same outcome. Whether the two are the same is told by their texts: nobody sends one signal twice in two ways.
+ */
+function findRepeats(items: BatchItem[]): { distinct: WellFormed[]; places: Place[] } {
+  const distinct: WellFormed[] = []
+  const indexOfKey = new Map<string, number>()
+  const places = items.map((item): Place => {
+    if ('refusal' in item) return item
+    const { idempotencyKey: key, value, metadata } = item
+    const index = key === null ? undefined : indexOfKey.get(key)
+    if (index !== undefined) {
+      const first = distinct[index] as WellFormed
+      const isSame = first.value === value && first.metadata === metadata
+      return isSame ? { index, isRepeat: true } : { refusal: conflict() }
+    }
+    if (key !== null) indexOfKey.set(key, distinct.length)
+    distinct.push(item)
+    return { index: distinct.length - 1, isRepeat: false }
+  })
+  return { distinct, places }
+}
+
+function toResult({ outcome, id, createdAt, used, limit, month }: Recorded, isRepeat: boolean): BatchResult {
+  if (outcome === 'refused') return { refusal: rateLimited(used, limit, month) }
+  if (outcome === 'conflict') return { refusal: conflict() }
+  return { id: id as number, createdAt, isReplayed: isRepeat || outcome === 'replayed' }
+}
+
+const conflict = () =>
+  invalid('The idempotency_key was used for another signal.', [
+    { path: '/idempotency_key', message: 'must be new, or come with the same prompt, value and metadata as before' },
+  ])

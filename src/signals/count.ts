@@ -1,0 +1,65 @@
+import type { Db } from '../db/client.ts'
+import { countSignals, hasUncounted, selectUncountedPrompts } from './store_reads.ts'
+
+/** Keeps the counts of signals close behind the signals themselves. They are exact wherever they are; this makes them cheap. */
+export type SignalCounter = {
+  /** Called for every signal that was recorded. */
+  recorded(promptId: number): void
+  /** Counts the signals of prompts that have many new ones. */
+  countRecorded(): Promise<void>
+  /** To be awaited before the counts of a prompt are read: a reader adds the signals that are not counted yet itself. */
+  catchUp(promptId: number): Promise<void>
+  /** The same for all prompts of an organisation. */
+  catchUpAll(organisationId: number): Promise<void>
+}
+
+/** The signals that one step counts: about 10 ms, in which the embedded engine does nothing else. */
+const stepRows = 1_000
+/** A reader adds up to this many itself, which takes a millisecond or two. */
+const maxUncounted = 2_000
+/** How long a reader counts. If that was not enough, after an import for instance, the next reader goes on from there. */
+const catchUpMs = 2_000
+/** How many prompts with new signals are remembered; those of the others wait for a reader. */
+const maxRemembered = 10_000
+
+export function createSignalCounter(db: Db): SignalCounter {
+  const newSignals = new Map<number, number>()
+  /** What is being counted: readers of one prompt wait for the same work. */
+  const underWay = new Map<number, Promise<void>>()
+
+  async function count(promptId: number, endsAt: number): Promise<void> {
+    while ((await countSignals(db.sql, promptId, stepRows)) === stepRows && performance.now() < endsAt);
+  }
+
+  function countOnce(promptId: number, endsAt: number): Promise<void> {
+    const counting = underWay.get(promptId) ?? count(promptId, endsAt).finally(() => underWay.delete(promptId))
+    underWay.set(promptId, counting)
+    return counting
+  }
+
+  return {
+    recorded(promptId) {
+      const number = newSignals.get(promptId)
+      // Those of a busy prompt are counted in the next round, so it is a quiet one that has been there the longest.
+      if (number === undefined && newSignals.size >= maxRemembered)
+        newSignals.delete(newSignals.keys().next().value ?? 0)
+      newSignals.set(promptId, (number ?? 0) + 1)
+    },
+    async countRecorded() {
+      for (const [promptId, number] of newSignals) {
+        if (number < stepRows) continue
+        newSignals.delete(promptId)
+        await countOnce(promptId, performance.now() + catchUpMs)
+      }
+    },
+    async catchUp(promptId) {
+      if (await hasUncounted(db.sql, promptId, maxUncounted)) await countOnce(promptId, performance.now() + catchUpMs)
+    },
+    async catchUpAll(organisationId) {
+      const endsAt = performance.now() + catchUpMs
+      for (const { id } of await selectUncountedPrompts(db.sql, organisationId, stepRows)) {
+        if (performance.now() < endsAt) await countOnce(id, endsAt)
+      }
+    },
+  }
+}

@@ -1,0 +1,37 @@
+import type { Db } from '../db/client.ts'
+import { openPosition } from '../lib/cursor_page.ts'
+import { cursorsOf } from '../requests/cursors.ts'
+import type { SignalQuery } from './read_query.ts'
+import { type Position, type SignalFilter, type SignalRow, selectSignals } from './store_reads.ts'
+
+/** A page of signals, newest first. It may be empty and not the last: filters make a request stop after a while. */
+export type SignalPage = { rows: SignalRow[]; limit: number; nextCursor: string | null }
+
+/** How many signals one request looks at for those that its filters select. */
+export const maxLookedAt = 5_000
+
+/** Whether matching signals have to be searched for: a range of time alone is found by the index. */
+export const isSearch = ({ value, metadata }: SignalFilter): boolean => value !== null || metadata.length > 0
+
+export async function listSignals(
+  db: Db,
+  promptId: number,
+  { filter, page: { limit, cursor } }: SignalQuery,
+): Promise<SignalPage> {
+  const cursors = cursorsOf(db)
+  const list = nameOfList(promptId, filter)
+  const before = (await openPosition(cursors, list, cursor)) as Position | null
+  const { rows, stoppedAt } = await selectSignals(db.sql, promptId, before, filter, limit + 1, maxLookedAt)
+  const shown = rows.slice(0, limit)
+  const next = rows.length > limit ? positionOf(shown.at(-1) as SignalRow) : stoppedAt
+  return { rows: shown, limit, nextCursor: next && (await cursors.seal(list, next)) }
+}
+
+const positionOf = ({ id, created_at }: SignalRow): Position => ({ id, at: created_at })
+
+const nameOfList = (promptId: number, { value, since, until, metadata }: SignalFilter): string =>
+  JSON.stringify(['signals', promptId, value, since, until, metadata])
+
+/** The JSON of a signal. Metadata is put in as the text it is: through JavaScript's numbers, large ones would change. */
+export const signalJson = ({ id, value, metadata, created_at }: SignalRow): string =>
+  `{"id":${id},"value":"${value}","metadata":${metadata ?? 'null'},"created_at":"${created_at.toISOString()}"}`

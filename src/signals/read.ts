@@ -1,0 +1,37 @@
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { unavailable } from '../errors.ts'
+import { createSemaphore } from '../lib/semaphore.ts'
+import type { Prompt } from '../prompts/find.ts'
+import type { SignalCounter } from './count.ts'
+import { isSearch, listSignals, type SignalPage } from './list.ts'
+import type { SignalQuery, StatsQuery } from './read_query.ts'
+import { readStats, type Stats } from './stats.ts'
+import { readUsage, type Usage } from './usage.ts'
+
+/** What the recorded signals are read by. */
+export type SignalReader = {
+  list(prompt: Prompt, query: SignalQuery): Promise<SignalPage>
+  stats(prompt: Prompt, query: StatsQuery): Promise<Stats>
+  usage(organisationId: number): Promise<Usage>
+  /** Runs a read of many rows, of which an organisation has no more than its share at a time. */
+  limited<T>(organisationId: number, read: () => Promise<T>): Promise<T>
+}
+
+/** Fewer reads of many rows than there are connections, so that signals and histories always find one. */
+const limits = { permits: 4, permitsPerTenant: 2, maxWaiting: 200, maxWaitingPerTenant: 50, patienceMs: 4_000 }
+
+export function createSignalReader(db: Db, clock: Clock, counter: SignalCounter): SignalReader {
+  const semaphore = createSemaphore({ ...limits, rejectWith: unavailable })
+  const limited: SignalReader['limited'] = (organisationId, read) => semaphore(read, { tenant: organisationId })
+
+  return {
+    limited,
+    list({ id, organisationId }, query) {
+      const read = () => listSignals(db, id, query)
+      return isSearch(query.filter) ? limited(organisationId, read) : read()
+    },
+    stats: ({ id, organisationId }, query) => limited(organisationId, () => readStats(db, counter, id, query)),
+    usage: (organisationId) => limited(organisationId, () => readUsage(db, clock, counter, organisationId)),
+  }
+}

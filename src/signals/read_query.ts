@@ -1,0 +1,107 @@
+import { invalid } from '../errors.ts'
+import { type PageRequest, readPageRequest } from '../lib/cursor_page.ts'
+import { createQueryReader, type QueryReader } from '../lib/query_reader.ts'
+import { expectedTime, parseTime } from '../lib/times.ts'
+import { isZone } from '../lib/zoned_time.ts'
+import { type Interval, intervals, nextStart, startBefore, startsBetween } from './intervals.ts'
+import type { SignalFilter } from './store_reads.ts'
+
+/** The signals that a caller asks to list. */
+export type SignalQuery = { filter: SignalFilter; page: PageRequest }
+
+/** The span of time and the metadata field that a caller wants counted. */
+export type StatsQuery = {
+  interval: Interval
+  zone: string
+  since: Date
+  /** The first instant that is not counted. */
+  until: Date
+  /** The starts of the intervals; the first may be before `since`. */
+  starts: Date[]
+  /** A top-level field of the metadata to split by. */
+  by: string | null
+}
+
+export const maxPoints = 1_000
+/** How many fields of the metadata one request may filter by. */
+export const maxMetadataFilters = 5
+const prefix = 'metadata.'
+
+/** How many intervals there are without a `since`. */
+export const defaultPoints: Record<Interval, number> = { hour: 24, day: 30, week: 12, month: 12 }
+
+/** Signals begin with the service; zones have no better rules for earlier times anyway. */
+const earliest = Date.UTC(1970, 0, 2)
+
+const oneOf =
+  <T extends string>(choices: readonly T[]) =>
+  (text: string): T | undefined =>
+    choices.find((choice) => choice === text)
+
+const values = ['positive', 'negative'] as const
+
+export function parseSignalQuery(given: URLSearchParams): SignalQuery {
+  const reader = createQueryReader(given)
+  const filter = {
+    value: reader.read('value', oneOf(values), 'positive or negative'),
+    since: reader.read('since', parseTime, expectedTime),
+    until: reader.read('until', parseTime, expectedTime),
+    metadata: readMetadataFilters(given, reader),
+  }
+  if (filter.since && filter.until) requireOrder(reader, filter.since, filter.until)
+  reader.requireValid()
+  return { filter, page: readPageRequest(given) }
+}
+
+/** Sorted by key, so that a cursor does not depend on the order in which the filters are written. */
+function readMetadataFilters(given: URLSearchParams, reader: QueryReader): [string, string][] {
+  const names = [...new Set(given.keys())].filter((name) => name.startsWith(prefix)).sort()
+  if (names.length > maxMetadataFilters) {
+    reader.addProblem(
+      names[maxMetadataFilters] as string,
+      `must be one of at most ${maxMetadataFilters} metadata filters`,
+    )
+  }
+  return names.flatMap((name) => {
+    const key = parseKey(name)
+    if (key === undefined) reader.addProblem(name, expectedKey)
+    const text = reader.read(name, parseText, 'a text')
+    return key === undefined || text === null ? [] : [[key, text]]
+  })
+}
+
+const expectedKey = 'must be metadata. and the name of a top-level field'
+
+/** Postgres has no text with a NUL or half of a surrogate pair in it, so no metadata has one. */
+const parseText = (text: string): string | undefined => (text.includes('\0') || !text.isWellFormed() ? undefined : text)
+
+function parseKey(text: string): string | undefined {
+  return text.startsWith(prefix) && text.length > prefix.length ? parseText(text.slice(prefix.length)) : undefined
+}
+
+function requireOrder(reader: QueryReader, since: Date, until: Date): void {
+  if (since >= until) reader.addProblem('since', 'must be before until')
+}
+
+/** Parses what is to be counted. Without `until` it ends with the interval that is under way. */
+export function parseStatsQuery(given: URLSearchParams, now: Date): StatsQuery {
+  const reader = createQueryReader(given)
+  const interval = reader.read('interval', oneOf(intervals), 'hour, day, week or month') ?? 'day'
+  const expectedZone = 'the name of a time zone, as Europe/London'
+  const zone = reader.read('tz', (text) => (isZone(text) ? text : undefined), expectedZone) ?? 'UTC'
+  const by = reader.read('by', parseKey, 'metadata. and the name of a top-level field, as metadata.model')
+  const until = reader.read('until', parseTime, expectedTime) ?? nextStart(interval, zone, now)
+  const since =
+    reader.read('since', parseTime, expectedTime) ?? startBefore(interval, zone, until, defaultPoints[interval])
+  requireOrder(reader, since, until)
+  if (since.getTime() < earliest) reader.addProblem('since', 'must be after 1 January 1970')
+  reader.requireValid()
+  const starts = startsBetween(interval, zone, since, until, maxPoints + 1)
+  if (starts.length > maxPoints) throw tooManyPoints(interval)
+  return { interval, zone, since, until, starts, by }
+}
+
+const tooManyPoints = (interval: Interval) =>
+  invalid(`There are more than ${maxPoints} points. Ask for a shorter range, or a longer interval.`, [
+    { path: 'interval', message: `must be longer than ${interval} for this range, which has more than ${maxPoints}` },
+  ])

@@ -1,0 +1,85 @@
+import { Elysia } from 'elysia'
+import type { Clock } from '../clock.ts'
+import type { RouteWrapper } from '../http/answer.ts'
+import { describeOperation } from '../http/describe.ts'
+import { invalidCursor, replyJsonPage, searchOf } from '../http/paging.ts'
+import type { PromptFinder } from '../prompts/find.ts'
+import { PromptPath } from '../prompts/schema.ts'
+import { signalJson } from './list.ts'
+import type { SignalReader } from './read.ts'
+import { parseSignalQuery, parseStatsQuery } from './read_query.ts'
+import { SignalList, SignalQuery, SignalStats, StatsQuery, Usage } from './schema_reads.ts'
+
+type Services = { clock: Clock; findPrompt: PromptFinder['find']; signalReader: SignalReader }
+type PromptParams = { prompt_id: string }
+
+const listing = describeOperation({
+  id: 'listSignals',
+  tag: 'Signals',
+  summary: 'List signals',
+  description:
+    'The signals of a prompt, newest first. With a filter on the value or the metadata, each request looks at up to 5,000 ' +
+    'signals: a page may then have few signals or none, and still a next_cursor.',
+  path: PromptPath,
+  query: SignalQuery,
+  success: { status: 200, description: 'A page of signals.', schema: SignalList, headers: [], sometimes: ['Link'] },
+  errors: [401, 403, 404, 422, 500],
+  invalid: invalidCursor,
+})
+
+const counting = describeOperation({
+  id: 'getSignalStats',
+  tag: 'Signals',
+  summary: 'Count signals over time',
+  description:
+    'How many signals of each value a prompt has got in each hour, day, week or month of a time zone, up to 1,000 points. ' +
+    'A signal that was answered with 201 is in the next answer.',
+  path: PromptPath,
+  query: StatsQuery,
+  success: { status: 200, description: 'The counts.', schema: SignalStats, headers: [] },
+  errors: [401, 403, 404, 422, 500],
+  invalid: {
+    meaning: 'The query is not valid, or has more than 1,000 points.',
+    message: 'The query is not valid.',
+    example: { details: [{ path: 'interval', message: 'must be hour, day, week or month, and given once' }] },
+  },
+})
+
+const usage = describeOperation({
+  id: 'getUsage',
+  tag: 'Usage',
+  summary: "Read the month's usage",
+  description: "What the organisation has used of the current month's signals, by day and by prompt.",
+  success: { status: 200, description: 'The usage of the current month.', schema: Usage, headers: [] },
+  errors: [401, 403, 500],
+})
+
+export const signalReadRoutes = ({ clock, findPrompt, signalReader }: Services, { authenticated }: RouteWrapper) =>
+  new Elysia({ name: 'signal-reads' })
+    .get(
+      '/api/v1/prompts/:prompt_id/signals',
+      authenticated('signals:read', async (exchange, { prompt_id }: PromptParams, { organisationId }) => {
+        const prompt = await findPrompt(organisationId, prompt_id)
+        const query = parseSignalQuery(searchOf(exchange.request))
+        const { rows, limit, nextCursor } = await signalReader.list(prompt, query)
+        const data = `[${rows.map(signalJson).join()}]`
+        return replyJsonPage(exchange, `/api/v1/prompts/${prompt_id}/signals`, data, limit, nextCursor)
+      }),
+      { detail: listing },
+    )
+    .get(
+      '/api/v1/prompts/:prompt_id/stats',
+      authenticated('signals:read', async (exchange, { prompt_id }: PromptParams, { organisationId }) => {
+        const prompt = await findPrompt(organisationId, prompt_id)
+        const query = parseStatsQuery(searchOf(exchange.request), clock.now())
+        return exchange.reply(200, JSON.stringify(await signalReader.stats(prompt, query)))
+      }),
+      { detail: counting },
+    )
+    .get(
+      '/api/v1/usage',
+      authenticated('usage:read', async (exchange, _: object, { organisationId }) =>
+        exchange.reply(200, JSON.stringify({ data: await signalReader.usage(organisationId) })),
+      ),
+      { detail: usage },
+    )

@@ -1,0 +1,121 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { NewSignal } from './schema.ts'
+
+export const maxSignals = 1_000
+
+export const BatchSignal = Type.Object(
+  {
+    ...NewSignal.properties,
+    created_at: Type.Optional(
+      Type.String({
+        format: 'date-time',
+        description:
+          'When the feedback was given, ISO 8601 with its zone: within the current calendar month, UTC, and not in the ' +
+          'future; up to a minute ahead is taken as now. Left out, it is now.',
+      }),
+    ),
+    idempotency_key: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 255,
+        description:
+          'Makes a retry safe, as the Idempotency-Key of a single signal does, and shares its keys: printable ASCII.',
+      }),
+    ),
+  },
+  { title: 'BatchSignal' },
+)
+
+/** Each signal is validated by itself, so that one that is wrong does not refuse the others. */
+export const SignalBatch = Type.Object({
+  signals: Type.Array(Type.Unknown(), { minItems: 1, maxItems: maxSignals }),
+})
+
+/** This schema is for the documentation alone. */
+export const NewSignalBatch = Type.Object(
+  { signals: Type.Array(BatchSignal, { minItems: 1, maxItems: maxSignals }) },
+  {
+    title: 'NewSignalBatch',
+    examples: [
+      {
+        signals: [
+          {
+            value: 'positive',
+            metadata: { session: 'a81c', rating: 5 },
+            created_at: '2026-11-14T23:35:00.000Z',
+            idempotency_key: 'a81c-1',
+          },
+          { value: 'negative' },
+        ],
+      },
+    ],
+  },
+)
+
+const BatchError = Type.Object(
+  {
+    code: Type.Union([Type.Literal('validation_error'), Type.Literal('rate_limited')]),
+    message: Type.String({ description: 'What went wrong and what to do about it, for a person' }),
+    details: Type.Optional(
+      Type.Array(
+        Type.Object({
+          path: Type.String({ description: 'JSON Pointer to the wrong place of this signal' }),
+          message: Type.String({ description: 'What that place must be' }),
+        }),
+      ),
+    ),
+    limit: Type.Optional(Type.Integer({ description: 'The monthly signal limit' })),
+    used: Type.Optional(Type.Integer({ description: 'Signals recorded in the current month' })),
+    resets_at: Type.Optional(Type.String({ format: 'date-time', description: 'When the counter resets' })),
+    request_id: Type.String({ description: 'The same as the X-Request-Id header' }),
+  },
+  { title: 'BatchError', description: 'The error that this signal would have been answered with by itself' },
+)
+
+export const RecordedBatch = Type.Object(
+  {
+    data: Type.Array(
+      Type.Object(
+        {
+          status: Type.Integer({
+            enum: [201, 422, 429],
+            description: 'The status that this signal would have been answered with by itself',
+          }),
+          id: Type.Optional(Type.Integer({ format: 'int64', description: 'Identifier of the signal, with 201' })),
+          created_at: Type.Optional(
+            Type.String({ format: 'date-time', description: 'The time it is recorded with, with 201' }),
+          ),
+          replayed: Type.Optional(
+            Type.Literal(true, {
+              description: 'There when nothing new was recorded: the signal was recorded before with the same key',
+            }),
+          ),
+          error: Type.Optional(BatchError),
+        },
+        { title: 'BatchResult' },
+      ),
+      { description: 'One for each signal, in the order they were sent' },
+    ),
+  },
+  {
+    title: 'RecordedBatch',
+    examples: [
+      {
+        data: [
+          { status: 201, id: 1, created_at: '2026-11-14T23:35:00.000Z' },
+          {
+            status: 422,
+            error: {
+              code: 'validation_error',
+              message: 'The signal is not valid.',
+              details: [{ path: '/value', message: 'must be positive or negative' }],
+              request_id: 'f2a7f1a0-6d0b-4c6e-9a38-1f5d3c1b7e42',
+            },
+          },
+        ],
+      },
+    ],
+  },
+)
+
+export type RecordedBatch = Static<typeof RecordedBatch>
