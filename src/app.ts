@@ -11,6 +11,7 @@ import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import { promptRoutes } from './prompts/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
 import { batchRoutes } from './signals/routes_batch.ts'
+import { exportRoutes } from './signals/routes_export.ts'
 import { signalReadRoutes } from './signals/routes_reads.ts'
 
 /** Every route of the service, in one place. */
@@ -20,6 +21,7 @@ export function createApp(services: Services, { servesMetrics = true } = {}) {
     .use(historyRoutes(services, wrapper))
     .use(signalRoutes(services, wrapper))
     .use(batchRoutes(services, wrapper))
+    .use(exportRoutes(services, wrapper))
     .use(signalReadRoutes(services, wrapper))
     .use(keyRoutes(services, wrapper))
     .use(promptRoutes(services, wrapper))

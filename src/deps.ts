@@ -113,7 +113,7 @@ export function createServices({
     verifyKey: createKeyVerifier(db, clock, lastUsed),
     findPrompt: prompts.find,
     signals,
-    signalBatches: createBatchRecorder(db, admission, metrics.signals),
+    signalBatches: createBatchRecorder(db, admission, metrics.signals, counter),
     signalReader: createSignalReader(db, clock, counter),
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,

@@ -4,6 +4,9 @@ import type { OpenAPIV3 } from 'openapi-types'
 import { toOpenApi } from './openapi.ts'
 import { type ErrorStatus, errorOfStatus, type InvalidExample } from './schema.ts'
 
+/** JSON of a schema, or texts of other content types, each with an example. */
+type Body = { schema: TSchema } | { texts: Record<string, string> }
+
 type Operation = {
   id: string
   tag: string
@@ -14,7 +17,7 @@ type Operation = {
   query?: TObject
   headers?: TObject
   body?: TSchema
-  success: { status: number; description: string; schema: TSchema; headers: HeaderName[]; sometimes?: HeaderName[] }
+  success: Body & { status: number; description: string; headers: HeaderName[]; sometimes?: HeaderName[] }
   errors: ErrorStatus[]
   invalid?: InvalidExample
   /** Whether a retry with the same Idempotency-Key changes nothing twice. */
@@ -132,7 +135,7 @@ export function describeOperation({ unchanged, isIdempotent, ...operation }: Ope
     },
     get responses() {
       return {
-        [success.status]: describeResponse(success.description, success.schema, success.headers, success.sometimes),
+        [success.status]: describeResponse(success.description, success, success.headers, success.sometimes),
         ...(unchanged ? { 304: describeUnchanged() } : {}),
         ...Object.fromEntries(errors.map((status) => [status, describeError(status, invalid)])),
       }
@@ -147,18 +150,22 @@ const describeUnchanged = (): OpenAPIV3.ResponseObject => ({
 
 function describeError(status: ErrorStatus, invalid?: InvalidExample): OpenAPIV3.ResponseObject {
   const { meaning, schema } = errorOfStatus(status, invalid)
-  const response = describeResponse(meaning, schema, headersOfError[status])
+  const response = describeResponse(meaning, { schema }, headersOfError[status])
   return status === 429 ? { ...response, headers: { ...response.headers, ...headersOfLimit } } : response
 }
 
 function describeResponse(
   description: string,
-  schema: TSchema,
+  body: Body,
   always: HeaderName[],
   sometimes: HeaderName[] = [],
 ): OpenAPIV3.ResponseObject {
-  return { description, headers: describeHeaders(['X-Request-Id', ...always], sometimes), content: json(schema) }
+  const content = 'schema' in body ? json(body.schema) : describeTexts(body.texts)
+  return { description, headers: describeHeaders(['X-Request-Id', ...always], sometimes), content }
 }
+
+const describeTexts = (texts: Record<string, string>): Record<string, OpenAPIV3.MediaTypeObject> =>
+  Object.fromEntries(Object.entries(texts).map(([type, example]) => [type, { schema: { type: 'string' }, example }]))
 
 function describeHeaders(always: HeaderName[], sometimes: HeaderName[] = []): Record<string, OpenAPIV3.HeaderObject> {
   return Object.fromEntries([

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Exchange } from './exchange.ts'
+import { acceptsGzip } from './stream.ts'
 
 type Variant = { content: Uint8Array<ArrayBuffer>; etag: string; headers: Record<string, string> }
 
@@ -35,7 +36,7 @@ export function serveFile(
     })
     const { plain, gzipped } = await variants
     const asked = exchange.request.headers
-    const { content, etag, headers } = /\bgzip\b/.test(asked.get('accept-encoding') ?? '') ? gzipped : plain
+    const { content, etag, headers } = acceptsGzip(exchange.request) ? gzipped : plain
     const isKnown = asked.get('if-none-match')?.includes(etag)
     return isKnown ? exchange.reply(304, null, headers) : exchange.reply(200, content, headers)
   }
