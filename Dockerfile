@@ -3,7 +3,8 @@ WORKDIR /src
 COPY package.json bun.lock ./
 COPY scripts/seed.ts scripts/
 COPY patches patches
-RUN bun install --frozen-lockfile
+# The rest of what an install makes needs the source; the build makes it.
+RUN bun install --frozen-lockfile --ignore-scripts && bun scripts/seed.ts
 COPY . .
 # What `prompt-signals version` shows: --build-arg BUILD_COMMIT=$(git rev-parse --short=12 HEAD)
 ARG BUILD_COMMIT=unknown

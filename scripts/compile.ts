@@ -1,12 +1,14 @@
 // Compiles the program into one file, as the build, the image and a release all do.
 import { execFileSync } from 'node:child_process'
 import { rm } from 'node:fs/promises'
+import { makeConsole } from './console.ts'
 
 export const targets = ['bun-linux-x64', 'bun-linux-arm64', 'bun-linux-x64-musl', 'bun-linux-arm64-musl'] as const
 export type Target = (typeof targets)[number]
 
 /** What is in the binary, as paths. Ends the process when it cannot be built; without a target it is for this platform. */
 export async function compile(outfile: string, target?: Target): Promise<string[]> {
+  const inConsole = await makeConsole()
   const result = await Bun.build({
     // The thread of the embedded engine is started by its path, so it is an entry point of its own.
     entrypoints: ['src/main.ts', 'src/db/embedded_worker.ts'],
@@ -35,7 +37,7 @@ export async function compile(outfile: string, target?: Target): Promise<string[
   if (!result.success) process.exit(1)
   // The binary has them inside.
   for (const { kind, path } of result.outputs) if (kind === 'sourcemap') await rm(path)
-  return Object.keys(result.metafile?.inputs ?? {})
+  return [...Object.keys(result.metafile?.inputs ?? {}), ...inConsole]
 }
 
 function commit(): string {

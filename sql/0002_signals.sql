@@ -1,9 +1,17 @@
+-- What is written with every signal is checked by domains. The check of a table is parsed and planned anew by every
+-- statement that writes to it, which was a fifth of the time of recording one signal; that of a domain is kept.
+create domain signal_value as text check (value in ('positive', 'negative'));
+create domain signal_metadata as jsonb check (jsonb_typeof(value) = 'object');
+create domain month_start as date check (extract(day from value) = 1);
+create domain signal_count as integer check (value >= 0);
+create domain idempotency_key as text check (length(value) between 1 and 255);
+
 create table signals (
   id bigint generated always as identity,
   organisation_id bigint not null,
   prompt_id bigint not null,
-  value text not null check (value in ('positive', 'negative')),
-  metadata jsonb check (jsonb_typeof(metadata) = 'object'),
+  value signal_value not null,
+  metadata signal_metadata,
   created_at timestamptz(3) not null,
   -- Ids come from one sequence. With the prompt in front, the key also finds what was recorded after a known signal.
   primary key (prompt_id, id)
@@ -20,8 +28,8 @@ create index on signals (prompt_id, created_at, id);
 -- the rate. That there is only one row for a month is kept by write_signals, the only writer.
 create table signal_usage (
   organisation_id bigint not null references organisations,
-  month date not null check (extract(day from month) = 1),
-  used integer not null check (used >= 0),
+  month month_start not null,
+  used signal_count not null,
   block integer not null default 0,
   primary key (organisation_id, month, block)
 ) with (fillfactor = 50);
@@ -30,8 +38,8 @@ create table signal_usage (
 -- write_signals alone, under the lock of the key's organisation.
 create table key_usage (
   key_id bigint not null references api_keys,
-  month date not null check (extract(day from month) = 1),
-  used integer not null check (used >= 0),
+  month month_start not null,
+  used signal_count not null,
   block integer not null default 0,
   primary key (key_id, month, block)
 ) with (fillfactor = 50);
@@ -39,7 +47,7 @@ create table key_usage (
 -- A row maps a caller's Idempotency-Key to the signal that was recorded with it.
 create table idempotency_keys (
   organisation_id bigint not null,
-  key text not null check (length(key) between 1 and 255),
+  key idempotency_key not null,
   prompt_id bigint not null,
   signal_id bigint not null,
   created_at timestamptz(3) not null,
@@ -48,16 +56,17 @@ create table idempotency_keys (
 
 create index on idempotency_keys (created_at);
 
--- Returns what each organisation has used of a month and its limit, by the position in the arrays.
+-- Returns what each organisation has used of a month and its limit, by the position in the arrays; and the place of its
+-- row, which is null before the first signal of the month.
 create function usages_of(organisation_ids bigint[], months date[])
-returns table (number bigint, used integer, block integer, monthly_limit integer)
+returns table (number bigint, place tid, used integer, monthly_limit integer)
 language sql
 stable
 as $$
-  select m.number, coalesce(u.used, 0), coalesce(u.block, 0), coalesce(o.monthly_limit, 0)
+  select m.number, u.ctid, coalesce(u.used, 0), coalesce(o.monthly_limit, 0)
   from unnest(organisation_ids, months) with ordinality m (organisation_id, month, number)
   left join lateral (
-    select u.used, u.block
+    select u.ctid, u.used
     from signal_usage u
     where u.organisation_id = m.organisation_id and u.month = m.month
     order by u.block desc
@@ -98,7 +107,7 @@ $$;
 -- empty, and the plan must not become a scan of what they hold later: every table is reached through a lateral look-up
 -- that an index serves, from its newest entry on.
 create function read_usages(organisation_ids bigint[], months date[])
-returns table (number bigint, used integer, block integer, monthly_limit integer)
+returns table (number bigint, used integer, monthly_limit integer)
 language plpgsql
 stable
 set plan_cache_mode = 'force_generic_plan'
@@ -106,7 +115,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 begin
-  return query select * from usages_of(organisation_ids, months);
+  return query select u.number, u.used, u.monthly_limit from usages_of(organisation_ids, months) u;
 end
 $$;
 
@@ -141,29 +150,28 @@ $$;
 -- An organisation is locked until the transaction ends. So ids of one organisation are committed in the order in which
 -- they are drawn, and what another call has recorded under the same idempotency key is seen.
 create function write_signals(
-  -- Each month of each organisation that the signals belong to, once.
+  -- Each month of each organisation that the signals belong to, once, in ascending order of the organisations; and how
+  -- many signals there are of it.
   organisation_ids bigint[],
   months date[],
+  asked integer[],
   -- For each signal, the position of its organisation and month in the arrays above.
   month_numbers integer[],
-  -- For each signal, its place among those of the same month, from 1.
-  nths integer[],
   prompt_ids bigint[],
   signal_values text[],
-  -- Texts that each hold an object, or nulls.
-  metadata_texts json,
+  -- An array of objects and nulls; null when no signal has metadata.
+  metadata jsonb,
   created_ats timestamptz[],
   -- Texts or nulls, no text twice for one organisation; null when no signal has a key.
-  keys json,
+  keys text[],
   -- Each month of each browser key that the signals came with, once; and for each signal, the position of its key and
   -- month there, or null. All three are null when no signal came with a browser key.
   browser_key_ids bigint[] default null,
   browser_key_months date[] default null,
   browser_key_numbers integer[] default null,
 
-  -- For each month, the number of signals before this call, and the limit.
-  out used_before integer[],
-  out limits integer[],
+  -- For each month, a pair: the number of signals before this call, and the limit.
+  out usages integer[],
   -- For each signal, its id, or null when it was not recorded.
   out ids bigint[],
   -- For each signal whose key was used before: position, id and time of the earlier signal, and whether it is the same.
@@ -181,50 +189,62 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-  blocks integer[];
+  -- For each signal, its place among those of its month that may be recorded, from 1, or null for one that may not; null
+  -- as a whole as long as all may.
+  nths integer[];
+  replayed bigint[];
   key_blocks integer[];
+  is_full boolean;
+  first_months bigint[];
+  is_locked boolean;
 begin
   -- Every statement must see what was committed before it got its lock.
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'write_signals needs the isolation level read committed';
   end if;
 
-  -- The locks are taken in a fixed order, so that no two calls deadlock.
-  perform pg_advisory_xact_lock(5167, o.id::integer)
-  from (select distinct id from unnest(organisation_ids) id order by id) o;
+  -- The locks are taken in the order given, so that no two calls deadlock. An assignment takes a tenth of the time of a
+  -- query.
+  for number in 1 .. cardinality(organisation_ids) loop
+    is_locked := pg_advisory_xact_lock(5167, organisation_ids[number]::integer) is not null;
+  end loop;
 
   if keys is not null then
-    with found as (
-      select a.position, a.month_number, s.*
-      from rows from (
-        unnest(month_numbers, prompt_ids, signal_values),
-        json_array_elements_text(metadata_texts),
-        json_array_elements_text(keys)
-      ) with ordinality a (month_number, prompt_id, value, metadata, key, position)
-      left join lateral (
-        select k.prompt_id, k.signal_id
-        from idempotency_keys k
-        where k.organisation_id = organisation_ids[a.month_number] and k.key = a.key
-        limit 1
-      ) k on true
-      left join lateral (
-        select
-          s.id, s.created_at,
-          (s.prompt_id, s.value) = (a.prompt_id, a.value)
-            and s.metadata is not distinct from a.metadata::jsonb as is_same
-        from signals s
-        where s.prompt_id = k.prompt_id and s.id = k.signal_id
-        limit 1
-      ) s on true
-    )
     select
-      json_agg(json_build_array(n.position, n.id, n.created_at, n.is_same)) filter (where n.id is not null),
-      array_agg(case when n.id is null then n.nth end order by n.position)
-    into replays, nths
-    from (
-      select f.*, count(*) filter (where f.id is null) over (partition by f.month_number order by f.position) as nth
-      from found f
-    ) n;
+      json_agg(json_build_array(a.position, s.id, s.created_at, s.is_same)),
+      array_agg(a.position)
+    into replays, replayed
+    from rows from (
+      unnest(month_numbers, prompt_ids, signal_values, keys),
+      jsonb_array_elements(metadata)
+    ) with ordinality a (month_number, prompt_id, value, key, metadata, position)
+    cross join lateral (
+      select k.prompt_id, k.signal_id
+      from idempotency_keys k
+      where k.organisation_id = organisation_ids[a.month_number] and k.key = a.key
+      limit 1
+    ) k
+    cross join lateral (
+      select
+        s.id, s.created_at,
+        (s.prompt_id, s.value) = (a.prompt_id, a.value)
+          and s.metadata is not distinct from nullif(a.metadata, 'null') as is_same
+      from signals s
+      where s.prompt_id = k.prompt_id and s.id = k.signal_id
+      limit 1
+    ) s;
+
+    if replays is not null then
+      nths := array(
+        select case when n.is_new then count(*) filter (where n.is_new) over of_month end
+        from (
+          select a.position, a.month_number, a.position <> all (replayed) as is_new
+          from unnest(month_numbers) with ordinality a (month_number, position)
+        ) n
+        window of_month as (partition by n.month_number order by n.position)
+        order by n.position
+      );
+    end if;
   end if;
 
   -- What exceeds the limit of its key takes no room of the organisation's: it gets no place among the signals of the month.
@@ -236,59 +256,90 @@ begin
     into key_used_before, key_blocks, key_limits
     from key_usages_of(browser_key_ids, browser_key_months) u;
 
-    select array_agg(case when n.has_room then n.nth end order by n.position)
-    into nths
-    from (
-      select k.*, count(*) filter (where k.has_room) over (partition by k.month_number order by k.position) as nth
+    nths := array(
+      select case when n.has_room then count(*) filter (where n.has_room) over of_month end
       from (
         select
           a.position, a.month_number,
-          a.nth is not null and (
+          a.is_new and (
             a.key_number is null
             or key_limits[a.key_number] is null
-            or count(a.nth) over (partition by a.key_number order by a.position)
+            or count(*) filter (where a.is_new) over (partition by a.key_number order by a.position)
               <= key_limits[a.key_number] - key_used_before[a.key_number]
           ) as has_room
-        from unnest(month_numbers, nths, browser_key_numbers)
-          with ordinality a (month_number, nth, key_number, position)
-      ) k
-    ) n;
+        from (
+          select k.position, k.month_number, k.key_number, nths is null or k.nth is not null as is_new
+          from unnest(month_numbers, nths, browser_key_numbers)
+            with ordinality k (month_number, nth, key_number, position)
+        ) a
+      ) n
+      window of_month as (partition by n.month_number order by n.position)
+      order by n.position
+    );
   end if;
 
-  select
-    array_agg(u.used order by u.number),
-    array_agg(u.block order by u.number),
-    array_agg(u.monthly_limit order by u.number)
-  into used_before, blocks, limits
-  from usages_of(organisation_ids, months) u;
+  if nths is not null then
+    asked := array(
+      select coalesce(max(a.nth), 0)
+      from unnest(month_numbers, nths) a (month_number, nth)
+      group by a.month_number
+      order by a.month_number
+    );
+  end if;
 
+  -- The row of a month is updated by its place, where nobody moves it while the organisation is locked.
   with
-    numbered as materialized (
-      select
-        a.*,
-        case when a.nth <= limits[a.month_number] - used_before[a.month_number] then nextval('signals_id_seq') end as id
-      from rows from (
-        unnest(month_numbers, nths, prompt_ids, signal_values, created_ats),
-        json_array_elements_text(metadata_texts)
-      ) with ordinality a (month_number, nth, prompt_id, value, created_at, metadata, position)
-    ),
-    written as (
-      insert into signals (id, organisation_id, prompt_id, value, metadata, created_at)
-      overriding system value
-      select n.id, organisation_ids[n.month_number], n.prompt_id, n.value, n.metadata::jsonb, n.created_at
-      from numbered n
-      where n.id is not null
+    granted as materialized (
+      select u.*, asked[u.number] as asked, least(asked[u.number], greatest(u.monthly_limit - u.used, 0)) as granted
+      from usages_of(organisation_ids, months) u
     ),
     counted as (
-      insert into signal_usage as u (organisation_id, month, block, used)
-      select organisation_ids[n.month_number], months[n.month_number], blocks[n.month_number], count(*)
-      from numbered n
-      where n.id is not null
-      group by n.month_number
-      on conflict (organisation_id, month, block) do update
-      set used = u.used + excluded.used, block = (u.used + excluded.used) / 200
+      update signal_usage u
+      set used = g.used + g.granted, block = (g.used + g.granted) / 200
+      from granted g
+      where u.ctid = g.place and g.granted > 0
     )
-  select array_agg(n.id order by n.position) into ids from numbered n;
+  select
+    array_agg(array[g.used, g.monthly_limit] order by g.number),
+    bool_or(g.granted < g.asked),
+    array_agg(g.number) filter (where g.place is null and g.granted > 0),
+    array(select nextval('signals_id_seq') from generate_series(1, cardinality(prompt_ids)))
+  into usages, is_full, first_months, ids
+  from granted g;
+
+  if first_months is not null then
+    insert into signal_usage (organisation_id, month, used, block)
+    select organisation_ids[m.number], months[m.number], m.granted, m.granted / 200
+    from (
+      select f.number, least(asked[f.number], usages[f.number][2]) as granted
+      from unnest(first_months) f (number)
+    ) m;
+  end if;
+
+  if is_full and nths is null then
+    nths := array(
+      select row_number() over (partition by a.month_number order by a.position)
+      from unnest(month_numbers) with ordinality a (month_number, position)
+      order by a.position
+    );
+  end if;
+
+  if nths is not null then
+    ids := array(
+      select case when a.nth <= usages[a.month_number][2] - usages[a.month_number][1] then a.id end
+      from unnest(ids, month_numbers, nths) with ordinality a (id, month_number, nth, position)
+      order by a.position
+    );
+  end if;
+
+  insert into signals (id, organisation_id, prompt_id, value, metadata, created_at)
+  overriding system value
+  select a.id, organisation_ids[a.month_number], a.prompt_id, a.value, nullif(a.metadata, 'null'), a.created_at
+  from rows from (
+    unnest(ids, month_numbers, prompt_ids, signal_values, created_ats),
+    jsonb_array_elements(metadata)
+  ) a (id, month_number, prompt_id, value, created_at, metadata)
+  where a.id is not null;
 
   if browser_key_numbers is not null then
     insert into key_usage as u (key_id, month, block, used)
@@ -302,10 +353,9 @@ begin
 
   if keys is not null then
     insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at)
-    select organisation_ids[a.month_number], a.key, a.prompt_id, ids[a.position], a.created_at
-    from rows from (unnest(month_numbers, prompt_ids, created_ats), json_array_elements_text(keys))
-      with ordinality a (month_number, prompt_id, created_at, key, position)
-    where a.key is not null and ids[a.position] is not null;
+    select organisation_ids[a.month_number], a.key, a.prompt_id, a.id, a.created_at
+    from unnest(ids, month_numbers, prompt_ids, created_ats, keys) a (id, month_number, prompt_id, created_at, key)
+    where a.key is not null and a.id is not null;
   end if;
 end
 $$;

@@ -13,8 +13,13 @@ create table history_entries (
   pr_number integer check (pr_number > 0),
   pr_url text,
   created_at timestamptz(3) not null,
+  -- How often the pull request had been reopened, for one that is closed again at the same commit.
+  reopenings integer not null default 0,
+  -- The sources that have told the entry. What neither has told was recorded by a caller, and stands as it was given.
+  in_git boolean not null default false,
+  on_github boolean not null default false,
   -- The identity of an entry: recording it a second time is a replay.
-  unique nulls not distinct (prompt_id, commit_sha, action, pr_number),
+  unique nulls not distinct (prompt_id, commit_sha, action, pr_number, reopenings),
   check (
     case action
       when 'deployed' then pr_number is null and pr_url is null
@@ -77,6 +82,27 @@ begin
       order by h.created_at, h.id
       offset 0
     ) between_them
+  );
+end
+$$;
+
+-- The time of the newest entry of a history; null for an empty one.
+create function newest_history_time(given_prompt_id bigint)
+returns timestamptz
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+as $$
+begin
+  return (
+    select h.created_at
+    from history_entries h
+    where h.prompt_id = given_prompt_id
+    order by h.created_at desc, h.id desc
+    limit 1
   );
 end
 $$;
@@ -188,19 +214,20 @@ begin
 
   with written as (
     insert into history_entries (
-      organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at
+      organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at,
+      reopenings, in_git, on_github
     )
     select
       p.organisation_id, p.id, g.action, g.user_name, g.user_email, g.commit_sha, g.branch_name, g.pr_number, g.pr_url,
-      g.created_at
+      g.created_at, coalesce(g.reopenings, 0), coalesce(g.source = 'git', false), coalesce(g.source = 'github', false)
     from json_array_elements(given) e (entry)
     cross join lateral json_to_record(e.entry) g (
       prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
-      pr_number integer, pr_url text, created_at timestamptz
+      pr_number integer, pr_url text, created_at timestamptz, reopenings integer, source text
     )
     cross join lateral (select p.id, p.organisation_id from prompts p where p.id = g.prompt_id limit 1) p
     -- The update changes nothing, but returns the existing entry. The index that finds it is the only one that can.
-    on conflict (prompt_id, commit_sha, action, pr_number) do update set action = excluded.action
+    on conflict (prompt_id, commit_sha, action, pr_number, reopenings) do update set action = excluded.action
     returning *
   ), added as (
     select w.prompt_id, count(*) as number, min(w.created_at) as earliest
@@ -283,40 +310,264 @@ begin
 end
 $$;
 
--- Converts entries recorded as "deployed" into the merges of pull requests that they turn out to be: those of the given
--- merges, a JSON array as above, that have the commit deployed_as on the same branch. Returns how many histories have
--- changed.
-create function convert_deployed(given json, out changed bigint)
+-- Ranks everything in a history from a time on anew.
+create function rerank_history(given_prompt_id bigint, earliest timestamptz)
+returns void
 language plpgsql
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+declare
+  low history_ranks;
+begin
+  delete from history_ranks r where r.prompt_id = given_prompt_id and r.created_at >= earliest;
+
+  select r.* into low
+  from history_ranks r
+  where r.prompt_id = given_prompt_id
+  order by r.created_at desc, r.entry_id desc
+  limit 1;
+
+  perform rank_history_gap(p.id, low.created_at, low.entry_id, coalesce(low.rank, 0), p.history_count)
+  from prompts p
+  where p.id = given_prompt_id;
+end
+$$;
+
+-- Deletes entries of a history, of which there are few.
+create function delete_history_entries(given_prompt_id bigint, entry_ids bigint[])
+returns void
+language plpgsql
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+declare
+  earliest timestamptz;
+begin
+  with deleted as (
+    delete from history_entries h where h.id = any(entry_ids) returning h.created_at
+  )
+  select min(d.created_at) into earliest from deleted d;
+
+  update prompts p
+  set history_version = default, history_count = p.history_count - cardinality(entry_ids)
+  where p.id = given_prompt_id;
+
+  perform rerank_history(given_prompt_id, earliest);
+end
+$$;
+
+-- Replaces what an entry says, with the same id.
+create function replace_history_entry(replaced history_entries, given history_entries)
+returns void
+language plpgsql
+set enable_seqscan = off
+set enable_bitmapscan = off
+as $$
+begin
+  update history_entries h
+  set
+    action = given.action, user_name = given.user_name, user_email = given.user_email, commit_sha = given.commit_sha,
+    branch_name = given.branch_name, pr_number = given.pr_number, pr_url = given.pr_url, created_at = given.created_at,
+    in_git = given.in_git, on_github = given.on_github
+  where h.id = replaced.id;
+
+  update prompts p set history_version = default where p.id = replaced.prompt_id;
+
+  if given.created_at <> replaced.created_at then
+    perform rerank_history(replaced.prompt_id, least(given.created_at, replaced.created_at));
+  end if;
+end
+$$;
+
+-- The commits that merges of pull requests brought to a branch. They are not deployed by themselves.
+create table merged_commits (
+  prompt_id bigint not null,
+  branch_name text not null,
+  commit_sha text not null,
+  pr_number integer not null,
+  primary key (prompt_id, branch_name, commit_sha)
+);
+
+-- Returns the entries by which the commit of a merge is the merge of another pull request.
+create function find_other_merges(merge_of history_entries)
+returns setof history_entries
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+as $$
+begin
+  return query
+  select h.*
+  from history_entries h
+  where (h.prompt_id, h.commit_sha, h.action) >= (merge_of.prompt_id, merge_of.commit_sha, merge_of.action)
+    and (h.prompt_id, h.commit_sha, h.action) <= (merge_of.prompt_id, merge_of.commit_sha, merge_of.action)
+    and h.pr_number <> merge_of.pr_number
+  -- Only one index has this order.
+  order by h.prompt_id, h.commit_sha, h.action, h.pr_number;
+end
+$$;
+
+-- Returns the entries that are the given merge under another name: the "deployed" ones of its commits on the same branch;
+-- and for GitHub, which knows its pull requests, the merge of another number that a message in git has told of the same
+-- commit. The one to become the merge comes first: that of the merge commit, else the newest.
+create function find_superseded(merge_of history_entries, covers text[])
+returns bigint[]
+language plpgsql
+stable
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
 as $$
 begin
-  with merged as materialized (
-    select g.*, find_history_entry(g.prompt_id, g.deployed_as, 'deployed', null) as entry_id
-    from json_array_elements(given) e (entry)
+  return (
+    select array_agg(h.id order by h.commit_sha = merge_of.commit_sha desc, h.created_at desc, h.id desc)
+    from (select distinct c.commit_sha from unnest(covers || merge_of.commit_sha) c (commit_sha)) c
+    cross join lateral (
+      select e.id, e.commit_sha, e.branch_name, e.created_at
+      from history_entries e
+      where e.id = find_history_entry(merge_of.prompt_id, c.commit_sha, 'deployed', null)
+      offset 0
+    ) h
+    where h.branch_name = merge_of.branch_name
+  ) || (
+    select array_agg(h.id)
+    from find_other_merges(merge_of) h
+    where merge_of.on_github and h.in_git and not h.on_github
+  );
+end
+$$;
+
+-- Returns an entry as it stands after a source has told it again. Git knows the author of a commit by the mailmap, and
+-- GitHub who merged, and when something was pushed or merged.
+create function combine_history_entries(known history_entries, given history_entries)
+returns history_entries
+language plpgsql
+immutable
+as $$
+begin
+  if not known.in_git and not known.on_github then return known; end if;
+
+  if given.in_git then
+    known.in_git := true;
+    if known.action = 'deployed' then
+      known.user_name := given.user_name;
+      known.user_email := given.user_email;
+    end if;
+  end if;
+
+  if given.on_github and not known.on_github then
+    known.on_github := true;
+    known.branch_name := given.branch_name;
+    known.pr_url := given.pr_url;
+    known.created_at := given.created_at;
+    if known.action <> 'deployed' then
+      known.user_name := given.user_name;
+      known.user_email := given.user_email;
+    end if;
+  end if;
+
+  return known;
+end
+$$;
+
+-- Brings together what two sources tell of the same changes. The entries are a JSON array as above, each with its source,
+-- and a merge with the commits that it covers. Answers the places in the array, from 1 on, of the entries by which a
+-- history has changed; of those that are in it now; and of those that are not to be recorded: commits that a merge covers,
+-- and merges that GitHub knows to be others.
+create function settle_history(given json, out changed bigint[], out present bigint[], out covered bigint[])
+language plpgsql
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+declare
+  item record;
+  told history_entries;
+  known history_entries;
+  combined history_entries;
+  superseded bigint[];
+begin
+  changed := '{}';
+  present := '{}';
+  covered := '{}';
+
+  -- Merges come first, so that they cover what is given beside them.
+  for item in
+    select e.place, g.*
+    from json_array_elements(given) with ordinality e (entry, place)
     cross join lateral json_to_record(e.entry) g (
       prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
-      pr_number integer, pr_url text, deployed_as text
+      pr_number integer, pr_url text, created_at timestamptz, source text, covers text[]
     )
-    where g.action = 'pr_merged' and find_history_entry(g.prompt_id, g.commit_sha, g.action, g.pr_number) is null
-  ), converted as (
-    update history_entries h
-    set
-      action = m.action, user_name = m.user_name, user_email = m.user_email, commit_sha = m.commit_sha,
-      pr_number = m.pr_number, pr_url = m.pr_url
-    from merged m
-    where h.id = m.entry_id and h.branch_name = m.branch_name
-    returning h.prompt_id
-  ), versioned as (
-    update prompts p
-    set history_version = default
-    from (select distinct c.prompt_id from converted c) c
-    where p.id = c.prompt_id
-    returning 1
-  )
-  select count(*) into changed from versioned;
+    order by g.action = 'pr_merged' desc, e.place
+  loop
+    told := null;
+    told.prompt_id := item.prompt_id;
+    told.action := item.action;
+    told.user_name := item.user_name;
+    told.user_email := item.user_email;
+    told.commit_sha := item.commit_sha;
+    told.branch_name := item.branch_name;
+    told.pr_number := item.pr_number;
+    told.pr_url := item.pr_url;
+    told.created_at := item.created_at;
+    told.in_git := coalesce(item.source = 'git', false);
+    told.on_github := coalesce(item.source = 'github', false);
+
+    if told.action = 'pr_merged' then
+      -- GitHub knows the numbers of its pull requests; in git they are read from messages.
+      if told.in_git and exists (select from find_other_merges(told) h where h.on_github) then
+        covered := covered || item.place;
+        continue;
+      end if;
+
+      insert into merged_commits (prompt_id, branch_name, commit_sha, pr_number)
+      select told.prompt_id, told.branch_name, c.commit_sha, told.pr_number
+      from unnest(item.covers || told.commit_sha) c (commit_sha)
+      on conflict do nothing;
+
+      superseded := find_superseded(told, item.covers);
+      if superseded is not null then
+        changed := changed || item.place;
+        if find_history_entry(told.prompt_id, told.commit_sha, told.action, told.pr_number) is null then
+          select h.* into known from history_entries h where h.id = superseded[1];
+          perform replace_history_entry(known, told);
+          superseded := superseded[2:];
+        end if;
+        if cardinality(superseded) > 0 then
+          perform delete_history_entries(told.prompt_id, superseded);
+        end if;
+      end if;
+    elsif told.action = 'deployed' and exists (
+      select from merged_commits m
+      where m.prompt_id = told.prompt_id and m.branch_name = told.branch_name and m.commit_sha = told.commit_sha
+    ) then
+      covered := covered || item.place;
+      continue;
+    end if;
+
+    select h.* into known
+    from history_entries h
+    where h.id = find_history_entry(told.prompt_id, told.commit_sha, told.action, told.pr_number);
+    continue when not found;
+    present := present || item.place;
+
+    combined := combine_history_entries(known, told);
+    if (combined.user_name, combined.user_email, combined.branch_name, combined.created_at)
+      is distinct from (known.user_name, known.user_email, known.branch_name, known.created_at)
+      or combined.pr_url is distinct from known.pr_url
+    then
+      perform replace_history_entry(known, combined);
+      changed := changed || item.place;
+    elsif combined is distinct from known then
+      update history_entries h set in_git = combined.in_git, on_github = combined.on_github where h.id = known.id;
+    end if;
+  end loop;
 end
 $$;
 

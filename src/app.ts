@@ -4,9 +4,13 @@ import type { Services } from './deps.ts'
 import { notFound } from './errors.ts'
 import { githubRoutes, webhookRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
+import { historyBatchRoutes } from './history/routes_batch.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/answer.ts'
+import { consoleOffRoutes, consoleRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
+import { impactRoutes } from './impact/routes.ts'
 import { keyRoutes } from './keys/routes.ts'
+import { ownKeyRoutes } from './keys/routes_own.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import { promptRoutes } from './prompts/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
@@ -15,21 +19,25 @@ import { exportRoutes } from './signals/routes_export.ts'
 import { signalReadRoutes } from './signals/routes_reads.ts'
 
 /** Every route of the service, in one place. */
-export function createApp(services: Services, { servesMetrics = true } = {}) {
+export function createApp(services: Services, { servesMetrics = true, servesConsole = true } = {}) {
   const wrapper = createRouteWrapper(services)
   const documented = new Elysia()
     .use(historyRoutes(services, wrapper))
+    .use(historyBatchRoutes(services, wrapper))
     .use(signalRoutes(services, wrapper))
     .use(batchRoutes(services, wrapper))
     .use(exportRoutes(services, wrapper))
     .use(signalReadRoutes(services, wrapper))
+    .use(impactRoutes(services, wrapper))
     .use(keyRoutes(services, wrapper))
+    .use(ownKeyRoutes(services, wrapper))
     .use(promptRoutes(services, wrapper))
     .use(webhookRoutes(services, wrapper))
     .use(auditRoutes(services, wrapper))
   const app = createRouter()
     .use(documented)
-    .use(docsRoutes(wrapper, documented))
+    .use(docsRoutes(wrapper, documented, servesConsole))
+    .use(servesConsole ? consoleRoutes(wrapper) : consoleOffRoutes(wrapper))
     .use(healthRoutes(services, wrapper))
     .use(servesMetrics ? metricsRoutes(services, wrapper) : new Elysia())
     .use(githubRoutes(services, wrapper))

@@ -10,6 +10,10 @@ declare module '*.tar.gz' {
   const path: string
   export default path
 }
+declare module '*.bundle' {
+  const path: string
+  export default path
+}
 declare module '*.sql' {
   const text: string
   export default text

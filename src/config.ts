@@ -1,11 +1,14 @@
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import {
   address,
-  maskUrl,
+  addressList,
+  apiKey,
+  maskSecret,
   oneOf,
   port,
   postgresUrl,
   publicUrl,
+  rate,
   type SettingType,
   seconds,
   text,
@@ -15,7 +18,7 @@ import {
 type Setting<T> = SettingType<T> & {
   /** Undefined when the setting may be absent. */
   fallback: string | undefined
-  /** A URL with a password in it, which can also come from a file named by the variable with `_FILE` behind it. */
+  /** A URL with a password in it, or a key, which can also come from a file named by the variable with `_FILE` behind it. */
   secret: boolean
   meaning: string
 }
@@ -87,6 +90,19 @@ export const settings = {
     publicUrl,
     'Where callers reach the service, with the path that a proxy puts before `/api`: the links between pages begin with it. Unset: they are relative',
   ),
+  TRUSTED_PROXIES: optional(
+    addressList,
+    'Addresses and networks of proxies whose `X-Forwarded-For` is believed, separated by commas, as `127.0.0.1, 10.0.0.0/8`. Unset: nobody is',
+  ),
+  RATE_LIMIT_PER_KEY: optional(
+    rate,
+    'How many requests an API key may send in a second, minute or hour: `50/s`, `600/min`, `10000/h`. Unset: any number',
+  ),
+  RATE_LIMIT_PER_ADDRESS: optional(
+    rate,
+    'The same for an address, with a key or without; an IPv6 address counts by its /64. Unset: any number',
+  ),
+  CONSOLE: required(oneOf('on', 'off'), 'on', 'Whether to serve the [console](console.md) at `/`: `on` or `off`'),
   METRICS_ADDRESS: optional(address, 'Where to serve `/metrics` instead of on `HOST` and `PORT`'),
   DATA_DIR: required(text, './data', 'Folder of the embedded database'),
   LOG_LEVEL: required(
@@ -104,6 +120,7 @@ export const settings = {
     '15',
     'How long requests under way may then take, before they are given up; `0` gives them up at once',
   ),
+  PROMPT_SIGNALS_KEY: optional(apiKey, 'API key with which `sync --url` calls the service', true),
 } satisfies Record<string, Setting<unknown>>
 
 type Name = keyof typeof settings
@@ -130,7 +147,7 @@ export function readConfig(typed: Environment = {}, variables: Environment = pro
 export function showConfig(variables: Environment = process.env): Record<Name, string | null> {
   const entries = Object.entries(readTexts({}, variables)).map(([name, value]) => [
     name,
-    value === undefined ? null : settings[name as Name].secret ? maskUrl(value) : value,
+    value === undefined ? null : settings[name as Name].secret ? maskSecret(value) : value,
   ])
   return Object.fromEntries(entries) as Record<Name, string | null>
 }
@@ -164,6 +181,13 @@ function readSecret(name: string, environment: Environment): string | undefined 
   return secret
 }
 
+/** What the git program needs of the environment: where things are, and the configuration of whoever runs it. */
+const gitVariable = /^(PATH|HOME|USERPROFILE|SYSTEMROOT|XDG_CONFIG_HOME|TMPDIR|TEMP|TMP|GIT_CONFIG_\w+)$/i
+
+/** The environment for git: without this program's secrets, and without the repository that a hook of git's is run for. */
+export const gitEnvironment = (variables: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(variables).filter(([name]) => gitVariable.test(name)))
+
 /** Variables by which the runtime inside the binary can be made to run, replace or show code. */
 const runtimeVariable = /^BUN_(OPTIONS|BE_BUN|INSPECT.*|JSC_.*)$/
 
@@ -176,3 +200,6 @@ export function requireNoRuntimeVariables(variables: Environment = process.env):
   if (found.length > 0)
     throw new Error(`Unset ${found.join(' and ')}: the program runs only the code that it was built of`)
 }
+
+/** Whether a terminal may be written to in colour (no-color.org). */
+export const isColourWanted = ({ NO_COLOR, TERM }: Environment = process.env): boolean => !NO_COLOR && TERM !== 'dumb'

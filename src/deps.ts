@@ -1,11 +1,17 @@
+import type { BlockList } from 'node:net'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { DatabaseObserver, Db } from './db/client.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
+import type { DeliveryObserver } from './github/receipt.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
 import { createHistoryRecorder, type HistoryRecorder } from './history/record.ts'
+import { type AddressFinder, createAddressFinder } from './http/client_address.ts'
 import { createDrain, type Drain } from './http/drain.ts'
+import { createRateLimiter, type Rate, type RateLimits } from './http/rate_limit.ts'
+import { createImpactReader, type ImpactReader } from './impact/report.ts'
+import { createFailedKeys } from './keys/failed_keys.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
 import type { Log } from './log.ts'
@@ -36,9 +42,15 @@ export type Services = {
   signalReader: SignalReader
   history: HistoryReader
   historyRecorder: HistoryRecorder
+  deliveries: DeliveryObserver
+  impact: ImpactReader
   readiness: Readiness
   drain: Drain
   metrics: Metrics
+  /** The address that callers reach the service at; links are relative without it. */
+  baseUrl: string
+  findAddress: AddressFinder
+  rateLimits: RateLimits
   /** Writes what is under way, then closes everything in the reverse order of opening. */
   close(): Promise<void>
 }
@@ -49,10 +61,11 @@ const countEveryMs = 5_000
 /** Opens what the configuration names beside the database, and creates the services. */
 export function openServices(
   { db, observer }: { db: Db; observer: DatabaseObserver },
-  { REDIS_URL, REDIS_PREFIX, REDIS_CA_FILE, PUBLIC_URL }: Config,
+  config: Config,
   clock: Clock,
   log: Log,
 ): Services {
+  const { REDIS_URL, REDIS_PREFIX, REDIS_CA_FILE } = config
   const metrics = createMetrics()
   const watch = createWatch(log, metrics)
   observer.onReach = watch.reach('database')
@@ -60,7 +73,18 @@ export function openServices(
   metrics.dependencyChanged('database', true)
   const onReach = watch.reach('redis')
   const redis = REDIS_URL ? openRedis(REDIS_URL, REDIS_PREFIX, { caFile: REDIS_CA_FILE, onReach }) : undefined
-  return createServices({ db, redis, clock, log, metrics, watch, baseUrl: PUBLIC_URL })
+  return createServices({
+    db,
+    redis,
+    clock,
+    log,
+    metrics,
+    watch,
+    baseUrl: config.PUBLIC_URL,
+    trustedProxies: config.TRUSTED_PROXIES,
+    perKey: config.RATE_LIMIT_PER_KEY,
+    perAddress: config.RATE_LIMIT_PER_ADDRESS,
+  })
 }
 
 type Dependencies = {
@@ -72,6 +96,11 @@ type Dependencies = {
   watch?: Watch
   /** The address that callers reach the service at; links are relative without it. */
   baseUrl?: string | undefined
+  /** Whose X-Forwarded-For is believed; nobody's without it. */
+  trustedProxies?: BlockList | undefined
+  /** How many requests a key and an address may send; any number without it. */
+  perKey?: Rate | undefined
+  perAddress?: Rate | undefined
 }
 
 export function createServices({
@@ -82,7 +111,12 @@ export function createServices({
   metrics = createMetrics(),
   watch = createWatch(log, metrics),
   baseUrl = '',
+  trustedProxies,
+  perKey,
+  perAddress,
 }: Dependencies): Services {
+  const limitRate = (name: string, rate: Rate | undefined) =>
+    rate && createRateLimiter(rate, { clock, name, redis, observe: watch.rates })
   const admission = createAdmission(db, redis ? createGate(redis, watch.gate) : noGate, watch.gate)
   const prompts = createPromptFinder(db)
   db.listen(
@@ -110,16 +144,21 @@ export function createServices({
     db,
     clock,
     log,
-    verifyKey: createKeyVerifier(db, clock, lastUsed),
+    verifyKey: createKeyVerifier(db, clock, lastUsed, createFailedKeys(metrics.failedKeys)),
     findPrompt: prompts.find,
     signals,
     signalBatches: createBatchRecorder(db, admission, metrics.signals, counter),
     signalReader: createSignalReader(db, clock, counter),
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
+    deliveries: watch.deliveries,
+    impact: createImpactReader(db, clock, counter),
     readiness: createReadiness(db, redis, migrations),
     drain: createDrain(),
     metrics,
+    baseUrl,
+    findAddress: createAddressFinder(trustedProxies),
+    rateLimits: { perKey: limitRate('key', perKey), perAddress: limitRate('address', perAddress) },
     async close() {
       pruning.stop()
       counting.stop()

@@ -12,10 +12,15 @@ export type ErrorCode = keyof typeof statusOfCode
 
 export type Detail = { path: string; message: string }
 
+/** Which limit refused a request: one of signals in a month, or one of requests in a short time. */
+export const limits = ['organisation_month', 'key_month', 'key_rate', 'address_rate'] as const
+export type LimitedBy = (typeof limits)[number]
+
 /** Extra context shown to the caller beside the code and the message. */
 type ErrorContext = {
-  /** The scope that the key lacks; or whose limit it is, unless it is the organisation's. */
+  /** The scope that the key lacks. */
   scope?: string
+  limited_by?: LimitedBy
   details?: Detail[]
   limit?: number
   used?: number

@@ -1,3 +1,5 @@
+import { BlockList, isIP } from 'node:net'
+
 /** The type of a setting: its name in the documentation, and a parser that throws one line saying what is allowed. */
 export type SettingType<T> = { type: string; parse(value: string, name: string): T }
 
@@ -31,6 +33,41 @@ export const address: SettingType<{ host: string; port: number }> = {
       throw new Error(`${name} must be a host and a port, as 127.0.0.1:9090, not "${value}"`)
     }
     return { host, port: Number(digits) }
+  },
+}
+
+/** Addresses, and networks in the notation of CIDR. */
+export const addressList: SettingType<BlockList> = {
+  type: 'CIDR list',
+  parse(value, name) {
+    const list = new BlockList()
+    for (const entry of value.split(',')) {
+      const [, address = '', digits] = /^\s*([^/\s]+)(?:\/(\d{1,3}))?\s*$/.exec(entry) ?? []
+      const bits = { 4: 32, 6: 128 }[isIP(address)]
+      if (bits === undefined || address.includes('%') || Number(digits ?? 0) > bits) {
+        throw new Error(`${name} must be addresses and networks, as 127.0.0.1, 10.0.0.0/8, not "${value}"`)
+      }
+      list.addSubnet(address, Number(digits ?? bits), bits === 32 ? 'ipv4' : 'ipv6')
+    }
+    return list
+  },
+}
+
+const secondsOf: Record<string, number> = { s: 1, min: 60, h: 3_600 }
+const maxRequests = 1_000_000_000
+
+/** How often something may happen in a window of time. */
+export const rate: SettingType<{ requests: number; windowSeconds: number }> = {
+  type: 'rate',
+  parse(value, name) {
+    const [, digits, unit = ''] = /^(\d{1,10})\/(s|min|h)$/.exec(value) ?? []
+    const requests = Number(digits ?? 0)
+    if (requests < 1 || requests > maxRequests) {
+      throw new Error(
+        `${name} must be a number of requests from 1 on in a second, minute or hour, as 600/min, not "${value}"`,
+      )
+    }
+    return { requests, windowSeconds: secondsOf[unit] as number }
   },
 }
 
@@ -95,8 +132,20 @@ export const postgresUrl: SettingType<string> = {
 
 const shownParameters = ['sslmode', 'sslrootcert']
 
+/** An API key. Its value stays out of every message. */
+export const apiKey: SettingType<string> = {
+  type: 'key',
+  parse(value, name) {
+    if (!/^psk_\w+$/.test(value)) throw new Error(`${name} must be an API key, which begins with psk_`)
+    return value
+  },
+}
+
+/** A secret as it can be shown: of a URL everything but its password, of a key nothing. */
+export const maskSecret = (value: string): string => (URL.canParse(value) ? maskUrl(value) : '***')
+
 /** A URL as it can be shown: without its password, and without parameters that could be one. */
-export function maskUrl(value: string): string {
+function maskUrl(value: string): string {
   const shown = new URL(value)
   if (shown.password) shown.password = '***'
   for (const name of [...shown.searchParams.keys()]) {

@@ -53,15 +53,26 @@ export function createTestClock(): TestClock {
   }
 }
 
-export async function startService({ queryTimeoutMs = 4_500 } = {}): Promise<TestService> {
+/** What of the settings a test may choose, as it is written in the environment. */
+type Limits = { TRUSTED_PROXIES?: string; RATE_LIMIT_PER_KEY?: string; RATE_LIMIT_PER_ADDRESS?: string }
+
+export async function startService({ queryTimeoutMs = 4_500, limits = {} as Limits } = {}): Promise<TestService> {
   const database = await createDatabase()
-  const config = readConfig({}, database.settings)
+  const config = readConfig({}, { ...database.settings, ...limits })
   const db = await openDatabase(config, { migrations, queryTimeoutMs, maxConnections: 10, whenInUse: 'refuse' })
   const keyPrefix = redisPrefix()
   const redis = openRedis(redisUrl(), keyPrefix)
   const testRedis = new Redis(redisUrl(), { keyPrefix })
   const clock = createTestClock()
-  const services = createServices({ db, redis, clock, log: createLog('silent') })
+  const services = createServices({
+    db,
+    redis,
+    clock,
+    log: createLog('silent'),
+    trustedProxies: config.TRUSTED_PROXIES,
+    perKey: config.RATE_LIMIT_PER_KEY,
+    perAddress: config.RATE_LIMIT_PER_ADDRESS,
+  })
   const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
   const client = await createClient(listener.url)
   return {

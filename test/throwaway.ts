@@ -121,7 +121,7 @@ async function logTail(folder: string): Promise<string> {
   return `, its log ends:\n${log.trimEnd().split('\n').slice(-LOG_TAIL_LINES).join('\n')}`
 }
 
-function findFreePort(): Promise<number> {
+export function findFreePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer()
     server.once('error', reject)

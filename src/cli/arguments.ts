@@ -4,7 +4,7 @@ import { type Command, type Typed, textOption, UsageError } from './command.ts'
 
 /** Parses what follows the name of a command; throws UsageError before anything is opened for the command. */
 export function parseArguments(command: Command, args: string[]): Typed {
-  const { values = [], flags = [], required = [], repeatable = [], words = 0 } = command
+  const { values = [], flags = [], required = [], repeatable = [], words = 0, optionalWords = 0 } = command
   const options = Object.fromEntries([
     ...values.map((name) => [name, { type: 'string' as const, multiple: repeatable.includes(name) }]),
     ...[...flags, 'json'].map((name) => [name, { type: 'boolean' as const }]),
@@ -14,8 +14,10 @@ export function parseArguments(command: Command, args: string[]): Typed {
   if (typed.options.help) return typed
   const missing = required.filter((name) => typed.options[name] === undefined)
   if (missing.length > 0) throw new UsageError(`${missing.map((name) => `--${name}`).join(', ')} missing`)
-  if (typed.words.length !== words) {
-    throw new UsageError(`takes ${words || 'no'} ${words === 1 ? 'word' : 'words'}, not ${typed.words.length}`)
+  const most = words + optionalWords
+  if (typed.words.length < words || typed.words.length > most) {
+    const number = optionalWords > 0 ? `at most ${most}` : words || 'no'
+    throw new UsageError(`takes ${number} ${most === 1 ? 'word' : 'words'}, not ${typed.words.length}`)
   }
   command.check?.(typed)
   return typed

@@ -5,30 +5,50 @@ import { recordHistory } from '../history/record.ts'
 import { createKey } from '../keys/manage.ts'
 import { createOrganisation, listOrganisations } from '../orgs/manage.ts'
 import { programName } from '../platform.ts'
+import { requirePrompt } from '../prompts/find.ts'
 import { createPrompt, listAllPrompts } from '../prompts/manage.ts'
+import { type PastSignal, recordPastSignals } from '../signals/backfill.ts'
+import { tellStories } from './demo_story.ts'
 import type { Output } from './output.ts'
 
 type Start = { db: Db; config: Config; clock: Clock; output: Output; url: string }
 
-const hourMs = 3_600_000
-
 /**
- * Fills an empty embedded database with an organisation, a key and a prompt, and prints requests to try. A database with
- * data in it is left as it is: the same requests are printed, with a command that makes the key.
+ * Fills an empty embedded database with an organisation, a key and prompts with six weeks of history and signals, and
+ * prints requests to try. A database with data in it is left as it is: the same requests are printed, with a command that
+ * makes the key.
  */
 export async function offerDemo({ db, config, clock, output, url }: Start): Promise<void> {
   if (config.DATABASE_URL) return output.say('--demo does nothing here: it is for the embedded database alone.')
   const [existing] = await listOrganisations(db, clock)
   if (existing) return output.say(await describeExisting(db, config, url, existing.id))
-  const { id: org } = await createOrganisation(db, clock, { name: 'Demo', plan: 'free', monthlyLimit: null })
+  const { id: org } = await createOrganisation(db, clock, { name: 'Demo', plan: 'team', monthlyLimit: null })
   const { key } = await createKey(db, clock, { org, name: 'demo', expiresAt: null })
-  const { id: prompt } = await createPrompt(db, clock, { org, name: 'greeting', id: null })
-  for (const entry of demoHistory(clock.now())) await recordHistory(db, clock, prompt, entry)
+  const [prompt] = await playStories(db, clock, org)
 
   output.say(`
-The demo organisation ${org} has a key and a prompt with some history. Try it:
+The demo organisation ${org} has a key, and three prompts with six weeks of history and signals. Try it:
 
-${requestsTo(url, prompt, `'Authorization: Bearer ${key}'`)}`)
+${requestsTo(url, prompt as string, `'Authorization: Bearer ${key}'`)}`)
+}
+
+/** The ids of the prompts that were made. */
+async function playStories(db: Db, clock: Clock, org: string): Promise<string[]> {
+  const signals: PastSignal[] = []
+  const ids: string[] = []
+  for (const { name, history, signals: sent } of tellStories(clock.now())) {
+    const { id } = await createPrompt(db, clock, { org, name, id: null })
+    for (const entry of history) await recordHistory(db, clock, id, entry)
+    const prompt = await requirePrompt(db.sql, id)
+    signals.push(...sent.map((signal) => ({ ...signal, prompt, metadata: JSON.stringify(signal.metadata) })))
+    ids.push(id)
+  }
+  // Ids rise with time, as they would have.
+  await recordPastSignals(
+    db,
+    signals.sort((a, b) => a.at.getTime() - b.at.getTime()),
+  )
+  return ids
 }
 
 async function describeExisting(db: Db, config: Config, url: string, org: string): Promise<string> {
@@ -45,25 +65,16 @@ ${requestsTo(url, prompt?.id ?? 'pmt_…', '"Authorization: Bearer $KEY"')}`
 /** The header comes as it is written in a shell. */
 function requestsTo(url: string, prompt: string, header: string): string {
   const address = `${url}/api/v1/prompts/${prompt}`
-  return `curl -H ${header} '${address}/history?limit=2'
+  return `# what the last change did
+curl -H ${header} '${address}/impact?limit=1'
 
+# who changed the prompt
+curl -H ${header} '${address}/history?limit=2'
+
+# a signal of yours
 curl -X POST -H ${header} -H 'Content-Type: application/json' \\
   -d '{"value":"positive","metadata":{"session":"a81c"}}' '${address}/signals'
 
 Documentation: ${url}/docs
 `
-}
-
-function demoHistory(now: Date) {
-  const user = { name: 'Ada Example', email: 'ada@example.com' }
-  const pr = { pr_number: 7, pr_url: 'https://github.com/example/prompts/pull/7' }
-  return [
-    { action: 'deployed', commit_sha: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', branch_name: 'main' },
-    { action: 'pr_opened', commit_sha: 'c9f0f895fb98ab9159f51fd0297e236d5e1b7c33', branch_name: 'warmer', ...pr },
-    { action: 'pr_merged', commit_sha: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', branch_name: 'main', ...pr },
-  ].map((entry, index) => ({
-    ...entry,
-    user,
-    created_at: new Date(now.getTime() - (3 - index) * hourMs).toISOString(),
-  }))
 }

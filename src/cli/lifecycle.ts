@@ -9,7 +9,6 @@ import { createLog, type Log } from '../log.ts'
 import { type App, build, type Certificate, type Listener, listen } from '../platform.ts'
 import { readCertificate, reloadOnSignal } from './certificate.ts'
 import type { Context } from './command.ts'
-import { offerDemo } from './demo.ts'
 
 const logFlushMs = 1_000
 
@@ -42,7 +41,10 @@ export async function runUntilStopped({
       if (config.DATABASE_URL && isUnencryptedRemote(config.DATABASE_URL)) {
         log.warn({ dependency: 'database' }, 'the connection to the database is not encrypted: set sslmode=verify-full')
       }
-      if (typed.options.demo) await offerDemo({ db, config, clock, output, url })
+      if (typed.options.demo) {
+        const { offerDemo } = await import('./demo.ts')
+        await offerDemo({ db, config, clock, output, url })
+      }
       log.info({ signal: await stopped }, 'stopping')
       await stopListening(listeners, services, config, log)
     } finally {
@@ -63,8 +65,9 @@ async function giveUp(log: Log, fields: object, message: string): Promise<void> 
 
 /** Listens for the service, and for its metrics where they have an address of their own, which is plain HTTP. */
 function startListening(services: Services, config: Config): [Listener, ...Listener[]] {
-  const { HOST, PORT, METRICS_ADDRESS } = config
-  const main = listenOn(createApp(services, { servesMetrics: !METRICS_ADDRESS }), HOST, PORT, readCertificate(config))
+  const { HOST, PORT, METRICS_ADDRESS, CONSOLE } = config
+  const app = createApp(services, { servesMetrics: !METRICS_ADDRESS, servesConsole: CONSOLE === 'on' })
+  const main = listenOn(app, HOST, PORT, readCertificate(config))
   if (!METRICS_ADDRESS) return [main]
   return [main, listenOn(createMetricsApp(services), METRICS_ADDRESS.host, METRICS_ADDRESS.port)]
 }

@@ -2,6 +2,7 @@ import { get as getPlain } from 'node:http'
 import { get as getEncrypted } from 'node:https'
 import { showConfig } from '../config.ts'
 import { build, migrations } from '../platform.ts'
+import { localUrlOf } from './address.ts'
 import type { Command } from './command.ts'
 import { forFirstCommands, withDatabase } from './database.ts'
 import { untilInterrupted } from './interruption.ts'
@@ -27,7 +28,7 @@ export const operateCommands: Record<string, Command> = {
     does: 'asks the running server whether it is ready; with --live, whether it is alive, whatever the database does',
     flags: ['live'],
     async run({ config, typed, output, interruption }) {
-      const url = `${config.TLS_CERT_FILE ? 'https' : 'http'}://${addressOf(config.HOST)}:${config.PORT}`
+      const url = localUrlOf(config)
       const [path, word] = typed.options.live ? ['livez', 'live'] : ['readyz', 'ready']
       const signal = AbortSignal.any([AbortSignal.timeout(answerMs), interruption.signal])
       const answer = await ask(`${url}/${path}`, signal).catch(() => undefined)
@@ -67,7 +68,3 @@ function ask(url: string, signal: AbortSignal): Promise<{ status: number | undef
     request.on('error', reject)
   })
 }
-
-/** A server that listens on all addresses is asked on the loopback address. */
-const addressOf = (host: string): string =>
-  ({ '0.0.0.0': '127.0.0.1', '::': '[::1]' })[host] ?? (host.includes(':') ? `[${host}]` : host)

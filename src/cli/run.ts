@@ -1,5 +1,5 @@
 import { systemClock } from '../clock.ts'
-import { requireNoRuntimeVariables } from '../config.ts'
+import { isColourWanted, requireNoRuntimeVariables } from '../config.ts'
 import { ServiceError } from '../errors.ts'
 import { nextTurn } from '../lib/turns.ts'
 import { isCompiled } from '../platform.ts'
@@ -9,6 +9,7 @@ import { type Interruption, listenForInterruption, untilInterrupted } from './in
 import { createOutput } from './output.ts'
 
 const loadBackup = async () => (await import('./backup.ts')).backupCommands
+const loadSignals = async () => (await import('./signals.ts')).signalCommands
 const loadOperate = async () => (await import('./operate.ts')).operateCommands
 
 /** Commands by the first word of their names. A group is loaded when it is used, which keeps every command quick. */
@@ -18,8 +19,13 @@ const groups: Record<string, () => Promise<Commands>> = {
   keys: async () => (await import('./keys.ts')).keyCommands,
   prompts: async () => (await import('./prompts.ts')).promptCommands,
   history: async () => (await import('./history.ts')).historyCommands,
+  signals: loadSignals,
+  usage: loadSignals,
+  impact: async () => (await import('./impact.ts')).impactCommands,
+  sync: async () => (await import('./sync.ts')).syncCommands,
   audit: async () => (await import('./audit.ts')).auditCommands,
   webhooks: async () => (await import('./webhooks.ts')).webhookCommands,
+  console: async () => (await import('./console.ts')).consoleCommands,
   backup: loadBackup,
   restore: loadBackup,
   migrate: loadOperate,
@@ -41,6 +47,9 @@ const streams = {
     process.stdout.write(text)
   },
   err: (text: string) => void process.stderr.write(text),
+  get hasColour() {
+    return process.stdout.isTTY === true && isColourWanted()
+  },
 }
 
 /** Fails when a result was lost. A reader that closes the pipe early, as `head` does, has lost nothing. */

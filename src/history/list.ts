@@ -1,10 +1,11 @@
 import type { Db } from '../db/client.ts'
 import { notFound, unavailable } from '../errors.ts'
 import { createGroupLookup } from '../lib/group_lookup.ts'
+import { linkPages, numberOfPage, writeNumberedPage } from '../lib/numbered_page.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { SharedCache } from '../lib/shared_cache.ts'
 import { isPromptId } from '../prompts/find.ts'
-import { type HistoryQuery, pagingLinks } from './query.ts'
+import { addressOfPage, type HistoryQuery } from './query.ts'
 import { actions, type HistoryEntry } from './schema.ts'
 import {
   type EntryRow,
@@ -44,8 +45,6 @@ const maxCachedCharacters = 32 * 1024 * 1024
  * with more of them one organisation could take every connection to the database.
  */
 const [maxFiltered, maxWaitingFiltered] = [2, 20]
-/** Page numbers are capped here: far beyond any last page, and still within what Postgres multiplies by a page size. */
-const lastConceivablePage = 10 ** 15
 
 /**
  * Always fresh, rarely rebuilt: every request reads the version of the history from Postgres, and a page is cached with
@@ -69,16 +68,15 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
   })
 
   async function buildPage({ promptId, prompt }: HistoryState, query: HistoryQuery): Promise<HistoryPage> {
-    const { page, limit } = query
     const selected = await readEntries(db, promptId, query)
     // The prompt is missing only after a failover that lost it between the look-up and now.
     if (!selected) throw notFound()
     const { version, totalCount, entries } = selected
-    const totalPages = Math.ceil(totalCount / limit)
-    // The JSON is written by hand because current_page may be larger than a JavaScript number holds exactly.
-    const pagination = `{"current_page":${page},"total_pages":${totalPages},"total_count":${totalCount},"per_page":${limit}}`
-    const body = `{"data":${JSON.stringify(entries.map(showEntry))},"pagination":${pagination}}`
-    return { version, body, links: pagingLinks(baseUrl, prompt, query, totalPages) }
+    return {
+      version,
+      body: writeNumberedPage(query, totalCount, entries.map(showEntry)),
+      links: linkPages(query, totalCount, (page) => addressOfPage(baseUrl, prompt, query, page)),
+    }
   }
 
   return {
@@ -112,7 +110,7 @@ const isFiltered = ({ actions, branch }: HistoryQuery): boolean => actions !== n
 
 function readEntries({ sql }: Db, promptId: number, query: HistoryQuery) {
   const page = {
-    number: Math.min(Number(query.page), lastConceivablePage),
+    number: numberOfPage(query),
     size: query.limit,
     since: query.since?.toISOString() ?? '-infinity',
     until: query.until?.toISOString() ?? 'infinity',

@@ -1,12 +1,11 @@
+import { defaultPageSize } from '../lib/cursor_page.ts'
+import { type NumberedPage, readNumberedPage } from '../lib/numbered_page.ts'
 import { createQueryReader, type QueryReader } from '../lib/query_reader.ts'
 import { expectedTime, parseTime } from '../lib/times.ts'
-import { type Action, actions, defaultLimit, maxLimit } from './schema.ts'
+import { type Action, actions } from './schema.ts'
 
 /** The part of a history that a caller requests. */
-export type HistoryQuery = {
-  /** The response repeats it, whatever its size. */
-  page: bigint
-  limit: number
+export type HistoryQuery = NumberedPage & {
   /** Null for all. */
   actions: Action[] | null
   branch: string | null
@@ -28,16 +27,14 @@ const plainQuery = /^(?:\?(?:page=([1-9]\d{0,8}))?(?:&?limit=([1-9]\d?|100))?)?$
 export function parseQuery(search: string): HistoryQuery {
   const plain = plainQuery.exec(search)
   if (plain) {
-    const [, page = 1, limit = defaultLimit] = plain
+    const [, page = 1, limit = defaultPageSize] = plain
     return { ...noFilters, page: BigInt(page), limit: Number(limit), key: `${page}&${limit}` }
   }
 
   const given = new URLSearchParams(search)
   const reader = createQueryReader(given)
-  const limit = parseInteger(given.getAll('limit')) ?? BigInt(defaultLimit)
   const query = {
-    page: parseInteger(given.getAll('page')) ?? 1n,
-    limit: limit > maxLimit ? maxLimit : Number(limit),
+    ...readNumberedPage(given),
     actions: parseActions(given.getAll('action'), reader),
     branch: reader.read('branch', parseBranch, 'the name of a branch'),
     since: reader.read('since', parseTime, expectedTime),
@@ -45,14 +42,6 @@ export function parseQuery(search: string): HistoryQuery {
   }
   reader.requireValid()
   return { ...query, key: keyOf(query) }
-}
-
-function parseInteger(values: string[]): bigint | undefined {
-  const [text = '', ...others] = values
-  // A parameter that is given twice is ambiguous.
-  if (others.length > 0 || !/^\d+$/.test(text)) return undefined
-  const number = BigInt(text)
-  return number >= 1n ? number : undefined
 }
 
 /** The parameter may be repeated, as clients do that are generated from the document, or hold a list with commas. */
@@ -73,24 +62,13 @@ function keyOf({ page, limit, actions, branch, since, until }: Omit<HistoryQuery
   return [page, limit, ...(filters.some((filter) => filter != null) ? filters : [])].join('&')
 }
 
-/** The query as a caller would write it. */
-function formatQuery({ page, limit, actions, branch, since, until }: HistoryQuery): string {
-  const query = new URLSearchParams({ page: String(page), limit: String(limit) })
-  if (actions) query.set('action', actions.join(','))
-  if (branch !== null) query.set('branch', branch)
-  if (since) query.set('since', since.toISOString())
-  if (until) query.set('until', until.toISOString())
-  return query.toString()
-}
-
-/** The RFC 8288 links to the pages around the requested one; relative references when the base is empty. */
-export function pagingLinks(baseUrl: string, prompt: string, query: HistoryQuery, totalPages: number): string {
-  const { page } = query
-  const last = BigInt(Math.max(totalPages, 1))
-  const links: [string, bigint][] = [['first', 1n]]
-  if (page > 1n) links.push(['prev', page > last ? last : page - 1n])
-  if (page < last) links.push(['next', page + 1n])
-  links.push(['last', last])
-  const address = (page: bigint) => `${baseUrl}/api/v1/prompts/${prompt}/history?${formatQuery({ ...query, page })}`
-  return links.map(([rel, page]) => `<${address(page)}>; rel="${rel}"`).join(', ')
+/** The address of another page of the same query; relative when the base is empty. */
+export function addressOfPage(baseUrl: string, prompt: string, query: HistoryQuery, page: bigint): string {
+  const { limit, actions, branch, since, until } = query
+  const written = new URLSearchParams({ page: String(page), limit: String(limit) })
+  if (actions) written.set('action', actions.join(','))
+  if (branch !== null) written.set('branch', branch)
+  if (since) written.set('since', since.toISOString())
+  if (until) written.set('until', until.toISOString())
+  return `${baseUrl}/api/v1/prompts/${prompt}/history?${written}`
 }

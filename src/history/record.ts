@@ -8,7 +8,14 @@ import { type Prompt, requirePrompt } from '../prompts/find.ts'
 import { parseEntry } from './entry.ts'
 import { showEntry } from './list.ts'
 import type { HistoryEntry, NewHistoryEntry } from './schema.ts'
-import { convertDeployed, type EntryToRecord, insertEntries, lockHistories, type RecordedRow } from './store_write.ts'
+import {
+  type EntryToRecord,
+  insertEntries,
+  lockHistories,
+  type RecordedRow,
+  type Source,
+  settleEntries,
+} from './store_write.ts'
 
 type Recorded = { entry: HistoryEntry; isNew: boolean }
 
@@ -26,8 +33,10 @@ export type HistoryRecorder = {
 export type PromptEntry = {
   promptId: number
   entry: NewHistoryEntry
-  /** The commit under which a merge may have been recorded as a direct deploy, null for none; its own by default. */
-  deployedAs?: string | null | undefined
+  /** The commits that a merge brought to its branch, beside its own; they are not deployed by themselves. */
+  covers?: string[] | undefined
+  /** How often the pull request had been reopened, for one that is closed again at the same commit. */
+  reopenings?: number
 }
 
 type Write = { entry: EntryToRecord; organisationId: number; endsAt: number }
@@ -100,19 +109,33 @@ export async function recordHistory(db: Db, clock: Clock, prompt: string, given:
   return showEntry(row as RecordedRow)
 }
 
+/** What became of an entry: a commit that is covered has no entry of its own, because it belongs to a merge. */
+export type Outcome = 'added' | 'changed' | 'known' | 'covered'
+
 /**
- * Records entries within the caller's transaction, and returns how many are new or have changed. A commit that was
- * recorded as a direct deploy becomes a merge when the entry says that it is one, into the same branch.
+ * Records entries of one source within the caller's transaction, and says what became of each. The histories are the same
+ * in whichever order two sources tell of the same changes; docs/git.md has the rule.
  */
-export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[]): Promise<number> {
-  if (given.length === 0) return 0
-  const entries = given.map(({ promptId, entry, deployedAs = entry.commit_sha }) => ({
+export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[], source: Source): Promise<Outcome[]> {
+  if (given.length === 0) return []
+  const entries = given.map(({ promptId, entry, covers = [], reopenings = 0 }) => ({
     ...parseEntry(entry, clock),
     prompt_id: promptId,
-    deployed_as: deployedAs,
+    reopenings,
+    source,
+    covers,
   }))
   await lockHistories(sql, entries)
-  const converted = await convertDeployed(sql, entries)
-  const rows = await insertEntries(sql, entries)
-  return converted + rows.filter((row) => row?.is_new).length
+  const { changed, present, covered } = await settleEntries(sql, entries)
+  const toInsert = entries.filter((entry) => !covered.has(entry) && !present.has(entry))
+  const rows = toInsert.length > 0 ? await insertEntries(sql, toInsert) : []
+  const added = new Set(toInsert.filter((_, index) => rows[index]?.is_new))
+  return entries.map((entry) => {
+    if (covered.has(entry)) return 'covered'
+    if (added.has(entry)) return 'added'
+    return changed.has(entry) ? 'changed' : 'known'
+  })
 }
+
+export const countChanges = (outcomes: Outcome[]): number =>
+  outcomes.filter((outcome) => outcome === 'added' || outcome === 'changed').length

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { numberedPageOf, numberedPageParameters } from '../lib/numbered_page.ts'
 
 export const Action = Type.Union(
   [Type.Literal('deployed'), Type.Literal('pr_opened'), Type.Literal('pr_merged'), Type.Literal('pr_closed')],
@@ -33,7 +34,7 @@ export const HistoryEntry = Type.Object(
 
 export type HistoryEntry = Static<typeof HistoryEntry>
 
-const exampleEntry = {
+export const exampleEntry = {
   action: 'pr_merged',
   user: { name: 'Ada Example', email: 'ada@example.com' },
   commit_sha: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11',
@@ -43,53 +44,25 @@ const exampleEntry = {
   created_at: '2026-11-14T23:35:00.000Z',
 }
 
-const examplePage = {
-  data: [
-    { id: 42, ...exampleEntry },
-    {
-      id: 41,
-      action: 'deployed',
-      user: { name: 'Ada Example', email: 'ada@example.com' },
-      commit_sha: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2',
-      pr_number: null,
-      pr_url: null,
-      branch_name: 'main',
-      created_at: '2026-11-14T21:10:00.000Z',
-    },
-  ],
-  pagination: { current_page: 1, total_pages: 1, total_count: 2, per_page: 25 },
-}
-
-export const HistoryPage = Type.Object(
+const exampleEntries = [
+  { id: 42, ...exampleEntry },
   {
-    data: Type.Array(HistoryEntry),
-    pagination: Type.Object(
-      {
-        current_page: Type.Integer({ description: 'The page returned' }),
-        total_pages: Type.Integer({ description: 'Number of pages at this per_page' }),
-        total_count: Type.Integer({ description: 'Number of history entries of the prompt' }),
-        per_page: Type.Integer({ description: 'Page size used' }),
-      },
-      { title: 'Pagination' },
-    ),
+    id: 41,
+    action: 'deployed',
+    user: { name: 'Ada Example', email: 'ada@example.com' },
+    commit_sha: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2',
+    pr_number: null,
+    pr_url: null,
+    branch_name: 'main',
+    created_at: '2026-11-14T21:10:00.000Z',
   },
-  { title: 'HistoryPage', examples: [examplePage] },
-)
+]
 
-export const defaultLimit = 25
-export const maxLimit = 100
-
-const elseDefault = 'Anything else is served as the default.'
+export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', exampleEntries)
 
 /** This schema is for the documentation alone; the query is parsed from its text. */
 export const HistoryQuery = Type.Object({
-  page: Type.Integer({ minimum: 1, default: 1, description: `Page number, from 1 on. ${elseDefault}` }),
-  limit: Type.Integer({
-    minimum: 1,
-    maximum: maxLimit,
-    default: defaultLimit,
-    description: `Results per page. More than the maximum is served as the maximum. ${elseDefault}`,
-  }),
+  ...numberedPageParameters,
   action: Type.Array(Action, {
     description: 'Only entries of these actions: the parameter repeated, or once with commas between the actions.',
   }),
@@ -146,5 +119,55 @@ export type NewHistoryEntry = Static<typeof NewHistoryEntry>
 
 export const RecordedEntry = Type.Object(
   { data: HistoryEntry },
-  { title: 'RecordedHistoryEntry', examples: [{ data: examplePage.data[0] }] },
+  { title: 'RecordedHistoryEntry', examples: [{ data: exampleEntries[0] }] },
+)
+
+const maxEntries = 500
+
+/** What a program has read in a repository, for several prompts. */
+export const HistoryBatch = Type.Object(
+  {
+    entries: Type.Array(
+      Type.Composite([
+        Type.Object({
+          prompt_id: Type.String({ description: "The prompt's public ID" }),
+          covers: Type.Optional(
+            Type.Array(printable(100), {
+              maxItems: maxEntries,
+              description:
+                'For pr_merged: the commits that the pull request brought to the branch. They get no entry of their own.',
+            }),
+          ),
+        }),
+        NewHistoryEntry,
+      ]),
+      { minItems: 1, maxItems: maxEntries },
+    ),
+    dry_run: Type.Optional(Type.Boolean({ description: 'Whether only to say what would become of the entries.' })),
+  },
+  {
+    title: 'HistoryBatch',
+    examples: [
+      {
+        entries: [{ prompt_id: 'pmt_greeting', ...exampleEntry, covers: ['9c1185a5c5e9fc54612808977ee8f548b2258d31'] }],
+      },
+    ],
+  },
+)
+
+export const HistoryBatchResult = Type.Object(
+  {
+    data: Type.Object({
+      outcomes: Type.Array(
+        Type.Union([Type.Literal('added'), Type.Literal('changed'), Type.Literal('known'), Type.Literal('covered')]),
+        {
+          description:
+            'What became of each entry, in the order given. added: it is new; changed: an entry was there, and now says ' +
+            'what is known better; known: nothing had to change; covered: it is the commit of a pull request, whose merge ' +
+            'is in the history',
+        },
+      ),
+    }),
+  },
+  { title: 'HistoryBatchResult', examples: [{ data: { outcomes: ['added'] } }] },
 )

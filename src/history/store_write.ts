@@ -61,13 +61,24 @@ export async function lockHistories(sql: Sql, entries: EntryToRecord[]): Promise
   await sql`select lock_histories(${promptIdsOf(entries)}::text::bigint[])`
 }
 
-type MergeToRecord = EntryToRecord & { deployed_as: string | null }
+/** Where an entry was read: in a clone, or in a delivery of GitHub's. */
+export type Source = 'git' | 'github'
 
-/** Converts `deployed` entries into `pr_merged` after a late merge event; returns how many histories changed. */
-export async function convertDeployed(sql: Sql, entries: MergeToRecord[]): Promise<number> {
-  const [row] = await sql<{ changed: number }>`
-    select convert_deployed(${JSON.stringify(entries)}::text::json) as changed`
-  return row?.changed ?? 0
+export type EntryToSettle = EntryToRecord & { source: Source; covers: string[] }
+
+/**
+ * Brings the entries together with what another source has told of the same changes. Answers by which of them a history
+ * has changed, which are in it now, and which are not to be recorded, since a merge covers them.
+ */
+export async function settleEntries(
+  sql: Sql,
+  entries: EntryToSettle[],
+): Promise<Record<'changed' | 'present' | 'covered', Set<EntryToRecord>>> {
+  const [row] = await sql<Record<'changed' | 'present' | 'covered', number[]>>`
+    select to_json(changed) as changed, to_json(present) as present, to_json(covered) as covered
+    from settle_history(${JSON.stringify(entries)}::text::json)`
+  const at = (places: number[] = []) => new Set(places.map((place) => entries[place - 1] as EntryToRecord))
+  return { changed: at(row?.changed), present: at(row?.present), covered: at(row?.covered) }
 }
 
 export async function openBatch(sql: Sql): Promise<number> {

@@ -5,12 +5,15 @@ import type { Caller, KeyVerifier } from '../keys/verify.ts'
 import { settle, track } from '../lib/deadline.ts'
 import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
+import type { Receiver } from '../platform.ts'
+import type { AddressFinder } from './client_address.ts'
 import { corsHeaders } from './cors.ts'
 import type { Drain } from './drain.ts'
 import { Exchange } from './exchange.ts'
+import { type Quota, type RateLimit, type RateLimitObserver, type RateLimits, tooManyRequests } from './rate_limit.ts'
 
-/** What the framework passes to a route. */
-type Context<Params> = { request: Request; params: Params; route: string }
+/** What the runtime's router, or the framework, passes to a route. */
+type Context<Params> = { request: Request; params: Params; route: string; receiver?: Receiver }
 type Route<Params> = ((context: Context<Params>) => Promise<Response>) & { scope?: Scope | null }
 
 export type Handler<Params> = (exchange: Exchange, params: Params) => Promise<Response>
@@ -21,7 +24,7 @@ export type RouteWrapper = {
   publicRoute<Params>(handle: Handler<Params>, name?: string): Route<Params>
   /**
    * For callers with an API key that has the scope, which is checked before anything else of the request. With null any
-   * key will do: that is for routes that do not exist.
+   * key will do: that is for what concerns the key itself, and for routes that do not exist.
    */
   authenticated<Params>(scope: Scope | null, handle: AuthenticatedHandler<Params>, name?: string): Route<Params>
 }
@@ -34,9 +37,11 @@ export type RequestObserver = {
 type Services = {
   log: Log
   clock: Clock
-  metrics: { requests: RequestObserver }
+  metrics: { requests: RequestObserver; rates: RateLimitObserver }
   drain: Drain
   verifyKey: KeyVerifier
+  findAddress: AddressFinder
+  rateLimits: RateLimits
 }
 
 /** Routes that monitoring asks every few seconds; their lines would drown all others. */
@@ -47,7 +52,10 @@ const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
  * thrown, the log line and the metrics. The framework's hooks would do the same at 103 instead of 75 µs of processor time
  * for a signal.
  */
-export function createRouteWrapper({ log, clock, metrics, drain, verifyKey }: Services): RouteWrapper {
+export function createRouteWrapper(services: Services): RouteWrapper {
+  const { log, clock, metrics, drain, verifyKey, findAddress } = services
+  const { perKey, perAddress } = services.rateLimits
+
   function end(exchange: Exchange, response: Response): void {
     const { request, route, caller, requestId, traceId, beganAt } = exchange
     const { method } = request
@@ -76,9 +84,9 @@ export function createRouteWrapper({ log, clock, metrics, drain, verifyKey }: Se
 
   const publicRoute =
     <Params>(handle: Handler<Params>, name?: string): Route<Params> =>
-    ({ request, params, route }) =>
+    ({ request, params, route, receiver }) =>
       new Promise((resolve) => {
-        const exchange = new Exchange(request, name ?? route, resolve, giveUp)
+        const exchange = new Exchange(request, name ?? route, resolve, giveUp, findAddress, receiver)
         metrics.requests.began()
         track(exchange)
         // Handlers of requests that arrived together run back to back, which takes a signal from 60 to 53 µs at 256
@@ -97,18 +105,30 @@ export function createRouteWrapper({ log, clock, metrics, drain, verifyKey }: Se
         })
       })
 
+  /** The answer to a request that exceeds its rate; undefined to all others. */
+  function refuseExceeded(exchange: Exchange, quota: Quota, by: RateLimit): Promise<Response> | undefined {
+    exchange.quota = quota
+    if (!quota.isExceeded) return undefined
+    metrics.rates.refused(by)
+    return Promise.resolve(exchange.refuse(tooManyRequests(quota, by)))
+  }
+
   return {
     publicRoute,
     authenticated(scope, handle, name) {
       const route = publicRoute((exchange, params: Parameters<typeof handle>[1]) => {
+        // Before the key is looked at: a flood must cost nothing.
+        const refused = perAddress && refuseExceeded(exchange, perAddress.take(exchange.address), 'address_rate')
+        if (refused) return refused
         const { headers } = exchange.request
         const enter = (caller: Caller) => {
           exchange.caller = caller
           if (caller.browser) exchange.cors = corsHeaders(headers.get('origin'), caller.browser.origins)
           if (scope !== null && !caller.scopes.includes(scope)) throw forbidden(scope)
-          return handle(exchange, params, caller)
+          const refused = perKey && refuseExceeded(exchange, perKey.take(caller.id), 'key_rate')
+          return refused ?? handle(exchange, params, caller)
         }
-        const caller = verifyKey(headers.get('authorization'))
+        const caller = verifyKey(headers.get('authorization'), exchange)
         return caller instanceof Promise ? caller.then(enter) : enter(caller)
       }, name)
       // The scope is told from the table of routes by the tests.

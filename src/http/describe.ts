@@ -2,7 +2,7 @@ import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import type { DocumentDecoration } from 'elysia'
 import type { OpenAPIV3 } from 'openapi-types'
 import { toOpenApi } from './openapi.ts'
-import { type ErrorStatus, errorOfStatus, type InvalidExample } from './schema.ts'
+import { type ErrorStatus, errorOfStatus, type InvalidExample, rateExample } from './schema.ts'
 
 /** JSON of a schema, or texts of other content types, each with an example. */
 type Body = { schema: TSchema } | { texts: Record<string, string> }
@@ -25,6 +25,9 @@ type Operation = {
   /** Whether it answers 304 to a caller who has the current version. */
   unchanged?: boolean
 }
+
+/** What a header says of the month, of a request rate, or of both in this order. */
+const limitPattern = (says: string) => `^("signals";${says}(, "burst";${says})?|"burst";${says})$`
 
 const headersOfAnswers = {
   'X-Request-Id': {
@@ -52,13 +55,13 @@ const headersOfAnswers = {
   'RateLimit-Policy': {
     description:
       "The organisation's monthly limit of signals (q) and the length of this month in seconds (w); for a browser key with " +
-      'a limit of its own, that one.',
-    schema: { type: 'string', pattern: '^"signals";q=\\d+;w=\\d+$' },
+      'a limit of its own, that one. As "burst", the limit of requests in a short time, where there is one.',
+    schema: { type: 'string', pattern: limitPattern('q=\\d+;w=\\d+') },
     example: '"signals";q=1000;w=2592000',
   },
   RateLimit: {
-    description: 'How many signals are left (r) and the seconds until the counter resets (t).',
-    schema: { type: 'string', pattern: '^"signals";r=\\d+;t=\\d+$' },
+    description: 'How many signals, and how many requests, are left (r) and the seconds until the counter resets (t).',
+    schema: { type: 'string', pattern: limitPattern('r=\\d+;t=\\d+') },
     example: '"signals";r=999;t=1383900',
   },
   'Idempotent-Replayed': {
@@ -74,6 +77,9 @@ const headersOfAnswers = {
 } satisfies Record<string, OpenAPIV3.HeaderObject>
 
 type HeaderName = keyof typeof headersOfAnswers
+
+/** Sent with every answer where the operator has set a request rate. */
+const headersOfEveryRate: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 
 /** Only documentation, as are the other headers of requests: none is validated by a schema. */
 const CommonHeaders = Type.Object({
@@ -93,11 +99,9 @@ const IdempotencyHeaders = Type.Object({
   }),
 })
 
-/** The headers of a 429, where nothing is left of the month. */
-const headersOfLimit = {
-  RateLimit: { ...headersOfAnswers.RateLimit, example: '"signals";r=0;t=1383900' },
-  'Retry-After': { ...headersOfAnswers['Retry-After'], example: 1383900 },
-}
+/** The examples of a 429, where nothing is left of the month, or of the rate. */
+const examplesOfMonth = { RateLimit: '"signals";r=0;t=1383900', 'Retry-After': 1383900 }
+const examplesOfRate = { RateLimit: '"burst";r=0;t=23', 'RateLimit-Policy': '"burst";q=600;w=60', 'Retry-After': 23 }
 
 const headersOfError: Record<ErrorStatus, HeaderName[]> = {
   401: ['WWW-Authenticate'],
@@ -114,6 +118,7 @@ const headersOfError: Record<ErrorStatus, HeaderName[]> = {
  */
 export function describeOperation({ unchanged, isIdempotent, ...operation }: Operation): DocumentDecoration {
   const { id, tag, summary, description, path, query, headers, body, success, errors, invalid } = operation
+  const isLimitedByMonth = errors.includes(429)
   return {
     operationId: id,
     tags: [tag],
@@ -135,9 +140,13 @@ export function describeOperation({ unchanged, isIdempotent, ...operation }: Ope
     },
     get responses() {
       return {
-        [success.status]: describeResponse(success.description, success, success.headers, success.sometimes),
+        [success.status]: describeResponse(success.description, success, success.headers, [
+          ...(isLimitedByMonth ? [] : headersOfEveryRate),
+          ...(success.sometimes ?? []),
+        ]),
         ...(unchanged ? { 304: describeUnchanged() } : {}),
-        ...Object.fromEntries(errors.map((status) => [status, describeError(status, invalid)])),
+        ...Object.fromEntries(errors.map((status) => [status, describeError(status, status === 422 ? invalid : {})])),
+        429: isLimitedByMonth ? describeLimit(examplesOfMonth) : describeLimit(examplesOfRate, rateExample),
       }
     },
   } as DocumentDecoration
@@ -148,10 +157,17 @@ const describeUnchanged = (): OpenAPIV3.ResponseObject => ({
   headers: describeHeaders(['X-Request-Id', 'ETag']),
 })
 
-function describeError(status: ErrorStatus, invalid?: InvalidExample): OpenAPIV3.ResponseObject {
-  const { meaning, schema } = errorOfStatus(status, invalid)
-  const response = describeResponse(meaning, { schema }, headersOfError[status])
-  return status === 429 ? { ...response, headers: { ...response.headers, ...headersOfLimit } } : response
+function describeError(status: ErrorStatus, own: Parameters<typeof errorOfStatus>[1]): OpenAPIV3.ResponseObject {
+  const { meaning, schema } = errorOfStatus(status, own)
+  return describeResponse(meaning, { schema }, headersOfError[status])
+}
+
+function describeLimit(examples: Record<string, unknown>, own?: typeof rateExample): OpenAPIV3.ResponseObject {
+  const response = describeError(429, own)
+  const headers = Object.entries((response.headers ?? {}) as Record<string, OpenAPIV3.HeaderObject>).map(
+    ([name, header]) => [name, { ...header, example: examples[name] ?? header.example }],
+  )
+  return { ...response, headers: Object.fromEntries(headers) }
 }
 
 function describeResponse(

@@ -34,10 +34,12 @@ const documentation = {
 }
 
 /** The OpenAPI document of the routes given, and a page to read it on, which needs nothing but this service. */
-export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia) {
-  const page = (folder: string) =>
-    serveFile('text/html; charset=utf-8', async () => docsPage(folder), { 'content-security-policy': pagePolicy })
-  const [pageInFolder, pageBesideFolder] = [page(''), page('docs/')]
+export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia, hasConsole: boolean) {
+  const page = (folder: string, root: string) =>
+    serveFile('text/html; charset=utf-8', async () => docsPage(folder, hasConsole ? root : null), {
+      'content-security-policy': pagePolicy,
+    })
+  const [pageInFolder, pageBesideFolder] = [page('', '../'), page('docs/', './')]
   return new Elysia({ name: 'docs' })
     .get(
       '/docs',

@@ -1,5 +1,5 @@
 /** The page itself. Its addresses are relative, so that it also works below a path of a larger site. */
-export const docsPage = (folder: string) => `<!doctype html>
+export const docsPage = (folder: string, console: string | null) => `<!doctype html>
 <html lang="en-GB">
   <head>
     <meta charset="utf-8">
@@ -9,6 +9,8 @@ export const docsPage = (folder: string) => `<!doctype html>
     <link rel="stylesheet" href="${folder}swagger-ui.css">
     <style>
       body { margin: 0 }
+      nav { max-width: 1460px; margin: 0 auto; padding: 16px 20px 0; font: 15px system-ui, sans-serif }
+      nav a { color: #1f62a5 }
       .swagger-ui .info { margin: 32px 0 16px }
       .swagger-ui .scheme-container { padding: 16px 0 }
       /* There is one server, which is this one, and no answer has links of OpenAPI's kind. */
@@ -16,6 +18,7 @@ export const docsPage = (folder: string) => `<!doctype html>
     </style>
   </head>
   <body>
+    ${console === null ? '' : `<nav><a href="${console}">Console</a></nav>`}
     <main id="docs"></main>
     <noscript>This page needs JavaScript. The document it shows is at <a href="${folder}json">${folder}json</a>.</noscript>
     <script src="${folder}swagger-ui-bundle.js"></script>

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { type Refusal, statusOfCode } from '../errors.ts'
 import { DeadlineError, type Timed } from '../lib/deadline.ts'
+import type { Receiver } from '../platform.ts'
+import type { AddressFinder } from './client_address.ts'
+import { addBurst, type Quota } from './rate_limit.ts'
 
 /** A little under the five seconds promised, so that the answer itself arrives in time. */
 const workMs = 4_500
@@ -18,6 +21,8 @@ export class Exchange implements Timed {
   caller: { org: string; key?: string } | undefined
   /** What lets the page of a browser key read the answer. */
   cors: Record<string, string> | undefined
+  /** What the caller has used of a request rate, where there is a limit. */
+  quota: Quota | undefined
   readonly beganAt = performance.now()
   endsAt = this.beganAt + workMs
   isOver = false
@@ -29,11 +34,18 @@ export class Exchange implements Timed {
     readonly route = '',
     readonly answer: (response: Response) => void = ignore,
     readonly giveUp: (this: Exchange) => void = ignore,
+    private readonly findAddress: AddressFinder = nowhere,
+    private readonly receiver?: Receiver | null,
   ) {
     const { headers } = request
     const given = headers.get('x-request-id')
     this.traceId = readTraceId(headers.get('traceparent'))
     this.requestId = given !== null && wellFormedId.test(given) ? given : (this.traceId ?? randomUUID())
+  }
+
+  /** The address that the caller is counted by; found only when it is needed, because that takes a microsecond. */
+  get address(): string {
+    return this.findAddress(this.request, this.receiver)
   }
 
   /** Pauses the deadline while the caller sends: they have time of their own, which is not taken from the work's. */
@@ -57,9 +69,10 @@ export class Exchange implements Timed {
     headers: Record<string, string> = {},
   ): Response {
     const type = body === null ? {} : { 'content-type': 'application/json' }
+    const limited = this.quota ? addBurst(headers, this.quota) : headers
     return new Response(body, {
       status,
-      headers: { ...type, 'x-request-id': this.requestId, ...this.cors, ...headers },
+      headers: { ...type, 'x-request-id': this.requestId, ...this.cors, ...limited },
     })
   }
 
@@ -72,6 +85,7 @@ export class Exchange implements Timed {
 
 const noAnswer = () => new DeadlineError()
 const ignore = () => {}
+const nowhere = () => 'nowhere'
 
 export function readTraceId(traceparent: string | null): string | undefined {
   if (traceparent === null) return undefined

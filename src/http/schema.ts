@@ -1,5 +1,5 @@
 import { type TProperties, Type } from '@sinclair/typebox'
-import { type Detail, type ErrorCode, statusOfCode } from '../errors.ts'
+import { type Detail, type ErrorCode, limits, statusOfCode } from '../errors.ts'
 
 export type ErrorStatus = (typeof statusOfCode)[ErrorCode]
 
@@ -42,17 +42,26 @@ const described: Record<ErrorCode, DescribedError> = {
   },
   rate_limited: {
     meaning:
-      'The monthly limit of signals is reached, that of the organisation or of a browser key. Nothing was recorded.',
+      'A limit is reached: that of signals in a month, of the organisation or of a browser key; or that of requests in a ' +
+      'short time, of the key or the address, if the operator has set one. Nothing was recorded.',
     message: "This month's 1000 signals are used up. Wait until resets_at, or move to a larger plan.",
     fields: {
-      limit: Type.Integer({ description: 'The monthly signal limit' }),
-      scope: Type.Optional(
-        Type.Literal('key', { description: "There when it is the key's own limit, and not the organisation's" }),
+      limited_by: Type.Union(
+        limits.map((limit) => Type.Literal(limit)),
+        {
+          description:
+            "Which limit it is: the organisation's or the browser key's of signals in a month, or the key's or the " +
+            "address's of requests in a short time",
+        },
       ),
-      used: Type.Integer({ description: 'Signals recorded in the current month' }),
-      resets_at: Type.String({ format: 'date-time', description: 'When the counter resets: the next month, UTC' }),
+      limit: Type.Integer({ description: 'The monthly signal limit, or how many requests are allowed' }),
+      used: Type.Integer({ description: 'Signals recorded in the current month, or requests counted' }),
+      resets_at: Type.String({
+        format: 'date-time',
+        description: 'When the counter resets: the next month, UTC, or a few seconds from now',
+      }),
     },
-    example: { limit: 1000, used: 1000, resets_at: '2026-12-01T00:00:00.000Z' },
+    example: { limited_by: 'organisation_month', limit: 1000, used: 1000, resets_at: '2026-12-01T00:00:00.000Z' },
   },
   internal_error: {
     meaning: 'The service could not complete the request. Try again after the seconds in Retry-After.',
@@ -72,10 +81,18 @@ const titleOf: Record<ErrorCode, string> = {
 /** What is wrong in the example of an operation that is not about signals. */
 export type InvalidExample = { meaning?: string; message: string; example: { details: Detail[] } }
 
-/** The one shape of an error, as the code of this status fills it. */
-export function errorOfStatus(status: ErrorStatus, invalid?: InvalidExample) {
+/** A 429 of an operation that is not about signals. */
+export const rateExample = {
+  meaning:
+    'The limit of requests in a short time, of the key or the address, is reached. Only where the operator has set one.',
+  message: 'More than 600 requests in 60 s with this API key. Wait until resets_at.',
+  example: { limited_by: 'key_rate', limit: 600, used: 600, resets_at: '2026-11-15T12:01:00.000Z' },
+}
+
+/** The one shape of an error, as the code of this status fills it; the operation may have an example of its own. */
+export function errorOfStatus(status: ErrorStatus, own: Partial<DescribedError> = {}) {
   const code = (Object.keys(statusOfCode) as ErrorCode[]).find((key) => statusOfCode[key] === status) as ErrorCode
-  const { meaning, message, fields, example } = { ...described[code], ...(status === 422 ? invalid : {}) }
+  const { meaning, message, fields, example } = { ...described[code], ...own }
   const error = Type.Object({
     code: Type.Literal(code, { description: 'Machine-readable error type' }),
     message: Type.String({ description: 'What went wrong and what to do about it, for a person' }),

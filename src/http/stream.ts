@@ -1,4 +1,5 @@
 import type { Exchange } from './exchange.ts'
+import { accepts } from './static_file.ts'
 
 type StreamOptions = {
   type: string
@@ -12,9 +13,6 @@ type StreamOptions = {
 /** A caller has this long to take one text. Who takes longer would hold what the answer needs for ever. */
 const paceMs = 30_000
 
-export const acceptsGzip = ({ headers }: Request): boolean =>
-  /(^|[\s,])gzip\s*(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(headers.get('accept-encoding') ?? '')
-
 /**
  * Answers with texts as they are read, no faster than the caller takes them, and compressed if the caller accepts that. The
  * first text is read before, so that what fails at once is answered as an error. Whatever ends the answer early cuts the
@@ -26,7 +24,7 @@ export async function replyStream(
   { type, fileName, isStopping, onEnd }: StreamOptions,
 ): Promise<Response> {
   const { request } = exchange
-  const isGzipped = acceptsGzip(request)
+  const isGzipped = accepts(request.headers.get('accept-encoding'), 'gzip')
   const headers = {
     'content-type': type,
     'content-disposition': `attachment; filename="${fileName}"`,

@@ -84,6 +84,46 @@ export const ApiKeyList = cursorPageOf(ApiKey, exampleKey)
 
 export const ShownApiKey = Type.Object({ data: ApiKey }, { title: 'ShownApiKey', examples: [{ data: exampleKey }] })
 
+export const OwnApiKey = Type.Object(
+  {
+    data: Type.Object(
+      {
+        ...fields,
+        organisation: Type.Object({
+          id: Type.String({ description: 'Public id of the organisation' }),
+          name: Type.String(),
+          plan: Type.String(),
+        }),
+        usage: Type.Union(
+          [
+            Type.Object({
+              used: Type.Integer({ description: 'Signals recorded this month' }),
+              limit: Type.Integer({ description: 'Signals that the month has' }),
+              resets_at: Type.String({ format: 'date-time', description: 'When the next month begins' }),
+            }),
+            Type.Null(),
+          ],
+          { description: "The organisation's month; null for a key without the scope usage:read" },
+        ),
+      },
+      { title: 'OwnApiKey' },
+    ),
+  },
+  {
+    title: 'ShownOwnApiKey',
+    examples: [
+      {
+        data: {
+          ...exampleKey,
+          scopes: ['history:read', 'usage:read'],
+          organisation: { id: 'org_1aB2c3D4e5F6g7H8', name: 'Acme', plan: 'team' },
+          usage: { used: 3_210, limit: 10_000, resets_at: '2026-12-01T00:00:00.000Z' },
+        },
+      },
+    ],
+  },
+)
+
 export const CreatedApiKey = Type.Object(
   {
     data: Type.Object({

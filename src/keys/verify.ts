@@ -3,6 +3,7 @@ import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createGroupLookup } from '../lib/group_lookup.ts'
+import type { FailedKeys } from './failed_keys.ts'
 import { hashKey, isWellFormedKey } from './format.ts'
 import type { LastUsed } from './last_used.ts'
 import { findLiveKeys, type KnownKey } from './store.ts'
@@ -13,9 +14,12 @@ export type Caller = Pick<KnownKey, 'id' | 'organisationId' | 'org' | 'key' | 's
 /**
  * Turns the Authorization header into the caller; throws or rejects with `unauthorized`. A caller who was looked up just
  * now is returned without a promise, which took 7 % more pages of history a second at 64 connections, and 8 % more signals
- * at 256.
+ * at 256. An address that keeps failing is rejected later.
  */
-export type KeyVerifier = (authorization: string | null) => Caller | Promise<Caller>
+export type KeyVerifier = (authorization: string | null, sender?: Sender) => Caller | Promise<Caller>
+
+/** Where a request comes from. The address is found when it is asked for, which is for an unknown key alone. */
+export type Sender = { readonly address: string }
 
 /** A look-up that is under way or done, so that a burst of requests with one key is one look-up. */
 type Lookup = { startedAt: number; found: KnownKey | undefined | Promise<KnownKey | undefined> }
@@ -23,31 +27,45 @@ type Lookup = { startedAt: number; found: KnownKey | undefined | Promise<KnownKe
 /** A revoked key must be refused within a second on every replica; half of that is left for the look-up. */
 const trustedForMs = 500
 const maxCachedKeys = 10_000
+/** Keys that are being looked up for the first time, or were not found: they must not evict those in use. */
+const maxUnknownKeys = 1_000
+/** Of addresses that keep failing, so that they hold the database for a moment only. */
+const maxSuspectBatch = 100
 
 const bearer = /^Bearer +([^\s]+) *$/i
 
-export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): KeyVerifier {
+export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed, failedKeys: FailedKeys): KeyVerifier {
   // By the text of the key: hashing it for each request would cost a twentieth of a request.
-  const lookups = new BoundedCache<string, Lookup>(maxCachedKeys)
-  const findLiveKey = createGroupLookup((hashes) => findLiveKeys(db.sql, hashes))
+  const liveKeys = new BoundedCache<string, Lookup>(maxCachedKeys)
+  const unknownKeys = new BoundedCache<string, Lookup>(maxUnknownKeys)
+  const find = (hashes: string[]) => findLiveKeys(db.sql, hashes)
+  const findLiveKey = createGroupLookup(find)
+  const findSuspectKey = createGroupLookup(find, String, maxSuspectBatch)
 
-  async function lookUp(text: string): Promise<KnownKey | undefined> {
-    const key = await findLiveKey(hashKey(text).toString('hex'))
+  async function lookUp(text: string, isSuspect: boolean): Promise<KnownKey | undefined> {
+    const hash = hashKey(text).toString('hex')
+    const key = await (isSuspect ? findSuspectKey(hash) : findLiveKey(hash))
     if (key) lastUsed.record(key.id, clock.now())
     return key
   }
 
-  function findKey(text: string): Lookup['found'] {
-    const known = lookups.get(text)
-    if (known && performance.now() - known.startedAt < trustedForMs) return known.found
+  /** A key that was live when it was last looked up is no guess, and waits for nobody's. */
+  function findKey(text: string, live: Lookup | undefined, isSuspect: boolean): Lookup['found'] {
+    const known = live ?? unknownKeys.get(text)
+    if (known && isFresh(known)) return known.found
     // A text that was looked up before is well-formed.
     if (!known && !isWellFormedKey(text)) return undefined
-    const found = lookUp(text)
+    const found = lookUp(text, isSuspect)
     const lookup: Lookup = { startedAt: performance.now(), found }
+    const lookups = live ? liveKeys : unknownKeys
     lookups.set(text, lookup)
     found.then(
       (key) => {
         lookup.found = key
+        if (lookups.get(text) !== lookup) return
+        lookups.delete(text)
+        const cache = key ? liveKeys : unknownKeys
+        cache.set(text, lookup)
       },
       // A failure is not remembered: the next request looks the key up again.
       () => lookups.get(text) === lookup && lookups.delete(text),
@@ -55,17 +73,41 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): Key
     return found
   }
 
-  function requireLive(key: KnownKey | undefined): Caller {
-    if (!key || (key.expiresAt && key.expiresAt <= clock.now())) throw unauthorized()
-    return key
-  }
+  const isLive = (key: Lookup['found']): key is KnownKey =>
+    key !== undefined && !(key instanceof Promise) && !(key.expiresAt && key.expiresAt <= clock.now())
 
-  return (authorization) => {
-    const [, text] = bearer.exec(authorization ?? '') ?? []
-    const found = text === undefined ? undefined : findKey(text)
+  /** The attempt is taken from the address before the look-up, so that many at once are more than its budget too. */
+  function tryKey(text: string, live: Lookup | undefined, { address }: Sender): Caller | Promise<Caller> {
+    const isWithinBudget = live ? undefined : failedKeys.take(address)
+    const requireLive = (key: KnownKey | undefined): Caller | Promise<Caller> => {
+      if (!isLive(key)) return reject(isWithinBudget ?? failedKeys.take(address))
+      if (isWithinBudget) failedKeys.giveBack(address)
+      return key
+    }
+    const found = findKey(text, live, isWithinBudget === false)
     return found instanceof Promise ? found.then(requireLive) : requireLive(found)
   }
+
+  function reject(isWithinBudget: boolean): Promise<never> {
+    const held = failedKeys.fail(isWithinBudget)
+    if (!held) throw unauthorized()
+    return held.then(() => {
+      throw unauthorized()
+    })
+  }
+
+  return (authorization, sender = nowhere) => {
+    const [, text] = bearer.exec(authorization ?? '') ?? []
+    // Without a key there is nothing that could be guessed.
+    if (text === undefined) throw unauthorized()
+    const live = liveKeys.get(text)
+    return live && isFresh(live) && isLive(live.found) ? live.found : tryKey(text, live, sender)
+  }
 }
+
+const isFresh = ({ startedAt }: Lookup): boolean => performance.now() - startedAt < trustedForMs
+
+const nowhere: Sender = { address: 'nowhere' }
 
 const unauthorized = () =>
   new ServiceError(

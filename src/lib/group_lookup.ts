@@ -13,6 +13,7 @@ export function createGroupLookup<Value, Key = string>(
   /** Finds the values, by the id of each key. */
   lookUp: (keys: Key[]) => Promise<Map<string, Value>>,
   idOf: (key: Key) => string = String,
+  maxBatch = Number.POSITIVE_INFINITY,
 ): (key: Key) => Promise<Value | undefined> {
   type Batch = Map<string, PromiseWithResolvers<Value | undefined> & { key: Key }>
   let queued: Batch = new Map()
@@ -28,10 +29,17 @@ export function createGroupLookup<Value, Key = string>(
     }
   }
 
+  function takeBatch(): Batch {
+    const waiting = queued
+    queued = new Map()
+    if (waiting.size <= maxBatch) return waiting
+    queued = new Map([...waiting].slice(maxBatch))
+    return new Map([...waiting].slice(0, maxBatch))
+  }
+
   async function runAll(): Promise<void> {
     while (queued.size > 0) {
-      const batch = queued
-      queued = new Map()
+      const batch = takeBatch()
       let isPassed = false
       const timer = setTimeout(() => {
         if (slow === maxSlow) return

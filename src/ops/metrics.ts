@@ -1,8 +1,11 @@
 // Features report events through the observers below. They are counted in plain numbers, because this happens for every
 // request, and rendered in the text format of Prometheus at each scrape.
 import type { EngineObserver } from '../db/housekeeping.ts'
+import { type DeliveryObserver, outcomes as deliveryOutcomes } from '../github/receipt.ts'
 import type { HistoryObserver } from '../history/list.ts'
 import type { RequestObserver } from '../http/answer.ts'
+import type { RateLimitObserver } from '../http/rate_limit.ts'
+import type { FailedKeyObserver } from '../keys/failed_keys.ts'
 import type { GateObserver } from '../signals/gate.ts'
 import type { SignalObserver } from '../signals/record.ts'
 import { Histogram } from './histogram.ts'
@@ -12,9 +15,12 @@ export type Dependency = 'database' | 'redis'
 
 export type Metrics = {
   requests: RequestObserver
+  rates: RateLimitObserver
+  failedKeys: FailedKeyObserver
   signals: SignalObserver
   gate: GateObserver
   history: HistoryObserver
+  deliveries: DeliveryObserver
   engine: EngineObserver
   dependencyChanged(dependency: Dependency, isUp: boolean): void
   /** Reads the load of the database at each scrape. */
@@ -61,6 +67,20 @@ export function createMetrics(): Metrics {
     requestSeconds,
   )
   gauge('http_requests_in_flight', 'Requests being handled', () => inFlight)
+  const exceeded = labelledCounter('requests_limited_total', 'Requests refused by a request-rate limit', 'limited_by', [
+    'key_rate',
+    'address_rate',
+  ])
+  let isRateBreakerOpen = false
+  gauge('rate_breaker_open', '1 while each process counts request rates alone after failures of Redis', () =>
+    Number(isRateBreakerOpen),
+  )
+  const failedKeys = labelledCounter(
+    'failed_keys_total',
+    'Requests with an API key that is not valid; slowed: the address kept failing and was answered later',
+    'answered',
+    ['at_once', 'slowed'],
+  )
   const outcomes = labelledCounter(
     'signals_total',
     'Signals by outcome; replayed: a retry with the same Idempotency-Key; conflict: the key belongs to another signal',
@@ -85,6 +105,12 @@ export function createMetrics(): Metrics {
   const pages = labelledCounter('history_pages_total', 'History pages by source', 'source', ['cache', 'database'])
   let cachedCharacters = 0
   gauge('history_cache_characters', 'Characters held in the history page cache', () => cachedCharacters)
+  const received = labelledCounter(
+    'github_deliveries_total',
+    'Signed deliveries of GitHub by outcome; unlinked: of no linked prompt; force_push, too_many_commits, files_not_listed: incomplete',
+    'outcome',
+    deliveryOutcomes,
+  )
   const up = new Map<Dependency, boolean>()
   expose('gauge', 'dependency_up', '1 while the dependency answers', () =>
     [...up].map(([dependency, isUp]) => ({ labels: { dependency }, value: Number(isUp) })),
@@ -113,6 +139,19 @@ export function createMetrics(): Metrics {
         durations.observe(`${status} ${method} ${route}`, seconds, () => ({ route, method, status }))
       },
     },
+    rates: {
+      refused(by) {
+        exceeded[by] += 1
+      },
+      breakerChanged(isOpen) {
+        isRateBreakerOpen = isOpen
+      },
+    },
+    failedKeys: {
+      failed(answered) {
+        failedKeys[answered] += 1
+      },
+    },
     signals: {
       ended(outcome) {
         outcomes[outcome] += 1
@@ -138,6 +177,11 @@ export function createMetrics(): Metrics {
       },
       cached(characters) {
         cachedCharacters = characters
+      },
+    },
+    deliveries: {
+      ended({ outcome }) {
+        received[outcome] += 1
       },
     },
     engine: {

@@ -4,9 +4,10 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import manifest from '../../package.json' with { type: 'json' }
-import type { App, Certificate, Listener } from './bun.ts'
+import type { App, Certificate, Listener, Receiver } from './bun.ts'
 
-type Handler = (request: Request) => Response | Promise<Response>
+type Connection = { remoteAddr: { hostname: string } }
+type Handler = (request: Request, connection: Connection) => Response | Promise<Response>
 type Options = { hostname: string; port: number; onListen(): void; onError(): Response } & Partial<Certificate>
 declare const Deno: {
   version: { deno: string }
@@ -40,6 +41,8 @@ export const docsFiles = {
   style: () => readFile(join(page, 'swagger-ui.css'), 'utf8'),
 }
 
+export const consoleBundle = (): Promise<string> => readFile(join(root, 'generated/console.bundle'), 'utf8')
+
 /** The archive has only plain files and directories, in blocks of 512 bytes as every tar file. */
 export async function unpackSeed(directory: string): Promise<void> {
   const archive = gunzipSync(await readFile(join(root, 'generated/seed.tar.gz')))
@@ -56,6 +59,12 @@ export async function unpackSeed(directory: string): Promise<void> {
   }
 }
 
+/** The connection that each request has come by. */
+const connections = new WeakMap<Request, Connection>()
+
+export const peerOf = (request: Request, _?: Receiver | null): string | undefined =>
+  connections.get(request)?.remoteAddr.hostname
+
 export function listen(
   app: App,
   onCrash: () => Response,
@@ -64,7 +73,10 @@ export function listen(
   certificate?: Certificate,
 ): Listener {
   const options = { hostname, port, ...certificate, onListen() {}, onError: onCrash }
-  const { addr, shutdown } = Deno.serve(options, (request) => app.fetch(request))
+  const { addr, shutdown } = Deno.serve(options, (request, connection) => {
+    connections.set(request, connection)
+    return app.fetch(request)
+  })
   return {
     url: `${certificate ? 'https' : 'http'}://${hostname}:${addr.port}`,
     replaceCertificate() {

@@ -2,7 +2,7 @@ import { type Actor, recordAudits } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { type PromptFile, selectPromptsIn, updateRepository } from './store.ts'
+import { type PromptFile, selectPromptsIn, selectRepositoriesOf, updateRepository } from './store.ts'
 
 export type LinkedPrompt = { id: number; path: string }
 
@@ -16,9 +16,10 @@ export const repositoryKey = (fullName: string): string => fullName.toLowerCase(
 
 /** Checks a repository and a path as they are given, and normalises them for comparison. */
 export function parsePromptFile(given: { repository: string; path: string }): PromptFile {
-  if (!/^[\w.-]{1,100}\/[\w.-]{1,100}$/.test(given.repository)) {
+  // GitLab has groups of groups.
+  if (!/^[\w.-]{1,100}(?:\/[\w.-]{1,100}){1,9}$/.test(given.repository)) {
     throw invalid('The link is not valid.', [
-      { path: '/repository', message: 'must be owner/name, as GitHub shows it' },
+      { path: '/repository', message: 'must be owner/name, as its host shows it' },
     ])
   }
   const path = given.path.replace(/^(?:\.?\/)+/, '')
@@ -54,6 +55,19 @@ export async function moveLinks(
       details: { repository: to, path },
     })),
   )
+}
+
+/** The same for all repositories of an owner, who has another name now. */
+export async function moveLinksOfOwner(
+  sql: Sql,
+  clock: Clock,
+  organisationId: number,
+  from: string,
+  to: string,
+): Promise<void> {
+  for (const repository of await selectRepositoriesOf(sql, organisationId, from)) {
+    await moveLinks(sql, clock, organisationId, repository, `${to}${repository.slice(from.length)}`)
+  }
 }
 
 export const fileIsTaken = ({ repository, path }: PromptFile, by: string) =>

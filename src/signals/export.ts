@@ -2,6 +2,7 @@ import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { createQueryReader } from '../lib/query_reader.ts'
 import { expectedTime, parseTime } from '../lib/times.ts'
+import { oneOf } from './read_query.ts'
 import {
   type ExportedPrompt,
   type ExportFormat,
@@ -33,17 +34,14 @@ const [maxRows, maxBytes] = [2_000, 1024 * 1024]
 const minRows = 50
 const promptsAtOnce = 100
 
+const formats = ['ndjson', 'csv'] as const
 const csvHeading = 'id,prompt,value,created_at,metadata\r\n'
 
 export function parseExportQuery(given: URLSearchParams): ExportQuery {
   const reader = createQueryReader(given)
-  const oneOf =
-    <T extends string>(...choices: T[]) =>
-    (text: string): T | undefined =>
-      choices.find((choice) => choice === text)
   const query = {
-    format: reader.read('format', oneOf('ndjson', 'csv'), 'ndjson or csv') ?? 'ndjson',
-    value: reader.read('value', oneOf('positive', 'negative'), 'positive or negative'),
+    format: reader.read('format', oneOf(formats), 'ndjson or csv') ?? 'ndjson',
+    value: reader.read('value', oneOf(['positive', 'negative']), 'positive or negative'),
     since: reader.read('since', parseTime, expectedTime),
     until: reader.read('until', parseTime, expectedTime),
     after: reader.read('after', parseId, 'the id of a signal'),

@@ -1,4 +1,4 @@
-import type { Refusal } from '../errors.ts'
+import type { LimitedBy, Refusal } from '../errors.ts'
 import type { Month } from '../lib/months.ts'
 
 /** What is left of the month, as the RateLimit header fields say it. */
@@ -8,11 +8,17 @@ export const limitHeaders = (used: number, limit: number, month: Month): Record<
 })
 
 /** A refusal is a value, because throwing an error would cost more than the rest of such a request. */
-export const rateLimited = (used: number, limit: number, month: Month, scope?: 'key'): Refusal => ({
+export const rateLimited = (
+  used: number,
+  limit: number,
+  month: Month,
+  limitedBy: LimitedBy = 'organisation_month',
+): Refusal => ({
   code: 'rate_limited',
-  message: scope
-    ? `This month's ${limit} signals of this API key are used up. Wait until resets_at, or raise the limit of the key.`
-    : `This month's ${limit} signals are used up. Wait until resets_at, or move to a larger plan.`,
-  context: { limit, used, resets_at: month.resetsAt, ...(scope && { scope }) },
+  message:
+    limitedBy === 'key_month'
+      ? `This month's ${limit} signals of this API key are used up. Wait until resets_at, or raise the limit of the key.`
+      : `This month's ${limit} signals are used up. Wait until resets_at, or move to a larger plan.`,
+  context: { limited_by: limitedBy, limit, used, resets_at: month.resetsAt },
   headers: { ...limitHeaders(used, limit, month), 'retry-after': String(month.secondsLeft) },
 })

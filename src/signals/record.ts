@@ -24,7 +24,7 @@ export type Signal = {
  * What the caller is answered. The count and the limit are the organisation's; or the key's, if the signal came with a
  * browser key that has a limit of its own, unless it is the organisation's that refuses.
  */
-type SignalOutcome = Omit<Recorded, 'ofKey'> & { limitScope?: 'key' }
+type SignalOutcome = Omit<Recorded, 'ofKey'> & { limitedBy?: 'key_month' }
 
 export type SignalRecorder = {
   /**
@@ -112,7 +112,7 @@ export function createSignalRecorder(
       if (idempotencyKey !== null)
         return toShown(requireSame(await exclusively(`${organisationId} ${idempotencyKey}`, () => batches.add(signal))))
       const fullKey = browserKey && keyRefusals.find(browserKey, month)
-      if (fullKey) return { outcome: 'refused', id: null, createdAt, ...fullKey, month, limitScope: 'key' }
+      if (fullKey) return { outcome: 'refused', id: null, createdAt, ...fullKey, month, limitedBy: 'key_month' }
       const { full, taken } = await admission.admit(organisationId, month)
       if (full) return { outcome: 'refused', id: null, createdAt, ...full, month }
       return toShown(await batches.add({ ...signal, taken }))
@@ -126,7 +126,7 @@ const isFull = (usage: Usage | undefined): usage is Usage => usage !== undefined
 function toShown(recorded: Recorded): SignalOutcome {
   const { ofKey } = recorded
   const isOrganisations = ofKey === undefined || (recorded.outcome === 'refused' && !isFull(ofKey))
-  return isOrganisations ? recorded : { ...recorded, ...ofKey, limitScope: 'key' }
+  return isOrganisations ? recorded : { ...recorded, ...ofKey, limitedBy: 'key_month' }
 }
 
 function requireSame(recorded: Recorded): Recorded {

@@ -50,8 +50,8 @@ export const signalRoutes = ({ findPrompt, signals }: Services, { authenticated,
       const signal = readSignal(await readJsonText(exchange), idempotencyKey)
       const browserKey = browser && { id: caller.id, monthlyLimit: browser.monthlyLimit }
       const recorded = await signals.record(prompt, signal, exchange.endsAt, browserKey)
-      const { id, createdAt, outcome, used, limit, month, limitScope } = recorded
-      if (outcome === 'refused') return exchange.refuse(rateLimited(used, limit, month, limitScope))
+      const { id, createdAt, outcome, used, limit, month, limitedBy } = recorded
+      if (outcome === 'refused') return exchange.refuse(rateLimited(used, limit, month, limitedBy))
       const headers = limitHeaders(used, limit, month)
       if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
       const data = { id: id as number, value: signal.value, created_at: createdAt }

@@ -5,6 +5,7 @@ export type SignalToRecord = {
   organisationId: number
   promptId: number
   value: string
+  /** The text of a JSON object, which becomes part of a larger text: nothing but what JSON.parse has accepted. */
   metadata: string | null
   /** ISO 8601, UTC. */
   createdAt: string
@@ -34,8 +35,7 @@ export type Recorded = {
 type Written = {
   write: number
   /** For each usage row: the count before this write, and the limit. */
-  usedBefore: number[]
-  limits: number[]
+  usages: [used: number, limit: number][]
   /** For each signal: its id, or null when it was not recorded. */
   ids: (number | null)[]
   /** For each key that was used before: position, id and time of the earlier signal, and whether it is the same. */
@@ -52,25 +52,26 @@ export type UsageMonth = { organisationId: number; month: Month }
 let writes = 0
 
 export async function writeSignals(sql: Sql, signals: SignalToRecord[]): Promise<Recorded[]> {
-  const { rows, rowNumbers, nths } = groupByUsageRow(signals)
+  const { rows, rowNumbers } = groupByUsageRow(signals)
   const browserKeys = groupByKeyUsageRow(signals)
+  const hasMetadata = signals.some(({ metadata }) => metadata !== null)
   const hasKeys = signals.some(({ idempotencyKey }) => idempotencyKey !== null)
   writes += 1
   const write = writes
   const [written] = await sql<Written>`
     select
-      ${write}::bigint as write, to_json(used_before) as "usedBefore", to_json(limits) as limits, to_json(ids) as ids,
+      ${write}::bigint as write, to_json(usages) as usages, to_json(ids) as ids,
       replays, to_json(key_used_before) as "keyUsedBefore", to_json(key_limits) as "keyLimits"
     from write_signals(
       ${arrayOf(rows.map(({ organisationId }) => organisationId))}::text::bigint[],
       ${arrayOf(rows.map(({ month }) => `${month.name}-01`))}::text::date[],
+      ${arrayOf(rows.map(({ asked }) => asked))}::text::integer[],
       ${arrayOf(rowNumbers)}::text::integer[],
-      ${arrayOf(nths)}::text::integer[],
       ${arrayOf(signals.map(({ promptId }) => promptId))}::text::bigint[],
       ${arrayOf(signals.map(({ value }) => value))}::text::text[],
-      ${JSON.stringify(signals.map(({ metadata }) => metadata))}::text::json,
+      ${hasMetadata ? `[${signals.map(({ metadata }) => metadata ?? 'null').join(',')}]` : null}::text::jsonb,
       ${arrayOf(signals.map(({ createdAt }) => createdAt))}::text::timestamptz[],
-      ${hasKeys ? JSON.stringify(signals.map(({ idempotencyKey }) => idempotencyKey)) : null}::text::json,
+      ${hasKeys ? arrayOf(signals.map(({ idempotencyKey }) => quote(idempotencyKey))) : null}::text::text[],
       ${browserKeys && arrayOf(browserKeys.rows.map(({ keyId }) => keyId))}::text::bigint[],
       ${browserKeys && arrayOf(browserKeys.rows.map(({ month }) => `${month.name}-01`))}::text::date[],
       ${browserKeys && arrayOf(browserKeys.rowNumbers.map((number) => number ?? 'null'))}::text::integer[]
@@ -83,22 +84,19 @@ export async function writeSignals(sql: Sql, signals: SignalToRecord[]): Promise
 }
 
 function toOutcomes(signals: SignalToRecord[], rowNumbers: number[], written: Written): Recorded[] {
-  const { usedBefore: used, limits, ids } = written
+  const { usages, ids } = written
   const replays = new Map(written.replays?.map(([position, ...earlier]) => [position, earlier]))
   return signals.map(({ createdAt, month }, index) => {
-    const row = Number(rowNumbers[index]) - 1
-    const limit = Number(limits[row])
+    const usage = usages[Number(rowNumbers[index]) - 1] as (typeof usages)[number]
     const id = ids[index]
-    if (id) {
-      used[row] = Number(used[row]) + 1
-      return { outcome: 'recorded', id, createdAt, used: Number(used[row]), limit, month }
-    }
-    const current = { used: Number(used[row]), limit, month }
+    if (id) usage[0] += 1
+    const [used, limit] = usage
+    if (id) return { outcome: 'recorded', id, createdAt, used, limit, month }
     const earlier = replays.get(index + 1)
-    if (!earlier) return { outcome: 'refused', id: null, createdAt, ...current }
+    if (!earlier) return { outcome: 'refused', id: null, createdAt, used, limit, month }
     const [earlierId, at, isSame] = earlier
     const outcome = isSame ? 'replayed' : 'conflict'
-    return { outcome, id: earlierId, createdAt: new Date(at).toISOString(), ...current }
+    return { outcome, id: earlierId, createdAt: new Date(at).toISOString(), used, limit, month }
   })
 }
 
@@ -117,24 +115,27 @@ function addKeyUsages(recorded: Recorded[], rowNumbers: (number | null)[], writt
 /** Writes words that need no quotes as a Postgres array: 0.1 µs a signal, where the driver's quoting takes 0.7. */
 const arrayOf = (words: unknown[]): string => `{${words.join(',')}}`
 
+const quote = (text: string | null): string => (text === null ? 'null' : `"${text.replace(/["\\]/g, '\\$&')}"`)
+
 /** The identity of a usage row. */
 export const usageRowId = ({ organisationId, month }: UsageMonth): string => `${organisationId} ${month.name}`
 
-/** Every usage row once; and for each signal the number of its row, from 1, and its place among the signals there. */
+/** Every usage row once, by organisation, with the number of its signals; and for each signal the number of its row, from 1. */
 function groupByUsageRow(signals: SignalToRecord[]) {
-  const rows = new Map<string, UsageMonth & { number: number; signals: number }>()
-  const rowNumbers: number[] = []
-  const nths: number[] = []
-  for (const signal of signals) {
+  const rows = new Map<string, UsageMonth & { number: number; asked: number }>()
+  const rowOfEach = signals.map((signal) => {
     const { organisationId, month } = signal
     const id = usageRowId(signal)
-    const row = rows.get(id) ?? { organisationId, month, number: rows.size + 1, signals: 0 }
+    const row = rows.get(id) ?? { organisationId, month, number: 0, asked: 0 }
     rows.set(id, row)
-    row.signals += 1
-    rowNumbers.push(row.number)
-    nths.push(row.signals)
-  }
-  return { rows: [...rows.values()], rowNumbers, nths }
+    row.asked += 1
+    return row
+  })
+  const sorted = [...rows.values()].sort((one, other) => one.organisationId - other.organisationId)
+  sorted.forEach((row, index) => {
+    row.number = index + 1
+  })
+  return { rows: sorted, rowNumbers: rowOfEach.map(({ number }) => number) }
 }
 
 type KeyUsageMonth = { keyId: number; month: Month }

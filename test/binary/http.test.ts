@@ -79,7 +79,12 @@ test('201 until the limit, then 429, each with what is left', async () => {
   const third = await client.postSignal(tenant.prompt, tenant.key)
   expect([third.status, named(third)]).toEqual([429, ['ratelimit', 'ratelimit-policy', 'retry-after', 'x-request-id']])
   expect(third.body).toEqual(
-    envelope('rate_limited', { limit: 2, used: 2, resets_at: expect.stringMatching(/-01T00:00:00\.000Z$/) }),
+    envelope('rate_limited', {
+      limited_by: 'organisation_month',
+      limit: 2,
+      used: 2,
+      resets_at: expect.stringMatching(/-01T00:00:00\.000Z$/),
+    }),
   )
 })
 

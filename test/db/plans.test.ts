@@ -53,8 +53,10 @@ async function exercise(round: string): Promise<void> {
     (await replica.postSignal(full.prompt, full.key)).status,
     (await replica.getHistory(prompt, key)).status,
     (await replica.getHistory(prompt, key, '?action=deployed')).status,
+    (await replica.call('GET', `/api/v1/prompts/${prompt}/impact`, { key })).status,
+    (await replica.call('GET', '/api/v1/impact', { key })).status,
   ]
-  expect(statuses).toEqual([201, 201, 201, 201, 429, 200, 200])
+  expect(statuses).toEqual([201, 201, 201, 201, 429, 200, 200, 200, 200])
   await service.addHistory(prompt, [entry()])
   await hook.deliver('push', push({ commits: [{ modified: [paths.greeting] }] }))
   await hook.deliver('pull_request', pullRequest('opened'))

@@ -56,3 +56,22 @@ test('serves, counts and ends on Deno as it does on Bun', async () => {
   expect((await fetch(`${server.url}/docs`)).status).toBe(200)
   expect([await server.stop(), server.stderr()]).toEqual([0, ''])
 })
+
+test('counts callers by the addresses that a trusted proxy names on Deno', async () => {
+  const own = await createDatabase()
+  const limits = { TRUSTED_PROXIES: '127.0.0.0/8', RATE_LIMIT_PER_ADDRESS: '2/h', RATE_LIMIT_PER_KEY: '3/h' }
+  const limited = await startServer({ ...own.settings, ...limits, DENO_DIR: createFolder() }, [], root, program)
+  const { key, prompt } = await createTenant(createOperator(own.settings))
+  const ask = async (forwarded?: string) => {
+    const headers = { authorization: `Bearer ${key}`, ...(forwarded ? { 'x-forwarded-for': forwarded } : {}) }
+    const response = await fetch(`${limited.url}/api/v1/prompts/${prompt}/history`, { headers })
+    const { error } = (await response.json()) as { error?: { limited_by: string } }
+    return error?.limited_by ?? response.status
+  }
+  const answers: unknown[] = []
+  for (const address of ['192.0.2.1', '192.0.2.1', '192.0.2.1', undefined, undefined, '2001:db8::1'])
+    answers.push(await ask(address))
+  expect(answers).toEqual([200, 200, 'address_rate', 200, 'key_rate', 'key_rate'])
+  expect([await limited.stop(), limited.stderr()]).toEqual([0, ''])
+  await own.close()
+})

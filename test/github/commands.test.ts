@@ -47,11 +47,11 @@ test('a file belongs to one prompt of an organisation', async () => {
 })
 
 test.concurrent.each([
-  ['prompts', 'a.md', 'The link is not valid. /repository must be owner/name, as GitHub shows it'],
+  ['prompts', 'a.md', 'The link is not valid. /repository must be owner/name, as its host shows it'],
   [
     'https://github.com/acme/prompts',
     'a.md',
-    'The link is not valid. /repository must be owner/name, as GitHub shows it',
+    'The link is not valid. /repository must be owner/name, as its host shows it',
   ],
   ['acme/prompts', '', 'The link is not valid. /path must be that of a file, from the root of the repository'],
   ['acme/prompts', './', 'The link is not valid. /path must be'],

@@ -153,8 +153,10 @@ test.each([
 })
 
 test.each([
-  ['GET', '/'],
   ['GET', '/nothing'],
+  ['GET', '/prompts'],
+  ['GET', '/settings'],
+  ['GET', '/console/main.js'],
   ['POST', '/docs'],
   ['PUT', '/livez'],
   ['GET', '/api/v2/prompts/pmt_x/history'],

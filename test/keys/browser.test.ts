@@ -216,10 +216,10 @@ test('the limit of the key is answered as its own, and leaves the organisationâ€
         error: {
           code: 'rate_limited',
           message: expect.stringContaining('of this API key'),
+          limited_by: 'key_month',
           limit: 2,
           used: 2,
           resets_at: '2026-12-01T00:00:00.000Z',
-          scope: 'key',
           request_id: expect.any(String),
         },
       },
@@ -240,7 +240,7 @@ test('the organisationâ€™s limit holds for browser keys as well, and is answered
   const statuses = [await post(key, {}, own.prompt), await post(key, {}, own.prompt)].map(({ status }) => status)
   const { status, body } = await post(key, {}, own.prompt)
   expect(statuses).toEqual([201, 201])
-  expect([status, body.error.limit, body.error.used, body.error.scope]).toEqual([429, 2, 2, undefined])
+  expect([status, body.error.limit, body.error.used, body.error.limited_by]).toEqual([429, 2, 2, 'organisation_month'])
   expect(await recordedBy(own)).toEqual({ rows: 2, used: 2 })
 })
 
@@ -252,7 +252,10 @@ test('a retry with its Idempotency-Key is answered at the limit of the key too, 
   const again = await post(key, retry)
   expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
   expect(again.body).toEqual(first.body)
-  expect((await post(key, { 'idempotency-key': 'browser-other' })).body.error).toMatchObject({ scope: 'key', used: 1 })
+  expect((await post(key, { 'idempotency-key': 'browser-other' })).body.error).toMatchObject({
+    limited_by: 'key_month',
+    used: 1,
+  })
   expect(await usedBy(id)).toBe(1)
 })
 
@@ -262,18 +265,18 @@ test('a raised limit has room, and a lowered one takes nothing more', async () =
     service.call('PATCH', `/api/v1/keys/${id}`, { key: admin, json: { monthly_limit } })
   const refusal = async () => {
     const { error } = (await post(key)).body
-    return [error?.scope, error?.limit, error?.used]
+    return [error?.limited_by, error?.limit, error?.used]
   }
   expect([(await post(key)).status, (await post(key)).status]).toEqual([201, 429])
   expect((await change(2)).body.data).toMatchObject({ origins: [SHOP], monthly_limit: 2 })
   await eventually(async () => (await post(key)).status, 201)
   await change(1)
-  await eventually(refusal, ['key', 1, 2])
+  await eventually(refusal, ['key_month', 1, 2])
   // What was recorded without a limit counts as well, once there is one.
   await change(null)
   await eventually(async () => (await post(key)).status, 201)
   await change(3)
-  await eventually(refusal, ['key', 3, 3])
+  await eventually(refusal, ['key_month', 3, 3])
 })
 
 test('exactly the limit is recorded by 50 racing callers of two replicas, among the signals of other keys', async () => {

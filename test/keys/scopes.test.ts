@@ -20,11 +20,17 @@ async function keyWith(given: Scope[]): Promise<string> {
   return (await createKey(db, service.clock, { org: tenant.org, name: 'scoped', scopes: given, expiresAt: null })).key
 }
 
-/** Every route below /api/v1 that has a path and a method of its own, but for preflights, with the scope it declares. */
+/**
+ * Every route below /api/v1 that has a path and a method of its own, but for preflights, with the scope it declares. What a
+ * key is may be asked with any key.
+ */
 function routes() {
   const table = createApp(service.services).routes as { method: string; path: string; handler: { scope?: Scope } }[]
   return table
-    .filter(({ method, path }) => path.startsWith('/api/v1/') && !['ALL', 'OPTIONS'].includes(method))
+    .filter(
+      ({ method, path }) =>
+        path.startsWith('/api/v1/') && path !== '/api/v1/key' && !['ALL', 'OPTIONS'].includes(method),
+    )
     .map(({ method, path, handler }) => ({ method, path, scope: handler.scope as Scope }))
 }
 

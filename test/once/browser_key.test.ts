@@ -1,8 +1,9 @@
 // Signals from a page of another origin, in a real browser.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
 import { createKey } from '../../src/keys/manage.ts'
+import { launchBrowser } from '../browser.ts'
 import { eventually } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
@@ -33,13 +34,7 @@ beforeAll(async () => {
     .replace('https://signals.example.com', service.url)
     .replace('pmt_…', tenant.prompt)
     .replace('psk_…', key)
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM_PATH ?? '',
-    args: [
-      ...['--no-sandbox', '--disable-gpu', '--no-first-run'],
-      ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-    ],
-  })
+  browser = await launchBrowser()
 })
 
 afterAll(async () => {
@@ -60,8 +55,8 @@ const send = (page: Page) =>
     async ([url, text]) => {
       const headers = { authorization: `Bearer ${text}`, 'content-type': 'application/json' }
       const response = await fetch(url as string, { method: 'POST', headers, body: '{"value":"negative"}' })
-      const { error } = (await response.json()) as { error?: { scope?: string } }
-      return { status: response.status, scope: error?.scope, rateLimit: response.headers.get('ratelimit') }
+      const { error } = (await response.json()) as { error?: { limited_by?: string } }
+      return { status: response.status, limitedBy: error?.limited_by, rateLimit: response.headers.get('ratelimit') }
     },
     [`${service.url}/api/v1/prompts/${tenant.prompt}/signals`, key],
   )
@@ -87,7 +82,7 @@ test('the button of the guide records a signal, and the page reads answers and r
   await click(page)
   await eventually(async () => (await recorded()).length, 2, 20_000)
   expect(await send(page)).toMatchObject({ status: 201, rateLimit: expect.stringMatching(/^"signals";r=0;/) })
-  expect(await send(page)).toMatchObject({ status: 429, scope: 'key' })
+  expect(await send(page)).toMatchObject({ status: 429, limitedBy: 'key_month' })
   await page.reload()
   await click(page)
   await eventually(() => warnings.some((text) => text.includes('of this API key are used up')), true, 20_000)

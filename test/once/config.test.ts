@@ -80,6 +80,16 @@ test.concurrent.each([
     { PUBLIC_URL: url },
     'PUBLIC_URL must be a URL that begins with http:// or https://, with no user, query or fragment',
   ]),
+  ...['10.0.0.0/33', '::1/129', '10.0.0.0/8,', 'nginx', '10.0.0', 'fe80::1%eth0', '10.0.0.1 10.0.0.2'].map(
+    (list): [Record<string, string>, string] => [
+      { TRUSTED_PROXIES: list },
+      `TRUSTED_PROXIES must be addresses and networks, as 127.0.0.1, 10.0.0.0/8, not "${list}"`,
+    ],
+  ),
+  ...['0/s', '600', '600/m', '-1/s', '1.5/min', '1000000001/h'].map((rate): [Record<string, string>, string] => [
+    { RATE_LIMIT_PER_KEY: rate },
+    `RATE_LIMIT_PER_KEY must be a number of requests from 1 on in a second, minute or hour, as 600/min, not "${rate}"`,
+  ]),
   [{ REDIS_CA_FILE: '/proc/none' }, 'REDIS_CA_FILE names a file that cannot be read: /proc/none'],
   [
     { DATABASE_URL: 'postgres://u:hunter2@h/d?sslmode=prefer' },

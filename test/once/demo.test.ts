@@ -1,7 +1,12 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { tellStories } from '../../src/cli/demo_story.ts'
+import { type Counts, compare } from '../../src/impact/compare.ts'
 import { createDatabase } from '../harness.ts'
+import { changeOf } from '../impact/history.ts'
 import { createFolder, createOperator, eventually, type Server, startServer } from '../program.ts'
+
+type Operator = ReturnType<typeof createOperator>
 
 async function startDemo(settings: Record<string, string | undefined>, lastWords: string): Promise<Server> {
   const server = await startServer(settings, ['--demo'])
@@ -17,31 +22,50 @@ async function paste(script: string) {
   return text.split(/(?<=\})(?=\{)/).map((answer) => JSON.parse(answer))
 }
 
+/** What each change of each prompt did, newest first, as the command says. */
+async function verdictsOf(operator: Operator, prompts: Awaited<ReturnType<Operator['json']>>) {
+  const verdicts = prompts.map(async ({ id, name }) => {
+    const impacts = await operator.json('impact', '--prompt', String(id))
+    return [name, impacts.map(({ verdict }) => verdict)]
+  })
+  return Object.fromEntries(await Promise.all(verdicts))
+}
+
 test.concurrent('the demo fills an empty embedded database once, and its curl lines work as printed', async () => {
   const settings = { DATA_DIR: join(createFolder(), 'data') }
   const operator = createOperator(settings)
   const server = await startDemo(settings, 'Documentation: ')
   const printed = server.stdout()
   const script = printed.slice(printed.indexOf('curl '), printed.indexOf('Documentation: '))
-  const [history, signal] = await paste(script)
+  const [impact, history, signal] = await paste(script)
+  expect(impact.data).toMatchObject([{ change: { pr_number: 7 }, verdict: 'better', window: { until: null } }])
+  expect(impact.pagination).toEqual({ current_page: 1, total_pages: 4, total_count: 4, per_page: 1 })
   expect(history.data.map(({ action }: { action: string }) => action)).toEqual(['pr_merged', 'pr_opened'])
-  expect(history.pagination).toEqual({ current_page: 1, total_pages: 2, total_count: 3, per_page: 2 })
-  expect(signal).toEqual({ data: { id: 1, value: 'positive', created_at: expect.any(String) } })
+  expect(history.pagination).toEqual({ current_page: 1, total_pages: 3, total_count: 6, per_page: 2 })
+  expect(signal).toEqual({ data: { id: expect.any(Number), value: 'positive', created_at: expect.any(String) } })
   const docs = /Documentation: (\S+)/.exec(printed)?.[1] as string
   expect((await fetch(docs)).headers.get('content-type')).toContain('text/html')
   const organisation = await operator.one('orgs', 'list')
-  expect(organisation).toMatchObject({ name: 'Demo', plan: 'free', used: 1 })
-  const keys = await operator.json('keys', 'list', '--org', organisation.id)
+  expect(organisation).toMatchObject({ name: 'Demo', plan: 'team', used: expect.any(Number) })
+  // When it was last used is written a little later, or with the stop.
+  const listKeys = async () =>
+    (await operator.json('keys', 'list', '--org', organisation.id)).map(({ last_used_at: _, ...key }) => key)
+  const keys = await listKeys()
   const prompts = await operator.json('prompts', 'list', '--org', organisation.id)
+  expect(await verdictsOf(operator, prompts)).toEqual({
+    greeting: ['better', 'worse', 'undecided', null],
+    farewell: ['worse', null],
+    summary: ['undecided', null],
+  })
   expect(await server.stop()).toBe(0)
 
   const again = await startDemo(settings, 'Documentation: ')
   expect(again.stdout()).not.toContain('psk_')
   expect(await operator.one('orgs', 'list')).toEqual(organisation)
-  expect(await operator.json('keys', 'list', '--org', organisation.id)).toEqual(keys)
+  expect(await listKeys()).toEqual(keys)
   expect(await operator.json('prompts', 'list', '--org', organisation.id)).toEqual(prompts)
   const pasted = again.stdout().slice(again.stdout().indexOf('KEY=$('), again.stdout().indexOf('Documentation: '))
-  const [later, another] = await paste(pasted)
+  const [, later, another] = await paste(pasted)
   expect(later).toEqual(history)
   expect(another.data.value).toBe('positive')
   expect(await again.stop()).toBe(0)
@@ -54,3 +78,30 @@ test.concurrent('the demo leaves a Postgres database alone', async () => {
   expect(await server.stop()).toBe(0)
   await database.close()
 })
+
+test.each(['2026-03-01T00:30:00.000Z', '2026-05-31T23:59:59.000Z', '2026-11-15T12:00:00.000Z'])(
+  'made at %s, the signals of the demo fit its plan and decide what they should',
+  (now) => {
+    const stories = tellStories(new Date(now))
+    const months = stories.flatMap(({ signals }) => signals.map(({ at }) => at.toISOString().slice(0, 7)))
+    const busiest = Math.max(
+      ...new Set(months).values().map((month) => months.filter((other) => other === month).length),
+    )
+    expect(busiest).toBeLessThan(8_000)
+    expect(Object.fromEntries(stories.map((story) => [story.name, judge(story)]))).toEqual({
+      greeting: ['undecided', 'worse', 'better'],
+      farewell: ['worse'],
+      summary: ['undecided'],
+    })
+  },
+)
+
+function judge({ history, signals }: ReturnType<typeof tellStories>[number]) {
+  const changes = history.filter(({ action }) => action !== 'pr_opened').map((entry, id) => ({ ...entry, id }))
+  const counts = changes.map(() => ({ positive: 0, negative: 0 }))
+  for (const { at, value, metadata } of signals) {
+    const owner = changeOf(changes, { value, commit: metadata.commit_sha, at: at.toISOString() })
+    ;(counts[owner?.change.id ?? 0] as Counts)[value] += 1
+  }
+  return counts.slice(1).map((head, index) => compare(counts[index] as Counts, head, 0.05).verdict)
+}

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Browser, chromium, type Page } from 'playwright-core'
+import type { Browser, Page } from 'playwright-core'
+import { launchBrowser, openWindow, type Watched } from '../browser.ts'
 import { cleanEnvironment } from '../environment.ts'
 
 const BINARY = join(import.meta.dir, '../../dist/prompt-signals')
@@ -27,13 +28,7 @@ beforeAll(async () => {
   const { id: org } = await command('orgs', 'create', '--name', 'Readers', '--plan', 'free')
   key = (await command('keys', 'create', '--org', `${org}`)).key ?? ''
   prompt = (await command('prompts', 'create', '--org', `${org}`, '--name', 'greeting')).id ?? ''
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM_PATH ?? '',
-    args: [
-      ...['--no-sandbox', '--disable-gpu', '--no-first-run'],
-      ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-    ],
-  })
+  browser = await launchBrowser()
 })
 
 afterAll(async () => {
@@ -79,26 +74,12 @@ test('calls the service with a key from the page', async () => {
   await page.close()
 })
 
-async function openPage(path: string): Promise<{ page: Page; troubles: string[] }> {
-  const page = await browser.newPage()
-  const troubles: string[] = []
-  await page.route('**', (route) => {
-    const address = route.request().url()
-    if (new URL(address).origin === url || address.startsWith('data:')) return route.continue()
-    troubles.push(`asked for ${address}`)
-    return route.abort()
-  })
-  page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) troubles.push(`console: ${message.text()}`)
-  })
-  page.on('pageerror', (error) => troubles.push(`thrown: ${error.message}`))
-  page.on('requestfailed', (request) => troubles.push(`failed: ${request.url()}`))
-  page.on('response', (response) => {
-    if (response.status() >= 400) troubles.push(`${response.status()}: ${response.url()}`)
-  })
+async function openPage(path: string): Promise<Watched> {
+  const window = await openWindow(browser, url)
+  const { page } = window
   await page.goto(url + path)
   await page.locator('.opblock').nth(1).waitFor()
-  return { page, troubles }
+  return window
 }
 
 /** Sends the example of an operation, and gives the answer as the page shows it. */

@@ -3,11 +3,27 @@ import { Glob } from 'bun'
 
 type Import = { from: string; target: string; isType: boolean }
 
-const features = ['orgs', 'keys', 'audit', 'requests', 'prompts', 'history', 'signals', 'backup', 'github', 'ops']
-const files = [...new Glob('src/**/*.ts').scanSync()].filter((file) => !file.endsWith('.d.ts')).sort()
-const texts = new Map(await Promise.all(files.map(async (file) => [file, await Bun.file(file).text()] as const)))
+const features = [
+  'orgs',
+  'keys',
+  'audit',
+  'requests',
+  'prompts',
+  'history',
+  'signals',
+  'impact',
+  'backup',
+  'git',
+  'github',
+  'ops',
+]
+const all = [...new Glob('src/**/*.{ts,tsx}').scanSync()].filter((file) => !file.endsWith('.d.ts')).sort()
+/** The console runs in a browser, and has rules of its own. */
+const isOfConsole = (file: string) => file.startsWith('src/console/')
+const files = all.filter((file) => !isOfConsole(file))
+const texts = new Map(await Promise.all(all.map(async (file) => [file, await Bun.file(file).text()] as const)))
 
-const imports: Import[] = files.flatMap((file) => {
+const importsOf = (file: string): Import[] => {
   const found = (texts.get(file) as string).matchAll(
     /^(?:import|export) (type )?[^'"]*?from '([^']+)'|^import '([^']+)'|\bimport\('([^']+)'\)/gm,
   )
@@ -16,7 +32,9 @@ const imports: Import[] = files.flatMap((file) => {
     target: resolve(file, (target ?? bare ?? lazy) as string),
     isType: isType !== undefined || /\{( type [^,}]+,?)+ \}/.test(statement),
   }))
-})
+}
+const imports = files.flatMap(importsOf)
+const importsOfConsole = all.filter(isOfConsole).flatMap(importsOf)
 
 function resolve(file: string, target: string): string {
   if (!target.startsWith('.')) return target
@@ -42,7 +60,7 @@ const allowed: Record<string, string[]> = {
   rules: ['rules', 'schema', 'store', 'db', 'errors', 'lib'],
   store: [],
   schema: ['schema', 'lib'],
-  http: ['http', 'errors', 'lib', 'log', 'platform', 'schema'],
+  http: ['http', 'errors', 'lib', 'log', 'platform', 'schema', 'console'],
   db: ['db', 'errors', 'lib', 'platform'],
   lib: ['lib', 'errors'],
   platform: ['platform'],
@@ -101,6 +119,41 @@ test('only config reads the environment, and only clock the time of day', () => 
   expect(reading(/new Date\(\)|Date\.now/)).toEqual(['src/clock.ts'])
 })
 
+/** The room of a file of the console: its folder, or its own name. */
+const room = (file: string) => (file.split('/')[2] ?? '').replace(/\.tsx?$/, '')
+
+/** What each room may use, types too; each may also use what is in it. */
+const roomsAllowed: Record<string, string[]> = {
+  main: ['shell', 'client', 'style.css'],
+  shell: ['pages', 'parts', 'client'],
+  pages: ['parts', 'chart', 'client'],
+  parts: ['client'],
+  chart: ['parts', 'client'],
+  client: ['paths'],
+  paths: [],
+}
+
+test('the console uses itself alone, from its pages to the client, and the service knows only its addresses', () => {
+  const isAllowed = ({ from, target }: Import) => {
+    if (target === 'generated/api.d.ts') return room(from) === 'client'
+    if (!target.startsWith('src/')) return /^(preact(\/hooks)?|uplot(\/.*)?|openapi-fetch)$/.test(target)
+    return isOfConsole(target) && (room(from) === room(target) || roomsAllowed[room(from)]?.includes(room(target)))
+  }
+  expect(importsOfConsole.filter((one) => !isAllowed(one))).toEqual([])
+  expect(importsOfConsole.filter(({ target }) => /^uplot/.test(target)).map(({ from }) => room(from))).toEqual(
+    importsOfConsole.filter(({ target }) => /^uplot/.test(target)).map(() => 'chart'),
+  )
+  const known = imports.filter(({ target }) => isOfConsole(target)).map(({ target }) => target)
+  expect(known).toEqual(['src/console/paths.ts'])
+})
+
+test('no text of the console becomes markup', () => {
+  const wrong = all
+    .filter(isOfConsole)
+    .filter((file) => /innerHTML|outerHTML|insertAdjacent|document\.write/.test(texts.get(file) as string))
+  expect(wrong).toEqual([])
+})
+
 test('every file has a role or a name of its own', () => {
-  expect(files.filter((file) => /(utils?|helpers?|services?|index|misc|common)\.ts$/.test(file))).toEqual([])
+  expect(all.filter((file) => /(utils?|helpers?|services?|index|misc|common)\.ts$/.test(file))).toEqual([])
 })

@@ -1,9 +1,9 @@
 // Requests that HTTP allows and the runtime leaves without a proper answer, and how they fare behind a proxy.
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { readFile, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { createDatabase, type TestDatabase } from '../harness.ts'
+import { startNginx } from '../nginx.ts'
 import { createFolder, createOperator, createTenant, eventually, type Server, startServer } from '../program.ts'
 
 type Target = { port: number; host: string } | { path: string }
@@ -93,7 +93,7 @@ describe('the runtime alone, with a handler that waits', () => {
 describe('the service behind nginx, set up as in deploy/nginx.conf', () => {
   let database: TestDatabase
   let server: Server
-  let nginx: Bun.Subprocess
+  let nginx: Awaited<ReturnType<typeof startNginx>>
   let tenant: Awaited<ReturnType<typeof createTenant>>
   let target: { path: string }
 
@@ -101,27 +101,14 @@ describe('the service behind nginx, set up as in deploy/nginx.conf', () => {
     database = await createDatabase()
     server = await startServer(database.settings)
     tenant = await createTenant(createOperator(database.settings))
-    const folder = createFolder()
-    target = { path: join(folder, 'socket') }
-    const site = (await readFile(join(import.meta.dir, '../../deploy/nginx.conf'), 'utf8'))
-      .replace('127.0.0.1:3000', new URL(server.url).host)
-      .replace('listen 80', `listen unix:${target.path}`)
-    const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-      (kind) => `${kind}_temp_path ${folder}/${kind};`,
-    )
-    await writeFile(
-      join(folder, 'nginx.conf'),
-      `daemon off; master_process off; pid ${folder}/pid; events {} http { access_log off; ${temporary.join(' ')}\n${site}}`,
-    )
-    const command = [process.env.NGINX_PATH ?? '', '-e', join(folder, 'errors'), '-c', join(folder, 'nginx.conf')]
-    nginx = Bun.spawn(command, { stdio: ['ignore', 'ignore', 'inherit'] })
+    target = { path: join(createFolder(), 'socket') }
+    nginx = await startNginx(server.url, `unix:${target.path}`)
     const request = { text: 'GET /livez HTTP/1.1\r\nHost: test\r\n\r\n' }
     await eventually(async () => statusesIn(await answersTo(target, request, 1)), [200], 20_000)
   })
 
   afterAll(async () => {
-    nginx?.kill()
-    await nginx?.exited
+    await nginx?.stop()
     await server.stop()
     await database.close()
   })

@@ -51,6 +51,7 @@ test('at the limit the answer is 429 with limit, used and the time of the reset'
       error: {
         code: 'rate_limited',
         message: expect.any(String),
+        limited_by: 'organisation_month',
         limit: 2,
         used: 2,
         resets_at: '2026-12-01T00:00:00.000Z',

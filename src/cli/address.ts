@@ -1,0 +1,9 @@
+import type { Config } from '../config.ts'
+
+/** Where a server with these settings is reached from this machine. */
+export const localUrlOf = ({ HOST, PORT, TLS_CERT_FILE }: Config): string =>
+  `${TLS_CERT_FILE ? 'https' : 'http'}://${addressOf(HOST)}:${PORT}`
+
+/** A server that listens on all addresses is asked on the loopback address. */
+const addressOf = (host: string): string =>
+  ({ '0.0.0.0': '127.0.0.1', '::': '[::1]' })[host] ?? (host.includes(':') ? `[${host}]` : host)

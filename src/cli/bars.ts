@@ -1,0 +1,32 @@
+import type { Estimate } from '../impact/compare.ts'
+
+/** The width of what is drawn within a line; odd, so that zero has a place of its own in the middle. */
+const width = 21
+
+/** An interval around a value as ├──●──┤, on a scale from -reach to reach with zero marked. */
+export function drawInterval({ value, low, high }: Estimate, reach: number): string {
+  const placeOf = (at: number) => Math.round(((at / reach + 1) / 2) * (width - 1))
+  const isWithin = (place: number) => place >= placeOf(low) && place <= placeOf(high)
+  const line: string[] = Array.from({ length: width }, (_, place) => (isWithin(place) ? '─' : ' '))
+  line[placeOf(0)] = isWithin(placeOf(0)) ? '┼' : '┊'
+  line[placeOf(low)] = '├'
+  line[placeOf(high)] = '┤'
+  line[placeOf(value)] = '●'
+  return line.join('')
+}
+
+const eighths = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
+
+/** A bar as long as the share of the whole, to an eighth of a character; whatever is more than nothing shows. */
+export function drawBar(share: number, cells = 20): string {
+  const length = share > 0 ? Math.max(Math.round(share * cells * 8), 1) : 0
+  return '█'.repeat(Math.floor(length / 8)) + eighths[length % 8]
+}
+
+const heights = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
+
+/** One character for each number, as high as its share of the largest; nothing at all is a dot. */
+export function drawLine(numbers: number[]): string {
+  const most = Math.max(...numbers, 1)
+  return numbers.map((number) => (number === 0 ? '·' : heights[Math.ceil((number / most) * 8) - 1])).join('')
+}

@@ -1,0 +1,41 @@
+import type { Config } from '../config.ts'
+import { createKey } from '../keys/manage.ts'
+import { type Scope, scopes } from '../keys/schema.ts'
+import { localUrlOf } from './address.ts'
+import { requiredOption } from './command.ts'
+import { onDatabase } from './database.ts'
+
+const lifeMs = 12 * 3_600_000
+
+/** Everything to see, and nothing to change. */
+const readingScopes: Scope[] = scopes.filter((scope) => scope.endsWith(':read'))
+
+export const consoleCommands = onDatabase({
+  console: {
+    usage: 'console --org ORG [--admin]',
+    does: 'prints a link that opens the console signed in, with a key that expires in 12 hours; with --admin it may also change things',
+    values: ['org'],
+    required: ['org'],
+    flags: ['admin'],
+    verifyWith: 'keys list --org ORG',
+    async run({ db, clock, config, typed, output }) {
+      const url = consoleUrlOf(config)
+      const expiresAt = new Date(clock.now().getTime() + lifeMs)
+      const org = requiredOption(typed, 'org')
+      const granted = typed.options.admin ? scopes : readingScopes
+      const { id, key } = await createKey(db, clock, { org, name: 'console', scopes: granted, expiresAt })
+      output.show({ link: linkTo(url, key), key: id, expires_at: expiresAt })
+      output.say('Whoever has the link is signed in: treat it like a password.')
+    },
+  },
+})
+
+/** What is behind the # stays in the browser: no server and no log gets it. */
+export const linkTo = (url: string, key: string): string => `${url}/#key=${key}`
+
+function consoleUrlOf(config: Config): string {
+  if (config.CONSOLE === 'off') throw new Error('The console is turned off: CONSOLE is off.')
+  if (config.PUBLIC_URL) return config.PUBLIC_URL
+  if (config.PORT === 0) throw new Error('Set PUBLIC_URL, or PORT: with PORT=0 it is not known where the service is.')
+  return localUrlOf(config)
+}

@@ -1,0 +1,154 @@
+// Six weeks in the life of three prompts, made up: the same at every start, but for the time that it ends at.
+const hourMs = 3_600_000
+const dayMs = 24 * hourMs
+const days = 42
+
+const people = {
+  ada: { name: 'Ada Example', email: 'ada@example.com' },
+  bob: { name: 'Bob Example', email: 'bob@example.com' },
+  eve: { name: 'Eve Example', email: 'eve@example.com' },
+}
+
+/** A change: how long ago it went live and who made it, by which commit and pull request, and how it was liked. */
+type Change = {
+  daysAgo: number
+  by: keyof typeof people
+  commit: string
+  rate: number
+  /** Without one it was deployed directly. */
+  pr?: { number: number; branch: string; openedDaysAgo: number; openedAs: string }
+}
+
+type Story = { name: string; signalsADay: number; changes: Change[] }
+
+const stories: Story[] = [
+  {
+    name: 'greeting',
+    signalsADay: 110,
+    changes: [
+      { daysAgo: 42, by: 'ada', commit: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', rate: 0.74 },
+      {
+        daysAgo: 33.1,
+        by: 'bob',
+        commit: 'c81e728d9d4c2f636f067f89cc14862c65990aa1',
+        rate: 0.75,
+        pr: { number: 3, branch: 'shorter', openedDaysAgo: 34.6, openedAs: 'eccbc87e4b5ce2fe28308fd9f2a7baf3c1f2a660' },
+      },
+      { daysAgo: 22.3, by: 'eve', commit: 'a87ff679a2f3e71d9181a67b7542122c04521bd8', rate: 0.62 },
+      {
+        daysAgo: 13.2,
+        by: 'ada',
+        commit: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11',
+        rate: 0.78,
+        pr: { number: 7, branch: 'warmer', openedDaysAgo: 14.4, openedAs: 'c9f0f895fb98ab9159f51fd0297e236d5e1b7c33' },
+      },
+    ],
+  },
+  {
+    name: 'farewell',
+    signalsADay: 45,
+    changes: [
+      { daysAgo: 40.2, by: 'ada', commit: '1679091c5a880faf6fb5e6087eb1b2dc4daa3db3', rate: 0.8 },
+      { daysAgo: 6.3, by: 'bob', commit: 'd3d9446802a44259755d38e6d163e82097f2c7be', rate: 0.57 },
+    ],
+  },
+  {
+    name: 'summary',
+    signalsADay: 30,
+    changes: [
+      { daysAgo: 38.4, by: 'eve', commit: '6512bd43d9caa6e02c990b0a82652dca3e9d0b11', rate: 0.7 },
+      {
+        daysAgo: 4.6,
+        by: 'bob',
+        commit: 'c20ad4d76fe97759aa27a0c99bff6710a1be8c52',
+        rate: 0.8,
+        pr: { number: 11, branch: 'bullets', openedDaysAgo: 5.2, openedAs: '1f0e3dad99908345f7439f8ffabdffc4c0d4ae35' },
+      },
+    ],
+  },
+]
+
+/** What happened to each prompt until now: its history, and its signals in the order of time. */
+export function tellStories(now: Date) {
+  return stories.map((story, index) => ({
+    name: story.name,
+    history: story.changes.flatMap((change) => entriesOf(change, now)),
+    signals: signalsOf(story, now, createRandom(index)),
+  }))
+}
+
+const ago = (now: Date, daysAgo: number): Date => new Date(Math.round(now.getTime() - daysAgo * dayMs))
+
+function entriesOf({ daysAgo, by, commit, pr }: Change, now: Date) {
+  const live = {
+    action: 'deployed',
+    user: people[by],
+    commit_sha: commit,
+    branch_name: 'main',
+    created_at: ago(now, daysAgo).toISOString(),
+  }
+  if (!pr) return [live]
+  const pull = { pr_number: pr.number, pr_url: `https://github.com/example/prompts/pull/${pr.number}` }
+  const opened = {
+    commit_sha: pr.openedAs,
+    branch_name: pr.branch,
+    created_at: ago(now, pr.openedDaysAgo).toISOString(),
+  }
+  return [
+    { ...live, ...pull, ...opened, action: 'pr_opened' },
+    { ...live, ...pull, action: 'pr_merged' },
+  ]
+}
+
+/** Signals come by day rather than by night, and on workdays; some name the commit that they are about. */
+function signalsOf({ signalsADay, changes }: Story, now: Date, random: () => number) {
+  const [first] = changes as [Change, ...Change[]]
+  const times = timesBetween(ago(now, first.daysAgo), now, Math.round(signalsADay * first.daysAgo), random)
+  return times.map((at) => {
+    const live = changes.findLastIndex(({ daysAgo }) => ago(now, daysAgo) <= at)
+    const since = at.getTime() - ago(now, (changes[live] as Change).daysAgo).getTime()
+    // Some sessions have begun before the change, and go on with what they began with.
+    const isOld = live > 0 && since < 12 * hourMs && random() < 0.3
+    const { rate, commit } = changes[isOld ? live - 1 : live] as Change
+    const named = isOld || random() < 0.45 ? { commit_sha: random() < 0.3 ? commit.slice(0, 7) : commit } : {}
+    const session = Math.floor(random() * 65_536)
+      .toString(16)
+      .padStart(4, '0')
+    const metadata = { session, model: random() < 0.6 ? 'gpt-5' : 'claude-sonnet-4', ...named }
+    return { at, value: random() < rate ? ('positive' as const) : ('negative' as const), metadata }
+  })
+}
+
+function timesBetween(from: Date, until: Date, number: number, random: () => number): Date[] {
+  const hours = Array.from(
+    { length: days * 24 },
+    (_, index) => new Date(until.getTime() - (days * 24 - index) * hourMs),
+  )
+  const weights = hours.map((hour) => (hour < from ? 0 : businessOf(hour)))
+  const total = weights.reduce((sum, weight) => sum + weight, 0)
+  return hours.flatMap((hour, index) => {
+    // What is left over of an hour's share comes by chance.
+    const share = ((weights[index] ?? 0) / total) * number
+    const length = Math.floor(share) + (random() < share % 1 ? 1 : 0)
+    const times = Array.from({ length }, () => Math.floor(hour.getTime() + random() * hourMs))
+    return times.sort((a, b) => a - b).map((time) => new Date(time))
+  })
+}
+
+/** How busy an hour is, UTC. */
+function businessOf(hour: Date): number {
+  const isWeekend = hour.getUTCDay() % 6 === 0
+  const daylight = Math.max(Math.sin((Math.PI * (hour.getUTCHours() - 6)) / 16), 0)
+  return (0.08 + daylight) * (isWeekend ? 0.5 : 1)
+}
+
+/** Numbers from 0 to 1 that are the same at every start (mulberry32). */
+function createRandom(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}

@@ -1,0 +1,97 @@
+import { type ImpactQuery, parseImpactQuery } from '../impact/query.ts'
+import { createImpactReader } from '../impact/report.ts'
+import type { Impact } from '../impact/schema.ts'
+import { requirePrompt } from '../prompts/find.ts'
+import { createSignalCounter } from '../signals/count.ts'
+import { drawInterval } from './bars.ts'
+import { requiredOption, type Typed, withUsageErrors } from './command.ts'
+import { onDatabase } from './database.ts'
+import type { Column } from './output.ts'
+
+export const impactCommands = onDatabase({
+  impact: {
+    usage: 'impact --prompt pmt_… [--margin M] [--base ID --head ID] [--page N] [--limit N]',
+    does: 'shows what each change of a prompt did to its signals, newest first, or compares the change --head with --base',
+    values: ['prompt', 'margin', 'base', 'head', 'page', 'limit'],
+    required: ['prompt'],
+    check: readQuery,
+    async run({ db, clock, typed, output }) {
+      const prompt = await requirePrompt(db.sql, requiredOption(typed, 'prompt'))
+      const query = readQuery(typed)
+      const { totalCount, data } = await createImpactReader(db, clock, createSignalCounter(db)).read(prompt, query)
+      const [newest] = data
+      if (newest && !typed.options.json) output.say(`${describe(newest)}\n`)
+      output.table(data, columnsFor(data))
+      const pages = Math.ceil(totalCount / query.limit)
+      if (query.page < pages) output.say(`There are older ones: --page ${query.page + 1n} of ${pages}`)
+    },
+  },
+})
+
+function readQuery({ options }: Typed): ImpactQuery {
+  return withUsageErrors(() => parseImpactQuery(new URLSearchParams(options as Record<string, string>)))
+}
+
+const verdicts = {
+  better: { shown: '▲ better', colour: 'blue' },
+  worse: { shown: '▼ worse', colour: 'orange' },
+  same: { shown: '= same', colour: null },
+  undecided: { shown: '? undecided', colour: 'grey' },
+} as const
+
+function columnsFor(impacts: Impact[]): Column<Impact>[] {
+  // One scale for all, so that the bars can be compared.
+  const reach = Math.max(...impacts.flatMap(({ difference: d }) => (d ? [-d.low, d.high] : [])), 0.01)
+  const colour = ({ verdict }: Impact) => verdict && verdicts[verdict].colour
+  return [
+    { name: 'verdict', cell: ({ verdict }) => (verdict ? verdicts[verdict].shown : '-'), colour },
+    {
+      name: 'difference',
+      cell: ({ difference: d }) => (d ? `${points(d.value)} (${points(d.low)}…${points(d.high)})` : '-'),
+    },
+    { name: '', cell: ({ difference: d }) => (d ? drawInterval(d, reach) : ''), colour },
+    {
+      name: 'positive',
+      cell: ({ rate }) => (rate ? `${percent(rate.value)} % (${percent(rate.low)}…${percent(rate.high)})` : '-'),
+    },
+    { name: 'signals', cell: ({ signals }) => number(signals.total), isNumber: true },
+    {
+      name: 'needed',
+      cell: ({ signals_needed }) => (signals_needed === null ? '-' : `≈ ${number(signals_needed)}`),
+      isNumber: true,
+    },
+    { name: 'change', cell: ({ change }) => `${nameOf(change)} ${change.commit_sha.slice(0, 7)}` },
+    { name: 'id', cell: ({ change }) => String(change.id), isNumber: true },
+    { name: 'user', cell: ({ change }) => change.user.name },
+    { name: 'created_at', cell: ({ change }) => change.created_at },
+  ]
+}
+
+const nameOf = ({ action, pr_number }: Impact['change']): string =>
+  action === 'deployed' ? 'deployed' : `merged #${pr_number}`
+const number = (count: number): string => count.toLocaleString('en-GB')
+const percent = (share: number): string => (share * 100).toFixed(1)
+/** A difference in points of a hundred, with its sign. */
+const points = (difference: number): string => `${difference < 0 ? '−' : '+'}${percent(Math.abs(difference))}`
+
+/** The answer in a sentence. */
+function describe({ change, signals, rate, difference, verdict, signals_needed }: Impact): string {
+  const what = change.action === 'deployed' ? change.commit_sha.slice(0, 7) : `PR #${change.pr_number}`
+  const subject = `${what} by ${change.user.name}`
+  if (!rate) return `${subject} has no signals yet.`
+  const count = `${number(signals.total)} signals`
+  if (!difference) return `${subject} has nothing to be compared with: ${percent(rate.value)} % positive, ${count}.`
+  const says = {
+    better: 'made it better',
+    worse: 'made it worse',
+    same: 'left it the same',
+    undecided: 'is undecided',
+  }[verdict ?? 'undecided']
+  const from = percent(rate.value - difference.value)
+  const sure = `${points(difference.value)} points, between ${points(difference.low)} and ${points(difference.high)}`
+  const tells =
+    signals_needed === null
+      ? ' More signals of it alone would not tell: the change before has too few.'
+      : ` About ${number(signals_needed)} more signals would tell.`
+  return `${subject} ${says}: ${from} → ${percent(rate.value)} % positive (${sure}), ${count}.${verdict === 'undecided' ? tells : ''}`
+}

@@ -1,0 +1,105 @@
+import { writeFile } from 'node:fs/promises'
+import { gitEnvironment } from '../config.ts'
+import { createGit } from '../git/program.ts'
+import { openRepository } from '../git/repository.ts'
+import type { Service } from '../git/service.ts'
+import { type SyncChange, type SyncResult, syncRepository } from '../git/sync.ts'
+import { type Command, type Context, requiredOption, textOption, UsageError } from './command.ts'
+import { forCommands, withDatabase } from './database.ts'
+import { untilInterrupted } from './interruption.ts'
+import { createProgress } from './progress.ts'
+
+export const syncCommands: Record<string, Command> = {
+  sync: {
+    usage:
+      'sync [DIR] --org ORG|--url URL [--branch B] [--repository OWNER/NAME|URL] [--create GLOB] [--map FILE] [--dry-run]',
+    does:
+      'makes the histories of prompts what a clone says; --url calls a service with the key in PROMPT_SIGNALS_KEY, ' +
+      '--create makes a prompt for every file that matches, --map writes which file has which prompt',
+    values: ['org', 'url', 'branch', 'repository', 'create', 'map'],
+    flags: ['dry-run'],
+    optionalWords: 1,
+    ifInterrupted: 'what was recorded stays, and the next sync does the rest',
+    check(typed) {
+      const [org, url] = [textOption(typed, 'org'), textOption(typed, 'url')]
+      if ((org === null) === (url === null)) throw new UsageError('give either --org or --url')
+      if (url !== null && !/^https?:\/\/[^/]/.test(url))
+        throw new UsageError('--url must begin with http:// or https://')
+      if (typed.options['dry-run'] && textOption(typed, 'map') !== null) {
+        throw new UsageError('--map is not written by a --dry-run')
+      }
+    },
+    async run(context) {
+      const { typed, config, clock } = context
+      const url = textOption(typed, 'url')
+      if (url !== null) {
+        const key = config.PROMPT_SIGNALS_KEY
+        if (key === undefined) throw new Error('Set PROMPT_SIGNALS_KEY to an API key of the service (preset ci).')
+        const { openHttpService } = await import('../git/service_http.ts')
+        return sync(context, openHttpService(url, key, context.interruption.signal))
+      }
+      const { openDatabase } = await import('../db/open.ts')
+      const opening = untilInterrupted(context.interruption, openDatabase(config, forCommands), 0)
+      await withDatabase(context, opening, async (db) => {
+        const { openDatabaseService } = await import('../git/service_database.ts')
+        await sync(context, await openDatabaseService(db, clock, requiredOption(typed, 'org')))
+      })
+    },
+  },
+}
+
+async function sync({ typed, clock, output, interruption }: Context, service: Service): Promise<void> {
+  const isDryRun = typed.options['dry-run'] === true
+  const folder = typed.words[0] ?? '.'
+  const git = createGit(folder, gitEnvironment(), interruption.signal)
+  const progress = createProgress()
+  const isForPeople = typed.options.json !== true
+  try {
+    const repository = await openRepository(git, folder, {
+      branch: textOption(typed, 'branch'),
+      repository: textOption(typed, 'repository'),
+    })
+    const result = await syncRepository({
+      ...{ git, repository, service, isDryRun, createGlob: textOption(typed, 'create'), now: clock.now() },
+      onProgress: progress.count,
+      onChange(change) {
+        if (isForPeople) {
+          progress.end()
+          output.say(oneLine(describe(change, isDryRun)))
+        } else output.show(change)
+      },
+    })
+    progress.end()
+    const map = textOption(typed, 'map')
+    if (map !== null) await writeFile(map, `${JSON.stringify(result.map, null, 2)}\n`)
+    output.say(summarise(result, `${repository.repository} ${repository.branch}`, isDryRun))
+  } finally {
+    progress.end()
+  }
+}
+
+function describe(change: SyncChange, isDryRun: boolean): string {
+  const { prompt, path } = change
+  const name = `${prompt ?? 'a new prompt'} (${path})`
+  switch (change.change) {
+    case 'created':
+      return isDryRun ? `${path}: would get a prompt "${change.name}"` : `${path}: made ${prompt} "${change.name}"`
+    case 'moved':
+      return `${name}: was renamed from ${change.from}${change.problem ? `; the link was not moved: ${change.problem}` : ''}`
+    case 'missing':
+      return `${name}: ${change.problem}`
+    default: {
+      const { action, user, commit_sha, pr_number, created_at } = change
+      const number = pr_number ? ` #${pr_number}` : ''
+      const verb = { added: '+', changed: '~' }[change.change]
+      return `${verb} ${created_at?.slice(0, 10)} ${action}${number} ${commit_sha.slice(0, 8)} ${name} by ${user.name}`
+    }
+  }
+}
+
+const summarise = ({ commits, prompts, added, changed, known }: SyncResult, where: string, isDryRun: boolean) =>
+  `${where}: ${prompts} prompts, ${commits} commits; ${isDryRun ? 'would add' : 'added'} ${added} entries, ` +
+  `${isDryRun ? 'change' : 'changed'} ${changed}, ${known} known`
+
+/** Names and messages in a repository must not steer the terminal. */
+const oneLine = (text: string) => text.replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')

@@ -1,0 +1,35 @@
+import { shareOf } from './wilson.ts'
+
+/** The signals of one interval of time. */
+export type Point = { start: string; positive: number; negative: number }
+
+/** Columns as the plot wants them: times in seconds, counts to both sides of zero, and the rate with its band. */
+export type Columns = {
+  x: number[]
+  positive: (number | null)[]
+  negative: (number | null)[]
+  low: (number | null)[]
+  high: (number | null)[]
+  rate: (number | null)[]
+}
+
+/** Each interval stands at its middle, so that a change within it is on the right side of it. */
+export function toColumns(points: Point[]): Columns {
+  const starts = points.map(({ start }) => new Date(start).getTime() / 1_000)
+  const lastWidth = starts.length > 1 ? (starts.at(-1) as number) - (starts.at(-2) as number) : 86_400
+  const shares = points.map(({ positive, negative }) => shareOf(positive, positive + negative))
+  return {
+    x: starts.map((start, index) => (start + (starts[index + 1] ?? start + lastWidth)) / 2),
+    positive: points.map(({ positive }) => positive || null),
+    negative: points.map(({ negative }) => -negative || null),
+    low: shares.map((share) => share?.low ?? null),
+    high: shares.map((share) => share?.high ?? null),
+    rate: shares.map((share) => share?.value ?? null),
+  }
+}
+
+/** A count of one or two digits and zeros that is at least as large, for the end of an axis. */
+export function niceCeiling(count: number): number {
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, count))))
+  return [1, 2, 3, 4, 5, 6, 8, 10].map((step) => step * unit).find((one) => one >= count) ?? 10 * unit
+}

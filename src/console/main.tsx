@@ -1,0 +1,10 @@
+import { render } from 'preact'
+import { listenToLinks } from './client/router.ts'
+import { takeKeyFromAddress } from './client/session.ts'
+import { Shell } from './shell.tsx'
+import './style.css'
+
+// Before anything else, so that the key is in the address for no longer than it must.
+takeKeyFromAddress()
+listenToLinks()
+render(<Shell />, document.getElementById('console') as HTMLElement)

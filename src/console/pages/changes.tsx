@@ -1,0 +1,81 @@
+import { IntervalBar, reachOf } from '../chart/interval_bar.tsx'
+import { href } from '../client/root.ts'
+import type { Schemas } from '../client/schemas.ts'
+import { ChangeLinks } from '../parts/change.tsx'
+import { countOf, formatNumber } from '../parts/format.ts'
+import { Table } from '../parts/table.tsx'
+import { Text, When } from '../parts/text.tsx'
+import { formatPoints, Rate, Verdict } from '../parts/verdict.tsx'
+
+type Impact = Schemas['Impact']
+/** A change, with what it did where that is known. */
+export type Row = { change: Schemas['HistoryEntry']; impact: Impact | undefined }
+
+type ChangesProps = { prompt: string; repository: string | null; rows: Row[] }
+
+/** The changes of a prompt with what each did. The intervals are drawn on one scale. */
+export function Changes({ prompt, repository, rows }: ChangesProps) {
+  const reach = reachOf(rows.map(({ impact }) => impact?.difference ?? null))
+  return (
+    <Table
+      caption="Changes"
+      rows={rows}
+      keyOf={({ change }) => change.id}
+      idOf={({ change }) => `change-${change.id}`}
+      columns={[
+        {
+          name: 'Change',
+          cell: ({ change }) => (
+            <>
+              <ChangeLinks change={change} repository={repository} />
+              <span class="detail">
+                <Text>{change.user.name}</Text>, <When time={change.created_at} />
+              </span>
+            </>
+          ),
+        },
+        { name: 'Verdict', cell: ({ impact }) => impact?.verdict && <Verdict verdict={impact.verdict} /> },
+        { name: 'Difference in points', cell: ({ impact }) => impact && <Difference impact={impact} reach={reach} /> },
+        {
+          name: 'Positive',
+          cell: ({ impact }) => impact && <WindowSignals prompt={prompt} impact={impact} />,
+        },
+      ]}
+    />
+  )
+}
+
+function Difference({
+  impact: { difference, verdict, signals_needed: needed },
+  reach,
+}: {
+  impact: Impact
+  reach: number
+}) {
+  if (!difference || !verdict) return null
+  const { value, low, high } = difference
+  return (
+    <div class="difference">
+      <IntervalBar difference={difference} reach={reach} tone={verdict} />
+      <span>
+        {formatPoints(value)}{' '}
+        <span class="muted">
+          ({formatPoints(low)} to {formatPoints(high)})
+        </span>
+      </span>
+      {needed !== null && <span class="detail">about {formatNumber(needed)} more signals to tell</span>}
+    </div>
+  )
+}
+
+function WindowSignals({ prompt, impact: { rate, signals, window } }: { prompt: string; impact: Impact }) {
+  const query = new URLSearchParams({ prompt, since: window.from, ...(window.until ? { until: window.until } : {}) })
+  return (
+    <>
+      {rate && <Rate rate={rate} />}
+      <a class="detail" href={href(`/signals?${query}`)}>
+        {countOf(signals.total, 'signal')}
+      </a>
+    </>
+  )
+}

@@ -1,0 +1,97 @@
+import { answerOf, api } from '../client/api.ts'
+import { useQuery } from '../client/query.ts'
+import { href } from '../client/root.ts'
+import { changeQuery, usePlace } from '../client/router.ts'
+import type { Schemas } from '../client/schemas.ts'
+import { nameOf } from '../parts/change.tsx'
+import { Field, Select } from '../parts/field.tsx'
+import { formatMoment } from '../parts/format.ts'
+import { Page } from '../parts/page.tsx'
+import { Await, Empty } from '../parts/states.tsx'
+import { Answer, HowWeDecide } from './answer.tsx'
+import { askingImpact } from './change_list.tsx'
+import { Changes } from './changes.tsx'
+
+type Impact = Schemas['Impact']
+
+/** Any two changes of a prompt, the later against the earlier. */
+export function Compare({ params }: { params: Record<string, string> }) {
+  const prompt = params.prompt_id as string
+  const known = useQuery(...askingImpact(prompt, 1))
+  return (
+    <Page title={known.data ? `Two changes of ${known.data.prompt.name}` : 'Compare two changes'}>
+      <p>
+        <a href={href(`/prompts/${encodeURIComponent(prompt)}`)}>Back to the prompt</a>
+      </p>
+      <Await query={known}>
+        {({ data, prompt: { repository } }) =>
+          data.length < 2 ? (
+            <Empty title="There are no two changes yet" />
+          ) : (
+            <Choice prompt={prompt} repository={repository} impacts={data} />
+          )
+        }
+      </Await>
+    </Page>
+  )
+}
+
+type ChoiceProps = { prompt: string; repository: string | null; impacts: Impact[] }
+
+function Choice({ prompt, repository, impacts }: ChoiceProps) {
+  const { query } = usePlace()
+  const [head, base] = [
+    query.get('head') ?? String(impacts[0]?.change.id),
+    query.get('base') ?? String(impacts[1]?.change.id),
+  ]
+  const options = impacts.map(({ change }): [string, string] => [
+    String(change.id),
+    `${nameOf(change)} by ${change.user.name}, ${formatMoment(change.created_at)}`,
+  ])
+  const all = (id: string): [string, string][] =>
+    options.some(([known]) => known === id) ? options : [...options, [id, `entry ${id}`]]
+  return (
+    <>
+      <div class="filters">
+        <Field label="Later">
+          {(tied) => <Select {...tied} value={head} options={all(head)} onChange={(head) => changeQuery({ head })} />}
+        </Field>
+        <Field label="Earlier">
+          {(tied) => <Select {...tied} value={base} options={all(base)} onChange={(base) => changeQuery({ base })} />}
+        </Field>
+      </div>
+      {head === base ? (
+        <Empty title="Choose two that differ" />
+      ) : (
+        <Pair prompt={prompt} repository={repository} base={base} head={head} />
+      )}
+    </>
+  )
+}
+
+type PairProps = { prompt: string; repository: string | null; base: string; head: string }
+
+function Pair({ prompt, repository, base, head }: PairProps) {
+  const query = useQuery(`impact of ${prompt} ${base} ${head}`, () =>
+    answerOf(
+      api.GET('/api/v1/prompts/{prompt_id}/impact', {
+        params: { path: { prompt_id: prompt }, query: { base: Number(base), head: Number(head) } },
+      }),
+    ),
+  )
+  return (
+    <Await query={query}>
+      {({ data }) => (
+        <>
+          {data[0] && <Answer impact={data[0]} />}
+          <HowWeDecide />
+          <Changes
+            prompt={prompt}
+            repository={repository}
+            rows={data.map((impact) => ({ change: impact.change, impact }))}
+          />
+        </>
+      )}
+    </Await>
+  )
+}

@@ -1,0 +1,60 @@
+// The ranges of time that a chart can show, and how it asks for them.
+
+export type Interval = 'hour' | 'day' | 'week' | 'month'
+export type Range = { since: Date; until: Date | null; interval: Interval }
+
+const dayMs = 86_400_000
+
+/** Each with the intervals that fit it, the usual one first. */
+export const ranges: Record<string, { name: string; days: number; intervals: Interval[] }> = {
+  '7d': { name: '7 d', days: 7, intervals: ['day', 'hour'] },
+  '30d': { name: '30 d', days: 30, intervals: ['day', 'hour', 'week'] },
+  '90d': { name: '90 d', days: 90, intervals: ['day', 'week'] },
+  '1y': { name: '1 y', days: 365, intervals: ['week', 'day', 'month'] },
+  all: { name: 'all', days: 15 * 365, intervals: ['week', 'month'] },
+}
+
+export const usualRange = '30d'
+
+/** The range that the query of the page names, the usual one unless it makes sense. */
+export function readRange(query: URLSearchParams, now: Date): Range & { name: string; intervals: Interval[] } {
+  const [from, to] = [new Date(query.get('since') ?? ''), new Date(query.get('until') ?? '')]
+  if (from < to) {
+    const days = (to.getTime() - from.getTime()) / dayMs
+    const intervals: Interval[] =
+      days <= 3 ? ['hour'] : days <= 40 ? ['day', 'hour'] : days <= 400 ? ['day', 'week'] : ['week']
+    const interval = chosen(query, intervals)
+    const [since, until] =
+      interval === 'hour' ? [from, to] : [startOfDay(from), startOfDay(new Date(to.getTime() + dayMs))]
+    return { name: '', since, until, interval, intervals }
+  }
+  const name = Object.hasOwn(ranges, query.get('range') ?? '') ? (query.get('range') as string) : usualRange
+  const { days, intervals } = ranges[name] as (typeof ranges)[string]
+  const since = startOfDay(new Date(now.getTime() - (days - 1) * dayMs))
+  return { name, since, until: null, interval: chosen(query, intervals), intervals }
+}
+
+function chosen(query: URLSearchParams, intervals: Interval[]): Interval {
+  const by = query.get('by') as Interval
+  return intervals.includes(by) ? by : (intervals[0] as Interval)
+}
+
+/** By the clock of the reader, whose days are shown. */
+function startOfDay(time: Date): Date {
+  const start = new Date(time)
+  start.setHours(0, 0, 0, 0)
+  return start
+}
+
+export const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone
+
+const formats: Record<Interval, Intl.DateTimeFormat> = {
+  hour: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' }),
+  day: new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short', year: 'numeric' }),
+  week: new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' }),
+  month: new Intl.DateTimeFormat(undefined, { month: 'long', year: 'numeric' }),
+}
+
+/** An interval by its beginning. */
+export const nameOfInterval = (start: string, interval: Interval): string =>
+  `${interval === 'week' ? 'Week of ' : ''}${formats[interval].format(new Date(start))}`

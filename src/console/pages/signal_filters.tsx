@@ -1,0 +1,125 @@
+import { useState } from 'preact/hooks'
+import { changeQuery } from '../client/router.ts'
+import type { Schemas } from '../client/schemas.ts'
+import { Field, Select } from '../parts/field.tsx'
+import { formatMoment } from '../parts/format.ts'
+import { Text } from '../parts/text.tsx'
+
+type FiltersProps = { prompt: string; prompts: Schemas['Prompt'][]; filters: Record<string, string> }
+
+/** What is listed: a prompt, and of its signals those that fit every filter. */
+export function SignalFilters({ prompt, prompts, filters }: FiltersProps) {
+  const options = prompts.map(({ id, name }): [string, string] => [id, name])
+  if (!options.some(([id]) => id === prompt)) options.push([prompt, prompt])
+  return (
+    <div class="filters">
+      <div class="actions">
+        <Field label="Prompt">
+          {(tied) => (
+            <Select
+              {...tied}
+              value={prompt}
+              options={options}
+              onChange={(prompt) => changeQuery({ prompt, cursor: undefined })}
+            />
+          )}
+        </Field>
+        <Field label="Value">
+          {(tied) => (
+            <Select
+              {...tied}
+              value={filters.value ?? ''}
+              options={[
+                ['', 'any'],
+                ['positive', 'positive'],
+                ['negative', 'negative'],
+              ]}
+              onChange={(value) => changeQuery({ value, cursor: undefined })}
+            />
+          )}
+        </Field>
+        <TimeField name="since" label="From" value={filters.since} />
+        <TimeField name="until" label="Before" value={filters.until} />
+        <MetadataField />
+      </div>
+      <Chips filters={filters} />
+    </div>
+  )
+}
+
+/** A time by the clock of the reader. */
+function TimeField({ name, label, value }: { name: string; label: string; value: string | undefined }) {
+  const change = (text: string) => {
+    const time = new Date(text)
+    changeQuery({ [name]: Number.isNaN(time.getTime()) ? undefined : time.toISOString(), cursor: undefined })
+  }
+  return (
+    <Field label={label}>
+      {(tied) => (
+        <input
+          {...tied}
+          type="datetime-local"
+          value={localTime(value)}
+          onChange={(event) => change(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  )
+}
+
+function localTime(value: string | undefined): string {
+  const time = new Date(value ?? '')
+  if (Number.isNaN(time.getTime())) return ''
+  const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000)
+  return local.toISOString().slice(0, 16)
+}
+
+function MetadataField() {
+  const [typed, setTyped] = useState('')
+  const add = (event: Event) => {
+    event.preventDefault()
+    const [, name, value] = /^\s*([^=]+?)\s*=\s*(.*?)\s*$/.exec(typed) ?? []
+    if (!name || !value) return
+    changeQuery({ [`metadata.${name}`]: value, cursor: undefined })
+    setTyped('')
+  }
+  return (
+    <form onSubmit={add}>
+      <Field label="Metadata">
+        {(tied) => (
+          <input
+            {...tied}
+            value={typed}
+            placeholder="model = gpt-5"
+            onInput={(event) => setTyped(event.currentTarget.value)}
+          />
+        )}
+      </Field>
+    </form>
+  )
+}
+
+/** Each filter in force, to be taken away by a click. */
+function Chips({ filters }: { filters: Record<string, string> }) {
+  const entries = Object.entries(filters)
+  if (entries.length === 0) return null
+  return (
+    <ul class="chips" aria-label="Filters">
+      {entries.map(([name, value]) => (
+        <li key={name}>
+          <button type="button" class="small" onClick={() => changeQuery({ [name]: undefined, cursor: undefined })}>
+            <Text>{describe(name, value)}</Text> <span aria-hidden="true">×</span>
+            <span class="visually-hidden">, remove</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function describe(name: string, value: string): string {
+  if (name === 'value') return value
+  if (name.startsWith('metadata.')) return `${name.slice('metadata.'.length)} = ${value}`
+  const time = Number.isNaN(Date.parse(value)) ? value : formatMoment(value)
+  return `${name === 'since' ? 'from' : 'before'} ${time}`
+}

@@ -1,0 +1,120 @@
+import { DayBars } from '../chart/day_bars.tsx'
+import { answerOf, api } from '../client/api.ts'
+import { usePrompts } from '../client/prompt_names.ts'
+import { useQuery } from '../client/query.ts'
+import { href } from '../client/root.ts'
+import type { Schemas } from '../client/schemas.ts'
+import { countOf, formatDate, formatDay, formatNumber, formatPercent } from '../parts/format.ts'
+import { Page } from '../parts/page.tsx'
+import { Await, Empty } from '../parts/states.tsx'
+import { Table } from '../parts/table.tsx'
+import { Text } from '../parts/text.tsx'
+
+type UsageData = Schemas['UsageData']
+
+/** The month against its limit, by day and by prompt. */
+export function Usage() {
+  const query = useQuery('usage', () => answerOf(api.GET('/api/v1/usage')))
+  return (
+    <Page title="Usage">
+      <Await query={query}>
+        {({ data }) => (
+          <>
+            <Outlook usage={data} />
+            <section>
+              <h2>By day</h2>
+              <DayBars days={data.days} />
+              <details class="as-table">
+                <summary>Show as a table</summary>
+                <Table
+                  caption="Signals by day"
+                  rows={data.days.toReversed()}
+                  keyOf={({ date }) => date}
+                  columns={[
+                    { name: 'Day (UTC)', cell: ({ date }) => formatDate(date) },
+                    { name: 'Signals', isFigure: true, cell: ({ total }) => formatNumber(total) },
+                  ]}
+                />
+              </details>
+            </section>
+            <ByPrompt usage={data} />
+          </>
+        )}
+      </Await>
+    </Page>
+  )
+}
+
+/** How much is used, and when it runs out at the pace of this month. */
+function Outlook({ usage: { used, limit, remaining, resets_at: resetsAt, month, plan } }: { usage: UsageData }) {
+  const [now, start, end] = [Date.now(), Date.parse(`${month}-01T00:00:00Z`), Date.parse(resetsAt)]
+  const perMs = used / Math.max(1, now - start)
+  const endsAt = perMs > 0 ? now + remaining / perMs : Number.POSITIVE_INFINITY
+  const atEnd = used + perMs * (end - now)
+  return (
+    <>
+      <p class="answer">
+        {formatNumber(used)} of {countOf(limit, 'signal')} used this month
+        {limit > 0 && ` (${formatPercent(used / limit)})`}.{' '}
+        {used >= limit
+          ? `No more are recorded until ${formatDay(resetsAt)}.`
+          : endsAt < end
+            ? `At this pace it runs out on ${formatDay(new Date(endsAt))}.`
+            : used > 0 && `At this pace the month ends with about ${formatNumber(Math.round(atEnd))}.`}
+      </p>
+      <p class="muted">
+        Plan <Text>{plan}</Text>. The next month begins on {formatDay(resetsAt)}.
+      </p>
+      <meter
+        class="wide"
+        min={0}
+        max={Math.max(limit, 1)}
+        high={limit * 0.9}
+        optimum={0}
+        value={limit === 0 ? 1 : used}
+        aria-label="Used of the month"
+      />
+    </>
+  )
+}
+
+function ByPrompt({ usage: { prompts, used } }: { usage: UsageData }) {
+  const known = usePrompts().data?.data ?? []
+  const nameOf = (id: string) => known.find((prompt) => prompt.id === id)?.name ?? id
+  return (
+    <section>
+      <h2>By prompt</h2>
+      {prompts.length === 0 ? (
+        <Empty title="No signals this month" />
+      ) : (
+        <Table
+          caption="Signals by prompt"
+          rows={prompts}
+          keyOf={({ prompt }) => prompt}
+          columns={[
+            {
+              name: 'Prompt',
+              cell: ({ prompt }) => (
+                <a href={href(`/prompts/${encodeURIComponent(prompt)}`)}>
+                  <Text>{nameOf(prompt)}</Text>
+                </a>
+              ),
+            },
+            {
+              name: 'Share',
+              cell: ({ total }) => (
+                <meter
+                  min={0}
+                  max={Math.max(used, 1)}
+                  value={total}
+                  aria-label={formatPercent(total / Math.max(used, 1))}
+                />
+              ),
+            },
+            { name: 'Signals', isFigure: true, cell: ({ total }) => formatNumber(total) },
+          ]}
+        />
+      )}
+    </section>
+  )
+}

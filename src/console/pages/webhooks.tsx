@@ -1,0 +1,61 @@
+import { useState } from 'preact/hooks'
+import { answerOf, api } from '../client/api.ts'
+import { useSending } from '../client/form.ts'
+import { refresh } from '../client/query.ts'
+import { root } from '../client/root.ts'
+import type { Schemas } from '../client/schemas.ts'
+import { Secret } from '../parts/copy.tsx'
+import { Page } from '../parts/page.tsx'
+import { FailureNote } from '../parts/states.tsx'
+
+type Webhook = Schemas['GithubWebhook']['data']
+
+/** The webhook by which GitHub writes the history. */
+export function Webhooks() {
+  const [webhook, setWebhook] = useState<Webhook>()
+  const { isSending, failure, send } = useSending()
+  const make = () =>
+    send(async () => {
+      const { data } = await answerOf(api.PUT('/api/v1/webhooks/github'))
+      setWebhook(data)
+      refresh('audit')
+    })
+  return (
+    <Page title="GitHub webhook">
+      <div class="prose">
+        <p>
+          With a webhook, pushes and pull requests become the history of the prompts that are linked to files of their
+          repository.
+        </p>
+        {webhook ? (
+          <ol>
+            <li>
+              On GitHub, open the settings of the repository or the organisation, then <strong>Webhooks</strong>, then{' '}
+              <strong>Add webhook</strong>.
+            </li>
+            <li>
+              Payload URL
+              <Secret text={new URL(webhook.path.slice(1), root).href} of="the address" />
+            </li>
+            <li>
+              Secret. Keep it now: it is not shown again.
+              <Secret text={webhook.secret} of="the secret" />
+            </li>
+            <li>
+              Choose <strong>application/json</strong>, and the events <strong>Pushes</strong>,{' '}
+              <strong>Pull requests</strong> and <strong>Repositories</strong>.
+            </li>
+          </ol>
+        ) : (
+          <>
+            <p>A new secret takes the place of an earlier one, which is then no longer taken.</p>
+            {failure && <FailureNote failure={failure} />}
+            <button type="button" class="primary" disabled={isSending} onClick={make}>
+              Make a secret
+            </button>
+          </>
+        )}
+      </div>
+    </Page>
+  )
+}

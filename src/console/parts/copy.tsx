@@ -1,0 +1,33 @@
+import { useState } from 'preact/hooks'
+
+/** Copies a text. Where the browser does not let a page do so, which is so without HTTPS, the text stays to be selected. */
+export function CopyButton({ text, of }: { text: string; of: string }) {
+  const [state, setState] = useState<'ready' | 'copied' | 'refused'>('ready')
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text)
+      setState('copied')
+    } catch {
+      setState('refused')
+    }
+  }
+  return (
+    <>
+      <button type="button" class="small" onClick={copy} aria-label={`Copy ${of}`}>
+        {state === 'copied' ? 'Copied' : 'Copy'}
+      </button>
+      <span role="status" class={state === 'refused' ? 'hint' : 'visually-hidden'}>
+        {state === 'copied' && `Copied ${of}`}
+        {state === 'refused' && 'The browser does not allow it: select the text instead.'}
+      </span>
+    </>
+  )
+}
+
+/** What is shown this once. */
+export const Secret = ({ text, of }: { text: string; of: string }) => (
+  <p class="secret">
+    <code class="text">{text}</code>
+    <CopyButton text={text} of={of} />
+  </p>
+)

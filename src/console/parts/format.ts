@@ -1,0 +1,43 @@
+// Numbers and times in the words and the zone of the reader.
+
+const whole = new Intl.NumberFormat()
+const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 0 })
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
+const relative = new Intl.RelativeTimeFormat()
+const now = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' })
+
+export const formatNumber = (value: number): string => whole.format(value)
+
+/** A share from 0 to 1. */
+export const formatPercent = (share: number): string => percent.format(share)
+
+export const formatMoment = (time: string | Date): string => moment.format(new Date(time))
+
+export const formatDay = (time: string | Date): string => day.format(new Date(time))
+
+const utcDay = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
+
+/** A day of the calendar, as 2026-11-15, which has no zone. */
+export const formatDate = (date: string): string => (date === '' ? '' : utcDay.format(new Date(date)))
+
+const units = [
+  ['year', 31_557_600_000],
+  ['month', 2_629_800_000],
+  ['week', 604_800_000],
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+] as const
+
+/** As "2 days ago" or "in 3 hours". */
+export function formatDistance(time: string | Date): string {
+  const ms = new Date(time).getTime() - Date.now()
+  if (Math.abs(ms) < 1_000) return now.format(0, 'second')
+  const [unit, length] = units.find(([, length]) => Math.abs(ms) >= length) ?? ['second', 1_000]
+  return relative.format(Math.trunc(ms / length), unit)
+}
+
+/** "1 signal", "2 signals". */
+export const countOf = (count: number, one: string, many = `${one}s`): string =>
+  `${formatNumber(count)} ${count === 1 ? one : many}`

@@ -1,0 +1,24 @@
+import { prefetch } from '../client/query.ts'
+import { queryWith } from '../client/router.ts'
+
+type PagerProps = {
+  isFirst: boolean
+  next: string | null
+  ask(cursor: string): [name: string, ask: () => Promise<unknown>]
+}
+
+/** The ways to the first and the next page of a list. The next one is asked for as soon as somebody reaches for it. */
+export function Pager({ isFirst, next, ask }: PagerProps) {
+  if (isFirst && next === null) return null
+  const reach = () => next !== null && prefetch(...ask(next))
+  return (
+    <nav class="pager" aria-label="Pages">
+      {!isFirst && <a href={`${location.pathname}${queryWith({ cursor: undefined })}`}>Newest</a>}
+      {next !== null && (
+        <a href={`${location.pathname}${queryWith({ cursor: next })}`} onPointerEnter={reach} onFocus={reach}>
+          Older
+        </a>
+      )}
+    </nav>
+  )
+}

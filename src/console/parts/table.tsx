@@ -1,0 +1,47 @@
+// biome-ignore-all lint/a11y/noRedundantRoles: styled as a list, a table would no longer be one without them
+import type { ComponentChildren } from 'preact'
+
+export type Column<Row> = {
+  name: string
+  cell(row: Row): ComponentChildren
+  /** Figures are aligned by their digits. */
+  isFigure?: boolean
+  /** The name is for those who do not see the table alone. */
+  isQuiet?: boolean
+}
+
+type TableProps<Row> = {
+  caption: string
+  columns: Column<Row>[]
+  rows: Row[]
+  keyOf(row: Row): string | number
+  /** The anchor of a row, where something leads to it. */
+  idOf?(row: Row): string
+}
+
+/** A table, which becomes a list of cards where there is no room; the roles keep it a table for those who hear it. */
+export const Table = <Row,>({ caption, columns, rows, keyOf, idOf }: TableProps<Row>) => (
+  <table class="list" role="table">
+    <caption class="visually-hidden">{caption}</caption>
+    <thead role="rowgroup">
+      <tr role="row">
+        {columns.map(({ name, isFigure, isQuiet }) => (
+          <th key={name} role="columnheader" scope="col" class={isFigure ? 'figure' : ''}>
+            <span class={isQuiet ? 'visually-hidden' : ''}>{name}</span>
+          </th>
+        ))}
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      {rows.map((row) => (
+        <tr key={keyOf(row)} id={idOf?.(row)} role="row">
+          {columns.map(({ name, cell, isFigure, isQuiet }) => (
+            <td key={name} role="cell" class={isFigure ? 'figure' : ''} data-name={isQuiet ? undefined : name}>
+              <div>{cell(row)}</div>
+            </td>
+          ))}
+        </tr>
+      ))}
+    </tbody>
+  </table>
+)

@@ -1,0 +1,48 @@
+import { ExactNumber } from '../client/exact_json.ts'
+
+/** A value of somebody else's making, folded out level by level. */
+export function Tree({ name, value, isRoot }: { name: string; value: unknown; isRoot?: boolean }) {
+  if (typeof value !== 'object' || value === null || value instanceof ExactNumber) {
+    return (
+      <span class="leaf">
+        <bdi class="text muted">{name}</bdi> <bdi class="text">{leafText(value)}</bdi>
+      </span>
+    )
+  }
+  const entries = Object.entries(value)
+  if (entries.length === 0) return <span class="muted">none</span>
+  return (
+    <details class="tree">
+      <summary>
+        {isRoot || <bdi class="text">{name} </bdi>}
+        <bdi class="preview">{previewOf(entries)}</bdi>
+      </summary>
+      <ul>
+        {entries.map(([key, inner]) => (
+          <li key={key}>
+            <Tree name={key} value={inner} />
+          </li>
+        ))}
+      </ul>
+    </details>
+  )
+}
+
+const previewLength = 120
+
+/** The first of the entries on one line, to know it by. */
+const previewOf = (entries: [string, unknown][]): string =>
+  entries
+    .slice(0, 6)
+    .map(
+      ([key, value]) =>
+        `${key} ${typeof value === 'object' && !(value instanceof ExactNumber) ? '…' : leafText(value)}`,
+    )
+    .join(', ')
+    .slice(0, previewLength)
+
+/** A text as it is, anything else as JSON. */
+function leafText(value: unknown): string {
+  if (value instanceof ExactNumber) return value.text
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
+}

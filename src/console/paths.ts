@@ -1,0 +1,14 @@
+/** Every page of the console by its address. The service serves exactly these, so that each can be reloaded and shared. */
+export const consolePaths = [
+  '/',
+  '/prompts/:prompt_id',
+  '/prompts/:prompt_id/compare',
+  '/signals',
+  '/usage',
+  '/settings/keys',
+  '/settings/prompts',
+  '/settings/webhooks',
+  '/settings/audit',
+] as const
+
+export type ConsolePath = (typeof consolePaths)[number]

@@ -1,0 +1,119 @@
+// Decides from the graph of commits alone what reached a branch, in which order and at which time.
+import type { Commit } from './commits.ts'
+
+/** A commit that reached the branch. */
+export type Arrival = {
+  commit: number
+  /** What the commit is compared with; null for the first commit of all. */
+  parent: number | null
+  /** The commit of the branch's own line with which it arrived: itself, or a merge. */
+  via: number
+  /** The commit of the pull request's merge by which it arrived, or which it is. */
+  merge: number | null
+}
+
+/** Whether a merge pulled the branch itself into a clone of it, so that the branch's own line is the second parent's. */
+export type IsOwnPull = (commit: Commit) => boolean
+
+/**
+ * Lists what reached a branch, oldest first. The branch's own line is that of first parents. A merge of a pull request
+ * brings the commits of its other side as its own. Any other merge is looked through: what it brings counts as if it had
+ * been pushed by itself, and merges of pull requests among it as such.
+ */
+export function listArrivals(commits: Commit[], isOwnPull: IsOwnPull): Arrival[] {
+  const isSeen = new Uint8Array(commits.length)
+  const arrivals: Arrival[] = []
+  const at = (position: number) => commits[position] as Commit
+
+  function mainParentOf(commit: Commit): number | undefined {
+    const [first, second] = commit.parents
+    return second !== undefined && isOwnPull(commit) ? second : first
+  }
+
+  /** The line of a commit back to what has been seen, oldest first. */
+  function lineOf(start: number): number[] {
+    const line: number[] = []
+    for (let next: number | undefined = start; next !== undefined && !isSeen[next]; next = mainParentOf(at(next))) {
+      isSeen[next] = 1
+      line.push(next)
+    }
+    return line.reverse()
+  }
+
+  /** Takes up the commits of a pull request that have not been seen, oldest first. */
+  function takeUp(merge: number, sides: number[], via: number): void {
+    const found: number[] = []
+    const waiting = sides.filter((side) => !isSeen[side])
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      if (isSeen[next]) continue
+      isSeen[next] = 1
+      found.push(next)
+      waiting.push(...at(next).parents.filter((parent) => !isSeen[parent]))
+    }
+    for (const commit of found.sort((a, b) => b - a)) {
+      const { parents } = at(commit)
+      if (parents.length < 2) arrivals.push({ commit, parent: parents[0] ?? null, via, merge })
+    }
+  }
+
+  // A stack instead of recursion, because merges can be nested as deep as there are commits.
+  const stack = [{ line: lineOf(0), position: 0, via: null as number | null }]
+  for (let frame = stack.at(-1); frame; frame = stack.at(-1)) {
+    const commit = frame.line[frame.position]
+    frame.position += 1
+    if (commit === undefined) {
+      stack.pop()
+      continue
+    }
+    const { parents, meaning } = at(commit)
+    const via = frame.via ?? commit
+    const mainParent = mainParentOf(at(commit)) ?? null
+    const sides = parents.filter((parent) => parent !== mainParent)
+    const isPullRequest = meaning.kind === 'pull_request' || meaning.kind === 'squash'
+    if (sides.length === 0 || isPullRequest) {
+      const merge = isPullRequest ? commit : null
+      takeUp(commit, sides, via)
+      arrivals.push({ commit, parent: mainParent, via, merge })
+    } else {
+      for (const side of sides.reverse()) stack.push({ line: lineOf(side), position: 0, via })
+    }
+  }
+  return arrivals
+}
+
+/**
+ * When each commit of a line reached the branch, oldest first: by the clock of its committer, unless that contradicts the
+ * others. Commits follow each other, so the times do: the fewest possible that do not are taken for wrong, and so is any
+ * that is later than now. In their place stands the time of the commit before, or for the first ones of the one after.
+ */
+export function arrivalTimes(committed: number[], now: number): number[] {
+  const isRight = longestRise(committed.map((time) => (time > now ? null : time)))
+  const times: number[] = []
+  let last = committed.find((_, position) => isRight[position]) ?? now
+  for (const [position, time] of committed.entries()) {
+    if (isRight[position]) last = time
+    times.push(last)
+  }
+  return times
+}
+
+/** Which values belong to the longest part that never falls. */
+function longestRise(values: (number | null)[]): boolean[] {
+  /** The position of the smallest value that ends a part of each length, and of the one before each. */
+  const ends: number[] = []
+  const before: (number | undefined)[] = []
+  for (const [position, value] of values.entries()) {
+    if (value === null) continue
+    let [low, high] = [0, ends.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((values[ends[middle] as number] as number) <= value) low = middle + 1
+      else high = middle
+    }
+    before[position] = ends[low - 1]
+    ends[low] = position
+  }
+  const isPart = values.map(() => false)
+  for (let position = ends.at(-1); position !== undefined; position = before[position]) isPart[position] = true
+  return isPart
+}

@@ -1,0 +1,73 @@
+import { type Arrival, arrivalTimes } from './arrivals.ts'
+import type { Commit } from './commits.ts'
+import type { Change, Merge } from './facts.ts'
+import type { Host, MessageMeaning } from './messages.ts'
+import { fitPerson, fitSha } from './people.ts'
+import { hostOf, pullRequestUrl } from './remote.ts'
+
+/** GitHub commits for its users, and then only the author is a person. */
+const robots = ['noreply@github.com']
+
+/** The host of a repository: by its address, else by what most of its merges look like. */
+export function findHost(commits: Commit[], webUrl: string | null): Host {
+  const known = hostOf(webUrl)
+  if (known) return known
+  const counts = new Map<Host, number>()
+  for (const { meaning } of commits) {
+    if (meaning.kind === 'pull_request' && meaning.host) counts.set(meaning.host, (counts.get(meaning.host) ?? 0) + 1)
+  }
+  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? 'github'
+}
+
+const plain: MessageMeaning = { kind: 'plain' }
+
+/** The commits with the meanings that their messages have on a host: on GitLab, #12 is an issue and !12 a merge request. */
+export const readOnHost = (commits: Commit[], host: Host): Commit[] =>
+  commits.map((commit) => {
+    const { meaning } = commit
+    const isPullRequest = meaning.kind === 'pull_request' || meaning.kind === 'squash'
+    const isForeign = isPullRequest && (meaning.host === null ? host === 'gitlab' : meaning.host !== host)
+    // A merge commit of another host may have come with a move from there.
+    const isKept = !isForeign || (meaning.kind === 'pull_request' && meaning.host !== null)
+    return isKept ? commit : { ...commit, meaning: plain }
+  })
+
+type Facts = { commits: Commit[]; arrivals: Arrival[]; host: Host; webUrl: string | null; now: number }
+
+/** The changes of prompts, oldest first; `touched` has the prompts that each arrival changes. */
+export function listChanges({ commits, arrivals, host, webUrl, now }: Facts, touched: number[][]): Change<number>[] {
+  const at = (position: number) => commits[position] as Commit
+  const line = [...new Set(arrivals.map(({ via }) => via))]
+  const times = arrivalTimes(
+    line.map((commit) => at(commit).time),
+    now,
+  )
+  const timeOf = new Map(line.map((commit, index) => [commit, new Date(times[index] as number)]))
+  const places = new Map(arrivals.map(({ commit }, index) => [commit, index]))
+  const merges = new Map<number, Merge>()
+
+  function readMerge(position: number, via: number): Merge {
+    const { sha, meaning, author, committer, parents } = at(position)
+    const { number } = meaning as { number: number }
+    const isSquash = parents.length < 2 && !robots.includes(committer.email)
+    return {
+      number,
+      url: webUrl === null ? '' : pullRequestUrl(webUrl, host, number),
+      commitSha: fitSha(sha),
+      by: isSquash ? fitPerson(committer, author) : fitPerson(author, committer),
+      at: timeOf.get(via) as Date,
+    }
+  }
+
+  return arrivals.flatMap(({ commit, via, merge }, index): Change<number>[] => {
+    const { sha, author, committer } = at(commit)
+    const change = { commitSha: fitSha(sha), author: fitPerson(author, committer), at: timeOf.get(via) as Date }
+    const prompts = touched[index] ?? []
+    if (merge === null || prompts.length === 0) return prompts.map((prompt) => ({ ...change, prompt, merge: null }))
+    const mergeOf = merges.get(merge) ?? readMerge(merge, via)
+    merges.set(merge, mergeOf)
+    // What a pull request takes back before it is merged, it does not change.
+    const merged = touched[places.get(merge) as number] ?? []
+    return prompts.filter((prompt) => merged.includes(prompt)).map((prompt) => ({ ...change, prompt, merge: mergeOf }))
+  })
+}

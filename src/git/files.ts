@@ -1,0 +1,90 @@
+import type { Arrival } from './arrivals.ts'
+import type { Commit } from './commits.ts'
+import { type Git, splitAtNul } from './program.ts'
+
+/** A file that a commit changes. Paths are known by their positions in a list, as they repeat from commit to commit. */
+export type FileChange = {
+  path: number
+  /** What the file was called before; null unless it was renamed. */
+  from: number | null
+  isRemoved: boolean
+}
+
+export type ChangedFiles = {
+  /** The changes of each arrival, in the same order. */
+  changes: FileChange[][]
+  /** The position of a path, as bytes; undefined for one that no commit changes. */
+  find(path: string): number | undefined
+  pathAt(position: number): string
+}
+
+/** Longer than any path that git writes. */
+const maxPathLength = 64 * 1024
+const sha = /^[0-9a-f]{40,64}$/
+/** Beyond this many files added and removed at once, git looks only for renames that change nothing else. */
+const renameLimit = 1_000
+
+/** Reads which files the commits change, each against its parent, in one run of git. */
+export async function readChangedFiles(
+  git: Git,
+  commits: Commit[],
+  arrivals: Arrival[],
+  onProgress: (read: number) => void,
+): Promise<ChangedFiles> {
+  const args = ['diff-tree', '--stdin', '-r', '-M', `-l${renameLimit}`, '--root', '--name-status', '-z']
+  const positions = new Map<string, number>()
+  const paths: string[] = []
+  const place = new Map(arrivals.map(({ commit }, index) => [commits[commit]?.sha, index]))
+  const changes: FileChange[][] = arrivals.map(() => noChanges)
+  let current: FileChange[] = []
+  let read = 0
+
+  function intern(path: string): number {
+    const known = positions.get(path)
+    if (known !== undefined) return known
+    positions.set(path, paths.length)
+    return paths.push(path) - 1
+  }
+
+  // A commit, or a status and one path, or two for a rename.
+  const expected: string[] = []
+  let status = ''
+  for await (const parts of splitAtNul(git.stream(args, comparisons(commits, arrivals)), maxPathLength)) {
+    for (const part of parts) {
+      if (status === '' && sha.test(part)) {
+        current = []
+        changes[place.get(part) as number] = current
+        read += 1
+      } else if (status === '') {
+        status = part
+      } else {
+        expected.push(part)
+        if (status.startsWith('R') && expected.length < 2) continue
+        const path = intern(expected.at(-1) as string)
+        const from = status.startsWith('R') ? intern(expected[0] as string) : null
+        current.push({ path, from, isRemoved: status === 'D' })
+        expected.length = 0
+        status = ''
+      }
+    }
+    onProgress(read)
+  }
+  return { changes, find: (path) => positions.get(path), pathAt: (position) => paths[position] as string }
+}
+
+const noChanges: FileChange[] = []
+
+/** A line for each arrival, gathered to larger pieces: the commit, and of a merge the parent to compare it with. */
+function* comparisons(commits: Commit[], arrivals: Arrival[]): Iterable<string> {
+  let text = ''
+  for (const { commit, parent } of arrivals) {
+    const { sha, parents } = commits[commit] as Commit
+    const against = parents.length > 1 && parent !== null ? ` ${commits[parent]?.sha}` : ''
+    text += `${sha}${against}\n`
+    if (text.length > 64 * 1024) {
+      yield text
+      text = ''
+    }
+  }
+  yield text
+}

@@ -1,0 +1,130 @@
+// Decides from a clone and the links of prompts what a sync has to do. Writes nothing.
+
+import { requireText } from '../lib/texts.ts'
+import { parsePromptFile } from '../prompts/link.ts'
+import { listArrivals } from './arrivals.ts'
+import { findHost, listChanges, readOnHost } from './changes.ts'
+import { type Commit, readCommits } from './commits.ts'
+import { type EntryOf, entriesOf } from './entries.ts'
+import { readChangedFiles } from './files.ts'
+import { findFates, followFiles } from './follow.ts'
+import { compileGlob, nameOfPath } from './glob.ts'
+import { fitBranch } from './people.ts'
+import { decode, encode, type Git } from './program.ts'
+import { pathText, type Repository } from './repository.ts'
+import type { LinkedPrompt } from './service.ts'
+
+/** A prompt whose history is read. */
+export type SyncedPrompt = {
+  /** Null for a prompt that is to be made. */
+  id: string | null
+  /** Its name, if it is to be made. */
+  name: string
+  /** The path of its file on the branch, or where it was last. */
+  path: string
+  /** The path that it is linked to, if its file has been renamed since. */
+  movedFrom: string | null
+  /** Why its file is not on the branch; null for one that is. */
+  missing: string | null
+}
+
+export type Plan = {
+  prompts: SyncedPrompt[]
+  /** Entries for the prompts, which are known by their positions, oldest first. */
+  entries: EntryOf<number>[]
+  commits: number
+}
+
+type Options = {
+  /** Files that match get a prompt; null for none. */
+  createGlob: string | null
+  now: Date
+  onProgress(done: number, noun: string, share: number | null): void
+}
+
+export async function planSync(
+  git: Git,
+  repository: Repository,
+  linked: LinkedPrompt[],
+  { createGlob, now, onProgress }: Options,
+): Promise<Plan> {
+  if (linked.length === 0 && createGlob === null) {
+    throw new Error(
+      `No prompt is linked to a file of ${repository.repository}. Link them (prompts link), or make a prompt for each ` +
+        "file of a pattern: --create 'prompts/**/*.md'",
+    )
+  }
+  const read = await readCommits(git, repository.tip, (count) => onProgress(count, 'commits read', null))
+  const host = findHost(read, repository.webUrl)
+  const commits = readOnHost(read, host)
+  const arrivals = listArrivals(commits, isOwnPullOf(repository))
+  const files = await readChangedFiles(git, commits, arrivals, (count) =>
+    onProgress(count, 'commits compared', count / arrivals.length),
+  )
+
+  const missing = linked.filter(({ path }) => !repository.tree.has(encode(path)))
+  const fates = findFates(
+    arrivals,
+    files,
+    missing.map(({ path }) => encode(path)),
+  )
+  const taken = new Set(linked.map(({ path }) => path))
+  const prompts = linked.map((prompt): SyncedPrompt => {
+    const known = { id: prompt.id, name: '', path: prompt.path, movedFrom: null, missing: null }
+    const fate = fates[missing.indexOf(prompt)]
+    if (!fate) return known
+    if (fate.is !== 'renamed') return { ...known, missing: whyMissing(repository, prompt.path, fate.is) }
+    const path = pathText(fate.to)
+    if (path === undefined) return { ...known, missing: `was renamed to ${decode(fate.to)}, which is not UTF-8` }
+    if (!repository.tree.has(fate.to)) return { ...known, missing: 'was removed' }
+    if (taken.has(path)) return { ...known, missing: `was renamed to ${path}, which another prompt is linked to` }
+    taken.add(path)
+    return { ...known, path, movedFrom: prompt.path }
+  })
+  if (createGlob !== null) prompts.push(...listNew(repository, createGlob, taken))
+  if (prompts.length === 0) {
+    throw new Error(`No file on ${repository.branch} matches ${createGlob}, and no prompt is linked.`)
+  }
+
+  const paths = prompts.map(({ path }) => encode(path))
+  const facts = { commits, arrivals, host, webUrl: repository.webUrl, now: now.getTime() }
+  const changes = listChanges(facts, followFiles(commits, arrivals, files, paths))
+  if (repository.webUrl === null && changes.some(({ merge }) => merge !== null)) {
+    throw new Error(
+      'The history has merges of pull requests, and their addresses are not known. Say where the repository is shown: ' +
+        `--repository https://HOST/${repository.repository}`,
+    )
+  }
+  return { prompts, entries: entriesOf(fitBranch(repository.branch), changes), commits: commits.length }
+}
+
+function whyMissing({ tree }: Repository, path: string, fate: 'removed' | 'unknown'): string {
+  if (fate === 'removed') return 'was removed'
+  const folders = encode(path)
+    .split('/')
+    .map((_, depth, parts) => parts.slice(0, depth).join('/'))
+  const submodule = folders.find((folder) => tree.get(folder) === 'submodule')
+  return submodule ? `is in the submodule ${decode(submodule)}, a repository of its own` : 'was never on the branch'
+}
+
+/** Throws for a file that no prompt can be linked to. */
+function listNew({ repository, tree }: Repository, glob: string, taken: Set<string>): SyncedPrompt[] {
+  const matches = compileGlob(glob)
+  const paths = [...tree].flatMap(([bytes, kind]) => (kind === 'file' ? (pathText(bytes) ?? []) : []))
+  return paths
+    .filter((path) => !taken.has(path) && matches(path))
+    .map((path) => {
+      parsePromptFile({ repository, path })
+      return { id: null, name: requireText('name', nameOfPath(glob, path)), path, movedFrom: null, missing: null }
+    })
+}
+
+/** Whether a merge is that of a `git pull` of the branch into a clone of it. */
+const isOwnPullOf =
+  ({ branch, repository }: Repository) =>
+  ({ meaning }: Commit): boolean => {
+    if (meaning.kind !== 'branch') return false
+    if (meaning.branch === `origin/${branch}`) return true
+    const from = meaning.from?.toLowerCase().replace(/\.git$/, '') ?? ''
+    return meaning.branch === branch && (from.endsWith(`/${repository}`) || from.endsWith(`:${repository}`))
+  }

@@ -1,0 +1,109 @@
+// Runs the git program. A repository is untrusted: nothing that its configuration names is run, and nothing is fetched.
+import { spawn } from 'node:child_process'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+
+/** Variables for the program, by their names. */
+export type Environment = Record<string, string | undefined>
+
+export type Git = {
+  /** What a command writes, in pieces; `input` is written to it meanwhile. */
+  stream(args: string[], input?: Iterable<string>): AsyncIterable<Buffer>
+  /** The short text that a command writes, or undefined if it ends with a status other than 0. */
+  ask(args: string[]): Promise<string | undefined>
+}
+
+/** Fails with what git says about it, as one line. */
+export class GitError extends Error {}
+
+const maxErrorLength = 2_000
+
+const options = [
+  '--no-pager',
+  '--no-replace-objects',
+  ...['core.fsmonitor=false', 'core.hooksPath=/dev/null', 'protocol.allow=never'].flatMap((set) => ['-c', set]),
+]
+
+/** Settings of git's own that win over those of the caller and of the repository. */
+const fixed: Environment = {
+  LC_ALL: 'C',
+  GIT_TERMINAL_PROMPT: '0',
+  GIT_OPTIONAL_LOCKS: '0',
+  GIT_NO_LAZY_FETCH: '1',
+  GIT_ALLOW_PROTOCOL: 'none',
+}
+
+export function createGit(folder: string, environment: Environment, signal: AbortSignal): Git {
+  const env = { ...environment, ...fixed }
+
+  async function* stream(args: string[], input: Iterable<string> = []): AsyncIterable<Buffer> {
+    signal.throwIfAborted()
+    const child = spawn('git', ['-C', folder, ...options, ...args], { env, stdio: ['pipe', 'pipe', 'pipe'], signal })
+    const ended = new Promise<number | null>((resolve, reject) => {
+      child.once('error', (error) => reject(isMissing(error) ? gitIsMissing() : error))
+      child.once('close', resolve)
+    })
+    // Whatever else fails first, how the program ended is looked at below.
+    ended.catch(() => {})
+    let complaint = ''
+    child.stderr.on('data', (text) => {
+      if (complaint.length < maxErrorLength) complaint += text
+    })
+    // A program that ends early does not read the rest of its input.
+    pipeline(Readable.from(input), child.stdin).catch(() => {})
+    try {
+      yield* child.stdout as AsyncIterable<Buffer>
+      const status = await ended
+      if (status !== 0) throw new GitError(explain(complaint, folder))
+    } finally {
+      child.kill()
+    }
+  }
+
+  return {
+    stream,
+    async ask(args) {
+      try {
+        let text = ''
+        for await (const chunk of stream(args)) text += chunk
+        return text.trimEnd()
+      } catch (error) {
+        if (error instanceof GitError && !error.message.includes('safe.directory')) return undefined
+        throw error
+      }
+    },
+  }
+}
+
+const isMissing = (error: Error): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT'
+
+const gitIsMissing = () => new Error('The program git is needed, and is not on the PATH. Install git.')
+
+function explain(complaint: string, folder: string): string {
+  if (complaint.includes('dubious ownership')) {
+    return (
+      `git does not trust ${folder}, because somebody else owns it. If you do, run: ` +
+      `git config --global --add safe.directory ${complaint.match(/safe\.directory (.+)/)?.[1] ?? folder}`
+    )
+  }
+  const [first = ''] = complaint.replace(/^(fatal|error): /, '').split('\n')
+  return `git failed: ${first || 'it said nothing'}`
+}
+
+/** The parts of a stream that end in NUL, as text of one character a byte. A part is cut at the given length. */
+export async function* splitAtNul(chunks: AsyncIterable<Buffer>, maxLength: number): AsyncGenerator<string[]> {
+  let rest = ''
+  for await (const chunk of chunks) {
+    const parts = (rest + chunk.toString('latin1')).split('\0')
+    rest = (parts.pop() as string).slice(0, maxLength)
+    yield parts
+  }
+}
+
+/** Decodes UTF-8 from a text of one character a byte; what is no UTF-8 is shown as such. */
+export const decode = (bytes: string): string =>
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: everything but ASCII is to be found
+  /[^\x00-\x7f]/.test(bytes) ? Buffer.from(bytes, 'latin1').toString('utf8') : bytes
+
+/** Encodes a text as UTF-8, one character a byte. */
+export const encode = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')

@@ -1,0 +1,102 @@
+import { decode, type Git, splitAtNul } from './program.ts'
+import { parseRemote, type Remote } from './remote.ts'
+
+export type TreeEntry = 'file' | 'symbolic link' | 'submodule'
+
+/** A branch of a clone, as it is now. */
+export type Repository = Remote & {
+  branch: string
+  tip: string
+  /** What is on the branch, by its path as bytes. */
+  tree: Map<string, TreeEntry>
+}
+
+type Wanted = {
+  /** Null for the default branch. */
+  branch: string | null
+  /** owner/name or the web address; null for that of the remote `origin`. */
+  repository: string | null
+}
+
+/** Opens a clone for reading. Throws one line that says what to do when its history is not all there. */
+export async function openRepository(git: Git, folder: string, wanted: Wanted): Promise<Repository> {
+  if ((await git.ask(['rev-parse', '--git-dir'])) === undefined) {
+    throw new Error(`${folder} is not a git repository. Name the folder of a clone.`)
+  }
+  if ((await git.ask(['rev-parse', '--is-shallow-repository'])) === 'true') {
+    throw new Error(
+      'The clone is shallow, so that most of its history is missing. Clone all of it (fetch-depth: 0 for ' +
+        'actions/checkout, GIT_DEPTH: 0 on GitLab), or run: git fetch --unshallow',
+    )
+  }
+  if ((await git.ask(['config', '--get', 'extensions.partialClone'])) !== undefined) {
+    throw new Error('The clone is partial, so that files are missing in it. Clone without --filter.')
+  }
+  const remote = await findRemote(git, wanted.repository)
+  const branch = wanted.branch ?? (await findDefaultBranch(git))
+  const tip = await findTip(git, branch)
+  if (tip === undefined) throw new Error(await explainNoTip(git, branch, wanted.branch !== null))
+  return { ...remote, branch, tip, tree: await readTree(git, tip) }
+}
+
+async function findRemote(git: Git, given: string | null): Promise<Remote> {
+  const url = (await git.ask(['config', '--get', 'remote.origin.url'])) ?? ''
+  const origin = parseRemote(url)
+  if (given === null) {
+    if (origin) return origin
+    throw new Error(
+      url === ''
+        ? 'The clone has no remote origin. Say which repository it is: --repository https://HOST/OWNER/NAME'
+        : 'The remote origin is not at a host. Say which repository it is: --repository https://HOST/OWNER/NAME',
+    )
+  }
+  const remote = parseRemote(given)
+  if (!remote) throw new Error('--repository must be OWNER/NAME or the web address https://HOST/OWNER/NAME')
+  if (remote.webUrl !== null) return remote
+  // A name alone is looked for where the clone came from.
+  const host = origin?.webUrl ? new URL(origin.webUrl).origin : null
+  return { ...remote, webUrl: host && `${host}/${remote.repository}` }
+}
+
+async function findDefaultBranch(git: Git): Promise<string> {
+  const ofOrigin = await git.ask(['symbolic-ref', '--quiet', 'refs/remotes/origin/HEAD'])
+  if (ofOrigin?.startsWith(ofOriginPrefix)) return ofOrigin.slice(ofOriginPrefix.length)
+  const head = await git.ask(['symbolic-ref', '--quiet', 'HEAD'])
+  if (head?.startsWith(branchPrefix)) return head.slice(branchPrefix.length)
+  throw new Error('The clone is on no branch (detached HEAD). Say which one to read: --branch NAME')
+}
+
+const ofOriginPrefix = 'refs/remotes/origin/'
+const branchPrefix = 'refs/heads/'
+
+/** What the remote is known to have comes first: a commit that was not pushed is not on the branch. */
+async function findTip(git: Git, branch: string): Promise<string | undefined> {
+  for (const prefix of [ofOriginPrefix, branchPrefix]) {
+    const tip = await git.ask(['rev-parse', '--verify', '--quiet', `${prefix}${branch}^{commit}`])
+    if (tip && /^[0-9a-f]{40,64}$/.test(tip)) return tip
+  }
+  return undefined
+}
+
+async function explainNoTip(git: Git, branch: string, isGiven: boolean): Promise<string> {
+  const isEmpty = (await git.ask(['rev-list', '--all', '--max-count=1'])) === ''
+  if (isEmpty) return 'The repository has no commits yet.'
+  return isGiven ? `There is no branch ${branch} in the clone.` : `The branch ${branch} has no commits yet.`
+}
+
+const kinds: Record<string, TreeEntry> = { '120000': 'symbolic link', '160000': 'submodule' }
+
+async function readTree(git: Git, tip: string): Promise<Map<string, TreeEntry>> {
+  const tree = new Map<string, TreeEntry>()
+  const output = git.stream(['ls-tree', '-r', '-z', '--full-tree', tip])
+  for await (const parts of splitAtNul(output, 64 * 1024)) {
+    for (const part of parts) tree.set(part.slice(part.indexOf('\t') + 1), kinds[part.slice(0, 6)] ?? 'file')
+  }
+  return tree
+}
+
+/** A path as text, or undefined for one that is no UTF-8: no prompt can be linked to it. */
+export function pathText(bytes: string): string | undefined {
+  const text = decode(bytes)
+  return text.includes('\ufffd') ? undefined : text
+}

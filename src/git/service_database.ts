@@ -1,0 +1,36 @@
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { recordHistoryBatch } from '../history/batch.ts'
+import { requireOrganisation } from '../orgs/manage.ts'
+import { createPromptFinder } from '../prompts/find.ts'
+import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
+import type { EntryOf } from './entries.ts'
+import type { Service } from './service.ts'
+
+/** The service by its database, for an operator. */
+export async function openDatabaseService(db: Db, clock: Clock, org: string): Promise<Service> {
+  const { id: organisationId } = await requireOrganisation(db, org)
+  const prompts = createPromptFinder(db)
+  const find = (id: string) => prompts.find(organisationId, id)
+  return {
+    async listLinked(repository) {
+      const all = await listAllPrompts(db, org)
+      return all.flatMap(({ id, path, ...prompt }) => (path && prompt.repository === repository ? { id, path } : []))
+    },
+    async createPrompt(name, repository, path) {
+      const { id } = await createPrompt(db, clock, { org, name, id: null, file: { repository, path } })
+      return id
+    },
+    async moveLink(id, repository, path) {
+      await changePrompt(db, clock, await find(id), { file: { repository, path } })
+      return null
+    },
+    record: (entries, isDryRun) => recordHistoryBatch(db, clock, organisationId, toBatch(entries, isDryRun), find),
+  }
+}
+
+/** The body of a call that records entries. */
+export const toBatch = (entries: EntryOf<string>[], isDryRun: boolean) => ({
+  entries: entries.map(({ prompt, entry, covers }) => ({ prompt_id: prompt, ...entry, covers })),
+  dry_run: isDryRun,
+})

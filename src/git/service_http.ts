@@ -1,0 +1,102 @@
+import type { Outcome } from '../history/record.ts'
+import type { CursorPage } from '../lib/cursor_page.ts'
+import type { Service } from './service.ts'
+import { toBatch } from './service_database.ts'
+
+type Answer = {
+  status: number
+  body: { data?: unknown; pagination?: { next_cursor: string | null }; error?: ErrorBody }
+}
+type ErrorBody = { code?: string; message?: string; scope?: string; details?: { path: string; message: string }[] }
+type PromptShown = { id: string; repository: string | null; path: string | null }
+
+const timeoutMs = 30_000
+const attempts = 4
+const maxWaitSeconds = 10
+
+/** The service over HTTP, by its address and a key. */
+export function openHttpService(url: string, key: string, signal: AbortSignal): Service {
+  const base = `${url.replace(/\/+$/, '')}/api/v1`
+
+  async function send(method: string, path: string, body?: unknown) {
+    const timeout = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
+    const response = await fetch(`${base}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      // The key goes nowhere but to the address that was given.
+      redirect: 'error',
+      signal: timeout,
+    })
+    const text = await response.text()
+    const wait = Number(response.headers.get('retry-after') ?? 1)
+    return { status: response.status, wait, body: parseAnswer(response.status, text) }
+  }
+
+  /** Every call is safe to repeat, as a file has one prompt: what fails for a reason that passes is tried again. */
+  async function call(method: string, path: string, body?: unknown): Promise<Answer> {
+    for (let attempt = 1; ; attempt += 1) {
+      const answer = await send(method, path, body).catch((error: Error) => error)
+      signal.throwIfAborted()
+      const isTemporary = answer instanceof Error || answer.status >= 500 || answer.status === 429
+      if (!isTemporary) return answer
+      if (attempt === attempts) {
+        if (answer instanceof Error) throw new Error(`${url} does not answer: ${answer.message}`)
+        return answer
+      }
+      const seconds = answer instanceof Error ? 1 : Math.min(answer.wait || 1, maxWaitSeconds)
+      await new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
+    }
+  }
+
+  async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const answer = await call(method, path, body)
+    if (answer.status >= 300) throw refusal(answer)
+    return answer.body.data as T
+  }
+
+  return {
+    async listLinked(repository) {
+      const found: { id: string; path: string }[] = []
+      for (let cursor: string | null = ''; cursor !== null; ) {
+        const query = new URLSearchParams({ limit: '100', ...(cursor ? { cursor } : {}) })
+        const answer = await call('GET', `/prompts?${query}`)
+        if (answer.status >= 300) throw refusal(answer)
+        const prompts = answer.body.data as CursorPage<PromptShown>['data']
+        found.push(
+          ...prompts.flatMap(({ id, path, ...of }) => (path && of.repository === repository ? { id, path } : [])),
+        )
+        cursor = answer.body.pagination?.next_cursor ?? null
+      }
+      return found.reverse()
+    },
+    async createPrompt(name, repository, path) {
+      return (await ask<PromptShown>('POST', '/prompts', { name, repository, path })).id
+    },
+    async moveLink(id, repository, path) {
+      const answer = await call('PATCH', `/prompts/${id}`, { repository, path })
+      if (answer.status === 403) return refusal(answer).message
+      if (answer.status >= 300) throw refusal(answer)
+      return null
+    },
+    async record(entries, isDryRun) {
+      const { outcomes } = await ask<{ outcomes: Outcome[] }>('POST', '/history/batch', toBatch(entries, isDryRun))
+      return outcomes
+    },
+  }
+}
+
+function parseAnswer(status: number, text: string): Answer['body'] {
+  try {
+    const body = JSON.parse(text)
+    if (typeof body === 'object' && body !== null && ('data' in body || 'error' in body)) return body
+  } catch {
+    // Said below.
+  }
+  return { error: { message: `It answered ${status}, and not as the service does. Is the address right?` } }
+}
+
+function refusal({ status, body: { error } }: Answer): Error {
+  const details = (error?.details ?? []).map(({ path, message }) => `${path} ${message}`).join('; ')
+  return new Error(`The service answered ${status}: ${error?.message ?? 'without a reason.'} ${details}`.trimEnd())
+}

@@ -1,0 +1,146 @@
+import type { Outcome } from '../history/record.ts'
+import { repositoryKey } from '../prompts/link.ts'
+import type { EntryOf } from './entries.ts'
+import { planSync, type SyncedPrompt } from './plan.ts'
+import type { Git } from './program.ts'
+import type { Repository } from './repository.ts'
+import type { Service } from './service.ts'
+
+/** Something that a sync has done, or of a dry run would do. */
+export type SyncChange =
+  | { change: 'created'; prompt: string | null; path: string; name: string }
+  | { change: 'moved'; prompt: string; path: string; from: string; problem: string | null }
+  | { change: 'missing'; prompt: string; path: string; problem: string }
+  | ({ change: 'added' | 'changed'; prompt: string | null; path: string } & EntryOf<string>['entry'])
+
+export type SyncResult = {
+  commits: number
+  prompts: number
+  added: number
+  changed: number
+  known: number
+  /** From the paths of the files to the ids of their prompts. */
+  map: Record<string, string>
+}
+
+type Options = {
+  git: Git
+  repository: Repository
+  service: Service
+  createGlob: string | null
+  isDryRun: boolean
+  now: Date
+  onProgress(done: number, noun: string, share: number | null): void
+  onChange(change: SyncChange): void
+}
+
+const maxEntriesPerCall = 500
+const maxCharactersPerCall = 400_000
+/** A merge may cover more commits than one call takes; it is then given several times. */
+const maxCovered = 500
+
+/**
+ * Makes the histories of the prompts of a repository what its branch says. Everything is read and checked before the
+ * first change is made; what an interruption leaves undone, the next sync does.
+ */
+export async function syncRepository(options: Options): Promise<SyncResult> {
+  const { git, service, isDryRun, onProgress, onChange } = options
+  const repository = { ...options.repository, repository: repositoryKey(options.repository.repository) }
+  const linked = await service.listLinked(repository.repository)
+  const { prompts, entries, commits } = await planSync(git, repository, linked, options)
+
+  const ids: (string | null)[] = []
+  for (const [done, prompt] of prompts.entries()) {
+    ids.push(await settlePrompt(options, repository.repository, prompt))
+    onProgress(done + 1, 'prompts', (done + 1) / prompts.length)
+  }
+
+  const counts = { added: 0, changed: 0, known: 0 }
+  let done = 0
+  for (const call of callsOf(entries)) {
+    const outcomes = await recordCall(service, ids, call, isDryRun)
+    for (const [index, { prompt, entry }] of call.entries()) {
+      const outcome = outcomes[index] as Outcome
+      counts[outcome === 'covered' ? 'known' : outcome] += 1
+      if (outcome === 'added' || outcome === 'changed') {
+        const { path } = prompts[prompt] as SyncedPrompt
+        onChange({ change: outcome, prompt: ids[prompt] ?? null, path, ...entry })
+      }
+    }
+    done += call.length
+    onProgress(done, 'entries', done / entries.length)
+  }
+  const map = prompts.flatMap(({ path, missing }, index) => (ids[index] && !missing ? [[path, ids[index]]] : []))
+  return { commits, prompts: prompts.length, ...counts, map: Object.fromEntries(map) }
+}
+
+/** Makes a prompt, or moves its link, and returns its id; null for one that a dry run does not make. */
+async function settlePrompt(
+  { service, isDryRun, onChange }: Options,
+  repository: string,
+  { id, name, path, movedFrom, missing }: SyncedPrompt,
+): Promise<string | null> {
+  if (id === null) {
+    const made = isDryRun ? null : await createOrFind(service, name, repository, path)
+    onChange({ change: 'created', prompt: made, path, name })
+    return made
+  }
+  if (movedFrom !== null) {
+    const problem = isDryRun ? null : await service.moveLink(id, repository, path)
+    onChange({ change: 'moved', prompt: id, path, from: movedFrom, problem })
+  }
+  if (missing !== null) onChange({ change: 'missing', prompt: id, path, problem: missing })
+  return id
+}
+
+/** Another sync, or an earlier attempt whose answer was lost, may have made it. */
+async function createOrFind(service: Service, name: string, repository: string, path: string): Promise<string> {
+  try {
+    return await service.createPrompt(name, repository, path)
+  } catch (error) {
+    const found = (await service.listLinked(repository)).find((prompt) => prompt.path === path)
+    if (!found) throw error
+    return found.id
+  }
+}
+
+/** What a dry run would add to a prompt that it has not made is all new. */
+async function recordCall(
+  service: Service,
+  ids: (string | null)[],
+  call: EntryOf<number>[],
+  isDryRun: boolean,
+): Promise<Outcome[]> {
+  const known = call.flatMap((entry) => {
+    const prompt = ids[entry.prompt]
+    return prompt ? { ...entry, prompt } : []
+  })
+  const outcomes = known.length > 0 ? await service.record(known, isDryRun) : []
+  return call.map(({ prompt }) => (ids[prompt] ? (outcomes.shift() as Outcome) : 'added'))
+}
+
+/** The entries in groups that one call takes. */
+function* callsOf(entries: EntryOf<number>[]): Iterable<EntryOf<number>[]> {
+  let call: EntryOf<number>[] = []
+  let characters = 0
+  for (const part of entries.flatMap(splitCovered)) {
+    const size = JSON.stringify(part).length
+    if (call.length === maxEntriesPerCall || (call.length > 0 && characters + size > maxCharactersPerCall)) {
+      yield call
+      call = []
+      characters = 0
+    }
+    call.push(part)
+    characters += size
+  }
+  if (call.length > 0) yield call
+}
+
+function splitCovered(entry: EntryOf<number>): EntryOf<number>[] {
+  if (entry.covers.length <= maxCovered) return [entry]
+  const parts = Math.ceil(entry.covers.length / maxCovered)
+  return Array.from({ length: parts }, (_, part) => ({
+    ...entry,
+    covers: entry.covers.slice(part * maxCovered, (part + 1) * maxCovered),
+  }))
+}

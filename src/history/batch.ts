@@ -1,0 +1,56 @@
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { ServiceError } from '../errors.ts'
+import { createValidator } from '../lib/validate.ts'
+import type { Prompt } from '../prompts/find.ts'
+import { parseEntry } from './entry.ts'
+import { type Outcome, recordEntries } from './record.ts'
+import { HistoryBatch } from './schema.ts'
+
+const validate = createValidator(HistoryBatch, 'The batch')
+
+/** Thrown to roll back what a dry run has done. */
+class DryRun extends Error {}
+
+/**
+ * Records what was read in a repository, all or nothing, and says what became of each entry. `findPrompt` rejects for a
+ * prompt that is not the organisation's.
+ */
+export async function recordHistoryBatch(
+  db: Db,
+  clock: Clock,
+  organisationId: number,
+  given: unknown,
+  findPrompt: (publicId: string) => Promise<Prompt>,
+): Promise<Outcome[]> {
+  const { entries, dry_run: isDryRun = false } = validate(given)
+  const ids = [...new Set(entries.map((entry) => entry.prompt_id))]
+  const prompts = new Map(await Promise.all(ids.map(async (id) => [id, (await findPrompt(id)).id] as const)))
+  const toRecord = entries.map(({ prompt_id, covers = [], ...entry }, index) => {
+    requireValid(entry, clock, index)
+    return { promptId: prompts.get(prompt_id) as number, entry, covers }
+  })
+  let outcomes: Outcome[] = []
+  const record = db.transaction(
+    async (sql) => {
+      outcomes = await recordEntries(sql, clock, toRecord, 'git')
+      if (isDryRun) throw new DryRun()
+    },
+    { tenant: organisationId },
+  )
+  await record.catch((error) => {
+    if (!(error instanceof DryRun)) throw error
+  })
+  return outcomes
+}
+
+/** Names the entry in the error. */
+function requireValid(entry: unknown, clock: Clock, index: number): void {
+  try {
+    parseEntry(entry, clock)
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    const details = error.context.details?.map(({ path, message }) => ({ path: `/entries/${index}${path}`, message }))
+    throw new ServiceError(error.code, 'The batch is not valid.', details ? { details } : {})
+  }
+}

@@ -1,0 +1,42 @@
+import { Elysia } from 'elysia'
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import type { RouteWrapper } from '../http/answer.ts'
+import { parseJson, readJsonText } from '../http/body.ts'
+import { describeOperation } from '../http/describe.ts'
+import type { PromptFinder } from '../prompts/find.ts'
+import { HistoryBatch, HistoryBatchResult } from './schema.ts'
+
+type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find'] }
+
+const recording = describeOperation({
+  id: 'recordHistoryBatch',
+  tag: 'History',
+  summary: 'Record what a repository says',
+  description:
+    'Adds what was read in a clone to the histories of several prompts, all or nothing, as the command sync does. Safe to ' +
+    'repeat, and beside the webhook: the same change is one entry, and each field is that of the source which knows it better.',
+  body: HistoryBatch,
+  success: { status: 200, description: 'The histories say it.', schema: HistoryBatchResult, headers: [] },
+  errors: [401, 403, 404, 422, 500],
+  invalid: {
+    message: 'The batch is not valid.',
+    example: {
+      details: [{ path: '/entries/0/pr_number', message: 'must be given, with pr_url, when the action is pr_merged' }],
+    },
+  },
+})
+
+export const historyBatchRoutes = ({ db, clock, findPrompt }: Services, { authenticated }: RouteWrapper) =>
+  new Elysia({ name: 'history batches' }).post(
+    '/api/v1/history/batch',
+    authenticated('history:write', async (exchange, _: object, { organisationId }) => {
+      const body = parseJson(await readJsonText(exchange))
+      const { recordHistoryBatch } = await import('./batch.ts')
+      const find = (id: string) => findPrompt(organisationId, id)
+      const outcomes = await recordHistoryBatch(db, clock, organisationId, body, find)
+      return exchange.reply(200, JSON.stringify({ data: { outcomes } }))
+    }),
+    // The body is read by the handler, after the key was checked.
+    { parse: 'none', detail: recording },
+  )

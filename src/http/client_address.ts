@@ -1,0 +1,87 @@
+import { type BlockList, isIP } from 'node:net'
+import { peerOf, type Receiver } from '../platform.ts'
+
+/** Finds the address that a request is counted by. */
+export type AddressFinder = (request: Request, receiver?: Receiver | null) => string
+
+/** A connection that is closed already has no address any more. */
+const unknown = 'unknown'
+
+/**
+ * The address of the connection, unless that is a trusted proxy: then the one that the proxy has added to
+ * X-Forwarded-For. Anybody can send that header, so nothing in it is believed but what a trusted proxy wrote.
+ */
+export const createAddressFinder =
+  (trusted: BlockList | undefined): AddressFinder =>
+  (request, receiver) => {
+    const peer = peerOf(request, receiver)
+    if (peer === undefined) return unknown
+    const forwarded = trusted && request.headers.get('x-forwarded-for')
+    return networkOf(forwarded ? walkForwarded(peer, forwarded, (address) => isWithin(trusted, address)) : peer)
+  }
+
+const isWithin = (list: BlockList, address: string): boolean =>
+  list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+
+/**
+ * Goes through X-Forwarded-For from the right, where the nearest proxy wrote, for as long as whoever wrote is trusted. At
+ * an entry that is no address it stops: the caller is then the last proxy that is known.
+ */
+export function walkForwarded(peer: string, forwarded: string, isTrusted: (address: string) => boolean): string {
+  let address = peer
+  let end = forwarded.length
+  while (end >= 0 && isTrusted(address)) {
+    const comma = end === 0 ? -1 : forwarded.lastIndexOf(',', end - 1)
+    const next = parseAddress(forwarded.slice(comma + 1, end).trim())
+    if (next === undefined) return address
+    address = next
+    end = comma
+  }
+  return address
+}
+
+/** An address as proxies write it: bare, or with a port, for which an IPv6 address is in brackets. */
+function parseAddress(entry: string): string | undefined {
+  const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d{1,5})?|([^:]*):\d{1,5})$/.exec(entry) ?? []
+  const address = bracketed ?? plain ?? entry
+  const version = isIP(address)
+  return version === 6 || (version === 4 && bracketed === undefined) ? address : undefined
+}
+
+/**
+ * An IPv4 address as it is, also when it is written as an IPv6 one. Of an IPv6 address the first 64 bits: everything
+ * behind them is the caller's own to choose.
+ */
+export function networkOf(address: string): string {
+  if (!address.includes(':')) return address
+  const groups = expand(address)
+  const isMapped = groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0)
+  if (isMapped)
+    return groups
+      .slice(6)
+      .flatMap((group) => [group >> 8, group & 255])
+      .join('.')
+  return `${groups
+    .slice(0, 4)
+    .map((group) => group.toString(16))
+    .join(':')}::/64`
+}
+
+/** The eight groups of a well-formed IPv6 address. */
+function expand(address: string): number[] {
+  const [head = '', tail] = address.replace(/%.*$/, '').split('::') as [string, string?]
+  const before = readGroups(head)
+  if (tail === undefined) return before
+  const after = readGroups(tail)
+  return [...before, ...new Array(8 - before.length - after.length).fill(0), ...after]
+}
+
+const readGroups = (text: string): number[] =>
+  text === ''
+    ? []
+    : text.split(':').flatMap((group) => {
+        const bytes = group.split('.').map(Number)
+        if (bytes.length === 1) return Number.parseInt(group, 16)
+        const [a = 0, b = 0, c = 0, d = 0] = bytes
+        return [a * 256 + b, c * 256 + d]
+      })

@@ -1,0 +1,80 @@
+import { Elysia } from 'elysia'
+import { consolePaths } from '../console/paths.ts'
+import { notFound } from '../errors.ts'
+import { consoleBundle } from '../platform.ts'
+import type { RouteWrapper } from './answer.ts'
+import { consolePage, type PageFiles, pageHeaders } from './console_page.ts'
+import type { Exchange } from './exchange.ts'
+import { serveEncodings, serveFile } from './static_file.ts'
+
+type Serve = (exchange: Exchange) => Promise<Response>
+type Bundle = PageFiles & { files: Record<string, { type: string; gzip: string; br: string }> }
+
+/** The names of the files change with their content, so that a browser never has to ask for one again. */
+const forEver = { 'cache-control': 'public, max-age=31536000, immutable', 'x-content-type-options': 'nosniff' }
+
+/** The console: one page under the address of each of its places, and the files that it is made of. */
+export function consoleRoutes({ publicRoute }: RouteWrapper) {
+  // Read with the first request for it, to keep the start short.
+  let reading: Promise<{ page: PageFiles; files: Map<string, Serve> }> | undefined
+  const read = () => {
+    reading ??= consoleBundle()
+      .then(unpack)
+      .catch((error) => {
+        reading = undefined
+        throw error
+      })
+    return reading
+  }
+
+  const pages = new Map<number, Serve>()
+  const pageAt = (depth: number): Serve => {
+    const page = pages.get(depth) ?? serveFile('text/html; charset=utf-8', () => writePage(depth), pageHeaders)
+    pages.set(depth, page)
+    return page
+  }
+  const writePage = async (depth: number) => consolePage('../'.repeat(depth), (await read()).page)
+
+  const routes = new Elysia({ name: 'console' }).get(
+    '/console/:file',
+    publicRoute(async (exchange, { file }: { file: string }) => {
+      const serve = (await read()).files.get(file)
+      if (!serve) throw notFound()
+      return serve(exchange)
+    }),
+  )
+  for (const path of consolePaths) {
+    const depth = path.split('/').length - 2
+    // The addresses in the page are relative, so they differ with a slash at the end of its own.
+    const depthOf = (url: string) => depth + (path !== '/' && /^[^?]*\/(\?|$)/.test(url) ? 1 : 0)
+    routes.get(
+      path,
+      publicRoute((exchange) => pageAt(depthOf(exchange.request.url))(exchange)),
+    )
+  }
+  return routes
+}
+
+/** In the place of the console where it is turned off. */
+export const consoleOffRoutes = ({ publicRoute }: RouteWrapper) =>
+  new Elysia({ name: 'console' }).get(
+    '/',
+    publicRoute(async (exchange) => exchange.reply(302, null, { location: 'docs' })),
+  )
+
+/** The files as they were packed by scripts/console.ts. */
+function unpack(text: string): { page: PageFiles; files: Map<string, Serve> } {
+  const { files, ...page }: Bundle = JSON.parse(text)
+  const served = Object.entries(files).map(([name, { type, gzip, br }]): [string, Serve] => [
+    name,
+    serveEncodings(type, () => decode(gzip, br), forEver),
+  ])
+  return { page, files: new Map(served) }
+}
+
+async function decode(gzip: string, br: string) {
+  const compressed = Uint8Array.from(Buffer.from(gzip, 'base64'))
+  const plain = new Blob([compressed]).stream().pipeThrough(new DecompressionStream('gzip'))
+  const identity = new Uint8Array(await new Response(plain).arrayBuffer())
+  return { identity, gzip: compressed, br: Uint8Array.from(Buffer.from(br, 'base64')) }
+}

@@ -1,0 +1,179 @@
+import { logBeta } from '../lib/log_beta.ts'
+
+/** The signals of one side. They need not be whole numbers: a forecast goes on with the rates of what was counted. */
+export type Counts = { positive: number; negative: number }
+
+/** A value with the interval that it is known within. */
+export type Estimate = { value: number; low: number; high: number }
+
+export type Verdict = 'better' | 'worse' | 'same' | 'undecided'
+
+export type Comparison = {
+  /** The later rate less the earlier one; null while a side has no signals. */
+  difference: Estimate | null
+  verdict: Verdict
+  /** How many more signals of the later side would decide it, at the rates so far; null if decided or not in sight. */
+  signalsNeeded: number | null
+}
+
+/** The evidence against a difference at which it is ruled out: E = 20, as rare as one in twenty however often one looks. */
+const decidedAt = Math.log(20)
+/** The quantile of the normal distribution that leaves 2.5 % above it. */
+const z = 1.959963984540054
+/** Rates and differences are shown with six digits after the point. */
+const scale = 1e6
+/** A forecast beyond a million signals would say nothing. */
+const farthestForecast = 2 ** 20
+
+/** Newton's steps end after ten or so; this many halvings alone would use up the digits of a double. */
+const maxSteps = 60
+
+const totalOf = ({ positive, negative }: Counts): number => positive + negative
+
+/** The share of positive signals with its 95 % interval after Wilson (1927); null without signals. */
+export function rateOf(counts: Counts): Estimate | null {
+  const { positive, negative } = counts
+  const total = totalOf(counts)
+  if (total === 0) return null
+  const centre = positive + (z * z) / 2
+  const spread = z * Math.sqrt((positive * negative) / total + (z * z) / 4)
+  const within = (end: number) => Math.round(Math.min(Math.max(end / (total + z * z), 0), 1) * scale) / scale
+  return {
+    value: within((positive / total) * (total + z * z)),
+    low: within(centre - spread),
+    high: within(centre + spread),
+  }
+}
+
+/**
+ * Compares two sides by one method, which stays valid however often one looks while the signals arrive. For a difference δ
+ * the evidence against it is
+ *
+ *   E(δ) = min over p of B(s₁+1, f₁+1) · B(s₂+1, f₂+1) / (p^s₁ (1−p)^f₁ (p+δ)^s₂ (1−p−δ)^f₂)
+ *
+ * with s and f the positive and negative signals of the two sides: what all rates alike would have given, over what the
+ * best pair of rates with that difference gives. For the true rates this is a martingale of mean 1, so by Ville's
+ * inequality it ever reaches 20 in at most one history in twenty. The interval is every δ with E(δ) < 20, and the verdict
+ * is read from the interval, so that the two cannot contradict each other.
+ *
+ * A difference that surely lies within the margin is `same`, also when it surely is not zero.
+ */
+export function compare(base: Counts, head: Counts, margin: number): Comparison {
+  const difference = differenceOf(base, head)
+  const verdict = difference ? judge(difference, margin) : 'undecided'
+  const signalsNeeded = verdict === 'undecided' ? forecast(base, head, margin) : null
+  return { difference, verdict, signalsNeeded }
+}
+
+function judge({ low, high }: Estimate, margin: number): Verdict {
+  if (low >= -margin && high <= margin) return 'same'
+  if (low > 0) return 'better'
+  return high < 0 ? 'worse' : 'undecided'
+}
+
+function differenceOf(base: Counts, head: Counts): Estimate | null {
+  if (totalOf(base) === 0 || totalOf(head) === 0) return null
+  const value = observedDifference(base, head)
+  // Outwards, so that the shown interval leaves out nothing that the exact one has.
+  const low = Math.max(Math.floor(findEnd(base, head, value, -1) * scale) / scale, -1)
+  const high = Math.min(Math.ceil(findEnd(base, head, value, 1) * scale) / scale, 1)
+  return { value: Math.round(value * scale) / scale, low, high }
+}
+
+const observedDifference = (base: Counts, head: Counts): number =>
+  head.positive / totalOf(head) - base.positive / totalOf(base)
+
+/** The end of the interval on one side of the observed difference, from which the evidence only grows. */
+function findEnd(base: Counts, head: Counts, observed: number, limit: -1 | 1): number {
+  const constant = logMixture(base) + logMixture(head)
+  const isRuledOut = (difference: number) => constant - greatestLogLikelihood(base, head, difference) >= decidedAt
+  if (!isRuledOut(limit)) return limit
+  let [within, outside] = [observed, limit as number]
+  while (Math.abs(outside - within) > 1e-9) {
+    const middle = (within + outside) / 2
+    if (isRuledOut(middle)) outside = middle
+    else within = middle
+  }
+  return outside
+}
+
+/** ln E: the evidence that the two rates do not have this difference. */
+export const logEvidence = (base: Counts, head: Counts, difference: number): number =>
+  logMixture(base) + logMixture(head) - greatestLogLikelihood(base, head, difference)
+
+/** The likelihood of a side under all rates alike. */
+const logMixture = ({ positive, negative }: Counts): number => logBeta(positive + 1, negative + 1)
+
+function greatestLogLikelihood(base: Counts, head: Counts, difference: number): number {
+  const rate = likeliestRate(base, head, difference)
+  return logLikelihood(base, rate) + logLikelihood(head, rate + difference)
+}
+
+function logLikelihood({ positive, negative }: Counts, rate: number): number {
+  const ofPositive = positive === 0 ? 0 : positive * Math.log(Math.max(rate, 0))
+  return negative === 0 ? ofPositive : ofPositive + negative * Math.log1p(-Math.min(rate, 1))
+}
+
+/**
+ * The base's rate that makes both sides likeliest when the head's rate differs by so much. The likelihood is concave, so
+ * its slope falls from one end of the possible rates to the other: Newton's steps, and halving where one would leave.
+ */
+function likeliestRate(base: Counts, head: Counts, difference: number): number {
+  const all = totalOf(base) + totalOf(head)
+  if (difference === 0) return all === 0 ? 0.5 : (base.positive + head.positive) / all
+  let low = Math.max(0, -difference)
+  let high = Math.min(1, 1 - difference)
+  let rate = (low + high) / 2
+  for (let steps = 0; steps < maxSteps; steps += 1) {
+    const [p, q, r, t] = [rate, 1 - rate, rate + difference, 1 - rate - difference]
+    const slope = ratio(base.positive, p) - ratio(base.negative, q) + ratio(head.positive, r) - ratio(head.negative, t)
+    if (slope === 0) return rate
+    if (slope > 0) low = rate
+    else high = rate
+    const bend =
+      ratio(base.positive, p * p) +
+      ratio(base.negative, q * q) +
+      ratio(head.positive, r * r) +
+      ratio(head.negative, t * t)
+    const next = rate + slope / bend
+    const step = next > low && next < high ? next : (low + high) / 2
+    if (Math.abs(step - rate) < 1e-14) return step
+    rate = step
+  }
+  return rate
+}
+
+const ratio = (count: number, by: number): number => (count === 0 ? 0 : count / by)
+
+/**
+ * How many more signals the later side needs until the verdict, if they come with the rates so far, rounded up to two
+ * digits. The earlier side does not grow any more, so that its own uncertainty stays, and no number may be enough.
+ */
+function forecast(base: Counts, head: Counts, margin: number): number | null {
+  const total = totalOf(head)
+  if (total === 0 || totalOf(base) === 0) return null
+  const isDecided = (more: number) => {
+    const grown = (total + more) / total
+    return decides(base, { positive: head.positive * grown, negative: head.negative * grown }, margin)
+  }
+  let [tooFew, enough] = [0, 1]
+  while (!isDecided(enough)) {
+    if (enough >= farthestForecast) return null
+    tooFew = enough
+    enough *= 2
+  }
+  while (enough - tooFew > Math.max(enough / 200, 1)) {
+    const middle = Math.floor((tooFew + enough) / 2)
+    if (isDecided(middle)) enough = middle
+    else tooFew = middle
+  }
+  const unit = 10 ** Math.max(Math.floor(Math.log10(enough)) - 1, 0)
+  return Math.ceil(enough / unit) * unit
+}
+
+/** Whether the verdict is out, without looking for the ends of the interval. */
+function decides(base: Counts, head: Counts, margin: number): boolean {
+  if (logEvidence(base, head, 0) >= decidedAt) return true
+  if (Math.abs(observedDifference(base, head)) > margin) return false
+  return logEvidence(base, head, margin) >= decidedAt && logEvidence(base, head, -margin) >= decidedAt
+}

@@ -1,0 +1,129 @@
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { invalid, unavailable } from '../errors.ts'
+import { showEntry } from '../history/list.ts'
+import type { CursorPage, PageRequest } from '../lib/cursor_page.ts'
+import { numberOfPage } from '../lib/numbered_page.ts'
+import { createSemaphore } from '../lib/semaphore.ts'
+import type { Prompt } from '../prompts/find.ts'
+import { listPrompts } from '../prompts/manage.ts'
+import type { SignalCounter } from '../signals/count.ts'
+import { compare, rateOf } from './compare.ts'
+import type { ImpactQuery, Pair } from './query.ts'
+import type { Impact, RecentSignals } from './schema.ts'
+import { type ChangeRow, type PromptSummary, selectChanges, selectChangesById, selectSummaries } from './store.ts'
+
+/** What the list of prompts shows of one. */
+type PromptImpact = { prompt: object; latest: Impact | null; recent: RecentSignals }
+
+export type ImpactReader = {
+  /** The changes that a query selects, newest first, each against the one before it; or two, the head against the base. */
+  read(prompt: Prompt, query: ImpactQuery): Promise<{ totalCount: number; data: Impact[] }>
+  /** For each prompt of a page: the change that is live against the one before it, and the signals of the last days. */
+  summarise(organisationId: number, request: PageRequest, margin: number): Promise<CursorPage<PromptImpact>>
+}
+
+const shownDays = 30
+const dayMs = 86_400_000
+/** A statement reads this many prompts: the embedded engine has one connection, which nobody may hold for long. */
+const promptsPerStatement = 10
+
+/**
+ * Changes with more signals than others take longer to read, and pages of deep histories have to be counted: so few are
+ * read concurrently, and one organisation cannot take every connection with them.
+ */
+const concurrency = { permits: 4, permitsPerTenant: 2, maxWaiting: 200, maxWaitingPerTenant: 50 }
+
+export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter): ImpactReader {
+  const limited = createSemaphore({ ...concurrency, rejectWith: unavailable })
+
+  async function readPage({ id }: Prompt, query: ImpactQuery) {
+    const { limit, margin } = query
+    // One more than the page holds is what its last change is compared with.
+    const skipped = (numberOfPage(query) - 1) * limit
+    const { totalCount, changes } = await selectChanges(db.sql, id, skipped, limit + 1)
+    const data = changes.slice(0, limit).map((change, index) => describeChange(change, changes[index + 1], margin))
+    return { totalCount, data }
+  }
+
+  async function readPair({ id }: Prompt, pair: Pair, margin: number) {
+    const found = await selectChangesById(db.sql, id, [pair.base, pair.head])
+    const [base, head] = (['base', 'head'] as const).map((name) => {
+      const change = found.find((row) => row.id === pair[name])
+      if (change) return change
+      throw invalid('The query is not valid.', [
+        { path: name, message: 'must be the id of a history entry of this prompt that is deployed or pr_merged' },
+      ])
+    }) as [ChangeRow, ChangeRow]
+    return { totalCount: 2, data: [describeChange(head, base, margin), describeChange(base, undefined, margin)] }
+  }
+
+  return {
+    async read(prompt, query) {
+      const { pair, margin } = query
+      await counter.catchUp(prompt.id)
+      const read = () => (pair ? readPair(prompt, pair, margin) : readPage(prompt, query))
+      return limited(read, { tenant: prompt.organisationId })
+    },
+    async summarise(organisationId, request, margin) {
+      const { data: prompts, ...page } = await listPrompts(db, organisationId, request)
+      await counter.catchUpAll(organisationId)
+      const bounds = daysUntil(clock.now())
+      const summaries = new Map<string, PromptSummary>()
+      for (let start = 0; start < prompts.length; start += promptsPerStatement) {
+        const ids = prompts.slice(start, start + promptsPerStatement).map(({ id }) => id)
+        const read = () => selectSummaries(db.sql, organisationId, ids, bounds)
+        for (const one of await limited(read, { tenant: organisationId })) summaries.set(one.prompt, one)
+      }
+      const data = prompts.map((prompt) => ({
+        prompt,
+        latest: describeLatest(summaries.get(prompt.id), margin),
+        recent: describeDays(summaries.get(prompt.id), bounds),
+      }))
+      return { ...page, data }
+    },
+  }
+}
+
+/** A change against the one before it, if there is one. */
+function describeChange(change: ChangeRow, before: ChangeRow | undefined, margin: number): Impact {
+  const { positive, negative, by_commit, live_until } = change
+  const compared = before && compare(before, change, margin)
+  const total = positive + negative
+  return {
+    change: showEntry(change),
+    window: { from: change.created_at.toISOString(), until: live_until?.toISOString() ?? null },
+    signals: { positive, negative, total, by_commit, by_time: total - by_commit },
+    rate: rateOf(change),
+    difference: compared?.difference ?? null,
+    verdict: compared?.verdict ?? null,
+    signals_needed: compared?.signalsNeeded ?? null,
+  }
+}
+
+function describeLatest(summary: PromptSummary | undefined, margin: number): Impact | null {
+  const [latest, before] = (summary?.changes ?? []).map(({ created_at, live_until, ...change }) => ({
+    ...change,
+    created_at: new Date(created_at),
+    live_until: live_until === null ? null : new Date(live_until),
+  }))
+  return latest ? describeChange(latest, before, margin) : null
+}
+
+/** The first instants of the last days, UTC, and of tomorrow. */
+function daysUntil(now: Date): Date[] {
+  const tomorrow = (Math.floor(now.getTime() / dayMs) + 1) * dayMs
+  return Array.from({ length: shownDays + 1 }, (_, index) => new Date(tomorrow - (shownDays - index) * dayMs))
+}
+
+function describeDays(summary: PromptSummary | undefined, bounds: Date[]): RecentSignals {
+  const counts = new Map((summary?.spans ?? []).map(([number, positive, negative]) => [number, { positive, negative }]))
+  const days = bounds.slice(0, -1).map((start, index) => ({
+    date: start.toISOString().slice(0, 10),
+    positive: counts.get(index + 1)?.positive ?? 0,
+    negative: counts.get(index + 1)?.negative ?? 0,
+  }))
+  const positive = days.reduce((sum, day) => sum + day.positive, 0)
+  const negative = days.reduce((sum, day) => sum + day.negative, 0)
+  return { positive, negative, total: positive + negative, rate: rateOf({ positive, negative }), days }
+}

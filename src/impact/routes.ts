@@ -1,0 +1,86 @@
+import { Elysia } from 'elysia'
+import type { Db } from '../db/client.ts'
+import type { RouteWrapper } from '../http/answer.ts'
+import { describeOperation } from '../http/describe.ts'
+import { replyPage, searchOf } from '../http/paging.ts'
+import { readPageRequest } from '../lib/cursor_page.ts'
+import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
+import type { PromptFinder } from '../prompts/find.ts'
+import { showPrompt } from '../prompts/manage.ts'
+import { PromptPath } from '../prompts/schema.ts'
+import { type ImpactQuery as Asked, expectedMargin, parseImpactQuery, readMargin } from './query.ts'
+import type { ImpactReader } from './report.ts'
+import { ImpactPage, ImpactQuery, PromptImpactList, PromptImpactQuery } from './schema.ts'
+
+type Services = { db: Db; findPrompt: PromptFinder['find']; impact: ImpactReader; baseUrl: string }
+type PromptParams = { prompt_id: string }
+
+const invalidMargin = {
+  meaning: 'A parameter of the query is not valid.',
+  message: 'The query is not valid.',
+  example: { details: [{ path: 'margin', message: `must be ${expectedMargin}, and given once` }] },
+}
+
+const reading = describeOperation({
+  id: 'getPromptImpact',
+  tag: 'Impact',
+  summary: 'See what each change of a prompt did',
+  description:
+    'Lists the changes that went live (deployed, pr_merged), newest first, a page at a time: the signals that belong to ' +
+    'each, its rate, and the difference to the change before it. A signal belongs to the change that its ' +
+    'metadata.commit_sha names, whole or by at least 7 characters that begin no other, else to the one that was live at ' +
+    'its time. With base and head, only these two are listed, the head first, and it is compared with the base.',
+  path: PromptPath,
+  query: ImpactQuery,
+  success: { status: 200, description: 'One page of changes.', schema: ImpactPage, headers: ['Link'] },
+  errors: [401, 403, 404, 422, 500],
+  invalid: invalidMargin,
+})
+
+const listing = describeOperation({
+  id: 'listImpact',
+  tag: 'Impact',
+  summary: 'See the live change and the last 30 days of every prompt',
+  description: 'Lists the prompts of the organisation, newest first, each with what its live change did.',
+  query: PromptImpactQuery,
+  success: {
+    status: 200,
+    description: 'A page of prompts.',
+    schema: PromptImpactList,
+    headers: [],
+    sometimes: ['Link'],
+  },
+  errors: [401, 403, 422, 500],
+  invalid: invalidMargin,
+})
+
+export const impactRoutes = ({ db, findPrompt, impact, baseUrl }: Services, { authenticated }: RouteWrapper) =>
+  new Elysia({ name: 'impact' })
+    .get(
+      '/api/v1/prompts/:prompt_id/impact',
+      authenticated('signals:read', async (exchange, { prompt_id: id }: PromptParams, { organisationId }) => {
+        const prompt = await findPrompt(organisationId, id)
+        const query = parseImpactQuery(searchOf(exchange.request))
+        const [shown, { totalCount, data }] = await Promise.all([showPrompt(db, prompt), impact.read(prompt, query)])
+        const path = `${baseUrl}/api/v1/prompts/${id}/impact`
+        const link = linkPages(query, totalCount, (page) => `${path}?${writeQuery(query, page)}`)
+        return exchange.reply(200, writeNumberedPage(query, totalCount, data, { prompt: shown }), { link })
+      }),
+      { detail: reading },
+    )
+    .get(
+      '/api/v1/impact',
+      authenticated('signals:read', async (exchange, _: object, { organisationId }) => {
+        const query = searchOf(exchange.request)
+        const request = readPageRequest(query)
+        return replyPage(exchange, await impact.summarise(organisationId, request, readMargin(query)))
+      }),
+      { detail: listing },
+    )
+
+/** The same query for another page. */
+function writeQuery({ limit, margin, pair }: Asked, page: bigint): URLSearchParams {
+  const query = new URLSearchParams({ page: String(page), limit: String(limit), margin: String(margin) })
+  for (const [name, id] of Object.entries(pair ?? {})) query.set(name, String(id))
+  return query
+}

@@ -1,0 +1,137 @@
+import { type Static, type TProperties, Type } from '@sinclair/typebox'
+import { exampleEntry, HistoryEntry } from '../history/schema.ts'
+import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
+import { numberedPageOf, numberedPageParameters } from '../lib/numbered_page.ts'
+import { examplePrompt, Prompt } from '../prompts/schema.ts'
+
+const orNull = <P extends TProperties>(properties: P, description: string) =>
+  Type.Union([Type.Object(properties), Type.Null()], { description })
+
+const estimate = {
+  value: Type.Number(),
+  low: Type.Number({ description: 'Where its interval begins' }),
+  high: Type.Number({ description: 'Where its interval ends' }),
+}
+
+const rate = orNull(estimate, 'Share of positive signals, from 0 to 1, with its 95 % interval; null without signals')
+const count = Type.Integer({ format: 'int64' })
+const time = Type.String({ format: 'date-time' })
+
+const impact = {
+  change: HistoryEntry,
+  window: Type.Object(
+    { from: time, until: Type.Union([time, Type.Null()], { description: 'Null while it is live' }) },
+    { title: 'LiveWindow', description: 'From when on, and until when, the change was the live one' },
+  ),
+  signals: Type.Object(
+    {
+      positive: count,
+      negative: count,
+      total: count,
+      by_commit: Type.Integer({ format: 'int64', description: 'Those that name its commit in metadata.commit_sha' }),
+      by_time: Type.Integer({ format: 'int64', description: 'Those that name no change, while it was live' }),
+    },
+    { title: 'ChangeSignals', description: 'The signals that belong to the change' },
+  ),
+  rate,
+  difference: orNull(
+    estimate,
+    'Its rate less that of the change before, from -1 to 1, with an interval that stays valid however often one looks; ' +
+      'null for the first change, and while one of the two has no signals',
+  ),
+  verdict: Type.Union(
+    [Type.Literal('better'), Type.Literal('worse'), Type.Literal('same'), Type.Literal('undecided'), Type.Null()],
+    {
+      description:
+        'same: the whole interval of the difference is within the margin; else better or worse: it has no zero in it; ' +
+        'undecided: none of these; null for the first change',
+    },
+  ),
+  signals_needed: Type.Union([count, Type.Null()], {
+    description:
+      'About how many more signals of the change would decide it, if the rates stay as they are; null when it is decided, ' +
+      'or when no number would be enough',
+  }),
+}
+
+export const Impact = Type.Object(impact, { title: 'Impact' })
+
+export type Impact = Static<typeof Impact>
+
+const exampleImpact = {
+  change: { id: 42, ...exampleEntry },
+  window: { from: '2026-11-14T23:35:00.000Z', until: null },
+  signals: { positive: 350, negative: 150, total: 500, by_commit: 320, by_time: 180 },
+  rate: { value: 0.7, low: 0.658432, high: 0.738518 },
+  difference: { value: -0.1, low: -0.21557, high: 0.016448 },
+  verdict: 'undecided',
+  signals_needed: 840,
+}
+
+export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact], {
+  properties: { prompt: Prompt },
+  example: { prompt: examplePrompt },
+})
+
+export const defaultMargin = 0.05
+
+/** This schema is for the documentation alone; the query is parsed from its text. */
+const margin = Type.Unsafe<number>({
+  type: 'number',
+  minimum: 0,
+  maximum: 1,
+  exclusiveMaximum: true,
+  default: defaultMargin,
+  description: 'The smallest difference that matters: what surely lies within it is the same.',
+})
+
+const id = (which: string) =>
+  Type.Integer({ format: 'int64', minimum: 1, description: `Id of the history entry of the ${which} change.` })
+
+export const ImpactQuery = Type.Object({
+  ...numberedPageParameters,
+  margin,
+  base: id('earlier'),
+  head: id('later'),
+})
+
+const day = Type.Object(
+  { date: Type.String({ format: 'date', description: 'A day, UTC' }), positive: count, negative: count },
+  { title: 'SignalDay' },
+)
+
+const RecentSignals = Type.Object(
+  {
+    positive: count,
+    negative: count,
+    total: count,
+    rate,
+    days: Type.Array(day, { description: 'Each of the last 30 days, the current one last' }),
+  },
+  { title: 'RecentSignals', description: 'The signals of the last 30 days, whatever change they belong to' },
+)
+
+export type RecentSignals = Static<typeof RecentSignals>
+
+const PromptImpact = Type.Object(
+  {
+    prompt: Prompt,
+    latest: orNull(impact, 'The change that is live, against the one before; null without one'),
+    recent: RecentSignals,
+  },
+  { title: 'PromptImpact' },
+)
+
+export const PromptImpactList = cursorPageOf(PromptImpact, {
+  prompt: examplePrompt,
+  latest: exampleImpact,
+  recent: {
+    positive: 750,
+    negative: 250,
+    total: 1000,
+    rate: { value: 0.75, low: 0.72224, high: 0.775847 },
+    days: [{ date: '2026-11-15', positive: 37, negative: 12 }],
+  },
+})
+
+export const PromptImpactQuery = Type.Object({ ...PageQuery.properties, margin })

@@ -1,0 +1,59 @@
+import { BoundedCache } from '../lib/bounded_cache.ts'
+
+/** Slows an address that keeps sending keys which are not valid. What it knows is in memory, and bounded. */
+export type FailedKeys = {
+  /** Takes one attempt from the budget of the address; false when none is left. */
+  take(address: string): boolean
+  /** Gives an attempt back, because its key was right. */
+  giveBack(address: string): void
+  /** Reports a failure; beyond the budget, it returns a promise that resolves when the failure may be answered. */
+  fail(isWithinBudget: boolean): Promise<void> | undefined
+}
+
+export type FailedKeyObserver = { failed(answered: 'at_once' | 'slowed'): void }
+
+/** As many as an address may have at once; one more is allowed with each second. */
+const budget = 60
+const refillMs = 1_000
+const slowedByMs = 1_000
+const maxAddresses = 50_000
+/** Each of them holds a connection and some kilobytes; further ones are answered at once. */
+const maxHeld = 2_000
+
+/**
+ * Only the answer to a failure is held back: which key is right is known when it was looked up, so that callers with a
+ * right key are not slowed, whoever shares their address. To refuse the address without a look-up would shut them out.
+ */
+export function createFailedKeys(observe?: FailedKeyObserver, now = () => performance.now()): FailedKeys {
+  const budgets = new BoundedCache<string, { left: number; at: number }>(maxAddresses)
+  let held = 0
+
+  function leftOf(address: string): number {
+    const known = budgets.get(address)
+    return known ? Math.min(budget, known.left + (now() - known.at) / refillMs) : budget
+  }
+
+  return {
+    take(address) {
+      const left = leftOf(address)
+      const isWithinBudget = left >= 1
+      budgets.set(address, { left: isWithinBudget ? left - 1 : left, at: now() })
+      return isWithinBudget
+    },
+    giveBack(address) {
+      budgets.set(address, { left: leftOf(address) + 1, at: now() })
+    },
+    fail(isWithinBudget) {
+      const isSlowed = !isWithinBudget && held < maxHeld
+      observe?.failed(isSlowed ? 'slowed' : 'at_once')
+      if (!isSlowed) return undefined
+      held += 1
+      return new Promise((resolve) => {
+        setTimeout(() => {
+          held -= 1
+          resolve()
+        }, slowedByMs)
+      })
+    },
+  }
+}

@@ -1,0 +1,31 @@
+import type { Db } from '../db/client.ts'
+import { monthOf } from '../lib/months.ts'
+import type { Prompt } from '../prompts/find.ts'
+import { writeSignals } from './store.ts'
+
+/** A signal of an earlier time; its metadata is the text of a JSON object. */
+export type PastSignal = { prompt: Prompt; value: 'positive' | 'negative'; metadata: string; at: Date }
+
+/** Small enough for the embedded engine, which does nothing else meanwhile. */
+const signalsPerWrite = 500
+
+/** Records signals of the past, each counted in the month of its own time, whose limit holds for it. */
+export async function recordPastSignals(db: Db, signals: PastSignal[]): Promise<void> {
+  for (let start = 0; start < signals.length; start += signalsPerWrite) {
+    const written = await writeSignals(
+      db.sql,
+      signals.slice(start, start + signalsPerWrite).map(({ prompt, value, metadata, at }) => ({
+        organisationId: prompt.organisationId,
+        promptId: prompt.id,
+        value,
+        metadata,
+        createdAt: at.toISOString(),
+        month: monthOf(at),
+        idempotencyKey: null,
+        browserKeyId: null,
+      })),
+    )
+    if (written.some(({ outcome }) => outcome !== 'recorded'))
+      throw new Error('the month has no room for these signals')
+  }
+}

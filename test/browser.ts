@@ -1,0 +1,65 @@
+// A real browser that reaches no other host, and whose every complaint is kept.
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+
+export type Watched = {
+  page: Page
+  /** Requests to other hosts, failed ones, errors and warnings of the console: empty unless something is wrong. */
+  troubles: string[]
+  /** The requests to the interface, as `GET /api/v1/keys`. */
+  requests: string[]
+}
+
+export const launchBrowser = (): Promise<Browser> =>
+  chromium.launch({
+    executablePath: process.env.CHROMIUM_PATH ?? '',
+    args: [
+      ...['--no-sandbox', '--disable-gpu', '--no-first-run'],
+      ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
+    ],
+  })
+
+/** A new window on a service at this origin. */
+export async function openWindow(
+  browser: Browser,
+  origin: string,
+  options: BrowserContextOptions = {},
+): Promise<Watched> {
+  const page = await browser.newPage(options)
+  const troubles: string[] = []
+  const requests: string[] = []
+  await page.route('**', (route) => {
+    const address = route.request().url()
+    if (new URL(address).origin === origin || address.startsWith('data:')) return route.continue()
+    troubles.push(`asked for ${address}`)
+    return route.abort()
+  })
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) troubles.push(`console: ${message.text()}`)
+  })
+  page.on('pageerror', (error) => troubles.push(`thrown: ${error.message}`))
+  page.on('requestfailed', (request) => troubles.push(`failed: ${request.url()}`))
+  page.on('response', (response) => {
+    if (response.status() >= 400) troubles.push(`${response.status()}: ${response.url()}`)
+  })
+  page.on('request', (request) => {
+    const { pathname, search } = new URL(request.url())
+    if (pathname.includes('/api/v1/')) requests.push(`${request.method()} ${pathname}${search}`)
+  })
+  return { page, troubles, requests }
+}
+
+const axePath = join(import.meta.dir, '../node_modules/axe-core/axe.min.js')
+
+/** What makes the page hard to use for some people, as axe-core finds it; a line for each. */
+export async function findBarriers(page: Page): Promise<string[]> {
+  await page.evaluate(await readFile(axePath, 'utf8'))
+  return page.evaluate(`
+    axe.run(document).then(({ violations }) =>
+      violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`)
+}
+
+/** By how many pixels the page is wider than the window. */
+export const findOverflow = (page: Page): Promise<number> =>
+  page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')

@@ -1,0 +1,177 @@
+// The pages by which an organisation is run, in a real browser.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { presets, scopes } from '../../src/console/parts/scopes.ts'
+import { presets as presetsOfService } from '../../src/keys/scopes.ts'
+import { eventually } from '../program.ts'
+import { startConsole, type TestConsole } from './open.ts'
+
+let own: TestConsole
+
+beforeAll(async () => {
+  own = await startConsole()
+})
+afterAll(() => own?.close())
+
+const statusWith = async (key: string) => (await own.service.getHistory(own.tenant.prompt, key)).status
+
+test('a key is made, shown once and copied, rotated and revoked', async () => {
+  const permissions = ['clipboard-read', 'clipboard-write']
+  const { page, troubles } = await own.open('/settings/keys', { permissions })
+  await page.getByRole('button', { name: 'New key' }).click()
+  await page.getByLabel('Name').fill('website')
+  await page.getByLabel('Expires').selectOption('in 30 days')
+  await page.getByRole('button', { name: 'Make the key' }).click()
+  const shown = page.getByRole('dialog', { name: 'The new key' })
+  const key = (await shown.locator('code').textContent()) as string
+  await shown.getByRole('button', { name: 'Copy the key' }).click()
+  await shown.getByText('Copied', { exact: true }).waitFor()
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(key)
+  await shown.getByRole('button', { name: 'Done' }).click()
+  const row = page.getByRole('row', { name: /^website/ }).first()
+  expect(await row.textContent()).toContain('app')
+  expect(await row.textContent()).toContain('expires in 4 weeks')
+  expect(await page.content()).not.toContain(key)
+  expect(await statusWith(key)).toBe(200)
+
+  await row.getByRole('button', { name: 'Rotate website' }).click()
+  await page.getByLabel('The old one works on').selectOption('not at all')
+  await page.getByRole('button', { name: 'Rotate', exact: true }).click()
+  const rotated = page.getByRole('dialog', { name: 'The key was rotated' })
+  const second = (await rotated.locator('code').textContent()) as string
+  // Escape closes it as the button does.
+  await page.keyboard.press('Escape')
+  await rotated.waitFor({ state: 'detached' })
+  expect(await statusWith(second)).toBe(200)
+  await eventually(() => statusWith(key), 401)
+
+  await page.getByRole('button', { name: 'Revoke website' }).click()
+  await page.getByRole('button', { name: 'Revoke', exact: true }).click()
+  await page.getByText('revoked now').or(page.getByText('revoked 1 second ago')).first().waitFor()
+  await eventually(() => statusWith(second), 401)
+  expect(troubles).toEqual([])
+  await page.close()
+})
+
+test('a browser key is made with its origins and its limit; what is wrong is said in the form', async () => {
+  const { page } = await own.open('/settings/keys')
+  await page.getByRole('button', { name: 'New key' }).click()
+  await page.getByLabel('Name').fill('thumbs')
+  await page.getByLabel('For').selectOption('browser')
+  await page.getByLabel('Origins').fill('example.com')
+  await page.getByLabel('Signals a month').fill('500')
+  await page.getByRole('button', { name: 'Make the key' }).click()
+  await page.getByRole('alert').getByText('origins/0 must be an origin as browsers send it').waitFor()
+  await page.getByLabel('Origins').fill('https://example.com\n\n https://*.example.org ')
+  await page.getByRole('button', { name: 'Make the key' }).click()
+  await page.getByRole('dialog', { name: 'The new key' }).waitFor()
+  const { body } = await own.service.call('GET', '/api/v1/keys?limit=1', { key: own.admin })
+  expect(body.data[0]).toMatchObject({
+    name: 'thumbs',
+    scopes: ['signals:write'],
+    origins: ['https://example.com', 'https://*.example.org'],
+    prompts: null,
+    monthly_limit: 500,
+  })
+  await page.close()
+})
+
+test('only what the key may do is offered', async () => {
+  const seen = async (scopesOfKey: Parameters<TestConsole['keyWith']>[0], path: string) => {
+    const { page } = await own.open(path, { key: await own.keyWith(scopesOfKey) })
+    await page.locator('nav.subnav').waitFor()
+    await page.locator('table').waitFor()
+    const names = async (selector: string) => page.locator(selector).allInnerTexts()
+    const answer = {
+      places: await names('nav.places a'),
+      settings: await names('nav.subnav a'),
+      buttons: (await names('main button')).map((text) => text.split('\n')[0]),
+    }
+    await page.close()
+    return answer
+  }
+  expect(await seen(['prompts:read', 'usage:read'], '/settings/prompts')).toEqual({
+    places: ['Prompts', 'Usage', 'Settings'],
+    settings: ['Prompts and links'],
+    buttons: [],
+  })
+  expect(await seen(['keys:read'], '/settings/keys')).toEqual({
+    places: ['Settings'],
+    settings: ['Keys', 'Audit log'],
+    buttons: [],
+  })
+  const { page } = await own.open('/settings/keys', {
+    key: await own.keyWith(['keys:read', 'keys:write', 'signals:write']),
+  })
+  await page.getByRole('button', { name: 'New key' }).click()
+  expect(await page.getByLabel('For').locator('option').allInnerTexts()).toEqual(['browser', 'scopes that I choose'])
+  await page.getByLabel('For').selectOption('scopes')
+  expect(await page.getByRole('group', { name: 'It may' }).locator('code').allInnerTexts()).toEqual([
+    'signals:write',
+    'keys:read',
+    'keys:write',
+  ])
+  await page.close()
+})
+
+test('a prompt is made, linked to its file and renamed', async () => {
+  const { page, troubles } = await own.open('/settings/prompts')
+  await page.getByRole('button', { name: 'New prompt' }).click()
+  await page.getByLabel('Name').fill('farewell')
+  await page.getByRole('button', { name: 'Make the prompt' }).click()
+  const row = page.getByRole('row', { name: /farewell/ })
+  await row.getByText('not linked').waitFor()
+  await row.getByRole('button', { name: 'Change farewell' }).click()
+  await page.getByLabel('Name').fill('goodbye')
+  await page.getByLabel('Repository').fill('acme/prompts')
+  await page.getByLabel('Path of its file').fill('prompts/goodbye.md')
+  await page.getByRole('button', { name: 'Save' }).click()
+  const changed = page.getByRole('row', { name: /goodbye/ })
+  await changed.getByText('prompts/goodbye.md in acme/prompts').waitFor()
+  expect(troubles).toEqual([])
+  await page.close()
+})
+
+test('the secret of the webhook is made, and the audit log has it', async () => {
+  const { page, troubles } = await own.open('/settings/webhooks')
+  await page.getByRole('button', { name: 'Make a secret' }).click()
+  await page.locator('.secret').nth(1).waitFor()
+  const [address, secret] = await page.locator('.secret code').allInnerTexts()
+  expect(address).toBe(`${own.service.url}/webhooks/github/${own.tenant.org}`)
+  expect(secret).toMatch(/^[\w-]{43}$/)
+  await page.getByRole('link', { name: 'Audit log' }).click()
+  await page.getByRole('row').nth(1).waitFor()
+  expect(await page.getByRole('row').nth(1).textContent()).toContain('webhook')
+  // Reached by a link, the new page has the focus on its heading, and going back leads to the one before.
+  expect(await page.evaluate('document.activeElement.textContent')).toBe('Audit log')
+  await page.goBack()
+  await page.getByRole('heading', { name: 'GitHub webhook' }).waitFor()
+  expect(page.url()).toBe(`${own.service.url}/settings/webhooks`)
+  expect(troubles).toEqual([])
+  await page.close()
+})
+
+test('a list goes on, page by page, each with an address of its own', async () => {
+  for (let count = 0; count < 30; count++) await own.keyWith(['usage:read'], `many ${count}`)
+  const { page, requests } = await own.open('/settings/keys')
+  await page.getByText('many 29', { exact: true }).first().waitFor()
+  expect(await page.locator('tbody tr').count()).toBe(25)
+  const older = page.getByRole('link', { name: 'Older' })
+  // Asked for as soon as somebody reaches for it, and not again when it is opened.
+  await older.hover()
+  await eventually(() => requests.filter((one) => one.includes('cursor=')).length, 1)
+  await older.click()
+  await page.getByText('many 4', { exact: true }).first().waitFor()
+  expect(page.url()).toContain('?cursor=')
+  expect(requests.filter((one) => one.includes('cursor=')).length).toBe(1)
+  await page.reload()
+  await page.getByText('many 4', { exact: true }).first().waitFor()
+  await page.getByRole('link', { name: 'Newest' }).click()
+  await page.getByText('many 29', { exact: true }).first().waitFor()
+  await page.close()
+})
+
+test('the presets and scopes of the form are those of the service', () => {
+  const given = Object.fromEntries(Object.entries(presets).map(([name, { scopes }]) => [name, scopes]))
+  expect<Record<string, string[]>>(given).toEqual(presetsOfService)
+  expect<string[]>(scopes).toEqual(presetsOfService.admin)
+})

@@ -1,0 +1,113 @@
+// The console of the built binary: the ways in and out, in a real browser.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Browser } from 'playwright-core'
+import { launchBrowser, openWindow } from '../browser.ts'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createOperator, createTenant, eventually, type Operator, type Server, startServer } from '../program.ts'
+
+let database: TestDatabase
+let server: Server
+let operator: Operator
+let browser: Browser
+let tenant: Awaited<ReturnType<typeof createTenant>>
+
+beforeAll(async () => {
+  database = await createDatabase()
+  server = await startServer(database.settings)
+  operator = createOperator({ ...database.settings, PUBLIC_URL: server.url })
+  tenant = await createTenant(operator)
+  browser = await launchBrowser()
+})
+
+afterAll(async () => {
+  await browser?.close()
+  // What the server has logged is searched for keys, too.
+  expect(await server?.stop()).toBe(0)
+  await database?.close()
+})
+
+test('a link of the command opens signed in, and its key leaves the address at once and reaches no server but in the header', async () => {
+  const { link } = await operator.one('console', '--org', tenant.org, '--admin')
+  const { page, troubles, requests } = await openWindow(browser, server.url)
+  const addresses: string[] = []
+  page.on('request', (request) => addresses.push(`${request.url()} ${request.headers().referer ?? ''}`))
+  await page.goto(link.replace('/#', '/settings/keys#'))
+  await page.getByRole('row').nth(1).waitFor()
+  expect(page.url()).toBe(`${server.url}/settings/keys`)
+  expect(addresses.filter((address) => /psk_\w{36}/.test(address))).toEqual([])
+  const kept = await page.evaluate('[document.cookie, { ...localStorage }, { ...sessionStorage }, history.length]')
+  const key = link.split('#key=')[1] as string
+  expect(kept).toEqual(['', {}, { 'prompt-signals key': key }, expect.any(Number)])
+  expect(requests).toEqual(['GET /api/v1/key', 'GET /api/v1/keys'])
+  // Reloaded it is signed in on, and another tab knows nothing of it.
+  await page.reload()
+  await page.getByRole('row').nth(1).waitFor()
+  const other = await openWindow(browser, server.url)
+  await other.page.goto(server.url)
+  await other.page.getByRole('button', { name: 'Sign in' }).waitFor()
+  expect([...troubles, ...other.troubles, ...other.requests]).toEqual([])
+  await page.close()
+  await other.page.close()
+})
+
+test('a pasted key signs in, and signing out forgets it', async () => {
+  const { page, troubles } = await openWindow(browser, server.url)
+  await page.goto(`${server.url}/settings/prompts`)
+  await page.getByLabel('API key').fill(` ${tenant.key} `)
+  await page.keyboard.press('Enter')
+  await page.getByRole('row').nth(1).waitFor()
+  await eventually(() => page.title(), 'Prompts and links · Test · prompt-signals')
+  await page.getByText('Key default').click()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  await page.getByLabel('API key').waitFor()
+  expect(await page.evaluate('sessionStorage.length')).toBe(0)
+  await page.reload()
+  await page.getByLabel('API key').waitFor()
+  expect(troubles).toEqual([])
+  await page.close()
+})
+
+test('a key that is not accepted is forgotten, with a word about it', async () => {
+  const { page } = await openWindow(browser, server.url)
+  await page.goto(`${server.url}/#key=psk_${'0'.repeat(36)}`)
+  await page.getByRole('alert').getByText('That key is not accepted').waitFor()
+  expect(await page.evaluate('sessionStorage.length')).toBe(0)
+  await page.close()
+})
+
+test('a link may be opened in a tab that is signed in with another key', async () => {
+  const { page } = await openWindow(browser, server.url)
+  await page.goto(`${server.url}/settings/prompts#key=${tenant.key}`)
+  await page.getByText('Key default').waitFor()
+  const { link } = await operator.one('console', '--org', tenant.org)
+  await page.goto(link.replace('/#', '/settings/prompts#'))
+  await page.getByText('Key console').waitFor()
+  expect(page.url()).toBe(`${server.url}/settings/prompts`)
+  await page.close()
+})
+
+test('the command makes a key that expires in 12 hours and changes nothing unless asked to', async () => {
+  const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT/)
+  const made = await operator.one('console', '--org', tenant.org)
+  expect(made).toEqual({
+    link: expect.stringMatching(new RegExp(`^${server.url}/#key=psk_\\w{36}$`)),
+    key: expect.stringMatching(/^key_/),
+    expires_at: time,
+  })
+  const lives = new Date(made.expires_at).getTime() - Date.now()
+  expect(Math.abs(lives - 12 * 3_600_000)).toBeLessThan(60_000)
+  const keys = await operator.json('keys', 'list', '--org', tenant.org)
+  const scopes = keys.find(({ id }) => id === made.key)?.scopes as string[]
+  expect(scopes).toEqual(['history:read', 'signals:read', 'prompts:read', 'usage:read', 'keys:read'])
+  const off = createOperator({ ...database.settings, CONSOLE: 'off' })
+  expect(await off.refused('console', '--org', tenant.org)).toBe('The console is turned off: CONSOLE is off.')
+})
+
+test('turned off by its setting, the service has none', async () => {
+  const own = await createDatabase()
+  const without = await startServer({ ...own.settings, CONSOLE: 'off' })
+  const answer = await fetch(`${without.url}/`, { redirect: 'manual' })
+  expect([answer.status, answer.headers.get('location')]).toEqual([302, 'docs'])
+  expect(await without.stop()).toBe(0)
+  await own.close()
+})

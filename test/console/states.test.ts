@@ -1,0 +1,104 @@
+// What a reader sees when there is nothing to see, or not yet, or not with this key.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Route } from 'playwright-core'
+import type { Watched } from '../browser.ts'
+import { findBarriers } from '../browser.ts'
+import { startConsole, type TestConsole } from './open.ts'
+
+let own: TestConsole
+
+beforeAll(async () => {
+  own = await startConsole()
+})
+afterAll(() => own?.close())
+
+/** Answers for the service, as it does, on the list of keys. */
+const keysAnswer = (status: number, error: object) => ({
+  prepare: ({ page }: Watched) =>
+    page.route('**/api/v1/keys*', (route: Route) => route.fulfill({ status, json: { error } })),
+})
+
+test.each([
+  ['403', keysAnswer(403, { code: 'forbidden', scope: 'keys:read' }), 'It lacks the scope keys:read.'],
+  ['404', keysAnswer(404, { code: 'not_found' }), 'There is nothing here'],
+  [
+    '422',
+    keysAnswer(422, { message: 'The query is not valid.', details: [{ path: 'cursor', message: 'must be …' }] }),
+    'cursor must be …',
+  ],
+  ['429', keysAnswer(429, { code: 'rate_limited', resets_at: '2126-01-01T00:00:00Z' }), 'It begins anew on'],
+  ['500', keysAnswer(500, { code: 'internal_error', request_id: 'abc-123' }), 'Request abc-123'],
+])('a %s says what it means and what to do', async (_, options, says) => {
+  const { page } = await own.open('/settings/keys', options)
+  const alert = page.getByRole('alert')
+  await alert.waitFor()
+  expect((await alert.textContent())?.replaceAll(/\s+/g, ' ')).toContain(says)
+  expect(await findBarriers(page)).toEqual([])
+  await page.close()
+})
+
+test('a 401 in the midst of it asks for another key', async () => {
+  const { page } = await own.open('/settings/keys', keysAnswer(401, { code: 'unauthorized' }))
+  await page.getByRole('alert').getByText('That key is not accepted').waitFor()
+  expect(await findBarriers(page)).toEqual([])
+  await page.close()
+})
+
+test('a page that the key may not see names the scope, and is not asked for again', async () => {
+  const { page, requests } = await own.open('/settings/keys', { key: await own.keyWith(['usage:read']) })
+  await page.getByText('It lacks the scope keys:read.').waitFor()
+  await page.getByRole('link', { name: 'Usage' }).click()
+  await page.goBack()
+  await page.getByRole('heading', { name: 'No access' }).waitFor()
+  expect(requests.filter((one) => one === 'GET /api/v1/keys').length).toBeLessThanOrEqual(1)
+  await page.close()
+})
+
+test('offline, what was read stays, and trying again heals it', async () => {
+  const { page } = await own.open('/settings/audit')
+  await page.getByRole('row').nth(1).waitFor()
+  await page.context().setOffline(true)
+  await page.getByRole('link', { name: 'Keys' }).click()
+  await page.getByRole('alert').getByText('The service cannot be reached').waitFor()
+  await page.context().setOffline(false)
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('row').nth(1).waitFor()
+  expect(await page.getByRole('alert').count()).toBe(0)
+  await page.close()
+})
+
+test('what is quick shows no sign of waiting, and what is slow does', async () => {
+  const gate = Promise.withResolvers<void>()
+  const { page } = await own.open('/settings/keys', {
+    prepare: async ({ page }) => {
+      await page.addInitScript(`
+        window.waits = 0
+        new MutationObserver(() => { if (document.querySelector('.skeleton')) window.waits++ })
+          .observe(document, { childList: true, subtree: true })`)
+      await page.route('**/api/v1/audit*', async (route) => {
+        await gate.promise
+        await route.continue()
+      })
+    },
+  })
+  await page.getByRole('row').nth(1).waitFor()
+  // On a machine that is busy otherwise even this may take long: then it is read again.
+  const slowest = () =>
+    page.evaluate(`Math.max(...performance.getEntriesByType('resource').map((one) => one.duration))`)
+  while (Number(await slowest()) > 150) {
+    await page.reload()
+    await page.getByRole('row').nth(1).waitFor()
+  }
+  expect(await page.evaluate('window.waits')).toBe(0)
+  await page.getByRole('link', { name: 'Audit log' }).click()
+  await page.getByRole('status').getByText('Loading').waitFor()
+  gate.resolve()
+  await page.getByRole('row').nth(1).waitFor()
+  expect(await page.getByText('Loading').count()).toBe(0)
+  await page.close()
+})
+
+test('an address that is none of the console is a 404 of the service', async () => {
+  const answer = await fetch(`${own.service.url}/settings/nothing`)
+  expect([answer.status, ((await answer.json()) as { error: { code: string } }).error.code]).toEqual([404, 'not_found'])
+})

@@ -1,0 +1,258 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createApp } from '../../src/app.ts'
+import { openRedis } from '../../src/db/redis.ts'
+import { createServices } from '../../src/deps.ts'
+import { createRateLimiter } from '../../src/http/rate_limit.ts'
+import { createKey } from '../../src/keys/manage.ts'
+import { createLog } from '../../src/log.ts'
+import { comingFrom, newAddress, trustTheTest } from '../addresses.ts'
+import { redisPrefix, redisUrl } from '../harness.ts'
+import { eventually } from '../program.ts'
+import { createProxy } from '../proxy.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
+
+const perKey = 4
+const perAddress = 6
+const perMinute = (requests: number) => ({ requests, windowSeconds: 60 })
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await startService({
+    limits: {
+      ...trustTheTest,
+      RATE_LIMIT_PER_KEY: `${perKey}/min`,
+      RATE_LIMIT_PER_ADDRESS: `${perAddress}/min`,
+    },
+  })
+})
+
+afterAll(() => service.close())
+
+/** Comes from an address of its own. */
+const fromElsewhere = () => comingFrom(newAddress())
+
+const getHistory = ({ prompt, key }: Tenant, headers: Record<string, string>) =>
+  service.call('GET', `/api/v1/prompts/${prompt}/history`, { key, headers })
+
+async function repeat<T>(times: number, work: () => Promise<T>): Promise<T[]> {
+  const results: T[] = []
+  for (let count = 0; count < times; count += 1) results.push(await work())
+  return results
+}
+
+const limitsIn = ({ headers }: { headers: Headers }) => [headers.get('ratelimit-policy'), headers.get('ratelimit')]
+
+test('past the rate of the key the answer is 429 with all that a caller needs to wait, until the window ends', async () => {
+  service.clock.set('2026-11-15T12:00:20.250Z')
+  const tenant = await service.createTenant()
+  const first = await getHistory(tenant, fromElsewhere())
+  expect([first.status, ...limitsIn(first)]).toEqual([200, '"burst";q=4;w=60', '"burst";r=3;t=40'])
+  const others = await repeat(perKey - 1, () => getHistory(tenant, fromElsewhere()))
+  expect(others.map(({ status }) => status)).toEqual([200, 200, 200])
+  const refused = await service.call('POST', `/api/v1/prompts/${tenant.prompt}/signals`, {
+    key: tenant.key,
+    headers: fromElsewhere(),
+    json: { value: 'positive' },
+  })
+  expect({ status: refused.status, body: refused.body }).toEqual({
+    status: 429,
+    body: {
+      error: {
+        code: 'rate_limited',
+        message: 'More than 4 requests in 60 s with this API key. Wait until resets_at.',
+        limited_by: 'key_rate',
+        limit: 4,
+        used: 4,
+        resets_at: '2026-11-15T12:01:00.000Z',
+        request_id: expect.any(String),
+      },
+    },
+  })
+  expect(limitsIn(refused)).toEqual(['"burst";q=4;w=60', '"burst";r=0;t=40'])
+  expect(refused.headers.get('retry-after')).toBe('40')
+  // Another key of the same organisation has a rate of its own.
+  const { key } = await createKey(service.services.db, service.clock, { org: tenant.org, name: 'b', expiresAt: null })
+  expect((await getHistory({ ...tenant, key }, fromElsewhere())).status).toBe(200)
+  service.clock.set('2026-11-15T12:01:00.000Z')
+  const next = await getHistory(tenant, fromElsewhere())
+  expect([next.status, ...limitsIn(next)]).toEqual([200, '"burst";q=4;w=60', '"burst";r=3;t=60'])
+})
+
+test('past the rate of an address nothing is looked at, not even the key, and other addresses go on', async () => {
+  service.clock.set('2026-11-15T13:00:00.000Z')
+  const tenant = await service.createTenant()
+  const address = fromElsewhere()
+  const path = `/api/v1/prompts/${tenant.prompt}/history`
+  const without = await repeat(perAddress, () => service.call('GET', path, { headers: address }))
+  expect(without.map(({ status }) => status)).toEqual(new Array(perAddress).fill(401))
+  expect(limitsIn(without[0] as never)).toEqual(['"burst";q=6;w=60', '"burst";r=5;t=60'])
+  for (const key of [tenant.key, 'psk_wrong']) {
+    const { status, headers, body } = await service.call('GET', path, { key, headers: address })
+    expect([status, headers.get('retry-after'), body.error]).toEqual([
+      429,
+      '60',
+      {
+        code: 'rate_limited',
+        message: 'More than 6 requests in 60 s from this address. Wait until resets_at.',
+        limited_by: 'address_rate',
+        limit: 6,
+        used: 6,
+        resets_at: '2026-11-15T13:01:00.000Z',
+        request_id: expect.any(String),
+      },
+    ])
+  }
+  expect((await getHistory(tenant, fromElsewhere())).status).toBe(200)
+})
+
+test('IPv6 addresses of one network are counted together', async () => {
+  service.clock.set('2026-11-15T13:10:00.000Z')
+  const ask = async (address: string) =>
+    (await service.call('GET', '/api/v1/keys', { headers: comingFrom(address) })).status
+  const statuses: number[] = []
+  for (let host = 1; host <= perAddress + 1; host += 1) statuses.push(await ask(`2001:db8:7:7::${host}`))
+  expect(statuses).toEqual([...new Array(perAddress).fill(401), 429])
+  expect(await ask('2001:db8:7:8::1')).toBe(401)
+})
+
+test('routes that do not exist are counted too, and so is what the framework routes', async () => {
+  service.clock.set('2026-11-15T13:20:00.000Z')
+  const address = fromElsewhere()
+  const ask = async (method: string, path: string) =>
+    (await fetch(service.url + path, { method, headers: address })).status
+  const statuses = [
+    await ask('GET', '/api/v1/nothing'),
+    await ask('HEAD', '/api/v1/keys/'),
+    await ask('PUT', '/api/v1'),
+  ]
+  expect(statuses).toEqual([401, 401, 401])
+  await repeat(perAddress - 3, () => ask('GET', '/api/v1/keys'))
+  expect([await ask('HEAD', '/api/v1/keys/'), await ask('GET', '/api/v1/nothing')]).toEqual([429, 429])
+})
+
+test('health, metrics, documentation, preflights and deliveries are never limited', async () => {
+  service.clock.set('2026-11-15T13:30:00.000Z')
+  const address = fromElsewhere()
+  const ask = async (method: string, path: string) => (await service.call(method, path, { headers: address })).status
+  await repeat(perAddress, () => ask('GET', '/api/v1/keys'))
+  expect(await ask('GET', '/api/v1/keys')).toBe(429)
+  const paths = ['/livez', '/readyz', '/metrics', '/docs', '/docs/json', '/nothing']
+  const statuses = await Promise.all(paths.map((path) => ask('GET', path)))
+  expect(statuses).not.toContain(429)
+  const others = [await ask('OPTIONS', '/api/v1/prompts/pmt_x/signals'), await ask('POST', '/webhooks/github/org_none')]
+  expect(others).toEqual([204, 401])
+})
+
+test('a missing scope is told before the rate of the key, and counts for nothing', async () => {
+  service.clock.set('2026-11-15T13:40:00.000Z')
+  const tenant = await service.createTenant()
+  const given = { org: tenant.org, name: 'reader', scopes: ['usage:read' as const], expiresAt: null }
+  const { key } = await createKey(service.services.db, service.clock, given)
+  const answers = await repeat(perKey + 1, () => getHistory({ ...tenant, key }, fromElsewhere()))
+  expect(answers.map(({ status }) => status)).toEqual(new Array(perKey + 1).fill(403))
+})
+
+test('the month and the rate stand side by side in the headers, and a full month is told as such', async () => {
+  service.clock.set('2026-11-30T23:59:00.000Z')
+  const tenant = await service.createTenant(1)
+  const post = () =>
+    service.call('POST', `/api/v1/prompts/${tenant.prompt}/signals`, {
+      ...{ key: tenant.key, headers: fromElsewhere(), json: { value: 'positive' } },
+    })
+  const [recorded, refused] = [await post(), await post()]
+  expect([recorded.status, ...limitsIn(recorded)]).toEqual([
+    201,
+    '"signals";q=1;w=2592000, "burst";q=4;w=60',
+    '"signals";r=0;t=60, "burst";r=3;t=60',
+  ])
+  expect([refused.status, refused.body.error.limited_by, ...limitsIn(refused)]).toEqual([
+    429,
+    'organisation_month',
+    '"signals";q=1;w=2592000, "burst";q=4;w=60',
+    '"signals";r=0;t=60, "burst";r=2;t=60',
+  ])
+})
+
+test('refusals are counted by the limit that refused', async () => {
+  service.clock.set('2026-11-15T13:45:00.000Z')
+  const read = async () => {
+    const { text } = await service.call('GET', '/metrics')
+    const values = [...text.matchAll(/^prompt_signals_requests_limited_total\{limited_by="(\w+)"\} (\d+)$/gm)]
+    return Object.fromEntries(values.map(([, by, value]) => [by, Number(value)])) as Record<string, number>
+  }
+  const before = await read()
+  const tenant = await service.createTenant()
+  await repeat(perKey + 2, () => getHistory(tenant, fromElsewhere()))
+  const address = fromElsewhere()
+  await repeat(perAddress + 1, () => service.call('GET', '/api/v1/keys', { headers: address }))
+  const after = await read()
+  expect(after).toEqual({
+    key_rate: (before.key_rate as number) + 2,
+    address_rate: (before.address_rate as number) + 1,
+  })
+})
+
+test('replicas with one Redis share the rate of a key', async () => {
+  service.clock.set('2026-11-15T13:50:00.000Z')
+  const tenant = await service.createTenant()
+  const { db, clock } = service.services
+  const log = createLog('silent')
+  const other = createServices({ db, redis: service.redis, clock, log, perKey: perMinute(perKey) })
+  const app = createApp(other)
+  let sent = 0
+  const ask = async () => {
+    sent += 1
+    const headers = { authorization: `Bearer ${tenant.key}` }
+    return app.fetch(new Request(`http://localhost/api/v1/prompts/${tenant.prompt}/history`, { headers }))
+  }
+  expect((await ask()).headers.get('ratelimit')).toBe('"burst";r=3;t=60')
+  expect((await getHistory(tenant, fromElsewhere())).headers.get('ratelimit')).toBe('"burst";r=3;t=60')
+  // Each learns of the other's requests with those of its own that follow.
+  await eventually(async () => (await ask()).status, 429)
+  await eventually(async () => (await getHistory(tenant, fromElsewhere())).status, 429)
+  expect(sent).toBeLessThan(2 * perKey + 2)
+})
+
+test('a rate holds within each process while Redis is away, and is shared again when it is back', async () => {
+  const proxy = await createProxy(redisUrl())
+  const prefix = redisPrefix()
+  const [near, far] = [openRedis(proxy.url, prefix), openRedis(redisUrl(), prefix)]
+  const clock = { now: () => new Date('2026-11-15T14:00:00.000Z') }
+  const breaker: boolean[] = []
+  const observe = { refused: () => {}, breakerChanged: (isOpen: boolean) => void breaker.push(isOpen) }
+  const limiter = createRateLimiter(perMinute(100), { clock, name: 'x', redis: near, observe })
+  const replica = createRateLimiter(perMinute(100), { clock, name: 'x', redis: far })
+  const take = (subject: string, times: number) =>
+    Array.from({ length: times }, () => limiter.take(subject)).filter(({ isExceeded }) => !isExceeded).length
+  const isKnownToReplica = (subject: string) => () => replica.take(subject).used > 50
+
+  expect(take('before', 50)).toBe(50)
+  await eventually(isKnownToReplica('before'), true)
+  proxy.setClosing(true)
+  proxy.cut('reset')
+  let polls = 0
+  const keepTaking = () => {
+    polls += 1
+    take(`poll ${polls}`, 20)
+    return breaker
+  }
+  await eventually(keepTaking, [true])
+  expect(take('during', 150)).toBe(100)
+  proxy.setClosing(false)
+  await eventually(keepTaking, [true, false], 10_000)
+  expect(take('after', 50)).toBe(50)
+  await eventually(isKnownToReplica('after'), true)
+  await Promise.all([near.disconnect(), far.disconnect()])
+  proxy.close()
+})
+
+test('a flood of addresses takes a bounded memory, and shuts nobody out', () => {
+  const now = new Date('2026-11-15T14:00:00.000Z')
+  const limiter = createRateLimiter(perMinute(1), { clock: { now: () => now }, name: 'address' })
+  expect([limiter.take('first').isExceeded, limiter.take('first').isExceeded]).toEqual([false, true])
+  for (let address = 0; address < 50_000; address += 1) expect(limiter.take(address).isExceeded).toBe(false)
+  // The first was forgotten for the others.
+  expect(limiter.take('first').isExceeded).toBe(false)
+  expect(limiter.take(49_999).isExceeded).toBe(true)
+})

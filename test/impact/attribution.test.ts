@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { entry, startService, type TestService } from '../service.ts'
+import { addSignals, type Change, changeOf, countSignals, deployed, merged, type Sent } from './history.ts'
+
+type Shown = { change: Change & { action: string }; signals: Record<string, number> }
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+async function readAll(prompt: string, key: string, limit: number): Promise<Shown[]> {
+  const pages: Shown[][] = []
+  for (let page = 1; ; page += 1) {
+    const query = `?page=${page}&limit=${limit}`
+    const { status, body } = await service.call('GET', `/api/v1/prompts/${prompt}/impact${query}`, { key })
+    expect(status).toBe(200)
+    pages.push(body.data)
+    if (page >= body.pagination.total_pages) return pages.flat()
+  }
+}
+
+/** What the rule says of each change, newest first. */
+function expectedOf(changes: Change[], signals: Sent[]) {
+  const oldestFirst = changes.toReversed()
+  const owned = signals.map((signal) => ({ ...signal, ...changeOf(oldestFirst, signal) }))
+  return changes.map(({ id }) => {
+    const own = owned.filter(({ change }) => change?.id === id)
+    const positive = own.filter(({ value }) => value === 'positive').length
+    const byCommit = own.filter(({ isNamed }) => isNamed).length
+    return {
+      id,
+      signals: {
+        positive,
+        negative: own.length - positive,
+        total: own.length,
+        by_commit: byCommit,
+        by_time: own.length - byCommit,
+      },
+    }
+  })
+}
+
+const minute = 60_000
+const start = Date.UTC(2026, 8, 30, 23, 0)
+/** Times that often coincide, lie on the bounds of the counts, or a millisecond beside them. */
+const time = fc
+  .tuple(fc.constantFrom(0, 1, 14, 15, 16, 59, 60, 75, 600, 1_440, 2_000, 4_321), fc.constantFrom(-1, 0, 0, 1))
+  .map(([minutes, ms]) => new Date(start + minutes * minute + ms).toISOString())
+
+/** Commits that begin alike, to the sixth, seventh and last character; one that is the begin of another; short ones. */
+const commits = [
+  'abcdef0123456789',
+  'abcdef0123456788',
+  'abcdef1123456789',
+  'abcdef0',
+  '1234567890',
+  'v1',
+  'V1',
+  'ünï-12345',
+]
+const others = ['abcdef', 'abcdef01', 'abcdef012345678', 'abcdef11', '1234567', '123456', 'v', 'unknown-9', '', 7]
+
+const change = fc.tuple(fc.constantFrom(...commits), time, fc.integer({ min: 0, max: 4 })).map(([commit, at, kind]) => {
+  if (kind === 3) return { ...merged(commit, at, 3), action: 'pr_opened' }
+  return kind === 0 ? deployed(commit, at) : merged(commit, at, kind)
+})
+
+const signal: fc.Arbitrary<Sent> = fc.record({
+  value: fc.constantFrom<Sent['value']>('positive', 'negative'),
+  commit: fc.option(fc.constantFrom<unknown>(...commits, ...others), { nil: undefined }),
+  at: time,
+})
+
+test('every signal belongs to the change that it names, else to the one live at its time, if there was one', async () => {
+  const history = fc.record({
+    changes: fc.array(change, { maxLength: 9 }),
+    signals: fc.array(signal, { maxLength: 40 }),
+    counted: fc.array(fc.integer({ min: 1, max: 20 }), { maxLength: 2 }),
+    limit: fc.integer({ min: 1, max: 4 }),
+  })
+  await fc.assert(
+    fc.asyncProperty(history, async ({ changes, signals, counted, limit }) => {
+      const { prompt, key } = await service.createTenant()
+      await service.addHistory(prompt, changes)
+      await addSignals(service, prompt, signals)
+      for (const number of counted) await countSignals(service, prompt, number)
+      const shown = await readAll(prompt, key, limit)
+      const expected = expectedOf(
+        shown.map(({ change }) => change),
+        signals,
+      )
+      expect(shown.map(({ change, signals }) => ({ id: change.id, signals }))).toEqual(expected)
+    }),
+    { numRuns: 60, seed: Number(process.env.TEST_SEED ?? 15) },
+  )
+})
+
+test('an entry that arrives late takes its part of the signals from the change before it', async () => {
+  const { prompt, key } = await service.createTenant()
+  await service.addHistory(prompt, [deployed('first-commit', '2026-10-01T00:00:00.000Z')])
+  await addSignals(service, prompt, [
+    { value: 'positive', at: '2026-10-01T12:00:00.000Z' },
+    { value: 'negative', at: '2026-10-03T12:00:00.000Z' },
+    { value: 'negative', commit: 'second-commit', at: '2026-10-01T13:00:00.000Z' },
+  ])
+  await countSignals(service, prompt)
+  const read = async () =>
+    (await readAll(prompt, key, 25)).map(({ change, signals }) => [change.commit_sha, signals.total, signals.by_commit])
+  expect(await read()).toEqual([['first-commit', 3, 0]])
+  await service.addHistory(prompt, [deployed('second-commit', '2026-10-02T00:00:00.000Z'), entry()])
+  expect((await read()).slice(1)).toEqual([
+    ['second-commit', 2, 1],
+    ['first-commit', 1, 0],
+  ])
+})
+
+test('a commit that was deployed and then merged names the last of its changes, whole and in part', async () => {
+  const { prompt, key } = await service.createTenant()
+  await service.addHistory(prompt, [
+    deployed('abcdef0123', '2026-10-01T00:00:00.000Z'),
+    merged('abcdef0123', '2026-10-02T00:00:00.000Z', 1),
+    deployed('1234567890', '2026-10-03T00:00:00.000Z'),
+  ])
+  await addSignals(service, prompt, [
+    { value: 'positive', at: '2026-10-01T12:00:00.000Z' },
+    { value: 'positive', commit: 'abcdef0', at: '2026-10-01T12:00:00.000Z' },
+    { value: 'positive', commit: 'abcdef0123', at: '2026-10-03T12:00:00.000Z' },
+  ])
+  const shown = await readAll(prompt, key, 25)
+  expect(shown.map(({ change, signals }) => [change.action, signals.by_commit, signals.by_time])).toEqual([
+    ['deployed', 0, 0],
+    ['pr_merged', 2, 0],
+    ['deployed', 0, 1],
+  ])
+})

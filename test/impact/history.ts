@@ -1,0 +1,49 @@
+// Changes and signals of known times, and whose they are by the plain words of the rule.
+import { entry, type TestService } from '../service.ts'
+
+export type Sent = { value: 'positive' | 'negative'; commit?: unknown; at: string }
+export type Change = { id: number; commit_sha: string; created_at: string }
+
+/** Inserts signals of any time, as recording them over time would have. */
+export async function addSignals(service: TestService, prompt: string, signals: Sent[]): Promise<void> {
+  const rows = signals.map(({ value, commit, at }) => ({
+    value,
+    at,
+    metadata: commit === undefined ? { session: 'a' } : { commit_sha: commit },
+  }))
+  await service.services.db.sql`
+    insert into signals (organisation_id, prompt_id, value, metadata, created_at)
+    select p.organisation_id, p.id, g.value, g.metadata, g.at
+    from prompts p, json_to_recordset(${JSON.stringify(rows)}::text::json) g (value text, metadata jsonb, at timestamptz)
+    where p.public_id = ${prompt}`
+}
+
+/** Moves the next signals from the tail into the counts; all of them by default. */
+export async function countSignals(service: TestService, prompt: string, number = 1_000_000): Promise<void> {
+  await service.services.db.sql`
+    select count_signals(p.id, ${number}::integer) from prompts p where p.public_id = ${prompt}`
+}
+
+export const deployed = (commit: string, at: string) => entry({ commit_sha: commit, created_at: at })
+
+export const merged = (commit: string, at: string, number: number) =>
+  entry({
+    action: 'pr_merged',
+    commit_sha: commit,
+    created_at: at,
+    pr_number: number,
+    pr_url: `https://example.com/${number}`,
+  })
+
+/** The change that a signal belongs to, of those that went live, oldest first; undefined for none. */
+export function changeOf(changes: Change[], { commit, at }: Sent): { change: Change; isNamed: boolean } | undefined {
+  if (typeof commit === 'string' && commit !== '') {
+    const whole = changes.findLast(({ commit_sha }) => commit_sha === commit)
+    const fitting = commit.length < 7 ? [] : changes.filter(({ commit_sha }) => commit_sha.startsWith(commit))
+    const isOne = new Set(fitting.map(({ commit_sha }) => commit_sha)).size === 1
+    const change = whole ?? (isOne ? fitting.at(-1) : undefined)
+    if (change) return { change, isNamed: true }
+  }
+  const change = changes.findLast(({ created_at }) => created_at <= at)
+  return change && { change, isNamed: false }
+}

@@ -1,0 +1,234 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createPrompt } from '../../src/prompts/manage.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
+import { addSignals, countSignals, deployed, merged, type Sent } from './history.ts'
+
+let service: TestService
+let tenant: Tenant
+/** The entries of the tenant's prompt, newest first. */
+let entries: { id: number; action: string }[]
+
+const first = '1111111aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'
+const second = '2222222bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'
+const third = '3333333ccccccccccccccccccccccccccccccccc'
+
+const signals = (positive: number, negative: number, signal: Omit<Sent, 'value'>): Sent[] => [
+  ...Array.from({ length: positive }, () => ({ ...signal, value: 'positive' as const })),
+  ...Array.from({ length: negative }, () => ({ ...signal, value: 'negative' as const })),
+]
+
+beforeAll(async () => {
+  service = await startService()
+  service.clock.set('2026-11-15T12:00:00.000Z')
+  tenant = await service.createTenant()
+  await service.addHistory(tenant.prompt, [
+    deployed(first, '2026-10-01T09:00:00.000Z'),
+    { ...merged('dddddddd', '2026-10-09T09:00:00.000Z', 7), action: 'pr_opened' },
+    merged(second, '2026-10-10T09:00:00.000Z', 7),
+    deployed(third, '2026-11-10T09:30:00.000Z'),
+  ])
+  await addSignals(service, tenant.prompt, [
+    // Before the first change: of none.
+    ...signals(5, 5, { at: '2026-09-30T12:00:00.000Z' }),
+    ...signals(700, 300, { at: '2026-10-02T12:00:00.000Z' }),
+    ...signals(500, 100, { at: '2026-10-20T12:00:00.000Z' }),
+    // Named, while another is live.
+    ...signals(300, 100, { at: '2026-11-12T12:00:00.000Z', commit: second.slice(0, 7) }),
+    ...signals(8, 2, { at: '2026-11-15T08:00:00.000Z', commit: third }),
+  ])
+  await countSignals(service, tenant.prompt, 1_500)
+  entries = (await service.getHistory(tenant.prompt, tenant.key)).body.data
+})
+
+afterAll(() => service.close())
+
+const read = (query = '', { prompt, key } = tenant) =>
+  service.call('GET', `/api/v1/prompts/${prompt}/impact${query}`, { key })
+
+const impactOfThird = () => ({
+  change: entries[0],
+  window: { from: '2026-11-10T09:30:00.000Z', until: null },
+  signals: { positive: 8, negative: 2, total: 10, by_commit: 10, by_time: 0 },
+  rate: { value: 0.8, low: 0.490162, high: 0.943318 },
+  difference: { value: 0, low: -0.58391, high: 0.224098 },
+  verdict: 'undecided',
+  signals_needed: null,
+})
+
+const impactOfSecond = () => ({
+  change: entries[1],
+  window: { from: '2026-10-10T09:00:00.000Z', until: '2026-11-10T09:30:00.000Z' },
+  signals: { positive: 800, negative: 200, total: 1_000, by_commit: 400, by_time: 600 },
+  rate: { value: 0.8, low: 0.774081, high: 0.823623 },
+  difference: { value: 0.1, low: 0.014716, high: 0.184834 },
+  verdict: 'better',
+  signals_needed: null,
+})
+
+const shownPrompt = (id = tenant.prompt) => ({
+  id,
+  name: 'test',
+  repository: null,
+  path: null,
+  created_at: expect.stringMatching(/Z$/),
+})
+
+const impactOfFirst = () => ({
+  change: entries[3],
+  window: { from: '2026-10-01T09:00:00.000Z', until: '2026-10-10T09:00:00.000Z' },
+  signals: { positive: 700, negative: 300, total: 1_000, by_commit: 0, by_time: 1_000 },
+  rate: { value: 0.7, low: 0.670876, high: 0.727593 },
+  difference: null,
+  verdict: null,
+  signals_needed: null,
+})
+
+test('each change that went live has its signals, its rate, and its difference to the change before', async () => {
+  const { status, headers, body } = await read()
+  expect(status).toBe(200)
+  expect(body).toEqual({
+    data: [impactOfThird(), impactOfSecond(), impactOfFirst()],
+    pagination: { current_page: 1, total_pages: 1, total_count: 3, per_page: 25 },
+    prompt: shownPrompt(),
+  })
+  const address = `/api/v1/prompts/${tenant.prompt}/impact?page=1&limit=25&margin=0.05`
+  expect(headers.get('link')).toBe(`<${address}>; rel="first", <${address}>; rel="last"`)
+})
+
+test('pages are those of the history: the last of one is compared with the first of the next', async () => {
+  const address = (page: number) => `</api/v1/prompts/${tenant.prompt}/impact?page=${page}&limit=1&margin=0.2>`
+  const middle = await read('?page=2&limit=1&margin=.20')
+  expect(middle.body).toEqual({
+    data: [{ ...impactOfSecond(), verdict: 'same' }],
+    pagination: { current_page: 2, total_pages: 3, total_count: 3, per_page: 1 },
+    prompt: shownPrompt(),
+  })
+  expect(middle.headers.get('link')).toBe(
+    `${address(1)}; rel="first", ${address(1)}; rel="prev", ${address(3)}; rel="next", ${address(3)}; rel="last"`,
+  )
+  expect((await read('?page=99&limit=abc')).body).toEqual({
+    data: [],
+    pagination: { current_page: 99, total_pages: 1, total_count: 3, per_page: 25 },
+    prompt: shownPrompt(),
+  })
+})
+
+test('any two changes can be compared, in either direction', async () => {
+  const [thirdId, , firstId] = entries.filter(({ action }) => action !== 'pr_opened').map(({ id }) => id)
+  const { status, body, headers } = await read(`?base=${firstId}&head=${thirdId}&page=3&limit=1`)
+  expect(status).toBe(200)
+  expect(body).toEqual({
+    data: [
+      { ...impactOfThird(), difference: { value: 0.1, low: -0.480649, high: 0.327682 }, signals_needed: 550 },
+      impactOfFirst(),
+    ],
+    pagination: { current_page: 1, total_pages: 1, total_count: 2, per_page: 25 },
+    prompt: shownPrompt(),
+  })
+  expect(headers.get('link')).toContain(`base=${firstId}&head=${thirdId}>; rel="first"`)
+  const turned = (await read(`?base=${thirdId}&head=${firstId}`)).body.data
+  expect(turned[0].difference).toEqual({ value: -0.1, low: -0.327682, high: 0.480649 })
+  expect(turned[1].difference).toBeNull()
+})
+
+test('a prompt without changes or signals is answered with nothing made up', async () => {
+  const other = await service.createTenant()
+  const nothing = { current_page: 1, total_pages: 0, total_count: 0, per_page: 25 }
+  expect((await read('', other)).body).toEqual({ data: [], pagination: nothing, prompt: shownPrompt(other.prompt) })
+  await service.addHistory(other.prompt, [
+    deployed('one', '2026-10-01T09:00:00.000Z'),
+    deployed('two', '2026-10-02T09:00:00.000Z'),
+  ])
+  const shown = (await read('', other)).body.data.map(
+    ({ change: _, window: __, ...impact }: { [key: string]: unknown }) => impact,
+  )
+  const empty = { positive: 0, negative: 0, total: 0, by_commit: 0, by_time: 0 }
+  expect(shown).toEqual([
+    { signals: empty, rate: null, difference: null, verdict: 'undecided', signals_needed: null },
+    { signals: empty, rate: null, difference: null, verdict: null, signals_needed: null },
+  ])
+})
+
+test.each([
+  ['margin=2', 'margin'],
+  ['margin=1', 'margin'],
+  ['margin=-0.1', 'margin'],
+  ['margin=', 'margin'],
+  ['margin=5%25', 'margin'],
+  ['margin=0.1&margin=0.2', 'margin'],
+  ['base=1', 'head'],
+  ['head=1', 'base'],
+  ['base=x&head=1', 'base'],
+  ['base=1&head=0', 'head'],
+  ['base=1&head=99999999999999999999', 'head'],
+  ['base=1&base=2&head=3', 'base'],
+  ['base=1&head=1', 'head'],
+])('%s is refused by the name of what is wrong', async (query, path) => {
+  const { status, body } = await read(`?${query}`)
+  expect([status, body.error.code, body.error.details.map((detail: { path: string }) => detail.path)]).toEqual([
+    422,
+    'validation_error',
+    [path],
+  ])
+})
+
+test('what is no change of this prompt cannot be compared with', async () => {
+  const other = await service.createTenant()
+  await service.addHistory(other.prompt, [deployed('elsewhere', '2026-10-01T09:00:00.000Z')])
+  const [elsewhere] = (await service.getHistory(other.prompt, other.key)).body.data
+  const opened = entries.find(({ action }) => action === 'pr_opened')?.id
+  const pathsOf = async (query: string) =>
+    (await read(query)).body.error.details.map((detail: { path: string }) => detail.path)
+  expect(await pathsOf(`?base=${entries[3]?.id}&head=${elsewhere.id}`)).toEqual(['head'])
+  expect(await pathsOf(`?base=${elsewhere.id}&head=${entries[3]?.id}`)).toEqual(['base'])
+  expect(await pathsOf(`?base=${opened}&head=${entries[3]?.id}`)).toEqual(['base'])
+  expect(await pathsOf(`?base=999999999&head=${entries[3]?.id}`)).toEqual(['base'])
+})
+
+test('the list of prompts has the live change and the last 30 days of each', async () => {
+  const { status, body } = await service.call('GET', '/api/v1/impact', { key: tenant.key })
+  const shown = await service.call('GET', `/api/v1/prompts/${tenant.prompt}`, { key: tenant.key })
+  const days = Array.from({ length: 30 }, (_, index) => ({
+    date: new Date(Date.UTC(2026, 9, 17 + index)).toISOString().slice(0, 10),
+    positive: 0,
+    negative: 0,
+  }))
+  const fill = (date: string, positive: number, negative: number) =>
+    Object.assign(days.find((day) => day.date === date) as object, { positive, negative })
+  fill('2026-10-20', 500, 100)
+  fill('2026-11-12', 300, 100)
+  fill('2026-11-15', 8, 2)
+  expect(status).toBe(200)
+  expect(body).toEqual({
+    data: [
+      {
+        prompt: shown.body.data,
+        latest: impactOfThird(),
+        recent: {
+          positive: 808,
+          negative: 202,
+          total: 1_010,
+          rate: { value: 0.8, low: 0.774215, high: 0.823512 },
+          days,
+        },
+      },
+    ],
+    pagination: { per_page: 25, next_cursor: null },
+  })
+})
+
+test('the list of prompts goes on by cursor, with each prompt once', async () => {
+  const { key, org, prompt } = await service.createTenant()
+  const { db, clock } = service.services
+  for (let made = 1; made < 25; made += 1) await createPrompt(db, clock, { org, name: `prompt ${made}`, id: null })
+  const seen: string[] = []
+  for (let path = '/api/v1/impact?limit=12&margin=0.1'; path; ) {
+    const { body, headers } = await service.call('GET', path, { key })
+    seen.push(...body.data.map((one: { prompt: { id: string } }) => one.prompt.id))
+    path = /<([^>]+)>/.exec(headers.get('link') ?? '')?.[1] ?? ''
+    expect(path === '').toBe(body.pagination.next_cursor === null)
+    if (path) expect(path).toContain('margin=0.1')
+  }
+  expect(new Set(seen).size).toBe(25)
+  expect(seen.at(-1)).toBe(prompt)
+})
