@@ -162,6 +162,9 @@ create table prompts (
   name text not null check (name <> ''),
   repository text,
   path text,
+  file_state text check (file_state in ('present', 'removed', 'renamed')),
+  file_moved_to text,
+  file_seen_at timestamptz(3),
   history_count bigint not null default 0 check (history_count >= 0),
   history_version uuid not null default gen_random_uuid(),
   created_at timestamptz(3) not null,
@@ -170,6 +173,7 @@ create table prompts (
 );
 
 comment on column prompts.repository is 'owner/name of the repository that holds the prompt, with its path there';
+comment on column prompts.file_state is 'how the file was last seen on the default branch, at file_seen_at; null for not yet';
 comment on column prompts.history_version is 'random, and new with every change: it never names two states of a history, also when a restore or a failover loses changes';
 
 create index on prompts (organisation_id, id);
@@ -193,6 +197,23 @@ begin
     limit 1
   ) found
   where found.organisation_id = wanted.organisation_id;
+end
+$$;
+
+-- Sets how the files of prompts were seen, a JSON array of objects with the names of the columns. What was seen before the
+-- last time changes nothing.
+create function mark_files_seen(given json)
+returns void
+language plpgsql
+set enable_seqscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+as $$
+begin
+  update prompts p
+  set file_state = s.file_state, file_moved_to = s.file_moved_to, file_seen_at = s.file_seen_at
+  from json_to_recordset(given) s (id bigint, file_state text, file_moved_to text, file_seen_at timestamptz)
+  where p.id = s.id and (p.file_seen_at is null or p.file_seen_at <= s.file_seen_at);
 end
 $$;
 

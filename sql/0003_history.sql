@@ -13,11 +13,13 @@ create table history_entries (
   pr_number integer check (pr_number > 0),
   pr_url text,
   created_at timestamptz(3) not null,
+  -- How often the pull request had been reopened, for one that is closed again at the same commit.
+  reopenings integer not null default 0,
   -- The sources that have told the entry. What neither has told was recorded by a caller, and stands as it was given.
   in_git boolean not null default false,
   on_github boolean not null default false,
   -- The identity of an entry: recording it a second time is a replay.
-  unique nulls not distinct (prompt_id, commit_sha, action, pr_number),
+  unique nulls not distinct (prompt_id, commit_sha, action, pr_number, reopenings),
   check (
     case action
       when 'deployed' then pr_number is null and pr_url is null
@@ -80,6 +82,27 @@ begin
       order by h.created_at, h.id
       offset 0
     ) between_them
+  );
+end
+$$;
+
+-- The time of the newest entry of a history; null for an empty one.
+create function newest_history_time(given_prompt_id bigint)
+returns timestamptz
+language plpgsql
+stable
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+as $$
+begin
+  return (
+    select h.created_at
+    from history_entries h
+    where h.prompt_id = given_prompt_id
+    order by h.created_at desc, h.id desc
+    limit 1
   );
 end
 $$;
@@ -192,19 +215,19 @@ begin
   with written as (
     insert into history_entries (
       organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at,
-      in_git, on_github
+      reopenings, in_git, on_github
     )
     select
       p.organisation_id, p.id, g.action, g.user_name, g.user_email, g.commit_sha, g.branch_name, g.pr_number, g.pr_url,
-      g.created_at, coalesce(g.source = 'git', false), coalesce(g.source = 'github', false)
+      g.created_at, coalesce(g.reopenings, 0), coalesce(g.source = 'git', false), coalesce(g.source = 'github', false)
     from json_array_elements(given) e (entry)
     cross join lateral json_to_record(e.entry) g (
       prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
-      pr_number integer, pr_url text, created_at timestamptz, source text
+      pr_number integer, pr_url text, created_at timestamptz, reopenings integer, source text
     )
     cross join lateral (select p.id, p.organisation_id from prompts p where p.id = g.prompt_id limit 1) p
     -- The update changes nothing, but returns the existing entry. The index that finds it is the only one that can.
-    on conflict (prompt_id, commit_sha, action, pr_number) do update set action = excluded.action
+    on conflict (prompt_id, commit_sha, action, pr_number, reopenings) do update set action = excluded.action
     returning *
   ), added as (
     select w.prompt_id, count(*) as number, min(w.created_at) as earliest
@@ -454,9 +477,9 @@ $$;
 
 -- Brings together what two sources tell of the same changes. The entries are a JSON array as above, each with its source,
 -- and a merge with the commits that it covers. Answers the places in the array, from 1 on, of the entries by which a
--- history has changed, and of those that are not to be recorded: commits that a merge covers, and merges that GitHub
--- knows to be others.
-create function settle_history(given json, out changed bigint[], out covered bigint[])
+-- history has changed; of those that are in it now; and of those that are not to be recorded: commits that a merge covers,
+-- and merges that GitHub knows to be others.
+create function settle_history(given json, out changed bigint[], out present bigint[], out covered bigint[])
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off
@@ -470,6 +493,7 @@ declare
   superseded bigint[];
 begin
   changed := '{}';
+  present := '{}';
   covered := '{}';
 
   -- Merges come first, so that they cover what is given beside them.
@@ -531,6 +555,7 @@ begin
     from history_entries h
     where h.id = find_history_entry(told.prompt_id, told.commit_sha, told.action, told.pr_number);
     continue when not found;
+    present := present || item.place;
 
     combined := combine_history_entries(known, told);
     if (combined.user_name, combined.user_email, combined.branch_name, combined.created_at)

@@ -98,6 +98,34 @@ begin
 end
 $$;
 
+-- Locks the mark of a prompt until the transaction ends, and makes one for a prompt that has none; null for a prompt
+-- without signals. An erasure needs a mark too: without one, a first count could take what is being erased.
+create function lock_signal_mark(given_prompt_id bigint)
+returns signal_marks
+language plpgsql
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+as $$
+declare
+  mark signal_marks;
+begin
+  select m.* into mark from signal_marks m where m.prompt_id = given_prompt_id for update;
+  if not found then
+    insert into signal_marks (prompt_id, organisation_id, counted_to)
+    select s.prompt_id, s.organisation_id, 0
+    from signals s
+    where s.prompt_id = given_prompt_id
+    order by s.prompt_id, s.id
+    limit 1
+    on conflict do nothing;
+    select m.* into mark from signal_marks m where m.prompt_id = given_prompt_id for update;
+  end if;
+  return mark;
+end
+$$;
+
 -- Counts the next signals of a prompt, at most so many, and returns how many there were. It takes the signals by their
 -- ids, so that a plan made while there were few of them stays right.
 create function count_signals(given_prompt_id bigint, max_rows integer)
@@ -113,19 +141,9 @@ declare
   mark signal_marks;
   taken record;
 begin
-  select m.* into mark from signal_marks m where m.prompt_id = given_prompt_id for update;
-  if not found then
-    insert into signal_marks (prompt_id, organisation_id, counted_to)
-    select s.prompt_id, s.organisation_id, 0
-    from signals s
-    where s.prompt_id = given_prompt_id
-    order by s.prompt_id, s.id
-    limit 1
-    on conflict do nothing;
-    select m.* into mark from signal_marks m where m.prompt_id = given_prompt_id for update;
-    if not found then
-      return 0;
-    end if;
+  mark := lock_signal_mark(given_prompt_id);
+  if mark is null then
+    return 0;
   end if;
 
   select
@@ -193,7 +211,7 @@ declare
   mark signal_marks;
   erased record;
 begin
-  select m.* into mark from signal_marks m where m.prompt_id = given_prompt_id for update;
+  mark := lock_signal_mark(given_prompt_id);
 
   delete from idempotency_keys k
   using unnest(signal_ids) e (id)
@@ -395,41 +413,6 @@ begin
       and commit_of_signal(s.metadata) is not null
   ) found
   group by found.number, found.commit_sha;
-end
-$$;
-
--- How many signals of a prompt name each of these commits, in lower case and as they are named, of any time. One that no
--- signal names has no row.
-create function count_commits(given_prompt_id bigint, commits text[])
-returns table (commit_sha text, positive bigint, negative bigint)
-language plpgsql
-stable
-set plan_cache_mode = 'force_generic_plan'
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_mergejoin = off
-set jit = off
-as $$
-declare
-  mark bigint := coalesce((select m.counted_to from signal_marks m where m.prompt_id = given_prompt_id), 0);
-begin
-  return query
-  select found.commit_sha, sum(found.positive)::bigint, sum(found.negative)::bigint
-  from (
-    select c.commit_sha, c.positive, c.negative
-    from (select distinct g.commit_sha from unnest(commits) g (commit_sha)) given
-    cross join lateral (
-      select c.commit_sha, c.positive, c.negative
-      from signal_commit_counts c
-      where c.prompt_id = given_prompt_id and c.minutes = 0 and c.start = '-infinity' and c.commit_sha = given.commit_sha
-      limit 1
-    ) c
-    union all
-    select commit_of_signal(s.metadata), (s.value = 'positive')::integer, (s.value = 'negative')::integer
-    from signals s
-    where s.prompt_id = given_prompt_id and s.id > mark and commit_of_signal(s.metadata) = any (commits)
-  ) found
-  group by found.commit_sha;
 end
 $$;
 

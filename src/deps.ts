@@ -4,6 +4,7 @@ import type { Config } from './config.ts'
 import type { DatabaseObserver, Db } from './db/client.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
+import type { DeliveryObserver } from './github/receipt.ts'
 import { createHistoryReader, type HistoryReader } from './history/list.ts'
 import { createHistoryRecorder, type HistoryRecorder } from './history/record.ts'
 import { type AddressFinder, createAddressFinder } from './http/client_address.ts'
@@ -41,6 +42,7 @@ export type Services = {
   signalReader: SignalReader
   history: HistoryReader
   historyRecorder: HistoryRecorder
+  deliveries: DeliveryObserver
   impact: ImpactReader
   readiness: Readiness
   drain: Drain
@@ -149,6 +151,7 @@ export function createServices({
     signalReader: createSignalReader(db, clock, counter),
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
+    deliveries: watch.deliveries,
     impact: createImpactReader(db, clock, counter),
     readiness: createReadiness(db, redis, migrations),
     drain: createDrain(),

@@ -37,12 +37,22 @@ export const promptCommands = onDatabase({
   },
   'prompts list': {
     usage: 'prompts list --org ORG',
-    does: 'lists the prompts of an organisation',
+    does: 'lists the prompts of an organisation, and how their files were last seen',
     values: ['org'],
     required: ['org'],
     async run({ db, typed, output }) {
       const prompts = await listAllPrompts(db, requiredOption(typed, 'org'))
-      output.list(prompts, ['id', 'org', 'name', 'repository', 'path', 'created_at'])
+      output.list(prompts, [
+        'id',
+        'org',
+        'name',
+        'repository',
+        'path',
+        'file_state',
+        'file_moved_to',
+        'last_entry_at',
+        'created_at',
+      ])
     },
   },
 })

@@ -1,6 +1,6 @@
 // Decides which history entries follow from the facts. Nothing here reads or writes anything.
 import type { NewHistoryEntry } from '../history/schema.ts'
-import type { Change, Merge, Person } from './facts.ts'
+import type { Change, Merge, Person, PullRequestEvent } from './facts.ts'
 
 /** An entry for the history of one prompt. */
 export type EntryOf<Prompt> = {
@@ -50,13 +50,23 @@ export const deployed = (branch: string, commitSha: string, author: Person, at: 
   created_at: at.toISOString(),
 })
 
-/** A pull request that was merged into the branch, by who merged it. */
-export const merged = (branch: string, { number, url, commitSha, by, at }: Merge): NewHistoryEntry => ({
-  action: 'pr_merged',
-  user: by,
-  commit_sha: commitSha,
-  branch_name: branch,
-  pr_number: number,
-  pr_url: url,
-  created_at: at.toISOString(),
-})
+const ofPullRequest =
+  (action: 'pr_opened' | 'pr_merged' | 'pr_closed') =>
+  (branch: string, { number, url, commitSha, by, at }: PullRequestEvent): NewHistoryEntry => ({
+    action,
+    user: by,
+    commit_sha: commitSha,
+    branch_name: branch,
+    pr_number: number,
+    pr_url: url,
+    created_at: at.toISOString(),
+  })
+
+/** A pull request from the branch was opened, by its author, with the commit at which the prompt was first seen changed. */
+export const opened = ofPullRequest('pr_opened')
+
+/** A pull request was merged into the branch, by who merged it. */
+export const merged = ofPullRequest('pr_merged')
+
+/** A pull request from the branch was closed unmerged, at the head of the branch. */
+export const closed = ofPullRequest('pr_closed')

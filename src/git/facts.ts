@@ -2,16 +2,14 @@
 
 export type Person = { name: string; email: string }
 
-/** A pull request that was merged, GitLab's merge requests included. */
-export type Merge = {
-  number: number
-  url: string
-  /** The commit that the merge left on the branch: the merge commit, the squashed one, or the last of the rebased ones. */
-  commitSha: string
-  /** Who merged it. */
-  by: Person
-  at: Date
-}
+/** What happened to a pull request, GitLab's merge requests included. */
+export type PullRequestEvent = { number: number; url: string; commitSha: string; by: Person; at: Date }
+
+/**
+ * A merge, by who merged. Its commit is what it left on the branch: the merge commit, the squashed one, or the last of the
+ * rebased ones.
+ */
+export type Merge = PullRequestEvent
 
 /** A commit that changes the file of a prompt, at the time it reached the branch. */
 export type Change<Prompt> = {

@@ -1,70 +1,119 @@
 import type { Sql } from '../db/client.ts'
+import { entriesOf } from '../git/entries.ts'
+import type { Person } from '../git/facts.ts'
+import { readMessage } from '../git/messages.ts'
 import { fitBranch, fitSha } from '../git/people.ts'
+import {
+  attributeCommits,
+  type Commit,
+  endedEntries,
+  entriesForPrompts,
+  findFilesSeen,
+  findTouches,
+  mergeOf,
+  openedEntry,
+  type Push,
+} from '../git/pushes.ts'
 import type { PromptEntry } from '../history/record.ts'
-import { keepable, parseInstant } from '../lib/times.ts'
 import type { LinkedPrompt } from '../prompts/link.ts'
-import { attributeCommitsToMerges, deployed, ended, entriesForPrompts, findTouches, opened } from './entries.ts'
-import type { Commit, Push, RepositoryRef } from './facts.ts'
+import type { FileSeen } from '../prompts/seen.ts'
 import { authorOf } from './people.ts'
+import type { Gap } from './receipt.ts'
+import { earlierOf, readTime } from './repository.ts'
 import type { PushPayload } from './schema.ts'
+import type { RepositoryRef } from './store.ts'
 import { addPrompts, deleteTouches, insertTouches, selectMerges, selectPullRequestsFrom } from './store_facts.ts'
 
 /** The transaction of a delivery, in which no other delivery works on the repository. */
 export type DeliveryContext = { sql: Sql; ref: RepositoryRef }
 
 export type PushChange = {
-  type: 'push'
   push: Push
-  /** The commits that count for this branch. */
-  commits: Commit[]
+  authors: Map<string, Person>
   isDefaultBranch: boolean
   isNewBranch: boolean
   pushedAt: Date
-  committedAt: Date
+  filesSeen: FileSeen[]
 }
 
 const branches = 'refs/heads/'
+/** The most commits that GitHub lists in a push. */
+const maxListedCommits = 2_048
 
-/** What a push changes; undefined when it concerns none of the linked prompts. */
-export function readPush(payload: PushPayload, linked: LinkedPrompt[], now: Date): PushChange | undefined {
-  if (payload.deleted || !payload.ref.startsWith(branches)) return undefined
-  const branch = payload.ref.slice(branches.length)
+/** What a push changes, or why it changes nothing. */
+export function readPush(
+  payload: PushPayload,
+  linked: LinkedPrompt[],
+  now: Date,
+): PushChange | 'ignored' | 'unlinked_files' {
+  const branch = branchOf(payload)
+  if (branch === undefined) return 'ignored'
   const isDefaultBranch = branch === payload.repository.default_branch
   const isNewBranch = payload.created === true && !isDefaultBranch
   // Elsewhere a commit that was pushed before is one of the default branch that was merged or rebased upon.
-  const counted = payload.commits.filter(({ distinct }) => isDefaultBranch || distinct !== false)
-  const commits = counted.map((commit) => ({
-    sha: fitSha(commit.id),
-    author: authorOf(commit),
-    files: [...commit.added, ...commit.modified, ...commit.removed],
-  }))
+  const commits = payload.commits.filter(({ distinct }) => isDefaultBranch || distinct !== false).map(readCommit)
   const touches = findTouches(commits, linked)
-  if (touches.length === 0 && !isNewBranch) return undefined
+  if (touches.length === 0 && !isNewBranch) return 'unlinked_files'
   const push = {
     head: { branch: fitBranch(branch), commitSha: fitSha(payload.after) },
     commits: payload.commits.map(({ id }) => fitSha(id)),
     isAllNew: payload.commits.every(({ distinct }) => distinct !== false),
     touches,
   }
-  const committedAt = parseInstant(payload.head_commit?.timestamp ?? '') ?? now
-  const pushedAt = readPushedAt(payload) ?? now
-  return { type: 'push', push, commits, isDefaultBranch, isNewBranch, pushedAt, committedAt }
+  // GitHub's own time: that of a commit is when it was made, by a clock that may be wrong.
+  const pushedAt = earlierOf(readTime(payload.repository.pushed_at) ?? now, now)
+  const authors = new Map(commits.map(({ sha, author }) => [sha, author]))
+  const filesSeen = isDefaultBranch ? findFilesSeen(commits, linked, pushedAt) : []
+  return { push, authors, isDefaultBranch, isNewBranch, pushedAt, filesSeen }
 }
 
-/** GitHub's own time, so that pushes have their order even when they arrive in another. */
-function readPushedAt({ repository: { pushed_at: at } }: PushPayload): Date | undefined {
-  return typeof at === 'number' ? keepable(new Date(at * 1_000)) : parseInstant(at ?? '')
+/** What a push to the default branch leaves out, so that only a clone can tell it. */
+export function findGap(payload: PushPayload): Gap | undefined {
+  if (branchOf(payload) !== payload.repository.default_branch) return undefined
+  if (payload.forced) return 'force_push'
+  if (payload.commits.length >= maxListedCommits) return 'too_many_commits'
+  const isListed = payload.commits.every(({ added, modified, removed }) => added ?? modified ?? removed)
+  return isListed ? undefined : 'files_not_listed'
+}
+
+const branchOf = ({ deleted, ref }: PushPayload): string | undefined =>
+  deleted || !ref.startsWith(branches) ? undefined : ref.slice(branches.length)
+
+/** A merge commit lists what came from the other side, which the commits of that side list as well. */
+function readCommit(given: PushPayload['commits'][number]): Commit {
+  const { added, modified, removed } = isMergeCommit(given.message ?? '') ? {} : given
+  return {
+    sha: fitSha(given.id),
+    author: authorOf(given),
+    added: added ?? [],
+    modified: modified ?? [],
+    removed: removed ?? [],
+  }
+}
+
+/** A title that no host has written for a merge alone may also be that of a squash. */
+function isMergeCommit(message: string): boolean {
+  const meaning = readMessage(message)
+  return meaning.kind === 'branch' || (meaning.kind === 'pull_request' && meaning.host !== null)
 }
 
 /** Stores the push, and returns the entries that follow from it. */
 export async function recordPush(context: DeliveryContext, change: PushChange): Promise<PromptEntry[]> {
   const { sql, ref } = context
-  const { push, commits, pushedAt } = change
+  const { push, authors, pushedAt } = change
   if (change.isNewBranch) await deleteTouches(sql, ref, push.head.branch, pushedAt)
   const branchEntries = await recordTouches(context, push, pushedAt)
-  const { merged, direct } = attributeCommitsToMerges(push, await selectMerges(sql, ref, push))
-  const deploys = change.isDefaultBranch ? deployed(direct, push.head, commits, change.committedAt) : []
-  return [...merged, ...deploys, ...branchEntries]
+  const changes = attributeCommits(push, await selectMerges(sql, ref, push)).map(({ promptId, commitSha, merge }) => ({
+    prompt: promptId,
+    commitSha,
+    author: authors.get(commitSha) as Person,
+    at: pushedAt,
+    merge: (merge && mergeOf(merge)) ?? null,
+  }))
+  const entries = entriesOf(push.head.branch, changes)
+    .filter(({ entry }) => change.isDefaultBranch || entry.action !== 'deployed')
+    .map(({ prompt, entry, covers }) => ({ promptId: prompt, entry, covers }))
+  return [...entries, ...branchEntries]
 }
 
 /** Stores which prompts a push to a branch touches, and returns the entries of the pull requests from that branch. */
@@ -75,7 +124,7 @@ export async function recordTouches({ sql, ref }: DeliveryContext, push: Push, p
   for (const pr of await selectPullRequestsFrom(sql, ref, push.head)) {
     const added = await addPrompts(sql, ref, pr.number, promptIds)
     // The end of one that ended at this commit arrived before the push did, and still lacks both entries.
-    entries.push(...entriesForPrompts(added, opened(pr, push.head.commitSha)), ...entriesForPrompts(added, ended(pr)))
+    entries.push(...entriesForPrompts(added, openedEntry(pr, push.head.commitSha)), ...endedEntries(added, pr))
   }
   return entries
 }

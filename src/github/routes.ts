@@ -8,6 +8,7 @@ import { describeOperation } from '../http/describe.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { createDeliveryLimiter } from './in_flight.ts'
 import { setWebhook } from './manage.ts'
+import type { DeliveryObserver } from './receipt.ts'
 import { GithubWebhook } from './schema.ts'
 
 /** The largest payload that GitHub sends. */
@@ -35,7 +36,10 @@ export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authent
   )
 
 /** The route for GitHub alone. It is not in the OpenAPI document; docs/git.md says what it does. */
-export function githubRoutes({ db, clock }: { db: Db; clock: Clock }, { publicRoute }: RouteWrapper) {
+export function githubRoutes(
+  { db, clock, deliveries }: { db: Db; clock: Clock; deliveries: DeliveryObserver },
+  { publicRoute }: RouteWrapper,
+) {
   const limitInFlight = createDeliveryLimiter()
   const receive = publicRoute(async (exchange, { org_id: org }: { org_id: string }) => {
     // These modules are loaded with the first delivery, because many services never get one.
@@ -54,8 +58,9 @@ export function githubRoutes({ db, clock }: { db: Db; clock: Clock }, { publicRo
         id: headers.get('x-github-delivery') ?? '',
         payload,
       }
-      const recorded = await receiveDelivery(db, clock, organisationId, delivery)
-      return exchange.reply(200, JSON.stringify({ data: { recorded } }))
+      const receipt = await receiveDelivery(db, clock, organisationId, delivery)
+      deliveries.ended(receipt, org)
+      return exchange.reply(200, JSON.stringify({ data: receipt }))
     })
   })
   // The body is read by the handler, because the signature is over its exact bytes.

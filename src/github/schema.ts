@@ -7,16 +7,24 @@ const maybe = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema
 const text = maybe(Type.String())
 /** Part of the name of a repository, which goes to the database as it is; Postgres takes no NUL in a text. */
 const name = Type.String({ pattern: '^[^\\u0000-\\u001f\\u007f]*$' })
-const files = Type.Array(Type.String())
+/** Left out where GitHub has not compared the commit with its parent. */
+const files = maybe(Type.Array(Type.String()))
+const id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
+/** Seconds since 1970 in a push, a text elsewhere. */
+const time = maybe(Type.Union([Type.Integer(), Type.String()]))
 
 const Repository = Type.Object({
+  id,
   full_name: name,
   default_branch: Type.String(),
-  /** Seconds since 1970 in a push, a text elsewhere. */
-  pushed_at: maybe(Type.Union([Type.Integer(), Type.String()])),
+  pushed_at: time,
+  updated_at: time,
 })
 
+export type Repository = Static<typeof Repository>
+
 const Commit = Type.Object({
+  message: text,
   author: Type.Object({ name: text, email: text, username: text }),
   /** False when the commit was pushed before, on another branch. */
   distinct: maybe(Type.Boolean()),
@@ -33,8 +41,8 @@ export const PushPayload = Type.Object({
   after: Type.String({ minLength: 1 }),
   created: maybe(Type.Boolean()),
   deleted: maybe(Type.Boolean()),
+  forced: maybe(Type.Boolean()),
   commits: Type.Array(Commit),
-  head_commit: maybe(Type.Object({ timestamp: text })),
   repository: Repository,
 })
 
@@ -57,7 +65,7 @@ export const PullRequestPayload = Type.Object({
     head: Type.Object({
       ref: Type.String({ minLength: 1 }),
       sha: Type.String({ minLength: 1 }),
-      repo: maybe(Type.Object({ full_name: name })),
+      repo: maybe(Type.Object({ id })),
     }),
     base: Type.Object({ ref: Type.String({ minLength: 1 }) }),
     created_at: text,
@@ -81,10 +89,19 @@ export const RepositoryPayload = Type.Object({
       owner: maybe(Type.Object({ from: Type.Object({ user: maybe(Login), organization: maybe(Login) }) })),
     }),
   ),
-  repository: Type.Object({ full_name: name }),
+  repository: Repository,
 })
 
 export type RepositoryPayload = Static<typeof RepositoryPayload>
+
+export const OrganizationPayload = Type.Object({
+  action: Type.String(),
+  /** Sent when the organisation was renamed. */
+  changes: maybe(Type.Object({ login: maybe(Type.Object({ from: name })) })),
+  organization: Login,
+})
+
+export type OrganizationPayload = Static<typeof OrganizationPayload>
 
 /** A webhook as it is shown when its secret is made. */
 export const GithubWebhook = Type.Object(

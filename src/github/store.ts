@@ -1,5 +1,7 @@
 import type { Sql } from '../db/client.ts'
-import type { RepositoryRef } from './facts.ts'
+
+/** A repository that delivers to an organisation, by GitHub's id of it, which outlives every name. */
+export type RepositoryRef = { organisationId: number; repositoryId: number }
 
 export type Webhook = { org: string; organisationId: number; secret: string }
 
@@ -26,8 +28,8 @@ export async function requireIndexPlans(sql: Sql): Promise<void> {
 }
 
 /** Locks the repository until the end of the transaction. */
-export async function lockRepository(sql: Sql, { organisationId, repository }: RepositoryRef): Promise<void> {
-  await sql`select pg_advisory_xact_lock(hashtext('github'), hashtext(${`${organisationId} ${repository}`}))`
+export async function lockRepository(sql: Sql, { organisationId, repositoryId }: RepositoryRef): Promise<void> {
+  await sql`select pg_advisory_xact_lock(hashtext('github'), hashtext(${`${organisationId} ${repositoryId}`}))`
 }
 
 /** Returns false when the delivery was recorded before. */
@@ -40,28 +42,31 @@ export async function insertDelivery(sql: Sql, organisationId: number, delivery:
   return rows.length > 0
 }
 
-/** Moves what is stored of a repository to another name, unless something is stored under that name already. */
-export async function moveRepository(
+export type KnownRepository = { name: string; seenAt: Date }
+
+export async function selectRepository(
   sql: Sql,
-  { organisationId, repository }: RepositoryRef,
-  to: string,
+  { organisationId, repositoryId }: RepositoryRef,
+): Promise<KnownRepository | undefined> {
+  const [row] = await sql<KnownRepository>`
+    select name, seen_at as "seenAt" from github_repositories
+    where organisation_id = ${organisationId} and id = ${repositoryId}`
+  return row
+}
+
+/** Stores the name that a repository bears now; one that bore it before has lost it. */
+export async function upsertRepository(
+  sql: Sql,
+  { organisationId, repositoryId }: RepositoryRef,
+  { name, seenAt }: KnownRepository,
 ): Promise<void> {
   await sql`
-    with free as (
-      select where not exists (
-        select from github_touches where organisation_id = ${organisationId} and repository = ${to}
-      ) and not exists (
-        select from github_pull_requests where organisation_id = ${organisationId} and repository = ${to}
-      )
-    ), touches as (
-      update github_touches set repository = ${to}
-      where organisation_id = ${organisationId} and repository = ${repository} and exists (select from free)
-    )
-    update github_pull_requests
-    set
-      repository = ${to},
-      head_repository = case head_repository when ${repository} then ${to} else head_repository end
-    where organisation_id = ${organisationId} and repository = ${repository} and exists (select from free)`
+    delete from github_repositories
+    where organisation_id = ${organisationId} and name = ${name} and id <> ${repositoryId}`
+  await sql`
+    insert into github_repositories (organisation_id, id, name, seen_at)
+    values (${organisationId}, ${repositoryId}, ${name}, ${seenAt})
+    on conflict (organisation_id, id) do update set name = excluded.name, seen_at = excluded.seen_at`
 }
 
 /** The tables that are pruned, each with the column that the age of a row is measured by. */

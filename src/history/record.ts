@@ -35,6 +35,8 @@ export type PromptEntry = {
   entry: NewHistoryEntry
   /** The commits that a merge brought to its branch, beside its own; they are not deployed by themselves. */
   covers?: string[] | undefined
+  /** How often the pull request had been reopened, for one that is closed again at the same commit. */
+  reopenings?: number
 }
 
 type Write = { entry: EntryToRecord; organisationId: number; endsAt: number }
@@ -116,16 +118,17 @@ export type Outcome = 'added' | 'changed' | 'known' | 'covered'
  */
 export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[], source: Source): Promise<Outcome[]> {
   if (given.length === 0) return []
-  const entries = given.map(({ promptId, entry, covers = [] }) => ({
+  const entries = given.map(({ promptId, entry, covers = [], reopenings = 0 }) => ({
     ...parseEntry(entry, clock),
     prompt_id: promptId,
+    reopenings,
     source,
     covers,
   }))
   await lockHistories(sql, entries)
-  const { changed, covered } = await settleEntries(sql, entries)
-  const toInsert = entries.filter((entry) => !covered.has(entry))
-  const rows = await insertEntries(sql, toInsert)
+  const { changed, present, covered } = await settleEntries(sql, entries)
+  const toInsert = entries.filter((entry) => !covered.has(entry) && !present.has(entry))
+  const rows = toInsert.length > 0 ? await insertEntries(sql, toInsert) : []
   const added = new Set(toInsert.filter((_, index) => rows[index]?.is_new))
   return entries.map((entry) => {
     if (covered.has(entry)) return 'covered'

@@ -68,17 +68,17 @@ export type EntryToSettle = EntryToRecord & { source: Source; covers: string[] }
 
 /**
  * Brings the entries together with what another source has told of the same changes. Answers by which of them a history
- * has changed, and which are not to be recorded, since a merge covers them.
+ * has changed, which are in it now, and which are not to be recorded, since a merge covers them.
  */
 export async function settleEntries(
   sql: Sql,
   entries: EntryToSettle[],
-): Promise<{ changed: Set<EntryToRecord>; covered: Set<EntryToRecord> }> {
-  const [row] = await sql<{ changed: number[]; covered: number[] }>`
-    select to_json(changed) as changed, to_json(covered) as covered
+): Promise<Record<'changed' | 'present' | 'covered', Set<EntryToRecord>>> {
+  const [row] = await sql<Record<'changed' | 'present' | 'covered', number[]>>`
+    select to_json(changed) as changed, to_json(present) as present, to_json(covered) as covered
     from settle_history(${JSON.stringify(entries)}::text::json)`
   const at = (places: number[] = []) => new Set(places.map((place) => entries[place - 1] as EntryToRecord))
-  return { changed: at(row?.changed), covered: at(row?.covered) }
+  return { changed: at(row?.changed), present: at(row?.present), covered: at(row?.covered) }
 }
 
 export async function openBatch(sql: Sql): Promise<number> {

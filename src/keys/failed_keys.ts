@@ -2,10 +2,12 @@ import { BoundedCache } from '../lib/bounded_cache.ts'
 
 /** Slows an address that keeps sending keys which are not valid. What it knows is in memory, and bounded. */
 export type FailedKeys = {
-  /** Whether the address has failed more often than it may. */
-  isOverBudget(address: string): boolean
-  /** Counts a failure; past the budget of the address, a promise that resolves when it may be answered. */
-  count(address: string): Promise<void> | undefined
+  /** Takes one attempt from the budget of the address; false when none is left. */
+  take(address: string): boolean
+  /** Gives an attempt back, because its key was right. */
+  giveBack(address: string): void
+  /** Reports a failure; beyond the budget, it returns a promise that resolves when the failure may be answered. */
+  fail(isWithinBudget: boolean): Promise<void> | undefined
 }
 
 export type FailedKeyObserver = { failed(answered: 'at_once' | 'slowed'): void }
@@ -32,11 +34,17 @@ export function createFailedKeys(observe?: FailedKeyObserver, now = () => perfor
   }
 
   return {
-    isOverBudget: (address) => leftOf(address) < 1,
-    count(address) {
+    take(address) {
       const left = leftOf(address)
-      const isSlowed = left < 1 && held < maxHeld
-      budgets.set(address, { left: left < 1 ? left : left - 1, at: now() })
+      const isWithinBudget = left >= 1
+      budgets.set(address, { left: isWithinBudget ? left - 1 : left, at: now() })
+      return isWithinBudget
+    },
+    giveBack(address) {
+      budgets.set(address, { left: leftOf(address) + 1, at: now() })
+    },
+    fail(isWithinBudget) {
+      const isSlowed = !isWithinBudget && held < maxHeld
       observe?.failed(isSlowed ? 'slowed' : 'at_once')
       if (!isSlowed) return undefined
       held += 1

@@ -49,14 +49,13 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed, fail
     return key
   }
 
-  function findKey(text: string, sender: Sender): Lookup['found'] {
-    const live = liveKeys.get(text)
+  /** A key that was live when it was last looked up is no guess, and waits for nobody's. */
+  function findKey(text: string, live: Lookup | undefined, isSuspect: boolean): Lookup['found'] {
     const known = live ?? unknownKeys.get(text)
-    if (known && performance.now() - known.startedAt < trustedForMs) return known.found
+    if (known && isFresh(known)) return known.found
     // A text that was looked up before is well-formed.
     if (!known && !isWellFormedKey(text)) return undefined
-    // The look-up of a key that was live a moment ago waits for nobody's guesses.
-    const found = lookUp(text, !live && failedKeys.isOverBudget(sender.address))
+    const found = lookUp(text, isSuspect)
     const lookup: Lookup = { startedAt: performance.now(), found }
     const lookups = live ? liveKeys : unknownKeys
     lookups.set(text, lookup)
@@ -74,11 +73,23 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed, fail
     return found
   }
 
-  const isLive = (key: KnownKey | undefined): key is KnownKey =>
-    key !== undefined && !(key.expiresAt && key.expiresAt <= clock.now())
+  const isLive = (key: Lookup['found']): key is KnownKey =>
+    key !== undefined && !(key instanceof Promise) && !(key.expiresAt && key.expiresAt <= clock.now())
 
-  function reject({ address }: Sender): Promise<never> {
-    const held = failedKeys.count(address)
+  /** The attempt is taken from the address before the look-up, so that many at once are more than its budget too. */
+  function tryKey(text: string, live: Lookup | undefined, { address }: Sender): Caller | Promise<Caller> {
+    const isWithinBudget = live ? undefined : failedKeys.take(address)
+    const requireLive = (key: KnownKey | undefined): Caller | Promise<Caller> => {
+      if (!isLive(key)) return reject(isWithinBudget ?? failedKeys.take(address))
+      if (isWithinBudget) failedKeys.giveBack(address)
+      return key
+    }
+    const found = findKey(text, live, isWithinBudget === false)
+    return found instanceof Promise ? found.then(requireLive) : requireLive(found)
+  }
+
+  function reject(isWithinBudget: boolean): Promise<never> {
+    const held = failedKeys.fail(isWithinBudget)
     if (!held) throw unauthorized()
     return held.then(() => {
       throw unauthorized()
@@ -89,11 +100,12 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed, fail
     const [, text] = bearer.exec(authorization ?? '') ?? []
     // Without a key there is nothing that could be guessed.
     if (text === undefined) throw unauthorized()
-    const found = findKey(text, sender)
-    if (found instanceof Promise) return found.then((key) => (isLive(key) ? key : reject(sender)))
-    return isLive(found) ? found : reject(sender)
+    const live = liveKeys.get(text)
+    return live && isFresh(live) && isLive(live.found) ? live.found : tryKey(text, live, sender)
   }
 }
+
+const isFresh = ({ startedAt }: Lookup): boolean => performance.now() - startedAt < trustedForMs
 
 const nowhere: Sender = { address: 'nowhere' }
 

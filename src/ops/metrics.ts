@@ -1,6 +1,7 @@
 // Features report events through the observers below. They are counted in plain numbers, because this happens for every
 // request, and rendered in the text format of Prometheus at each scrape.
 import type { EngineObserver } from '../db/housekeeping.ts'
+import { type DeliveryObserver, outcomes as deliveryOutcomes } from '../github/receipt.ts'
 import type { HistoryObserver } from '../history/list.ts'
 import type { RequestObserver } from '../http/answer.ts'
 import type { RateLimitObserver } from '../http/rate_limit.ts'
@@ -19,6 +20,7 @@ export type Metrics = {
   signals: SignalObserver
   gate: GateObserver
   history: HistoryObserver
+  deliveries: DeliveryObserver
   engine: EngineObserver
   dependencyChanged(dependency: Dependency, isUp: boolean): void
   /** Reads the load of the database at each scrape. */
@@ -103,6 +105,12 @@ export function createMetrics(): Metrics {
   const pages = labelledCounter('history_pages_total', 'History pages by source', 'source', ['cache', 'database'])
   let cachedCharacters = 0
   gauge('history_cache_characters', 'Characters held in the history page cache', () => cachedCharacters)
+  const received = labelledCounter(
+    'github_deliveries_total',
+    'Signed deliveries of GitHub by outcome; unlinked: of no linked prompt; force_push, too_many_commits, files_not_listed: incomplete',
+    'outcome',
+    deliveryOutcomes,
+  )
   const up = new Map<Dependency, boolean>()
   expose('gauge', 'dependency_up', '1 while the dependency answers', () =>
     [...up].map(([dependency, isUp]) => ({ labels: { dependency }, value: Number(isUp) })),
@@ -169,6 +177,11 @@ export function createMetrics(): Metrics {
       },
       cached(characters) {
         cachedCharacters = characters
+      },
+    },
+    deliveries: {
+      ended({ outcome }) {
+        received[outcome] += 1
       },
     },
     engine: {

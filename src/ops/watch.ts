@@ -1,16 +1,18 @@
 import type { EngineObserver } from '../db/housekeeping.ts'
 import type { OnReach } from '../db/reach.ts'
+import { type DeliveryObserver, isGap } from '../github/receipt.ts'
 import type { RateLimitObserver } from '../http/rate_limit.ts'
 import type { Log } from '../log.ts'
 import type { GateObserver } from '../signals/gate.ts'
 import type { Dependency, Metrics } from './metrics.ts'
 
-/** Observers of the service's dependencies, which turn each change of state into a log line and a metric. */
+/** Observers that turn what operators must know into a log line and a metric: above all a dependency that is lost. */
 export type Watch = {
   reach(dependency: Dependency): OnReach
   gate: GateObserver
   rates: RateLimitObserver
   engine: EngineObserver
+  deliveries: DeliveryObserver
 }
 
 export const createWatch = (log: Log, metrics: Metrics): Watch => ({
@@ -25,6 +27,13 @@ export const createWatch = (log: Log, metrics: Metrics): Watch => ({
       metrics.gate.breakerChanged(isOpen)
       if (isOpen) log.warn({ breaker: 'redis', state: 'open' }, 'breaker changed: the limit is kept by the database')
       else log.info({ breaker: 'redis', state: 'closed' }, 'breaker changed: the gate is back')
+    },
+  },
+  deliveries: {
+    ended(receipt, org) {
+      metrics.deliveries.ended(receipt, org)
+      const { outcome, message } = receipt
+      if (isGap(outcome)) log.warn({ org, outcome }, `a delivery of GitHub is incomplete: ${message}`)
     },
   },
   rates: {

@@ -2,7 +2,7 @@ import { type Actor, recordAudits } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { type PromptFile, selectPromptsIn, updateRepository } from './store.ts'
+import { type PromptFile, selectPromptsIn, selectRepositoriesOf, updateRepository } from './store.ts'
 
 export type LinkedPrompt = { id: number; path: string }
 
@@ -55,6 +55,19 @@ export async function moveLinks(
       details: { repository: to, path },
     })),
   )
+}
+
+/** The same for all repositories of an owner, who has another name now. */
+export async function moveLinksOfOwner(
+  sql: Sql,
+  clock: Clock,
+  organisationId: number,
+  from: string,
+  to: string,
+): Promise<void> {
+  for (const repository of await selectRepositoriesOf(sql, organisationId, from)) {
+    await moveLinks(sql, clock, organisationId, repository, `${to}${repository.slice(from.length)}`)
+  }
 }
 
 export const fileIsTaken = ({ repository, path }: PromptFile, by: string) =>

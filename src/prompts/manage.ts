@@ -58,7 +58,7 @@ export async function addPrompt(
   }
   const details = { name, ...(file ?? noFile) }
   await recordAudit(sql, clock, actor, { organisationId, action: 'prompt.created', subject: id, details })
-  return { id, ...details, created_at: createdAt }
+  return { id, ...details, ...notSeen, last_entry_at: null, created_at: createdAt }
 }
 
 /** The prompts of an organisation, newest first. */
@@ -94,8 +94,9 @@ export async function changePrompt(
       await lockPrompt(sql, id)
       const before = await selectPrompt(sql, id)
       const change = { ...(name === undefined ? {} : { name }), ...(given.file === undefined ? {} : (file ?? noFile)) }
-      const after = { ...before, ...change }
-      if (isSame(before, after)) return before
+      const changed = { ...before, ...change }
+      if (isSame(before, changed)) return before
+      const after = isSameFile(before, changed) ? changed : { ...changed, ...notSeen }
       await updatePrompt(sql, id, after)
       await recordAudit(sql, clock, actor, {
         organisationId,
@@ -113,8 +114,11 @@ export async function changePrompt(
 
 const noFile = { repository: null, path: null }
 
-const isSame = (a: PromptRow, b: PromptRow): boolean =>
-  a.name === b.name && a.repository === b.repository && a.path === b.path
+/** What was seen of another file says nothing of this one. */
+const notSeen = { file_state: null, file_moved_to: null }
+
+const isSameFile = (a: PromptRow, b: PromptRow): boolean => a.repository === b.repository && a.path === b.path
+const isSame = (a: PromptRow, b: PromptRow): boolean => a.name === b.name && isSameFile(a, b)
 
 /** Ids are unique over all organisations, so that an id alone names a prompt. */
 const idIsTaken = (id: string) =>

@@ -21,16 +21,27 @@ export const Prompt = Type.Object(
     name: Type.String(),
     repository,
     path,
+    file_state: Type.Union([Type.Literal('present'), Type.Literal('removed'), Type.Literal('renamed'), Type.Null()], {
+      description:
+        'How the file was last seen on the default branch; removed or renamed: the link is dead; null: not seen yet',
+    }),
+    file_moved_to: maybeText('Path that a renamed file has now, if it is known'),
+    last_entry_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
+      description: 'Time of the newest entry of its history; null for none',
+    }),
     created_at: Type.String({ format: 'date-time' }),
   },
   { title: 'Prompt' },
 )
 
-const examplePrompt = {
+export const examplePrompt = {
   id: 'pmt_greeting',
   name: 'Greeting',
   repository: 'acme/prompts',
   path: 'prompts/greeting.md',
+  file_state: 'present',
+  file_moved_to: null,
+  last_entry_at: '2026-11-14T23:40:00.000Z',
   created_at: '2026-11-14T23:35:00.000Z',
 }
 

@@ -12,8 +12,19 @@ export type PromptRow = {
   name: string
   repository: string | null
   path: string | null
+  /** How the file was last seen on the default branch of its repository; null for not yet. */
+  file_state: FileState | null
+  /** Where a renamed file is now, as far as it is known. */
+  file_moved_to: string | null
+  /** The time of the newest entry of its history. */
+  last_entry_at: Date | null
   created_at: Date
 }
+
+type FileState = 'present' | 'removed' | 'renamed'
+
+/** How the file of a prompt was seen, at a time. */
+export type FileSeen = { promptId: number; state: FileState; movedTo: string | null; at: Date }
 
 export async function findPromptOf(sql: Sql, organisationId: number, publicId: string): Promise<Prompt | undefined> {
   const [row] = await sql<Prompt & { publicId: string }>`
@@ -68,16 +79,31 @@ export async function lockPrompt(sql: Sql, id: number): Promise<void> {
 
 export async function selectPrompt(sql: Sql, id: number): Promise<PromptRow> {
   const [row] = await sql<PromptRow>`
-    select public_id as id, name, repository, path, created_at from prompts where id = ${id}`
+    select public_id as id, name, repository, path, file_state, file_moved_to,
+      newest_history_time(id) as last_entry_at, created_at
+    from prompts
+    where id = ${id}`
   return row as PromptRow
 }
 
 export async function updatePrompt(
   sql: Sql,
   id: number,
-  { name, repository, path }: Pick<PromptRow, 'name' | 'repository' | 'path'>,
+  { name, repository, path, file_state, file_moved_to }: Omit<PromptRow, 'id' | 'created_at' | 'last_entry_at'>,
 ): Promise<void> {
-  await sql`update prompts set name = ${name}, repository = ${repository}, path = ${path} where id = ${id}`
+  await sql`
+    update prompts
+    set
+      name = ${name}, repository = ${repository}, path = ${path}, file_state = ${file_state},
+      file_moved_to = ${file_moved_to}, file_seen_at = case when ${file_state}::text is not null then file_seen_at end
+    where id = ${id}`
+}
+
+export async function updateFilesSeen(sql: Sql, seen: FileSeen[]): Promise<void> {
+  const rows = seen.map(({ promptId, state, movedTo, at }) => {
+    return { id: promptId, file_state: state, file_moved_to: movedTo, file_seen_at: at }
+  })
+  await sql`select mark_files_seen(${JSON.stringify(rows)}::text::json)`
 }
 
 /** Moves what is kept in one repository to another; the public ids and the paths of the prompts that were moved. */
@@ -97,6 +123,13 @@ export const updateRepository = (
       )
     returning p.public_id as id, p.path`
 
+export async function selectRepositoriesOf(sql: Sql, organisationId: number, owner: string): Promise<string[]> {
+  const rows = await sql<{ repository: string }>`
+    select distinct repository from prompts
+    where organisation_id = ${organisationId} and starts_with(repository, ${`${owner}/`})`
+  return rows.map(({ repository }) => repository)
+}
+
 export const selectPromptsIn = (
   sql: Sql,
   organisationId: number,
@@ -114,8 +147,9 @@ export const selectPrompts = (
   limit: number,
 ): Promise<(PromptRow & { rowId: number })[]> =>
   sql<PromptRow & { rowId: number }>`
-    select id as "rowId", public_id as id, name, repository, path, created_at
-    from prompts
-    where organisation_id = ${organisationId} and id < ${beforeId}
-    order by prompts.id desc
+    select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to,
+      newest_history_time(p.id) as last_entry_at, p.created_at
+    from prompts p
+    where p.organisation_id = ${organisationId} and p.id < ${beforeId}
+    order by p.id desc
     limit ${limit}`

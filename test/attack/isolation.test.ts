@@ -9,6 +9,7 @@ import { createKey } from '../../src/keys/manage.ts'
 import { type Scope, scopes } from '../../src/keys/schema.ts'
 import { createOrganisation } from '../../src/orgs/manage.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
+import { comingFrom, newAddress, trustTheTest } from '../addresses.ts'
 import type { Answer } from '../client.ts'
 import { startService, type TestService } from '../service.ts'
 
@@ -35,7 +36,7 @@ let service: TestService
 let sides: Record<Side, Organisation>
 
 beforeAll(async () => {
-  service = await startService()
+  service = await startService({ limits: trustTheTest })
   sides = { alpha: await makeOrganisation('alpha'), bravo: await makeOrganisation('bravo') }
 })
 
@@ -180,6 +181,8 @@ async function send(request: Sent, path: string): Promise<Answer & { sentText: s
     'content-type': 'application/json',
     'if-none-match': from(etags, etag.pick) ?? '"none"',
     ...(idempotencyKey ? { 'idempotency-key': idempotencyKey } : {}),
+    // One address with so many revoked keys would be slowed.
+    ...comingFrom(newAddress()),
   }
   const key = request.isAnonymous ? undefined : await keyOf(own, request.scopes)
   const answer = await service.call(route.method, `${path}?${search}`, {

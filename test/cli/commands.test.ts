@@ -169,16 +169,21 @@ test.concurrent('keys create makes a key for browsers, which keys list shows and
 
 test.concurrent('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {
   const { id: org } = await operator.one('orgs', 'create', '--name', 'Prompts', '--plan', 'free')
-  const given = { id: 'pmt_My-own_1', org, name: 'Greeting', repository: null, path: null, created_at: time }
+  const unlinked = { repository: null, path: null, file_state: null, file_moved_to: null, last_entry_at: null }
+  const given = { id: 'pmt_My-own_1', org, name: 'Greeting', ...unlinked, created_at: time }
   const asked = ['prompts', 'create', '--org', org, '--name', 'Greeting']
   expect(await operator.one(...asked, '--id', given.id)).toEqual(given)
   const other = readFields(await operator.plain(...asked))
-  expect(other).toEqual({ ...given, id: idOf('pmt'), repository: '-', path: '-' })
+  expect(other).toEqual({
+    ...given,
+    id: idOf('pmt'),
+    ...Object.fromEntries(Object.keys(unlinked).map((field) => [field, '-'])),
+  })
   expect(await operator.json('prompts', 'list', '--org', org)).toEqual([given, { ...given, id: other.id }])
   expect(readTable(await operator.plain('prompts', 'list', '--org', org))).toEqual([
-    ['id', 'org', 'name', 'repository', 'path', 'created_at'],
-    [given.id, org, 'Greeting', '-', '-', time],
-    [other.id, org, 'Greeting', '-', '-', time],
+    ['id', 'org', 'name', ...Object.keys(unlinked), 'created_at'],
+    [given.id, org, 'Greeting', '-', '-', '-', '-', '-', time],
+    [other.id, org, 'Greeting', '-', '-', '-', '-', '-', time],
   ])
 })
 

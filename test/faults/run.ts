@@ -2,6 +2,7 @@
 // the other. bun test/faults/run.ts [a word of the names of some faults]
 import { join } from 'node:path'
 import { auditLedger } from './audit.ts'
+import { auditChanges } from './audit_changes.ts'
 import { auditWrites } from './audit_writes.ts'
 import { awaitGate, awaitRecovery, fill, watch } from './checks.ts'
 import { type Cleanups, type Cluster, startCluster } from './cluster.ts'
@@ -74,7 +75,8 @@ async function check(cluster: Cluster, { inject, limit = SMALL_LIMIT }: Fault): 
     const watched = await watcher.stop()
     const recorded = await auditLedger(sql, ledger, from)
     const written = await auditWrites(sql, writes, fromWrite, author, replicas[0])
-    return [await assess(), recorded, written, keys, watched, filled, service, gate]
+    const changes = await auditChanges(cluster, [...tenants, small])
+    return [await assess(), recorded, written, changes, keys, watched, filled, service, gate]
   } finally {
     await Promise.all([load.stop(), writers.stop(), keyChanges.stop(), watcher.stop()])
   }

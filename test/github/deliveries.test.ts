@@ -106,7 +106,8 @@ test.each([
   ['', {}],
 ])('the event %p is acknowledged and ignored', async (event, payload) => {
   const { status, body } = await hook.deliver(event, payload)
-  expect([status, body]).toEqual([200, { data: { recorded: 0 } }])
+  const message = 'The event is not one that changes a history.'
+  expect([status, body]).toEqual([200, { data: { recorded: 0, outcome: 'ignored', message } }])
 })
 
 test.each([
@@ -132,14 +133,14 @@ test.each([
   ['push', { ...change(), commits: [{}] }, '/commits/0/author'],
   ['push', { ...change(), repository: null }, '/repository'],
   ['pull_request', { action: 'opened' }, '/pull_request'],
-  ['pull_request', { ...pullRequest('opened'), repository: {} }, '/repository/full_name'],
+  ['pull_request', { ...pullRequest('opened'), repository: {} }, '/repository/id'],
   ['push', push({ repository: 'Acme/Pro\0mpts' }), '/repository/full_name'],
   [
     'pull_request',
     pullRequest('opened', { repository: 'Acme/\nPrompts', headRepository: null }),
     '/repository/full_name',
   ],
-  ['pull_request', pullRequest('opened', { headRepository: 'Acme/\0' }), '/pull_request/head/repo'],
+  ['push', { ...change(), repository: { ...change().repository, id: 0 } }, '/repository/id'],
   ['repository', renamed('Acme/Words', 'Pro\0mpts'), '/changes'],
   ['repository', transferred('Globex/Prompts', { login: 'Ac\0me', id: 7 }), '/changes'],
 ])('a %s of the wrong shape is invalid: %#', async (event, payload, path) => {

@@ -62,6 +62,7 @@ test('a deploy that turns out to be a merge keeps its id, its time and its place
   const turned = {
     ...before.body.data[1],
     action: 'pr_merged',
+    commit_sha: sha('merge'),
     user: { name: 'bob', email: '102+bob@users.noreply.github.com' },
     pr_number: 7,
     pr_url: 'https://github.com/Acme/Prompts/pull/7',
@@ -119,7 +120,7 @@ test('a pull request that is merged by pushing its own head is opened and merged
 test('a merge of the same commit in another repository converts nothing here', async () => {
   await send('toMain')
   await hook.send('pull_request', merged({ repository: 'acme/mirror' }))
-  expect(await hook.story('greeting')).toEqual([`deployed null ${sha('merge')}`])
+  expect(await hook.story('greeting')).toEqual([`deployed null ${sha('warmer')}`])
 })
 
 test('concurrent merges and pushes do not miss each other', async () => {

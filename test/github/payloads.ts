@@ -5,6 +5,7 @@ type Account = { login: string; id: number }
 
 export type CommitGiven = {
   id?: string
+  message?: string
   author?: object
   distinct?: boolean
   added?: string[]
@@ -30,8 +31,11 @@ const account = ({ login, id }: Account) => ({
   site_admin: false,
 })
 
-const repositoryOf = (fullName: string) => ({
-  id: 186853002,
+/** GitHub's id of a repository that was made under this name; it keeps it under any other. */
+export const idOf = (fullName: string) => Number.parseInt(sha(fullName.toLowerCase()).slice(0, 7), 16) + 1
+
+const repositoryOf = (fullName: string, id = idOf(fullName)) => ({
+  id,
   node_id: 'MDEwOlJlcG9zaXRvcnkxODY4NTMwMDI=',
   name: fullName.split('/')[1],
   full_name: fullName,
@@ -40,16 +44,21 @@ const repositoryOf = (fullName: string) => ({
   html_url: `https://github.com/${fullName}`,
   description: null,
   fork: false,
+  created_at: '2019-05-15T15:19:25Z',
+  updated_at: '2026-11-14T11:00:00Z',
+  pushed_at: '2026-11-14T11:00:00Z',
   default_branch: 'main',
 })
 
 type PushGiven = {
   repository?: string
+  repositoryId?: number
   branch?: string
   ref?: string
   after?: string
   commits?: CommitGiven[]
   at?: string
+  madeAt?: string
   created?: boolean
   deleted?: boolean
   more?: object
@@ -57,34 +66,38 @@ type PushGiven = {
 
 export function push({
   repository = 'Acme/Prompts',
+  repositoryId = idOf(repository),
   branch = 'main',
   ref = `refs/heads/${branch}`,
   after = sha(`${branch} ${Math.random()}`),
   commits = [{}],
   at = '2026-11-14T12:00:00Z',
+  madeAt = at,
   created = false,
   deleted = false,
   more = {},
 }: PushGiven = {}) {
-  const listed = commits.map(({ id, author, distinct = true, added = [], removed = [], modified = [] }, index) => ({
-    id: id ?? (index === commits.length - 1 ? after : sha(`${after} ${index}`)),
-    tree_id: sha('tree'),
-    distinct,
-    message: 'Say it better',
-    timestamp: at,
-    url: `https://github.com/${repository}/commit/${after}`,
-    author: author ?? { name: 'Ada Example', email: 'ada@example.com', username: 'ada' },
-    committer: { name: 'GitHub', email: 'noreply@github.com', username: 'web-flow' },
-    added,
-    removed,
-    modified,
-  }))
+  const listed = commits.map(
+    ({ author, distinct = true, added = [], removed = [], modified = [], ...given }, index) => ({
+      id: given.id ?? (index === commits.length - 1 ? after : sha(`${after} ${index}`)),
+      tree_id: sha('tree'),
+      distinct,
+      message: given.message ?? 'Say it better',
+      timestamp: madeAt,
+      url: `https://github.com/${repository}/commit/${after}`,
+      author: author ?? { name: 'Ada Example', email: 'ada@example.com', username: 'ada' },
+      committer: { name: 'GitHub', email: 'noreply@github.com', username: 'web-flow' },
+      added,
+      removed,
+      modified,
+    }),
+  )
   return {
     ref,
     before: created ? none : sha('before'),
     after: deleted ? none : after,
     repository: {
-      ...repositoryOf(repository),
+      ...repositoryOf(repository, repositoryId),
       created_at: 1557933565,
       pushed_at: Date.parse(at) / 1_000,
     },
@@ -105,6 +118,7 @@ export function pullRequest(
   action: string,
   {
     repository = 'Acme/Prompts',
+    repositoryId = idOf(repository),
     number = 7,
     user = ada as Account | null,
     mergedBy = null as Account | null,
@@ -118,7 +132,10 @@ export function pullRequest(
     commits = 1,
   } = {},
 ) {
-  const repo = (fullName: string) => ({ ...repositoryOf(fullName), pushed_at: '2026-11-14T12:00:00Z' })
+  const repo = (fullName: string) => ({
+    ...repositoryOf(fullName, fullName === repository ? repositoryId : undefined),
+    pushed_at: '2026-11-14T12:00:00Z',
+  })
   const isMerged = mergedBy !== null
   return {
     action,
@@ -166,18 +183,30 @@ export const merged = (given: Parameters<typeof pullRequest>[1] = {}) =>
   pullRequest('closed', { mergedBy: bob, mergeSha: sha('merge'), closedAt: '2026-11-14T13:00:00Z', ...given })
 
 /** Of one that was renamed, or that was transferred from a user or an organisation, as GitHub says where it was. */
-export const repositoryEvent = (action: string, fullName: string, changes: object = {}) => ({
+export const repositoryEvent = (action: string, fullName: string, changes: object = {}, id = idOf(fullName)) => ({
   action,
   changes,
-  repository: repositoryOf(fullName),
+  repository: { ...repositoryOf(fullName, id), updated_at: '2026-11-14T12:15:00Z' },
   sender: account(ada),
 })
 
-export const renamed = (fullName: string, from: string) =>
-  repositoryEvent('renamed', fullName, { repository: { name: { from } } })
+export const renamed = (fullName: string, from: string, id = idOf(`${fullName.split('/')[0]}/${from}`)) =>
+  repositoryEvent('renamed', fullName, { repository: { name: { from } } }, id)
 
 export const transferred = (fullName: string, from: Account, kind: 'user' | 'organization' = 'user') =>
-  repositoryEvent('transferred', fullName, { owner: { from: { [kind]: account(from) } } })
+  repositoryEvent(
+    'transferred',
+    fullName,
+    { owner: { from: { [kind]: account(from) } } },
+    idOf(`${from.login}/${fullName.split('/')[1]}`),
+  )
+
+export const organizationRenamed = (login: string, from: string) => ({
+  action: 'renamed',
+  changes: { login: { from } },
+  organization: { login, id: 38302899, node_id: 'MDEyOk9yZ2FuaXphdGlvbjM4MzAyODk5' },
+  sender: account(ada),
+})
 
 export const ping = {
   zen: 'Keep it logically awesome.',

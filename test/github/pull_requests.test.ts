@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { hookEachTest, paths } from './hook.ts'
-import { merged, pullRequest, push, sha } from './payloads.ts'
+import { idOf, merged, pullRequest, push, sha } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
 
@@ -68,6 +68,22 @@ test('a push that brings a prompt into an open pull request opens it for that pr
   expect(await hook.send('push', { ...more, after: sha('again') })).toBe(0)
   expect(await hook.history('farewell')).toEqual([{ ...opened, commit_sha: sha('more') }])
   expect(await hook.send('pull_request', merged())).toBe(2)
+})
+
+test('one that is reopened and closed again has an entry for each closing, and one that is merged then has both', async () => {
+  const close = (closedAt: string) => hook.send('pull_request', pullRequest('closed', { closedAt }))
+  await hook.send('push', toBranch())
+  await hook.send('pull_request', pullRequest('opened'))
+  expect(await close('2026-11-14T14:00:00Z')).toBe(1)
+  expect(await hook.send('pull_request', pullRequest('reopened'))).toBe(0)
+  expect(await close('2026-11-14T15:00:00Z')).toBe(1)
+  expect(await close('2026-11-14T15:00:00Z')).toBe(0)
+  const closed = (hour: number) => ({ ...opened, action: 'pr_closed', created_at: `2026-11-14T${hour}:00:00.000Z` })
+  expect(await hook.history('greeting')).toEqual([opened, closed(14), closed(15)])
+  await hook.send('pull_request', pullRequest('reopened'))
+  await hook.send('pull_request', merged({ closedAt: '2026-11-14T16:00:00Z' }))
+  const last = { ...mergedEntry, created_at: '2026-11-14T16:00:00.000Z' }
+  expect(await hook.history('greeting')).toEqual([opened, closed(14), closed(15), last])
 })
 
 test('what was pushed while it was closed counts when it is reopened', async () => {
@@ -141,9 +157,11 @@ test('a repository without linked prompts leaves nothing behind', async () => {
   await hook.send('push', toBranch(elsewhere))
   await hook.send('pull_request', pullRequest('opened', elsewhere))
   const { sql } = service.services.db
+  const id = idOf('acme/elsewhere')
   const [left] = await sql`
     select
-      (select count(*) from github_touches where repository = 'acme/elsewhere') as touches,
-      (select count(*) from github_pull_requests where repository = 'acme/elsewhere') as "pullRequests"`
-  expect(left).toEqual({ touches: 0, pullRequests: 0 })
+      (select count(*) from github_touches where repository_id = ${id}) as touches,
+      (select count(*) from github_pull_requests where repository_id = ${id}) as "pullRequests",
+      (select count(*) from github_repositories where id = ${id}) as repositories`
+  expect(left).toEqual({ touches: 0, pullRequests: 0, repositories: 0 })
 })

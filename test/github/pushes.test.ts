@@ -27,31 +27,43 @@ const expected = (more: object = {}) => ({
 
 test('a push to the default branch deploys each prompt whose file it adds, changes or removes', async () => {
   hook = await createHook(service)
-  const commits = [{ added: [paths.greeting] }, { removed: [paths.farewell, 'README.md'] }]
+  const commits = [{ id: sha('first'), added: [paths.greeting] }, { removed: [paths.farewell, 'README.md'] }]
   expect(await hook.send('push', push({ after: sha('direct'), commits }))).toBe(2)
-  expect(await hook.history('greeting')).toEqual([expected()])
+  expect(await hook.history('greeting')).toEqual([expected({ commit_sha: sha('first') })])
   expect(await hook.history('farewell')).toEqual([expected()])
   expect(await hook.history('other')).toEqual([])
   expect(await hook.send('push', push({ after: sha('next'), commits: [change] }))).toBe(1)
-  expect(await hook.story('greeting')).toEqual([`deployed null ${sha('direct')}`, `deployed null ${sha('next')}`])
+  expect(await hook.story('greeting')).toEqual([`deployed null ${sha('first')}`, `deployed null ${sha('next')}`])
 })
 
-test('it was made by the author of the last commit that touches the file', async () => {
+test('each commit that touches the file is an entry, with its own hash and author, in the order of the push', async () => {
   hook = await createHook(service)
   const author = (name: string) => ({ name, email: `${name}@example.com`, username: name })
   const commits = [
-    { ...change, author: author('first') },
-    { ...change, author: author('last') },
-    { modified: [paths.other], author: author('another') },
+    { ...change, id: sha('one'), author: author('first') },
+    { id: sha('two'), modified: [paths.other], author: author('another') },
+    { ...change, id: sha('three'), author: author('last') },
   ]
-  await hook.send('push', push({ after: sha('direct'), commits }))
-  expect(await hook.history('greeting')).toEqual([expected({ user: { name: 'last', email: 'last@example.com' } })])
+  expect(await hook.send('push', push({ after: sha('three'), commits }))).toBe(3)
+  expect(await hook.history('greeting')).toEqual([
+    expected({ commit_sha: sha('one'), user: { name: 'first', email: 'first@example.com' } }),
+    expected({ commit_sha: sha('three'), user: { name: 'last', email: 'last@example.com' } }),
+  ])
 })
 
-test('the time is that of the head commit, in whatever zone', async () => {
+test.each([
+  ['twenty days old', '2026-10-25T12:00:00Z'],
+  ['ten years ahead', '2036-11-14T12:00:00Z'],
+])('a commit whose clock is %s is deployed at the time of its push', async (_, madeAt) => {
   hook = await createHook(service)
-  await hook.send('push', push({ after: sha('direct'), commits: [change], at: '2026-11-14T07:00:00-05:00' }))
-  expect(await hook.history('greeting')).toEqual([expected()])
+  await hook.send('push', push({ after: sha('before'), commits: [change], at: '2026-11-14T11:00:00Z' }))
+  await hook.send('push', push({ after: sha('direct'), commits: [change], madeAt }))
+  await hook.send('push', push({ after: sha('after'), commits: [change], at: '2026-11-14T13:00:00Z' }))
+  expect(await hook.history('greeting')).toEqual([
+    expected({ commit_sha: sha('before'), created_at: '2026-11-14T11:00:00.000Z' }),
+    expected(),
+    expected({ commit_sha: sha('after'), created_at: '2026-11-14T13:00:00.000Z' }),
+  ])
 })
 
 test('a commit counts on the default branch even when it was pushed elsewhere before', async () => {
@@ -106,9 +118,14 @@ test.each([
   expect((await hook.history('greeting'))[0]?.user).toMatchObject(user)
 })
 
-test.each([null, { timestamp: 'yesterday' }, {}])('a head commit of %j leaves the time of arrival', async (head) => {
+test.each([
+  [undefined, 'left out'],
+  ['yesterday', 'no time'],
+  [Date.parse('2036-11-14T12:00:00Z') / 1_000, 'ahead of now'],
+])('a time of the push of %p, which is %s, leaves that of arrival', async (pushed_at) => {
   hook = await createHook(service)
   service.clock.set('2026-11-15T01:02:03.004Z')
-  await hook.send('push', push({ commits: [change], more: { head_commit: head } }))
+  const payload = push({ commits: [change] })
+  await hook.send('push', { ...payload, repository: { ...payload.repository, pushed_at } })
   expect((await hook.history('greeting'))[0]?.created_at).toBe('2026-11-15T01:02:03.004Z')
 })

@@ -2,14 +2,31 @@ import { expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { listAudit } from '../../src/audit/list.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
-import { changePrompt } from '../../src/prompts/manage.ts'
+import { changePrompt, listAllPrompts } from '../../src/prompts/manage.ts'
 import { createHook, hookEachTest, paths } from './hook.ts'
-import { merged, pullRequest, push, renamed, repositoryEvent, sha, transferred } from './payloads.ts'
+import {
+  idOf,
+  merged,
+  organizationRenamed,
+  pullRequest,
+  push,
+  renamed,
+  repositoryEvent,
+  sha,
+  transferred,
+} from './payloads.ts'
 
 const { service, hook } = hookEachTest()
 
 const change = { commits: [{ modified: [paths.greeting] }] }
-const deploys = (repository: string) => hook.send('push', push({ ...change, repository }))
+/** A push of the repository that was made as Acme/Prompts, under the name that it bears. */
+const deploys = (repository: string, more: object = {}) =>
+  hook.send('push', push({ ...change, repository, repositoryId: idOf('Acme/Prompts'), ...more }))
+
+async function repositories(): Promise<(string | null)[]> {
+  const prompts = await listAllPrompts(service.services.db, hook.tenant.org)
+  return Object.values(hook.prompts).map((id) => prompts.find((prompt) => prompt.id === id)?.repository ?? null)
+}
 
 async function link(prompt: string, path: string): Promise<void> {
   const { db, clock } = service.services
@@ -24,19 +41,56 @@ test.each([
     'Globex/Prompts',
     transferred('Globex/Prompts', { login: 'Acme', id: 7 }, 'organization'),
   ],
-])('prompts follow a repository that is %s', async (_, repository, payload) => {
-  expect(await deploys(repository)).toBe(0)
-  expect(await hook.send('repository', payload)).toBe(0)
-  expect(await deploys(repository)).toBe(1)
-  expect(await deploys('Acme/Prompts')).toBe(0)
+])('prompts follow a repository that is %s, seen before or not', async (_, repository, payload) => {
+  for (const isSeen of [false, true]) {
+    Object.assign(hook, await createHook(service))
+    if (isSeen) expect(await deploys('Acme/Prompts')).toBe(1)
+    expect(await hook.send('repository', payload)).toBe(0)
+    expect(await deploys(repository, { at: '2026-11-14T13:00:00Z' })).toBe(1)
+    // Another one that is made under the old name is a stranger.
+    expect(await hook.send('push', push({ ...change, repositoryId: 2 }))).toBe(0)
+  }
+})
+
+test('prompts follow a repository that bears another name, also if no event has said so', async () => {
+  await deploys('Acme/Prompts')
+  expect(await deploys('Globex/Words', { at: '2026-11-14T13:00:00Z' })).toBe(1)
+  // Sent again from before, it has the old name, and is still of the same repository.
+  expect(await deploys('Acme/Prompts')).toBe(1)
+  expect(await repositories()).toEqual(Array(3).fill('globex/words'))
+})
+
+test('a repository that is deleted and made again has another id, and keeps its links', async () => {
+  await deploys('Acme/Prompts')
+  expect(await hook.send('push', push({ ...change, repositoryId: 1, at: '2026-11-14T13:00:00Z' }))).toBe(1)
+})
+
+test('prompts follow an organisation of GitHub that is renamed, in all its repositories', async () => {
+  await link(hook.prompts.other, paths.other)
+  const delivery = randomUUID()
+  expect(await hook.send('organization', organizationRenamed('Globex', 'Acme'), { delivery })).toBe(0)
+  expect(await repositories()).toEqual(['globex/prompts', 'globex/prompts', 'globex/words'])
+  expect(await deploys('Globex/Prompts', { at: '2026-11-14T13:00:00Z' })).toBe(1)
+  await link(hook.prompts.other, paths.other)
+  await hook.send('organization', organizationRenamed('Globex', 'Acme'), { delivery })
+  expect(await repositories()).toEqual(['globex/prompts', 'globex/prompts', 'acme/words'])
+})
+
+test.each([
+  ['of a like name', organizationRenamed('Globex', 'Ac')],
+  ['that is renamed in letter case alone', organizationRenamed('ACME', 'Acme')],
+  ['that has a new member', { action: 'member_added', organization: { login: 'Acme', id: 1 } }],
+])('an organisation of GitHub %s moves nothing', async (_, payload) => {
+  await hook.send('organization', payload)
+  expect(await repositories()).toEqual(Array(3).fill('acme/prompts'))
 })
 
 test('a pull request that is open meanwhile is merged under the new name', async () => {
   await hook.send('push', push({ ...change, branch: 'warmer', after: sha('warmer') }))
   await hook.send('pull_request', pullRequest('opened'))
   await hook.send('repository', renamed('Acme/Words', 'Prompts'))
-  await hook.send('push', push({ branch: 'warmer', repository: 'Acme/Words', commits: [{ added: [paths.other] }] }))
-  await hook.send('pull_request', merged({ repository: 'Acme/Words' }))
+  await deploys('Acme/Words', { branch: 'warmer', commits: [{ added: [paths.other] }] })
+  await hook.send('pull_request', merged({ repository: 'Acme/Words', repositoryId: idOf('Acme/Prompts') }))
   const actions = async (name: keyof typeof paths) => (await hook.history(name)).map(({ action }) => action)
   expect([await actions('greeting'), await actions('other')]).toEqual(Array(2).fill(['pr_opened', 'pr_merged']))
 })
@@ -46,11 +100,11 @@ test('sent again, it takes nothing from a new repository of the old name', async
   await hook.send('repository', renamed('Acme/Words', 'Prompts'))
   expect(await deploys('Acme/Words')).toBe(1)
 
-  const delivery = randomUUID()
-  await hook.send('repository', renamed('Acme/Texts', 'Words'), { delivery })
+  const again = renamed('Acme/Texts', 'Words', idOf('Acme/Prompts'))
+  await hook.send('repository', again)
   await link(hook.prompts.greeting, paths.greeting)
-  await hook.send('repository', renamed('Acme/Texts', 'Words'), { delivery })
-  expect(await deploys('Acme/Words')).toBe(1)
+  await hook.send('repository', again)
+  expect(await hook.send('push', push({ ...change, repository: 'Acme/Words' }))).toBe(1)
 })
 
 test('a file that is linked under the new name already keeps its prompt', async () => {
@@ -66,7 +120,7 @@ test('a file that is linked under the new name already keeps its prompt', async 
   await deploys('Acme/Words')
   expect(await hook.history('greeting')).toEqual(before[0] as object[])
   expect((await hook.history('other')).map(({ action }) => action).sort()).toEqual(['deployed', 'pr_closed'])
-  await hook.send('push', push({ repository: 'Acme/Words', commits: [{ removed: [paths.farewell] }] }))
+  await deploys('Acme/Words', { commits: [{ removed: [paths.farewell] }] })
   expect(await hook.history('farewell')).toHaveLength(1)
 })
 

@@ -12,6 +12,8 @@ import {
   selectPrompt,
   selectPrompts,
   selectPromptsIn,
+  selectRepositoriesOf,
+  updateFilesSeen,
   updatePrompt,
   updateRepository,
 } from '../../src/prompts/store.ts'
@@ -37,7 +39,10 @@ const others: Statements = {
   'the prompts of a repository': (sql) => selectPromptsIn(sql, 1, file.repository),
   'the prompts of an organisation': (sql) => selectPrompts(sql, 1, Number.MAX_SAFE_INTEGER, 25),
   'a prompt as it is shown': (sql) => selectPrompt(sql, 7),
-  'a link': (sql) => updatePrompt(sql, 7, { name: 'Test', ...file }),
+  'a link': (sql) => updatePrompt(sql, 7, { name: 'Test', ...file, file_state: null, file_moved_to: null }),
+  'a file that was seen': (sql) =>
+    updateFilesSeen(sql, [{ promptId: 7, state: 'removed', movedTo: null, at: new Date(0) }]),
+  'the repositories of an owner': (sql) => selectRepositoriesOf(sql, 1, 'acme'),
   'a renamed repository': (sql) => updateRepository(sql, 1, 'acme/none', 'acme/other'),
 }
 

@@ -62,6 +62,8 @@ describe('the document', () => {
       'CursorPagination',
       'Forbidden',
       'GithubWebhook',
+      'HistoryBatch',
+      'HistoryBatchResult',
       'HistoryEntry',
       'HistoryPage',
       'Impact',
@@ -84,8 +86,8 @@ describe('the document', () => {
       'PromptImpactList',
       'PromptList',
       'RateLimited',
-      'RecordedBatch',
       'RecentSignals',
+      'RecordedBatch',
       'RecordedHistoryEntry',
       'RecordedSignal',
       'RecordedSignalList',
@@ -118,6 +120,7 @@ describe('the document', () => {
     const paths = Object.entries(document.paths).map(([path, methods = {}]) => [path, Object.keys(methods)])
     expect(paths).toEqual([
       [historyPath, ['get', 'post']],
+      ['/api/v1/history/batch', ['post']],
       [signalsPath, ['post', 'get']],
       [`${signalsPath}/batch`, ['post']],
       ['/api/v1/prompts/{prompt_id}/stats', ['get']],

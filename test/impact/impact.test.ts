@@ -187,6 +187,7 @@ test('what is no change of this prompt cannot be compared with', async () => {
 
 test('the list of prompts has the live change and the last 30 days of each', async () => {
   const { status, body } = await service.call('GET', '/api/v1/impact', { key: tenant.key })
+  const shown = await service.call('GET', `/api/v1/prompts/${tenant.prompt}`, { key: tenant.key })
   const days = Array.from({ length: 30 }, (_, index) => ({
     date: new Date(Date.UTC(2026, 9, 17 + index)).toISOString().slice(0, 10),
     positive: 0,
@@ -201,13 +202,7 @@ test('the list of prompts has the live change and the last 30 days of each', asy
   expect(body).toEqual({
     data: [
       {
-        prompt: {
-          id: tenant.prompt,
-          name: 'test',
-          repository: null,
-          path: null,
-          created_at: '2026-11-15T12:00:00.000Z',
-        },
+        prompt: shown.body.data,
         latest: impactOfThird(),
         recent: {
           positive: 808,

@@ -30,13 +30,14 @@ const auditOf = async (subject: string) => {
     .map(({ actor, action, details }: Record<string, unknown>) => ({ actor, action, details }))
 }
 
+const unlinked = { repository: null, path: null, file_state: null, file_moved_to: null, last_entry_at: null }
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
 test('a prompt is made, used, shown, changed, linked and unlinked; the audit log has each change once', async () => {
   const made = await call('POST', '/prompts', { name: ' Greeting ' })
   const { id } = made.body.data
   const prompt = { id: expect.stringMatching(/^pmt_[0-9A-Za-z]{16}$/), name: 'Greeting', created_at: time }
-  expect([made.status, made.body]).toEqual([201, { data: { ...prompt, repository: null, path: null } }])
+  expect([made.status, made.body]).toEqual([201, { data: { ...prompt, ...unlinked } }])
   expect((await service.postSignal(id, tenant.key)).status).toBe(201)
   expect((await call('GET', `/prompts/${id}`)).body).toEqual(made.body)
 
@@ -45,13 +46,13 @@ test('a prompt is made, used, shown, changed, linked and unlinked; the audit log
   expect((await call('PATCH', `/prompts/${id}`, link)).body).toEqual({ data: linked })
   const renamed = await call('PATCH', `/prompts/${id}`, { name: 'Warm greeting' })
   expect([renamed.status, renamed.body]).toEqual([200, { data: { ...linked, name: 'Warm greeting' } }])
-  const unlinked = await call('PATCH', `/prompts/${id}`, { repository: null, path: null })
-  expect(unlinked.body).toEqual({ data: { ...made.body.data, name: 'Warm greeting' } })
+  const without = await call('PATCH', `/prompts/${id}`, { repository: null, path: null })
+  expect(without.body).toEqual({ data: { ...made.body.data, name: 'Warm greeting' } })
   // Neither of these changes anything.
   for (const same of [{}, { name: 'Warm greeting', repository: null, path: null }]) {
-    expect((await call('PATCH', `/prompts/${id}`, same)).body).toEqual(unlinked.body)
+    expect((await call('PATCH', `/prompts/${id}`, same)).body).toEqual(without.body)
   }
-  expect((await call('GET', `/prompts/${id}`)).body).toEqual(unlinked.body)
+  expect((await call('GET', `/prompts/${id}`)).body).toEqual(without.body)
   const by = { actor: admin.id, action: 'prompt.updated' }
   expect(await auditOf(id)).toEqual([
     { ...by, details: { repository: null, path: null } },
@@ -63,7 +64,7 @@ test('a prompt is made, used, shown, changed, linked and unlinked; the audit log
 
 test('a prompt may bring its own id and link; neither can be taken twice, also by a change', async () => {
   const given = { id: 'pmt_own-1', name: 'Own', repository: 'acme/own', path: 'own.md' }
-  expect((await call('POST', '/prompts', given)).body).toEqual({ data: { ...given, created_at: time } })
+  expect((await call('POST', '/prompts', given)).body).toEqual({ data: { ...unlinked, ...given, created_at: time } })
   const taken = (answer: Answer) => [answer.status, answer.body.error.details[0].path, answer.body.error.message]
   const other = { name: 'Other', repository: 'ACME/own', path: 'own.md' }
   expect(taken(await call('POST', '/prompts', { ...other, path: 'b.md', id: 'pmt_own-1' }))).toEqual([
@@ -116,7 +117,7 @@ test('a prompt made twice by a retry is one prompt', async () => {
     Array.from({ length: 5 }, () => call('POST', '/prompts', { name: 'once', id: 'pmt_once' }, admin.key, headers)),
   )
   expect(answers.map(({ status, body }) => [status, body])).toEqual(
-    Array(5).fill([201, { data: { id: 'pmt_once', name: 'once', repository: null, path: null, created_at: time } }]),
+    Array(5).fill([201, { data: { id: 'pmt_once', name: 'once', ...unlinked, created_at: time } }]),
   )
   expect(answers.filter(({ headers }) => !headers.has('idempotent-replayed'))).toHaveLength(1)
   const conflict = await call('POST', '/prompts', { name: 'twice' }, admin.key, headers)

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { residentMb } from '../../bench/processes.ts'
+import { trustTheTest } from '../addresses.ts'
 import { runForOne, type Settings, startServer } from '../faults/binary.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
 import { postgresRecipe, redisRecipe } from '../services.ts'
@@ -44,7 +45,7 @@ process.exit(problems.length === 0 ? 0 : 1)
 async function soak(): Promise<void> {
   await build()
   const settings = await prepareDatabase()
-  const server = await startServer(settings)
+  const server = await startServer({ ...settings, ...trustTheTest })
   cleanups.push(server.kill)
   const { target, org } = await prepareTarget(server.url, settings)
   const samples: Sample[] = []

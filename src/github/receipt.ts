@@ -1,0 +1,38 @@
+// What became of a delivery, as GitHub shows it under Recent Deliveries.
+
+/** A push that does not tell all of what happened to the default branch; a clone does. */
+const gaps = {
+  force_push: 'The push took commits back, and does not say which',
+  too_many_commits: 'GitHub lists no more than 2,048 commits of a push',
+  files_not_listed: 'GitHub has not listed the files of every commit',
+}
+
+export type Gap = keyof typeof gaps
+
+const messages = {
+  recorded: 'The histories have new or changed entries.',
+  unchanged: 'The histories have nothing new by it.',
+  repeated: 'The delivery was recorded before.',
+  ignored: 'The event is not one that changes a history.',
+  unlinked_repository: 'No prompt is linked to a file of this repository.',
+  unlinked_files: 'No prompt is linked to a file that this push changes.',
+}
+
+export type Outcome = keyof typeof messages | Gap
+
+export const outcomes = Object.keys({ ...messages, ...gaps }) as Outcome[]
+
+export const isGap = (outcome: Outcome): outcome is Gap => outcome in gaps
+
+export type Receipt = { recorded: number; outcome: Outcome; message: string }
+
+export const receiptOf = (outcome: Outcome, recorded = 0): Receipt => ({
+  recorded,
+  outcome,
+  message: isGap(outcome) ? `${gaps[outcome]}. Run prompt-signals sync to complete the histories.` : messages[outcome],
+})
+
+export type DeliveryObserver = {
+  /** Called for each delivery, with the public id of its organisation. */
+  ended(receipt: Receipt, org: string): void
+}

@@ -1,0 +1,103 @@
+// What a push seems to say and does not: the payload of a commit has no parents, and lists for a merge commit the files that
+// came from the other side.
+import { expect, test } from 'bun:test'
+import { hookEachTest, paths } from './hook.ts'
+import { type CommitGiven, merged, pullRequest, push, sha } from './payloads.ts'
+
+const { hook } = hookEachTest()
+
+const change = { modified: [paths.greeting] }
+
+const mergeMessages = [
+  "Merge branch 'main' into warmer",
+  "Merge branch 'main' of github.com:acme/prompts",
+  "Merge branch 'main' of https://github.com/acme/prompts into warmer",
+  "Merge remote-tracking branch 'origin/main'",
+  "Merge branches 'a' and 'b'",
+  "Merge tag 'v1.2'",
+]
+
+test.each(mergeMessages.map((message) => [message]))(
+  'a pull request that takes the default branch in does not change what others changed: %s',
+  async (message) => {
+    await hook.send('push', push({ branch: 'warmer', commits: [{ modified: [paths.farewell] }], created: true }))
+    await hook.send('pull_request', pullRequest('opened'))
+    await hook.send('push', push({ after: sha('direct'), commits: [change] }))
+    const update = [
+      { ...change, id: sha('direct'), distinct: false },
+      { ...change, message },
+    ]
+    await hook.send('push', push({ branch: 'warmer', after: sha('updated'), commits: update }))
+    await hook.send('pull_request', merged({ headSha: sha('updated'), commits: 2 }))
+    expect(await hook.story('greeting')).toEqual([`deployed null ${sha('direct')}`])
+    expect((await hook.story('farewell')).map((line) => line.slice(0, 11))).toEqual(['pr_opened 7', 'pr_merged 7'])
+  },
+)
+
+test.each(mergeMessages.map((message) => [message]))(
+  'who pulls and pushes deploys their own commits alone: %s',
+  async (message) => {
+    const author = { name: 'Puller', email: 'puller@example.com' }
+    await hook.send('push', push({ after: sha('theirs'), commits: [change] }))
+    const commits = [
+      { id: sha('own'), modified: [paths.other], author },
+      { ...change, message, author },
+    ]
+    expect(await hook.send('push', push({ after: sha('pulled'), commits }))).toBe(1)
+    expect(await hook.story('greeting')).toEqual([`deployed null ${sha('theirs')}`])
+    expect(await hook.story('other')).toEqual([`deployed null ${sha('own')}`])
+  },
+)
+
+test('a branch that is merged without a pull request is deployed commit by commit', async () => {
+  const known = { ...change, distinct: false }
+  const commits = [
+    { ...known, id: sha('one') },
+    { ...known, id: sha('two') },
+    { ...change, message: "Merge branch 'warmer'" },
+  ]
+  expect(await hook.send('push', push({ after: sha('joined'), commits }))).toBe(2)
+  expect(await hook.story('greeting')).toEqual([`deployed null ${sha('one')}`, `deployed null ${sha('two')}`])
+})
+
+const message = 'Merge pull request #7 from acme/warmer\n\nA warmer greeting'
+const onBranch: CommitGiven[] = [
+  { ...change, id: sha('one') },
+  { ...change, id: sha('warmer') },
+]
+const toMain = push({
+  after: sha('merge'),
+  commits: [...onBranch.map((commit) => ({ ...commit, distinct: false })), { ...change, message }],
+  at: '2026-11-14T13:00:00Z',
+})
+
+test('the commits of a pull request are deployed one by one until its merge is known, and then are that merge', async () => {
+  await hook.send('push', push({ branch: 'warmer', after: sha('warmer'), commits: onBranch, created: true }))
+  expect(await hook.send('push', toMain)).toBe(2)
+  expect(await hook.story('greeting')).toEqual([`deployed null ${sha('one')}`, `deployed null ${sha('warmer')}`])
+  expect(await hook.send('pull_request', merged({ commits: 2 }))).toBe(1)
+  const numbered = { pr_number: 7, created_at: '2026-11-14T13:00:00.000Z' }
+  expect(await hook.history('greeting')).toMatchObject([{ ...numbered, action: 'pr_merged', commit_sha: sha('merge') }])
+})
+
+test.each([
+  ['Merge the two greetings (#7)', sha('merge')],
+  ['Merge branch-specific words', sha('merge')],
+])('a commit of its own whose title only begins like a merge counts: %s', async (title, commit) => {
+  await hook.send('push', push({ after: commit, commits: [{ ...change, message: title }] }))
+  expect(await hook.story('greeting')).toEqual([`deployed null ${commit}`])
+})
+
+test('a direct commit behind the squash of a pull request that changes the same prompt is deployed', async () => {
+  await hook.send('push', push({ branch: 'warmer', after: sha('warmer'), commits: [change], created: true }))
+  await hook.send('pull_request', merged())
+  const commits = [
+    { ...change, id: sha('merge') },
+    { ...change, id: sha('direct') },
+  ]
+  await hook.send('push', push({ after: sha('direct'), commits, at: '2026-11-14T13:00:00Z' }))
+  expect((await hook.story('greeting')).sort()).toEqual([
+    `deployed null ${sha('direct')}`,
+    `pr_merged 7 ${sha('merge')}`,
+  ])
+})

@@ -1,0 +1,72 @@
+// A link whose file is gone is seen to be dead.
+import { expect, test } from 'bun:test'
+import { requirePrompt } from '../../src/prompts/find.ts'
+import { markFilesSeen } from '../../src/prompts/seen.ts'
+import { hookEachTest, paths } from './hook.ts'
+import { type CommitGiven, push } from './payloads.ts'
+
+const { service, hook } = hookEachTest()
+
+/** What a key of the organisation sees of a prompt: in the list, and by itself. */
+async function shown(): Promise<object> {
+  const { key } = hook.tenant
+  const id = hook.prompts.greeting
+  const { body } = await service.call('GET', `/api/v1/prompts/${id}`, { key })
+  const list = await service.call('GET', '/api/v1/prompts?limit=100', { key })
+  expect(list.body.data.find((prompt: { id: string }) => prompt.id === id)).toEqual(body.data)
+  const { file_state, file_moved_to, last_entry_at } = body.data
+  return { file_state, file_moved_to, last_entry_at }
+}
+
+const at = '2026-11-14T12:00:00Z'
+const last_entry_at = '2026-11-14T12:00:00.000Z'
+const seen = (file_state: string | null, file_moved_to: string | null = null) => ({
+  file_state,
+  file_moved_to,
+  last_entry_at: file_state && last_entry_at,
+})
+
+const { greeting } = paths
+const moved = 'words/greeting.md'
+
+test.each<[string, CommitGiven[], object]>([
+  ['changed', [{ modified: [greeting] }], seen('present')],
+  ['added', [{ added: [greeting] }], seen('present')],
+  ['removed', [{ removed: [greeting] }], seen('removed')],
+  ['removed, and made again', [{ removed: [greeting] }, { added: [greeting] }], seen('present')],
+  ['changed, and then removed', [{ modified: [greeting] }, { removed: [greeting] }], seen('removed')],
+  ['renamed', [{ removed: [greeting], added: ['prompts/hello.md'] }], seen('renamed', 'prompts/hello.md')],
+  ['moved with its folder', [{ removed: [greeting, 'a'], added: ['b', moved, 'c'] }], seen('renamed', moved)],
+  ['removed where others come', [{ removed: [greeting], added: ['b', 'c'] }], seen('removed')],
+  ['removed where two may be it', [{ removed: [greeting], added: [moved, 'x/greeting.md'] }], seen('removed')],
+])('a file that is %s', async (_, commits, expected) => {
+  expect(await shown()).toEqual(seen(null))
+  await hook.send('push', push({ commits, at }))
+  expect(await shown()).toEqual(expected)
+})
+
+test('only the default branch counts, and a push from before the last does not', async () => {
+  await hook.send('push', push({ branch: 'warmer', commits: [{ removed: [greeting] }], at: '2026-11-14T13:00:00Z' }))
+  expect(await shown()).toEqual(seen(null))
+  await hook.send('push', push({ commits: [{ modified: [greeting] }], at }))
+  await hook.send('push', push({ commits: [{ removed: [greeting] }], at: '2026-11-14T11:00:00Z' }))
+  expect(await shown()).toEqual(seen('present'))
+})
+
+test('what was seen of a file is forgotten when the prompt is linked to another, and not when it is renamed', async () => {
+  const change = (json: object) =>
+    service.call('PATCH', `/api/v1/prompts/${hook.prompts.greeting}`, { key: admin, json })
+  const admin = hook.tenant.key
+  await hook.send('push', push({ commits: [{ removed: [greeting] }], at }))
+  const { sql } = service.services.db
+  await sql`update api_keys set scopes = scopes || '{prompts:write}' where organisation_id = (
+    select organisation_id from prompts where public_id = ${hook.prompts.greeting})`
+  expect((await change({ name: 'Hello' })).body.data).toMatchObject(seen('removed'))
+  const { body } = await change({ repository: 'acme/prompts', path: moved })
+  expect(body.data).toMatchObject({ path: moved, file_state: null, file_moved_to: null, last_entry_at })
+  expect(await shown()).toEqual({ ...seen(null), last_entry_at })
+  // Nothing of the other file is left to be newer than this.
+  const { id } = await requirePrompt(sql, hook.prompts.greeting)
+  await markFilesSeen(sql, [{ promptId: id, state: 'present', movedTo: null, at: new Date('2026-11-14T11:00:00Z') }])
+  expect(await shown()).toEqual(seen('present'))
+})

@@ -1,0 +1,234 @@
+// The counts of signals, with those that came after the mark, equal the signals that there are.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { Sql } from '../../src/db/client.ts'
+import { monthOf } from '../../src/lib/months.ts'
+import { createSignalCounter } from '../../src/signals/count.ts'
+import { writeSignals } from '../../src/signals/store.ts'
+import { engine } from '../harness.ts'
+import { startService, type TestService } from '../service.ts'
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+const now = new Date('2026-11-14T12:34:56.789Z')
+const commits = [null, 'c0ffee00', 'C0FFEE00', 'deadbeef01', 'x']
+
+async function createPrompt(): Promise<{ id: number; organisationId: number; key: string; prompt: string }> {
+  const { prompt, key } = await service.createTenant(1_000_000)
+  const [row] = await service.services.db.sql<{ id: number; organisationId: number }>`
+    select id, organisation_id as "organisationId" from prompts where public_id = ${prompt}`
+  return { ...(row as { id: number; organisationId: number }), key, prompt }
+}
+
+type Draft = { minutesAgo: number; isPositive: boolean; commit: number }
+
+const write = (sql: Sql, { id, organisationId }: { id: number; organisationId: number }, drafts: Draft[]) =>
+  writeSignals(
+    sql,
+    drafts.map(({ minutesAgo, isPositive, commit }) => ({
+      organisationId,
+      promptId: id,
+      value: isPositive ? 'positive' : 'negative',
+      metadata: commits[commit] ? JSON.stringify({ commit_sha: commits[commit] }) : null,
+      createdAt: new Date(now.getTime() - minutesAgo * 60_000).toISOString(),
+      month: monthOf(now),
+      idempotencyKey: null,
+      browserKeyId: null,
+    })),
+  )
+
+const bounds = ['-infinity', '2026-11-07T00:00:00Z', '2026-11-10T10:07:00Z', '2026-11-10T10:08:00Z', 'infinity']
+
+/** What the functions find, and what the rows say. */
+async function compare(sql: Sql, promptId: number) {
+  const [row] = await sql<{ counted: string; there: string }>`
+    select
+      (
+        select json_build_array(
+          (select json_agg(c order by c.number) from count_signals_between(${promptId}, b.bounds) c),
+          (select json_agg(c order by c.number, c.commit_sha) from count_commits_between(${promptId}, b.bounds) c)
+        )
+      )::text as counted,
+      (
+        select json_build_array(
+          (
+            select json_agg(c order by c.number)
+            from (
+              select width_bucket(created_at, b.bounds) as number,
+                count(*) filter (where value = 'positive') as positive,
+                count(*) filter (where value = 'negative') as negative
+              from signals where prompt_id = ${promptId} group by 1
+            ) c
+          ),
+          (
+            select json_agg(c order by c.number, c.commit_sha)
+            from (
+              select width_bucket(created_at, b.bounds) as number, (metadata ->> 'commit_sha') collate "C" as commit_sha,
+                count(*) filter (where value = 'positive') as positive,
+                count(*) filter (where value = 'negative') as negative
+              from signals where prompt_id = ${promptId} and metadata is not null group by 1, 2
+            ) c
+          )
+        )
+      )::text as there
+    from (select ${bounds}::text[]::timestamptz[] as bounds) b`
+  return row as { counted: string; there: string }
+}
+
+const drafts = fc.array(
+  fc.record({
+    minutesAgo: fc.integer({ min: 0, max: 20_000 }),
+    isPositive: fc.boolean(),
+    commit: fc.integer({ min: 0, max: commits.length - 1 }),
+  }),
+  { minLength: 1, maxLength: 30 },
+)
+
+const steps = fc.array(
+  fc.oneof(
+    drafts.map((signals) => ({ kind: 'write' as const, signals })),
+    fc.integer({ min: 1, max: 20 }).map((rows) => ({ kind: 'count' as const, rows })),
+    fc.array(fc.nat(), { minLength: 1, maxLength: 10 }).map((picks) => ({ kind: 'erase' as const, picks })),
+  ),
+  { minLength: 1, maxLength: 15 },
+)
+
+test('the sum equals the rows after any order of writing, counting and erasing', async () => {
+  const { sql } = service.services.db
+  await fc.assert(
+    fc.asyncProperty(steps, async (given) => {
+      const prompt = await createPrompt()
+      let ids: number[] = []
+      for (const step of given) {
+        if (step.kind === 'write') ids.push(...(await write(sql, prompt, step.signals)).map(({ id }) => id as number))
+        if (step.kind === 'count') await sql`select count_signals(${prompt.id}, ${step.rows})`
+        if (step.kind === 'erase' && ids.length > 0) {
+          const chosen = [...new Set(step.picks.map((pick) => ids[pick % ids.length] as number))]
+          const [row] = await sql`
+            select erase_signals(${prompt.id}, ${[...chosen, 999_999_999].map(String)}::text[]::bigint[]) as erased`
+          expect(row).toEqual({ erased: chosen.length })
+          ids = ids.filter((id) => !chosen.includes(id))
+        }
+        const { counted, there } = await compare(sql, prompt.id)
+        expect(counted).toBe(there)
+      }
+    }),
+    { numRuns: engine === 'postgres' ? 60 : 25 },
+  )
+})
+
+test('a prompt whose signals are all erased has no counts left', async () => {
+  const { sql } = service.services.db
+  const prompt = await createPrompt()
+  await write(sql, prompt, [
+    { minutesAgo: 0, isPositive: true, commit: 1 },
+    { minutesAgo: 2_000, isPositive: false, commit: 0 },
+  ])
+  await sql`select count_signals(${prompt.id}, 100)`
+  await sql`select erase_signals(${prompt.id}, array(select id from signals where prompt_id = ${prompt.id}))`
+  const left = await sql`
+    select 1 from signal_counts where prompt_id = ${prompt.id}
+    union all select 1 from signal_commit_counts where prompt_id = ${prompt.id}`
+  expect(left).toEqual([])
+})
+
+test('an erased signal takes its idempotency key along, and the month stays as it was used', async () => {
+  const { sql } = service.services.db
+  const { id: promptId, prompt, key } = await createPrompt()
+  const post = () =>
+    service.call('POST', `/api/v1/prompts/${prompt}/signals`, {
+      key,
+      json: { value: 'positive' },
+      headers: { 'idempotency-key': 'once' },
+    })
+  const first = (await post()).body.data.id
+  await sql`select erase_signals(${promptId}, array[${first}::bigint])`
+  const again = await post()
+  expect([again.status, again.body.data.id > first, again.headers.get('idempotent-replayed')]).toEqual([
+    201,
+    true,
+    null,
+  ])
+  expect((await service.call('GET', '/api/v1/usage', { key })).body.data).toMatchObject({
+    used: 2,
+    prompts: [{ prompt, total: 1 }],
+  })
+})
+
+test('the signals of another prompt are not erased', async () => {
+  const { sql } = service.services.db
+  const [one, other] = [await createPrompt(), await createPrompt()]
+  const [signal] = await write(sql, one, [{ minutesAgo: 0, isPositive: true, commit: 0 }])
+  const [row] = await sql`select erase_signals(${other.id}, array[${String(signal?.id)}::text::bigint]) as erased`
+  expect(row).toEqual({ erased: 0 })
+})
+
+// The embedded engine carries out one transaction after the other.
+if (engine === 'postgres') {
+  test('a first count waits for an erasure, and does not count what that takes away', async () => {
+    const { db } = service.services
+    const prompt = await createPrompt()
+    const [first] = await write(db.sql, prompt, [
+      { minutesAgo: 1, isPositive: true, commit: 1 },
+      { minutesAgo: 0, isPositive: false, commit: 0 },
+    ])
+    let counting: Promise<unknown> | undefined
+    await db.transaction(async (sql) => {
+      await sql`select erase_signals(${prompt.id}, array[${String(first?.id)}::text::bigint])`
+      counting = db.sql`select count_signals(${prompt.id}, 100)`
+      counting.catch(() => {})
+      // Until the count waits for the lock.
+      for (let waiting = 0; waiting === 0; ) {
+        const [row] = await sql<{ waiting: number }>`
+        select count(*)::integer as waiting from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%count_signals%'`
+        waiting = row?.waiting ?? 0
+      }
+    })
+    await counting
+    const { counted, there } = await compare(db.sql, prompt.id)
+    expect(counted).toBe(there)
+  })
+}
+
+test('many replicas may count at once, while signals arrive', async () => {
+  const { db } = service.services
+  const prompt = await createPrompt()
+  const counters = Array.from({ length: 3 }, () => createSignalCounter(db))
+  for (let round = 0; round < 4; round += 1) {
+    await Promise.all([
+      write(
+        db.sql,
+        prompt,
+        Array.from({ length: 400 }, (_, n) => ({ minutesAgo: n * 7, isPositive: n % 3 > 0, commit: n % 5 })),
+      ),
+      ...counters.map(async (counter) => {
+        for (let n = 0; n < 1_000; n += 1) counter.recorded(prompt.id)
+        await counter.countRecorded()
+      }),
+      compare(db.sql, prompt.id).then(({ counted, there }) => expect(counted).toBe(there)),
+    ])
+  }
+  const { counted, there } = await compare(db.sql, prompt.id)
+  expect(counted).toBe(there)
+})
+
+test('a reader shortens a long tail of signals that are not counted yet', async () => {
+  const { db } = service.services
+  const prompt = await createPrompt()
+  await db.sql`
+    insert into signals (organisation_id, prompt_id, value, created_at)
+    select ${prompt.organisationId}, ${prompt.id}, 'positive', ${now}::timestamptz from generate_series(1, 3500)`
+  const isBehind = async (rows: number) =>
+    (await db.sql<{ is: boolean }>`select has_uncounted_signals(${prompt.id}, ${rows}) as is`)[0]?.is
+  expect(await isBehind(3_499)).toBe(true)
+  await createSignalCounter(db).catchUp(prompt.id)
+  expect(await isBehind(0)).toBe(false)
+  expect(await compare(db.sql, prompt.id)).toMatchObject({ there: expect.stringContaining('3500') })
+})

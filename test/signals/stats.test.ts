@@ -1,0 +1,221 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createApp } from '../../src/app.ts'
+import { createServices } from '../../src/deps.ts'
+import { crashResponse } from '../../src/http/answer.ts'
+import { createLog } from '../../src/log.ts'
+import { listen } from '../../src/platform.ts'
+import { createClient } from '../client.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+const read = ({ prompt, key }: Tenant, query = '') =>
+  service.call('GET', `/api/v1/prompts/${prompt}/stats${query}`, { key })
+
+async function record({ prompt, key }: Tenant, at: string, value: string, metadata?: object): Promise<void> {
+  service.clock.set(at)
+  const { status } = await service.postSignal(prompt, key, { value, ...(metadata && { metadata }) })
+  expect(status).toBe(201)
+}
+
+const counts = (positive: number, negative: number) => {
+  const total = positive + negative
+  return { positive, negative, total, rate: total === 0 ? null : Math.round((positive / total) * 1e4) / 1e4 }
+}
+
+/** Inserts signals as the service would, of given times and in an organisation that nobody writes to meanwhile. */
+async function insert({ prompt }: Tenant, number: number, step: string, from: string): Promise<void> {
+  await service.services.db.sql`
+    insert into signals (organisation_id, prompt_id, value, metadata, created_at)
+    select
+      p.organisation_id, p.id, case n % 3 when 0 then 'negative' else 'positive' end,
+      case when n % 2 = 0 then jsonb_build_object('model', 'm' || n % 40) end, ${from}::text::timestamptz + n * ${step}::text::interval
+    from prompts p, generate_series(0, ${number - 1}::integer) n
+    where p.public_id = ${prompt}`
+}
+
+test('counts by day of a zone, gaps included, and the sum is that of the range', async () => {
+  const tenant = await service.createTenant()
+  await record(tenant, '2026-10-24T22:59:59.999Z', 'positive')
+  await record(tenant, '2026-10-24T23:00:00.000Z', 'positive')
+  await record(tenant, '2026-10-25T23:59:59.999Z', 'negative')
+  await record(tenant, '2026-10-27T00:00:00.000Z', 'positive')
+  const { status, body } = await read(tenant, '?tz=Europe/London&since=2026-10-24T12:00:00%2B01:00&until=2026-10-28')
+  expect([status, body]).toEqual([
+    200,
+    {
+      data: [
+        { start: '2026-10-23T23:00:00.000Z', ...counts(1, 0) },
+        { start: '2026-10-24T23:00:00.000Z', ...counts(1, 1) },
+        { start: '2026-10-26T00:00:00.000Z', ...counts(0, 0) },
+        { start: '2026-10-27T00:00:00.000Z', ...counts(1, 0) },
+      ],
+      totals: counts(3, 1),
+      range: {
+        interval: 'day',
+        tz: 'Europe/London',
+        since: '2026-10-24T11:00:00.000Z',
+        until: '2026-10-28T00:00:00.000Z',
+      },
+    },
+  ])
+})
+
+test('since is included, until is not', async () => {
+  const tenant = await service.createTenant()
+  await record(tenant, '2026-11-14T12:00:00.500Z', 'positive')
+  const total = async (query: string) => (await read(tenant, query)).body.totals.total
+  expect(await total('?since=2026-11-14T12:00:00.500Z&until=2026-11-14T12:00:00.501Z')).toBe(1)
+  expect(await total('?since=2026-11-14T12:00:00.400Z&until=2026-11-14T12:00:00.500Z')).toBe(0)
+  expect(await total('?since=2026-11-14T12:00:00.501Z&until=2026-11-14T12:00:00.600Z')).toBe(0)
+})
+
+test.each([
+  ['', 30, '2026-10-16T00:00:00.000Z', '2026-11-15T00:00:00.000Z'],
+  ['?interval=hour', 24, '2026-11-13T13:00:00.000Z', '2026-11-14T13:00:00.000Z'],
+  ['?interval=week', 12, '2026-08-24T00:00:00.000Z', '2026-11-16T00:00:00.000Z'],
+  ['?interval=month', 12, '2025-12-01T00:00:00.000Z', '2026-12-01T00:00:00.000Z'],
+  ['?tz=Asia/Kathmandu', 30, '2026-10-15T18:15:00.000Z', '2026-11-14T18:15:00.000Z'],
+])('%p counts up to the interval that is under way', async (query, points, since, until) => {
+  const tenant = await service.createTenant()
+  await record(tenant, '2026-11-14T12:30:00.000Z', 'positive')
+  const { data, range, totals } = (await read(tenant, query)).body
+  expect([data.length, range.since, range.until, data[0].start]).toEqual([points, since, until, since])
+  expect([totals, data.at(-1).total]).toEqual([counts(1, 0), 1])
+})
+
+test.each([
+  ['interval=minute', 'interval', 'must be hour, day, week or month, and given once'],
+  ['interval=day&interval=day', 'interval', 'must be hour, day, week or month, and given once'],
+  ['tz=Mars/Base', 'tz', 'must be the name of a time zone, as Europe/London, and given once'],
+  ['tz=%2B05:30', 'tz', 'must be the name of a time zone, as Europe/London, and given once'],
+  ['since=2026-11-02&until=2026-11-01', 'since', 'must be before until'],
+  ['since=2026-11-02&until=2026-11-02', 'since', 'must be before until'],
+  ['since=1066-10-14&until=1066-10-15', 'since', 'must be after 1 January 1970'],
+  [
+    'until=tomorrow',
+    'until',
+    'must be an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z, or a date, and given once',
+  ],
+  ['by=model', 'by', 'must be metadata. and the name of a top-level field, as metadata.model, and given once'],
+  ['by=metadata.', 'by', 'must be metadata. and the name of a top-level field, as metadata.model, and given once'],
+  [
+    'interval=hour&since=2026-01-01&until=2026-11-01',
+    'interval',
+    'must be longer than hour for this range, which has more than 1000',
+  ],
+])('?%s is refused with the name of %p', async (query, path, message) => {
+  const tenant = await service.createTenant()
+  const { status, body } = await read(tenant, `?${query}`)
+  expect([status, body.error.details]).toEqual([422, [{ path, message }]])
+})
+
+test('a thousand points are answered', async () => {
+  const tenant = await service.createTenant()
+  const until = new Date(Date.UTC(2026, 0, 1) + 1_000 * 3_600_000).toISOString()
+  const { status, body } = await read(tenant, `?interval=hour&since=2026-01-01&until=${until}`)
+  expect([status, body.data.length]).toEqual([200, 1_000])
+})
+
+test('counts the same from rows, from counts, and from both, whatever the zone and the edges', async () => {
+  const tenant = await service.createTenant()
+  // Over the changes of clocks in spring, and no more than a reader leaves uncounted.
+  await insert(tenant, 1_900, '35 minutes 1.001 seconds', '2026-03-01T00:00:00Z')
+  const { sql } = service.services.db
+  const [{ id } = { id: 0 }] = await sql<{ id: number }>`select id from prompts where public_id = ${tenant.prompt}`
+  const queries = [
+    '?since=2026-03-01&until=2026-05-01',
+    '?tz=Europe/London&since=2026-03-03T04:05:06.007Z&until=2026-04-20T17:18:19.020Z',
+    '?tz=America/St_Johns&since=2026-03-02&until=2026-04-20',
+    '?tz=Asia/Kathmandu&interval=week&since=2026-03-02&until=2026-04-20',
+    '?tz=Australia/Lord_Howe&interval=hour&since=2026-04-01T00:01:00Z&until=2026-04-10T00:02:00Z',
+    '?interval=month&since=2026-01-01&until=2026-12-01',
+    '?interval=hour&since=2026-03-05T10:07:00Z&until=2026-03-05T10:14:00Z',
+  ]
+  const readAll = () => Promise.all(queries.map(async (query) => (await read(tenant, query)).body))
+  const fromRows = await Promise.all(
+    (await readAll()).map(async ({ data, range }) => {
+      const bounds = [range.since, ...data.slice(1).map(({ start }: { start: string }) => start), range.until]
+      const rows = await sql<{ number: number; positive: number; negative: number }>`
+        select width_bucket(created_at, b.bounds) as number,
+          count(*) filter (where value = 'positive') as positive, count(*) filter (where value = 'negative') as negative
+        from signals, (select ${bounds}::text[]::timestamptz[] as bounds) b
+        where prompt_id = ${id} and created_at >= b.bounds[1] and created_at < b.bounds[cardinality(b.bounds)]
+        group by 1`
+      const found = new Map(rows.map((row) => [row.number, row]))
+      return data.map((_: object, index: number) => {
+        const { positive = 0, negative = 0 } = found.get(index + 1) ?? {}
+        return counts(positive, negative)
+      })
+    }),
+  )
+  const shown = async () =>
+    (await readAll()).map(({ data }) => data.map(({ start: _, ...point }: { start: string }) => point))
+  for (const rows of [0, 1, 900, 1_000]) {
+    await sql`select count_signals(${id}, ${rows})`
+    expect(await shown()).toEqual(fromRows)
+  }
+  const [{ uncounted } = {}] = await sql`select has_uncounted_signals(${id}, 0) as uncounted`
+  expect(uncounted).toBe(false)
+})
+
+test('a signal that was answered 201 is in the next answer of every replica', async () => {
+  const tenant = await service.createTenant(100_000)
+  service.clock.set('2026-11-14T12:00:00.000Z')
+  const { db, clock } = service.services
+  const other = listen(
+    createApp(createServices({ db, redis: service.redis, clock, log: createLog('silent') })),
+    crashResponse,
+    '127.0.0.1',
+    0,
+  )
+  const replica = await createClient(other.url)
+  await insert(tenant, 5_000, '1 second', '2026-11-14T00:00:00Z')
+  for (let number = 5_001; number <= 5_020; number += 1) {
+    await record(tenant, '2026-11-14T12:00:00.000Z', 'positive')
+    const { body } = await replica.call('GET', `/api/v1/prompts/${tenant.prompt}/stats`, { key: tenant.key })
+    expect(body.totals.total).toBe(number)
+  }
+  await other.stop()
+})
+
+test('splits by a field of the metadata: the largest values, the rest, and those without', async () => {
+  const tenant = await service.createTenant()
+  await record(tenant, '2026-11-14T12:00:00.000Z', 'negative', { model: 7 })
+  await record(tenant, '2026-11-14T12:00:00.000Z', 'positive', { model: '7' })
+  await record(tenant, '2026-11-14T12:00:00.000Z', 'positive', { model: null })
+  await record(tenant, '2026-11-14T12:00:00.000Z', 'positive', { model: ['a'] })
+  await record(tenant, '2026-11-14T12:00:00.000Z', 'negative', { other: 1 })
+  await record(tenant, '2026-11-14T12:00:00.000Z', 'positive')
+  expect((await read(tenant, '?by=metadata.model')).body.by).toEqual({
+    key: 'model',
+    signals: 6,
+    complete: true,
+    values: [
+      { value: '7', ...counts(1, 1) },
+      { value: '["a"]', ...counts(1, 0) },
+      { value: 'null', ...counts(1, 0) },
+    ],
+    rest: { values: 0, ...counts(0, 0) },
+    none: counts(1, 1),
+  })
+})
+
+test('a split is over the newest 10,000 signals of the range, and says so', async () => {
+  const tenant = await service.createTenant()
+  await insert(tenant, 12_000, '1 second', '2026-11-14T00:00:00Z')
+  const { by } = (await read(tenant, '?since=2026-11-14&until=2026-11-16&by=metadata.model')).body
+  expect([by.signals, by.complete, by.values.length, by.none.total]).toEqual([10_000, false, 20, 5_000])
+  expect(by.rest).toMatchObject({ values: 0, total: 0 })
+  const sums = by.values.reduce((sum: number, { total }: { total: number }) => sum + total, 0)
+  expect(sums + by.none.total).toBe(10_000)
+  await record(tenant, '2026-11-14T23:00:00.000Z', 'positive', { model: 'rare' })
+  const { by: after } = (await read(tenant, '?since=2026-11-14&until=2026-11-16&by=metadata.model')).body
+  expect([after.signals, after.rest.values, after.rest.total]).toEqual([10_000, 1, 1])
+})
