@@ -89,6 +89,9 @@ function describe({ change, signals, rate, difference, verdict, signals_needed }
   }[verdict ?? 'undecided']
   const from = percent(rate.value - difference.value)
   const sure = `${points(difference.value)} points, between ${points(difference.low)} and ${points(difference.high)}`
-  const needed = signals_needed === null ? '' : ` About ${number(signals_needed)} more signals would tell.`
-  return `${subject} ${says}: ${from} → ${percent(rate.value)} % positive (${sure}), ${count}.${needed}`
+  const tells =
+    signals_needed === null
+      ? ' More signals of it alone would not tell: the change before has too few.'
+      : ` About ${number(signals_needed)} more signals would tell.`
+  return `${subject} ${says}: ${from} → ${percent(rate.value)} % positive (${sure}), ${count}.${verdict === 'undecided' ? tells : ''}`
 }

@@ -10,8 +10,11 @@ import { listPrompts } from '../prompts/manage.ts'
 import type { SignalCounter } from '../signals/count.ts'
 import { compare, rateOf } from './compare.ts'
 import type { ImpactQuery, Pair } from './query.ts'
-import type { Impact, PromptImpact } from './schema.ts'
+import type { Impact, RecentSignals } from './schema.ts'
 import { type ChangeRow, type PromptSummary, selectChanges, selectChangesById, selectSummaries } from './store.ts'
+
+/** What the list of prompts shows of one. */
+type PromptImpact = { prompt: object; latest: Impact | null; recent: RecentSignals }
 
 export type ImpactReader = {
   /** The changes that a query selects, newest first, each against the one before it; or two, the head against the base. */
@@ -73,7 +76,7 @@ export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter)
         for (const one of await limited(read, { tenant: organisationId })) summaries.set(one.prompt, one)
       }
       const data = prompts.map((prompt) => ({
-        prompt: { ...prompt, created_at: prompt.created_at.toISOString() },
+        prompt,
         latest: describeLatest(summaries.get(prompt.id), margin),
         recent: describeDays(summaries.get(prompt.id), bounds),
       }))
@@ -113,7 +116,7 @@ function daysUntil(now: Date): Date[] {
   return Array.from({ length: shownDays + 1 }, (_, index) => new Date(tomorrow - (shownDays - index) * dayMs))
 }
 
-function describeDays(summary: PromptSummary | undefined, bounds: Date[]): PromptImpact['recent'] {
+function describeDays(summary: PromptSummary | undefined, bounds: Date[]): RecentSignals {
   const counts = new Map((summary?.spans ?? []).map(([number, positive, negative]) => [number, { positive, negative }]))
   const days = bounds.slice(0, -1).map((start, index) => ({
     date: start.toISOString().slice(0, 10),

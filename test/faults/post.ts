@@ -40,7 +40,15 @@ export async function post(replica: Replica, request: SignalRequest, pause?: Pro
   return { request, replica: replica.name, sentAt, ms: performance.now() - sentAt, ...reply }
 }
 
-const bodyOf = ({ id }: SignalRequest) => JSON.stringify({ value: 'positive', metadata: { request: id } })
+/** The commits of the changes that every prompt has. Signals name the first, whole or in part, or none. */
+export const COMMITS = ['c0ffee1a52d3', '0ddba11c4f97'] as const
+
+const NAMED = [COMMITS[0], COMMITS[0].slice(0, 7), undefined]
+
+function bodyOf({ id }: SignalRequest): string {
+  const commit = NAMED[Number(id.replace(/\D/g, '')) % NAMED.length]
+  return JSON.stringify({ value: 'positive', metadata: { request: id, commit_sha: commit } })
+}
 
 const pathOf = ({ tenant }: SignalRequest) => `/api/v1/prompts/${tenant.prompt}/signals`
 

@@ -2,6 +2,7 @@
 // the other. bun test/faults/run.ts [a word of the names of some faults]
 import { join } from 'node:path'
 import { auditLedger } from './audit.ts'
+import { auditChanges } from './audit_changes.ts'
 import { auditReads, startCounting } from './audit_reads.ts'
 import { auditWrites } from './audit_writes.ts'
 import { awaitGate, awaitRecovery, fill, watch } from './checks.ts'
@@ -77,7 +78,8 @@ async function check(cluster: Cluster, { inject, limit = SMALL_LIMIT }: Fault): 
     const recorded = await auditLedger(sql, ledger, from)
     const written = await auditWrites(sql, writes, fromWrite, author, replicas[0])
     const readBack = await auditReads(sql, replicas, [...tenants, small])
-    return [await assess(), recorded, readBack, written, keys, watched, filled, service, gate]
+    const changes = await auditChanges(cluster, [...tenants, small])
+    return [await assess(), recorded, readBack, written, changes, keys, watched, filled, service, gate]
   } finally {
     await Promise.all([load.stop(), counting.stop(), writers.stop(), keyChanges.stop(), watcher.stop()])
   }
