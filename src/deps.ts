@@ -148,7 +148,7 @@ export function createServices({
     verifyKey: createKeyVerifier(db, clock, lastUsed, createFailedKeys(metrics.failedKeys)),
     findPrompt: prompts.find,
     signals,
-    signalBatches: createBatchRecorder(db, admission, metrics.signals),
+    signalBatches: createBatchRecorder(db, admission, metrics.signals, counter),
     signalReader,
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,

@@ -68,7 +68,10 @@ const exampleImpact = {
   signals_needed: 840,
 }
 
-export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact])
+export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact], {
+  properties: { prompt: Prompt },
+  example: { prompt: examplePrompt },
+})
 
 export const defaultMargin = 0.05
 

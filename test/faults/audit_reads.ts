@@ -1,7 +1,33 @@
 // Compares what the service says of the signals with the signals that there are.
 import type postgres from 'postgres'
 import { compare, type Findings } from './findings.ts'
+import type { Load } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
+
+/** Counts a few signals at a time, as readers and rounds do with many, so that faults come in between. */
+export function startCounting(sql: postgres.Sql, tenants: Tenant[]): Load {
+  let stopping = false
+
+  async function countOne({ prompt }: Tenant): Promise<void> {
+    await sql`select count_signals(id, 7) from prompts where public_id = ${prompt}`
+  }
+
+  const counting = (async () => {
+    while (!stopping) {
+      // While the database is away there is nothing to count.
+      for (const tenant of tenants) await countOne(tenant).catch(() => {})
+      await Bun.sleep(PAUSE_MS)
+    }
+  })()
+  return {
+    async stop() {
+      stopping = true
+      await counting
+    },
+  }
+}
+
+const PAUSE_MS = 20
 
 type Said = { rows: number; stats: number; used: number; days: number; prompts: number }
 
