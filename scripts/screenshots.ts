@@ -23,7 +23,6 @@ try {
     const page = await browser.newPage({ colorScheme, viewport: { width: 1_040, height: 900 }, locale: 'en-GB' })
     await page.goto(link)
     await page.getByRole('link', { name: 'greeting' }).click()
-    await page.getByRole('button', { name: '90 d' }).click()
     await page.locator('.flag').first().waitFor()
     await page.locator('.interval').first().waitFor()
     await page.screenshot({ path: join(images, `console-${colorScheme}.png`) })
