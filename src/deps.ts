@@ -129,6 +129,7 @@ export function createServices({
     },
   )
   const counter = createSignalCounter(db)
+  const signalReader = createSignalReader(db, clock, counter)
   const signals = createSignalRecorder(db, admission, clock, metrics.signals, counter)
   const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
@@ -147,12 +148,12 @@ export function createServices({
     verifyKey: createKeyVerifier(db, clock, lastUsed, createFailedKeys(metrics.failedKeys)),
     findPrompt: prompts.find,
     signals,
-    signalBatches: createBatchRecorder(db, admission, metrics.signals),
-    signalReader: createSignalReader(db, clock, counter),
+    signalBatches: createBatchRecorder(db, admission, metrics.signals, counter),
+    signalReader,
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
     deliveries: watch.deliveries,
-    impact: createImpactReader(db, clock, counter),
+    impact: createImpactReader(db, clock, counter, signalReader.limited),
     readiness: createReadiness(db, redis, migrations),
     drain: createDrain(),
     metrics,

@@ -8,7 +8,7 @@ import { createLog } from '../../src/log.ts'
 import { listen } from '../../src/platform.ts'
 import { pruneRequests } from '../../src/requests/replay.ts'
 import { pruneOldIdempotencyKeys } from '../../src/signals/prune.ts'
-import { createClient } from '../client.ts'
+import { type Client, createClient } from '../client.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
 import { merged, pullRequest, push } from '../github/payloads.ts'
 import { engine } from '../harness.ts'
@@ -57,6 +57,7 @@ async function exercise(round: string): Promise<void> {
     (await replica.call('GET', '/api/v1/impact', { key })).status,
   ]
   expect(statuses).toEqual([201, 201, 201, 201, 429, 200, 200, 200, 200])
+  await readSignals(replica, prompt, key)
   await service.addHistory(prompt, [entry()])
   await hook.deliver('push', push({ commits: [{ modified: [paths.greeting] }] }))
   await hook.deliver('pull_request', pullRequest('opened'))
@@ -65,6 +66,20 @@ async function exercise(round: string): Promise<void> {
   await pruneDeliveries(db, clock)
   await pruneRequests(db, clock)
   await listener.stop()
+}
+
+/** Reads signals back, counts some of them, and erases one. */
+async function readSignals(replica: Client, prompt: string, key: string): Promise<void> {
+  const { sql } = service.services.db
+  const queries = ['signals', 'signals?value=negative&metadata.a=b', 'stats?tz=Asia/Kathmandu&by=metadata.a']
+  for (const path of [...queries.map((query) => `/prompts/${prompt}/${query}`), '/usage']) {
+    expect((await replica.call('GET', `/api/v1${path}`, { key })).status).toBe(200)
+  }
+  const [row] = await sql<{ id: number; first: string }>`
+    select p.id, (select min(s.id)::text from signals s where s.prompt_id = p.id) as first
+    from prompts p where p.public_id = ${prompt}`
+  await sql`select count_signals(${row?.id as number}, 3)`
+  await sql`select erase_signals(${row?.id as number}, array[${row?.first as string}::text::bigint])`
 }
 
 /** Rows of other organisations, none of them due to be pruned. */
@@ -79,6 +94,11 @@ const fill = () =>
     insert into prompts (public_id, organisation_id, name, repository, path, created_at)
     select 'pmt_' || n, id, 'Other', 'acme/prompts', 'a.md', now() from others;
     insert into signals (organisation_id, prompt_id, value, created_at) select id, n, 'positive', now() from others;
+    insert into signal_marks (prompt_id, organisation_id, counted_to) select 1000000 + n, id, 0 from others;
+    insert into signal_counts (prompt_id, organisation_id, minutes, start, positive, negative)
+    select 1000000 + n, id, 1440, '2026-11-01T00:00:00Z', 1, 0 from others;
+    insert into signal_commit_counts (prompt_id, organisation_id, minutes, start, commit_sha, positive, negative)
+    select 1000000 + n, id, 0, '-infinity', 'c0ffee00', 1, 0 from others;
     insert into signal_usage (organisation_id, month, used)
     select id, date_trunc('month', now() at time zone 'utc'), 1 from others;
     insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at) select id, n, n, n, now() from others;
