@@ -37,6 +37,7 @@ export type Services = {
   log: Log
   verifyKey: KeyVerifier
   findPrompt: PromptFinder['find']
+  findCachedPrompt: PromptFinder['findCached']
   signals: SignalRecorder
   signalBatches: BatchRecorder
   signalReader: SignalReader
@@ -149,6 +150,7 @@ export function createServices({
     log,
     verifyKey: createKeyVerifier(db, clock, lastUsed, createFailedKeys(metrics.failedKeys)),
     findPrompt: prompts.find,
+    findCachedPrompt: prompts.findCached,
     signals,
     signalBatches: createBatchRecorder(db, admission, metrics.signals, counter),
     signalReader,
