@@ -129,6 +129,7 @@ export function createServices({
     },
   )
   const counter = createSignalCounter(db)
+  const signalReader = createSignalReader(db, clock, counter)
   const signals = createSignalRecorder(db, admission, clock, metrics.signals, counter)
   const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
@@ -151,11 +152,11 @@ export function createServices({
     findPrompt: prompts.find,
     signals,
     signalBatches: createBatchRecorder(db, admission, metrics.signals, counter),
-    signalReader: createSignalReader(db, clock, counter),
+    signalReader,
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
     deliveries: watch.deliveries,
-    impact: createImpactReader(db, clock, counter),
+    impact: createImpactReader(db, clock, counter, signalReader.limited),
     readiness: createReadiness(db, redis, migrations),
     drain,
     metrics,
