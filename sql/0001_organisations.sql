@@ -14,12 +14,14 @@ create table organisations (
   name text not null check (name <> ''),
   plan text not null references plans,
   monthly_limit integer check (monthly_limit >= 0),
+  retention_days integer check (retention_days > 0),
   created_at timestamptz(3) not null,
   suspended_at timestamptz(3)
 );
 
 comment on column organisations.suspended_at is 'since when all its keys are rejected; null while they are not';
 comment on column organisations.monthly_limit is 'overrides the limit of the plan';
+comment on column organisations.retention_days is 'after how many days its signals are erased; null for never';
 
 create table api_keys (
   id bigint generated always as identity primary key,

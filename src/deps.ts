@@ -136,12 +136,15 @@ export function createServices({
   const signals = createSignalRecorder(db, admission, clock, metrics.signals, counter)
   const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
+  const drain = createDrain()
   metrics.watchDatabase(db.load)
   // Any replica may prune: what one deletes, the others no longer find.
   const pruning = startRounds(pruneEveryMs, async () => {
     await pruneOldIdempotencyKeys(db, clock)
     await pruneDeliveries(db, clock)
     await pruneRequests(db, clock)
+    const { applyRetentions } = await import('./signals/erase.ts')
+    await applyRetentions(db, clock, () => drain.isDraining)
   })
   const counting = startRounds(countEveryMs, counter.countRecorded)
   return {
@@ -162,7 +165,7 @@ export function createServices({
       return impact
     },
     readiness: createReadiness(db, redis, migrations),
-    drain: createDrain(),
+    drain,
     metrics,
     baseUrl,
     findAddress: createAddressFinder(trustedProxies),
