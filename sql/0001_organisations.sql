@@ -186,6 +186,8 @@ create function find_prompts(organisation_ids bigint[], public_ids text[])
 returns table (organisation_id bigint, id bigint, public_id text, history_version uuid)
 language plpgsql
 stable
+-- Postgres would otherwise plan anew for each call with fewer than ten prompts: 91 instead of 33 µs with four of them.
+set plan_cache_mode = 'force_generic_plan'
 set enable_seqscan = off
 as $$
 begin
