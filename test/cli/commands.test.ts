@@ -86,7 +86,7 @@ test.concurrent('orgs set-plan changes the plan, and orgs list shows each with i
     'retention_days',
     'suspended_at',
   ])
-  expect(first).toEqual([org, 'Acme', 'team', '10000', '0', resetsAt, '-'])
+  expect(first).toEqual([org, 'Acme', 'team', '10000', '0', resetsAt, '-', '-'])
 })
 
 test.concurrent('keys create shows a key once; keys list and keys revoke never do', async () => {
