@@ -99,6 +99,7 @@ function findProblem(promises: Promises, status: number, headers: Headers, body?
   if (!validBody) return `content type ${type} is not one of ${[...promised.bodies.keys()].join(', ')}`
   if (!promised.headers(Object.fromEntries(headers))) return `headers ${explain(promised.headers)}`
   if (body === undefined) return undefined
+  if (type !== 'application/json') return validBody(body) ? undefined : `body ${explain(validBody)}`
   try {
     return validBody(JSON.parse(body)) ? undefined : `body ${explain(validBody)}`
   } catch {

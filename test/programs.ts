@@ -59,6 +59,13 @@ export const nginxProgram: Program = {
   find: () => firstOnPath(['nginx', '/usr/sbin/nginx']),
 }
 
+export const gitProgram: Program = {
+  name: 'git',
+  variable: 'GIT_PATH',
+  debianPackage: 'git',
+  find: () => firstOnPath(['git']),
+}
+
 /** Where each program is, in the order given; one message names everything that is missing. */
 export async function findOrInstall(programs: Program[]): Promise<string[]> {
   const isMissing = (program: Program) => program.find() === undefined

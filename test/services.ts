@@ -6,6 +6,7 @@ import { farTimeZones } from './environment.ts'
 import {
   chromiumProgram,
   findOrInstall,
+  gitProgram,
   nginxProgram,
   type Program,
   postgresProgram,
@@ -53,9 +54,9 @@ export async function startServices(): Promise<Services> {
   }
 }
 
-/** The variables that say where the programs are that single tests start: a browser and a proxy. */
+/** The variables that say where the programs are that single tests start: a browser, git and a proxy. */
 export async function findTestPrograms(): Promise<Record<string, string | undefined>> {
-  const programs = [chromiumProgram, nginxProgram]
+  const programs = [chromiumProgram, gitProgram, nginxProgram]
   const wanted = programs.filter(({ variable }) => !process.env[variable])
   const paths = await findOrInstall(wanted)
   return Object.fromEntries([

@@ -3,6 +3,7 @@ import { createImpactReader } from '../impact/report.ts'
 import type { Impact } from '../impact/schema.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createSignalCounter } from '../signals/count.ts'
+import { createSignalReader } from '../signals/read.ts'
 import { drawInterval } from './bars.ts'
 import { requiredOption, type Typed, withUsageErrors } from './command.ts'
 import { onDatabase } from './database.ts'
@@ -18,7 +19,9 @@ export const impactCommands = onDatabase({
     async run({ db, clock, typed, output }) {
       const prompt = await requirePrompt(db.sql, requiredOption(typed, 'prompt'))
       const query = readQuery(typed)
-      const { totalCount, data } = await createImpactReader(db, clock, createSignalCounter(db)).read(prompt, query)
+      const counter = createSignalCounter(db)
+      const { limited } = createSignalReader(db, clock, counter)
+      const { totalCount, data } = await createImpactReader(db, clock, counter, limited).read(prompt, query)
       const [newest] = data
       if (newest && !typed.options.json) output.say(`${describe(newest)}\n`)
       output.table(data, columnsFor(data))
@@ -91,7 +94,7 @@ function describe({ change, signals, rate, difference, verdict, signals_needed }
   const sure = `${points(difference.value)} points, between ${points(difference.low)} and ${points(difference.high)}`
   const tells =
     signals_needed === null
-      ? ' More signals of it alone would not tell: the change before has too few.'
+      ? ' More signals of it alone would not tell: the other change has too few.'
       : ` About ${number(signals_needed)} more signals would tell.`
   return `${subject} ${says}: ${from} → ${percent(rate.value)} % positive (${sure}), ${count}.${verdict === 'undecided' ? tells : ''}`
 }

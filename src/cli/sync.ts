@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises'
 import { gitEnvironment } from '../config.ts'
 import { createGit } from '../git/program.ts'
 import { openRepository } from '../git/repository.ts'
-import type { Service } from '../git/service.ts'
 import { type SyncChange, type SyncResult, syncRepository } from '../git/sync.ts'
+import type { SyncTarget } from '../git/target.ts'
 import { type Command, type Context, requiredOption, textOption, UsageError } from './command.ts'
 import { forCommands, withDatabase } from './database.ts'
 import { untilInterrupted } from './interruption.ts'
@@ -35,20 +35,20 @@ export const syncCommands: Record<string, Command> = {
       if (url !== null) {
         const key = config.PROMPT_SIGNALS_KEY
         if (key === undefined) throw new Error('Set PROMPT_SIGNALS_KEY to an API key of the service (preset ci).')
-        const { openHttpService } = await import('../git/service_http.ts')
-        return sync(context, openHttpService(url, key, context.interruption.signal))
+        const { openHttpTarget } = await import('../git/target_http.ts')
+        return sync(context, openHttpTarget(url, key, context.interruption.signal))
       }
       const { openDatabase } = await import('../db/open.ts')
       const opening = untilInterrupted(context.interruption, openDatabase(config, forCommands), 0)
       await withDatabase(context, opening, async (db) => {
-        const { openDatabaseService } = await import('../git/service_database.ts')
-        await sync(context, await openDatabaseService(db, clock, requiredOption(typed, 'org')))
+        const { openDatabaseTarget } = await import('../git/target_database.ts')
+        await sync(context, await openDatabaseTarget(db, clock, requiredOption(typed, 'org')))
       })
     },
   },
 }
 
-async function sync({ typed, clock, output, interruption }: Context, service: Service): Promise<void> {
+async function sync({ typed, clock, output, interruption }: Context, target: SyncTarget): Promise<void> {
   const isDryRun = typed.options['dry-run'] === true
   const folder = typed.words[0] ?? '.'
   const git = createGit(folder, gitEnvironment(), interruption.signal)
@@ -60,7 +60,7 @@ async function sync({ typed, clock, output, interruption }: Context, service: Se
       repository: textOption(typed, 'repository'),
     })
     const result = await syncRepository({
-      ...{ git, repository, service, isDryRun, createGlob: textOption(typed, 'create'), now: clock.now() },
+      ...{ git, repository, target, isDryRun, createGlob: textOption(typed, 'create'), now: clock.now() },
       onProgress: progress.count,
       onChange(change) {
         if (isForPeople) {

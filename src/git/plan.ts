@@ -12,7 +12,7 @@ import { compileGlob, nameOfPath } from './glob.ts'
 import { fitBranch } from './people.ts'
 import { decode, encode, type Git } from './program.ts'
 import { pathText, type Repository } from './repository.ts'
-import type { LinkedPrompt } from './service.ts'
+import type { LinkedPrompt } from './target.ts'
 
 /** A prompt whose history is read. */
 export type SyncedPrompt = {

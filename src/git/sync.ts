@@ -4,7 +4,7 @@ import type { EntryOf } from './entries.ts'
 import { planSync, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
-import type { Service } from './service.ts'
+import type { SyncTarget } from './target.ts'
 
 /** Something that a sync has done, or of a dry run would do. */
 export type SyncChange =
@@ -26,7 +26,7 @@ export type SyncResult = {
 type Options = {
   git: Git
   repository: Repository
-  service: Service
+  target: SyncTarget
   createGlob: string | null
   isDryRun: boolean
   now: Date
@@ -44,9 +44,9 @@ const maxCovered = 500
  * first change is made; what an interruption leaves undone, the next sync does.
  */
 export async function syncRepository(options: Options): Promise<SyncResult> {
-  const { git, service, isDryRun, onProgress, onChange } = options
+  const { git, target, isDryRun, onProgress, onChange } = options
   const repository = { ...options.repository, repository: repositoryKey(options.repository.repository) }
-  const linked = await service.listLinked(repository.repository)
+  const linked = await target.listLinked(repository.repository)
   const { prompts, entries, commits } = await planSync(git, repository, linked, options)
 
   const ids: (string | null)[] = []
@@ -58,7 +58,7 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
   const counts = { added: 0, changed: 0, known: 0 }
   let done = 0
   for (const call of callsOf(entries)) {
-    const outcomes = await recordCall(service, ids, call, isDryRun)
+    const outcomes = await recordCall(target, ids, call, isDryRun)
     for (const [index, { prompt, entry }] of call.entries()) {
       const outcome = outcomes[index] as Outcome
       counts[outcome === 'covered' ? 'known' : outcome] += 1
@@ -76,17 +76,17 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
 
 /** Makes a prompt, or moves its link, and returns its id; null for one that a dry run does not make. */
 async function settlePrompt(
-  { service, isDryRun, onChange }: Options,
+  { target, isDryRun, onChange }: Options,
   repository: string,
   { id, name, path, movedFrom, missing }: SyncedPrompt,
 ): Promise<string | null> {
   if (id === null) {
-    const made = isDryRun ? null : await createOrFind(service, name, repository, path)
+    const made = isDryRun ? null : await createOrFind(target, name, repository, path)
     onChange({ change: 'created', prompt: made, path, name })
     return made
   }
   if (movedFrom !== null) {
-    const problem = isDryRun ? null : await service.moveLink(id, repository, path)
+    const problem = isDryRun ? null : await target.moveLink(id, repository, path)
     onChange({ change: 'moved', prompt: id, path, from: movedFrom, problem })
   }
   if (missing !== null) onChange({ change: 'missing', prompt: id, path, problem: missing })
@@ -94,11 +94,11 @@ async function settlePrompt(
 }
 
 /** Another sync, or an earlier attempt whose answer was lost, may have made it. */
-async function createOrFind(service: Service, name: string, repository: string, path: string): Promise<string> {
+async function createOrFind(target: SyncTarget, name: string, repository: string, path: string): Promise<string> {
   try {
-    return await service.createPrompt(name, repository, path)
+    return await target.createPrompt(name, repository, path)
   } catch (error) {
-    const found = (await service.listLinked(repository)).find((prompt) => prompt.path === path)
+    const found = (await target.listLinked(repository)).find((prompt) => prompt.path === path)
     if (!found) throw error
     return found.id
   }
@@ -106,7 +106,7 @@ async function createOrFind(service: Service, name: string, repository: string, 
 
 /** What a dry run would add to a prompt that it has not made is all new. */
 async function recordCall(
-  service: Service,
+  target: SyncTarget,
   ids: (string | null)[],
   call: EntryOf<number>[],
   isDryRun: boolean,
@@ -115,7 +115,7 @@ async function recordCall(
     const prompt = ids[entry.prompt]
     return prompt ? { ...entry, prompt } : []
   })
-  const outcomes = known.length > 0 ? await service.record(known, isDryRun) : []
+  const outcomes = known.length > 0 ? await target.record(known, isDryRun) : []
   return call.map(({ prompt }) => (ids[prompt] ? (outcomes.shift() as Outcome) : 'added'))
 }
 

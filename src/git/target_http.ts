@@ -1,7 +1,7 @@
 import type { Outcome } from '../history/record.ts'
 import type { CursorPage } from '../lib/cursor_page.ts'
-import type { Service } from './service.ts'
-import { toBatch } from './service_database.ts'
+import type { SyncTarget } from './target.ts'
+import { toBatch } from './target_database.ts'
 
 type Answer = {
   status: number
@@ -15,7 +15,7 @@ const attempts = 4
 const maxWaitSeconds = 10
 
 /** The service over HTTP, by its address and a key. */
-export function openHttpService(url: string, key: string, signal: AbortSignal): Service {
+export function openHttpTarget(url: string, key: string, signal: AbortSignal): SyncTarget {
   const base = `${url.replace(/\/+$/, '')}/api/v1`
 
   async function send(method: string, path: string, body?: unknown) {

@@ -4,7 +4,7 @@ import type { EntryOf } from './entries.ts'
 export type LinkedPrompt = { id: string; path: string }
 
 /** What a sync needs of the service, whether it is reached by its database or over HTTP. */
-export type Service = {
+export type SyncTarget = {
   /** The prompts that are linked to files of a repository. */
   listLinked(repository: string): Promise<LinkedPrompt[]>
   /** Makes a prompt for a file, and returns its id. */

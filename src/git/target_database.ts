@@ -5,10 +5,10 @@ import { requireOrganisation } from '../orgs/manage.ts'
 import { createPromptFinder } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import type { EntryOf } from './entries.ts'
-import type { Service } from './service.ts'
+import type { SyncTarget } from './target.ts'
 
 /** The service by its database, for an operator. */
-export async function openDatabaseService(db: Db, clock: Clock, org: string): Promise<Service> {
+export async function openDatabaseTarget(db: Db, clock: Clock, org: string): Promise<SyncTarget> {
   const { id: organisationId } = await requireOrganisation(db, org)
   const prompts = createPromptFinder(db)
   const find = (id: string) => prompts.find(organisationId, id)

@@ -1,0 +1,84 @@
+// Repositories for the tests, made with git as their authors would.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { createFolder } from '../program.ts'
+
+export type Clone = {
+  folder: string
+  /** Runs git, and returns what it writes; it must succeed. */
+  git(...args: string[]): string
+  /** Writes a file and stages it. */
+  write(path: string, text?: string): void
+  /** Commits what is staged, an hour after the commit before, and returns the hash. */
+  commit(message: string, more?: CommitOptions): string
+  /** Merges a branch with a merge commit, and returns its hash. */
+  merge(branch: string, message: string, more?: CommitOptions): string
+}
+
+export type CommitOptions = {
+  author?: string
+  committer?: string
+  /** ISO 8601; an hour after the commit before unless given. */
+  at?: string
+}
+
+const begin = Date.UTC(2026, 0, 1, 9)
+const hourMs = 3_600_000
+
+/** The environment for git, in which nothing of the machine's own configuration counts. */
+export const gitEnvironment = {
+  PATH: process.env.PATH,
+  HOME: '/nonexistent',
+  GIT_CONFIG_GLOBAL: '/dev/null',
+  GIT_CONFIG_NOSYSTEM: '1',
+  LC_ALL: 'C',
+  ...{ GIT_AUTHOR_NAME: 'Ada', GIT_AUTHOR_EMAIL: 'ada@example.com' },
+  ...{ GIT_COMMITTER_NAME: 'Ada', GIT_COMMITTER_EMAIL: 'ada@example.com' },
+}
+
+export function runGit(folder: string, args: string[], env: Record<string, string | undefined> = {}): string {
+  const { exitCode, stdout, stderr } = Bun.spawnSync(['git', '-C', folder, ...args], {
+    env: { ...gitEnvironment, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  if (exitCode !== 0) throw new Error(`git ${args.join(' ')} failed: ${stderr}`)
+  return stdout.toString().trimEnd()
+}
+
+export function createClone(origin: string | null = 'https://github.com/acme/prompts.git'): Clone {
+  const folder = join(createFolder(), 'clone')
+  let commits = 0
+  Bun.spawnSync(['git', 'init', '--quiet', '--initial-branch=main', folder], { env: gitEnvironment })
+  if (origin) runGit(folder, ['remote', 'add', 'origin', origin])
+
+  function by({ author = 'Ada <ada@example.com>', committer = author, at }: CommitOptions = {}) {
+    commits += 1
+    const date = at ?? new Date(begin + commits * hourMs).toISOString()
+    const [, authorName, authorEmail] = /^(.*) <(.*)>$/.exec(author) ?? []
+    const [, committerName, committerEmail] = /^(.*) <(.*)>$/.exec(committer) ?? []
+    return {
+      ...{ GIT_AUTHOR_NAME: authorName, GIT_AUTHOR_EMAIL: authorEmail, GIT_AUTHOR_DATE: date },
+      ...{ GIT_COMMITTER_NAME: committerName, GIT_COMMITTER_EMAIL: committerEmail, GIT_COMMITTER_DATE: date },
+    }
+  }
+
+  const git = (...args: string[]) => runGit(folder, args)
+  const head = () => git('rev-parse', 'HEAD')
+  return {
+    folder,
+    git,
+    write(path, text = `${path} ${Math.random()}\n`) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true })
+      writeFileSync(join(folder, path), text)
+      git('add', '--', path)
+    },
+    commit(message, more) {
+      runGit(folder, ['commit', '--quiet', '--allow-empty', '--message', message], by(more))
+      return head()
+    },
+    merge(branch, message, more) {
+      runGit(folder, ['merge', '--quiet', '--no-ff', '--message', message, branch], by(more))
+      return head()
+    },
+  }
+}
