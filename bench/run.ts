@@ -21,6 +21,7 @@ import { measureRefusing } from './sections/refused.ts'
 import { measureReplicas } from './sections/replicas.ts'
 import { measureSnapshot } from './sections/snapshot.ts'
 import { measureStart } from './sections/start.ts'
+import { measureSync } from './sections/sync.ts'
 
 const sections: Record<string, (context: Context) => Promise<void>> = {
   record: measureRecording,
@@ -35,6 +36,7 @@ const sections: Record<string, (context: Context) => Promise<void>> = {
   history: measureHistory,
   history_writes: measureHistoryWrites,
   deep_history: measureDeepHistory,
+  sync: measureSync,
   start: measureStart,
   memory: measureMemory,
 }

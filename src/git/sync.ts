@@ -47,7 +47,7 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
   const { git, target, isDryRun, onProgress, onChange } = options
   const repository = { ...options.repository, repository: repositoryKey(options.repository.repository) }
   const linked = await target.listLinked(repository.repository)
-  const { prompts, entries, commits } = await planSync(git, repository, linked, options)
+  const { prompts, entries, commits, readAt } = await planSync(git, repository, linked, options)
 
   const ids: (string | null)[] = []
   for (const [done, prompt] of prompts.entries()) {
@@ -69,6 +69,13 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
     }
     done += call.length
     onProgress(done, 'entries', done / entries.length)
+  }
+  const files = prompts.flatMap(({ missing }, index) => {
+    const prompt = ids[index]
+    return prompt ? { prompt, isPresent: missing === null, seenAt: readAt } : []
+  })
+  for (let first = 0; first < files.length && !isDryRun; first += maxEntriesPerCall) {
+    await target.markFiles(files.slice(first, first + maxEntriesPerCall))
   }
   const map = prompts.flatMap(({ path, missing }, index) => (ids[index] && !missing ? [[path, ids[index]]] : []))
   return { commits, prompts: prompts.length, ...counts, map: Object.fromEntries(map) }

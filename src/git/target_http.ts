@@ -1,7 +1,6 @@
 import type { Outcome } from '../history/record.ts'
 import type { CursorPage } from '../lib/cursor_page.ts'
-import type { SyncTarget } from './target.ts'
-import { toBatch } from './target_database.ts'
+import { type SyncTarget, toBatch } from './target.ts'
 
 type Answer = {
   status: number
@@ -80,8 +79,11 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
       return null
     },
     async record(entries, isDryRun) {
-      const { outcomes } = await ask<{ outcomes: Outcome[] }>('POST', '/history/batch', toBatch(entries, isDryRun))
+      const { outcomes } = await ask<{ outcomes: Outcome[] }>('POST', '/history/batch', toBatch(entries, [], isDryRun))
       return outcomes
+    },
+    async markFiles(files) {
+      await ask('POST', '/history/batch', toBatch([], files, false))
     },
   }
 }

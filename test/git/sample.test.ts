@@ -112,3 +112,14 @@ test('over REST it makes the same histories with a key that can write prompts, a
   expect(repeated).toMatchObject({ status: 0, stdout: '' })
   expect(await readHistories(org)).toEqual(expected)
 })
+
+test('the demonstration in docs/git.md is what the program shows', async () => {
+  const org = await createOrganisation()
+  const text = await Bun.file('docs/git.md').text()
+  const [synced, listed] = [...text.matchAll(/```text\n([\s\S]*?)```/g)].map(([, block]) => block)
+  const shown = await operator.plain('sync', clone, '--org', org, ...create)
+  expect(shown.replace(/pmt_\w+/g, 'pmt_…')).toBe(synced as string)
+  const [, , welcome] = [...shown.matchAll(/pmt_\w+/g)].map(String)
+  const history = await operator.plain('history', 'list', '--prompt', welcome as string)
+  expect(history.replace(/^(?:id|\d+) +/gm, '')).toBe(listed as string)
+})
