@@ -34,7 +34,10 @@ export type Table = keyof typeof counts
  * with: a history is not emptied, since the numbers that its prompts keep would be wrong.
  */
 export async function startTable(db: Db, table: Table): Promise<number> {
-  if (table === 'signals') await db.sql.script('truncate signals, signal_usage, idempotency_keys')
+  if (table === 'signals')
+    await db.sql.script(
+      'truncate signals, signal_usage, idempotency_keys, signal_marks, signal_counts, signal_commit_counts',
+    )
   else if (table !== 'history_entries') await db.sql.script(`truncate ${table}`)
   await db.sql.script('checkpoint')
   return countRows(db, table)

@@ -6,6 +6,8 @@ export type Plan = {
   memorySeconds: number
   /** How long a snapshot is held open before the rate under it is measured. */
   snapshotSeconds: number
+  /** How many signals the prompt has that they are read back from. */
+  signalsToRead: number
 }
 
 /** How long to measure this time; a warm-up of zero seconds is none. */
@@ -17,6 +19,14 @@ export const fullPlan: Plan = {
   rounds: 5,
   memorySeconds: 60,
   snapshotSeconds: 75,
+  signalsToRead: 10_000_000,
 }
 
-export const quickPlan: Plan = { warmUpSeconds: 1, roundSeconds: 1, rounds: 3, memorySeconds: 10, snapshotSeconds: 15 }
+export const quickPlan: Plan = {
+  warmUpSeconds: 1,
+  roundSeconds: 1,
+  rounds: 3,
+  memorySeconds: 10,
+  snapshotSeconds: 15,
+  signalsToRead: 200_000,
+}

@@ -19,6 +19,7 @@ import { measureOrganisations } from './sections/organisations.ts'
 import { measureRecording } from './sections/record.ts'
 import { measureRefusing } from './sections/refused.ts'
 import { measureReplicas } from './sections/replicas.ts'
+import { measureSignalReads } from './sections/signal_reads.ts'
 import { measureSnapshot } from './sections/snapshot.ts'
 import { measureStart } from './sections/start.ts'
 import { measureSync } from './sections/sync.ts'
@@ -37,6 +38,7 @@ const sections: Record<string, (context: Context) => Promise<void>> = {
   history_writes: measureHistoryWrites,
   deep_history: measureDeepHistory,
   sync: measureSync,
+  signal_reads: measureSignalReads,
   start: measureStart,
   memory: measureMemory,
 }

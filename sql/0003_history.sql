@@ -276,7 +276,7 @@ $$;
 -- The id of an entry by its identity. As a comparison of rows, in this order, it can only be served by the index of the
 -- identity; with equalities the planner might take another one, and read the whole history.
 create function find_history_entry(
-  given_prompt_id bigint, given_commit_sha text, given_action text, given_pr_number integer
+  given_prompt_id bigint, given_commit_sha text, given_action text, given_pr_number integer, given_reopenings integer
 )
 returns bigint
 language plpgsql
@@ -300,11 +300,11 @@ begin
   return (
     select h.id
     from history_entries h
-    where (h.prompt_id, h.commit_sha, h.action, h.pr_number)
-        >= (given_prompt_id, given_commit_sha, given_action, given_pr_number)
-      and (h.prompt_id, h.commit_sha, h.action, h.pr_number)
-        <= (given_prompt_id, given_commit_sha, given_action, given_pr_number)
-    order by h.prompt_id, h.commit_sha, h.action, h.pr_number
+    where (h.prompt_id, h.commit_sha, h.action, h.pr_number, h.reopenings)
+        >= (given_prompt_id, given_commit_sha, given_action, given_pr_number, given_reopenings)
+      and (h.prompt_id, h.commit_sha, h.action, h.pr_number, h.reopenings)
+        <= (given_prompt_id, given_commit_sha, given_action, given_pr_number, given_reopenings)
+    order by h.prompt_id, h.commit_sha, h.action, h.pr_number, h.reopenings
     limit 1
   );
 end
@@ -430,7 +430,7 @@ begin
     cross join lateral (
       select e.id, e.commit_sha, e.branch_name, e.created_at
       from history_entries e
-      where e.id = find_history_entry(merge_of.prompt_id, c.commit_sha, 'deployed', null)
+      where e.id = find_history_entry(merge_of.prompt_id, c.commit_sha, 'deployed', null, 0)
       offset 0
     ) h
     where h.branch_name = merge_of.branch_name
@@ -502,7 +502,8 @@ begin
     from json_array_elements(given) with ordinality e (entry, place)
     cross join lateral json_to_record(e.entry) g (
       prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
-      pr_number integer, pr_url text, created_at timestamptz, source text, covers text[]
+      pr_number integer, pr_url text, created_at timestamptz, reopenings integer, source text,
+      covers text[]
     )
     -- What is opened or closed, GitHub alone tells.
     where g.action in ('deployed', 'pr_merged')
@@ -518,6 +519,7 @@ begin
     told.pr_number := item.pr_number;
     told.pr_url := item.pr_url;
     told.created_at := item.created_at;
+    told.reopenings := coalesce(item.reopenings, 0);
     told.in_git := coalesce(item.source = 'git', false);
     told.on_github := coalesce(item.source = 'github', false);
 
@@ -536,7 +538,7 @@ begin
       superseded := find_superseded(told, item.covers);
       if superseded is not null then
         changed := changed || item.place;
-        if find_history_entry(told.prompt_id, told.commit_sha, told.action, told.pr_number) is null then
+        if find_history_entry(told.prompt_id, told.commit_sha, told.action, told.pr_number, told.reopenings) is null then
           select h.* into known from history_entries h where h.id = superseded[1];
           perform replace_history_entry(known, told);
           superseded := superseded[2:];
@@ -555,7 +557,7 @@ begin
 
     select h.* into known
     from history_entries h
-    where h.id = find_history_entry(told.prompt_id, told.commit_sha, told.action, told.pr_number);
+    where h.id = find_history_entry(told.prompt_id, told.commit_sha, told.action, told.pr_number, told.reopenings);
     continue when not found;
     present := present || item.place;
 

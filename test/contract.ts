@@ -18,7 +18,7 @@ type Promises = Map<number, Promised>
 
 /** For operators, readers and GitHub, not callers: these paths are not in the document. */
 const UNDOCUMENTED =
-  /^\/(livez|readyz|metrics|docs(\/.*)?|console\/.*|prompts\/.*|signals|usage|settings\/.*|webhooks\/github\/[^/]+)?$/
+  /^\/(livez|readyz|metrics|docs(\/.*)?|console\/.*|prompts\/.*|signals|usage|settings\/.*|webhooks\/github\/[^/]+)?\/?$/
 /** Of those, the ones whose errors are read by programs, and so have the shape of all others. */
 const ENVELOPED = /^\/webhooks\//
 
@@ -99,6 +99,7 @@ function findProblem(promises: Promises, status: number, headers: Headers, body?
   if (!validBody) return `content type ${type} is not one of ${[...promised.bodies.keys()].join(', ')}`
   if (!promised.headers(Object.fromEntries(headers))) return `headers ${explain(promised.headers)}`
   if (body === undefined) return undefined
+  if (type !== 'application/json') return validBody(body) ? undefined : `body ${explain(validBody)}`
   try {
     return validBody(JSON.parse(body)) ? undefined : `body ${explain(validBody)}`
   } catch {

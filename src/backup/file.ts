@@ -1,13 +1,11 @@
 // Backups in files and pipes; "-" is standard output or input.
 import { once } from 'node:events'
-import { open, rename, rm, stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
 import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
-import { randomBase62 } from '../lib/base62.ts'
 import { type Input, openInput } from '../lib/input.ts'
 import { readLines, TextError } from '../lib/lines.ts'
+import { writeWholeFile } from '../lib/whole_file.ts'
 import { damaged, notOurs } from './format.ts'
 
 type Write = (text: string) => Promise<void>
@@ -22,34 +20,9 @@ type ReadOptions = {
   onProgress?(share: number): void
 }
 
-/**
- * Writes a backup under another name, and renames it once it is complete and on the disk, so that a file of the given
- * name is always a whole backup. Returns its size in bytes.
- */
-export async function writeFile(path: string, fill: Fill): Promise<number> {
-  const cannot = (reason: string) => new Error(`${path} cannot be written: ${reason}`)
-  const existing = await stat(path).catch(() => undefined)
-  // A device would be replaced by a file of its name.
-  if (existing && !existing.isFile()) throw cannot('there is something else of this name')
-  // The name is random because several backups may be written to this path concurrently.
-  const unfinished = `${path}.${randomBase62(6)}.unfinished`
-  // A backup holds names, addresses and the hashes of keys, so only its owner may read it.
-  const file = await open(unfinished, 'w', 0o600).catch((error) => {
-    throw cannot(error.message)
-  })
-  try {
-    const bytes = await compress(fill, (chunk) => file.writeFile(chunk))
-    await file.sync()
-    await file.close()
-    await rename(unfinished, path)
-    await syncFolder(dirname(path))
-    return bytes
-  } catch (error) {
-    await file.close().catch(() => {})
-    await rm(unfinished, { force: true })
-    throw error
-  }
-}
+/** Writes a whole backup or none, and returns its size in bytes. Holding names and the hashes of keys, it is its owner's. */
+export const writeFile = (path: string, fill: Fill): Promise<number> =>
+  writeWholeFile(path, (put) => compress(fill, put))
 
 export async function writeStandardOutput(fill: Fill): Promise<void> {
   // Each write reports its own failure; without a listener the error event would end the process.
@@ -117,13 +90,4 @@ function explain(error: unknown, path: string): unknown {
   if (syscall) return new Error(`${path} cannot be read: ${message}`)
   if (!code.startsWith('Z_')) return error
   return message === 'incorrect header check' ? notOurs() : damaged()
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const folder = await open(path, 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
 }

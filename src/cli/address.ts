@@ -7,3 +7,6 @@ export const localUrlOf = ({ HOST, PORT, TLS_CERT_FILE }: Config): string =>
 /** A server that listens on all addresses is asked on the loopback address. */
 const addressOf = (host: string): string =>
   ({ '0.0.0.0': '127.0.0.1', '::': '[::1]' })[host] ?? (host.includes(':') ? `[${host}]` : host)
+
+/** A link that opens the console signed in. What is behind the # stays in the browser: no server and no log gets it. */
+export const linkTo = (url: string, key: string): string => `${url}/#key=${key}`

@@ -14,3 +14,19 @@ export function drawInterval({ value, low, high }: Estimate, reach: number): str
   line[placeOf(value)] = '●'
   return line.join('')
 }
+
+const eighths = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
+
+/** A bar as long as the share of the whole, to an eighth of a character; whatever is more than nothing shows. */
+export function drawBar(share: number, cells = 20): string {
+  const length = share > 0 ? Math.max(Math.round(share * cells * 8), 1) : 0
+  return '█'.repeat(Math.floor(length / 8)) + eighths[length % 8]
+}
+
+const heights = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
+
+/** One character for each number, as high as its share of the largest; nothing at all is a dot. */
+export function drawLine(numbers: number[]): string {
+  const most = Math.max(...numbers, 1)
+  return numbers.map((number) => (number === 0 ? '·' : heights[Math.ceil((number / most) * 8) - 1])).join('')
+}

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
 import type { Db } from '../db/client.ts'
+import { ServiceError } from '../errors.ts'
 import type { Input } from '../lib/input.ts'
 import type { Interruption } from './interruption.ts'
 import type { Output } from './output.ts'
@@ -83,4 +84,15 @@ export function integerOption(typed: Typed, name: string, least: number): number
     throw new UsageError(`--${name} must be a whole number from ${least} to 2147483647, not "${text}"`)
   }
   return Number(text)
+}
+
+/** Reads options by the rules of the interface's queries. What is wrong with one is wrong usage. */
+export function withUsageErrors<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    const details = error.context.details ?? []
+    throw new UsageError(details.map(({ path, message }) => `--${path} ${message}`).join('; ') || error.message)
+  }
 }

@@ -1,14 +1,14 @@
 import type { Config } from '../config.ts'
 import { createKey } from '../keys/manage.ts'
-import { type Scope, scopes } from '../keys/schema.ts'
-import { localUrlOf } from './address.ts'
+import { presets } from '../keys/scopes.ts'
+import { linkTo, localUrlOf } from './address.ts'
 import { requiredOption } from './command.ts'
 import { onDatabase } from './database.ts'
 
 const lifeMs = 12 * 3_600_000
 
 /** Everything to see, and nothing to change. */
-const readingScopes: Scope[] = scopes.filter((scope) => scope.endsWith(':read'))
+const readingScopes = presets.admin.filter((scope) => scope.endsWith(':read'))
 
 export const consoleCommands = onDatabase({
   console: {
@@ -22,16 +22,13 @@ export const consoleCommands = onDatabase({
       const url = consoleUrlOf(config)
       const expiresAt = new Date(clock.now().getTime() + lifeMs)
       const org = requiredOption(typed, 'org')
-      const granted = typed.options.admin ? scopes : readingScopes
+      const granted = typed.options.admin ? presets.admin : readingScopes
       const { id, key } = await createKey(db, clock, { org, name: 'console', scopes: granted, expiresAt })
       output.show({ link: linkTo(url, key), key: id, expires_at: expiresAt })
       output.say('Whoever has the link is signed in: treat it like a password.')
     },
   },
 })
-
-/** What is behind the # stays in the browser: no server and no log gets it. */
-export const linkTo = (url: string, key: string): string => `${url}/#key=${key}`
 
 function consoleUrlOf(config: Config): string {
   if (config.CONSOLE === 'off') throw new Error('The console is turned off: CONSOLE is off.')

@@ -3,11 +3,13 @@ import { type Config, settings } from '../config.ts'
 import type { Db } from '../db/client.ts'
 import { recordHistory } from '../history/record.ts'
 import { createKey } from '../keys/manage.ts'
+import { presets } from '../keys/scopes.ts'
 import { createOrganisation, listOrganisations } from '../orgs/manage.ts'
 import { programName } from '../platform.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import { type PastSignal, recordPastSignals } from '../signals/backfill.ts'
+import { linkTo } from './address.ts'
 import { tellStories } from './demo_story.ts'
 import type { Output } from './output.ts'
 
@@ -23,11 +25,13 @@ export async function offerDemo({ db, config, clock, output, url }: Start): Prom
   const [existing] = await listOrganisations(db, clock)
   if (existing) return output.say(await describeExisting(db, config, url, existing.id))
   const { id: org } = await createOrganisation(db, clock, { name: 'Demo', plan: 'team', monthlyLimit: null })
-  const { key } = await createKey(db, clock, { org, name: 'demo', expiresAt: null })
+  const { key } = await createKey(db, clock, { org, name: 'demo', scopes: presets.admin, expiresAt: null })
   const [prompt] = await playStories(db, clock, org)
 
   output.say(`
-The demo organisation ${org} has a key, and three prompts with six weeks of history and signals. Try it:
+The demo organisation ${org} has a key, and three prompts with six weeks of history and signals.
+${config.CONSOLE === 'on' ? `\nSee it: ${linkTo(config.PUBLIC_URL ?? url, key)}\n` : ''}
+Try it:
 
 ${requestsTo(url, prompt as string, `'Authorization: Bearer ${key}'`)}`)
 }
@@ -53,9 +57,16 @@ async function playStories(db: Db, clock: Clock, org: string): Promise<string[]>
 
 async function describeExisting(db: Db, config: Config, url: string, org: string): Promise<string> {
   const [prompt] = await listAllPrompts(db, org)
-  const program = `${config.DATA_DIR === settings.DATA_DIR.fallback ? '' : `DATA_DIR='${config.DATA_DIR}' `}${programName}`
+  const { port } = new URL(url)
+  const changed = [
+    ...(config.DATA_DIR === settings.DATA_DIR.fallback ? [] : [`DATA_DIR='${config.DATA_DIR}'`]),
+    ...(port === settings.PORT.fallback ? [] : [`PORT=${port}`]),
+  ]
+  const program = [...changed, programName].join(' ')
   return `
-There is data in ${config.DATA_DIR} already, so no demo was made. Keys are not shown again; this makes one to try it with:
+There is data in ${config.DATA_DIR} already, so no demo was made. Keys are not shown again.
+${config.CONSOLE === 'on' ? `\nThis prints a link to see it:\n\n${program} console --org ${org} --admin\n` : ''}
+This makes a key to try it with:
 
 KEY=$(${program} keys create --org ${org} --json | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')
 

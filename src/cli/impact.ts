@@ -1,11 +1,11 @@
-import type { ServiceError } from '../errors.ts'
 import { type ImpactQuery, parseImpactQuery } from '../impact/query.ts'
 import { createImpactReader } from '../impact/report.ts'
 import type { Impact } from '../impact/schema.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createSignalCounter } from '../signals/count.ts'
+import { createSignalReader } from '../signals/read.ts'
 import { drawInterval } from './bars.ts'
-import { requiredOption, type Typed, UsageError } from './command.ts'
+import { requiredOption, type Typed, withUsageErrors } from './command.ts'
 import { onDatabase } from './database.ts'
 import type { Column } from './output.ts'
 
@@ -19,7 +19,9 @@ export const impactCommands = onDatabase({
     async run({ db, clock, typed, output }) {
       const prompt = await requirePrompt(db.sql, requiredOption(typed, 'prompt'))
       const query = readQuery(typed)
-      const { totalCount, data } = await createImpactReader(db, clock, createSignalCounter(db)).read(prompt, query)
+      const counter = createSignalCounter(db)
+      const { limited } = createSignalReader(db, clock, counter)
+      const { totalCount, data } = await createImpactReader(db, clock, counter, limited).read(prompt, query)
       const [newest] = data
       if (newest && !typed.options.json) output.say(`${describe(newest)}\n`)
       output.table(data, columnsFor(data))
@@ -29,14 +31,8 @@ export const impactCommands = onDatabase({
   },
 })
 
-/** What is wrong with an option is wrong usage. */
 function readQuery({ options }: Typed): ImpactQuery {
-  try {
-    return parseImpactQuery(new URLSearchParams(options as Record<string, string>))
-  } catch (error) {
-    const details = (error as ServiceError).context.details ?? []
-    throw new UsageError(details.map(({ path, message }) => `--${path} ${message}`).join('; '))
-  }
+  return withUsageErrors(() => parseImpactQuery(new URLSearchParams(options as Record<string, string>)))
 }
 
 const verdicts = {
@@ -96,6 +92,9 @@ function describe({ change, signals, rate, difference, verdict, signals_needed }
   }[verdict ?? 'undecided']
   const from = percent(rate.value - difference.value)
   const sure = `${points(difference.value)} points, between ${points(difference.low)} and ${points(difference.high)}`
-  const needed = signals_needed === null ? '' : ` About ${number(signals_needed)} more signals would tell.`
-  return `${subject} ${says}: ${from} → ${percent(rate.value)} % positive (${sure}), ${count}.${needed}`
+  const tells =
+    signals_needed === null
+      ? ' More signals of it alone would not tell: the other change has too few.'
+      : ` About ${number(signals_needed)} more signals would tell.`
+  return `${subject} ${says}: ${from} → ${percent(rate.value)} % positive (${sure}), ${count}.${verdict === 'undecided' ? tells : ''}`
 }

@@ -7,8 +7,8 @@ export type Output = {
   show(row: Row): void
   /** Results of one kind: a table. */
   list(rows: Row[], columns: string[]): void
-  /** The same with columns that are written for a person, in colour on a terminal; a program gets the rows. */
-  table<T extends object>(rows: T[], columns: Column<T>[]): void
+  /** The same with columns that are written for a person, in colour on a terminal; a program gets the rows as JSON. */
+  table<T extends object>(rows: T[], columns: Column<T>[], toJson?: (row: T) => string): void
   /** A remark beside the results; it goes to standard error when standard output is for a program. */
   say(line: string): void
 }
@@ -34,7 +34,7 @@ export const createOutput = (json: boolean, streams: Streams): Output =>
 const forPrograms = ({ out, err }: Streams): Output => ({
   show: (row) => out(`${JSON.stringify(row)}\n`),
   list: (rows) => out(rows.map((row) => `${JSON.stringify(row)}\n`).join('')),
-  table: (rows) => out(rows.map((row) => `${JSON.stringify(row)}\n`).join('')),
+  table: (rows, _, toJson = JSON.stringify) => out(rows.map((row) => `${toJson(row)}\n`).join('')),
   say: (line) => err(`${line}\n`),
 })
 

@@ -9,6 +9,13 @@ import { type Interruption, listenForInterruption, untilInterrupted } from './in
 import { createOutput } from './output.ts'
 
 const loadBackup = async () => (await import('./backup.ts')).backupCommands
+const loadSignals = async () => {
+  const [{ signalCommands }, { signalDataCommands }] = await Promise.all([
+    import('./signals.ts'),
+    import('./signal_data.ts'),
+  ])
+  return { ...signalCommands, ...signalDataCommands }
+}
 const loadOperate = async () => (await import('./operate.ts')).operateCommands
 
 /** Commands by the first word of their names. A group is loaded when it is used, which keeps every command quick. */
@@ -18,6 +25,8 @@ const groups: Record<string, () => Promise<Commands>> = {
   keys: async () => (await import('./keys.ts')).keyCommands,
   prompts: async () => (await import('./prompts.ts')).promptCommands,
   history: async () => (await import('./history.ts')).historyCommands,
+  signals: loadSignals,
+  usage: loadSignals,
   impact: async () => (await import('./impact.ts')).impactCommands,
   sync: async () => (await import('./sync.ts')).syncCommands,
   audit: async () => (await import('./audit.ts')).auditCommands,

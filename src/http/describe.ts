@@ -4,6 +4,9 @@ import type { OpenAPIV3 } from 'openapi-types'
 import { toOpenApi } from './openapi.ts'
 import { type ErrorStatus, errorOfStatus, type InvalidExample, rateExample } from './schema.ts'
 
+/** JSON of a schema, or texts of other content types, each with an example. */
+type Body = { schema: TSchema } | { texts: Record<string, string> }
+
 type Operation = {
   id: string
   tag: string
@@ -14,7 +17,7 @@ type Operation = {
   query?: TObject
   headers?: TObject
   body?: TSchema
-  success: { status: number; description: string; schema: TSchema; headers: HeaderName[]; sometimes?: HeaderName[] }
+  success: Body & { status: number; description: string; headers: HeaderName[]; sometimes?: HeaderName[] }
   errors: ErrorStatus[]
   invalid?: InvalidExample
   /** Whether a retry with the same Idempotency-Key changes nothing twice. */
@@ -137,7 +140,7 @@ export function describeOperation({ unchanged, isIdempotent, ...operation }: Ope
     },
     get responses() {
       return {
-        [success.status]: describeResponse(success.description, success.schema, success.headers, [
+        [success.status]: describeResponse(success.description, success, success.headers, [
           ...(isLimitedByMonth ? [] : headersOfEveryRate),
           ...(success.sometimes ?? []),
         ]),
@@ -156,7 +159,7 @@ const describeUnchanged = (): OpenAPIV3.ResponseObject => ({
 
 function describeError(status: ErrorStatus, own: Parameters<typeof errorOfStatus>[1]): OpenAPIV3.ResponseObject {
   const { meaning, schema } = errorOfStatus(status, own)
-  return describeResponse(meaning, schema, headersOfError[status])
+  return describeResponse(meaning, { schema }, headersOfError[status])
 }
 
 function describeLimit(examples: Record<string, unknown>, own?: typeof rateExample): OpenAPIV3.ResponseObject {
@@ -169,12 +172,16 @@ function describeLimit(examples: Record<string, unknown>, own?: typeof rateExamp
 
 function describeResponse(
   description: string,
-  schema: TSchema,
+  body: Body,
   always: HeaderName[],
   sometimes: HeaderName[] = [],
 ): OpenAPIV3.ResponseObject {
-  return { description, headers: describeHeaders(['X-Request-Id', ...always], sometimes), content: json(schema) }
+  const content = 'schema' in body ? json(body.schema) : describeTexts(body.texts)
+  return { description, headers: describeHeaders(['X-Request-Id', ...always], sometimes), content }
 }
+
+const describeTexts = (texts: Record<string, string>): Record<string, OpenAPIV3.MediaTypeObject> =>
+  Object.fromEntries(Object.entries(texts).map(([type, example]) => [type, { schema: { type: 'string' }, example }]))
 
 function describeHeaders(always: HeaderName[], sometimes: HeaderName[] = []): Record<string, OpenAPIV3.HeaderObject> {
   return Object.fromEntries([

@@ -63,7 +63,11 @@ export class Exchange implements Timed {
     this.late = noAnswer
   }
 
-  reply(status: number, body: string | Uint8Array<ArrayBuffer> | null, headers: Record<string, string> = {}): Response {
+  reply(
+    status: number,
+    body: string | Uint8Array<ArrayBuffer> | ReadableStream | null,
+    headers: Record<string, string> = {},
+  ): Response {
     const type = body === null ? {} : { 'content-type': 'application/json' }
     const limited = this.quota ? addBurst(headers, this.quota) : headers
     return new Response(body, {

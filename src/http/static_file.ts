@@ -49,7 +49,7 @@ export function serveEncodings(
     })
     const known = await variants
     const asked = exchange.request.headers
-    const accepted = asked.get('accept-encoding') ?? ''
+    const accepted = asked.get('accept-encoding')
     const encoding = encodings.find((one) => known.has(one) && accepts(accepted, one)) ?? 'identity'
     const { content, etag, headers } = known.get(encoding) as Variant
     const isKnown = asked.get('if-none-match')?.includes(etag)
@@ -58,8 +58,8 @@ export function serveEncodings(
 }
 
 /** Whether the header names the encoding, and not with a weight of zero. */
-function accepts(header: string, encoding: string): boolean {
-  const named = header.split(',').map((one) =>
+export function accepts(header: string | null, encoding: string): boolean {
+  const named = (header ?? '').split(',').map((one) =>
     one
       .trim()
       .toLowerCase()

@@ -1,17 +1,20 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { invalid, unavailable } from '../errors.ts'
+import { invalid } from '../errors.ts'
 import { showEntry } from '../history/list.ts'
 import type { CursorPage, PageRequest } from '../lib/cursor_page.ts'
 import { numberOfPage } from '../lib/numbered_page.ts'
-import { createSemaphore } from '../lib/semaphore.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { listPrompts } from '../prompts/manage.ts'
 import type { SignalCounter } from '../signals/count.ts'
+import type { SignalReader } from '../signals/read.ts'
 import { compare, rateOf } from './compare.ts'
 import type { ImpactQuery, Pair } from './query.ts'
-import type { Impact, PromptImpact } from './schema.ts'
+import type { Impact, RecentSignals } from './schema.ts'
 import { type ChangeRow, type PromptSummary, selectChanges, selectChangesById, selectSummaries } from './store.ts'
+
+/** What the list of prompts shows of one. */
+type PromptImpact = { prompt: object; latest: Impact | null; recent: RecentSignals }
 
 export type ImpactReader = {
   /** The changes that a query selects, newest first, each against the one before it; or two, the head against the base. */
@@ -25,15 +28,10 @@ const dayMs = 86_400_000
 /** A statement reads this many prompts: the embedded engine has one connection, which nobody may hold for long. */
 const promptsPerStatement = 10
 
-/**
- * Changes with more signals than others take longer to read, and pages of deep histories have to be counted: so few are
- * read concurrently, and one organisation cannot take every connection with them.
- */
-const concurrency = { permits: 4, permitsPerTenant: 2, maxWaiting: 200, maxWaitingPerTenant: 50 }
+type Limited = SignalReader['limited']
 
-export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter): ImpactReader {
-  const limited = createSemaphore({ ...concurrency, rejectWith: unavailable })
-
+/** Changes take longer to read the more signals they have, so an organisation has no more than its share of reads at a time. */
+export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter, limited: Limited): ImpactReader {
   async function readPage({ id }: Prompt, query: ImpactQuery) {
     const { limit, margin } = query
     // One more than the page holds is what its last change is compared with.
@@ -58,26 +56,23 @@ export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter)
   return {
     async read(prompt, query) {
       const { pair, margin } = query
-      await counter.catchUp(prompt.id)
-      const read = () => (pair ? readPair(prompt, pair, margin) : readPage(prompt, query))
-      return limited(read, { tenant: prompt.organisationId })
+      return limited(prompt.organisationId, async () => {
+        await counter.catchUp(prompt.id)
+        return pair ? readPair(prompt, pair, margin) : readPage(prompt, query)
+      })
     },
     async summarise(organisationId, request, margin) {
       const { data: prompts, ...page } = await listPrompts(db, organisationId, request)
-      await counter.catchUpAll(organisationId)
+      await limited(organisationId, () => counter.catchUpAll(organisationId))
       const bounds = daysUntil(clock.now())
       const summaries = new Map<string, PromptSummary>()
       for (let start = 0; start < prompts.length; start += promptsPerStatement) {
         const ids = prompts.slice(start, start + promptsPerStatement).map(({ id }) => id)
         const read = () => selectSummaries(db.sql, organisationId, ids, bounds)
-        for (const one of await limited(read, { tenant: organisationId })) summaries.set(one.prompt, one)
+        for (const one of await limited(organisationId, read)) summaries.set(one.prompt, one)
       }
       const data = prompts.map((prompt) => ({
-        prompt: {
-          ...prompt,
-          last_entry_at: prompt.last_entry_at?.toISOString() ?? null,
-          created_at: prompt.created_at.toISOString(),
-        },
+        prompt,
         latest: describeLatest(summaries.get(prompt.id), margin),
         recent: describeDays(summaries.get(prompt.id), bounds),
       }))
@@ -117,7 +112,7 @@ function daysUntil(now: Date): Date[] {
   return Array.from({ length: shownDays + 1 }, (_, index) => new Date(tomorrow - (shownDays - index) * dayMs))
 }
 
-function describeDays(summary: PromptSummary | undefined, bounds: Date[]): PromptImpact['recent'] {
+function describeDays(summary: PromptSummary | undefined, bounds: Date[]): RecentSignals {
   const counts = new Map((summary?.spans ?? []).map(([number, positive, negative]) => [number, { positive, negative }]))
   const days = bounds.slice(0, -1).map((start, index) => ({
     date: start.toISOString().slice(0, 10),

@@ -1,16 +1,18 @@
 import { Elysia } from 'elysia'
+import type { Db } from '../db/client.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
 import { replyPage, searchOf } from '../http/paging.ts'
 import { readPageRequest } from '../lib/cursor_page.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
 import type { PromptFinder } from '../prompts/find.ts'
+import { showPrompt } from '../prompts/manage.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { type ImpactQuery as Asked, expectedMargin, parseImpactQuery, readMargin } from './query.ts'
 import type { ImpactReader } from './report.ts'
 import { ImpactPage, ImpactQuery, PromptImpactList, PromptImpactQuery } from './schema.ts'
 
-type Services = { findPrompt: PromptFinder['find']; impact: ImpactReader; baseUrl: string }
+type Services = { db: Db; findPrompt: PromptFinder['find']; loadImpact(): Promise<ImpactReader>; baseUrl: string }
 type PromptParams = { prompt_id: string }
 
 const invalidMargin = {
@@ -52,17 +54,18 @@ const listing = describeOperation({
   invalid: invalidMargin,
 })
 
-export const impactRoutes = ({ findPrompt, impact, baseUrl }: Services, { authenticated }: RouteWrapper) =>
+export const impactRoutes = ({ db, findPrompt, loadImpact, baseUrl }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'impact' })
     .get(
       '/api/v1/prompts/:prompt_id/impact',
       authenticated('signals:read', async (exchange, { prompt_id: id }: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, id)
         const query = parseImpactQuery(searchOf(exchange.request))
-        const { totalCount, data } = await impact.read(prompt, query)
+        const impact = await loadImpact()
+        const [shown, { totalCount, data }] = await Promise.all([showPrompt(db, prompt), impact.read(prompt, query)])
         const path = `${baseUrl}/api/v1/prompts/${id}/impact`
         const link = linkPages(query, totalCount, (page) => `${path}?${writeQuery(query, page)}`)
-        return exchange.reply(200, writeNumberedPage(query, totalCount, data), { link })
+        return exchange.reply(200, writeNumberedPage(query, totalCount, data, { prompt: shown }), { link })
       }),
       { detail: reading },
     )
@@ -71,7 +74,9 @@ export const impactRoutes = ({ findPrompt, impact, baseUrl }: Services, { authen
       authenticated('signals:read', async (exchange, _: object, { organisationId }) => {
         const query = searchOf(exchange.request)
         const request = readPageRequest(query)
-        return replyPage(exchange, await impact.summarise(organisationId, request, readMargin(query)))
+        const margin = readMargin(query)
+        const impact = await loadImpact()
+        return replyPage(exchange, await impact.summarise(organisationId, request, margin))
       }),
       { detail: listing },
     )

@@ -2,7 +2,7 @@ import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { exampleEntry, HistoryEntry } from '../history/schema.ts'
 import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
 import { numberedPageOf, numberedPageParameters } from '../lib/numbered_page.ts'
-import { Prompt } from '../prompts/schema.ts'
+import { examplePrompt, Prompt } from '../prompts/schema.ts'
 
 const orNull = <P extends TProperties>(properties: P, description: string) =>
   Type.Union([Type.Object(properties), Type.Null()], { description })
@@ -68,7 +68,10 @@ const exampleImpact = {
   signals_needed: 840,
 }
 
-export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact])
+export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact], {
+  properties: { prompt: Prompt },
+  example: { prompt: examplePrompt },
+})
 
 export const defaultMargin = 0.05
 
@@ -97,37 +100,30 @@ const day = Type.Object(
   { title: 'SignalDay' },
 )
 
+const RecentSignals = Type.Object(
+  {
+    positive: count,
+    negative: count,
+    total: count,
+    rate,
+    days: Type.Array(day, { description: 'Each of the last 30 days, the current one last' }),
+  },
+  { title: 'RecentSignals', description: 'The signals of the last 30 days, whatever change they belong to' },
+)
+
+export type RecentSignals = Static<typeof RecentSignals>
+
 const PromptImpact = Type.Object(
   {
     prompt: Prompt,
     latest: orNull(impact, 'The change that is live, against the one before; null without one'),
-    recent: Type.Object(
-      {
-        positive: count,
-        negative: count,
-        total: count,
-        rate,
-        days: Type.Array(day, { description: 'Each of the last 30 days, the current one last' }),
-      },
-      { title: 'RecentSignals', description: 'The signals of the last 30 days, whatever change they belong to' },
-    ),
+    recent: RecentSignals,
   },
   { title: 'PromptImpact' },
 )
 
-export type PromptImpact = Static<typeof PromptImpact>
-
 export const PromptImpactList = cursorPageOf(PromptImpact, {
-  prompt: {
-    id: 'pmt_greeting',
-    name: 'Greeting',
-    repository: 'acme/prompts',
-    path: 'prompts/greeting.md',
-    file_state: 'present',
-    file_moved_to: null,
-    last_entry_at: '2026-11-14T22:00:00.000Z',
-    created_at: '2026-11-14T21:00:00.000Z',
-  },
+  prompt: examplePrompt,
   latest: exampleImpact,
   recent: {
     positive: 750,

@@ -1,4 +1,4 @@
-import { type TObject, Type } from '@sinclair/typebox'
+import { type TObject, type TProperties, Type } from '@sinclair/typebox'
 import { defaultPageSize, maxPageSize } from './cursor_page.ts'
 
 /** A page by its number, as the interface has it for the history. */
@@ -21,7 +21,12 @@ export const numberedPageParameters = {
   }),
 }
 
-export const numberedPageOf = (item: TObject, title: string, example: object[]) =>
+export const numberedPageOf = (
+  item: TObject,
+  title: string,
+  example: object[],
+  more: { properties: TProperties; example: object } = { properties: {}, example: {} },
+) =>
   Type.Object(
     {
       data: Type.Array(item),
@@ -34,6 +39,7 @@ export const numberedPageOf = (item: TObject, title: string, example: object[]) 
         },
         { title: 'Pagination' },
       ),
+      ...more.properties,
     },
     {
       title,
@@ -41,6 +47,7 @@ export const numberedPageOf = (item: TObject, title: string, example: object[]) 
         {
           data: example,
           pagination: { current_page: 1, total_pages: 1, total_count: example.length, per_page: defaultPageSize },
+          ...more.example,
         },
       ],
     },
@@ -70,11 +77,12 @@ export const numberOfPage = ({ page }: NumberedPage): number => Math.min(Number(
 
 const totalPagesOf = ({ limit }: NumberedPage, totalCount: number): number => Math.ceil(totalCount / limit)
 
-/** The body of a page. The JSON is written by hand because current_page may exceed what JavaScript holds exactly. */
-export function writeNumberedPage(asked: NumberedPage, totalCount: number, data: unknown[]): string {
+/** The body of a page, perhaps with more beside it. The JSON is written by hand because current_page may exceed what JavaScript holds exactly. */
+export function writeNumberedPage(asked: NumberedPage, totalCount: number, data: unknown[], more: object = {}): string {
   const { page, limit } = asked
   const pagination = `{"current_page":${page},"total_pages":${totalPagesOf(asked, totalCount)},"total_count":${totalCount},"per_page":${limit}}`
-  return `{"data":${JSON.stringify(data)},"pagination":${pagination}}`
+  const rest = Object.entries(more).map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`)
+  return `{"data":${JSON.stringify(data)},"pagination":${pagination}${rest.join('')}}`
 }
 
 /** The RFC 8288 links to the pages around the requested one. */

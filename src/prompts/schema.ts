@@ -34,7 +34,7 @@ export const Prompt = Type.Object(
   { title: 'Prompt' },
 )
 
-const examplePrompt = {
+export const examplePrompt = {
   id: 'pmt_greeting',
   name: 'Greeting',
   repository: 'acme/prompts',

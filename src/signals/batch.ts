@@ -5,6 +5,7 @@ import { type Month, monthOf } from '../lib/months.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { Admission, AdmittedSignal } from './admit.ts'
 import type { BatchItem } from './batch_items.ts'
+import type { SignalCounter } from './count.ts'
 import { rateLimited } from './limit.ts'
 import { type SignalObserver, writeMs } from './record.ts'
 import { type Recorded, writeSignals } from './store.ts'
@@ -27,7 +28,12 @@ export type BatchRecorder = {
   record(prompt: Prompt, items: BatchItem[], now: Date, endsAt: number): Promise<BatchOutcome>
 }
 
-export function createBatchRecorder(db: Db, admission: Admission, observe?: SignalObserver): BatchRecorder {
+export function createBatchRecorder(
+  db: Db,
+  admission: Admission,
+  observe?: SignalObserver,
+  counter?: SignalCounter,
+): BatchRecorder {
   /**
    * Writes in a transaction of the organisation's own, which holds up nobody else. Another batch of the organisation
    * would only wait for the same lock, and so waits here, without a connection.
@@ -68,7 +74,10 @@ export function createBatchRecorder(db: Db, admission: Admission, observe?: Sign
     const admitted = first ? [{ ...first, taken }, ...others] : []
     const recorded = await write(organisationId, admitted, endsAt)
     admission.applyBatchResult(admitted, recorded)
-    for (const { outcome } of recorded) observe?.ended(outcome)
+    recorded.forEach(({ outcome }, index) => {
+      observe?.ended(outcome)
+      if (outcome === 'recorded') counter?.recorded((admitted[index] as AdmittedSignal).promptId)
+    })
     return recorded
   }
 

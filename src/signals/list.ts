@@ -4,6 +4,8 @@ import { cursorsOf } from '../requests/cursors.ts'
 import type { SignalQuery } from './read_query.ts'
 import { type Position, type SignalFilter, type SignalRow, selectSignals } from './store_reads.ts'
 
+export type { SignalRow }
+
 /** A page of signals, newest first. It may be empty and not the last: filters make a request stop after a while. */
 export type SignalPage = { rows: SignalRow[]; limit: number; nextCursor: string | null }
 

@@ -33,7 +33,7 @@ export const defaultPoints: Record<Interval, number> = { hour: 24, day: 30, week
 /** Signals begin with the service; zones have no better rules for earlier times anyway. */
 const earliest = Date.UTC(1970, 0, 2)
 
-const oneOf =
+export const oneOf =
   <T extends string>(choices: readonly T[]) =>
   (text: string): T | undefined =>
     choices.find((choice) => choice === text)

@@ -64,6 +64,7 @@ const BatchError = Type.Object(
         }),
       ),
     ),
+    limited_by: Type.Optional(Type.String({ description: 'Which limit it was: organisation_month or key_month' })),
     limit: Type.Optional(Type.Integer({ description: 'The monthly signal limit' })),
     used: Type.Optional(Type.Integer({ description: 'Signals recorded in the current month' })),
     resets_at: Type.Optional(Type.String({ format: 'date-time', description: 'When the counter resets' })),

@@ -90,7 +90,7 @@ test('only what the key may do is offered', async () => {
     return answer
   }
   expect(await seen(['prompts:read', 'usage:read'], '/settings/prompts')).toEqual({
-    places: ['Prompts', 'Usage', 'Settings'],
+    places: ['Usage', 'Settings'],
     settings: ['Prompts and links'],
     buttons: [],
   })

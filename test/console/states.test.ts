@@ -13,9 +13,9 @@ beforeAll(async () => {
 afterAll(() => own?.close())
 
 /** Answers for the service, as it does, on the list of keys. */
-const keysAnswer = (status: number, error: object) => ({
+const keysAnswer = (status: number, error: object, headers: Record<string, string> = {}) => ({
   prepare: ({ page }: Watched) =>
-    page.route('**/api/v1/keys*', (route: Route) => route.fulfill({ status, json: { error } })),
+    page.route('**/api/v1/keys*', (route: Route) => route.fulfill({ status, headers, json: { error } })),
 })
 
 test.each([
@@ -26,7 +26,7 @@ test.each([
     keysAnswer(422, { message: 'The query is not valid.', details: [{ path: 'cursor', message: 'must be …' }] }),
     'cursor must be …',
   ],
-  ['429', keysAnswer(429, { code: 'rate_limited', resets_at: '2126-01-01T00:00:00Z' }), 'It begins anew on'],
+  ['429', keysAnswer(429, { code: 'rate_limited' }, { 'retry-after': '7300' }), 'Try again in 2 hours.'],
   ['500', keysAnswer(500, { code: 'internal_error', request_id: 'abc-123' }), 'Request abc-123'],
 ])('a %s says what it means and what to do', async (_, options, says) => {
   const { page } = await own.open('/settings/keys', options)

@@ -8,7 +8,7 @@ import { createLog } from '../../src/log.ts'
 import { listen } from '../../src/platform.ts'
 import { pruneRequests } from '../../src/requests/replay.ts'
 import { pruneOldIdempotencyKeys } from '../../src/signals/prune.ts'
-import { createClient } from '../client.ts'
+import { type Client, createClient } from '../client.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
 import { merged, pullRequest, push } from '../github/payloads.ts'
 import { engine } from '../harness.ts'
@@ -57,6 +57,7 @@ async function exercise(round: string): Promise<void> {
     (await replica.call('GET', '/api/v1/impact', { key })).status,
   ]
   expect(statuses).toEqual([201, 201, 201, 201, 429, 200, 200, 200, 200])
+  await readSignals(replica, prompt, key)
   await service.addHistory(prompt, [entry()])
   await hook.deliver('push', push({ commits: [{ modified: [paths.greeting] }] }))
   await hook.deliver('pull_request', pullRequest('opened'))
@@ -65,6 +66,20 @@ async function exercise(round: string): Promise<void> {
   await pruneDeliveries(db, clock)
   await pruneRequests(db, clock)
   await listener.stop()
+}
+
+/** Reads signals back, counts some of them, and erases one. */
+async function readSignals(replica: Client, prompt: string, key: string): Promise<void> {
+  const { sql } = service.services.db
+  const queries = ['signals', 'signals?value=negative&metadata.a=b', 'stats?tz=Asia/Kathmandu&by=metadata.a']
+  for (const path of [...queries.map((query) => `/prompts/${prompt}/${query}`), '/usage']) {
+    expect((await replica.call('GET', `/api/v1${path}`, { key })).status).toBe(200)
+  }
+  const [row] = await sql<{ id: number; first: string }>`
+    select p.id, (select min(s.id)::text from signals s where s.prompt_id = p.id) as first
+    from prompts p where p.public_id = ${prompt}`
+  await sql`select count_signals(${row?.id as number}, 3)`
+  await sql`select erase_signals(${row?.id as number}, array[${row?.first as string}::text::bigint])`
 }
 
 /** Rows of other organisations, none of them due to be pruned. */
@@ -79,6 +94,11 @@ const fill = () =>
     insert into prompts (public_id, organisation_id, name, repository, path, created_at)
     select 'pmt_' || n, id, 'Other', 'acme/prompts', 'a.md', now() from others;
     insert into signals (organisation_id, prompt_id, value, created_at) select id, n, 'positive', now() from others;
+    insert into signal_marks (prompt_id, organisation_id, counted_to) select 1000000 + n, id, 0 from others;
+    insert into signal_counts (prompt_id, organisation_id, minutes, start, positive, negative)
+    select 1000000 + n, id, 1440, '2026-11-01T00:00:00Z', 1, 0 from others;
+    insert into signal_commit_counts (prompt_id, organisation_id, minutes, start, commit_sha, positive, negative)
+    select 1000000 + n, id, 0, '-infinity', 'c0ffee00', 1, 0 from others;
     insert into signal_usage (organisation_id, month, used)
     select id, date_trunc('month', now() at time zone 'utc'), 1 from others;
     insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at) select id, n, n, n, now() from others;
@@ -91,17 +111,21 @@ const fill = () =>
     insert into github_webhooks (organisation_id, secret, created_at) select id, 'x', now() from others;
     insert into github_deliveries (organisation_id, delivery, received_at) select id, n, now() from others;
     insert into github_touches (
-      organisation_id, repository, branch, commit_sha, prompt_id, pushed_at, touching, pushed, all_new)
-    select p.organisation_id, 'acme/prompts', 'main', p.id, p.id, now(), array[p.id::text], array[p.id::text], true
+      organisation_id, repository_id, branch, commit_sha, prompt_id, pushed_at, touching, pushed, all_new)
+    select p.organisation_id, p.id, 'main', p.id, p.id, now(), array[p.id::text], array[p.id::text], true
     from prompts p where p.name = 'Other';
     insert into github_pull_requests (
-      organisation_id, repository, number, url, state, head_branch, head_sha, base_branch, opened_by_name,
-      opened_by_email, opened_at, commits)
-    select id, 'acme/prompts', 1, 'https://github.com/acme/prompts/pull/1', 'open', 'work', 'c0ffee', 'main', 'Ada',
-      'ada@example.com', now(), 1
-    from others;
-    insert into github_pull_request_prompts (organisation_id, repository, number, prompt_id)
-    select organisation_id, 'acme/prompts', 1, id from prompts where name = 'Other';`)
+      organisation_id, repository_id, number, url, state, head_branch, head_sha, base_branch, opened_by, opened_at,
+      commits)
+    select p.organisation_id, p.id, 1, 'https://github.com/acme/prompts/pull/1', 'open', 'work', 'c0ffee', 'main', '{}',
+      now(), 1
+    from prompts p where p.name = 'Other';
+    insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
+    select organisation_id, id, 1, id from prompts where name = 'Other';
+    insert into github_repositories (organisation_id, id, name, seen_at)
+    select organisation_id, id, repository, now() from prompts where name = 'Other';
+    insert into merged_commits (prompt_id, branch_name, commit_sha, pr_number)
+    select id, 'main', id, 1 from prompts where name = 'Other';`)
 
 /** How many rows of each table were read by scans, after every connection has reported what it did. */
 async function readScans(): Promise<Map<string, number>> {

@@ -2,7 +2,7 @@
 import postgres from 'postgres'
 import { runForOne, type Server, startServer } from './binary.ts'
 import { createLedger, type Ledger } from './load.ts'
-import type { Replica, Tenant } from './post.ts'
+import { COMMITS, type Replica, type Tenant } from './post.ts'
 import { type Machine, startMachines } from './servers.ts'
 import { type Author, createWriteLedger, PATH, REPOSITORY, type WriteLedger } from './writes.ts'
 
@@ -55,6 +55,10 @@ export async function startCluster(cleanups: Cleanups): Promise<Cluster> {
     const { id: org = '' } = await one('orgs', 'create', '--name', 'Faults', '--plan', 'free', ...limit)
     const { key = '' } = await one('keys', 'create', '--org', org)
     const { id: prompt = '' } = await one('prompts', 'create', '--org', org, '--name', 'Faults')
+    const by = ['--user-name', 'Ada', '--user-email', 'ada@example.com', '--branch', 'main']
+    for (const commit of COMMITS) {
+      await one('history', 'record', '--prompt', prompt, '--action', 'deployed', '--commit-sha', commit, ...by)
+    }
     const [row] = await sql<[{ id: number }]>`select id::int from organisations where public_id = ${org}`
     return { organisation: row.id, org, key, prompt }
   }

@@ -2,6 +2,8 @@
 // the other. bun test/faults/run.ts [a word of the names of some faults]
 import { join } from 'node:path'
 import { auditLedger } from './audit.ts'
+import { auditChanges } from './audit_changes.ts'
+import { auditReads, startCounting } from './audit_reads.ts'
 import { auditWrites } from './audit_writes.ts'
 import { awaitGate, awaitRecovery, fill, watch } from './checks.ts'
 import { type Cleanups, type Cluster, startCluster } from './cluster.ts'
@@ -58,6 +60,7 @@ async function check(cluster: Cluster, { inject, limit = SMALL_LIMIT }: Fault): 
   await sendTogether(cluster, small, PREFILL)
   const watcher = watch(sql, small)
   const load = startLoad(ledger, replicas, tenants, small)
+  const counting = startCounting(sql, [...tenants, small])
   const writers = startWriters(writes, replicas, author)
   const keyChanges = startKeyChanges(cluster)
   try {
@@ -68,15 +71,17 @@ async function check(cluster: Cluster, { inject, limit = SMALL_LIMIT }: Fault): 
     const assess = await inject(cluster, small)
     const service = await awaitRecovery(cluster)
     await Bun.sleep(CALM_MS)
-    const [keys] = await Promise.all([keyChanges.stop(), writers.stop(), burst, load.stop()])
+    const [keys] = await Promise.all([keyChanges.stop(), writers.stop(), counting.stop(), burst, load.stop()])
     const filled = await fill(cluster, small, limit)
     const gate = await awaitGate(cluster, small)
     const watched = await watcher.stop()
     const recorded = await auditLedger(sql, ledger, from)
     const written = await auditWrites(sql, writes, fromWrite, author, replicas[0])
-    return [await assess(), recorded, written, keys, watched, filled, service, gate]
+    const readBack = await auditReads(sql, replicas, [...tenants, small])
+    const changes = await auditChanges(cluster, [...tenants, small])
+    return [await assess(), recorded, readBack, changes, written, keys, watched, filled, service, gate]
   } finally {
-    await Promise.all([load.stop(), writers.stop(), keyChanges.stop(), watcher.stop()])
+    await Promise.all([load.stop(), counting.stop(), writers.stop(), keyChanges.stop(), watcher.stop()])
   }
 }
 

@@ -90,6 +90,8 @@ test('a prompt of another organisation is answered like one that does not exist'
   ]
   for (const [method, last] of [
     ['GET', 'history'],
+    ['GET', 'signals'],
+    ['GET', 'stats'],
     ['POST', 'signals'],
   ] as const) {
     const answers = await Promise.all(

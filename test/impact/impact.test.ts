@@ -65,6 +65,8 @@ const impactOfSecond = () => ({
   signals_needed: null,
 })
 
+const shownPrompt = (id = tenant.prompt) => expect.objectContaining({ id, name: 'test', repository: null, path: null })
+
 const impactOfFirst = () => ({
   change: entries[3],
   window: { from: '2026-10-01T09:00:00.000Z', until: '2026-10-10T09:00:00.000Z' },
@@ -81,6 +83,7 @@ test('each change that went live has its signals, its rate, and its difference t
   expect(body).toEqual({
     data: [impactOfThird(), impactOfSecond(), impactOfFirst()],
     pagination: { current_page: 1, total_pages: 1, total_count: 3, per_page: 25 },
+    prompt: shownPrompt(),
   })
   const address = `/api/v1/prompts/${tenant.prompt}/impact?page=1&limit=25&margin=0.05`
   expect(headers.get('link')).toBe(`<${address}>; rel="first", <${address}>; rel="last"`)
@@ -92,6 +95,7 @@ test('pages are those of the history: the last of one is compared with the first
   expect(middle.body).toEqual({
     data: [{ ...impactOfSecond(), verdict: 'same' }],
     pagination: { current_page: 2, total_pages: 3, total_count: 3, per_page: 1 },
+    prompt: shownPrompt(),
   })
   expect(middle.headers.get('link')).toBe(
     `${address(1)}; rel="first", ${address(1)}; rel="prev", ${address(3)}; rel="next", ${address(3)}; rel="last"`,
@@ -99,6 +103,7 @@ test('pages are those of the history: the last of one is compared with the first
   expect((await read('?page=99&limit=abc')).body).toEqual({
     data: [],
     pagination: { current_page: 99, total_pages: 1, total_count: 3, per_page: 25 },
+    prompt: shownPrompt(),
   })
 })
 
@@ -112,6 +117,7 @@ test('any two changes can be compared, in either direction', async () => {
       impactOfFirst(),
     ],
     pagination: { current_page: 1, total_pages: 1, total_count: 2, per_page: 25 },
+    prompt: shownPrompt(),
   })
   expect(headers.get('link')).toContain(`base=${firstId}&head=${thirdId}>; rel="first"`)
   const turned = (await read(`?base=${thirdId}&head=${firstId}`)).body.data
@@ -122,7 +128,7 @@ test('any two changes can be compared, in either direction', async () => {
 test('a prompt without changes or signals is answered with nothing made up', async () => {
   const other = await service.createTenant()
   const nothing = { current_page: 1, total_pages: 0, total_count: 0, per_page: 25 }
-  expect((await read('', other)).body).toEqual({ data: [], pagination: nothing })
+  expect((await read('', other)).body).toEqual({ data: [], pagination: nothing, prompt: shownPrompt(other.prompt) })
   await service.addHistory(other.prompt, [
     deployed('one', '2026-10-01T09:00:00.000Z'),
     deployed('two', '2026-10-02T09:00:00.000Z'),
@@ -175,6 +181,7 @@ test('what is no change of this prompt cannot be compared with', async () => {
 
 test('the list of prompts has the live change and the last 30 days of each', async () => {
   const { status, body } = await service.call('GET', '/api/v1/impact', { key: tenant.key })
+  const shown = await service.call('GET', `/api/v1/prompts/${tenant.prompt}`, { key: tenant.key })
   const days = Array.from({ length: 30 }, (_, index) => ({
     date: new Date(Date.UTC(2026, 9, 17 + index)).toISOString().slice(0, 10),
     positive: 0,
@@ -189,16 +196,7 @@ test('the list of prompts has the live change and the last 30 days of each', asy
   expect(body).toEqual({
     data: [
       {
-        prompt: {
-          id: tenant.prompt,
-          name: 'test',
-          repository: null,
-          path: null,
-          file_state: null,
-          file_moved_to: null,
-          last_entry_at: '2026-11-10T09:30:00.000Z',
-          created_at: '2026-11-15T12:00:00.000Z',
-        },
+        prompt: shown.body.data,
         latest: impactOfThird(),
         recent: {
           positive: 808,

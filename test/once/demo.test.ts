@@ -2,6 +2,7 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { tellStories } from '../../src/cli/demo_story.ts'
 import { type Counts, compare } from '../../src/impact/compare.ts'
+import { presets } from '../../src/keys/scopes.ts'
 import { createDatabase } from '../harness.ts'
 import { changeOf } from '../impact/history.ts'
 import { createFolder, createOperator, eventually, type Server, startServer } from '../program.ts'
@@ -43,6 +44,10 @@ test.concurrent('the demo fills an empty embedded database once, and its curl li
   expect(history.data.map(({ action }: { action: string }) => action)).toEqual(['pr_merged', 'pr_opened'])
   expect(history.pagination).toEqual({ current_page: 1, total_pages: 3, total_count: 6, per_page: 2 })
   expect(signal).toEqual({ data: { id: expect.any(Number), value: 'positive', created_at: expect.any(String) } })
+  const link = /See it: (\S+)#key=(psk_\w{36})\n/.exec(printed) as RegExpExecArray
+  expect((await fetch(link[1] as string)).headers.get('content-security-policy')).toContain('trusted-types')
+  const own = await fetch(`${link[1]}api/v1/key`, { headers: { authorization: `Bearer ${link[2]}` } })
+  expect(await own.json()).toMatchObject({ data: { organisation: { name: 'Demo' }, scopes: presets.admin } })
   const docs = /Documentation: (\S+)/.exec(printed)?.[1] as string
   expect((await fetch(docs)).headers.get('content-type')).toContain('text/html')
   const organisation = await operator.one('orgs', 'list')
@@ -64,6 +69,9 @@ test.concurrent('the demo fills an empty embedded database once, and its curl li
   expect(await operator.one('orgs', 'list')).toEqual(organisation)
   expect(await listKeys()).toEqual(keys)
   expect(await operator.json('prompts', 'list', '--org', organisation.id)).toEqual(prompts)
+  const [, command = ''] = /This prints a link to see it:\n\n(.*)\n/.exec(again.stdout()) ?? []
+  const shown = await Bun.$`sh -c ${`${command} --json`}`.json()
+  expect(shown.link).toStartWith(`${again.url}/#key=psk_`)
   const pasted = again.stdout().slice(again.stdout().indexOf('KEY=$('), again.stdout().indexOf('Documentation: '))
   const [, later, another] = await paste(pasted)
   expect(later).toEqual(history)

@@ -125,7 +125,7 @@ const room = (file: string) => (file.split('/')[2] ?? '').replace(/\.tsx?$/, '')
 /** What each room may use, types too; each may also use what is in it. */
 const roomsAllowed: Record<string, string[]> = {
   main: ['shell', 'client', 'style.css'],
-  shell: ['pages', 'parts', 'client'],
+  shell: ['pages', 'parts', 'client', 'paths'],
   pages: ['parts', 'chart', 'client'],
   parts: ['client'],
   chart: ['parts', 'client'],

@@ -98,7 +98,8 @@ test.concurrent('--help lists every command; after a command, it is about that o
       ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs suspend', 'orgs resume'],
       ...['keys create', 'keys list', 'keys revoke', 'keys rotate'],
       ...['prompts create', 'prompts link', 'prompts list', 'history record', 'history import', 'history list'],
-      ...['audit list', 'webhooks github set', 'backup', 'restore'],
+      ...['signals list', 'signals stats', 'usage', 'impact', 'sync'],
+      ...['audit list', 'webhooks github set', 'console', 'backup', 'restore'],
       ...['migrate', 'healthcheck', 'config', 'version'],
     ])
   }

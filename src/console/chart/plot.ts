@@ -51,6 +51,7 @@ export function plotOptions(
     axes: [
       {
         ...axis,
+        size: 32,
         grid: { show: false },
         space: 70,
         values: (_, splits, __, ___, step) => axisTimes(splits, step),

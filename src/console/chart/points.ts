@@ -31,5 +31,7 @@ export function toColumns(points: Point[]): Columns {
 /** A count of one or two digits and zeros that is at least as large, for the end of an axis. */
 export function niceCeiling(count: number): number {
   const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, count))))
-  return [1, 2, 3, 4, 5, 6, 8, 10].map((step) => step * unit).find((one) => one >= count) ?? 10 * unit
+  return (
+    [1, 1.2, 1.5, 2, 3, 4, 5, 6, 8, 10].map((step) => Math.ceil(step * unit)).find((one) => one >= count) ?? 10 * unit
+  )
 }

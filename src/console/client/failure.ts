@@ -5,7 +5,7 @@ export type Failure =
   | { kind: 'forbidden'; scope: string }
   | { kind: 'missing' }
   | { kind: 'invalid'; message: string; details: { path: string; message: string }[] }
-  | { kind: 'limited'; resetsAt: string | undefined }
+  | { kind: 'limited'; againAt: Date | undefined }
   | { kind: 'failed'; requestId: string | undefined }
 
 export class RequestFailed extends Error {
@@ -19,7 +19,6 @@ type Envelope = {
     message?: string
     scope?: string
     request_id?: string
-    resets_at?: string
     details?: { path: string; message: string }[]
   }
 }
@@ -32,6 +31,11 @@ export function failureOf(response: Response, body: unknown): Failure {
   if (response.status === 403 && error.scope) return { kind: 'forbidden', scope: error.scope }
   if (response.status === 404) return { kind: 'missing' }
   if (response.status === 422) return { kind: 'invalid', message: error.message ?? '', details: error.details ?? [] }
-  if (response.status === 429) return { kind: 'limited', resetsAt: error.resets_at }
+  if (response.status === 429) return { kind: 'limited', againAt: readRetryAfter(response) }
   return { kind: 'failed', requestId }
+}
+
+function readRetryAfter({ headers }: Response): Date | undefined {
+  const seconds = headers.get('retry-after')
+  return seconds === null ? undefined : new Date(Date.now() + Number(seconds) * 1_000)
 }

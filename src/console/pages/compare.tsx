@@ -19,20 +19,26 @@ export function Compare({ params }: { params: Record<string, string> }) {
   const prompt = params.prompt_id as string
   const known = useQuery(...askingImpact(prompt, 1))
   return (
-    <Page title="Compare two changes">
+    <Page title={known.data ? `Two changes of ${known.data.prompt.name}` : 'Compare two changes'}>
       <p>
         <a href={href(`/prompts/${encodeURIComponent(prompt)}`)}>Back to the prompt</a>
       </p>
       <Await query={known}>
-        {({ data }) =>
-          data.length < 2 ? <Empty title="There are no two changes yet" /> : <Choice prompt={prompt} impacts={data} />
+        {({ data, prompt: { repository } }) =>
+          data.length < 2 ? (
+            <Empty title="There are no two changes yet" />
+          ) : (
+            <Choice prompt={prompt} repository={repository} impacts={data} />
+          )
         }
       </Await>
     </Page>
   )
 }
 
-function Choice({ prompt, impacts }: { prompt: string; impacts: Impact[] }) {
+type ChoiceProps = { prompt: string; repository: string | null; impacts: Impact[] }
+
+function Choice({ prompt, repository, impacts }: ChoiceProps) {
   const { query } = usePlace()
   const [head, base] = [
     query.get('head') ?? String(impacts[0]?.change.id),
@@ -54,12 +60,18 @@ function Choice({ prompt, impacts }: { prompt: string; impacts: Impact[] }) {
           {(tied) => <Select {...tied} value={base} options={all(base)} onChange={(base) => changeQuery({ base })} />}
         </Field>
       </div>
-      {head === base ? <Empty title="Choose two that differ" /> : <Pair prompt={prompt} base={base} head={head} />}
+      {head === base ? (
+        <Empty title="Choose two that differ" />
+      ) : (
+        <Pair prompt={prompt} repository={repository} base={base} head={head} />
+      )}
     </>
   )
 }
 
-function Pair({ prompt, base, head }: { prompt: string; base: string; head: string }) {
+type PairProps = { prompt: string; repository: string | null; base: string; head: string }
+
+function Pair({ prompt, repository, base, head }: PairProps) {
   const query = useQuery(`impact of ${prompt} ${base} ${head}`, () =>
     answerOf(
       api.GET('/api/v1/prompts/{prompt_id}/impact', {
@@ -73,7 +85,11 @@ function Pair({ prompt, base, head }: { prompt: string; base: string; head: stri
         <>
           {data[0] && <Answer impact={data[0]} />}
           <HowWeDecide />
-          <Changes prompt={prompt} repository={null} rows={data.map((impact) => ({ change: impact.change, impact }))} />
+          <Changes
+            prompt={prompt}
+            repository={repository}
+            rows={data.map((impact) => ({ change: impact.change, impact }))}
+          />
         </>
       )}
     </Await>

@@ -23,7 +23,6 @@ type Stats = Schemas['SignalStats']
 export function Prompt({ params }: { params: Record<string, string> }) {
   const id = params.prompt_id as string
   const path = { prompt_id: id }
-  const prompt = useQuery(`prompt ${id}`, () => answerOf(api.GET('/api/v1/prompts/{prompt_id}', { params: { path } })))
   const impact = useQuery(...askingImpact(id, 1))
   const { query } = usePlace()
   const range = readRange(query, new Date())
@@ -46,7 +45,7 @@ export function Prompt({ params }: { params: Record<string, string> }) {
       ),
     ),
   )
-  const { name, repository = null, path: file } = prompt.data?.data ?? {}
+  const { name, repository = null, path: file } = impact.data?.prompt ?? {}
   return (
     <Page title={name ?? id} actions={<RangeControls range={range} />}>
       {repository && file && (

@@ -91,10 +91,17 @@ export function PromptLinks() {
   )
 }
 
-const File = ({ prompt: { repository, path } }: { prompt: Prompt }) =>
+const File = ({ prompt: { repository, path, file_state: state, file_moved_to: movedTo } }: { prompt: Prompt }) =>
   repository && path ? (
     <>
       <Text>{path}</Text> <span class="muted">in</span> <Text>{repository}</Text>
+      {state === 'removed' && <span class="detail">The file was last seen removed.</span>}
+      {state === 'renamed' && (
+        <span class="detail">
+          The file was last seen renamed{movedTo && ' to '}
+          {movedTo && <Text>{movedTo}</Text>}.
+        </span>
+      )}
     </>
   ) : (
     <span class="muted">not linked</span>

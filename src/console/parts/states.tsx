@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import type { Failure } from '../client/failure.ts'
 import type { Query } from '../client/query.ts'
 import { CopyButton } from './copy.tsx'
-import { formatMoment } from './format.ts'
+import { formatDistance } from './format.ts'
 
 type AwaitProps<Data> = { query: Query<Data>; children(data: Data): ComponentChildren }
 
@@ -57,7 +57,7 @@ export function FailureNote({ failure, retry }: { failure: Failure; retry?: () =
           <CopyButton text={failure.requestId} of="the request id" />
         </p>
       )}
-      {retry && (failure.kind === 'offline' || failure.kind === 'failed') && (
+      {retry && ['offline', 'failed', 'limited'].includes(failure.kind) && (
         <button type="button" onClick={retry}>
           Try again
         </button>
@@ -88,7 +88,7 @@ function describe(failure: Failure): { title: string; says: ComponentChildren } 
     case 'limited':
       return {
         title: 'The limit is reached',
-        says: failure.resetsAt ? `It begins anew on ${formatMoment(failure.resetsAt)}.` : 'Try again in a moment.',
+        says: failure.againAt ? `Try again ${formatDistance(failure.againAt)}.` : 'Try again in a moment.',
       }
     case 'failed':
       return {

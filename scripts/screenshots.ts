@@ -1,0 +1,48 @@
+// Makes docs/images: the console of the demo, in light and dark, as the README shows it.
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { launchBrowser } from '../test/browser.ts'
+import { chromiumProgram, findOrInstall } from '../test/programs.ts'
+
+const root = join(import.meta.dirname, '..')
+const images = join(root, 'docs/images')
+
+process.env.CHROMIUM_PATH ??= (await findOrInstall([chromiumProgram]))[0]
+const folder = await mkdtemp(join(tmpdir(), 'screenshots-'))
+const server = Bun.spawn([process.execPath, 'src/main.ts', 'serve', '--demo', '--port', '0'], {
+  cwd: root,
+  env: { ...process.env, DATA_DIR: join(folder, 'data') },
+  stdio: ['ignore', 'pipe', 'inherit'],
+})
+const browser = await launchBrowser()
+try {
+  const link = await linkOf(server.stdout)
+  await mkdir(images, { recursive: true })
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const page = await browser.newPage({ colorScheme, viewport: { width: 1_040, height: 900 }, locale: 'en-GB' })
+    await page.goto(link)
+    await page.getByRole('link', { name: 'greeting' }).click()
+    await page.locator('.flag').first().waitFor()
+    await page.locator('.interval').first().waitFor()
+    await page.screenshot({ path: join(images, `console-${colorScheme}.png`) })
+    await page.close()
+  }
+} finally {
+  await browser.close()
+  server.kill()
+  await server.exited
+  await rm(folder, { recursive: true })
+}
+
+/** The link that the demo prints, which opens signed in. */
+async function linkOf(stdout: ReadableStream<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of stdout) {
+    text += decoder.decode(chunk, { stream: true })
+    const link = /\S+#key=psk_\w{36}/.exec(text)?.[0]
+    if (link) return link
+  }
+  throw new Error(`The demo ended before it printed its link: ${text}`)
+}

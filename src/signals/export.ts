@@ -1,0 +1,116 @@
+import type { Db } from '../db/client.ts'
+import { invalid } from '../errors.ts'
+import { createQueryReader } from '../lib/query_reader.ts'
+import { expectedTime, parseTime } from '../lib/times.ts'
+import { oneOf } from './read_query.ts'
+import {
+  type ExportedPrompt,
+  type ExportFormat,
+  type ExportPosition,
+  findSignal,
+  selectLines,
+  selectPrompts,
+} from './store_export.ts'
+
+export type ExportQuery = {
+  format: ExportFormat
+  value: string | null
+  since: Date | null
+  /** The first instant that is not exported. */
+  until: Date | null
+  /** The id of the signal to go on after, of an export that was cut. */
+  after: number | null
+}
+
+/** Whose signals are exported: those of one prompt, or of all prompts of the organisation. */
+export type ExportSource = { organisationId: number; prompt: ExportedPrompt | null }
+
+/** Lines of an export, and how many signals they are. */
+export type ExportStep = { text: string; signals: number }
+
+/** A step takes some milliseconds, in which the embedded engine does nothing else; and as much memory as its text. */
+const [maxRows, maxBytes] = [2_000, 1024 * 1024]
+/** A step that stopped at its bytes is followed by ones of fewer signals, which would be read in vain. */
+const minRows = 50
+const promptsAtOnce = 100
+
+const formats = ['ndjson', 'csv'] as const
+const csvHeading = 'id,prompt,value,created_at,metadata\r\n'
+
+export function parseExportQuery(given: URLSearchParams): ExportQuery {
+  const reader = createQueryReader(given)
+  const query = {
+    format: reader.read('format', oneOf(formats), 'ndjson or csv') ?? 'ndjson',
+    value: reader.read('value', oneOf(['positive', 'negative']), 'positive or negative'),
+    since: reader.read('since', parseTime, expectedTime),
+    until: reader.read('until', parseTime, expectedTime),
+    after: reader.read('after', parseId, 'the id of a signal'),
+  }
+  if (query.since && query.until && query.since >= query.until) reader.addProblem('since', 'must be before until')
+  reader.requireValid()
+  return query
+}
+
+const parseId = (text: string): number | undefined => (/^[1-9]\d{0,15}$/.test(text) ? Number(text) : undefined)
+
+/**
+ * Reads all signals of a source in steps, each a short statement of its own: prompt by prompt, and those of a prompt in the
+ * order of their times. No snapshot is held, and none is needed: signals do not change.
+ */
+export async function* exportSignals(db: Db, source: ExportSource, query: ExportQuery): AsyncGenerator<ExportStep> {
+  const last = query.after === null ? undefined : await requireSignal(db, source, query.after)
+  if (!last && query.format === 'csv') yield { text: csvHeading, signals: 0 }
+  const start: ExportPosition = { at: query.since, id: 0 }
+  if (last) yield* exportPrompt(db, last, laterOf(start, { at: last.at, id: query.after as number }), query)
+  if (!source.prompt) yield* exportPrompts(db, source.organisationId, last?.id ?? 0, start, query)
+  else if (!last) yield* exportPrompt(db, source.prompt, start, query)
+}
+
+const laterOf = (start: ExportPosition, last: ExportPosition): ExportPosition =>
+  start.at && last.at && start.at > last.at ? start : last
+
+async function requireSignal(db: Db, { organisationId, prompt }: ExportSource, id: number) {
+  const found = await findSignal(db.sql, organisationId, id)
+  if (found && (!prompt || prompt.id === found.id)) return found
+  throw invalid('The query is not valid.', [
+    { path: 'after', message: 'must be the id of a signal of this export; of an earlier one, if it was erased' },
+  ])
+}
+
+async function* exportPrompts(
+  db: Db,
+  organisationId: number,
+  afterId: number,
+  start: ExportPosition,
+  query: ExportQuery,
+): AsyncGenerator<ExportStep> {
+  for (let lastId = afterId; ; ) {
+    const prompts = await selectPrompts(db.sql, organisationId, lastId, promptsAtOnce)
+    for (const prompt of prompts) yield* exportPrompt(db, prompt, start, query)
+    if (prompts.length < promptsAtOnce) return
+    lastId = (prompts.at(-1) as ExportedPrompt).id
+  }
+}
+
+async function* exportPrompt(
+  db: Db,
+  prompt: ExportedPrompt,
+  start: ExportPosition,
+  query: ExportQuery,
+): AsyncGenerator<ExportStep> {
+  let rows = maxRows
+  for (let after = start; ; ) {
+    const { lines, exported, lookedAt, lastTime, lastId } = await selectLines(
+      db.sql,
+      prompt,
+      after,
+      query,
+      rows,
+      maxBytes,
+    )
+    if (lines !== null) yield { text: lines, signals: exported }
+    if (lookedAt === 0) return
+    after = { at: lastTime, id: lastId }
+    rows = Math.min(Math.max(2 * lookedAt, minRows), maxRows)
+  }
+}

@@ -1,0 +1,114 @@
+import { Elysia } from 'elysia'
+import type { Db } from '../db/client.ts'
+import { ServiceError } from '../errors.ts'
+import type { RouteWrapper } from '../http/answer.ts'
+import { describeOperation } from '../http/describe.ts'
+import type { Drain } from '../http/drain.ts'
+import type { Exchange } from '../http/exchange.ts'
+import { searchOf } from '../http/paging.ts'
+import { replyStream } from '../http/stream.ts'
+import { createSemaphore } from '../lib/semaphore.ts'
+import type { Log } from '../log.ts'
+import type { PromptFinder } from '../prompts/find.ts'
+import { PromptPath } from '../prompts/schema.ts'
+import type { ExportSource, ExportStep } from './export.ts'
+import { ExportQuery, exportExamples } from './schema_export.ts'
+
+type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find'] }
+type PromptParams = { prompt_id: string }
+
+const about =
+  'In the order of their times, as lines of JSON or as CSV, compressed for who accepts gzip. An answer that was cut goes on ' +
+  'with after. Signals that are recorded meanwhile may be in it or not.'
+
+const described = {
+  tag: 'Signals',
+  query: ExportQuery,
+  success: { status: 200, description: 'The signals.', texts: exportExamples, headers: [] },
+  invalid: {
+    meaning: 'The query is not valid.',
+    message: 'The query is not valid.',
+    example: { details: [{ path: 'format', message: 'must be ndjson or csv, and given once' }] },
+  },
+}
+
+const ofPrompt = describeOperation({
+  ...described,
+  id: 'exportSignals',
+  summary: 'Export the signals of a prompt',
+  description: `All signals of a prompt. ${about}`,
+  path: PromptPath,
+  errors: [401, 403, 404, 422, 500],
+})
+
+const ofOrganisation = describeOperation({
+  ...described,
+  id: 'exportAllSignals',
+  summary: 'Export all signals',
+  description: `All signals of the organisation, prompt by prompt. ${about}`,
+  errors: [401, 403, 422, 500],
+})
+
+const types = { ndjson: 'application/x-ndjson', csv: 'text/csv; charset=utf-8' }
+
+export function exportRoutes({ db, drain, log, findPrompt }: Services, { authenticated }: RouteWrapper) {
+  // An export takes as long as its caller, so nobody waits for another's to end.
+  const slots = createSemaphore({ permits: 16, permitsPerTenant: 2, maxWaiting: 0, rejectWith: tooMany })
+
+  /** Resolves with what releases the slot. */
+  const takeSlot = (organisationId: number): Promise<() => void> =>
+    new Promise((resolve, reject) => {
+      slots(() => new Promise<void>(resolve), { tenant: organisationId }).catch(reject)
+    })
+
+  async function answer(exchange: Exchange, source: ExportSource, name: string): Promise<Response> {
+    // Loaded with the first export, because many services never make one.
+    const { exportSignals, parseExportQuery } = await import('./export.ts')
+    const query = parseExportQuery(searchOf(exchange.request))
+    const release = await takeSlot(source.organisationId)
+    const onEnd = (error?: unknown) => {
+      release()
+      if (error) log.error({ err: error, request_id: exchange.requestId }, 'an export was cut')
+    }
+    try {
+      return await replyStream(exchange, textsOf(exportSignals(db, source, query)), {
+        type: types[query.format],
+        fileName: `${name}.${query.format}`,
+        isStopping: () => drain.isDraining,
+        onEnd,
+      })
+    } catch (error) {
+      release()
+      throw error
+    }
+  }
+
+  return new Elysia({ name: 'signal-exports' })
+    .get(
+      '/api/v1/prompts/:prompt_id/signals/export',
+      authenticated('signals:read', async (exchange, { prompt_id }: PromptParams, { organisationId }) => {
+        const { id } = await findPrompt(organisationId, prompt_id)
+        return answer(exchange, { organisationId, prompt: { id, publicId: prompt_id } }, `signals-${prompt_id}`)
+      }),
+      { detail: ofPrompt },
+    )
+    .get(
+      '/api/v1/signals/export',
+      authenticated('signals:read', async (exchange, _: object, { organisationId }) =>
+        answer(exchange, { organisationId, prompt: null }, 'signals'),
+      ),
+      { detail: ofOrganisation },
+    )
+}
+
+async function* textsOf(steps: AsyncIterable<ExportStep>): AsyncGenerator<string> {
+  for await (const { text } of steps) yield text
+}
+
+const tooMany = () =>
+  new ServiceError(
+    'internal_error',
+    'Two exports of the organisation are under way, or too many in all. Try again when one has ended.',
+    {},
+    { 'retry-after': '10' },
+  )

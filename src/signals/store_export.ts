@@ -1,0 +1,68 @@
+import type { Sql } from '../db/client.ts'
+
+export type ExportFormat = 'ndjson' | 'csv'
+
+/** A prompt whose signals are exported. */
+export type ExportedPrompt = { id: number; publicId: string }
+
+/** Where an export goes on: after the signal of this time and id. */
+export type ExportPosition = { at: Date | null; id: number }
+
+export type ExportRange = { until: Date | null; value: string | null; format: ExportFormat }
+
+type Step = {
+  /** Null when there are none. */
+  lines: string | null
+  exported: number
+  lookedAt: number
+  lastTime: Date
+  lastId: number
+}
+
+/** The next lines of a prompt's signals. */
+export async function selectLines(
+  sql: Sql,
+  { id, publicId }: ExportedPrompt,
+  after: ExportPosition,
+  { until, value, format }: ExportRange,
+  maxRows: number,
+  maxBytes: number,
+): Promise<Step> {
+  const [row] = await sql<Step>`
+    select lines, exported, looked_at as "lookedAt", last_time as "lastTime", last_id as "lastId"
+    from export_signals(
+      ${id}, ${publicId}::text,
+      ${after.at?.toISOString() ?? '-infinity'}::text::timestamptz, ${String(after.id)}::text::bigint,
+      ${until?.toISOString() ?? 'infinity'}::text::timestamptz, ${value}::text, ${format === 'csv'},
+      ${maxRows}, ${maxBytes}
+    )`
+  return row as Step
+}
+
+/** The next prompts of an organisation after one of them. */
+export const selectPrompts = (sql: Sql, organisationId: number, afterId: number, limit: number) =>
+  sql<ExportedPrompt>`
+    select id, public_id as "publicId"
+    from prompts
+    where organisation_id = ${organisationId} and id > ${String(afterId)}::text::bigint
+    order by organisation_id, id
+    limit ${limit}`
+
+/** The time of a signal of an organisation, and its prompt; undefined if there is no such signal. */
+export async function findSignal(
+  sql: Sql,
+  organisationId: number,
+  signalId: number,
+): Promise<(ExportedPrompt & { at: Date }) | undefined> {
+  const [row] = await sql<ExportedPrompt & { at: Date }>`
+    select p.id, p.public_id as "publicId", s.created_at as at
+    from prompts p
+    cross join lateral (
+      select s.created_at from signals s
+      where s.prompt_id = p.id and s.id = ${String(signalId)}::text::bigint
+      limit 1
+    ) s
+    where p.organisation_id = ${organisationId}
+    limit 1`
+  return row
+}

@@ -1,0 +1,108 @@
+// What the commands that read signals back show, on a terminal's behalf and for a program.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readConfig } from '../../src/config.ts'
+import { openDatabase } from '../../src/db/open.ts'
+import { migrations } from '../../src/platform.ts'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createOperator, type Operator, run } from '../program.ts'
+
+let database: TestDatabase
+let operator: Operator
+let org: string
+let prompt: string
+
+const now = new Date()
+const today = now.toISOString().slice(0, 10)
+
+beforeAll(async () => {
+  database = await createDatabase()
+  operator = createOperator(database.settings)
+  ;({ id: org } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team'))
+  ;({ id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting'))
+  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'refuse' as const }
+  const db = await openDatabase(readConfig({}, database.settings), options)
+  await db.sql`
+    insert into signals (organisation_id, prompt_id, value, metadata, created_at)
+    select p.organisation_id, p.id, s.value, s.metadata::jsonb, ${now}::timestamptz
+    from prompts p, (values
+      ('positive', '{"order": 9007199254740993, "model": "gpt-5"}'), ('negative', '{"model": "\u009b31mred"}'),
+      ('positive', null)
+    ) s (value, metadata)
+    where p.public_id = ${prompt}`
+  await db.close()
+})
+
+afterAll(() => database.close())
+
+test('signals list shows the newest first, and goes on by cursor', async () => {
+  const text = await operator.plain('signals', 'list', '--prompt', prompt, '--limit', '2')
+  const lines = text.trimEnd().split('\n')
+  expect(lines.slice(0, 3)).toEqual([
+    'id  value       created_at                metadata',
+    ` 3  ▲ positive  ${now.toISOString()}  -`,
+    ` 2  ▼ negative  ${now.toISOString()}  {"model": " 31mred"}`,
+  ])
+  const cursor = /^There may be older ones: --cursor (\S+)$/.exec(lines[3] as string)?.[1] as string
+  expect(await operator.plain('signals', 'list', '--prompt', prompt, '--json', '--cursor', cursor)).toBe(
+    `{"id":1,"value":"positive","metadata":{"model": "gpt-5", "order": 9007199254740993},"created_at":"${now.toISOString()}"}\n`,
+  )
+})
+
+test('signals list takes the filters of the interface', async () => {
+  const ids = async (...options: string[]) =>
+    (await operator.json('signals', 'list', '--prompt', prompt, ...options)).map(({ id }) => id)
+  expect(await ids('--value', 'positive')).toEqual([3, 1])
+  expect(await ids('--metadata', 'model=gpt-5', '--metadata', 'order=9007199254740993')).toEqual([1])
+  expect(await ids('--until', '2026-01-01')).toEqual([])
+})
+
+test('signals stats shows a bar for each interval, and a line of all', async () => {
+  const text = await operator.plain('signals', 'stats', '--prompt', prompt, '--since', today)
+  expect(text.trimEnd().split('\n')).toEqual([
+    'day         positive  negative  total    rate',
+    `${today}         2         1      3  66.7 %  ████████████████████`,
+    '█  3 signals, 66.7 % positive',
+  ])
+  expect(await operator.json('signals', 'stats', '--prompt', prompt, '--since', today)).toEqual([
+    { start: `${today}T00:00:00.000Z`, positive: 2, negative: 1, total: 3, rate: 0.6667 },
+  ])
+})
+
+test('signals stats splits by a field of the metadata', async () => {
+  const split = ['signals', 'stats', '--prompt', prompt, '--by', 'metadata.model']
+  expect((await operator.plain(...split)).trimEnd().split('\n')).toEqual([
+    'metadata.model  positive  negative  total     rate',
+    'gpt-5                  1         0      1  100.0 %  ████████████████████',
+    ' 31mred                0         1      1    0.0 %  ████████████████████',
+    'without it             1         0      1  100.0 %  ████████████████████',
+    'All 3 signals.',
+  ])
+  expect(await operator.json(...split)).toEqual([
+    { kind: 'value', value: 'gpt-5', positive: 1, negative: 0, total: 1, rate: 1 },
+    { kind: 'value', value: '\u009b31mred', positive: 0, negative: 1, total: 1, rate: 0 },
+    { kind: 'none', value: null, positive: 1, negative: 0, total: 1, rate: 1 },
+  ])
+})
+
+test('usage shows the month by day and by prompt', async () => {
+  const usage = await operator.one('usage', '--org', org)
+  expect(usage).toMatchObject({ plan: 'team', limit: 10_000, prompts: [{ prompt, total: 3 }] })
+  const lines = (await operator.plain('usage', '--org', org)).trimEnd().split('\n')
+  expect(lines.slice(0, 3)).toEqual([
+    'plan       team',
+    `month      ${today.slice(0, 7)}`,
+    'used       0 of 10,000, 0.0 %  ',
+  ])
+  expect(lines.at(-3)).toBe('')
+  expect(lines.at(-1)).toBe(`${prompt}        3  ████████████████████`)
+  expect(lines[5]).toBe(`days       ${'·'.repeat(now.getUTCDate() - 1)}█`)
+})
+
+test.each([
+  [['signals', 'stats', '--interval', 'year'], '--interval must be hour, day, week or month, and given once'],
+  [['signals', 'list', '--metadata', 'model'], '--metadata must be FIELD=TEXT, not "model"'],
+  [['signals', 'list', '--value', 'maybe'], '--value must be positive or negative, and given once'],
+])('%p is wrong usage', async (words, message) => {
+  const { status, stderr } = await run([...words, '--prompt', prompt], { settings: database.settings })
+  expect([status, stderr.split('\n')[0]]).toEqual([2, `prompt-signals: ${message}`])
+})

@@ -1,0 +1,127 @@
+// Texts that others wrote, at their worst: none runs, none breaks the page, and none leads anywhere but to the web.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { consolePaths } from '../../src/console/paths.ts'
+import { findOverflow } from '../browser.ts'
+import { entry } from '../service.ts'
+import { daysAgo } from './evidence.ts'
+import { startConsole, type TestConsole } from './open.ts'
+
+const script = '<script>window.ran=1</script><img src=x onerror="window.ran=1"><svg onload="window.ran=1">'
+const rightToLeft = '\u202Egnisrever \u2067isolate \u200F'
+const endless = 'W'.repeat(180)
+const template = '{{constructor.constructor("window.ran=1")()}}'
+const texts = [script, rightToLeft, endless, template, 'javascript:window.ran=1', '"><style>*{display:none}</style>']
+
+let own: TestConsole
+let ids: string[]
+
+const post = async (path: string, json: object) => {
+  const { status, body } = await own.service.call('POST', `/api/v1${path}`, { key: own.admin, json })
+  expect(status).toBe(201)
+  return body.data
+}
+
+beforeAll(async () => {
+  own = await startConsole()
+  ids = []
+  const { db } = own.service.services
+  await db.sql`update organisations set name = ${`${script}${rightToLeft}${endless}`} where public_id = ${own.tenant.org}`
+  for (const [index, text] of texts.entries()) {
+    const { id } = await post('/prompts', { name: text })
+    ids.push(id)
+    await db.sql`update prompts set repository = ${`x/${index}`}, path = ${text} where public_id = ${id}`
+    await post('/keys', { name: text, scopes: ['usage:read'] })
+    await own.service.addHistory(id, [
+      entry({
+        commit_sha: text.slice(0, 100),
+        user: { name: text, email: 'a@example.com' },
+        branch_name: text,
+        created_at: daysAgo(20),
+      }),
+      entry({
+        action: 'pr_merged',
+        commit_sha: `${index}c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11`,
+        user: { name: text, email: 'b@example.com' },
+        branch_name: text,
+        created_at: daysAgo(3),
+        pr_number: 2_147_483_647,
+        pr_url: 'https://example.com/pull/1"onmouseover="window.ran=1',
+      }),
+    ])
+    const metadata = { [text]: text, deep: { [text]: [text, { [text]: text }] }, word: 'W'.repeat(10_000) }
+    await post(`/prompts/${id}/signals`, { value: 'negative', metadata })
+    await post(`/prompts/${id}/signals`, { value: 'positive', metadata: { model: text } })
+  }
+  // No route lets such an address in; a console must not trust that.
+  await db.sql`update history_entries set pr_url = 'javascript:window.ran=1' where pr_number is not null and id % 2 = 0`
+})
+afterAll(() => own?.close())
+
+/** What is on a page once everything is folded out, on a phone and on a large screen. */
+async function provoke(address: string) {
+  const { page, troubles } = await own.open(address, { viewport: { width: 360, height: 700 } })
+  await page.locator('nav.places a').first().waitFor()
+  await page.locator('.pending, .skeleton').first().waitFor({ state: 'detached' })
+  await page.evaluate(`for (const one of document.querySelectorAll('main details')) one.open = true`)
+  const found = await page.evaluate(`({
+    ran: window.ran,
+    foreign: [...document.querySelectorAll('script, img, style, iframe')]
+      .map((one) => one.outerHTML).filter((html) => !/src="[^"]*console\\/main-/.test(html)),
+    links: [...document.links].map((link) => link.protocol).filter((protocol) => !/^https?:$/.test(protocol)),
+    handlers: [...document.querySelectorAll('*')]
+      .flatMap((one) => one.getAttributeNames()).filter((name) => name.startsWith('on')),
+    hidden: getComputedStyle(document.querySelector('main')).display === 'none',
+    direction: getComputedStyle(document.querySelector('main')).direction,
+  })`)
+  const narrow = await findOverflow(page)
+  await page.setViewportSize({ width: 1_100, height: 700 })
+  const overflow = [narrow, await findOverflow(page)]
+  await page.close()
+  return { found, overflow, troubles }
+}
+
+const harmless = {
+  found: { foreign: [], links: [], handlers: [], hidden: false, direction: 'ltr' },
+  overflow: [0, 0],
+  troubles: [],
+}
+
+const addresses = () =>
+  consolePaths.flatMap((path) => {
+    if (path === '/signals') return ids.map((id) => `/signals?prompt=${id}`)
+    return path.includes(':prompt_id') ? ids.map((id) => path.replace(':prompt_id', id)) : [path]
+  })
+
+test('on every page, at every width', async () => {
+  for (const address of addresses()) {
+    expect({ address, ...(await provoke(address)) }).toEqual({ address, ...harmless })
+  }
+}, 300_000)
+
+test('in the address: every parameter of a page', async () => {
+  const value = encodeURIComponent(script)
+  const [id] = ids
+  for (const address of [
+    `/?find=${value}&sort=${value}`,
+    `/prompts/${id}?branch=${value}&split=${value}&range=${value}&by=${value}&since=${value}`,
+    `/prompts/${id}/compare?head=1&base=2`,
+    `/signals?prompt=${id}&metadata.model=${value}&metadata.${value}=${value}`,
+  ]) {
+    const { found, overflow } = await provoke(address)
+    expect({ address, found, overflow }).toEqual({ address, found: harmless.found, overflow: [0, 0] })
+  }
+})
+
+test('a script that got into the page all the same would not run', async () => {
+  const { page } = await own.open('/settings/keys')
+  await page.locator('tbody tr').first().waitFor()
+  const outcome = await page.evaluate(`(() => {
+    const outcome = []
+    try { document.body.insertAdjacentHTML('beforeend', '<b>x</b>'); outcome.push('inserted') } catch (error) { outcome.push(error.name) }
+    const script = document.createElement('script')
+    try { script.text = 'window.ran = 1'; document.body.append(script) } catch (error) { outcome.push(error.name) }
+    return [...outcome, window.ran ?? 'never ran']
+  })()`)
+  expect(outcome).toEqual(['TypeError', 'TypeError', 'never ran'])
+  await page.close()
+})

@@ -1,0 +1,89 @@
+// Everything is reached without a pointer.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Page } from 'playwright-core'
+import { eventually } from '../program.ts'
+import { addEvidence } from './evidence.ts'
+import { startConsole, type TestConsole } from './open.ts'
+
+let own: TestConsole
+
+beforeAll(async () => {
+  own = await startConsole()
+  await addEvidence(own.service, own.tenant.prompt)
+})
+afterAll(() => own?.close())
+
+/** What has the focus, by its name. */
+const focused = (page: Page): Promise<string> =>
+  page.evaluate(`(document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText ?? '').trim()`)
+
+/** Goes on with the tab key until something of this name has the focus. */
+async function tabTo(page: Page, name: RegExp): Promise<void> {
+  for (let count = 0; count < 60; count++) {
+    await page.keyboard.press('Tab')
+    if (name.test(await focused(page))) return
+  }
+  throw new Error(`The tab key does not lead to ${name}`)
+}
+
+test('from the list to a prompt, over its chart, to its changes and back', async () => {
+  const { page, troubles } = await own.open('/')
+  await page.locator('tbody tr').first().waitFor()
+  await page.keyboard.press('Tab')
+  expect(await focused(page)).toBe('Skip to the content')
+  await page.keyboard.press('Enter')
+  await tabTo(page, /^test$/)
+  await page.keyboard.press('Enter')
+  await page.locator('.u-over').waitFor()
+  // The new page is read from its heading on.
+  await eventually(() => focused(page), 'test')
+  await tabTo(page, /^7 d$/)
+  await page.keyboard.press('Enter')
+  await eventually(() => page.url().endsWith('range=7d'), true)
+  await tabTo(page, /^How we decide$/)
+  await page.keyboard.press('Enter')
+  await page.getByText('The interval stays valid however often one looks.').waitFor()
+  await tabTo(page, /^The signals over time$/)
+  await page.keyboard.press('ArrowLeft')
+  await page.locator('.reading strong').waitFor()
+  await tabTo(page, /^Compare two$/)
+  await page.keyboard.press('Enter')
+  await page.getByRole('heading', { name: 'Two changes of test' }).waitFor()
+  await page.goBack()
+  await page.getByRole('heading', { name: 'test', exact: true }).waitFor()
+  expect(troubles).toEqual([])
+  await page.close()
+})
+
+test('a key is made, and the focus comes back to where it was', async () => {
+  const { page, troubles } = await own.open('/settings/keys')
+  await page.locator('tbody tr').first().waitFor()
+  await tabTo(page, /^New key$/)
+  await page.keyboard.press('Enter')
+  await page.getByRole('dialog').waitFor()
+  await page.keyboard.type('by keyboard')
+  await page.keyboard.press('Enter')
+  const made = page.getByRole('dialog', { name: 'The new key' })
+  await made.waitFor()
+  await tabTo(page, /^Done$/)
+  await page.keyboard.press('Enter')
+  await page.getByRole('row', { name: /^by keyboard/ }).waitFor()
+  expect(troubles).toEqual([])
+  await page.close()
+})
+
+test('the menu of the key opens, closes with Escape, and signs out', async () => {
+  const { page } = await own.open('/usage')
+  await page.locator('.day-bar').first().waitFor()
+  await tabTo(page, /^Key console$/)
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Sign out' }).waitFor()
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Sign out' }).waitFor({ state: 'hidden' })
+  expect(await focused(page)).toBe('Key console')
+  await page.keyboard.press('Enter')
+  await tabTo(page, /^Sign out$/)
+  await page.keyboard.press('Enter')
+  await page.getByLabel('API key').waitFor()
+  await page.close()
+})

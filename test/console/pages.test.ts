@@ -1,0 +1,210 @@
+// Every page of the console with something on it, in a real browser.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { consolePaths } from '../../src/console/paths.ts'
+import { findBarriers, findOverflow } from '../browser.ts'
+import { eventually } from '../program.ts'
+import { addEvidence } from './evidence.ts'
+import { startConsole, type TestConsole } from './open.ts'
+
+let own: TestConsole
+let promptPath: string
+
+beforeAll(async () => {
+  own = await startConsole()
+  promptPath = `/prompts/${own.tenant.prompt}`
+  await addEvidence(own.service, own.tenant.prompt)
+  expect((await own.service.postSignal(own.tenant.prompt, own.tenant.key)).status).toBe(201)
+})
+afterAll(() => own?.close())
+
+const addressOf = (path: string) => path.replace(':prompt_id', own.tenant.prompt)
+
+/** Waits until the page has what it asked for. */
+const contentOf: Record<(typeof consolePaths)[number], string> = {
+  '/': 'tbody tr',
+  '/prompts/:prompt_id': '.u-over',
+  '/prompts/:prompt_id/compare': '.interval',
+  '/signals': 'tbody tr',
+  '/usage': '.day-bar',
+  '/settings/keys': 'tbody tr',
+  '/settings/prompts': 'tbody tr',
+  '/settings/webhooks': '.prose button',
+  '/settings/audit': 'tbody tr',
+}
+
+test.each([...consolePaths])(
+  '%s opens with three requests at most, complains of nothing, and has no barriers in light and dark',
+  async (path) => {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const { page, troubles, requests } = await own.open(addressOf(path), { colorScheme })
+      await page.locator(contentOf[path]).first().waitFor()
+      await page.locator('nav.places a').first().waitFor()
+      expect(await findBarriers(page)).toEqual([])
+      expect(new Set(requests).size).toBe(requests.length)
+      expect(requests.length).toBeLessThanOrEqual(3)
+      expect(await page.locator('h1').count()).toBe(1)
+      expect(troubles).toEqual([])
+      await page.close()
+    }
+  },
+)
+
+test.each([...consolePaths])('%s fits a phone', async (path) => {
+  const { page, troubles } = await own.open(addressOf(path), { viewport: { width: 360, height: 700 } })
+  await page.locator(contentOf[path]).first().waitFor()
+  expect(await findOverflow(page)).toBe(0)
+  expect(await findBarriers(page)).toEqual([])
+  expect(troubles).toEqual([])
+  await page.close()
+})
+
+test('a prompt says in a sentence what its last change did, with the interval and the count', async () => {
+  const { page } = await own.open(promptPath)
+  const answer = page.locator('.answer')
+  await answer.waitFor()
+  expect(await answer.textContent()).toMatch(
+    /^▲ #7 by Ada made it better: 60% → 90% positive \(\+30 points, between \+\d\d and \+\d\d\), 373 signals\.$/,
+  )
+  await page.close()
+})
+
+test('the list of prompts has the rate with its interval and count, the verdict and the last change; it is searched and sorted', async () => {
+  for (const name of ['alpha', 'omega']) {
+    await own.service.call('POST', '/api/v1/prompts', { key: own.admin, json: { name } })
+  }
+  const { page } = await own.open('/')
+  const row = page.getByRole('row', { name: /^test/ })
+  await row.waitFor()
+  expect((await row.locator('td').allTextContents()).slice(2)).toEqual([
+    expect.stringMatching(/^71% \(68–74%\)1,0\d\d signals$/),
+    '▲ better',
+    'merged #7 by Ada, 1 week ago',
+  ])
+  await page.getByLabel('Sort by').selectOption('name')
+  const names = () => page.locator('tbody tr td:first-child a').allTextContents()
+  await eventually(names, ['alpha', 'omega', 'test'])
+  await page.getByLabel('Find').fill('ME')
+  await eventually(names, ['omega'])
+  // Both are in the address, so that the page can be reloaded and shared.
+  await page.reload()
+  await eventually(names, ['omega'])
+  expect(page.url()).toBe(`${own.service.url}/?sort=name&find=ME`)
+  await page.getByLabel('Find').fill('nothing')
+  await page.getByText('No prompt is called “nothing”').waitFor()
+  await page.close()
+})
+
+test('the chart is walked by the arrow keys, zoomed by the pointer, and is a table, too', async () => {
+  const { page, troubles, requests } = await own.open(promptPath)
+  const chart = page.getByRole('slider', { name: 'The signals over time' })
+  await page.locator('.u-over').waitFor()
+  expect(await page.locator('.flag').allTextContents()).toEqual(['8f14e45', '#7'])
+  await chart.focus()
+  await page.keyboard.press('End')
+  const today = new Intl.DateTimeFormat('en-US', {
+    weekday: 'short',
+    day: 'numeric',
+    month: 'short',
+    year: 'numeric',
+  }).format(new Date())
+  await eventually(async () => (await chart.getAttribute('aria-valuetext'))?.startsWith(today), true)
+  await page.keyboard.press('ArrowLeft')
+  await eventually(
+    async () => (await chart.getAttribute('aria-valuetext'))?.endsWith('90% positive, of 40 signals'),
+    true,
+  )
+  await page.getByText('Show as a table').click()
+  expect(await page.getByRole('table', { name: 'Signals over time' }).getByRole('row').count()).toBe(31)
+
+  const box = (await page.locator('.u-over').boundingBox()) as { x: number; y: number; width: number }
+  await page.mouse.move(box.x + box.width * 0.7, box.y + 50)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width * 0.9, box.y + 50, { steps: 5 })
+  await page.mouse.up()
+  await eventually(() => /\?since=.*&until=/.test(page.url()), true)
+  await eventually(
+    () =>
+      page
+        .getByRole('table', { name: 'Signals over time' })
+        .getByRole('row')
+        .count()
+        .then((rows) => rows < 12),
+    true,
+  )
+  expect(requests.filter((one) => one.includes('/stats')).length).toBe(2)
+  await page.getByRole('button', { name: '7 d' }).click()
+  await eventually(() => page.url(), `${own.service.url}${promptPath}?range=7d`)
+  expect(troubles).toEqual([])
+  await page.close()
+})
+
+test('changes are filtered by action and branch, and split by metadata', async () => {
+  const { page, troubles } = await own.open(promptPath)
+  const rows = () => page.getByRole('table', { name: 'Changes' }).locator('tbody tr').allTextContents()
+  await eventually(async () => (await rows()).length, 2)
+  await page.getByLabel('Action').selectOption('deployed')
+  await eventually(async () => (await rows()).map((text) => text.slice(0, 16)), ['deployed 8f14e45'])
+  await page.getByLabel('Branch').fill('develop')
+  await page.keyboard.press('Enter')
+  await page.getByText('No change is like that').waitFor()
+  await page.getByLabel('Field').fill('session')
+  await page.getByRole('button', { name: 'Split' }).click()
+  await page.getByRole('table', { name: 'Signals by session' }).getByText('71%').waitFor()
+  expect(troubles).toEqual([])
+  await page.close()
+})
+
+test('any two changes are compared, and the signals of a change are one click away', async () => {
+  const { page, troubles } = await own.open(promptPath)
+  await page.getByRole('link', { name: 'Compare two' }).click()
+  await page.locator('.answer').getByText('made it better').waitFor()
+  const later = page.getByLabel('Later')
+  const [first, second] = await later
+    .locator('option')
+    .evaluateAll((options) => options.map((one) => (one as unknown as { value: string }).value))
+  await later.selectOption(second as string)
+  await page.getByText('Choose two that differ').waitFor()
+  await page.getByLabel('Earlier').selectOption(first as string)
+  await page.locator('.answer').getByText('made it worse').waitFor()
+  await page.getByRole('link', { name: '373 signals' }).click()
+  await page.getByRole('heading', { name: 'Signals' }).waitFor()
+  await page.locator('tbody tr').first().waitFor()
+  expect(await page.locator('.chips button').count()).toBe(1)
+  expect(troubles).toEqual([])
+  await page.close()
+})
+
+test('signals are filtered by value and metadata, and their metadata is shown exactly', async () => {
+  const signal = '{"value":"negative","metadata":{"model":"gpt-5","id":12345678901234567890,"deep":{"list":[1,"two"]}}}'
+  const headers = { 'content-type': 'application/json' }
+  const { prompt, key } = own.tenant
+  await own.service.call('POST', `/api/v1/prompts/${prompt}/signals`, { key, headers, body: signal })
+  const { page, troubles } = await own.open(`/signals?prompt=${prompt}`)
+  await page.getByLabel('Metadata').fill('model = gpt-5')
+  await page.keyboard.press('Enter')
+  await page.getByLabel('Value').selectOption('negative')
+  await eventually(() => page.locator('tbody tr').count(), 1)
+  expect(await page.locator('.chips button').allInnerTexts()).toEqual([
+    'model = gpt-5 ×\n, remove',
+    'negative ×\n, remove',
+  ])
+  await page.locator('tbody .tree summary').first().click()
+  await page.getByText('12345678901234567890', { exact: true }).waitFor()
+  await page.getByText('deep').last().click()
+  await page.getByText('list').last().click()
+  await page.getByText('two', { exact: true }).waitFor()
+  await page.getByRole('button', { name: 'model = gpt-5' }).click()
+  await eventually(() => page.locator('tbody tr').count(), 25)
+  expect(troubles).toEqual([])
+  await page.close()
+})
+
+test('the usage is told in a sentence, with the pace', async () => {
+  const { page } = await own.open('/usage')
+  const answer = page.locator('.answer')
+  await answer.waitFor()
+  expect(await answer.textContent()).toMatch(
+    /^[12] of 1,000 signals used this month \(0%\)\. At this pace the month ends with about \d+\.$/,
+  )
+  await page.close()
+})

@@ -1,0 +1,80 @@
+// Compares what the service says of the signals with the signals that there are.
+import type postgres from 'postgres'
+import { compare, type Findings } from './findings.ts'
+import type { Load } from './load.ts'
+import type { Replica, Tenant } from './post.ts'
+
+/** Counts a few signals at a time, as readers and rounds do with many, so that faults come in between. */
+export function startCounting(sql: postgres.Sql, tenants: Tenant[]): Load {
+  let stopping = false
+
+  async function countOne({ prompt }: Tenant): Promise<void> {
+    await sql`select count_signals(id, 7) from prompts where public_id = ${prompt}`
+  }
+
+  const counting = (async () => {
+    while (!stopping) {
+      // While the database is away there is nothing to count.
+      for (const tenant of tenants) await countOne(tenant).catch(() => {})
+      await Bun.sleep(PAUSE_MS)
+    }
+  })()
+  return {
+    async stop() {
+      stopping = true
+      await counting
+    },
+  }
+}
+
+const PAUSE_MS = 20
+
+type Said = { rows: number; stats: number; used: number; days: number; prompts: number }
+
+/** Every replica is asked, once nobody writes. */
+export async function auditReads(sql: postgres.Sql, replicas: Replica[], tenants: Tenant[]): Promise<Findings> {
+  const problems: string[] = []
+  const miscounted = await sql`
+    select p.public_id as prompt, c.counted::int, r.rows::int
+    from prompts p
+    cross join lateral (
+      select coalesce(sum(c.positive + c.negative), 0) as counted
+      from count_signals_between(p.id, '{-infinity,infinity}') c
+    ) c
+    cross join lateral (select count(*) as rows from signals s where s.prompt_id = p.id) r
+    where c.counted <> r.rows`
+  compare(problems, 'prompts whose counts are not the number of rows', [], [...miscounted])
+
+  let asked = 0
+  for (const replica of replicas) {
+    for (const tenant of tenants) {
+      const [row] = await sql<[{ rows: number }]>`
+        select count(*)::int as rows from signals where organisation_id = ${tenant.organisation}`
+      const { rows } = row
+      compare(problems, `signals by ${replica.name}`, sameEverywhere(rows), { rows, ...(await ask(replica, tenant)) })
+      asked += 1
+    }
+  }
+  return { figures: `read back ${asked} times, miscounted ${miscounted.length}`, problems }
+}
+
+const sameEverywhere = (rows: number): Said => ({ rows, stats: rows, used: rows, days: rows, prompts: rows })
+
+/** Each of these organisations has one prompt with signals, all of this month. */
+async function ask({ url }: Replica, { key, prompt }: Tenant): Promise<Omit<Said, 'rows'>> {
+  const get = async (path: string) => {
+    const answer = await fetch(`${url}/api/v1${path}`, { headers: { authorization: `Bearer ${key}` } })
+    return answer.json()
+  }
+  const { totals } = (await get(`/prompts/${prompt}/stats?interval=month`)) as { totals?: { total: number } }
+  const { data } = (await get('/usage')) as { data?: { used: number; days: Total[]; prompts: Total[] } }
+  return {
+    stats: totals?.total ?? -1,
+    used: data?.used ?? -1,
+    days: sum(data?.days ?? []),
+    prompts: sum(data?.prompts ?? []),
+  }
+}
+
+type Total = { total: number }
+const sum = (rows: Total[]): number => rows.reduce((all, { total }) => all + total, 0)

@@ -1,0 +1,279 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { createPrompt } from '../../src/prompts/manage.ts'
+import { eventually, rejectionOf } from '../program.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
+
+let service: TestService
+let tenant: Tenant
+let second: string
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+beforeEach(async () => {
+  service.clock.set('2026-11-20T12:00:00.000Z')
+  tenant = await service.createTenant(1_000_000)
+  second = (await createPrompt(service.services.db, service.clock, { org: tenant.org, name: 'second', id: null })).id
+})
+
+type Given = { value?: string; metadata?: string; created_at?: string }
+
+/** Records signals in one batch, and returns their ids. */
+async function record(prompt: string, signals: Given[]): Promise<number[]> {
+  const texts = signals.map(({ value = 'positive', metadata, created_at }) => {
+    const members = [
+      `"value":"${value}"`,
+      metadata && `"metadata":${metadata}`,
+      created_at && `"created_at":"${created_at}"`,
+    ]
+    return `{${members.filter(Boolean).join()}}`
+  })
+  const answer = await service.call('POST', `/api/v1/prompts/${prompt}/signals/batch`, {
+    key: tenant.key,
+    body: `{"signals":[${texts.join()}]}`,
+    headers: { 'content-type': 'application/json' },
+  })
+  return answer.body.data.map(({ id }: { id: number }) => id)
+}
+
+const plain = { 'accept-encoding': 'identity' }
+
+const exportOf = (prompt: string | null, query = '', headers: Record<string, string> = plain) =>
+  service.call('GET', `/api/v1/${prompt ? `prompts/${prompt}/` : ''}signals/export${query}`, {
+    key: tenant.key,
+    headers,
+  })
+
+const idsIn = ({ text }: { text: string }): number[] =>
+  text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line).id)
+
+/** More signals than several steps hold, put there directly: 1,000 a second from the first of the month on. */
+async function fill(prompt: string, count: number): Promise<void> {
+  await service.services.db.sql`
+    insert into signals (organisation_id, prompt_id, value, metadata, created_at)
+    select p.organisation_id, p.id, case when n % 10 = 0 then 'negative' else 'positive' end,
+      jsonb_build_object('n', n), timestamptz '2026-11-01T00:00:00Z' + n * interval '1 millisecond'
+    from prompts p, generate_series(1, ${count}::int) n
+    where p.public_id = ${prompt}`
+}
+
+test('an export has every signal once, in the order of their times, with the metadata as it is kept', async () => {
+  const [late, early, plainOne] = await record(tenant.prompt, [
+    { value: 'negative', metadata: '{"n": 12345678901234567890, "text": "é\\n\\"=1"}' },
+    { created_at: '2026-11-03T00:00:00Z', metadata: '{}' },
+    { created_at: '2026-11-04T10:00:00.250Z' },
+  ])
+  const answer = await exportOf(tenant.prompt)
+  expect([answer.status, answer.headers.get('content-type'), answer.headers.get('cache-control')]).toEqual([
+    200,
+    'application/x-ndjson',
+    'no-store',
+  ])
+  expect(answer.text).toBe(
+    [
+      `{"id":${early},"prompt":"${tenant.prompt}","value":"positive","metadata":{},"created_at":"2026-11-03T00:00:00.000Z"}\n`,
+      `{"id":${plainOne},"prompt":"${tenant.prompt}","value":"positive","metadata":null,"created_at":"2026-11-04T10:00:00.250Z"}\n`,
+      `{"id":${late},"prompt":"${tenant.prompt}","value":"negative","metadata":{"n": 12345678901234567890, "text": "é\\n\\"=1"},"created_at":"2026-11-20T12:00:00.000Z"}\n`,
+    ].join(''),
+  )
+})
+
+test('CSV is quoted by RFC 4180, and no cell begins with what a spreadsheet would run', async () => {
+  const [id, other] = await record(tenant.prompt, [
+    { metadata: '{"=cmd": "+1", "a": "x,\\"y\\"\\r\\n"}' },
+    { value: 'negative' },
+  ])
+  const answer = await exportOf(tenant.prompt, '?format=csv')
+  expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+  expect(answer.text).toBe(
+    [
+      'id,prompt,value,created_at,metadata',
+      `${id},${tenant.prompt},positive,2026-11-20T12:00:00.000Z,"{""a"": ""x,\\""y\\""\\r\\n"", ""=cmd"": ""+1""}"`,
+      `${other},${tenant.prompt},negative,2026-11-20T12:00:00.000Z,`,
+      '',
+    ].join('\r\n'),
+  )
+  for (const line of answer.text.split('\r\n')) {
+    const [, ...cells] = /^(.*?),(.*?),(.*?),(.*?),(.*)$/s.exec(line) ?? []
+    expect(cells.filter((cell) => /^"?[=+\-@\t\r]/.test(cell))).toEqual([])
+  }
+})
+
+test('an export of many steps is whole, and goes on after any of its signals', async () => {
+  await fill(tenant.prompt, 7_001)
+  const all = idsIn(await exportOf(tenant.prompt))
+  expect([all.length, new Set(all).size]).toEqual([7_001, 7_001])
+  for (const index of [0, 1_999, 2_000, 6_999, 7_000]) {
+    expect(idsIn(await exportOf(tenant.prompt, `?after=${all[index]}`))).toEqual(all.slice(index + 1))
+  }
+  // Resumed, a table has no second heading.
+  expect((await exportOf(tenant.prompt, `?format=csv&after=${all[6_999]}`)).text).toStartWith(`${all[7_000]},`)
+})
+
+test('the organisation’s export has all its prompts and nobody else’s, and goes on in the middle of one', async () => {
+  const other = await service.createTenant(10)
+  await service.postSignal(other.prompt, other.key)
+  await record(second, [{}, {}, {}])
+  await record(tenant.prompt, [{}, { created_at: '2026-11-02T00:00:00Z' }])
+  const answer = await exportOf(null)
+  const lines = answer.text
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line))
+  expect(lines.map(({ prompt }) => prompt)).toEqual([tenant.prompt, tenant.prompt, second, second, second])
+  const ids = idsIn(answer)
+  for (const index of ids.keys()) {
+    expect(idsIn(await exportOf(null, `?after=${ids[index]}`))).toEqual(ids.slice(index + 1))
+  }
+})
+
+test('filters select by value and time', async () => {
+  const times = ['2026-11-01T00:00:00Z', '2026-11-02T00:00:00Z', '2026-11-03T00:00:00Z']
+  const ids = await record(
+    tenant.prompt,
+    times.map((created_at, index) => ({ created_at, value: index === 1 ? 'negative' : 'positive' })),
+  )
+  expect(idsIn(await exportOf(tenant.prompt, '?since=2026-11-02'))).toEqual(ids.slice(1))
+  expect(idsIn(await exportOf(tenant.prompt, '?until=2026-11-03'))).toEqual(ids.slice(0, 2))
+  expect(idsIn(await exportOf(tenant.prompt, '?value=negative'))).toEqual([ids[1] as number])
+  expect(idsIn(await exportOf(tenant.prompt, `?since=2026-11-03&after=${ids[0]}`))).toEqual([ids[2] as number])
+  expect((await exportOf(tenant.prompt, '?since=2027-01-01')).text).toBe('')
+})
+
+test('a rare value is found however many signals lie between', async () => {
+  await fill(tenant.prompt, 5_000)
+  expect(idsIn(await exportOf(tenant.prompt, '?value=negative'))).toHaveLength(500)
+})
+
+test('large metadata is exported whole, in steps of a bounded size', async () => {
+  const metadata = JSON.stringify({ text: 'x'.repeat(16_000) })
+  for (let n = 0; n < 2; n += 1) await record(tenant.prompt, Array(200).fill({ metadata }))
+  const { text } = await exportOf(tenant.prompt)
+  expect(
+    text
+      .split('\n')
+      .slice(0, -1)
+      .map((line) => JSON.parse(line).metadata.text.length),
+  ).toEqual(Array(400).fill(16_000))
+})
+
+test('is compressed for who accepts gzip, and for nobody else', async () => {
+  await fill(tenant.prompt, 3_000)
+  const [zipped, unzipped, refused] = await Promise.all(
+    ['br, gzip;q=0.8', 'identity', 'gzip;q=0'].map((accepted) =>
+      exportOf(tenant.prompt, '', { 'accept-encoding': accepted }),
+    ),
+  )
+  expect([zipped, unzipped, refused].map((answer) => answer?.headers.get('content-encoding'))).toEqual([
+    'gzip',
+    null,
+    null,
+  ])
+  expect(zipped?.text).toBe(unzipped?.text as string)
+})
+
+test.each([
+  ['format=xml', 'format'],
+  ['format=csv&format=csv', 'format'],
+  ['value=maybe', 'value'],
+  ['since=yesterday', 'since'],
+  ['since=2026-11-02&until=2026-11-02', 'since'],
+  ['until=2026-02-30', 'until'],
+  ['after=0', 'after'],
+  ['after=x', 'after'],
+  ['after=99999999999999999999', 'after'],
+  ['after=9007199254740991', 'after'],
+])('the query %s is refused, and the parameter named', async (query, parameter) => {
+  const { status, body } = await exportOf(tenant.prompt, `?${query}`)
+  expect([status, body.error.details[0].path]).toEqual([422, parameter])
+})
+
+test('a signal of another prompt or organisation to go on after is refused as one that does not exist', async () => {
+  const other = await service.createTenant(10)
+  const { body } = await service.postSignal(other.prompt, other.key)
+  const [elsewhere] = await record(second, [{}])
+  const answers: Awaited<ReturnType<typeof exportOf>>[] = []
+  for (const id of [9_007_199_254_740_991, body.data.id, elsewhere]) {
+    answers.push(await exportOf(tenant.prompt, `?after=${id}`))
+  }
+  const shown = answers.map(({ status, body: { error } }) => ({ status, error: { ...error, request_id: '' } }))
+  expect(shown[0]?.status).toBe(422)
+  expect(shown).toEqual([shown[0], shown[0], shown[0]] as never)
+  expect((await exportOf(null, `?after=${body.data.id}`)).status).toBe(422)
+})
+
+/** Asks for an export and reads nothing of it but the first bytes. */
+function ask(path: string): Promise<{ close(): void }> {
+  const { hostname, port } = new URL(service.url)
+  const socket = connect(Number(port), hostname)
+  socket.on('error', () => {})
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${tenant.key}\r\n\r\n`)
+  return new Promise((resolve) => {
+    socket.once('data', () => {
+      socket.pause()
+      resolve({ close: () => socket.destroy() })
+    })
+  })
+}
+
+test('two exports of an organisation at once, and another when a caller has gone', async () => {
+  await fill(tenant.prompt, 100_000)
+  const path = `/api/v1/prompts/${tenant.prompt}/signals/export`
+  const [first, other] = [await ask(path), await ask(path)]
+  const { status, headers, body } = await exportOf(tenant.prompt)
+  expect([status, headers.get('retry-after'), body.error.code]).toEqual([500, '10', 'internal_error'])
+  // Another organisation has slots of its own.
+  const calm = await service.createTenant(10)
+  expect((await service.call('GET', '/api/v1/signals/export', { key: calm.key })).status).toBe(200)
+  first.close()
+  await eventually(async () => (await exportOf(tenant.prompt, '?value=negative')).status, 200)
+  other.close()
+})
+
+test('a caller who reads nothing is not read ahead for', async () => {
+  await fill(tenant.prompt, 100_000)
+  const before = process.memoryUsage.rss()
+  const slow = await ask(`/api/v1/prompts/${tenant.prompt}/signals/export`)
+  // A whole export of as many beside it shows that there was time for both.
+  const whole = await exportOf(tenant.prompt, '?value=negative')
+  expect(idsIn(whole)).toHaveLength(10_000)
+  expect(process.memoryUsage.rss() - before).toBeLessThan(150 * 1024 * 1024)
+  slow.close()
+})
+
+test('HEAD takes no slot', async () => {
+  for (let n = 0; n < 4; n += 1) {
+    const { status, text } = await service.call('HEAD', '/api/v1/signals/export', { key: tenant.key })
+    expect([status, text]).toEqual([200, ''])
+  }
+})
+
+test('a service that is told to stop cuts its exports, so that none looks whole that is not', async () => {
+  const stopping = await startService()
+  try {
+    const own = await stopping.createTenant(10)
+    await stopping.services.db.sql`
+      insert into signals (organisation_id, prompt_id, value, created_at)
+      select p.organisation_id, p.id, 'positive', timestamptz '2026-11-01' + n * interval '1 second'
+      from prompts p, generate_series(1, 200000) n where p.public_id = ${own.prompt}`
+    const response = await fetch(`${stopping.url}/api/v1/signals/export`, {
+      headers: { authorization: `Bearer ${own.key}`, 'accept-encoding': 'identity' },
+    })
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+    await reader.read()
+    await stopping.services.drain.run(0)
+    const rest = async () => {
+      while (!(await reader.read()).done);
+    }
+    expect(await rejectionOf(rest())).toBeInstanceOf(Error)
+  } finally {
+    await stopping.close()
+  }
+})
