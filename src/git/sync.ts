@@ -35,7 +35,8 @@ type Options = {
 }
 
 const maxEntriesPerCall = 500
-const maxCharactersPerCall = 400_000
+/** Half of what a body may have. */
+const maxBytesPerCall = 500_000
 /** A merge may cover more commits than one call takes; it is then given several times. */
 const maxCovered = 500
 
@@ -129,16 +130,16 @@ async function recordCall(
 /** The entries in groups that one call takes. */
 function* callsOf(entries: EntryOf<number>[]): Iterable<EntryOf<number>[]> {
   let call: EntryOf<number>[] = []
-  let characters = 0
+  let bytes = 0
   for (const part of entries.flatMap(splitCovered)) {
-    const size = JSON.stringify(part).length
-    if (call.length === maxEntriesPerCall || (call.length > 0 && characters + size > maxCharactersPerCall)) {
+    const size = Buffer.byteLength(JSON.stringify(part))
+    if (call.length === maxEntriesPerCall || (call.length > 0 && bytes + size > maxBytesPerCall)) {
       yield call
       call = []
-      characters = 0
+      bytes = 0
     }
     call.push(part)
-    characters += size
+    bytes += size
   }
   if (call.length > 0) yield call
 }

@@ -129,6 +129,11 @@ const refused: [string, string, Made][] = [
     },
   ],
   [
+    'a map in a folder that is not there',
+    '--map names a file that cannot be written: /nonexistent/map.json',
+    () => ({ ...clone, more: ['--map', '/nonexistent/map.json'] }),
+  ],
+  [
     'a machine without git',
     'The program git is needed, and is not on the PATH',
     () => ({ ...clone, settings: { PATH: '/nonexistent' } }),
