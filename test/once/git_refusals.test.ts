@@ -206,7 +206,7 @@ test('an address that is not the service, or leads elsewhere, gets an answer tha
   const address = addressOf(server)
   const settings = { PROMPT_SIGNALS_KEY: key }
   const page = refusalOf(await sync([clone.folder, '--url', address], settings))
-  expect(page).toContain('not as the service does')
+  expect(page).toContain('not how the service answers')
   const moved = refusalOf(await sync([clone.folder, '--url', `${address}/elsewhere`], settings))
   expect(moved).toContain('does not answer')
   expect(seen.filter((url) => url?.startsWith('/stolen'))).toEqual([])
