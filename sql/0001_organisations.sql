@@ -14,12 +14,14 @@ create table organisations (
   name text not null check (name <> ''),
   plan text not null references plans,
   monthly_limit integer check (monthly_limit >= 0),
+  retention_days integer check (retention_days > 0),
   created_at timestamptz(3) not null,
   suspended_at timestamptz(3)
 );
 
 comment on column organisations.suspended_at is 'since when all its keys are rejected; null while they are not';
 comment on column organisations.monthly_limit is 'overrides the limit of the plan';
+comment on column organisations.retention_days is 'after how many days its signals are erased; null for never';
 
 create table api_keys (
   id bigint generated always as identity primary key,
@@ -184,6 +186,8 @@ create function find_prompts(organisation_ids bigint[], public_ids text[])
 returns table (organisation_id bigint, id bigint, public_id text, history_version uuid)
 language plpgsql
 stable
+-- Postgres would otherwise plan anew for each call with fewer than ten prompts: 91 instead of 33 µs with four of them.
+set plan_cache_mode = 'force_generic_plan'
 set enable_seqscan = off
 as $$
 begin

@@ -505,6 +505,8 @@ begin
       pr_number integer, pr_url text, created_at timestamptz, reopenings integer, source text,
       covers text[]
     )
+    -- What is opened or closed, GitHub alone tells.
+    where g.action in ('deployed', 'pr_merged')
     order by g.action = 'pr_merged' desc, e.place
   loop
     told := null;
@@ -545,7 +547,7 @@ begin
           perform delete_history_entries(told.prompt_id, superseded);
         end if;
       end if;
-    elsif told.action = 'deployed' and exists (
+    elsif exists (
       select from merged_commits m
       where m.prompt_id = told.prompt_id and m.branch_name = told.branch_name and m.commit_sha = told.commit_sha
     ) then

@@ -15,6 +15,7 @@ import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import { promptRoutes } from './prompts/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
 import { batchRoutes } from './signals/routes_batch.ts'
+import { eraseRoutes } from './signals/routes_erase.ts'
 import { exportRoutes } from './signals/routes_export.ts'
 import { signalReadRoutes } from './signals/routes_reads.ts'
 
@@ -27,6 +28,7 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
     .use(signalRoutes(services, wrapper))
     .use(batchRoutes(services, wrapper))
     .use(exportRoutes(services, wrapper))
+    .use(eraseRoutes(services, wrapper))
     .use(signalReadRoutes(services, wrapper))
     .use(impactRoutes(services, wrapper))
     .use(keyRoutes(services, wrapper))

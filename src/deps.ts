@@ -10,7 +10,7 @@ import { createHistoryRecorder, type HistoryRecorder } from './history/record.ts
 import { type AddressFinder, createAddressFinder } from './http/client_address.ts'
 import { createDrain, type Drain } from './http/drain.ts'
 import { createRateLimiter, type Rate, type RateLimits } from './http/rate_limit.ts'
-import { createImpactReader, type ImpactReader } from './impact/report.ts'
+import type { ImpactReader } from './impact/report.ts'
 import { createFailedKeys } from './keys/failed_keys.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
@@ -37,13 +37,15 @@ export type Services = {
   log: Log
   verifyKey: KeyVerifier
   findPrompt: PromptFinder['find']
+  findCachedPrompt: PromptFinder['findCached']
   signals: SignalRecorder
   signalBatches: BatchRecorder
   signalReader: SignalReader
   history: HistoryReader
   historyRecorder: HistoryRecorder
   deliveries: DeliveryObserver
-  impact: ImpactReader
+  /** Loaded when it is first asked for, which keeps the start short. */
+  loadImpact(): Promise<ImpactReader>
   readiness: Readiness
   drain: Drain
   metrics: Metrics
@@ -130,15 +132,19 @@ export function createServices({
   )
   const counter = createSignalCounter(db)
   const signalReader = createSignalReader(db, clock, counter)
+  let impact: ImpactReader | undefined
   const signals = createSignalRecorder(db, admission, clock, metrics.signals, counter)
   const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
+  const drain = createDrain()
   metrics.watchDatabase(db.load)
   // Any replica may prune: what one deletes, the others no longer find.
   const pruning = startRounds(pruneEveryMs, async () => {
     await pruneOldIdempotencyKeys(db, clock)
     await pruneDeliveries(db, clock)
     await pruneRequests(db, clock)
+    const { applyRetentions } = await import('./signals/erase.ts')
+    await applyRetentions(db, clock, () => drain.isDraining)
   })
   const counting = startRounds(countEveryMs, counter.countRecorded)
   return {
@@ -147,15 +153,19 @@ export function createServices({
     log,
     verifyKey: createKeyVerifier(db, clock, lastUsed, createFailedKeys(metrics.failedKeys)),
     findPrompt: prompts.find,
+    findCachedPrompt: prompts.findCached,
     signals,
     signalBatches: createBatchRecorder(db, admission, metrics.signals, counter),
     signalReader,
     history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
     deliveries: watch.deliveries,
-    impact: createImpactReader(db, clock, counter, signalReader.limited),
+    async loadImpact() {
+      impact ??= (await import('./impact/report.ts')).createImpactReader(db, clock, counter, signalReader.limited)
+      return impact
+    },
     readiness: createReadiness(db, redis, migrations),
-    drain: createDrain(),
+    drain,
     metrics,
     baseUrl,
     findAddress: createAddressFinder(trustedProxies),

@@ -27,11 +27,14 @@ type AuditEvent = {
     | 'key.revoked'
     | 'key.rotated'
     | 'plan.changed'
+    | 'retention.changed'
     | 'organisation.suspended'
     | 'organisation.resumed'
     | 'prompt.created'
     | 'prompt.updated'
     | 'webhook.secret_set'
+    | 'signal.erased'
+    | 'signals.purged'
   /** The public id of what was changed. */
   subject: string
   /** What it was changed to; never a secret. */

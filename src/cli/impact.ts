@@ -94,7 +94,7 @@ function describe({ change, signals, rate, difference, verdict, signals_needed }
   const sure = `${points(difference.value)} points, between ${points(difference.low)} and ${points(difference.high)}`
   const tells =
     signals_needed === null
-      ? ' More signals of it alone would not tell: the change before has too few.'
+      ? ' More signals of it alone would not tell: the other change has too few.'
       : ` About ${number(signals_needed)} more signals would tell.`
   return `${subject} ${says}: ${from} → ${percent(rate.value)} % positive (${sure}), ${count}.${verdict === 'undecided' ? tells : ''}`
 }

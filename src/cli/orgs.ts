@@ -3,9 +3,10 @@ import {
   listOrganisations,
   resumeOrganisation,
   setPlan,
+  setRetention,
   suspendOrganisation,
 } from '../orgs/manage.ts'
-import { integerOption, requiredOption, type Typed } from './command.ts'
+import { integerOption, requiredOption, type Typed, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
 const limitOption = (typed: Typed) => integerOption(typed, 'monthly-limit', 0)
@@ -33,7 +34,16 @@ export const orgCommands = onDatabase({
     does: 'lists the organisations and their use of the month',
     async run({ db, clock, output }) {
       const organisations = await listOrganisations(db, clock)
-      output.list(organisations, ['id', 'name', 'plan', 'monthly_limit', 'used', 'resets_at', 'suspended_at'])
+      output.list(organisations, [
+        'id',
+        'name',
+        'plan',
+        'monthly_limit',
+        'used',
+        'resets_at',
+        'retention_days',
+        'suspended_at',
+      ])
     },
   },
   'orgs set-plan': {
@@ -46,6 +56,16 @@ export const orgCommands = onDatabase({
     async run({ db, clock, typed, output }) {
       const [org, plan] = typed.words as [string, string]
       output.show(await setPlan(db, clock, org, plan, limitOption(typed)))
+    },
+  },
+  'orgs set-retention': {
+    usage: 'orgs set-retention ORG DAYS|none',
+    does: 'erases the signals of an organisation from now on when they are so many days old, or never',
+    words: 2,
+    check: retentionWord,
+    verifyWith: 'orgs list',
+    async run({ db, clock, typed, output }) {
+      output.show(await setRetention(db, clock, typed.words[0] as string, retentionWord(typed)))
     },
   },
   'orgs suspend': {
@@ -67,3 +87,10 @@ export const orgCommands = onDatabase({
     },
   },
 })
+
+/** A number of days, from 1 on and at most a century; null for none. */
+function retentionWord({ words: [, days = ''] }: Typed): number | null {
+  if (days === 'none') return null
+  if (/^\d{1,5}$/.test(days) && Number(days) >= 1 && Number(days) <= 36_500) return Number(days)
+  throw new UsageError(`DAYS must be a whole number from 1 to 36500, or none, not "${days}"`)
+}

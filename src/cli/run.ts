@@ -9,7 +9,13 @@ import { type Interruption, listenForInterruption, untilInterrupted } from './in
 import { createOutput } from './output.ts'
 
 const loadBackup = async () => (await import('./backup.ts')).backupCommands
-const loadSignals = async () => (await import('./signals.ts')).signalCommands
+const loadSignals = async () => {
+  const [{ signalCommands }, { signalDataCommands }] = await Promise.all([
+    import('./signals.ts'),
+    import('./signal_data.ts'),
+  ])
+  return { ...signalCommands, ...signalDataCommands }
+}
 const loadOperate = async () => (await import('./operate.ts')).operateCommands
 
 /** Commands by the first word of their names. A group is loaded when it is used, which keeps every command quick. */

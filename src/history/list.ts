@@ -22,8 +22,8 @@ export type HistoryPage = { version: string; body: string; links: string }
 export type HistoryReader = {
   /** The history of a prompt as it is now. Rejects with `not_found` unless the prompt is the organisation's own. */
   findHistory(organisationId: number, prompt: string): Promise<HistoryState>
-  /** The page that a query selects, as it is now. */
-  readPage(history: HistoryState, query: HistoryQuery): Promise<HistoryPage>
+  /** The page that a query selects, as it is now; without a promise when it is cached. */
+  readPage(history: HistoryState, query: HistoryQuery): HistoryPage | Promise<HistoryPage>
 }
 
 export type HistoryObserver = {
@@ -79,25 +79,27 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     }
   }
 
+  async function readAnew(key: string, history: HistoryState, query: HistoryQuery): Promise<HistoryPage> {
+    observer?.read('database')
+    const build = () => buildPage(history, query)
+    const page = await (isFiltered(query) ? limitFiltered(build) : build())
+    cache.set(history.organisationId, key, page)
+    observer?.cached(cache.size)
+    return page
+  }
+
   return {
     async findHistory(organisationId, prompt) {
       const state = isPromptId(prompt) ? await findState({ organisationId, prompt }) : undefined
       if (!state) throw notFound()
       return state
     },
-    async readPage(history, query) {
+    readPage(history, query) {
       const key = `${history.prompt}?${query.key}`
       const cached = cache.get(history.organisationId, key)
-      if (cached?.version === history.version) {
-        observer?.read('cache')
-        return cached
-      }
-      observer?.read('database')
-      const build = () => buildPage(history, query)
-      const page = await (isFiltered(query) ? limitFiltered(build) : build())
-      cache.set(history.organisationId, key, page)
-      observer?.cached(cache.size)
-      return page
+      if (cached?.version !== history.version) return readAnew(key, history, query)
+      observer?.read('cache')
+      return cached
     },
   }
 }

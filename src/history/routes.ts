@@ -68,7 +68,8 @@ export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services
         if (matchesEtag(headers.get('if-none-match'), found.version)) {
           return exchange.reply(304, null, cachingHeaders(found.version))
         }
-        const page = await history.readPage(found, query)
+        const read = history.readPage(found, query)
+        const page = read instanceof Promise ? await read : read
         return exchange.reply(200, page.body, { ...cachingHeaders(page.version), link: page.links })
       }),
       { detail: reading },

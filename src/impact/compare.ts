@@ -35,13 +35,14 @@ export function rateOf(counts: Counts): Estimate | null {
   const { positive, negative } = counts
   const total = totalOf(counts)
   if (total === 0) return null
+  const weight = total + z * z
   const centre = positive + (z * z) / 2
   const spread = z * Math.sqrt((positive * negative) / total + (z * z) / 4)
-  const within = (end: number) => Math.round(Math.min(Math.max(end / (total + z * z), 0), 1) * scale) / scale
+  const rounded = (share: number) => Math.round(Math.min(Math.max(share, 0), 1) * scale) / scale
   return {
-    value: within((positive / total) * (total + z * z)),
-    low: within(centre - spread),
-    high: within(centre + spread),
+    value: rounded(positive / total),
+    low: rounded((centre - spread) / weight),
+    high: rounded((centre + spread) / weight),
   }
 }
 

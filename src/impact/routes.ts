@@ -12,7 +12,7 @@ import { type ImpactQuery as Asked, expectedMargin, parseImpactQuery, readMargin
 import type { ImpactReader } from './report.ts'
 import { ImpactPage, ImpactQuery, PromptImpactList, PromptImpactQuery } from './schema.ts'
 
-type Services = { db: Db; findPrompt: PromptFinder['find']; impact: ImpactReader; baseUrl: string }
+type Services = { db: Db; findPrompt: PromptFinder['find']; loadImpact(): Promise<ImpactReader>; baseUrl: string }
 type PromptParams = { prompt_id: string }
 
 const invalidMargin = {
@@ -54,13 +54,14 @@ const listing = describeOperation({
   invalid: invalidMargin,
 })
 
-export const impactRoutes = ({ db, findPrompt, impact, baseUrl }: Services, { authenticated }: RouteWrapper) =>
+export const impactRoutes = ({ db, findPrompt, loadImpact, baseUrl }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'impact' })
     .get(
       '/api/v1/prompts/:prompt_id/impact',
       authenticated('signals:read', async (exchange, { prompt_id: id }: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, id)
         const query = parseImpactQuery(searchOf(exchange.request))
+        const impact = await loadImpact()
         const [shown, { totalCount, data }] = await Promise.all([showPrompt(db, prompt), impact.read(prompt, query)])
         const path = `${baseUrl}/api/v1/prompts/${id}/impact`
         const link = linkPages(query, totalCount, (page) => `${path}?${writeQuery(query, page)}`)
@@ -73,7 +74,9 @@ export const impactRoutes = ({ db, findPrompt, impact, baseUrl }: Services, { au
       authenticated('signals:read', async (exchange, _: object, { organisationId }) => {
         const query = searchOf(exchange.request)
         const request = readPageRequest(query)
-        return replyPage(exchange, await impact.summarise(organisationId, request, readMargin(query)))
+        const margin = readMargin(query)
+        const impact = await loadImpact()
+        return replyPage(exchange, await impact.summarise(organisationId, request, margin))
       }),
       { detail: listing },
     )

@@ -7,6 +7,7 @@ export const Scope = Type.Union([
   Type.Literal('history:write'),
   Type.Literal('signals:read'),
   Type.Literal('signals:write'),
+  Type.Literal('signals:delete'),
   Type.Literal('prompts:read'),
   Type.Literal('prompts:write'),
   Type.Literal('usage:read'),

@@ -1,7 +1,7 @@
 import { ServiceError } from '../errors.ts'
 import { type Preset, type Scope, scopes } from './schema.ts'
 
-const administration: Scope[] = ['keys:read', 'keys:write', 'webhooks:write', 'prompts:write']
+const administration: Scope[] = ['keys:read', 'keys:write', 'webhooks:write', 'prompts:write', 'signals:delete']
 
 /** A key made without a word of scopes can do all that the two endpoints of the interface need, and administer nothing. */
 export const defaultScopes: Scope[] = scopes.filter((scope) => !administration.includes(scope))

@@ -12,9 +12,10 @@ export class BoundedCache<Key, Value> {
     return this.#size
   }
 
-  get(key: Key): Value | undefined {
+  /** The order matters from half of the room on; see monthOf in months.ts for what it takes to keep it. */
+  get(key: Key, isOrdered = this.#size > this.maxSize / 2): Value | undefined {
     const value = this.#entries.get(key)
-    if (value === undefined) return undefined
+    if (value === undefined || !isOrdered) return value
     // A map keeps its keys in the order of insertion, so the entry becomes the newest.
     this.#entries.delete(key)
     this.#entries.set(key, value)

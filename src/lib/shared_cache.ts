@@ -22,7 +22,7 @@ export class SharedCache<Owner, Key, Value> {
   }
 
   get(owner: Owner, key: Key): Value | undefined {
-    return this.#owned.get(owner)?.get(key)
+    return this.#owned.get(owner)?.get(key, this.#size > this.maxSize / 2)
   }
 
   set(owner: Owner, key: Key, value: Value): void {

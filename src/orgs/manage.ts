@@ -11,7 +11,9 @@ import {
   insertOrganisation,
   type OrganisationRow,
   selectOrganisations,
+  selectRetentions,
   updatePlan,
+  updateRetention,
   updateSuspension,
 } from './store.ts'
 
@@ -46,6 +48,19 @@ export async function setPlan(
   })
   return showOrganisation(db, clock, org)
 }
+
+/** Erases the organisation's signals from now on when they are so many days old; never with null. */
+export async function setRetention(db: Db, clock: Clock, org: string, days: number | null): Promise<Organisation> {
+  const { id: organisationId } = await requireOrganisation(db, org)
+  await db.transaction(async (sql) => {
+    if (!(await updateRetention(sql, organisationId, days))) return
+    const details = { retention_days: days }
+    await recordAudit(sql, clock, operator, { organisationId, action: 'retention.changed', subject: org, details })
+  })
+  return showOrganisation(db, clock, org)
+}
+
+export const listRetentions = (db: Db) => selectRetentions(db.sql)
 
 /** Makes every replica reject the keys of an organisation within a second; its data stays. */
 export const suspendOrganisation = (db: Db, clock: Clock, org: string): Promise<Organisation> =>

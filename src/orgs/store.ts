@@ -6,6 +6,7 @@ export type OrganisationRow = {
   plan: string
   monthly_limit: number
   used: number
+  retention_days: number | null
   suspended_at: Date | null
 }
 
@@ -35,6 +36,22 @@ export async function updatePlan(sql: Sql, id: number, plan: string, monthlyLimi
   await sql`update organisations set plan = ${plan}, monthly_limit = ${monthlyLimit} where id = ${id}`
 }
 
+/** False when that changes nothing. */
+export async function updateRetention(sql: Sql, id: number, days: number | null): Promise<boolean> {
+  const rows = await sql`
+    update organisations set retention_days = ${days}
+    where id = ${id} and retention_days is distinct from ${days}::integer
+    returning 1`
+  return rows.length > 0
+}
+
+/** The organisations whose signals are erased after some days. */
+export const selectRetentions = (sql: Sql): Promise<{ organisationId: number; days: number }[]> =>
+  sql<{ organisationId: number; days: number }>`
+    select id as "organisationId", retention_days as days
+    from organisations where retention_days is not null
+    order by id`
+
 /** Suspends an organisation from a time on, or resumes it with null; false when that changes nothing. */
 export async function updateSuspension(sql: Sql, id: number, suspendedAt: Date | null): Promise<boolean> {
   const rows = await sql`
@@ -50,7 +67,7 @@ export const selectOrganisations = (sql: Sql, month: string, publicId: string | 
     select
       o.public_id as id, o.name, o.plan,
       coalesce(o.monthly_limit, p.monthly_limit) as monthly_limit,
-      coalesce(u.used, 0) as used, o.suspended_at
+      coalesce(u.used, 0) as used, o.retention_days, o.suspended_at
     from organisations o
     join plans p on p.name = o.plan
     left join signal_usage u on u.organisation_id = o.id and u.month = ${`${month}-01`}::text::date

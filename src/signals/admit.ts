@@ -9,11 +9,12 @@ import { type Recorded, readUsages, type SignalToRecord, type Usage, type UsageM
 export type AdmittedSignal = SignalToRecord & { taken?: number | undefined }
 
 /** Either the month is full, or the signal may be recorded; `taken` is the count that the gate returned for it. */
-type AdmissionResult = { full?: Usage; taken?: number }
+export type AdmissionResult = { full?: Usage; taken?: number }
 
 /** Refuses signals before they reach Postgres, once Postgres has confirmed that the month is full. */
 export type Admission = {
-  admit(organisationId: number, month: Month): Promise<AdmissionResult>
+  /** Returns without a promise when neither the gate nor Postgres is asked. */
+  admit(organisationId: number, month: Month): AdmissionResult | Promise<AdmissionResult>
   /** Caches the usage that Postgres returned for one batch, and corrects the gate where it is behind. */
   applyBatchResult(signals: AdmittedSignal[], recorded: Recorded[]): void
   /** Forgets cached refusals when limits may have changed, of one organisation or of any. */
@@ -81,7 +82,7 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
   }
 
   return {
-    async admit(organisationId, month) {
+    admit(organisationId, month) {
       const known = usages.get(organisationId)
       const usage = known?.month === month.name ? known : undefined
       if (usage && isFarFromFull(usage)) return bypassed

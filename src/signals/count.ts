@@ -15,6 +15,11 @@ export type SignalCounter = {
 
 /** The signals that one step counts: about 10 ms, in which the embedded engine does nothing else. */
 const stepRows = 1_000
+/**
+ * The steps of one round. Counting takes some 5 µs of Postgres for a signal, about a tenth of what recording it takes: at
+ * full load it waits for a quieter time, or for a reader.
+ */
+const stepsPerRound = 10
 /** A reader adds up to this many itself, which takes a millisecond or two. */
 const maxUncounted = 2_000
 /** How long a reader counts. If that was not enough, after an import for instance, the next reader goes on from there. */
@@ -40,16 +45,20 @@ export function createSignalCounter(db: Db): SignalCounter {
   return {
     recorded(promptId) {
       const number = newSignals.get(promptId)
-      // Those of a busy prompt are counted in the next round, so it is a quiet one that has been there the longest.
+      // Those of a busy prompt are counted soon, so it is a quiet one that has been there the longest.
       if (number === undefined && newSignals.size >= maxRemembered)
         newSignals.delete(newSignals.keys().next().value ?? 0)
       newSignals.set(promptId, (number ?? 0) + 1)
     },
     async countRecorded() {
-      for (const [promptId, number] of newSignals) {
-        if (number < stepRows) continue
+      for (let step = 0; step < stepsPerRound; step += 1) {
+        const busy = [...newSignals].find(([, number]) => number >= stepRows)
+        if (!busy) return
+        const [promptId, number] = busy
+        // It comes after all others then, as it would with its next signal.
         newSignals.delete(promptId)
-        await countOnce(promptId, performance.now() + catchUpMs)
+        if (number > stepRows) newSignals.set(promptId, number - stepRows)
+        await countSignals(db.sql, promptId, stepRows)
       }
     },
     async catchUp(promptId) {

@@ -6,7 +6,7 @@ import { createGroupCommit } from '../lib/group_commit.ts'
 import { createKeyedMutex } from '../lib/keyed_mutex.ts'
 import { monthOf } from '../lib/months.ts'
 import type { Prompt } from '../prompts/find.ts'
-import type { Admission, AdmittedSignal } from './admit.ts'
+import type { Admission, AdmissionResult, AdmittedSignal } from './admit.ts'
 import type { SignalCounter } from './count.ts'
 import { type BrowserKey, createKeyRefusals } from './key_refusals.ts'
 import type { NewSignal } from './schema.ts'
@@ -64,7 +64,7 @@ export function createSignalRecorder(
   observe?: SignalObserver,
   counter?: SignalCounter,
 ): SignalRecorder {
-  const batches = createGroupCommit<TimedSignal, Recorded>({
+  const batches = createGroupCommit<TimedSignal, SignalOutcome>({
     async write(signals) {
       const recorded = await writeSignals(db.sql, signals)
       admission.applyBatchResult(signals, recorded)
@@ -74,7 +74,7 @@ export function createSignalRecorder(
         const keyId = signals[index]?.browserKeyId
         if (outcome === 'refused' && keyId && isFull(ofKey)) keyRefusals.add(keyId, month, ofKey)
       })
-      return recorded
+      return recorded.map(toShown)
     },
     faultOf,
     groupOf: ({ organisationId }) => organisationId,
@@ -91,13 +91,18 @@ export function createSignalRecorder(
   // A batch must not hold one key twice.
   const exclusively = createKeyedMutex(maxRetriesWaiting, unavailable)
 
+  function recordAdmitted(signal: TimedSignal, { full, taken }: AdmissionResult): Promise<SignalOutcome> {
+    signal.taken = taken
+    return full ? Promise.resolve(refuse(signal, full)) : batches.add(signal)
+  }
+
   return {
-    async record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }, endsAt, browserKey = null) {
+    record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }, endsAt, browserKey = null) {
       const now = clock.now()
       const month = monthOf(now)
       const createdAt = now.toISOString()
       const browserKeyId = browserKey?.id ?? null
-      const signal = {
+      const signal: TimedSignal = {
         organisationId,
         promptId,
         value,
@@ -110,16 +115,26 @@ export function createSignalRecorder(
       }
       // The gate is not asked: a replay spends nothing, and is answered at the limit too.
       if (idempotencyKey !== null)
-        return toShown(requireSame(await exclusively(`${organisationId} ${idempotencyKey}`, () => batches.add(signal))))
+        return exclusively(`${organisationId} ${idempotencyKey}`, () => batches.add(signal)).then(requireSame)
       const fullKey = browserKey && keyRefusals.find(browserKey, month)
-      if (fullKey) return { outcome: 'refused', id: null, createdAt, ...fullKey, month, limitedBy: 'key_month' }
-      const { full, taken } = await admission.admit(organisationId, month)
-      if (full) return { outcome: 'refused', id: null, createdAt, ...full, month }
-      return toShown(await batches.add({ ...signal, taken }))
+      if (fullKey) return Promise.resolve({ ...refuse(signal, fullKey), limitedBy: 'key_month' })
+      const admitted = admission.admit(organisationId, month)
+      return admitted instanceof Promise
+        ? admitted.then((result) => recordAdmitted(signal, result))
+        : recordAdmitted(signal, admitted)
     },
     drain: batches.drain,
   }
 }
+
+const refuse = ({ createdAt, month }: TimedSignal, { used, limit }: Usage): SignalOutcome => ({
+  outcome: 'refused',
+  id: null,
+  createdAt,
+  used,
+  limit,
+  month,
+})
 
 const isFull = (usage: Usage | undefined): usage is Usage => usage !== undefined && usage.used >= usage.limit
 
@@ -129,7 +144,7 @@ function toShown(recorded: Recorded): SignalOutcome {
   return isOrganisations ? recorded : { ...recorded, ...ofKey, limitedBy: 'key_month' }
 }
 
-function requireSame(recorded: Recorded): Recorded {
+function requireSame(recorded: SignalOutcome): SignalOutcome {
   if (recorded.outcome !== 'conflict') return recorded
   throw invalid('The Idempotency-Key was used for another signal.', [
     { path: 'Idempotency-Key', message: 'must be new, or come with the same prompt and body as before' },

@@ -13,7 +13,11 @@ import { readMetadata } from './metadata.ts'
 import type { Signal, SignalRecorder } from './record.ts'
 import { CreatedSignal, NewSignal, SignalHeaders } from './schema.ts'
 
-type Services = { findPrompt: PromptFinder['find']; signals: SignalRecorder }
+type Services = {
+  findPrompt: PromptFinder['find']
+  findCachedPrompt: PromptFinder['findCached']
+  signals: SignalRecorder
+}
 
 const path = '/api/v1/prompts/:prompt_id/signals'
 
@@ -39,13 +43,16 @@ const detail = describeOperation({
 
 const validate = createValidator(NewSignal, 'The signal')
 
-export const signalRoutes = ({ findPrompt, signals }: Services, { authenticated, publicRoute }: RouteWrapper) =>
+export const signalRoutes = (
+  { findPrompt, findCachedPrompt, signals }: Services,
+  { authenticated, publicRoute }: RouteWrapper,
+) =>
   new Elysia({ name: 'signals' }).options(path, publicRoute(answerPreflight), { detail: { hide: true } }).post(
     path,
     authenticated('signals:write', async (exchange, { prompt_id }: { prompt_id: string }, caller) => {
       const { organisationId, browser } = caller
       if (browser?.prompts && !browser.prompts.includes(prompt_id)) throw notFound()
-      const prompt = await findPrompt(organisationId, prompt_id)
+      const prompt = findCachedPrompt(organisationId, prompt_id) ?? (await findPrompt(organisationId, prompt_id))
       const idempotencyKey = readIdempotencyKey(exchange.request.headers.get('idempotency-key'))
       const signal = readSignal(await readJsonText(exchange), idempotencyKey)
       const browserKey = browser && { id: caller.id, monthlyLimit: browser.monthlyLimit }

@@ -111,17 +111,21 @@ const fill = () =>
     insert into github_webhooks (organisation_id, secret, created_at) select id, 'x', now() from others;
     insert into github_deliveries (organisation_id, delivery, received_at) select id, n, now() from others;
     insert into github_touches (
-      organisation_id, repository, branch, commit_sha, prompt_id, pushed_at, touching, pushed, all_new)
-    select p.organisation_id, 'acme/prompts', 'main', p.id, p.id, now(), array[p.id::text], array[p.id::text], true
+      organisation_id, repository_id, branch, commit_sha, prompt_id, pushed_at, touching, pushed, all_new)
+    select p.organisation_id, p.id, 'main', p.id, p.id, now(), array[p.id::text], array[p.id::text], true
     from prompts p where p.name = 'Other';
     insert into github_pull_requests (
-      organisation_id, repository, number, url, state, head_branch, head_sha, base_branch, opened_by_name,
-      opened_by_email, opened_at, commits)
-    select id, 'acme/prompts', 1, 'https://github.com/acme/prompts/pull/1', 'open', 'work', 'c0ffee', 'main', 'Ada',
-      'ada@example.com', now(), 1
-    from others;
-    insert into github_pull_request_prompts (organisation_id, repository, number, prompt_id)
-    select organisation_id, 'acme/prompts', 1, id from prompts where name = 'Other';`)
+      organisation_id, repository_id, number, url, state, head_branch, head_sha, base_branch, opened_by, opened_at,
+      commits)
+    select p.organisation_id, p.id, 1, 'https://github.com/acme/prompts/pull/1', 'open', 'work', 'c0ffee', 'main', '{}',
+      now(), 1
+    from prompts p where p.name = 'Other';
+    insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
+    select organisation_id, id, 1, id from prompts where name = 'Other';
+    insert into github_repositories (organisation_id, id, name, seen_at)
+    select organisation_id, id, repository, now() from prompts where name = 'Other';
+    insert into merged_commits (prompt_id, branch_name, commit_sha, pr_number)
+    select id, 'main', id, 1 from prompts where name = 'Other';`)
 
 /** How many rows of each table were read by scans, after every connection has reported what it did. */
 async function readScans(): Promise<Map<string, number>> {

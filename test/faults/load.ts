@@ -1,4 +1,5 @@
 // Clients that record signals for several organisations through both replicas, and a ledger of the answers they got.
+import { postBatch } from './batches.ts'
 import { type Attempt, post, type Replica, type SignalRequest, type Tenant } from './post.ts'
 
 export type Ledger = { attempts: Attempt[]; unanswered: SignalRequest[] }
@@ -13,6 +14,8 @@ const CLIENTS = 48
 const CLIENTS_PER_SMALL = 12
 /** Between two signals of a client: enough load to have requests under way at every moment, and no more rows than can be checked. */
 const PAUSE_MS = 10
+/** Every sixteenth client sends batches of so many signals. */
+const [CLIENTS_PER_BATCHING, BATCH] = [16, 20] as const
 const SMALL_PAUSE_MS = 200
 const RETRY_MS = 50
 /** A keyed signal is repeated until it is answered; one that is not in this time never will be. */
@@ -45,7 +48,14 @@ export function startLoad(ledger: Ledger, replicas: Replica[], tenants: Tenant[]
   async function client(index: number): Promise<void> {
     const isSmall = index % CLIENTS_PER_SMALL === 0
     const tenant = isSmall ? small : (tenants[index % tenants.length] as Tenant)
+    const isBatching = index % CLIENTS_PER_BATCHING === 1
     for (let turn = index; !stopping; turn++) {
+      if (isBatching) {
+        const requests = Array.from({ length: BATCH }, () => createSignalRequest(tenant, turn % 2 === 0))
+        await sendBatches(ledger, replicas, requests, turn)
+        await Bun.sleep(SMALL_PAUSE_MS)
+        continue
+      }
       const request = createSignalRequest(tenant, turn % 2 === 0)
       if (request.keyed) await persist(ledger, replicas, request, turn)
       else await send(ledger, replicas[(turn >> 1) % replicas.length] as Replica, request)
@@ -60,6 +70,23 @@ export function startLoad(ledger: Ledger, replicas: Replica[], tenants: Tenant[]
       await Promise.all(clients)
     },
   }
+}
+
+/** Sends a batch; one with keys again until all of its signals are answered, by turns at each replica. */
+async function sendBatches(
+  ledger: Ledger,
+  replicas: Replica[],
+  requests: SignalRequest[],
+  turn: number,
+): Promise<void> {
+  const giveUpAt = performance.now() + PERSIST_MS
+  for (let attempt = turn; performance.now() < giveUpAt; attempt++) {
+    const attempts = await postBatch(replicas[attempt % replicas.length] as Replica, requests)
+    ledger.attempts.push(...attempts)
+    if (!requests[0]?.keyed || attempts.every(({ status }) => status === 201 || status === 429)) return
+    await Bun.sleep(RETRY_MS)
+  }
+  ledger.unanswered.push(...requests)
 }
 
 /** Repeats the request until it is answered, and every other time once more, by turns at each replica. */

@@ -31,7 +31,7 @@ export type Attempt = {
 type Reply = Pick<Attempt, 'outcome' | 'status' | 'text' | 'replayed'>
 
 /** Beyond any deadline of the service: a request that takes so long is a finding, not a reason to hang. */
-const GIVE_UP_MS = 8_000
+export const GIVE_UP_MS = 8_000
 
 /** With a pause, the second half of the body is held back for so long. */
 export async function post(replica: Replica, request: SignalRequest, pause?: Promise<void>): Promise<Attempt> {
@@ -45,10 +45,12 @@ export const COMMITS = ['c0ffee1a52d3', '0ddba11c4f97'] as const
 
 const NAMED = [COMMITS[0], COMMITS[0].slice(0, 7), undefined]
 
-function bodyOf({ id }: SignalRequest): string {
+export function metadataOf({ id }: SignalRequest): object {
   const commit = NAMED[Number(id.replace(/\D/g, '')) % NAMED.length]
-  return JSON.stringify({ value: 'positive', metadata: { request: id, commit_sha: commit } })
+  return { request: id, commit_sha: commit }
 }
+
+const bodyOf = (request: SignalRequest): string => JSON.stringify({ value: 'positive', metadata: metadataOf(request) })
 
 const pathOf = ({ tenant }: SignalRequest) => `/api/v1/prompts/${tenant.prompt}/signals`
 

@@ -32,6 +32,8 @@ export const gitEnvironment = {
   GIT_CONFIG_GLOBAL: '/dev/null',
   GIT_CONFIG_NOSYSTEM: '1',
   LC_ALL: 'C',
+  ...{ GIT_AUTHOR_NAME: 'Ada', GIT_AUTHOR_EMAIL: 'ada@example.com' },
+  ...{ GIT_COMMITTER_NAME: 'Ada', GIT_COMMITTER_EMAIL: 'ada@example.com' },
 }
 
 export function runGit(folder: string, args: string[], env: Record<string, string | undefined> = {}): string {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createHook } from '../github/hook.ts'
-import { push, sha } from '../github/payloads.ts'
+import { idOf, push, sha } from '../github/payloads.ts'
 import { startService, type TestService } from '../service.ts'
 
 let service: TestService
@@ -19,7 +19,7 @@ test('deliveries that wait for one repository leave their turn to those of other
   const [row] = await sql<{ id: number }>`select id from organisations where public_id = ${held.tenant.org}`
   let waiting: Promise<number>[] = []
   await service.services.db.transaction(async (on) => {
-    await on`select pg_advisory_xact_lock(hashtext('github'), hashtext(${`${row?.id} acme/prompts`}))`
+    await on`select pg_advisory_xact_lock(hashtext('github'), hashtext(${`${row?.id} ${idOf('Acme/Prompts')}`}))`
     waiting = Array.from({ length: 10 }, (_, index) => held.send('push', pushOf(`held ${index}`)))
     for (let index = 0; index < 5; index += 1) expect(await other.send('push', pushOf(`other ${index}`))).toBe(1)
   })

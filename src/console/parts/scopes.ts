@@ -8,6 +8,7 @@ export const meanings: Record<Scope, string> = {
   'history:write': 'record history',
   'signals:read': 'see signals',
   'signals:write': 'record signals',
+  'signals:delete': 'erase signals',
   'prompts:read': 'see prompts',
   'prompts:write': 'make and change prompts',
   'usage:read': 'see what the month has used',

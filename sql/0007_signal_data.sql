@@ -55,3 +55,30 @@ begin
   where coalesce(l.bytes_before, 0) < max_bytes;
 end
 $$;
+
+-- Erases at most max_rows of a prompt's signals from before a time, the oldest first: how many it found, and how many of
+-- them nobody else was erasing at the same time.
+create function erase_signals_before(
+  given_prompt_id bigint, before timestamptz, max_rows integer, out found_rows integer, out erased_rows integer
+)
+language plpgsql
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+as $$
+declare
+  ids bigint[];
+begin
+  ids := array(
+    select s.id
+    from signals s
+    where s.prompt_id = given_prompt_id and s.created_at < before
+    order by s.created_at, s.id
+    limit max_rows
+  );
+  found_rows := cardinality(ids);
+  erased_rows := case when found_rows = 0 then 0 else erase_signals(given_prompt_id, ids) end;
+end
+$$;

@@ -1,0 +1,38 @@
+import { Elysia } from 'elysia'
+import { keyHolder } from '../audit/record.ts'
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { notFound } from '../errors.ts'
+import type { RouteWrapper } from '../http/answer.ts'
+import { describeOperation } from '../http/describe.ts'
+import type { PromptFinder } from '../prompts/find.ts'
+import { ErasedSignal, SignalPath } from './schema_erase.ts'
+
+type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find'] }
+type SignalParams = { prompt_id: string; signal_id: string }
+
+const erasing = describeOperation({
+  id: 'eraseSignal',
+  tag: 'Signals',
+  summary: 'Erase a signal',
+  description:
+    "Erases a signal and its idempotency key for good. It is gone from lists, exports and counts over time; the month's " +
+    'count and limit stay as they are.',
+  path: SignalPath,
+  success: { status: 200, description: 'The signal is erased.', schema: ErasedSignal, headers: [] },
+  errors: [401, 403, 404, 500],
+})
+
+export const eraseRoutes = ({ db, clock, findPrompt }: Services, { authenticated }: RouteWrapper) =>
+  new Elysia({ name: 'signal-erasure' }).delete(
+    '/api/v1/prompts/:prompt_id/signals/:signal_id',
+    authenticated('signals:delete', async (exchange, { prompt_id, signal_id }: SignalParams, caller) => {
+      const prompt = await findPrompt(caller.organisationId, prompt_id)
+      if (!/^[1-9]\d{0,15}$/.test(signal_id)) throw notFound()
+      const { eraseOne } = await import('./erase.ts')
+      const id = Number(signal_id)
+      await eraseOne(db, clock, prompt, prompt_id, id, keyHolder(caller))
+      return exchange.reply(200, JSON.stringify({ data: { id } }))
+    }),
+    { detail: erasing },
+  )

@@ -1,0 +1,183 @@
+// Sync and the webhook tell of the same changes. In whichever order they come, and however often, the history is the same.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createGit } from '../../src/git/program.ts'
+import { openRepository } from '../../src/git/repository.ts'
+import { syncRepository } from '../../src/git/sync.ts'
+import { openHttpTarget } from '../../src/git/target_http.ts'
+import { createHook, type Entry, type Hook, paths } from '../github/hook.ts'
+import { merged, push } from '../github/payloads.ts'
+import { startService, type TestService } from '../service.ts'
+import { type Clone, createClone, gitEnvironment } from './clone.ts'
+
+let service: TestService
+beforeAll(async () => {
+  service = await startService()
+})
+afterAll(() => service.close())
+
+type Story = {
+  clone: Clone
+  /** What GitHub delivers, beside the sync. */
+  deliveries: [event: string, payload: object][]
+  /** The history of the prompt from there on, oldest first. */
+  expected: Entry[]
+}
+
+const pushedAt = '2026-02-01T08:00:00Z'
+const mergedAt = '2026-02-01T07:59:58Z'
+const github = { committer: 'GitHub <noreply@github.com>' }
+const ada = { name: 'Ada', email: 'ada@example.com' }
+const bob = { name: 'bob', email: '102+bob@users.noreply.github.com' }
+const pr = { pr_number: 7, pr_url: 'https://github.com/Acme/Prompts/pull/7' }
+const none = { pr_number: null, pr_url: null }
+const main = { branch_name: 'main' }
+const at = (time: string) => ({ created_at: new Date(time).toISOString() })
+const touching = { modified: [paths.greeting] }
+
+/** A clone with the prompt in it, and a branch that changes it in two commits. */
+function startClone(): { clone: Clone; first: string; second: string } {
+  const clone = createClone('https://github.com/Acme/Prompts.git')
+  clone.write(paths.greeting)
+  clone.commit('Begin')
+  clone.git('switch', '--quiet', '--create', 'warmer')
+  clone.write(paths.greeting)
+  const first = clone.commit('Warmer')
+  clone.write(paths.greeting)
+  const second = clone.commit('Warmer still')
+  clone.git('switch', '--quiet', 'main')
+  clone.write('README.md')
+  clone.commit('Say more')
+  return { clone, first, second }
+}
+
+const pushOf = (...commits: { id: string; message?: string }[]): [string, object] => [
+  'push',
+  push({ after: commits.at(-1)?.id as string, at: pushedAt, commits: commits.map((one) => ({ ...touching, ...one })) }),
+]
+const mergeOf = (mergeSha: string, headSha: string): [string, object] => [
+  'pull_request',
+  merged({ mergeSha, headSha, closedAt: mergedAt, commits: 2 }),
+]
+
+function mergeCommit(): Story {
+  const { clone, first, second } = startClone()
+  const message = 'Merge pull request #7 from Acme/warmer'
+  const merge = clone.merge('warmer', message, github)
+  return {
+    clone,
+    deliveries: [pushOf({ id: first }, { id: second }, { id: merge, message }), mergeOf(merge, second)],
+    expected: [{ action: 'pr_merged', user: bob, commit_sha: merge, ...main, ...pr, ...at(mergedAt) }],
+  }
+}
+
+/** The webhook is not subscribed to pull requests: git alone knows that it is one. */
+function mergeCommitInGitAlone(): Story {
+  const { clone, deliveries, expected } = mergeCommit()
+  const [entry] = expected as [Entry]
+  return {
+    clone,
+    deliveries: deliveries.slice(0, 1),
+    expected: [{ ...entry, user: ada, ...at('2026-01-01T14:00:00Z') }],
+  }
+}
+
+function squash(title = 'Warmer (#7)'): Story {
+  const { clone, second } = startClone()
+  clone.git('merge', '--quiet', '--squash', 'warmer')
+  const squashed = clone.commit(title, github)
+  return {
+    clone,
+    deliveries: [pushOf({ id: squashed, message: title }), mergeOf(squashed, second)],
+    expected: [{ action: 'pr_merged', user: bob, commit_sha: squashed, ...main, ...pr, ...at(mergedAt) }],
+  }
+}
+
+function rebase(): Story {
+  const { clone, second } = startClone()
+  const rebased = ['Warmer', 'Warmer still'].map((message) => {
+    clone.write(paths.greeting)
+    return clone.commit(message, github)
+  }) as [string, string]
+  return {
+    clone,
+    deliveries: [pushOf(...rebased.map((id) => ({ id }))), mergeOf(rebased[1], second)],
+    expected: [{ action: 'pr_merged', user: bob, commit_sha: rebased[1], ...main, ...pr, ...at(mergedAt) }],
+  }
+}
+
+/** Both know the commit: git its author by the mailmap, and GitHub when it was pushed. */
+function direct(): Story {
+  const clone = createClone('https://github.com/Acme/Prompts.git')
+  clone.write(paths.greeting)
+  clone.commit('Begin')
+  clone.write('.mailmap', 'Grace <grace@example.com> <old@example.com>\n')
+  clone.write(paths.greeting)
+  const commit = clone.commit('Change', { author: 'G <old@example.com>' })
+  const author = { name: 'G', email: 'old@example.com', username: 'g' }
+  const user = { name: 'Grace', email: 'grace@example.com' }
+  return {
+    clone,
+    deliveries: [['push', push({ after: commit, at: pushedAt, commits: [{ id: commit, author, ...touching }] })]],
+    expected: [{ action: 'deployed', user, commit_sha: commit, ...main, ...none, ...at(pushedAt) }],
+  }
+}
+
+function localMerge(): Story {
+  const { clone, first, second } = startClone()
+  const message = "Merge branch 'warmer'"
+  const merge = clone.merge('warmer', message)
+  return {
+    clone,
+    deliveries: [pushOf({ id: first }, { id: second }, { id: merge, message })],
+    expected: [first, second].map((commit_sha) => ({
+      ...{ action: 'deployed', user: ada, commit_sha, ...main, ...none, ...at(pushedAt) },
+    })),
+  }
+}
+
+async function sync(hook: Hook, { folder }: Clone): Promise<void> {
+  const { signal } = new AbortController()
+  const git = createGit(folder, gitEnvironment, signal)
+  await syncRepository({
+    ...{ git, target: openHttpTarget(service.url, hook.tenant.key, signal), isDryRun: false, createGlob: null },
+    repository: await openRepository(git, folder, { branch: null, repository: null }),
+    now: new Date(),
+    onProgress() {},
+    onChange() {},
+  })
+}
+
+function* ordersOf<T>(items: T[]): Iterable<T[]> {
+  if (items.length <= 1) yield items
+  for (const [index, item] of items.entries()) {
+    for (const rest of items.length > 1 ? ordersOf(items.toSpliced(index, 1)) : []) yield [item, ...rest]
+  }
+}
+
+test.each([
+  ['a merge commit', mergeCommit],
+  ['a merge commit that only git knows to be that of a pull request', mergeCommitInGitAlone],
+  ['a squash', squash],
+  ['a squash whose title has another number', () => squash('Warmer, closes nothing (#9)')],
+  ['a rebase', rebase],
+  ['a commit on the branch', direct],
+  ["a merge that is no pull request's", localMerge],
+])('%s is told once and in the same way in every order, and again', async (_, tell) => {
+  const { clone, deliveries, expected } = tell()
+  const told: Record<string, Entry[]> = {}
+  const events = ['sync', ...deliveries]
+  for (const order of ordersOf(events)) {
+    const hook = await createHook(service, 'Acme/Prompts')
+    const name = order.map((event) => (typeof event === 'string' ? event : event[0])).join(', ')
+    const play = async (event: (typeof events)[number]) => {
+      if (typeof event === 'string') await sync(hook, clone)
+      else await hook.send(event[0] as string, event[1] as object)
+    }
+    for (const event of order) await play(event)
+    const once = await hook.history('greeting')
+    for (const event of order) await play(event)
+    told[name] = once.slice(1)
+    told[`${name}, and again`] = (await hook.history('greeting')).slice(1)
+  }
+  expect(told).toEqual(Object.fromEntries(Object.keys(told).map((order) => [order, expected])))
+})
