@@ -8,6 +8,7 @@ import { type Cleanups, type Context, prepareContext } from './context.ts'
 import { fullPlan, quickPlan } from './plan.ts'
 import { isMet, isSound, printReport, type Report } from './report.ts'
 import { measureBatches } from './sections/batches.ts'
+import { measureConsole } from './sections/console.ts'
 import { measureDeepHistory } from './sections/deep_history.ts'
 import { measureEmbedded } from './sections/embedded.ts'
 import { measureHistory } from './sections/history.ts'
@@ -39,6 +40,7 @@ const sections: Record<string, (context: Context) => Promise<void>> = {
   deep_history: measureDeepHistory,
   sync: measureSync,
   signal_reads: measureSignalReads,
+  console: measureConsole,
   start: measureStart,
   memory: measureMemory,
 }

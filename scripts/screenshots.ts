@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { launchBrowser } from '../test/browser.ts'
 import { chromiumProgram, findOrInstall } from '../test/programs.ts'
+import { makeConsole } from './console.ts'
 
 const root = join(import.meta.dirname, '..')
 const images = join(root, 'docs/images')
 
 process.env.CHROMIUM_PATH ??= (await findOrInstall([chromiumProgram]))[0]
+await makeConsole()
 const folder = await mkdtemp(join(tmpdir(), 'screenshots-'))
 const server = Bun.spawn([process.execPath, 'src/main.ts', 'serve', '--demo', '--port', '0'], {
   cwd: root,

@@ -125,7 +125,7 @@ type Timed = { ms: number; body: Answer }
 const commitOf = (index: number): string => createHash('sha1').update(String(index)).digest('hex')
 
 /** Puts changes and signals into the tables, evenly over the year, and counts the signals. */
-async function fill({ database }: Context, request: Request, number: number): Promise<void> {
+export async function fill({ database }: Context, request: Request, number: number): Promise<void> {
   const { sql } = database
   const prompt = promptOf(request)
   const [row] = await sql<{ id: number }>`select id from prompts where public_id = ${prompt}`

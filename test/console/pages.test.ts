@@ -208,3 +208,17 @@ test('the usage is told in a sentence, with the pace', async () => {
   )
   await page.close()
 })
+
+test('the signals are exported as a file, as they are filtered', async () => {
+  const { page, troubles } = await own.open(`/signals?prompt=${own.tenant.prompt}&value=negative`)
+  const saving = page.waitForEvent('download')
+  await page.getByRole('button', { name: 'CSV' }).click()
+  const download = await saving
+  expect(download.suggestedFilename()).toBe(`${own.tenant.prompt}.csv`)
+  const [heading = '', ...lines] = (await Bun.file(await download.path()).text()).trim().split(/\r?\n/)
+  expect(heading).toContain('value')
+  expect(lines.length).toBeGreaterThan(100)
+  expect(lines.filter((line) => !line.includes('negative'))).toEqual([])
+  expect(troubles).toEqual([])
+  await page.close()
+})

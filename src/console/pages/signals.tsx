@@ -11,6 +11,7 @@ import { Pager } from '../parts/pager.tsx'
 import { Await, Empty } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
 import { Tree } from '../parts/tree.tsx'
+import { SignalExport } from './signal_export.tsx'
 import { SignalFilters } from './signal_filters.tsx'
 
 type SignalList = Schemas['RecordedSignalList']
@@ -39,7 +40,7 @@ export function Signals() {
   const prompts = usePrompts()
   const chosen = query.get('prompt') ?? prompts.data?.data[0]?.id
   return (
-    <Page title="Signals">
+    <Page title="Signals" actions={chosen && <SignalExport prompt={chosen} filters={readFilters(query)} />}>
       {chosen === undefined ? (
         <Await query={prompts}>{({ data }) => data.length === 0 && <Empty title="There are no prompts yet" />}</Await>
       ) : (
