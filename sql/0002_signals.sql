@@ -392,6 +392,12 @@ declare
   looked_at integer := 0;
   found_rows integer := 0;
 begin
+  -- Of two ends Postgres might begin at the later one, and walk over everything up to the other.
+  if until <= before_time then
+    before_time := until;
+    before_id := 0;
+  end if;
+
   for signal in
     select
       s.id, s.value, s.metadata, s.created_at,
@@ -402,7 +408,7 @@ begin
     from signals s
     where s.prompt_id = given_prompt_id
       and (s.created_at, s.id) < (before_time, before_id)
-      and s.created_at >= since and s.created_at < until
+      and s.created_at >= since
     order by s.prompt_id desc, s.created_at desc, s.id desc
     limit max_looked_at
   loop
