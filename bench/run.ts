@@ -23,6 +23,7 @@ import { measureReplicas } from './sections/replicas.ts'
 import { measureSignalReads } from './sections/signal_reads.ts'
 import { measureSnapshot } from './sections/snapshot.ts'
 import { measureStart } from './sections/start.ts'
+import { measureSync } from './sections/sync.ts'
 
 const sections: Record<string, (context: Context) => Promise<void>> = {
   record: measureRecording,
@@ -37,6 +38,7 @@ const sections: Record<string, (context: Context) => Promise<void>> = {
   history: measureHistory,
   history_writes: measureHistoryWrites,
   deep_history: measureDeepHistory,
+  sync: measureSync,
   signal_reads: measureSignalReads,
   console: measureConsole,
   start: measureStart,

@@ -20,6 +20,6 @@ const around = {
   rateLimits: {},
 }
 const app = createApp(around as Services)
-const document = await (await app.handle(new Request('http://localhost/docs/json'))).text()
+const document = await (await app.fetch(new Request('http://localhost/docs/json'))).text()
 await mkdir(generated, { recursive: true })
 await writeFile(join(generated, 'api.d.ts'), astToString(await openapiTypes(document, { alphabetize: true })))

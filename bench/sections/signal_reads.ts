@@ -3,6 +3,7 @@ import { systemClock } from '../../src/clock.ts'
 import { recordHistory } from '../../src/history/record.ts'
 import { median } from '../compare.ts'
 import type { Context } from '../context.ts'
+import { measureExport } from '../export.ts'
 import { createTenants, promptOf, unreachableLimit } from '../fixtures.ts'
 import type { Request } from '../load.ts'
 
@@ -85,6 +86,7 @@ export async function measureSignalReads(context: Context): Promise<void> {
     times.statsMany.push(...taken[3])
     times.impact.push(...taken[4])
   }
+  await measureExport(context, server, large, many)
   await server.stop()
 
   const rowOf = (name: string, taken: number[]) => ({

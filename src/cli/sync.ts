@@ -1,4 +1,6 @@
-import { writeFile } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { access, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { gitEnvironment } from '../config.ts'
 import { createGit } from '../git/program.ts'
 import { openRepository } from '../git/repository.ts'
@@ -54,6 +56,8 @@ async function sync({ typed, clock, output, interruption }: Context, target: Syn
   const git = createGit(folder, gitEnvironment(), interruption.signal)
   const progress = createProgress()
   const isForPeople = typed.options.json !== true
+  const map = textOption(typed, 'map')
+  if (map !== null) await requireFolder(map)
   try {
     const repository = await openRepository(git, folder, {
       branch: textOption(typed, 'branch'),
@@ -70,12 +74,18 @@ async function sync({ typed, clock, output, interruption }: Context, target: Syn
       },
     })
     progress.end()
-    const map = textOption(typed, 'map')
     if (map !== null) await writeFile(map, `${JSON.stringify(result.map, null, 2)}\n`)
     output.say(summarise(result, `${repository.repository} ${repository.branch}`, isDryRun))
   } finally {
     progress.end()
   }
+}
+
+/** What cannot be written in the end is said in the beginning. */
+async function requireFolder(file: string): Promise<void> {
+  await access(dirname(file), constants.W_OK).catch(() => {
+    throw new Error(`--map names a file that cannot be written: ${file}`)
+  })
 }
 
 function describe(change: SyncChange, isDryRun: boolean): string {

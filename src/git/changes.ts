@@ -32,17 +32,25 @@ export const readOnHost = (commits: Commit[], host: Host): Commit[] =>
     return isKept ? commit : { ...commit, meaning: plain }
   })
 
-type Facts = { commits: Commit[]; arrivals: Arrival[]; host: Host; webUrl: string | null; now: number }
+/** When each commit of the branch's own line reached the branch. */
+export function timeArrivals(commits: Commit[], arrivals: Arrival[], now: Date): Map<number, Date> {
+  const line = [...new Set(arrivals.map(({ via }) => via))]
+  const committed = line.map((commit) => (commits[commit] as Commit).time)
+  const times = arrivalTimes(committed, now.getTime())
+  return new Map(line.map((commit, index) => [commit, new Date(times[index] as number)]))
+}
+
+type Facts = {
+  commits: Commit[]
+  arrivals: Arrival[]
+  times: Map<number, Date>
+  host: Host
+  webUrl: string | null
+}
 
 /** The changes of prompts, oldest first; `touched` has the prompts that each arrival changes. */
-export function listChanges({ commits, arrivals, host, webUrl, now }: Facts, touched: number[][]): Change<number>[] {
+export function listChanges({ commits, arrivals, times, host, webUrl }: Facts, touched: number[][]): Change<number>[] {
   const at = (position: number) => commits[position] as Commit
-  const line = [...new Set(arrivals.map(({ via }) => via))]
-  const times = arrivalTimes(
-    line.map((commit) => at(commit).time),
-    now,
-  )
-  const timeOf = new Map(line.map((commit, index) => [commit, new Date(times[index] as number)]))
   const places = new Map(arrivals.map(({ commit }, index) => [commit, index]))
   const merges = new Map<number, Merge>()
 
@@ -55,13 +63,13 @@ export function listChanges({ commits, arrivals, host, webUrl, now }: Facts, tou
       url: webUrl === null ? '' : pullRequestUrl(webUrl, host, number),
       commitSha: fitSha(sha),
       by: isSquash ? fitPerson(committer, author) : fitPerson(author, committer),
-      at: timeOf.get(via) as Date,
+      at: times.get(via) as Date,
     }
   }
 
   return arrivals.flatMap(({ commit, via, merge }, index): Change<number>[] => {
     const { sha, author, committer } = at(commit)
-    const change = { commitSha: fitSha(sha), author: fitPerson(author, committer), at: timeOf.get(via) as Date }
+    const change = { commitSha: fitSha(sha), author: fitPerson(author, committer), at: times.get(via) as Date }
     const prompts = touched[index] ?? []
     if (merge === null || prompts.length === 0) return prompts.map((prompt) => ({ ...change, prompt, merge: null }))
     const mergeOf = merges.get(merge) ?? readMerge(merge, via)

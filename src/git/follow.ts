@@ -92,7 +92,7 @@ function descendantsOf(commits: Commit[], ancestor: number): Uint8Array {
   return isDescendant
 }
 
-/** What became of files that are not on the branch any more, by the last commit that says something of each. */
+/** What became of files that are not on the branch any more, by the last commit that removes or renames each. */
 export function findFates(arrivals: Arrival[], files: ChangedFiles, missing: string[]): Fate[] {
   /** Where the file of a name is now; null for one that was removed. */
   const now = new Map<number, number | null>()
@@ -101,9 +101,8 @@ export function findFates(arrivals: Arrival[], files: ChangedFiles, missing: str
     // What a pull request changes as a whole is told by its merge.
     if (merge !== null && merge !== commit) continue
     for (const { path, from, isRemoved } of files.changes[index] ?? []) {
-      const to = now.has(path) ? (now.get(path) as number | null) : isRemoved ? null : path
-      if (!now.has(path)) now.set(path, to)
-      if (from !== null && !now.has(from)) now.set(from, to)
+      if (isRemoved && !now.has(path)) now.set(path, null)
+      if (from !== null && !now.has(from)) now.set(from, now.has(path) ? (now.get(path) as number | null) : path)
     }
   }
   return missing.map((path) => {

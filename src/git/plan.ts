@@ -3,7 +3,7 @@
 import { requireText } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
 import { listArrivals } from './arrivals.ts'
-import { findHost, listChanges, readOnHost } from './changes.ts'
+import { findHost, listChanges, readOnHost, timeArrivals } from './changes.ts'
 import { type Commit, readCommits } from './commits.ts'
 import { type EntryOf, entriesOf } from './entries.ts'
 import { readChangedFiles } from './files.ts'
@@ -33,6 +33,8 @@ export type Plan = {
   /** Entries for the prompts, which are known by their positions, oldest first. */
   entries: EntryOf<number>[]
   commits: number
+  /** When the branch came to be as it was read. */
+  readAt: Date
 }
 
 type Options = {
@@ -87,7 +89,8 @@ export async function planSync(
   }
 
   const paths = prompts.map(({ path }) => encode(path))
-  const facts = { commits, arrivals, host, webUrl: repository.webUrl, now: now.getTime() }
+  const times = timeArrivals(commits, arrivals, now)
+  const facts = { commits, arrivals, times, host, webUrl: repository.webUrl }
   const changes = listChanges(facts, followFiles(commits, arrivals, files, paths))
   if (repository.webUrl === null && changes.some(({ merge }) => merge !== null)) {
     throw new Error(
@@ -95,7 +98,8 @@ export async function planSync(
         `--repository https://HOST/${repository.repository}`,
     )
   }
-  return { prompts, entries: entriesOf(fitBranch(repository.branch), changes), commits: commits.length }
+  const readAt = [...times.values()].at(-1) ?? now
+  return { prompts, entries: entriesOf(fitBranch(repository.branch), changes), commits: commits.length, readAt }
 }
 
 function whyMissing({ tree }: Repository, path: string, fate: 'removed' | 'unknown'): string {

@@ -52,7 +52,13 @@ export function createGit(folder: string, environment: Environment, signal: Abor
     // A program that ends early does not read the rest of its input.
     pipeline(Readable.from(input), child.stdin).catch(() => {})
     try {
-      yield* child.stdout as AsyncIterable<Buffer>
+      try {
+        yield* child.stdout as AsyncIterable<Buffer>
+      } catch (error) {
+        // A program that could not be started has closed its output too, and this says why.
+        await ended
+        throw error
+      }
       const status = await ended
       if (status !== 0) throw new GitError(explain(complaint, folder))
     } finally {

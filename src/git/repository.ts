@@ -18,6 +18,9 @@ type Wanted = {
   repository: string | null
 }
 
+/** What git notes in a clone that was made with --filter. */
+const partialCloneSettings = '^(extensions\\.partialclone|remote\\..*\\.promisor)$'
+
 /** Opens a clone for reading. Throws one line that says what to do when its history is not all there. */
 export async function openRepository(git: Git, folder: string, wanted: Wanted): Promise<Repository> {
   if ((await git.ask(['rev-parse', '--git-dir'])) === undefined) {
@@ -29,7 +32,7 @@ export async function openRepository(git: Git, folder: string, wanted: Wanted): 
         'actions/checkout, GIT_DEPTH: 0 on GitLab), or run: git fetch --unshallow',
     )
   }
-  if ((await git.ask(['config', '--get', 'extensions.partialClone'])) !== undefined) {
+  if ((await git.ask(['config', '--get-regexp', partialCloneSettings])) !== undefined) {
     throw new Error('The clone is partial, so that files are missing in it. Clone without --filter.')
   }
   const remote = await findRemote(git, wanted.repository)

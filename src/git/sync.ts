@@ -35,7 +35,8 @@ type Options = {
 }
 
 const maxEntriesPerCall = 500
-const maxCharactersPerCall = 400_000
+/** Half of what a body may have. */
+const maxBytesPerCall = 500_000
 /** A merge may cover more commits than one call takes; it is then given several times. */
 const maxCovered = 500
 
@@ -47,7 +48,7 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
   const { git, target, isDryRun, onProgress, onChange } = options
   const repository = { ...options.repository, repository: repositoryKey(options.repository.repository) }
   const linked = await target.listLinked(repository.repository)
-  const { prompts, entries, commits } = await planSync(git, repository, linked, options)
+  const { prompts, entries, commits, readAt } = await planSync(git, repository, linked, options)
 
   const ids: (string | null)[] = []
   for (const [done, prompt] of prompts.entries()) {
@@ -69,6 +70,13 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
     }
     done += call.length
     onProgress(done, 'entries', done / entries.length)
+  }
+  const files = prompts.flatMap(({ missing }, index) => {
+    const prompt = ids[index]
+    return prompt ? { prompt, isPresent: missing === null, seenAt: readAt } : []
+  })
+  for (let first = 0; first < files.length && !isDryRun; first += maxEntriesPerCall) {
+    await target.markFiles(files.slice(first, first + maxEntriesPerCall))
   }
   const map = prompts.flatMap(({ path, missing }, index) => (ids[index] && !missing ? [[path, ids[index]]] : []))
   return { commits, prompts: prompts.length, ...counts, map: Object.fromEntries(map) }
@@ -122,16 +130,16 @@ async function recordCall(
 /** The entries in groups that one call takes. */
 function* callsOf(entries: EntryOf<number>[]): Iterable<EntryOf<number>[]> {
   let call: EntryOf<number>[] = []
-  let characters = 0
+  let bytes = 0
   for (const part of entries.flatMap(splitCovered)) {
-    const size = JSON.stringify(part).length
-    if (call.length === maxEntriesPerCall || (call.length > 0 && characters + size > maxCharactersPerCall)) {
+    const size = Buffer.byteLength(JSON.stringify(part))
+    if (call.length === maxEntriesPerCall || (call.length > 0 && bytes + size > maxBytesPerCall)) {
       yield call
       call = []
-      characters = 0
+      bytes = 0
     }
     call.push(part)
-    characters += size
+    bytes += size
   }
   if (call.length > 0) yield call
 }

@@ -13,4 +13,19 @@ export type SyncTarget = {
   moveLink(id: string, repository: string, path: string): Promise<string | null>
   /** Records entries, all or nothing, and says what became of each; of a dry run, what would become of it. */
   record(entries: EntryOf<string>[], isDryRun: boolean): Promise<Outcome[]>
+  /** Records whether the files of prompts are on the branch. */
+  markFiles(files: FileOnBranch[]): Promise<void>
 }
+
+export type FileOnBranch = { prompt: string; isPresent: boolean; seenAt: Date }
+
+/** The body of a call that records either. */
+export const toBatch = (entries: EntryOf<string>[], files: FileOnBranch[], isDryRun: boolean) => ({
+  entries: entries.map(({ prompt, entry, covers }) => ({ prompt_id: prompt, ...entry, covers })),
+  files: files.map(({ prompt, isPresent, seenAt }) => ({
+    prompt_id: prompt,
+    state: isPresent ? 'present' : 'removed',
+    seen_at: seenAt.toISOString(),
+  })),
+  dry_run: isDryRun,
+})

@@ -4,8 +4,7 @@ import { recordHistoryBatch } from '../history/batch.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { createPromptFinder } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
-import type { EntryOf } from './entries.ts'
-import type { SyncTarget } from './target.ts'
+import { type SyncTarget, toBatch } from './target.ts'
 
 /** The service by its database, for an operator. */
 export async function openDatabaseTarget(db: Db, clock: Clock, org: string): Promise<SyncTarget> {
@@ -25,12 +24,9 @@ export async function openDatabaseTarget(db: Db, clock: Clock, org: string): Pro
       await changePrompt(db, clock, await find(id), { file: { repository, path } })
       return null
     },
-    record: (entries, isDryRun) => recordHistoryBatch(db, clock, organisationId, toBatch(entries, isDryRun), find),
+    record: (entries, isDryRun) => recordHistoryBatch(db, clock, organisationId, toBatch(entries, [], isDryRun), find),
+    async markFiles(files) {
+      await recordHistoryBatch(db, clock, organisationId, toBatch([], files, false), find)
+    },
   }
 }
-
-/** The body of a call that records entries. */
-export const toBatch = (entries: EntryOf<string>[], isDryRun: boolean) => ({
-  entries: entries.map(({ prompt, entry, covers }) => ({ prompt_id: prompt, ...entry, covers })),
-  dry_run: isDryRun,
-})

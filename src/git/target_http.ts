@@ -1,7 +1,6 @@
 import type { Outcome } from '../history/record.ts'
 import type { CursorPage } from '../lib/cursor_page.ts'
-import type { SyncTarget } from './target.ts'
-import { toBatch } from './target_database.ts'
+import { type SyncTarget, toBatch } from './target.ts'
 
 type Answer = {
   status: number
@@ -30,7 +29,7 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
     })
     const text = await response.text()
     const wait = Number(response.headers.get('retry-after') ?? 1)
-    return { status: response.status, wait, body: parseAnswer(response.status, text) }
+    return { status: response.status, wait, body: parseAnswer(text) }
   }
 
   /** Every call is safe to repeat, as a file has one prompt: what fails for a reason that passes is tried again. */
@@ -51,8 +50,7 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
 
   async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
     const answer = await call(method, path, body)
-    if (answer.status >= 300) throw refusal(answer)
-    return answer.body.data as T
+    return dataOf(answer) as T
   }
 
   return {
@@ -61,8 +59,7 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
       for (let cursor: string | null = ''; cursor !== null; ) {
         const query = new URLSearchParams({ limit: '100', ...(cursor ? { cursor } : {}) })
         const answer = await call('GET', `/prompts?${query}`)
-        if (answer.status >= 300) throw refusal(answer)
-        const prompts = answer.body.data as CursorPage<PromptShown>['data']
+        const prompts = dataOf(answer) as CursorPage<PromptShown>['data']
         found.push(
           ...prompts.flatMap(({ id, path, ...of }) => (path && of.repository === repository ? { id, path } : [])),
         )
@@ -76,24 +73,32 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
     async moveLink(id, repository, path) {
       const answer = await call('PATCH', `/prompts/${id}`, { repository, path })
       if (answer.status === 403) return refusal(answer).message
-      if (answer.status >= 300) throw refusal(answer)
+      dataOf(answer)
       return null
     },
     async record(entries, isDryRun) {
-      const { outcomes } = await ask<{ outcomes: Outcome[] }>('POST', '/history/batch', toBatch(entries, isDryRun))
+      const { outcomes } = await ask<{ outcomes: Outcome[] }>('POST', '/history/batch', toBatch(entries, [], isDryRun))
       return outcomes
+    },
+    async markFiles(files) {
+      await ask('POST', '/history/batch', toBatch([], files, false))
     },
   }
 }
 
-function parseAnswer(status: number, text: string): Answer['body'] {
+function parseAnswer(text: string): Answer['body'] {
   try {
     const body = JSON.parse(text)
     if (typeof body === 'object' && body !== null && ('data' in body || 'error' in body)) return body
   } catch {
     // Said below.
   }
-  return { error: { message: `It answered ${status}, and not as the service does. Is the address right?` } }
+  return { error: { message: 'That is not how the service answers. Is the address right?' } }
+}
+
+function dataOf(answer: Answer): unknown {
+  if (answer.status >= 300 || answer.body.error) throw refusal(answer)
+  return answer.body.data
 }
 
 function refusal({ status, body: { error } }: Answer): Error {

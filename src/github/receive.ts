@@ -66,8 +66,9 @@ function readEvent(name: string, given: unknown): Event | undefined {
   if (name === 'push') return { name, payload: validatePush(given) }
   if (name === 'pull_request') return { name, payload: validatePullRequest(given) }
   if (name === 'repository') return { name, payload: validateRepository(given) }
-  if (name === 'organization') return { name, payload: validateOrganization(given) }
-  return undefined
+  if (name !== 'organization') return undefined
+  const payload = validateOrganization(given)
+  return payload.changes?.login ? { name, payload } : undefined
 }
 
 /** Records what happened in a repository, in its transaction. */

@@ -1,11 +1,14 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { ServiceError } from '../errors.ts'
+import { invalid, ServiceError } from '../errors.ts'
+import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
+import { markFilesSeen } from '../prompts/seen.ts'
 import { parseEntry } from './entry.ts'
 import { type Outcome, recordEntries } from './record.ts'
 import { HistoryBatch } from './schema.ts'
+import { lockHistories } from './store_write.ts'
 
 const validate = createValidator(HistoryBatch, 'The batch')
 
@@ -23,17 +26,26 @@ export async function recordHistoryBatch(
   given: unknown,
   findPrompt: (publicId: string) => Promise<Prompt>,
 ): Promise<Outcome[]> {
-  const { entries, dry_run: isDryRun = false } = validate(given)
-  const ids = [...new Set(entries.map((entry) => entry.prompt_id))]
+  const { entries, files = [], dry_run: isDryRun = false } = validate(given)
+  const ids = [...new Set([...entries, ...files].map((item) => item.prompt_id))]
   const prompts = new Map(await Promise.all(ids.map(async (id) => [id, (await findPrompt(id)).id] as const)))
   const toRecord = entries.map(({ prompt_id, covers = [], ...entry }, index) => {
     requireValid(entry, clock, index)
     return { promptId: prompts.get(prompt_id) as number, entry, covers }
   })
+  const seen = files.map(({ prompt_id, state, seen_at }, index) => {
+    return { promptId: prompts.get(prompt_id) as number, state, movedTo: null, at: parseSeenAt(seen_at, index) }
+  })
   let outcomes: Outcome[] = []
   const record = db.transaction(
     async (sql) => {
+      // All of them at once, since recording locks only the prompts of the entries.
+      await lockHistories(
+        sql,
+        [...prompts.values()].map((prompt_id) => ({ prompt_id })),
+      )
       outcomes = await recordEntries(sql, clock, toRecord, 'git')
+      await markFilesSeen(sql, seen)
       if (isDryRun) throw new DryRun()
     },
     { tenant: organisationId },
@@ -42,6 +54,13 @@ export async function recordHistoryBatch(
     if (!(error instanceof DryRun)) throw error
   })
   return outcomes
+}
+
+function parseSeenAt(text: string, index: number): Date {
+  const instant = parseInstant(text)
+  if (instant) return instant
+  const message = 'must be an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z'
+  throw invalid('The batch is not valid.', [{ path: `/files/${index}/seen_at`, message }])
 }
 
 /** Names the entry in the error. */

@@ -141,7 +141,17 @@ export const HistoryBatch = Type.Object(
         }),
         NewHistoryEntry,
       ]),
-      { minItems: 1, maxItems: maxEntries },
+      { maxItems: maxEntries },
+    ),
+    files: Type.Optional(
+      Type.Array(
+        Type.Object({
+          prompt_id: Type.String({ description: "The prompt's public ID" }),
+          state: Type.Union([Type.Literal('present'), Type.Literal('removed')]),
+          seen_at: Type.String({ format: 'date-time', description: 'Of which time that is. ISO 8601 with its zone.' }),
+        }),
+        { maxItems: maxEntries, description: 'Whether the files of prompts are on the branch.' },
+      ),
     ),
     dry_run: Type.Optional(Type.Boolean({ description: 'Whether only to say what would become of the entries.' })),
   },

@@ -3,6 +3,8 @@ import type { EntryRow } from './store.ts'
 
 export type EntryToRecord = Omit<EntryRow, 'id'> & { prompt_id: number }
 
+type OfPrompt = { prompt_id: number }
+
 export type RecordedRow = EntryRow & { is_new: boolean }
 
 type Written = {
@@ -53,11 +55,11 @@ export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise
 }
 
 /** A Postgres array of each prompt once, in ascending order: locked in this order, no two writers deadlock. */
-const promptIdsOf = (entries: EntryToRecord[]): string =>
+const promptIdsOf = (entries: OfPrompt[]): string =>
   `{${[...new Set(entries.map((entry) => entry.prompt_id))].sort((a, b) => a - b)}}`
 
 /** Locks the histories of the entries until the end of the transaction. */
-export async function lockHistories(sql: Sql, entries: EntryToRecord[]): Promise<void> {
+export async function lockHistories(sql: Sql, entries: OfPrompt[]): Promise<void> {
   await sql`select lock_histories(${promptIdsOf(entries)}::text::bigint[])`
 }
 

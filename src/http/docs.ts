@@ -34,7 +34,7 @@ const documentation = {
 }
 
 /** The OpenAPI document of the routes given, and a page to read it on, which needs nothing but this service. */
-export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia, hasConsole: boolean) {
+export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia[], hasConsole: boolean) {
   const page = (folder: string, root: string) =>
     serveFile('text/html; charset=utf-8', async () => docsPage(folder, hasConsole ? root : null), {
       'content-security-policy': pagePolicy,
@@ -55,9 +55,10 @@ export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia,
 }
 
 /** Takes only the document from the plugin, whose own page would load scripts from the Internet. */
-async function writeDocument(documented: AnyElysia): Promise<string> {
+async function writeDocument(documented: AnyElysia[]): Promise<string> {
   // Loaded with the first request for the document, to keep the start short.
   const { swagger } = await import('@elysiajs/swagger')
-  const app = new Elysia({ aot: false }).use(swagger({ specPath: '/json', documentation })).use(documented)
+  const document = new Elysia({ aot: false }).use(swagger({ specPath: '/json', documentation }))
+  const app = documented.reduce<AnyElysia>((all, feature) => all.use(feature), document)
   return nameSchemas(await (await app.handle(new Request('http://localhost/json'))).text())
 }

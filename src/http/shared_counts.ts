@@ -29,9 +29,9 @@ export function createCountSharing(redis: Redis, { prefix, expireSeconds, onBrea
     count.unshared = 0
     const key = `${prefix}:{${subject}}:${window}`
     const sum = await breaker.attempt(() => redis.run(addScript, key, unshared, expireSeconds))
-    // What did not reach Redis goes with the next requests of this window.
-    if (typeof sum !== 'number') count.unshared += unshared
-    else count.used = Math.max(count.used, sum + count.unshared)
+    // After a failure nobody knows whether Redis has added it. It is not sent again: a sum that is too high would refuse
+    // callers who have kept to their rate.
+    if (typeof sum === 'number') count.used = Math.max(count.used, sum + count.unshared)
   }
 
   function shareAll(): void {

@@ -15,7 +15,7 @@ const paceMs = 30_000
 
 /**
  * Answers with texts as they are read, no faster than the caller takes them, and compressed if the caller accepts that. The
- * first text is read before, so that what fails at once is answered as an error. Whatever ends the answer early cuts the
+ * first text, which like any may be empty, is read before, so that what fails at once is answered as an error. Whatever ends the answer early cuts the
  * connection: the end of the answer would say that it is whole.
  */
 export async function replyStream(
@@ -64,15 +64,18 @@ export async function replyStream(
     async pull(controller) {
       clearTimeout(timer)
       try {
-        if (isStopping()) return cut(controller)
-        const { value, done } = await (next ?? texts.next())
-        next = undefined
-        if (isOver) return
-        if (done) {
-          end()
-          return controller.close()
+        for (let text = ''; text === ''; ) {
+          if (isStopping()) return cut(controller)
+          const { value, done } = await (next ?? texts.next())
+          next = undefined
+          if (isOver) return
+          if (done) {
+            end()
+            return controller.close()
+          }
+          text = value
+          if (text !== '') controller.enqueue(encoder.encode(text))
         }
-        controller.enqueue(encoder.encode(value))
         timer = setTimeout(cut, paceMs, controller)
       } catch (error) {
         cut(controller, error)

@@ -20,15 +20,21 @@ export function createValidator<S extends TSchema>(schema: S, what: string): (va
   }
 }
 
-const choicesIn = new Intl.ListFormat('en-GB', { type: 'disjunction' })
+let listFormat: Intl.ListFormat | undefined
+
+/** "one, two or three". The format is made with the first wrong value, because it would take a millisecond of the start. */
+function listChoices(choices: string[]): string {
+  listFormat ??= new Intl.ListFormat('en-GB', { type: 'disjunction' })
+  return listFormat.format(choices)
+}
 
 /** Rewords the library's messages, such as "Expected union value", for the caller who has to correct the value. */
 function explain({ type, schema, message }: ValueError): string {
   const choices: unknown[] = (schema.anyOf ?? []).map((choice: TSchema) => choice.const)
   if (choices.length > 0 && choices.every((choice) => typeof choice === 'string')) {
-    return `must be ${choicesIn.format(choices)}`
+    return `must be ${listChoices(choices)}`
   }
-  if (schema.anyOf) return `must be ${choicesIn.format(schema.anyOf.map((choice: TSchema) => choice.type))}`
+  if (schema.anyOf) return `must be ${listChoices(schema.anyOf.map((choice: TSchema) => choice.type))}`
   if (type === ValueErrorType.ObjectRequiredProperty) return 'must be given'
   if (type === ValueErrorType.StringMinLength) return 'must not be empty'
   if (type === ValueErrorType.StringMaxLength) return `must have at most ${schema.maxLength} characters`

@@ -28,6 +28,9 @@ export type ExportSource = { organisationId: number; prompt: ExportedPrompt | nu
 /** Lines of an export, and how many signals they are. */
 export type ExportStep = { text: string; signals: number }
 
+/** Runs the statement of a step, in the organisation's share of the database. */
+type RunStep = <T>(step: () => Promise<T>) => Promise<T>
+
 /** A step takes some milliseconds, in which the embedded engine does nothing else; and as much memory as its text. */
 const [maxRows, maxBytes] = [2_000, 1024 * 1024]
 /** A step that stopped at its bytes is followed by ones of fewer signals, which would be read in vain. */
@@ -57,13 +60,18 @@ const parseId = (text: string): number | undefined => (/^[1-9]\d{0,15}$/.test(te
  * Reads all signals of a source in steps, each a short statement of its own: prompt by prompt, and those of a prompt in the
  * order of their times. No snapshot is held, and none is needed: signals do not change.
  */
-export async function* exportSignals(db: Db, source: ExportSource, query: ExportQuery): AsyncGenerator<ExportStep> {
+export async function* exportSignals(
+  db: Db,
+  source: ExportSource,
+  query: ExportQuery,
+  run: RunStep = (step) => step(),
+): AsyncGenerator<ExportStep> {
   const last = query.after === null ? undefined : await requireSignal(db, source, query.after)
   if (!last && query.format === 'csv') yield { text: csvHeading, signals: 0 }
   const start: ExportPosition = { at: query.since, id: 0 }
-  if (last) yield* exportPrompt(db, last, laterOf(start, { at: last.at, id: query.after as number }), query)
-  if (!source.prompt) yield* exportPrompts(db, source.organisationId, last?.id ?? 0, start, query)
-  else if (!last) yield* exportPrompt(db, source.prompt, start, query)
+  if (last) yield* exportPrompt(db, last, laterOf(start, { at: last.at, id: query.after as number }), query, run)
+  if (!source.prompt) yield* exportPrompts(db, source.organisationId, last?.id ?? 0, start, query, run)
+  else if (!last) yield* exportPrompt(db, source.prompt, start, query, run)
 }
 
 const laterOf = (start: ExportPosition, last: ExportPosition): ExportPosition =>
@@ -83,10 +91,11 @@ async function* exportPrompts(
   afterId: number,
   start: ExportPosition,
   query: ExportQuery,
+  run: RunStep,
 ): AsyncGenerator<ExportStep> {
   for (let lastId = afterId; ; ) {
     const prompts = await selectPrompts(db.sql, organisationId, lastId, promptsAtOnce)
-    for (const prompt of prompts) yield* exportPrompt(db, prompt, start, query)
+    for (const prompt of prompts) yield* exportPrompt(db, prompt, start, query, run)
     if (prompts.length < promptsAtOnce) return
     lastId = (prompts.at(-1) as ExportedPrompt).id
   }
@@ -97,19 +106,15 @@ async function* exportPrompt(
   prompt: ExportedPrompt,
   start: ExportPosition,
   query: ExportQuery,
+  run: RunStep,
 ): AsyncGenerator<ExportStep> {
   let rows = maxRows
   for (let after = start; ; ) {
-    const { lines, exported, lookedAt, lastTime, lastId } = await selectLines(
-      db.sql,
-      prompt,
-      after,
-      query,
-      rows,
-      maxBytes,
-    )
-    if (lines !== null) yield { text: lines, signals: exported }
+    const step = await run(() => selectLines(db.sql, prompt, after, query, rows, maxBytes))
+    const { lines, exported, lookedAt, lastTime, lastId } = step
     if (lookedAt === 0) return
+    // Also without a line, so that an export that has to look for a rare value is known to be under way.
+    yield { text: lines ?? '', signals: exported }
     after = { at: lastTime, id: lastId }
     rows = Math.min(Math.max(2 * lookedAt, minRows), maxRows)
   }

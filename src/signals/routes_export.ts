@@ -12,9 +12,10 @@ import type { Log } from '../log.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { ExportSource, ExportStep } from './export.ts'
+import type { SignalReader } from './read.ts'
 import { ExportQuery, exportExamples } from './schema_export.ts'
 
-type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find'] }
+type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find']; signalReader: SignalReader }
 type PromptParams = { prompt_id: string }
 
 const about =
@@ -51,7 +52,7 @@ const ofOrganisation = describeOperation({
 
 const types = { ndjson: 'application/x-ndjson', csv: 'text/csv; charset=utf-8' }
 
-export function exportRoutes({ db, drain, log, findPrompt }: Services, { authenticated }: RouteWrapper) {
+export function exportRoutes({ db, drain, log, findPrompt, signalReader }: Services, { authenticated }: RouteWrapper) {
   // An export takes as long as its caller, so nobody waits for another's to end.
   const slots = createSemaphore({ permits: 16, permitsPerTenant: 2, maxWaiting: 0, rejectWith: tooMany })
 
@@ -71,7 +72,8 @@ export function exportRoutes({ db, drain, log, findPrompt }: Services, { authent
       if (error) log.error({ err: error, request_id: exchange.requestId }, 'an export was cut')
     }
     try {
-      return await replyStream(exchange, textsOf(exportSignals(db, source, query)), {
+      const steps = exportSignals(db, source, query, (step) => signalReader.limited(source.organisationId, step))
+      return await replyStream(exchange, textsOf(steps), {
         type: types[query.format],
         fileName: `${name}.${query.format}`,
         isStopping: () => drain.isDraining,

@@ -110,7 +110,7 @@ test.each([
 })
 
 test.each([
-  ['DELETE', '/api/v1/prompts/pmt_none/signals', 'OPTIONS, POST'],
+  ['DELETE', '/api/v1/prompts/pmt_none/signals', 'OPTIONS, POST, GET, HEAD'],
   ['POST', '/readyz', 'GET, HEAD'],
 ])('404 for another method than those it names: %s %s', async (method, path, allow) => {
   const answer = await client.call(method, path, { key: tenant.key })

@@ -61,15 +61,32 @@ test.concurrent('orgs set-plan changes the plan, and orgs list shows each with i
     monthly_limit: 7,
     used: 0,
     resets_at: resetsAt,
+    retention_days: null,
     suspended_at: null,
   }
   expect(await operator.one('orgs', 'set-plan', org, 'free', '--monthly-limit', '7')).toEqual(changed)
   expect(await operator.json('orgs', 'list')).toContainEqual(changed)
   const back = readFields(await operator.plain('orgs', 'set-plan', org, 'team'))
-  expect(back).toEqual({ ...changed, plan: 'team', monthly_limit: '10000', used: '0', suspended_at: '-' })
+  expect(back).toEqual({
+    ...changed,
+    plan: 'team',
+    monthly_limit: '10000',
+    used: '0',
+    retention_days: '-',
+    suspended_at: '-',
+  })
   const [columns, first] = readTable(await operator.plain('orgs', 'list'))
-  expect(columns).toEqual(['id', 'name', 'plan', 'monthly_limit', 'used', 'resets_at', 'suspended_at'])
-  expect(first).toEqual([org, 'Acme', 'team', '10000', '0', resetsAt, '-'])
+  expect(columns).toEqual([
+    'id',
+    'name',
+    'plan',
+    'monthly_limit',
+    'used',
+    'resets_at',
+    'retention_days',
+    'suspended_at',
+  ])
+  expect(first).toEqual([org, 'Acme', 'team', '10000', '0', resetsAt, '-', '-'])
 })
 
 test.concurrent('keys create shows a key once; keys list and keys revoke never do', async () => {

@@ -13,6 +13,7 @@ let prompt: string
 
 const now = new Date()
 const today = now.toISOString().slice(0, 10)
+const tomorrow = new Date(now.getTime() + 86_400_000).toISOString().slice(0, 10)
 
 beforeAll(async () => {
   database = await createDatabase()
@@ -57,13 +58,13 @@ test('signals list takes the filters of the interface', async () => {
 })
 
 test('signals stats shows a bar for each interval, and a line of all', async () => {
-  const text = await operator.plain('signals', 'stats', '--prompt', prompt, '--since', today)
+  const text = await operator.plain('signals', 'stats', '--prompt', prompt, '--since', today, '--until', tomorrow)
   expect(text.trimEnd().split('\n')).toEqual([
     'day         positive  negative  total    rate',
     `${today}         2         1      3  66.7 %  ████████████████████`,
     '█  3 signals, 66.7 % positive',
   ])
-  expect(await operator.json('signals', 'stats', '--prompt', prompt, '--since', today)).toEqual([
+  expect(await operator.json('signals', 'stats', '--prompt', prompt, '--since', today, '--until', tomorrow)).toEqual([
     { start: `${today}T00:00:00.000Z`, positive: 2, negative: 1, total: 3, rate: 0.6667 },
   ])
 })

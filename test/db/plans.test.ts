@@ -75,11 +75,23 @@ async function readSignals(replica: Client, prompt: string, key: string): Promis
   for (const path of [...queries.map((query) => `/prompts/${prompt}/${query}`), '/usage']) {
     expect((await replica.call('GET', `/api/v1${path}`, { key })).status).toBe(200)
   }
+  const batch = {
+    key,
+    json: { signals: [{ value: 'positive' }, { value: 'positive', idempotency_key: crypto.randomUUID() }] },
+  }
+  const recorded = await replica.call('POST', `/api/v1/prompts/${prompt}/signals/batch`, batch)
+  const [{ id: last }] = recorded.body.data
+  for (const path of [`/prompts/${prompt}/signals/export`, '/signals/export']) {
+    for (const query of ['', `?format=csv&after=${last}`]) {
+      expect((await replica.call('GET', `/api/v1${path}${query}`, { key })).status).toBe(200)
+    }
+  }
   const [row] = await sql<{ id: number; first: string }>`
     select p.id, (select min(s.id)::text from signals s where s.prompt_id = p.id) as first
     from prompts p where p.public_id = ${prompt}`
   await sql`select count_signals(${row?.id as number}, 3)`
   await sql`select erase_signals(${row?.id as number}, array[${row?.first as string}::text::bigint])`
+  await sql`select erase_signals_before(${row?.id as number}, 'infinity', 1)`
 }
 
 /** Rows of other organisations, none of them due to be pruned. */

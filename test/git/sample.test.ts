@@ -112,3 +112,31 @@ test('over REST it makes the same histories with a key that can write prompts, a
   expect(repeated).toMatchObject({ status: 0, stdout: '' })
   expect(await readHistories(org)).toEqual(expected)
 })
+
+test('a key that may not change prompts records the history of a renamed file, and says that its link stays', async () => {
+  const org = await createOrganisation()
+  const file = ['--repository', 'acme/prompts', '--path', 'prompts/greeting.md']
+  const { id } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting', ...file)
+  const { key } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
+  const settings = { PROMPT_SIGNALS_KEY: key }
+  const { status, stdout } = await run(['sync', clone, '--url', server.url, '--json'], { settings })
+  expect({ status, moved: JSON.parse(stdout.split('\n')[0] as string) }).toEqual({
+    status: 0,
+    moved: {
+      ...{ change: 'moved', prompt: id, path: 'prompts/welcome.md', from: 'prompts/greeting.md' },
+      problem: expect.stringContaining('prompts:write'),
+    },
+  })
+  expect(await readHistories(org)).toEqual({ 'prompts/greeting.md': expected['prompts/welcome.md'] as string[] })
+})
+
+test('the demonstration in docs/git.md is what the program shows', async () => {
+  const org = await createOrganisation()
+  const text = await Bun.file('docs/git.md').text()
+  const [synced, listed] = [...text.matchAll(/```text\n([\s\S]*?)```/g)].map(([, block]) => block)
+  const shown = await operator.plain('sync', clone, '--org', org, ...create)
+  expect(shown.replace(/pmt_\w+/g, 'pmt_…')).toBe(synced as string)
+  const [, , welcome] = [...shown.matchAll(/pmt_\w+/g)].map(String)
+  const history = await operator.plain('history', 'list', '--prompt', welcome as string)
+  expect(history.replace(/^(?:id|\d+) +/gm, '')).toBe(listed as string)
+})

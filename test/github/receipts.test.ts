@@ -53,6 +53,14 @@ test.each([
     'ignored',
     'The event is not one that changes a history.',
   ],
+  [
+    'a new member',
+    'organization',
+    { action: 'member_added', organization: { login: 'Acme', id: 1 } },
+    0,
+    'ignored',
+    'The event is not one that changes a history.',
+  ],
   ['a label', 'pull_request', pullRequest('labeled'), 0, 'ignored', 'The event is not one that changes a history.'],
   [
     'another repository',

@@ -80,7 +80,7 @@ async function openOther() {
   const app = createApp(services)
   const read = async (prompt: string, key: string, tag = '') => {
     const headers = { authorization: `Bearer ${key}`, 'if-none-match': tag }
-    const answer = await app.handle(new Request(`http://localhost/api/v1/prompts/${prompt}/history`, { headers }))
+    const answer = await app.fetch(new Request(`http://localhost/api/v1/prompts/${prompt}/history`, { headers }))
     const { data = [] } = answer.status === 200 ? ((await answer.json()) as { data: { commit_sha: string }[] }) : {}
     return { status: answer.status, tag: answer.headers.get('etag') ?? '', commits: data.map((one) => one.commit_sha) }
   }

@@ -146,7 +146,7 @@ test.each(['https://api.example.com', 'https://example.com/prompts/v2'])(
     const { db, clock, log } = service.services
     const services = createServices({ db, clock, log, baseUrl })
     const url = `http://localhost/api/v1/prompts/${tenant.prompt}/history?limit=100`
-    const { headers } = await createApp(services).handle(
+    const { headers } = await createApp(services).fetch(
       new Request(url, { headers: { authorization: `Bearer ${tenant.key}` } }),
     )
     const target = `${baseUrl}/api/v1/prompts/${tenant.prompt}/history`

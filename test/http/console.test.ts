@@ -92,7 +92,7 @@ test('all of the console is at most 100 KB, gzipped', async () => {
 
 test('turned off, it leads to the documentation, and none of it is there', async () => {
   const app = createApp(service.services, { servesConsole: false })
-  const ask = (path: string) => app.handle(new Request(`http://localhost${path}`))
+  const ask = (path: string) => app.fetch(new Request(`http://localhost${path}`))
   const root = await ask('/')
   expect([root.status, root.headers.get('location')]).toEqual([302, 'docs'])
   const [file = ''] = await filesOfPage()

@@ -96,6 +96,17 @@ test('ten thousand guesses hold up neither a key in use nor the look-up of a new
   await close()
 })
 
+test('right keys that are new to the process use up nothing of what their address may fail', async () => {
+  const { db, clock } = service.services
+  const own = createServices({ db: { ...db, close: async () => {} }, clock, log: createLog('silent') })
+  const [sender, { key, org }] = [{ address: newAddress() }, await service.createTenant()]
+  const first = Array.from({ length: budget + 10 }, async () => own.verifyKey(`Bearer ${key}`, sender))
+  expect((await Promise.all(first)).every((caller) => caller.org === org)).toBe(true)
+  await rejectionOf(Promise.resolve().then(() => own.verifyKey(`Bearer ${generateKey()}`, sender)))
+  expect(await own.metrics.text()).toContain('prompt_signals_failed_keys_total{answered="at_once"} 1\n')
+  await own.close()
+})
+
 test('a budget comes back with time and with right keys, and what is remembered and held is bounded', async () => {
   let now = 0
   const counted: string[] = []

@@ -71,7 +71,7 @@ test('what the old primary alone had is neither shown from the cache nor taken f
   const app = createApp(services)
   async function read(tag = '') {
     const headers = { authorization: `Bearer ${key}`, 'if-none-match': tag }
-    const answer = await app.handle(new Request(`http://localhost/api/v1/prompts/${prompt}/history`, { headers }))
+    const answer = await app.fetch(new Request(`http://localhost/api/v1/prompts/${prompt}/history`, { headers }))
     const { data = [] } = answer.status === 200 ? ((await answer.json()) as { data: { commit_sha: string }[] }) : {}
     return { status: answer.status, tag: answer.headers.get('etag') ?? '', commits: data.map((one) => one.commit_sha) }
   }
@@ -94,7 +94,7 @@ test('what the old primary alone had is neither shown from the cache nor taken f
   const post = async (kind: string, body: object) => {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
     const request = { method: 'POST', headers, body: JSON.stringify(body) }
-    return (await app.handle(new Request(`http://localhost/api/v1/prompts/${lost}/${kind}`, request))).status
+    return (await app.fetch(new Request(`http://localhost/api/v1/prompts/${lost}/${kind}`, request))).status
   }
   expect([await post('signals', { value: 'positive' }), await post('history', entry())]).toEqual([201, 201])
   const subscribed = Promise.withResolvers<void>()

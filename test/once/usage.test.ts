@@ -66,7 +66,7 @@ test.concurrent.each([[[]], [['nope']], [['help', 'nope']], [['constructor']], [
 
 test.concurrent('the name of a group, or what is not in it, lists the commands of the group', async () => {
   const list = expect.stringMatching(
-    /^ {2}orgs create .*\n.*\n {2}orgs list\n.*\n {2}orgs set-plan .*\n.*\n {2}orgs suspend ORG\n.*\n {2}orgs resume ORG\n.*\n$/,
+    /^ {2}orgs create .*\n.*\n {2}orgs list\n.*\n {2}orgs set-plan .*\n.*\n {2}orgs set-retention .*\n.*\n {2}orgs suspend ORG\n.*\n {2}orgs resume ORG\n.*\n$/,
   )
   for (const args of [
     ['help', 'orgs'],
@@ -95,10 +95,10 @@ test.concurrent('--help lists every command; after a command, it is about that o
     const { status, stdout, stderr } = await run([word])
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout.match(/^ {2}\S.*/gm)?.map((line) => line.trim().split(/ [-A-Z[]/)[0])).toEqual([
-      ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs suspend', 'orgs resume'],
+      ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs set-retention', 'orgs suspend', 'orgs resume'],
       ...['keys create', 'keys list', 'keys revoke', 'keys rotate'],
       ...['prompts create', 'prompts link', 'prompts list', 'history record', 'history import', 'history list'],
-      ...['signals list', 'signals stats', 'usage', 'impact', 'sync'],
+      ...['signals list', 'signals stats', 'usage', 'signals export', 'signals purge', 'impact', 'sync'],
       ...['audit list', 'webhooks github set', 'console', 'backup', 'restore'],
       ...['migrate', 'healthcheck', 'config', 'version'],
     ])

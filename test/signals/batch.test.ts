@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/manage.ts'
+import { eventually } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
 let service: TestService
@@ -132,6 +133,14 @@ test('the first ones get the room, and the limit is exact', async () => {
   expect(answer.headers.get('ratelimit')).toStartWith('"signals";r=0;')
   expect([(await rowsOf(tenant)).length, await usedBy(tenant)]).toEqual([4, 4])
   expect(statusesOf(await record(tenant, [positive, positive]))).toEqual([429, 429])
+})
+
+test('near the limit a batch corrects the gate, so that what it refuses later stays off Postgres', async () => {
+  service.clock.set(now)
+  const tenant = await service.createTenant(10)
+  const { organisationId } = await service.services.verifyKey(`Bearer ${tenant.key}`)
+  await record(tenant, Array(9).fill(positive))
+  await eventually(() => service.testRedis.get(`signals:{${organisationId}}:2026-11`), '9')
 })
 
 test('batches and single signals that race share the limit exactly', async () => {

@@ -1,0 +1,114 @@
+// The batch of entries that a sync sends.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createKey } from '../../src/keys/manage.ts'
+import { entry, startService, type Tenant, type TestService } from '../service.ts'
+
+let service: TestService
+let tenant: Tenant
+let other: Tenant
+
+beforeAll(async () => {
+  service = await startService()
+  tenant = await service.createTenant()
+  other = await service.createTenant()
+})
+
+afterAll(() => service.close())
+
+const send = (body: object, key = tenant.key) =>
+  service.call('POST', '/api/v1/history/batch', {
+    body: JSON.stringify(body),
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+  })
+
+const of = (commit_sha: string, more: object = {}) => ({ prompt_id: tenant.prompt, ...entry({ commit_sha, ...more }) })
+const pullRequest = { action: 'pr_merged', pr_number: 7, pr_url: 'https://github.com/acme/prompts/pull/7' }
+
+async function readCommits(): Promise<string[]> {
+  const { body } = await service.getHistory(tenant.prompt, tenant.key, '?limit=100')
+  return body.data.map(({ action, commit_sha }: Record<string, string>) => `${action} ${commit_sha}`).sort()
+}
+
+test('says of each entry what became of it, and of a dry run what would', async () => {
+  const first = { entries: [of('b1'), of('b2'), of('b2'), of('b3')] }
+  expect(await send({ ...first, dry_run: true })).toMatchObject({
+    status: 200,
+    body: { data: { outcomes: ['added', 'added', 'known', 'added'] } },
+  })
+  expect(await readCommits()).toEqual([])
+  expect((await send(first)).body).toEqual({ data: { outcomes: ['added', 'added', 'known', 'added'] } })
+  const second = { entries: [of('b1'), of('b3', { user: { name: 'Eve', email: 'eve@example.com' } }), of('b4')] }
+  expect((await send(second)).body).toEqual({ data: { outcomes: ['known', 'changed', 'added'] } })
+  const merge = { entries: [of('b5', { ...pullRequest, covers: ['b1', 'b2', 'b6'] }), of('b6')] }
+  expect((await send(merge)).body).toEqual({ data: { outcomes: ['changed', 'covered'] } })
+  expect(await readCommits()).toEqual(['deployed b3', 'deployed b4', 'pr_merged b5'])
+})
+
+test('what a caller has recorded stands, but for a deploy that turns out to be a merge', async () => {
+  const ada = { name: 'Ada', email: 'ada@example.com' }
+  await service.addHistory(tenant.prompt, [
+    entry({ commit_sha: 'c1', user: ada }),
+    entry({ commit_sha: 'c2', user: ada }),
+  ])
+  const eve = { user: { name: 'Eve', email: 'eve@example.com' } }
+  const { body } = await send({ entries: [of('c1', eve), of('c2', { ...pullRequest, ...eve, covers: ['c2'] })] })
+  expect(body).toEqual({ data: { outcomes: ['known', 'changed'] } })
+  const { body: page } = await service.getHistory(tenant.prompt, tenant.key, '?limit=100')
+  const shown = page.data.filter((one: { commit_sha: string }) => one.commit_sha.startsWith('c'))
+  expect(shown.map((one: { action: string; user: object }) => [one.action, one.user])).toContainEqual(['deployed', ada])
+  expect(shown.map((one: { action: string; user: object }) => [one.action, one.user])).toContainEqual([
+    'pr_merged',
+    eve.user,
+  ])
+})
+
+test('is recorded all or nothing, and another organisation’s prompt is like none', async () => {
+  const before = await readCommits()
+  const shapeOf = ({ status, text, headers }: Awaited<ReturnType<typeof send>>) => [
+    status,
+    text.replace(headers.get('x-request-id') as string, 'ID'),
+  ]
+  const foreign = await send({ entries: [of('d1'), { ...of('d2'), prompt_id: other.prompt }] })
+  const unknown = await send({ entries: [of('d1'), { ...of('d2'), prompt_id: 'pmt_none' }] })
+  expect(foreign.status).toBe(404)
+  expect(shapeOf(foreign)).toEqual(shapeOf(unknown))
+  const invalid = await send({ entries: [of('d1'), of('d2', { created_at: 'yesterday' })] })
+  expect(invalid).toMatchObject({
+    status: 422,
+    body: { error: { code: 'validation_error', details: [{ path: '/entries/1/created_at' }] } },
+  })
+  for (const entries of [Array.from({ length: 501 }, (_, index) => of(`d${index}`)), 'all of them']) {
+    expect(await send({ entries })).toMatchObject({ status: 422, body: { error: { details: [{ path: '/entries' }] } } })
+  }
+  expect(await readCommits()).toEqual(before)
+})
+
+test('says of files whether they are there, and what is older than the last word changes nothing', async () => {
+  const mark = (state: string, seen_at: string) =>
+    send({ entries: [], files: [{ prompt_id: tenant.prompt, state, seen_at }] })
+  const readState = async () =>
+    (
+      await service.call('GET', `/api/v1/prompts/${tenant.prompt}`, {
+        headers: { authorization: `Bearer ${tenant.key}` },
+      })
+    ).body.data.file_state
+  await mark('removed', '2026-01-02T00:00:00Z')
+  expect(await readState()).toBe('removed')
+  await mark('present', '2026-01-01T00:00:00Z')
+  expect(await readState()).toBe('removed')
+  await mark('present', '2026-01-03T00:00:00Z')
+  expect(await readState()).toBe('present')
+  expect(await mark('present', 'soon')).toMatchObject({
+    status: 422,
+    body: { error: { details: [{ path: '/files/0/seen_at' }] } },
+  })
+})
+
+test('needs history:write', async () => {
+  const { db, clock } = service.services
+  const { key } = await createKey(db, clock, { org: tenant.org, name: 'r', expiresAt: null, scopes: ['history:read'] })
+  expect(await send({ entries: [of('e1')] }, key)).toMatchObject({
+    status: 403,
+    body: { error: { code: 'forbidden', scope: 'history:write' } },
+  })
+})

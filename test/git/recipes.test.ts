@@ -1,0 +1,100 @@
+// The steps for pipelines in docs/git.md, each run as it stands there in a clone as that pipeline leaves it.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { copyFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createFolder, createOperator, type Operator, type Server, startServer } from '../program.ts'
+import { type Clone, createClone, gitEnvironment } from './clone.ts'
+
+let database: TestDatabase
+let server: Server
+let operator: Operator
+
+beforeAll(async () => {
+  database = await createDatabase()
+  server = await startServer(database.settings)
+  operator = createOperator(database.settings)
+})
+
+afterAll(async () => {
+  await server.stop()
+  await database.close()
+})
+
+async function readBlock(language: string, mark: string): Promise<string> {
+  const text = await Bun.file('docs/git.md').text()
+  const blocks = [...text.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, 'g'))].map(
+    ([, block = '']) => block,
+  )
+  return blocks.find((block) => block.includes(mark)) as string
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a pipeline has any shape
+const yamlOf = async (mark: string): Promise<any> => Bun.YAML.parse(await readBlock('yaml', mark))
+
+const onBranch = (_: Clone) => {}
+const onNoBranch = ({ git }: Clone) => {
+  git('switch', '--quiet', '--detach')
+  git('branch', '--delete', '--force', 'main')
+}
+
+test.each([
+  [
+    'GitHub Actions',
+    async () => (await yamlOf('actions/checkout')).jobs.prompts.steps[1].run,
+    onBranch,
+    { GITHUB_REF_NAME: 'main' },
+    'https://github.com/acme/prompts/pull/7',
+  ],
+  [
+    'GitLab CI',
+    async () => (await yamlOf('CI_COMMIT_BRANCH')).prompts.script,
+    onNoBranch,
+    { CI_COMMIT_BRANCH: 'main', CI_PROJECT_URL: 'https://gitlab.example.com/acme/prompts' },
+    'https://gitlab.example.com/acme/prompts/-/merge_requests/7',
+  ],
+  [
+    'Jenkins',
+    async () => /sh '(.*)'/.exec(await readBlock('groovy', 'withCredentials'))?.[1],
+    onNoBranch,
+    { BRANCH_NAME: 'main' },
+    'https://github.com/acme/prompts/pull/7',
+  ],
+])('%s', async (name, readStep, leave, variables, url) => {
+  const step = await readStep()
+  expect(step).toContain('https://prompts.example.com')
+  const { id: org } = await operator.one('orgs', 'create', '--name', name, '--plan', 'team')
+  const { key } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
+  const file = ['--repository', 'acme/prompts', '--path', 'a.md']
+  const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'a', ...file)
+
+  const clone = createClone()
+  clone.write('a.md')
+  const first = clone.commit('Begin')
+  clone.git('switch', '--quiet', '--create', 'topic')
+  clone.write('a.md')
+  clone.commit('On topic')
+  clone.git('switch', '--quiet', 'main')
+  const isGitLab = name.startsWith('GitLab')
+  const merge = clone.merge(
+    'topic',
+    isGitLab
+      ? "Merge branch 'topic' into 'main'\n\nSee merge request acme/prompts!7"
+      : 'Merge pull request #7 from acme/topic',
+  )
+  clone.git('update-ref', 'refs/remotes/origin/main', 'HEAD')
+  leave(clone)
+
+  const bin = createFolder()
+  await copyFile('dist/prompt-signals', join(bin, 'prompt-signals'))
+  const { exitCode, stderr } = Bun.spawnSync(['sh', '-c', step.replace('https://prompts.example.com', server.url)], {
+    cwd: clone.folder,
+    env: { ...gitEnvironment, ...variables, PATH: `${bin}:${gitEnvironment.PATH}`, PROMPT_SIGNALS_KEY: key },
+  })
+  expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
+  const history = await operator.json('history', 'list', '--prompt', prompt)
+  expect(history.map(({ action, commit_sha, pr_url }) => [action, commit_sha, pr_url])).toEqual([
+    ['pr_merged', merge, url],
+    ['deployed', first, null],
+  ])
+})

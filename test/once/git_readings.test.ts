@@ -1,0 +1,290 @@
+// What a sync reads in repositories of every shape. Only git is needed for it: nothing is written.
+import { describe, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { planSync } from '../../src/git/plan.ts'
+import { createGit } from '../../src/git/program.ts'
+import { openRepository } from '../../src/git/repository.ts'
+import { type Clone, createClone, gitEnvironment } from '../git/clone.ts'
+
+const now = new Date('2026-06-01T00:00:00Z')
+
+type Options = { paths?: string[]; createGlob?: string | null; repository?: string }
+
+async function plan({ folder }: Clone, { paths = ['a.md'], createGlob = null, repository }: Options = {}) {
+  const git = createGit(folder, gitEnvironment, new AbortController().signal)
+  const opened = await openRepository(git, folder, { branch: null, repository: repository ?? null })
+  const linked = paths.map((path, index) => ({ id: `pmt_${index}`, path }))
+  return planSync(git, opened, linked, { createGlob, now, onProgress() {} })
+}
+
+/** The entries of a.md, or of the prompts given, in short and oldest first. */
+async function story(clone: Clone, options: Options = {}): Promise<string[]> {
+  const { prompts, entries } = await plan(clone, options)
+  return entries.map(({ prompt, entry, covers }) => {
+    const { action, commit_sha, pr_number, user, created_at } = entry
+    const others = covers.filter((sha) => sha !== commit_sha).map((sha) => subjectOf(clone, sha))
+    return [
+      ...(prompts.length > 1 ? [prompts[prompt]?.path] : []),
+      action,
+      ...(pr_number ? [`#${pr_number}`] : []),
+      `"${subjectOf(clone, commit_sha)}"`,
+      user.name,
+      created_at?.slice(5, 13),
+      ...(others.length > 0 ? [`of ${others.join(', ')}`] : []),
+    ].join(' ')
+  })
+}
+
+const subjectOf = ({ git }: Clone, sha: string) => git('log', '--max-count=1', '--format=%s', sha)
+
+function begin(): Clone {
+  const clone = createClone()
+  clone.write('a.md', 'one\ntwo\nthree\nfour\nfive\n')
+  clone.commit('Begin')
+  return clone
+}
+
+const change = (clone: Clone, message: string, path = 'a.md', more = {}) => {
+  clone.write(path)
+  return clone.commit(message, more)
+}
+const branch = ({ git }: Clone, name: string, from = 'HEAD') => git('switch', '--quiet', '--create', name, from)
+const backTo = ({ git }: Clone, name: string) => git('switch', '--quiet', name)
+const bob = { author: 'Bob <bob@example.com>' }
+
+describe('merges', () => {
+  test('what a pull changes is told by who made it, and not by whoever pulled', async () => {
+    const clone = begin()
+    branch(clone, 'clone-of-bob')
+    change(clone, 'Mine', 'b.md', bob)
+    backTo(clone, 'main')
+    change(clone, 'Theirs')
+    backTo(clone, 'clone-of-bob')
+    clone.merge('main', "Merge branch 'main' of https://github.com/acme/prompts", bob)
+    clone.git('branch', '--force', 'main')
+    backTo(clone, 'main')
+    expect(await story(clone)).toEqual(['deployed "Begin" Ada 01-01T10', 'deployed "Theirs" Ada 01-01T12'])
+    expect(await story(clone, { paths: ['b.md'] })).toEqual(['deployed "Mine" Bob 01-01T13'])
+  })
+
+  test('a pull request has nothing of what was merged into its branch from the other', async () => {
+    const clone = begin()
+    branch(clone, 'topic')
+    change(clone, 'Other file', 'b.md')
+    backTo(clone, 'main')
+    change(clone, 'On main')
+    backTo(clone, 'topic')
+    clone.merge('main', "Merge branch 'main' into topic")
+    backTo(clone, 'main')
+    clone.merge('topic', 'Merge pull request #3 from acme/topic', bob)
+    expect(await story(clone)).toEqual(['deployed "Begin" Ada 01-01T10', 'deployed "On main" Ada 01-01T12'])
+    expect(await story(clone, { paths: ['b.md'] })).toEqual([
+      'pr_merged #3 "Merge pull request #3 from acme/topic" Bob 01-01T14 of Other file',
+    ])
+  })
+
+  test('what a pull request takes back before it is merged, it does not change', async () => {
+    const clone = begin()
+    branch(clone, 'topic')
+    change(clone, 'There')
+    clone.git('checkout', '--quiet', 'main', '--', 'a.md')
+    clone.commit('And back')
+    change(clone, 'Something else', 'b.md')
+    backTo(clone, 'main')
+    clone.merge('topic', 'Merge pull request #3 from acme/topic')
+    expect(await story(clone)).toEqual(['deployed "Begin" Ada 01-01T10'])
+  })
+
+  test('a branch of pull requests that is merged by hand brings them at the time of that merge', async () => {
+    const clone = begin()
+    branch(clone, 'develop')
+    branch(clone, 'topic')
+    change(clone, 'On topic')
+    backTo(clone, 'develop')
+    clone.merge('topic', 'Merge pull request #3 from acme/topic', bob)
+    change(clone, 'On develop')
+    backTo(clone, 'main')
+    change(clone, 'Elsewhere', 'b.md')
+    clone.merge('develop', "Merge branch 'develop'")
+    expect(await story(clone)).toEqual([
+      'deployed "Begin" Ada 01-01T10',
+      'pr_merged #3 "Merge pull request #3 from acme/topic" Bob 01-01T15 of On topic',
+      'deployed "On develop" Ada 01-01T15',
+    ])
+  })
+})
+
+describe('names', () => {
+  test('a file is followed through all its names, and the link with it', async () => {
+    const clone = begin()
+    clone.git('mv', 'a.md', 'b.md')
+    clone.commit('To b')
+    clone.git('mv', 'b.md', 'c.md')
+    clone.commit('To c')
+    change(clone, 'Change c', 'c.md')
+    const { prompts } = await plan(clone)
+    expect(prompts).toEqual([{ id: 'pmt_0', name: '', path: 'c.md', movedFrom: 'a.md', missing: null }])
+    const told = ['Begin', 'To b', 'To c', 'Change c'].map(
+      (message, hour) => `deployed "${message}" Ada 01-01T1${hour}`,
+    )
+    expect(await story(clone)).toEqual(told)
+    expect(await story(clone, { paths: ['c.md'] })).toEqual(told)
+  })
+
+  test('a change under the old name counts when the rename was made on the other side of a merge', async () => {
+    const clone = begin()
+    branch(clone, 'topic')
+    clone.write('a.md', 'one\ntwo\nthree\nfour\nfive, changed\n')
+    clone.commit('Under the old name')
+    backTo(clone, 'main')
+    clone.git('mv', 'a.md', 'b.md')
+    clone.commit('Rename')
+    clone.merge('topic', "Merge branch 'topic'")
+    expect(await story(clone)).toEqual([
+      'deployed "Begin" Ada 01-01T10',
+      'deployed "Rename" Ada 01-01T12',
+      'deployed "Under the old name" Ada 01-01T13',
+    ])
+  })
+
+  test('a name that a later file takes is that of the later file, and of the earlier one before', async () => {
+    const clone = begin()
+    clone.git('mv', 'a.md', 'b.md')
+    clone.commit('Rename')
+    change(clone, 'A new a', 'a.md')
+    change(clone, 'Change b', 'b.md')
+    expect(await story(clone, { paths: ['a.md', 'b.md'] })).toEqual([
+      'b.md deployed "Begin" Ada 01-01T10',
+      'b.md deployed "Rename" Ada 01-01T11',
+      'a.md deployed "A new a" Ada 01-01T12',
+      'b.md deployed "Change b" Ada 01-01T13',
+    ])
+  })
+
+  test('it is said why a file is not there', async () => {
+    const clone = begin()
+    for (const path of ['gone.md', 'old.md', 'taken.md']) clone.write(path, `${path} ${'words '.repeat(20)}\n`)
+    clone.commit('Add')
+    clone.git('rm', '--quiet', 'gone.md')
+    clone.git('mv', 'old.md', 'new.md')
+    clone.git('mv', 'taken.md', 'other.md')
+    const { git } = clone
+    git('update-index', '--add', '--cacheinfo', `160000,${git('rev-parse', 'HEAD')},vendor/lib`)
+    clone.commit('Change')
+    const paths = ['gone.md', 'old.md', 'taken.md', 'other.md', 'never.md', 'vendor/lib/a.md']
+    const { prompts } = await plan(clone, { paths })
+    expect(prompts.map(({ path, movedFrom, missing }) => [path, movedFrom, missing])).toEqual([
+      ['gone.md', null, 'was removed'],
+      ['new.md', 'old.md', null],
+      ['taken.md', null, 'was renamed to other.md, which another prompt is linked to'],
+      ['other.md', null, null],
+      ['never.md', null, 'was never on the branch'],
+      ['vendor/lib/a.md', null, 'is in the submodule vendor/lib, a repository of its own'],
+    ])
+  })
+
+  test('prompts are made of files alone, and named by their paths', async () => {
+    const clone = createClone()
+    for (const path of ['prompts/greeting.md', 'prompts/de/hallo.md', 'prompts/ö ß.md', 'prompts/x.txt'])
+      clone.write(path)
+    const { git, folder } = clone
+    git('update-index', '--add', '--cacheinfo', `160000,${'1'.repeat(40)},prompts/module.md`)
+    const blob = git('rev-parse', ':prompts/x.txt')
+    git('update-index', '--add', '--cacheinfo', `120000,${blob},prompts/link.md`)
+    writeFileSync(
+      join(folder, 'index-info'),
+      Buffer.concat([Buffer.from(`100644 ${blob}\tprompts/`), Buffer.from([0xff, 0x2e, 0x6d, 0x64, 0])]),
+    )
+    Bun.spawnSync(['sh', '-c', `git -C '${folder}' update-index -z --index-info < '${folder}/index-info'`], {
+      env: gitEnvironment,
+    })
+    clone.commit('Add')
+    const { prompts } = await plan(clone, { paths: [], createGlob: 'prompts/**/*.md' })
+    expect(prompts.map(({ path, name }) => [path, name])).toEqual([
+      ['prompts/de/hallo.md', 'de/hallo'],
+      ['prompts/greeting.md', 'greeting'],
+      ['prompts/ö ß.md', 'ö ß'],
+    ])
+  })
+})
+
+describe('people and times', () => {
+  test('a clock that is ahead or behind does not change the order, and nothing is later than now', async () => {
+    const clone = begin()
+    change(clone, 'Ten years ahead', 'a.md', { at: '2036-01-01T00:00:00Z' })
+    change(clone, 'Right')
+    change(clone, 'In 1970', 'a.md', { at: '1970-01-02T00:00:00Z' })
+    change(clone, 'Right again')
+    change(clone, 'Ahead at the end', 'a.md', { at: '2036-01-01T00:00:00Z' })
+    expect(await story(clone)).toEqual([
+      'deployed "Begin" Ada 01-01T10',
+      'deployed "Ten years ahead" Ada 01-01T10',
+      'deployed "Right" Ada 01-01T12',
+      'deployed "In 1970" Ada 01-01T12',
+      'deployed "Right again" Ada 01-01T14',
+      'deployed "Ahead at the end" Ada 01-01T14',
+    ])
+  })
+
+  test('a name in another encoding is read, and one that has nothing to show gets a word', async () => {
+    const clone = begin()
+    const commit = (message: string, name: string) => {
+      clone.write('a.md')
+      const script = `GIT_AUTHOR_NAME="$(printf '${name}')" git -c i18n.commitEncoding=ISO-8859-1 commit --quiet --message ${message}`
+      Bun.spawnSync(['sh', '-c', script], { cwd: clone.folder, env: gitEnvironment })
+    }
+    commit('Latin', 'Bj\\366rn')
+    commit('Control', '\\001\\002x')
+    const { entries } = await plan(clone)
+    expect(entries.slice(1).map(({ entry }) => entry.user.name)).toEqual(['Bj\u00f6rn', 'x'])
+  })
+})
+
+test.each([
+  [
+    'https://github.com/acme/prompts.git',
+    'Merge pull request #12 from acme/topic',
+    'https://github.com/acme/prompts/pull/12',
+  ],
+  ['git@github.com:acme/prompts.git', 'Tidy up (#12)', 'https://github.com/acme/prompts/pull/12'],
+  [
+    'git@gitlab.example.com:group/sub/prompts.git',
+    "Merge branch 'topic' into 'main'\n\nTidy up\n\nSee merge request group/sub/prompts!12",
+    'https://gitlab.example.com/group/sub/prompts/-/merge_requests/12',
+  ],
+  [
+    'https://ci:token@gitlab.com/acme/prompts.git',
+    'Tidy up (!12)',
+    'https://gitlab.com/acme/prompts/-/merge_requests/12',
+  ],
+  ['https://gitlab.com/acme/prompts.git', 'Fix the issue (#12)', null],
+  [
+    'ssh://git@git.example.com:2222/acme/prompts.git',
+    "Merge pull request 'Tidy up' (#12) from topic into main",
+    'https://git.example.com/acme/prompts/pulls/12',
+  ],
+  ['https://codeberg.org/acme/prompts', 'Tidy up (#12)', 'https://codeberg.org/acme/prompts/pulls/12'],
+  [
+    'https://bitbucket.org/acme/prompts.git',
+    'Merged in topic (pull request #12)',
+    'https://bitbucket.org/acme/prompts/pull-requests/12',
+  ],
+  ['https://github.com/acme/prompts', 'Revert "Merge pull request #12 from acme/topic"', null],
+  ['https://github.com/acme/prompts', 'Fix #12', null],
+  ['https://github.com/acme/prompts', 'Fix (#99999999999)', null],
+])('at %s the commit "%s" has the address %p', async (origin, message, expected) => {
+  const clone = createClone(origin)
+  clone.write('a.md')
+  clone.commit('Begin')
+  if (/^Merged? (?!.*\(!)/.test(message)) {
+    branch(clone, 'topic')
+    change(clone, 'On topic')
+    backTo(clone, 'main')
+    clone.merge('topic', message)
+  } else change(clone, message)
+  const { entries } = await plan(clone)
+  expect(entries.slice(1).map(({ entry }) => [entry.action, entry.pr_url ?? null])).toEqual([
+    expected ? ['pr_merged', expected] : ['deployed', null],
+  ])
+})

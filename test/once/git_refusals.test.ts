@@ -1,0 +1,216 @@
+// What sync refuses, and what it does not let a repository do.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { existsSync } from 'node:fs'
+import { chmod, writeFile } from 'node:fs/promises'
+import { createServer, type Server as HttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { createGit } from '../../src/git/program.ts'
+import { openRepository } from '../../src/git/repository.ts'
+import { type Clone, createClone, gitEnvironment, runGit } from '../git/clone.ts'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createFolder, createOperator, type Operator, refusalOf, rejectionOf, run, type Settings } from '../program.ts'
+
+let database: TestDatabase
+let operator: Operator
+let org: string
+let prompt: string
+let clone: Clone
+
+beforeAll(async () => {
+  database = await createDatabase()
+  operator = createOperator(database.settings)
+  org = (await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team')).id
+  const file = ['--repository', 'acme/prompts', '--path', 'a.md']
+  prompt = (await operator.one('prompts', 'create', '--org', org, '--name', 'a', ...file)).id
+  clone = createClone()
+  clone.write('a.md')
+  clone.commit('Begin')
+  clone.write('a.md')
+  clone.commit('Change (#2)')
+})
+
+afterAll(() => database.close())
+
+const sync = (args: string[], settings: Settings = {}) =>
+  run(['sync', ...args], { settings: { ...database.settings, ...settings } })
+
+const isUntouched = async () => {
+  expect(await operator.json('history', 'list', '--prompt', prompt)).toEqual([])
+  expect(await operator.json('prompts', 'list', '--org', org)).toHaveLength(1)
+}
+
+type Made = () => { folder: string; more?: string[]; settings?: Settings }
+
+const cloneOf = (...options: string[]): string => {
+  const folder = join(createFolder(), 'clone')
+  runGit('/', ['-c', 'protocol.file.allow=always', 'clone', '--quiet', ...options, `file://${clone.folder}`, folder])
+  runGit(folder, ['remote', 'set-url', 'origin', 'https://github.com/acme/prompts.git'])
+  return folder
+}
+
+const refused: [string, string, Made][] = [
+  ['a folder that is no repository', 'is not a git repository', () => ({ folder: createFolder() })],
+  ['a folder that is not there', 'is not a git repository', () => ({ folder: '/nonexistent' })],
+  ['a shallow clone', 'fetch-depth: 0', () => ({ folder: cloneOf('--depth=1') })],
+  [
+    'a partial clone',
+    'Clone without --filter',
+    () => {
+      clone.git('config', 'uploadpack.allowFilter', 'true')
+      return { folder: cloneOf('--filter=blob:none', '--no-checkout') }
+    },
+  ],
+  ['a repository without commits', 'has no commits yet', () => ({ folder: createClone().folder })],
+  [
+    'a clone on no branch',
+    'Say which one to read: --branch NAME',
+    () => {
+      const detached = createClone()
+      detached.commit('One')
+      detached.git('switch', '--quiet', '--detach')
+      return detached
+    },
+  ],
+  ['a branch that is not there', 'There is no branch other', () => ({ ...clone, more: ['--branch', 'other'] })],
+  [
+    'a branch that looks like an option',
+    'There is no branch --output=/tmp/x',
+    () => ({ ...clone, more: ['--branch=--output=/tmp/x'] }),
+  ],
+  [
+    'a clone without a remote',
+    'Say which repository it is: --repository',
+    () => {
+      const local = createClone(null)
+      local.commit('One')
+      return local
+    },
+  ],
+  [
+    'a remote that is a folder',
+    'The remote origin is not at a host',
+    () => {
+      const local = createClone('/srv/git/prompts.git')
+      local.commit('One')
+      return local
+    },
+  ],
+  ['a repository that is none', 'must be OWNER/NAME or', () => ({ ...clone, more: ['--repository', 'prompts'] })],
+  [
+    'pull requests whose address is not known',
+    'Say where the repository is shown: --repository https://HOST/acme/prompts',
+    () => {
+      const local = createClone(null)
+      local.write('a.md')
+      local.commit('Add (#1)')
+      return { ...local, more: ['--repository', 'acme/prompts'] }
+    },
+  ],
+  [
+    'a repository that no prompt is linked to',
+    'No prompt is linked to a file of acme/other',
+    () => ({ ...clone, more: ['--repository', 'acme/other'] }),
+  ],
+  [
+    'a pattern that nothing matches, where no prompt is linked',
+    'No file on main matches *.txt',
+    () => ({ ...clone, more: ['--repository', 'acme/other', '--create', '*.txt'] }),
+  ],
+  ['a pattern that is none', 'has a { without its }', () => ({ ...clone, more: ['--create', '{a'] })],
+  [
+    'a file that no prompt can be linked to, among others that can',
+    'must be that of a file',
+    () => {
+      const odd = createClone()
+      for (const path of ['a.md', 'b.md', 'z\u001b[31m.md']) odd.write(path)
+      odd.commit('Add')
+      return { ...odd, more: ['--create', '*.md'] }
+    },
+  ],
+  [
+    'a map in a folder that is not there',
+    '--map names a file that cannot be written: /nonexistent/map.json',
+    () => ({ ...clone, more: ['--map', '/nonexistent/map.json'] }),
+  ],
+  [
+    'a machine without git',
+    'The program git is needed, and is not on the PATH',
+    () => ({ ...clone, settings: { PATH: '/nonexistent' } }),
+  ],
+]
+
+test.each(refused)('%s is refused with one line, and nothing is written', async (_, line, make) => {
+  const { folder, more = [], settings } = make()
+  expect(refusalOf(await sync([folder, '--org', org, ...more], settings))).toContain(line)
+  await isUntouched()
+})
+
+test('a repository of somebody else is refused with what to do about it', async () => {
+  const environment = { ...gitEnvironment, GIT_TEST_ASSUME_DIFFERENT_OWNER: '1' }
+  const git = createGit(clone.folder, environment, new AbortController().signal)
+  const refusal = await rejectionOf(openRepository(git, clone.folder, { branch: null, repository: null }))
+  expect(refusal).toBe(
+    `git does not trust ${clone.folder}, because somebody else owns it. If you do, run: ` +
+      `git config --global --add safe.directory ${clone.folder}`,
+  )
+})
+
+test('nothing that the configuration of a repository names is run', async () => {
+  const hostile = createClone()
+  hostile.write('.gitattributes', '*.md diff=x filter=x\n')
+  hostile.write('a.md')
+  hostile.commit('Begin')
+  const trap = join(createFolder(), 'trap')
+  const proof = `${trap}.sprung`
+  await writeFile(trap, `#!/bin/sh\ntouch ${proof}\n`)
+  await chmod(trap, 0o755)
+  const names = ['core.fsmonitor', 'core.pager', 'pager.rev-list', 'diff.external', 'diff.x.textconv', 'diff.x.command']
+  for (const name of [...names, 'filter.x.clean', 'filter.x.smudge', 'gpg.program', 'core.sshCommand', 'core.editor']) {
+    hostile.git('config', name, trap)
+  }
+  hostile.git('config', 'log.showSignature', 'true')
+  hostile.git('config', 'core.hooksPath', createFolder())
+  const { status } = await sync([hostile.folder, '--org', org, '--dry-run'])
+  expect({ status, isSprung: existsSync(proof) }).toEqual({ status: 0, isSprung: false })
+})
+
+test.each([
+  [[], 'give either --org or --url'],
+  [['--org', 'org_1', '--url', 'http://localhost'], 'give either --org or --url'],
+  [['--url', 'localhost:3000'], '--url must begin with http:// or https://'],
+  [['--org', 'org_1', '--dry-run', '--map', 'x'], '--map is not written by a --dry-run'],
+  [['--org', 'org_1', 'two', 'folders'], 'takes at most 1 word, not 2'],
+])('%j is wrong usage', async (args, line) => {
+  const { status, stderr } = await sync(args)
+  expect({ status, line: stderr.split('\n')[0] }).toEqual({ status: 2, line: `prompt-signals: ${line}` })
+})
+
+const key = `psk_${'0'.repeat(36)}`
+
+test('without a key, or with a text that is none, it says so and shows no secret', async () => {
+  expect(refusalOf(await sync([clone.folder, '--url', 'http://127.0.0.1:9']))).toContain('Set PROMPT_SIGNALS_KEY')
+  const settings = { PROMPT_SIGNALS_KEY: 'hunter2' }
+  const refusal = refusalOf(await sync([clone.folder, '--url', 'http://127.0.0.1:9'], settings))
+  expect(refusal).toBe('PROMPT_SIGNALS_KEY must be an API key, which begins with psk_')
+})
+
+test('an address that is not the service, or leads elsewhere, gets an answer that says so, and the key goes nowhere else', async () => {
+  const seen: (string | undefined)[] = []
+  const server = createServer((request, response) => {
+    seen.push(request.url)
+    if (request.url?.startsWith('/elsewhere')) response.writeHead(302, { location: `${address}/stolen` }).end()
+    else response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Hello</h1>')
+  }).listen(0, '127.0.0.1')
+  await new Promise((resolve) => server.once('listening', resolve))
+  const address = addressOf(server)
+  const settings = { PROMPT_SIGNALS_KEY: key }
+  const page = refusalOf(await sync([clone.folder, '--url', address], settings))
+  expect(page).toContain('not how the service answers')
+  const moved = refusalOf(await sync([clone.folder, '--url', `${address}/elsewhere`], settings))
+  expect(moved).toContain('does not answer')
+  expect(seen.filter((url) => url?.startsWith('/stolen'))).toEqual([])
+  server.close()
+})
+
+const addressOf = (server: HttpServer) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -1,0 +1,19 @@
+import { expect, test } from 'bun:test'
+import type { Db } from '../../src/db/client.ts'
+import type { SignalCounter } from '../../src/signals/count.ts'
+import { createSignalReader } from '../../src/signals/read.ts'
+import { parseStatsQuery } from '../../src/signals/read_query.ts'
+
+test('an organisation that asks for much has two reads at a time, and others go on', () => {
+  const started: number[] = []
+  const counter = {
+    catchUp(promptId: number) {
+      started.push(promptId)
+      return new Promise<void>(() => {})
+    },
+  } as unknown as SignalCounter
+  const reader = createSignalReader({} as Db, { now: () => new Date() }, counter)
+  const query = parseStatsQuery(new URLSearchParams(), new Date())
+  for (const organisationId of [1, 1, 1, 1, 1, 2, 3]) reader.stats({ id: organisationId, organisationId }, query)
+  expect(started).toEqual([1, 1, 2, 3])
+})
