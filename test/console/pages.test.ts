@@ -144,7 +144,7 @@ test('changes are filtered by action, time and branch, and split by metadata', a
   await eventually(async () => (await rows()).length, 2)
   await page.getByLabel('Action').selectOption('deployed')
   await eventually(async () => (await rows()).map((text) => text.slice(0, 16)), ['deployed 8f14e45'])
-  await page.getByLabel('Time').selectOption('chart')
+  await page.getByLabel('Time', { exact: true }).selectOption('chart')
   await page.getByRole('button', { name: '7 d' }).click()
   await page.getByText('No change is like that').waitFor()
   await page.getByRole('button', { name: '90 d' }).click()
