@@ -8,7 +8,7 @@ export type Estimate = { value: number; low: number; high: number }
 
 export type Verdict = 'better' | 'worse' | 'same' | 'undecided'
 
-export type Comparison = {
+type Comparison = {
   /** The later rate less the earlier one; null while a side has no signals. */
   difference: Estimate | null
   verdict: Verdict
