@@ -1,4 +1,6 @@
 // Six weeks in the life of three prompts, made up: the same at every start, but for the time that it ends at.
+import { createRandom } from '../lib/seeded_random.ts'
+
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const days = 42
@@ -140,15 +142,4 @@ function businessOf(hour: Date): number {
   const isWeekend = hour.getUTCDay() % 6 === 0
   const daylight = Math.max(Math.sin((Math.PI * (hour.getUTCHours() - 6)) / 16), 0)
   return (0.08 + daylight) * (isWeekend ? 0.5 : 1)
-}
-
-/** Numbers from 0 to 1 that are the same at every start (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }
