@@ -19,7 +19,7 @@ type FoundSignals = {
   stoppedAt: Position | null
 }
 
-/** The newest signals of a prompt before a position; looks at a bounded number of them. */
+/** The newest signals of a prompt before a position, which is before `until`; looks at a bounded number of them. */
 export async function selectSignals(
   sql: Sql,
   promptId: number,
@@ -32,10 +32,9 @@ export async function selectSignals(
     select id, value, metadata, created_at
     from list_signals(
       ${promptId},
-      ${before?.at.toISOString() ?? 'infinity'}::text::timestamptz,
+      ${(before?.at ?? until)?.toISOString() ?? 'infinity'}::text::timestamptz,
       ${String(before?.id ?? 0)}::text::bigint,
       ${since?.toISOString() ?? '-infinity'}::text::timestamptz,
-      ${until?.toISOString() ?? 'infinity'}::text::timestamptz,
       ${value}::text,
       ${metadata.map(([key]) => key)}::text[],
       ${metadata.map(([, text]) => text)}::text[],
