@@ -540,7 +540,9 @@ begin
       superseded := find_superseded(incoming, item.covers);
       if superseded is not null then
         changed := changed || item.place;
-        if find_history_entry(incoming.prompt_id, incoming.commit_sha, incoming.action, incoming.pr_number, incoming.reopenings) is null then
+        if find_history_entry(
+          incoming.prompt_id, incoming.commit_sha, incoming.action, incoming.pr_number, incoming.reopenings
+        ) is null then
           select h.* into known from history_entries h where h.id = superseded[1];
           reranked_prompts := reranked_prompts || incoming.prompt_id;
           reranked_from := reranked_from || replace_history_entry(known, incoming);
@@ -553,7 +555,9 @@ begin
       end if;
     elsif exists (
       select from merged_commits m
-      where m.prompt_id = incoming.prompt_id and m.branch_name = incoming.branch_name and m.commit_sha = incoming.commit_sha
+      where m.prompt_id = incoming.prompt_id
+        and m.branch_name = incoming.branch_name
+        and m.commit_sha = incoming.commit_sha
     ) then
       covered := covered || item.place;
       continue;
@@ -561,7 +565,9 @@ begin
 
     select h.* into known
     from history_entries h
-    where h.id = find_history_entry(incoming.prompt_id, incoming.commit_sha, incoming.action, incoming.pr_number, incoming.reopenings);
+    where h.id = find_history_entry(
+      incoming.prompt_id, incoming.commit_sha, incoming.action, incoming.pr_number, incoming.reopenings
+    );
     continue when not found;
     present := present || item.place;
 
@@ -570,7 +576,7 @@ begin
       is distinct from (known.user_name, known.user_email, known.branch_name, known.created_at)
       or combined.pr_url is distinct from known.pr_url
     then
-      reranked_prompts := reranked_prompts || told.prompt_id;
+      reranked_prompts := reranked_prompts || incoming.prompt_id;
       reranked_from := reranked_from || replace_history_entry(known, combined);
       changed := changed || item.place;
     elsif combined is distinct from known then
