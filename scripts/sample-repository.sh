@@ -8,7 +8,7 @@ folder=${1:?usage: sample-repository.sh DIR}
 mkdir "$folder"
 cd "$folder"
 
-# Nothing of whoever runs it may change the hashes.
+# No configuration of the caller may change the hashes.
 export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_NOSYSTEM=1 LC_ALL=C TZ=UTC
 unset GIT_DIR GIT_WORK_TREE GIT_INDEX_FILE
 

@@ -371,11 +371,12 @@ as $$
   select coalesce(metadata ->> key, (metadata -> key)::text)
 $$;
 
--- Signals of a prompt before a position, newest first, at most so many; those of a value and a range of time, whose
--- metadata has the given texts. Looks at no more than `max_looked_at`: when that ends the search, the last row is the
--- position to go on from, and has no value.
+-- Signals of a prompt before a position, newest first, at most so many; those of a value and from a time on, whose
+-- metadata has the given texts. There is one upper bound alone: with a second one, the scan of the index may begin at the
+-- wrong one, and read all that lies between. Looks at no more than `max_looked_at`: when that ends the search, the last
+-- row is the position to go on from, and has no value.
 create function list_signals(
-  given_prompt_id bigint, before_time timestamptz, before_id bigint, since timestamptz, until timestamptz,
+  given_prompt_id bigint, before_time timestamptz, before_id bigint, since timestamptz,
   given_value text, metadata_keys text[], metadata_texts text[], max_rows integer, max_looked_at integer
 )
 returns table (id bigint, value text, metadata text, created_at timestamptz)

@@ -15,7 +15,7 @@ create table history_entries (
   created_at timestamptz(3) not null,
   -- How often the pull request had been reopened, for one that is closed again at the same commit.
   reopenings integer not null default 0,
-  -- The sources that have told the entry. What neither has told was recorded by a caller, and stands as it was given.
+  -- The sources that have the entry. One that neither has was recorded by a caller, and stands as it was given.
   in_git boolean not null default false,
   on_github boolean not null default false,
   -- The identity of an entry: recording it a second time is a replay.
@@ -412,7 +412,7 @@ end
 $$;
 
 -- Returns the entries that are the given merge under another name: the "deployed" ones of its commits on the same branch;
--- and for GitHub, which knows its pull requests, the merge of another number that a message in git has told of the same
+-- and for GitHub, which knows its pull requests, the merge of another number that a message in git names for the same
 -- commit. The one to become the merge comes first: that of the merge commit, else the newest.
 create function find_superseded(merge_of history_entries, covers text[])
 returns bigint[]
@@ -441,7 +441,7 @@ begin
 end
 $$;
 
--- Returns an entry as it stands after a source has told it again. Git knows the author of a commit by the mailmap, and
+-- Returns an entry as it stands after another source has brought it. Git knows the author of a commit by the mailmap, and
 -- GitHub who merged, and when something was pushed or merged.
 create function combine_history_entries(known history_entries, given history_entries)
 returns history_entries
@@ -474,7 +474,7 @@ begin
 end
 $$;
 
--- Brings together what two sources tell of the same changes. The entries are a JSON array as above, each with its source,
+-- Brings together what two sources know of the same changes. The entries are a JSON array as above, each with its source,
 -- and a merge with the commits that it covers. Answers the places in the array, from 1 on, of the entries by which a
 -- history has changed; of those that are in it now; and of those that are not to be recorded: commits that a merge covers,
 -- and merges that GitHub knows to be others.
@@ -486,7 +486,7 @@ set enable_mergejoin = off
 as $$
 declare
   item record;
-  told history_entries;
+  incoming history_entries;
   known history_entries;
   combined history_entries;
   superseded bigint[];
@@ -507,53 +507,57 @@ begin
       pr_number integer, pr_url text, created_at timestamptz, reopenings integer, source text,
       covers text[]
     )
-    -- What is opened or closed, GitHub alone tells.
+    -- What is opened or closed, GitHub alone knows.
     where g.action in ('deployed', 'pr_merged')
     order by g.action = 'pr_merged' desc, e.place
   loop
-    told := null;
-    told.prompt_id := item.prompt_id;
-    told.action := item.action;
-    told.user_name := item.user_name;
-    told.user_email := item.user_email;
-    told.commit_sha := item.commit_sha;
-    told.branch_name := item.branch_name;
-    told.pr_number := item.pr_number;
-    told.pr_url := item.pr_url;
-    told.created_at := item.created_at;
-    told.reopenings := coalesce(item.reopenings, 0);
-    told.in_git := coalesce(item.source = 'git', false);
-    told.on_github := coalesce(item.source = 'github', false);
+    incoming := null;
+    incoming.prompt_id := item.prompt_id;
+    incoming.action := item.action;
+    incoming.user_name := item.user_name;
+    incoming.user_email := item.user_email;
+    incoming.commit_sha := item.commit_sha;
+    incoming.branch_name := item.branch_name;
+    incoming.pr_number := item.pr_number;
+    incoming.pr_url := item.pr_url;
+    incoming.created_at := item.created_at;
+    incoming.reopenings := coalesce(item.reopenings, 0);
+    incoming.in_git := coalesce(item.source = 'git', false);
+    incoming.on_github := coalesce(item.source = 'github', false);
 
-    if told.action = 'pr_merged' then
+    if incoming.action = 'pr_merged' then
       -- GitHub knows the numbers of its pull requests; in git they are read from messages.
-      if told.in_git and exists (select from find_other_merges(told) h where h.on_github) then
+      if incoming.in_git and exists (select from find_other_merges(incoming) h where h.on_github) then
         covered := covered || item.place;
         continue;
       end if;
 
       insert into merged_commits (prompt_id, branch_name, commit_sha, pr_number)
-      select told.prompt_id, told.branch_name, c.commit_sha, told.pr_number
-      from unnest(item.covers || told.commit_sha) c (commit_sha)
+      select incoming.prompt_id, incoming.branch_name, c.commit_sha, incoming.pr_number
+      from unnest(item.covers || incoming.commit_sha) c (commit_sha)
       on conflict do nothing;
 
-      superseded := find_superseded(told, item.covers);
+      superseded := find_superseded(incoming, item.covers);
       if superseded is not null then
         changed := changed || item.place;
-        if find_history_entry(told.prompt_id, told.commit_sha, told.action, told.pr_number, told.reopenings) is null then
+        if find_history_entry(
+          incoming.prompt_id, incoming.commit_sha, incoming.action, incoming.pr_number, incoming.reopenings
+        ) is null then
           select h.* into known from history_entries h where h.id = superseded[1];
-          reranked_prompts := reranked_prompts || told.prompt_id;
-          reranked_from := reranked_from || replace_history_entry(known, told);
+          reranked_prompts := reranked_prompts || incoming.prompt_id;
+          reranked_from := reranked_from || replace_history_entry(known, incoming);
           superseded := superseded[2:];
         end if;
         if cardinality(superseded) > 0 then
-          reranked_prompts := reranked_prompts || told.prompt_id;
-          reranked_from := reranked_from || delete_history_entries(told.prompt_id, superseded);
+          reranked_prompts := reranked_prompts || incoming.prompt_id;
+          reranked_from := reranked_from || delete_history_entries(incoming.prompt_id, superseded);
         end if;
       end if;
     elsif exists (
       select from merged_commits m
-      where m.prompt_id = told.prompt_id and m.branch_name = told.branch_name and m.commit_sha = told.commit_sha
+      where m.prompt_id = incoming.prompt_id
+        and m.branch_name = incoming.branch_name
+        and m.commit_sha = incoming.commit_sha
     ) then
       covered := covered || item.place;
       continue;
@@ -561,16 +565,18 @@ begin
 
     select h.* into known
     from history_entries h
-    where h.id = find_history_entry(told.prompt_id, told.commit_sha, told.action, told.pr_number, told.reopenings);
+    where h.id = find_history_entry(
+      incoming.prompt_id, incoming.commit_sha, incoming.action, incoming.pr_number, incoming.reopenings
+    );
     continue when not found;
     present := present || item.place;
 
-    combined := combine_history_entries(known, told);
+    combined := combine_history_entries(known, incoming);
     if (combined.user_name, combined.user_email, combined.branch_name, combined.created_at)
       is distinct from (known.user_name, known.user_email, known.branch_name, known.created_at)
       or combined.pr_url is distinct from known.pr_url
     then
-      reranked_prompts := reranked_prompts || told.prompt_id;
+      reranked_prompts := reranked_prompts || incoming.prompt_id;
       reranked_from := reranked_from || replace_history_entry(known, combined);
       changed := changed || item.place;
     elsif combined is distinct from known then

@@ -2,7 +2,7 @@
 --
 -- The counts run behind, up to a mark: those of a prompt hold its signals with ids up to `counted_to`, and a reader adds
 -- the later ones itself. Ids of one organisation are committed in the order in which they are drawn, because
--- write_signals holds the organisation until it commits: whoever sees an id sees all lower ones. So no signal appears
+-- write_signals holds the organisation until it commits: a reader who sees an id sees all lower ones. So no signal appears
 -- below the mark afterwards, whatever its time. A reader takes the mark, the counts and the later signals from one
 -- snapshot, and its sum equals the rows on every replica; and recording a signal costs nothing more.
 create table signal_marks (

@@ -181,7 +181,7 @@ function readSecret(name: string, environment: Environment): string | undefined 
   return secret
 }
 
-/** What the git program needs of the environment: where things are, and the configuration of whoever runs it. */
+/** What the git program needs of the environment: where things are, and the configuration of the user who runs it. */
 const gitVariable = /^(PATH|HOME|USERPROFILE|SYSTEMROOT|XDG_CONFIG_HOME|TMPDIR|TEMP|TMP|GIT_CONFIG_\w+)$/i
 
 /** The environment for git: without this program's secrets, and without the repository that a hook of git's is run for. */

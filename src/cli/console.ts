@@ -25,7 +25,7 @@ export const consoleCommands = onDatabase({
       const granted = typed.options.admin ? presets.admin : readingScopes
       const { id, key } = await createKey(db, clock, { org, name: 'console', scopes: granted, expiresAt })
       output.show({ link: linkTo(url, key), key: id, expires_at: expiresAt })
-      output.say('Whoever has the link is signed in: treat it like a password.')
+      output.say('Anybody who has the link is signed in: treat it like a password.')
     },
   },
 })

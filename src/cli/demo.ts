@@ -10,7 +10,7 @@ import { requirePrompt } from '../prompts/find.ts'
 import { createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import { type PastSignal, recordPastSignals } from '../signals/backfill.ts'
 import { linkTo } from './address.ts'
-import { tellStories } from './demo_story.ts'
+import { generateDemoData } from './demo_data.ts'
 import type { Output } from './output.ts'
 
 type Start = { db: Db; config: Config; clock: Clock; output: Output; url: string }
@@ -26,7 +26,7 @@ export async function offerDemo({ db, config, clock, output, url }: Start): Prom
   if (existing) return output.say(await describeExisting(db, config, url, existing.id))
   const { id: org } = await createOrganisation(db, clock, { name: 'Demo', plan: 'team', monthlyLimit: null })
   const { key } = await createKey(db, clock, { org, name: 'demo', scopes: presets.admin, expiresAt: null })
-  const [prompt] = await playStories(db, clock, org)
+  const [prompt] = await createDemoPrompts(db, clock, org)
 
   output.say(`
 The demo organisation ${org} has a key, and three prompts with six weeks of history and signals.
@@ -37,10 +37,10 @@ ${requestsTo(url, prompt as string, `'Authorization: Bearer ${key}'`)}`)
 }
 
 /** The ids of the prompts that were made. */
-async function playStories(db: Db, clock: Clock, org: string): Promise<string[]> {
+async function createDemoPrompts(db: Db, clock: Clock, org: string): Promise<string[]> {
   const signals: PastSignal[] = []
   const ids: string[] = []
-  for (const { name, history, signals: sent } of tellStories(clock.now())) {
+  for (const { name, history, signals: sent } of generateDemoData(clock.now())) {
     const { id } = await createPrompt(db, clock, { org, name, id: null })
     for (const entry of history) await recordHistory(db, clock, id, entry)
     const prompt = await requirePrompt(db.sql, id)

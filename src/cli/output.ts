@@ -14,7 +14,7 @@ export type Output = {
 }
 
 /** Blue and orange, which the colour-blind tell apart, and grey. */
-export type Colour = 'blue' | 'orange' | 'grey'
+type Colour = 'blue' | 'orange' | 'grey'
 
 /** A column of a table: its heading, and what it shows of a row. */
 export type Column<T> = {

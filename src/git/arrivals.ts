@@ -13,7 +13,7 @@ export type Arrival = {
 }
 
 /** Whether a merge pulled the branch itself into a clone of it, so that the branch's own line is the second parent's. */
-export type IsOwnPull = (commit: Commit) => boolean
+type IsOwnPull = (commit: Commit) => boolean
 
 /**
  * Lists what reached a branch, oldest first. The branch's own line is that of first parents. A merge of a pull request

@@ -3,7 +3,7 @@ import type { Commit } from './commits.ts'
 import { type Git, splitAtNul } from './program.ts'
 
 /** A file that a commit changes. Paths are known by their positions in a list, as they repeat from commit to commit. */
-export type FileChange = {
+type FileChange = {
   path: number
   /** What the file was called before; null unless it was renamed. */
   from: number | null

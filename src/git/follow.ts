@@ -4,7 +4,7 @@ import type { Commit } from './commits.ts'
 import type { ChangedFiles } from './files.ts'
 
 /** What became of a file that is not on the branch any more. */
-export type Fate = { is: 'renamed'; to: string } | { is: 'removed' } | { is: 'unknown' }
+type Fate = { is: 'renamed'; to: string } | { is: 'removed' } | { is: 'unknown' }
 
 /** A time during which a prompt had a name: known to the commits that know a rename to it, and none from it. */
 type Span = { prompt: number; since: number[]; until: number | null }
@@ -98,7 +98,7 @@ export function findFates(arrivals: Arrival[], files: ChangedFiles, missing: str
   const now = new Map<number, number | null>()
   for (let index = arrivals.length - 1; index >= 0; index--) {
     const { commit, merge } = arrivals[index] as Arrival
-    // What a pull request changes as a whole is told by its merge.
+    // What a pull request changes as a whole is the entry of its merge.
     if (merge !== null && merge !== commit) continue
     for (const { path, from, isRemoved } of files.changes[index] ?? []) {
       if (isRemoved && !now.has(path)) now.set(path, null)

@@ -14,7 +14,7 @@ export type Git = {
 }
 
 /** Fails with what git says about it, as one line. */
-export class GitError extends Error {}
+class GitError extends Error {}
 
 const maxErrorLength = 2_000
 

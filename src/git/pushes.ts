@@ -1,4 +1,4 @@
-// What pushes and pull requests amount to, as a webhook tells them. Nothing here reads or writes anything.
+// What pushes and pull requests amount to, as a webhook reports them. Nothing here reads or writes anything.
 import type { PromptEntry } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
 import type { LinkedPrompt } from '../prompts/link.ts'
@@ -36,7 +36,7 @@ export type MergedPullRequest = PullRequest & { branchCommits: string[]; promptI
 export type Head = { branch: string; commitSha: string }
 
 /** A prompt, and the commits that touch its file, oldest first. */
-export type Touch = { promptId: number; commits: string[] }
+type Touch = { promptId: number; commits: string[] }
 
 export type Push = {
   head: Head

@@ -1,7 +1,7 @@
 import { decode, type Git, splitAtNul } from './program.ts'
 import { parseRemote, type Remote } from './remote.ts'
 
-export type TreeEntry = 'file' | 'symbolic link' | 'submodule'
+type TreeEntry = 'file' | 'symbolic link' | 'submodule'
 
 /** A branch of a clone, as it is now. */
 export type Repository = Remote & {

@@ -17,7 +17,7 @@ export type SyncTarget = {
   markFiles(files: FileOnBranch[]): Promise<void>
 }
 
-export type FileOnBranch = { prompt: string; isPresent: boolean; seenAt: Date }
+type FileOnBranch = { prompt: string; isPresent: boolean; seenAt: Date }
 
 /** The body of a call that records either. */
 export const toBatch = (entries: EntryOf<string>[], files: FileOnBranch[], isDryRun: boolean) => ({

@@ -7,7 +7,7 @@ import { type DeliveryContext, recordTouches } from './push.ts'
 import type { PullRequestPayload } from './schema.ts'
 import { addBranchPrompts, savePullRequest, selectMerges, selectPrompts, selectPushes } from './store_facts.ts'
 
-export type PullRequestChange = {
+type PullRequestChange = {
   action: string
   pr: Omit<PullRequest, 'reopenings'>
   isDefaultBase: boolean

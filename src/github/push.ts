@@ -27,7 +27,7 @@ import { addPrompts, deleteTouches, insertTouches, selectMerges, selectPullReque
 /** The transaction of a delivery, in which no other delivery works on the repository. */
 export type DeliveryContext = { sql: Sql; ref: RepositoryRef }
 
-export type PushChange = {
+type PushChange = {
   push: Push
   authors: Map<string, Person>
   isDefaultBranch: boolean
@@ -67,7 +67,7 @@ export function readPush(
   return { push, authors, isDefaultBranch, isNewBranch, pushedAt, filesSeen }
 }
 
-/** What a push to the default branch leaves out, so that only a clone can tell it. */
+/** What a push to the default branch leaves out, so that only a clone has it. */
 export function findGap(payload: PushPayload): Gap | undefined {
   if (branchOf(payload) !== payload.repository.default_branch) return undefined
   if (payload.forced) return 'force_push'

@@ -1,6 +1,6 @@
 // What became of a delivery, as GitHub shows it under Recent Deliveries.
 
-/** A push that does not tell all of what happened to the default branch; a clone does. */
+/** A push that does not say all of what happened to the default branch; a clone does. */
 const gaps = {
   force_push: 'The push took commits back, and does not say which',
   too_many_commits: 'GitHub lists no more than 2,048 commits of a push',

@@ -42,7 +42,7 @@ export async function insertDelivery(sql: Sql, organisationId: number, delivery:
   return rows.length > 0
 }
 
-export type KnownRepository = { name: string; seenAt: Date }
+type KnownRepository = { name: string; seenAt: Date }
 
 export async function selectRepository(
   sql: Sql,

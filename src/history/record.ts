@@ -114,7 +114,7 @@ export type Outcome = 'added' | 'changed' | 'known' | 'covered'
 
 /**
  * Records entries of one source within the caller's transaction, and says what became of each. The histories are the same
- * in whichever order two sources tell of the same changes; docs/git.md has the rule.
+ * in whichever order two sources bring the same changes; docs/git.md has the rule.
  */
 export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[], source: Source): Promise<Outcome[]> {
   if (given.length === 0) return []

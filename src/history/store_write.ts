@@ -66,10 +66,10 @@ export async function lockHistories(sql: Sql, entries: OfPrompt[]): Promise<void
 /** Where an entry was read: in a clone, or in a delivery of GitHub's. */
 export type Source = 'git' | 'github'
 
-export type EntryToSettle = EntryToRecord & { source: Source; covers: string[] }
+type EntryToSettle = EntryToRecord & { source: Source; covers: string[] }
 
 /**
- * Brings the entries together with what another source has told of the same changes. Answers by which of them a history
+ * Brings the entries together with what another source has recorded of the same changes. Answers by which of them a history
  * has changed, which are in it now, and which are not to be recorded, since a merge covers them.
  */
 export async function settleEntries(

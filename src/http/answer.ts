@@ -131,7 +131,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
         const caller = verifyKey(headers.get('authorization'), exchange)
         return caller instanceof Promise ? caller.then(enter) : enter(caller)
       }, name)
-      // The scope is told from the table of routes by the tests.
+      // On the route itself, so that the tests can walk the scopes of all routes.
       return Object.assign(route, { scope })
     },
   }

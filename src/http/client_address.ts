@@ -24,7 +24,7 @@ const isWithin = (list: BlockList, address: string): boolean =>
   list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
 /**
- * Goes through X-Forwarded-For from the right, where the nearest proxy wrote, for as long as whoever wrote is trusted. At
+ * Goes through X-Forwarded-For from the right, where the nearest proxy wrote, for as long as the writer is trusted. At
  * an entry that is no address it stops: the caller is then the last proxy that is known.
  */
 export function walkForwarded(peer: string, forwarded: string, isTrusted: (address: string) => boolean): string {

@@ -58,7 +58,7 @@ export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia[
 async function writeDocument(documented: AnyElysia[]): Promise<string> {
   // Loaded with the first request for the document, to keep the start short.
   const { swagger } = await import('@elysiajs/swagger')
-  const document = new Elysia({ aot: false }).use(swagger({ specPath: '/json', documentation }))
-  const app = documented.reduce<AnyElysia>((all, feature) => all.use(feature), document)
+  const all = documented.reduce<AnyElysia>((joined, feature) => joined.use(feature), new Elysia())
+  const app = new Elysia({ aot: false }).use(swagger({ specPath: '/json', documentation })).use(all)
   return nameSchemas(await (await app.handle(new Request('http://localhost/json'))).text())
 }

@@ -10,7 +10,7 @@ export type Rate = { requests: number; windowSeconds: number }
 export type Quota = Rate & { used: number; isExceeded: boolean; secondsLeft: number; resetsAt: () => string }
 
 /** Counts the requests of each subject in fixed windows of time. */
-export type RateLimiter = { take(subject: string | number): Quota }
+type RateLimiter = { take(subject: string | number): Quota }
 
 export type RateLimit = Extract<LimitedBy, 'key_rate' | 'address_rate'>
 

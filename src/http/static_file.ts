@@ -3,7 +3,7 @@ import type { Exchange } from './exchange.ts'
 
 type Bytes = Uint8Array<ArrayBuffer>
 /** A file as it is, and as it is sent to those who take it compressed. */
-export type Encodings = { identity: Bytes; gzip: Bytes; br?: Bytes }
+type Encodings = { identity: Bytes; gzip: Bytes; br?: Bytes }
 type Headers = Record<string, string>
 type Variant = { content: Bytes; etag: string; headers: Headers }
 

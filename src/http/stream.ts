@@ -40,7 +40,7 @@ export async function replyStream(
   }
 
   const encoder = new TextEncoder()
-  let next: Promise<IteratorResult<string>> | undefined = Promise.resolve(first)
+  let next = Promise.resolve(first)
   let timer: ReturnType<typeof setTimeout> | undefined
   let isOver = false
 
@@ -66,14 +66,16 @@ export async function replyStream(
       try {
         for (let text = ''; text === ''; ) {
           if (isStopping()) return cut(controller)
-          const { value, done } = await (next ?? texts.next())
-          next = undefined
+          const { value, done } = await next
           if (isOver) return
           if (done) {
             end()
             return controller.close()
           }
           text = value
+          // Read while this one is on its way.
+          next = texts.next()
+          next.catch(() => {})
           if (text !== '') controller.enqueue(encoder.encode(text))
         }
         timer = setTimeout(cut, paceMs, controller)

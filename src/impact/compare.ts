@@ -8,7 +8,7 @@ export type Estimate = { value: number; low: number; high: number }
 
 export type Verdict = 'better' | 'worse' | 'same' | 'undecided'
 
-export type Comparison = {
+type Comparison = {
   /** The later rate less the earlier one; null while a side has no signals. */
   difference: Estimate | null
   verdict: Verdict
@@ -61,12 +61,12 @@ export function rateOf(counts: Counts): Estimate | null {
  */
 export function compare(base: Counts, head: Counts, margin: number): Comparison {
   const difference = differenceOf(base, head)
-  const verdict = difference ? judge(difference, margin) : 'undecided'
+  const verdict = difference ? verdictFor(difference, margin) : 'undecided'
   const signalsNeeded = verdict === 'undecided' ? forecast(base, head, margin) : null
   return { difference, verdict, signalsNeeded }
 }
 
-function judge({ low, high }: Estimate, margin: number): Verdict {
+function verdictFor({ low, high }: Estimate, margin: number): Verdict {
   if (low >= -margin && high <= margin) return 'same'
   if (low > 0) return 'better'
   return high < 0 ? 'worse' : 'undecided'

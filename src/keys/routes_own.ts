@@ -15,7 +15,7 @@ const showing = describeOperation({
   summary: 'Show the key of this request',
   description:
     'What the key that is sent may do, until when, and for which organisation: for a program that has been given a key. ' +
-    'It needs no scope; what the organisation has used of its month is told to a key with usage:read.',
+    'It needs no scope; what the organisation has used of its month is shown to a key with usage:read.',
   success: { status: 200, description: 'The key, without its text.', schema: OwnApiKey, headers: [] },
   errors: [401, 500],
 })

@@ -7,7 +7,7 @@ const [nonceBytes, tagBytes, positionBytes] = [12, 16, 16]
 const noTime = -(2n ** 63n)
 
 /**
- * Makes a cursor: encrypted, so that it tells nothing of ids and times, and of one length; and authenticated together with
+ * Makes a cursor: encrypted, so that it reveals nothing of ids and times, and of one length; and authenticated together with
  * the name of its list, so that it opens nothing else.
  */
 export function sealCursor(key: Buffer, list: string, { id, at }: CursorPosition): string {

@@ -109,7 +109,7 @@ type Place = { index: number; isRepeat: boolean } | { refusal: Refusal }
 
 /**
  * A key must not be written twice in one transaction, so an item with the key of an earlier one is not written, and has
- * the same outcome. Whether the two are the same is told by their texts: nobody sends one signal twice in two ways.
+ * the same outcome. Whether the two are the same is decided by their texts: nobody sends one signal twice in two ways.
  */
 function findRepeats(items: BatchItem[]): { distinct: WellFormed[]; places: Place[] } {
   const distinct: WellFormed[] = []

@@ -10,7 +10,7 @@ export type { SignalRow }
 export type SignalPage = { rows: SignalRow[]; limit: number; nextCursor: string | null }
 
 /** How many signals one request looks at for those that its filters select. */
-export const maxLookedAt = 5_000
+const maxLookedAt = 5_000
 
 /** Whether matching signals have to be searched for: a range of time alone is found by the index. */
 export const isSearch = ({ value, metadata }: SignalFilter): boolean => value !== null || metadata.length > 0

@@ -22,13 +22,13 @@ export type StatsQuery = {
   by: string | null
 }
 
-export const maxPoints = 1_000
+const maxPoints = 1_000
 /** How many fields of the metadata one request may filter by. */
-export const maxMetadataFilters = 5
+const maxMetadataFilters = 5
 const prefix = 'metadata.'
 
 /** How many intervals there are without a `since`. */
-export const defaultPoints: Record<Interval, number> = { hour: 24, day: 30, week: 12, month: 12 }
+const defaultPoints: Record<Interval, number> = { hour: 24, day: 30, week: 12, month: 12 }
 
 /** Signals begin with the service; zones have no better rules for earlier times anyway. */
 const earliest = Date.UTC(1970, 0, 2)

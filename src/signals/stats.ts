@@ -26,7 +26,7 @@ type MetadataSplit = {
   none: Counts
 }
 
-export const [maxSplitSignals, maxSplitValues] = [10_000, 20]
+const [maxSplitSignals, maxSplitValues] = [10_000, 20]
 
 /** Counts a prompt's signals by interval. What was recorded before the call is in the result. */
 export async function readStats(db: Db, counter: SignalCounter, promptId: number, query: StatsQuery): Promise<Stats> {

@@ -8,7 +8,7 @@ export type ExportedPrompt = { id: number; publicId: string }
 /** Where an export goes on: after the signal of this time and id. */
 export type ExportPosition = { at: Date | null; id: number }
 
-export type ExportRange = { until: Date | null; value: string | null; format: ExportFormat }
+type ExportRange = { until: Date | null; value: string | null; format: ExportFormat }
 
 type Step = {
   /** Null when there are none. */

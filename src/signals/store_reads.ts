@@ -13,13 +13,13 @@ export type SignalFilter = {
 
 export type Position = { id: number; at: Date }
 
-export type FoundSignals = {
+type FoundSignals = {
   rows: SignalRow[]
   /** Where the search stopped because it had looked at enough; null when it did not. */
   stoppedAt: Position | null
 }
 
-/** The newest signals of a prompt before a position; looks at a bounded number of them. */
+/** The newest signals of a prompt before a position, which is before `until`; looks at a bounded number of them. */
 export async function selectSignals(
   sql: Sql,
   promptId: number,
@@ -32,10 +32,9 @@ export async function selectSignals(
     select id, value, metadata, created_at
     from list_signals(
       ${promptId},
-      ${before?.at.toISOString() ?? 'infinity'}::text::timestamptz,
+      ${(before?.at ?? until)?.toISOString() ?? 'infinity'}::text::timestamptz,
       ${String(before?.id ?? 0)}::text::bigint,
       ${since?.toISOString() ?? '-infinity'}::text::timestamptz,
-      ${until?.toISOString() ?? 'infinity'}::text::timestamptz,
       ${value}::text,
       ${metadata.map(([key]) => key)}::text[],
       ${metadata.map(([, text]) => text)}::text[],
@@ -47,7 +46,7 @@ export async function selectSignals(
   return { rows: rows.slice(0, -1), stoppedAt: { id: last.id, at: last.created_at } }
 }
 
-export type SpanCount = { number: number; positive: number; negative: number }
+type SpanCount = { number: number; positive: number; negative: number }
 
 /** Counts the signals between each two of the ascending bounds; spans are numbered from 1, and empty ones left out. */
 export const countBetween = (sql: Sql, promptId: number, bounds: Date[]): Promise<SpanCount[]> =>
@@ -94,7 +93,7 @@ export async function hasUncounted(sql: Sql, promptId: number, moreThan: number)
 export const selectUncountedPrompts = (sql: Sql, organisationId: number, moreThan: number): Promise<{ id: number }[]> =>
   sql<{ id: number }>`select id from uncounted_prompts(${organisationId}, ${moreThan}) id`
 
-export type UsageRow = {
+type UsageRow = {
   plan: string
   limit: number
   used: number

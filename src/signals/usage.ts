@@ -20,7 +20,7 @@ export type Usage = {
   other_prompts: { prompts: number; total: number }
 }
 
-export const maxPrompts = 100
+const maxPrompts = 100
 
 /** What an organisation has used of this month. What was recorded before the call is in the result. */
 export async function readUsage(db: Db, clock: Clock, counter: SignalCounter, organisationId: number): Promise<Usage> {

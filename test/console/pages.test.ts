@@ -138,12 +138,17 @@ test('the chart is walked by the arrow keys, zoomed by the pointer, and is a tab
   await page.close()
 })
 
-test('changes are filtered by action and branch, and split by metadata', async () => {
+test('changes are filtered by action, time and branch, and split by metadata', async () => {
   const { page, troubles } = await own.open(promptPath)
   const rows = () => page.getByRole('table', { name: 'Changes' }).locator('tbody tr').allTextContents()
   await eventually(async () => (await rows()).length, 2)
   await page.getByLabel('Action').selectOption('deployed')
   await eventually(async () => (await rows()).map((text) => text.slice(0, 16)), ['deployed 8f14e45'])
+  await page.getByLabel('Time', { exact: true }).selectOption('chart')
+  await page.getByRole('button', { name: '7 d' }).click()
+  await page.getByText('No change is like that').waitFor()
+  await page.getByRole('button', { name: '90 d' }).click()
+  await eventually(async () => (await rows()).length, 1)
   await page.getByLabel('Branch').fill('develop')
   await page.keyboard.press('Enter')
   await page.getByText('No change is like that').waitFor()

@@ -111,3 +111,29 @@ test('turned off by its setting, the service has none', async () => {
   expect(await without.stop()).toBe(0)
   await own.close()
 })
+
+test('the console works below a path of a larger site', async () => {
+  const site = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch: (request) => {
+      const { pathname, search } = new URL(request.url)
+      if (!pathname.startsWith('/tools/')) return new Response('another page', { status: 404 })
+      const { method, headers } = request
+      // Passed on as it is, since its headers say how it is compressed.
+      return fetch(`${server.url}${pathname.slice('/tools'.length)}${search}`, { method, headers, decompress: false })
+    },
+  })
+  const { page, troubles } = await openWindow(browser, site.url.origin)
+  const { link } = await operator.one('console', '--org', tenant.org)
+  await page.goto(`${site.url}tools/settings/keys#key=${link.split('#key=')[1]}`)
+  await page.getByRole('row').nth(1).waitFor()
+  await page.getByRole('link', { name: 'Audit log' }).click()
+  await page.getByRole('row').nth(1).waitFor()
+  expect(page.url()).toBe(`${site.url}tools/settings/audit`)
+  await page.reload()
+  await page.getByRole('row').nth(1).waitFor()
+  expect(troubles).toEqual([])
+  await page.close()
+  await site.stop(true)
+})

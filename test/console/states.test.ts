@@ -50,6 +50,7 @@ test('a page that the key may not see names the scope, and is not asked for agai
   await page.getByRole('link', { name: 'Usage' }).click()
   await page.goBack()
   await page.getByRole('heading', { name: 'No access' }).waitFor()
+  expect(await page.locator('h1').allTextContents()).toEqual(['No access'])
   expect(requests.filter((one) => one === 'GET /api/v1/keys').length).toBeLessThanOrEqual(1)
   await page.close()
 })

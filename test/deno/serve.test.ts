@@ -54,6 +54,8 @@ test('serves, counts and ends on Deno as it does on Bun', async () => {
   expect(answers[1]?.body).toEqual(answers[0]?.body)
   expect(answers[7]?.body).toMatchObject({ data: [{ commit_sha: 'c0ffee12' }], pagination: { total_count: 1 } })
   expect((await fetch(`${server.url}/docs`)).status).toBe(200)
+  const [, script] = /src="(console\/[^"]+)"/.exec(await (await fetch(server.url)).text()) ?? []
+  expect((await fetch(`${server.url}/${script}`)).headers.get('cache-control')).toContain('immutable')
   expect([await server.stop(), server.stderr()]).toEqual([0, ''])
 })
 

@@ -1,10 +1,10 @@
-// The steps for pipelines in docs/git.md, each run as it stands there in a clone as that pipeline leaves it.
+// The recipes of docs/git.md, each run as it stands there: those for pipelines in a clone as that pipeline leaves it.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { copyFile } from 'node:fs/promises'
+import { chmod, copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createFolder, createOperator, type Operator, type Server, startServer } from '../program.ts'
-import { type Clone, createClone, gitEnvironment } from './clone.ts'
+import { type Clone, createClone, gitEnvironment, runGit } from './clone.ts'
 
 let database: TestDatabase
 let server: Server
@@ -95,6 +95,48 @@ test.each([
   const history = await operator.json('history', 'list', '--prompt', prompt)
   expect(history.map(({ action, commit_sha, pr_url }) => [action, commit_sha, pr_url])).toEqual([
     ['pr_merged', merge, url],
+    ['deployed', first, null],
+  ])
+})
+
+test('a push to a bare repository is in the history when the push returns, from any branch but only for the default one', async () => {
+  const { id: org } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team')
+  const { key } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
+  const file = ['--repository', 'acme/prompts', '--path', 'prompts/greeting.md']
+  const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting', ...file)
+
+  const folder = createFolder()
+  const bare = join(folder, 'prompts.git')
+  runGit('/', ['init', '--quiet', '--bare', '--initial-branch=main', bare])
+  const [keyFile, bin, hook] = [join(folder, 'key'), join(folder, 'prompt-signals'), join(bare, 'hooks/post-receive')]
+  await copyFile('dist/prompt-signals', bin)
+  await writeFile(keyFile, `${key}\n`)
+  const recipe = await readBlock('sh', '# hooks/post-receive')
+  expect(recipe).toContain('/etc/prompt-signals/key')
+  await writeFile(
+    hook,
+    recipe.replace('/etc/prompt-signals/key', keyFile).replace('https://prompts.example.com', server.url),
+  )
+  await Promise.all([chmod(bin, 0o755), chmod(hook, 0o755)])
+
+  const clone = createClone(bare)
+  clone.write('prompts/greeting.md')
+  const first = clone.commit('Begin')
+  // As a server does, the hook is run with the variables of git for this repository.
+  const push = (...refs: string[]) =>
+    runGit(clone.folder, ['push', '--quiet', 'origin', ...refs], { PATH: `${folder}:${gitEnvironment.PATH}` })
+  push('main')
+  clone.git('switch', '--quiet', '--create', 'topic')
+  clone.write('prompts/greeting.md')
+  clone.commit('On topic')
+  push('topic')
+  clone.git('switch', '--quiet', 'main')
+  const merge = clone.merge('topic', "Merge pull request 'Warmer' (#5) from topic into main")
+  push('main')
+
+  const history = await operator.json('history', 'list', '--prompt', prompt)
+  expect(history.map(({ action, commit_sha, pr_url }) => [action, commit_sha, pr_url])).toEqual([
+    ['pr_merged', merge, 'https://git.example.com/acme/prompts/pulls/5'],
     ['deployed', first, null],
   ])
 })

@@ -1,22 +1,12 @@
 import { expect, test } from 'bun:test'
 import { type Counts, compare, logEvidence, rateOf } from '../../src/impact/compare.ts'
 import { logBeta, logGamma } from '../../src/lib/log_beta.ts'
+import { createRandom } from '../../src/lib/seeded_random.ts'
 
 const defaultMargin = 0.05
 const decidedAt = Math.log(20)
 
 const side = (positive: number, total: number): Counts => ({ positive, negative: total - positive })
-
-/** Numbers from 0 to 1 that are the same in every run (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
 
 function draw(random: () => number, rate: number, total: number): Counts {
   let positive = 0

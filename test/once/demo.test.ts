@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { tellStories } from '../../src/cli/demo_story.ts'
+import { generateDemoData } from '../../src/cli/demo_data.ts'
 import { type Counts, compare } from '../../src/impact/compare.ts'
 import { presets } from '../../src/keys/scopes.ts'
 import { createDatabase } from '../harness.ts'
@@ -90,13 +90,13 @@ test.concurrent('the demo leaves a Postgres database alone', async () => {
 test.each(['2026-03-01T00:30:00.000Z', '2026-05-31T23:59:59.000Z', '2026-11-15T12:00:00.000Z'])(
   'made at %s, the signals of the demo fit its plan and decide what they should',
   (now) => {
-    const stories = tellStories(new Date(now))
-    const months = stories.flatMap(({ signals }) => signals.map(({ at }) => at.toISOString().slice(0, 7)))
+    const prompts = generateDemoData(new Date(now))
+    const months = prompts.flatMap(({ signals }) => signals.map(({ at }) => at.toISOString().slice(0, 7)))
     const busiest = Math.max(
       ...new Set(months).values().map((month) => months.filter((other) => other === month).length),
     )
     expect(busiest).toBeLessThan(8_000)
-    expect(Object.fromEntries(stories.map((story) => [story.name, judge(story)]))).toEqual({
+    expect(Object.fromEntries(prompts.map((prompt) => [prompt.name, compareChanges(prompt)]))).toEqual({
       greeting: ['undecided', 'worse', 'better'],
       farewell: ['worse'],
       summary: ['undecided'],
@@ -104,7 +104,7 @@ test.each(['2026-03-01T00:30:00.000Z', '2026-05-31T23:59:59.000Z', '2026-11-15T1
   },
 )
 
-function judge({ history, signals }: ReturnType<typeof tellStories>[number]) {
+function compareChanges({ history, signals }: ReturnType<typeof generateDemoData>[number]) {
   const changes = history.filter(({ action }) => action !== 'pr_opened').map((entry, id) => ({ ...entry, id }))
   const counts = changes.map(() => ({ positive: 0, negative: 0 }))
   for (const { at, value, metadata } of signals) {

@@ -60,7 +60,7 @@ test('every dependency has its reason, and only those', async () => {
 const pathsOf = (pattern: string) => [...new Bun.Glob(pattern).scanSync({ onlyFiles: false })].sort()
 const folders = ['bench', 'deploy', 'docs', 'patches', 'scripts', 'sql', 'src', 'test']
 const paths = [...pathsOf('*'), ...folders.flatMap((folder) => pathsOf(`${folder}/**`))]
-const documents = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...pathsOf('docs/*.md')]
+const documents = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...pathsOf('docs/*.md')]
 
 const withoutCode = (text: string) => text.replace(/^```[\s\S]*?^```$/gm, '')
 

@@ -54,7 +54,7 @@ const backTo = ({ git }: Clone, name: string) => git('switch', '--quiet', name)
 const bob = { author: 'Bob <bob@example.com>' }
 
 describe('merges', () => {
-  test('what a pull changes is told by who made it, and not by whoever pulled', async () => {
+  test('what a pull brings has the author who made it, not the one who pulled', async () => {
     const clone = begin()
     branch(clone, 'clone-of-bob')
     change(clone, 'Mine', 'b.md', bob)

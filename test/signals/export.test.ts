@@ -56,12 +56,14 @@ const idsIn = ({ text }: { text: string }): number[] =>
 
 /** More signals than several steps hold, put there directly: 1,000 a second from the first of the month on. */
 async function fill(prompt: string, count: number): Promise<void> {
-  await service.services.db.sql`
-    insert into signals (organisation_id, prompt_id, value, metadata, created_at)
-    select p.organisation_id, p.id, case when n % 10 = 0 then 'negative' else 'positive' end,
-      jsonb_build_object('n', n), timestamptz '2026-11-01T00:00:00Z' + n * interval '1 millisecond'
-    from prompts p, generate_series(1, ${count}::int) n
-    where p.public_id = ${prompt}`
+  for (let from = 1; from <= count; from += 20_000) {
+    await service.services.db.sql`
+      insert into signals (organisation_id, prompt_id, value, metadata, created_at)
+      select p.organisation_id, p.id, case when n % 10 = 0 then 'negative' else 'positive' end,
+        jsonb_build_object('n', n), timestamptz '2026-11-01T00:00:00Z' + n * interval '1 millisecond'
+      from prompts p, generate_series(${from}::int, ${Math.min(from + 19_999, count)}::int) n
+      where p.public_id = ${prompt}`
+  }
 }
 
 test('an export has every signal once, in the order of their times, with the metadata as it is kept', async () => {
@@ -166,17 +168,16 @@ test('large metadata is exported whole, in steps of a bounded size', async () =>
 
 test('is compressed for who accepts gzip, and for nobody else', async () => {
   await fill(tenant.prompt, 3_000)
-  const [zipped, unzipped, refused] = await Promise.all(
-    ['br, gzip;q=0.8', 'identity', 'gzip;q=0'].map((accepted) =>
-      exportOf(tenant.prompt, '', { 'accept-encoding': accepted }),
-    ),
-  )
-  expect([zipped, unzipped, refused].map((answer) => answer?.headers.get('content-encoding'))).toEqual([
+  const ask = (accepted: string) => exportOf(tenant.prompt, '', { 'accept-encoding': accepted })
+  const zipped = await ask('br, gzip;q=0.8')
+  const unzipped = await ask('identity')
+  const refused = await ask('gzip;q=0')
+  expect([zipped, unzipped, refused].map((answer) => answer.headers.get('content-encoding'))).toEqual([
     'gzip',
     null,
     null,
   ])
-  expect(zipped?.text).toBe(unzipped?.text as string)
+  expect(zipped.text).toBe(unzipped.text)
 })
 
 test.each([
@@ -262,7 +263,7 @@ test('a service that is told to stop cuts its exports, so that none looks whole 
     await stopping.services.db.sql`
       insert into signals (organisation_id, prompt_id, value, created_at)
       select p.organisation_id, p.id, 'positive', timestamptz '2026-11-01' + n * interval '1 second'
-      from prompts p, generate_series(1, 200000) n where p.public_id = ${own.prompt}`
+      from prompts p, generate_series(1, 40000) n where p.public_id = ${own.prompt}`
     const response = await fetch(`${stopping.url}/api/v1/signals/export`, {
       headers: { authorization: `Bearer ${own.key}`, 'accept-encoding': 'identity' },
     })

@@ -13,7 +13,7 @@ type Events = {
   onSelect(from: number, until: number): void
 }
 
-/** How the plot looks and what it tells. Its colours are those of the style sheet at the moment. */
+/** How the plot looks and what it shows. Its colours are those of the style sheet at the moment. */
 export function plotOptions(
   library: typeof uPlot,
   columns: Columns,

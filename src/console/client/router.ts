@@ -7,7 +7,7 @@ export type Place = { path: ConsolePath | undefined; params: Record<string, stri
 
 const watchers = new Set<() => void>()
 
-export function currentPlace(): Place {
+function currentPlace(): Place {
   const place = `/${location.pathname.slice(root.pathname.length)}`.replace(/(.)\/$/, '$1')
   const query = new URLSearchParams(location.search)
   for (const path of consolePaths) {
@@ -43,7 +43,7 @@ const announce = () => {
 }
 
 /** Opens a place of the console, as `/signals?value=negative`. */
-export function navigate(place: string): void {
+function navigate(place: string): void {
   history.pushState(null, '', href(place))
   announce()
   scrollTo(0, 0)

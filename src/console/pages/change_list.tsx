@@ -1,14 +1,14 @@
-import { useState } from 'preact/hooks'
 import { answerOf, api } from '../client/api.ts'
 import { useScopes } from '../client/own_key.ts'
 import { prefetch, useQuery } from '../client/query.ts'
 import { href } from '../client/root.ts'
-import { changeQuery, queryWith, usePlace } from '../client/router.ts'
+import { queryWith, usePlace } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
-import { Field, Select } from '../parts/field.tsx'
 import { formatNumber } from '../parts/format.ts'
 import { Await, Empty } from '../parts/states.tsx'
+import { ChangeFilters, type Filters, readChangeFilters } from './change_filters.tsx'
 import { Changes } from './changes.tsx'
+import { readRange } from './ranges.ts'
 
 type Impact = Schemas['Impact']
 type ChangeListProps = { prompt: string; repository: string | null }
@@ -26,36 +26,27 @@ export const askingImpact = (prompt: string, page: number): [string, () => Promi
     ),
 ]
 
-const actions: [string, string][] = [
-  ['', 'went live'],
-  ['deployed', 'deployed'],
-  ['pr_merged', 'merged'],
-  ['pr_opened', 'opened'],
-  ['pr_closed', 'closed'],
-  ['deployed,pr_merged,pr_opened,pr_closed', 'everything'],
-]
-
 /** The changes that went live; with a filter, what the history has of it, with what is known of each. */
 export function ChangeList({ prompt, repository }: ChangeListProps) {
   const { query } = usePlace()
-  const [action, branch] = [query.get('action') ?? '', query.get('branch') ?? '']
+  const filters = readChangeFilters(query)
   const page = Math.max(1, Number.parseInt(query.get('page') ?? '1', 10) || 1)
   const impacts = useQuery(...askingImpact(prompt, page))
   const mayFilter = useScopes().includes('history:read')
-  const isFiltered = mayFilter && (action !== '' || branch !== '')
+  const isFiltered = mayFilter && Object.values(filters).some((filter) => filter !== '')
   return (
     <section>
       <div class="page-head">
         <h2>Changes</h2>
         <div class="actions">
-          {mayFilter && <Filters action={action} branch={branch} />}
+          {mayFilter && <ChangeFilters {...filters} />}
           <a href={href(`/prompts/${encodeURIComponent(prompt)}/compare`)}>Compare two</a>
         </div>
       </div>
       <Await query={impacts}>
         {({ data, pagination }) =>
           isFiltered ? (
-            <Filtered prompt={prompt} repository={repository} impacts={data} action={action} branch={branch} />
+            <Filtered prompt={prompt} repository={repository} impacts={data} filters={filters} />
           ) : (
             <>
               {data.length === 0 && <Empty title="None yet" />}
@@ -100,51 +91,17 @@ function PageLinks({ page, pages, prompt }: { page: number; pages: number; promp
   )
 }
 
-function Filters({ action, branch }: { action: string; branch: string }) {
-  const [typed, setTyped] = useState(branch)
-  return (
-    <>
-      <Field label="Action">
-        {(tied) => (
-          <Select
-            {...tied}
-            value={action}
-            options={actions}
-            onChange={(action) => changeQuery({ action, page: undefined })}
-          />
-        )}
-      </Field>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          changeQuery({ branch: typed.trim(), page: undefined })
-        }}
-      >
-        <Field label="Branch">
-          {(tied) => (
-            <input
-              {...tied}
-              type="search"
-              value={typed}
-              onInput={(event) => setTyped(event.currentTarget.value)}
-              onChange={() => changeQuery({ branch: typed.trim(), page: undefined })}
-            />
-          )}
-        </Field>
-      </form>
-    </>
-  )
-}
+type FilteredProps = ChangeListProps & { impacts: Impact[]; filters: Filters }
 
-type FilteredProps = ChangeListProps & { impacts: Impact[]; action: string; branch: string }
-
-function Filtered({ prompt, repository, impacts, action, branch }: FilteredProps) {
+function Filtered({ prompt, repository, impacts, filters: { action, branch, time } }: FilteredProps) {
+  const { since, until } = readRange(usePlace().query, new Date())
   const given = {
-    limit: 50,
+    limit: pageSize,
     action: (action || 'deployed,pr_merged').split(',') as Schemas['HistoryEntry']['action'][],
     ...(branch ? { branch } : {}),
+    ...(time ? { since: since.toISOString(), ...(until ? { until: until.toISOString() } : {}) } : {}),
   }
-  const query = useQuery(`history of ${prompt} ${action} ${branch}`, () =>
+  const query = useQuery(`history of ${prompt} ${JSON.stringify(given)}`, () =>
     answerOf(api.GET('/api/v1/prompts/{prompt_id}/history', { params: { path: { prompt_id: prompt }, query: given } })),
   )
   return (

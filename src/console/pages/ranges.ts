@@ -14,7 +14,7 @@ export const ranges: Record<string, { name: string; days: number; intervals: Int
   all: { name: 'all', days: 15 * 365, intervals: ['week', 'month'] },
 }
 
-export const usualRange = '30d'
+const usualRange = '30d'
 
 /** The range that the query of the page names, the usual one unless it makes sense. */
 export function readRange(query: URLSearchParams, now: Date): Range & { name: string; intervals: Interval[] } {

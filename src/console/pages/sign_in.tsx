@@ -45,7 +45,7 @@ export function SignIn({ wasRefused, onSignIn }: SignInProps) {
       </form>
       <details>
         <summary>Where do I get a key?</summary>
-        <p>From whoever runs the service. On its machine, this prints a link that opens signed in:</p>
+        <p>From the operator of the service. On its machine, this prints a link that opens signed in:</p>
         <pre>
           <code>prompt-signals console --org ORG</code>
         </pre>

@@ -5,7 +5,7 @@ import { FailureNote } from '../parts/states.tsx'
 type Format = 'csv' | 'ndjson'
 type ExportProps = { prompt: string; filters: Record<string, string> }
 
-/** Saves the signals as a file. The interface exports by value and time, and leaves the metadata to whoever reads it. */
+/** Saves the signals as a file. The interface exports by value and time, and leaves filters on the metadata to the reader. */
 export function SignalExport({ prompt, filters }: ExportProps) {
   const { isSending, failure, send } = useSending()
   const save = (format: Format) => () =>

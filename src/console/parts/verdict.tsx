@@ -32,5 +32,6 @@ const rangeOf = ({ low, high }: Share): ComponentChildren =>
 
 const signed = new Intl.NumberFormat(undefined, { signDisplay: 'exceptZero', maximumFractionDigits: 0 })
 
-/** A difference of rates in points, as "+9". */
-export const formatPoints = (difference: number): string => signed.format(Math.round(difference * 100))
+/** A difference of rates in points, as "+9" or "−9" with the minus sign of the command line. */
+export const formatPoints = (difference: number): string =>
+  signed.format(Math.round(difference * 100)).replace('-', '−')

@@ -1,4 +1,6 @@
-// Six weeks in the life of three prompts, made up: the same at every start, but for the time that it ends at.
+// Six weeks of three made-up prompts: the same at every start, but for the time that it ends at.
+import { createRandom } from '../lib/seeded_random.ts'
+
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 const days = 42
@@ -19,9 +21,9 @@ type Change = {
   pr?: { number: number; branch: string; openedDaysAgo: number; openedAs: string }
 }
 
-type Story = { name: string; signalsADay: number; changes: Change[] }
+type DemoPrompt = { name: string; signalsADay: number; changes: Change[] }
 
-const stories: Story[] = [
+const demoPrompts: DemoPrompt[] = [
   {
     name: 'greeting',
     signalsADay: 110,
@@ -69,11 +71,11 @@ const stories: Story[] = [
 ]
 
 /** What happened to each prompt until now: its history, and its signals in the order of time. */
-export function tellStories(now: Date) {
-  return stories.map((story, index) => ({
-    name: story.name,
-    history: story.changes.flatMap((change) => entriesOf(change, now)),
-    signals: signalsOf(story, now, createRandom(index)),
+export function generateDemoData(now: Date) {
+  return demoPrompts.map((prompt, index) => ({
+    name: prompt.name,
+    history: prompt.changes.flatMap((change) => entriesOf(change, now)),
+    signals: signalsOf(prompt, now, createRandom(index)),
   }))
 }
 
@@ -101,7 +103,7 @@ function entriesOf({ daysAgo, by, commit, pr }: Change, now: Date) {
 }
 
 /** Signals come by day rather than by night, and on workdays; some name the commit that they are about. */
-function signalsOf({ signalsADay, changes }: Story, now: Date, random: () => number) {
+function signalsOf({ signalsADay, changes }: DemoPrompt, now: Date, random: () => number) {
   const [first] = changes as [Change, ...Change[]]
   const times = timesBetween(ago(now, first.daysAgo), now, Math.round(signalsADay * first.daysAgo), random)
   return times.map((at) => {
@@ -140,15 +142,4 @@ function businessOf(hour: Date): number {
   const isWeekend = hour.getUTCDay() % 6 === 0
   const daylight = Math.max(Math.sin((Math.PI * (hour.getUTCHours() - 6)) / 16), 0)
   return (0.08 + daylight) * (isWeekend ? 0.5 : 1)
-}
-
-/** Numbers from 0 to 1 that are the same at every start (mulberry32). */
-function createRandom(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
 }
