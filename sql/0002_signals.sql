@@ -169,6 +169,8 @@ create function write_signals(
   browser_key_ids bigint[] default null,
   browser_key_months date[] default null,
   browser_key_numbers integer[] default null,
+  -- When the keys were sent, if that is not the time of each signal: they are kept by it.
+  keys_sent_at timestamptz default null,
 
   -- For each month, a pair: the number of signals before this call, and the limit.
   out usages integer[],
@@ -353,7 +355,7 @@ begin
 
   if keys is not null then
     insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at)
-    select organisation_ids[a.month_number], a.key, a.prompt_id, a.id, a.created_at
+    select organisation_ids[a.month_number], a.key, a.prompt_id, a.id, coalesce(keys_sent_at, a.created_at)
     from unnest(ids, month_numbers, prompt_ids, created_ats, keys) a (id, month_number, prompt_id, created_at, key)
     where a.key is not null and a.id is not null;
   end if;

@@ -335,9 +335,9 @@ begin
 end
 $$;
 
--- Deletes entries of a history, of which there are few.
+-- Deletes entries of a history, of which there are few. Returns the time from which on the history must be ranked anew.
 create function delete_history_entries(given_prompt_id bigint, entry_ids bigint[])
-returns void
+returns timestamptz
 language plpgsql
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -354,13 +354,14 @@ begin
   set history_version = default, history_count = p.history_count - cardinality(entry_ids)
   where p.id = given_prompt_id;
 
-  perform rerank_history(given_prompt_id, earliest);
+  return earliest;
 end
 $$;
 
--- Replaces what an entry says, with the same id.
+-- Replaces what an entry says, with the same id. Returns the time from which on the history must be ranked anew, null for
+-- none.
 create function replace_history_entry(replaced history_entries, given history_entries)
-returns void
+returns timestamptz
 language plpgsql
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -375,9 +376,7 @@ begin
 
   update prompts p set history_version = default where p.id = replaced.prompt_id;
 
-  if given.created_at <> replaced.created_at then
-    perform rerank_history(replaced.prompt_id, least(given.created_at, replaced.created_at));
-  end if;
+  return case when given.created_at <> replaced.created_at then least(given.created_at, replaced.created_at) end;
 end
 $$;
 
@@ -491,6 +490,9 @@ declare
   known history_entries;
   combined history_entries;
   superseded bigint[];
+  -- From when on which histories must be ranked anew: once for all entries, since a rank costs as much as all later ones.
+  reranked_prompts bigint[] := '{}';
+  reranked_from timestamptz[] := '{}';
 begin
   changed := '{}';
   present := '{}';
@@ -538,18 +540,24 @@ begin
       superseded := find_superseded(incoming, item.covers);
       if superseded is not null then
         changed := changed || item.place;
-        if find_history_entry(incoming.prompt_id, incoming.commit_sha, incoming.action, incoming.pr_number, incoming.reopenings) is null then
+        if find_history_entry(
+          incoming.prompt_id, incoming.commit_sha, incoming.action, incoming.pr_number, incoming.reopenings
+        ) is null then
           select h.* into known from history_entries h where h.id = superseded[1];
-          perform replace_history_entry(known, incoming);
+          reranked_prompts := reranked_prompts || incoming.prompt_id;
+          reranked_from := reranked_from || replace_history_entry(known, incoming);
           superseded := superseded[2:];
         end if;
         if cardinality(superseded) > 0 then
-          perform delete_history_entries(incoming.prompt_id, superseded);
+          reranked_prompts := reranked_prompts || incoming.prompt_id;
+          reranked_from := reranked_from || delete_history_entries(incoming.prompt_id, superseded);
         end if;
       end if;
     elsif exists (
       select from merged_commits m
-      where m.prompt_id = incoming.prompt_id and m.branch_name = incoming.branch_name and m.commit_sha = incoming.commit_sha
+      where m.prompt_id = incoming.prompt_id
+        and m.branch_name = incoming.branch_name
+        and m.commit_sha = incoming.commit_sha
     ) then
       covered := covered || item.place;
       continue;
@@ -557,7 +565,9 @@ begin
 
     select h.* into known
     from history_entries h
-    where h.id = find_history_entry(incoming.prompt_id, incoming.commit_sha, incoming.action, incoming.pr_number, incoming.reopenings);
+    where h.id = find_history_entry(
+      incoming.prompt_id, incoming.commit_sha, incoming.action, incoming.pr_number, incoming.reopenings
+    );
     continue when not found;
     present := present || item.place;
 
@@ -566,12 +576,21 @@ begin
       is distinct from (known.user_name, known.user_email, known.branch_name, known.created_at)
       or combined.pr_url is distinct from known.pr_url
     then
-      perform replace_history_entry(known, combined);
+      reranked_prompts := reranked_prompts || incoming.prompt_id;
+      reranked_from := reranked_from || replace_history_entry(known, combined);
       changed := changed || item.place;
     elsif combined is distinct from known then
       update history_entries h set in_git = combined.in_git, on_github = combined.on_github where h.id = known.id;
     end if;
   end loop;
+
+  perform rerank_history(r.prompt_id, r.earliest)
+  from (
+    select r.prompt_id, min(r.earliest) as earliest
+    from unnest(reranked_prompts, reranked_from) r (prompt_id, earliest)
+    where r.earliest is not null
+    group by r.prompt_id
+  ) r;
 end
 $$;
 

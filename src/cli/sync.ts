@@ -75,7 +75,7 @@ async function sync({ typed, clock, output, interruption }: Context, target: Syn
     })
     progress.end()
     if (map !== null) await writeFile(map, `${JSON.stringify(result.map, null, 2)}\n`)
-    output.say(summarise(result, `${repository.repository} ${repository.branch}`, isDryRun))
+    output.say(oneLine(summarise(result, `${repository.repository} ${repository.branch}`, isDryRun)))
   } finally {
     progress.end()
   }

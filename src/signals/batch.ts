@@ -38,16 +38,21 @@ export function createBatchRecorder(
    * Writes in a transaction of the organisation's own, which holds up nobody else. Another batch of the organisation
    * would only wait for the same lock, and so waits here, without a connection.
    */
-  async function write(organisationId: number, signals: AdmittedSignal[], endsAt: number): Promise<Recorded[]> {
+  async function write(
+    organisationId: number,
+    signals: AdmittedSignal[],
+    now: Date,
+    endsAt: number,
+  ): Promise<Recorded[]> {
     const claim = { tenant: organisationId, key: `signals of ${organisationId}` }
     const addedAt = performance.now()
     for (;;) {
       try {
         return await db.transaction(async (sql) => {
-          const now = performance.now()
-          if (now >= endsAt - writeMs) throw unavailable()
-          observe?.wrote(signals.length, now - addedAt)
-          return writeSignals(sql, signals)
+          const beganAt = performance.now()
+          if (beganAt >= endsAt - writeMs) throw unavailable()
+          observe?.wrote(signals.length, beganAt - addedAt)
+          return writeSignals(sql, signals, now)
         }, claim)
       } catch (error) {
         // A lock on the organisation that others hold for long is waited for again, until the caller's time is up.
@@ -60,6 +65,7 @@ export function createBatchRecorder(
     organisationId: number,
     month: Month,
     signals: AdmittedSignal[],
+    now: Date,
     endsAt: number,
   ): Promise<Recorded[]> {
     // With keys the gate is not asked: a replay spends nothing, and is answered at the limit too.
@@ -72,7 +78,7 @@ export function createBatchRecorder(
     }
     const [first, ...others] = signals
     const admitted = first ? [{ ...first, taken }, ...others] : []
-    const recorded = await write(organisationId, admitted, endsAt)
+    const recorded = await write(organisationId, admitted, now, endsAt)
     admission.applyBatchResult(admitted, recorded)
     recorded.forEach(({ outcome }, index) => {
       observe?.ended(outcome)
@@ -87,7 +93,7 @@ export function createBatchRecorder(
       const { distinct, places } = findRepeats(items)
       const more = { organisationId, promptId, month, browserKeyId: null }
       const signals = distinct.map((item) => ({ ...item, ...more }))
-      const recorded = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, endsAt) : []
+      const recorded = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, now, endsAt) : []
       const results = places.map((place) =>
         'refusal' in place ? place : toResult(recorded[place.index] as Recorded, place.isRepeat),
       )

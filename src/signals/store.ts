@@ -51,7 +51,8 @@ export type UsageMonth = { organisationId: number; month: Month }
 /** Writes are numbered, so that each result can be matched to its write. */
 let writes = 0
 
-export async function writeSignals(sql: Sql, signals: SignalToRecord[]): Promise<Recorded[]> {
+/** `keysSentAt` is needed where a signal may be of an earlier time than the request that has its key. */
+export async function writeSignals(sql: Sql, signals: SignalToRecord[], keysSentAt?: Date): Promise<Recorded[]> {
   const { rows, rowNumbers } = groupByUsageRow(signals)
   const browserKeys = groupByKeyUsageRow(signals)
   const hasMetadata = signals.some(({ metadata }) => metadata !== null)
@@ -74,7 +75,8 @@ export async function writeSignals(sql: Sql, signals: SignalToRecord[]): Promise
       ${hasKeys ? arrayOf(signals.map(({ idempotencyKey }) => quote(idempotencyKey))) : null}::text::text[],
       ${browserKeys && arrayOf(browserKeys.rows.map(({ keyId }) => keyId))}::text::bigint[],
       ${browserKeys && arrayOf(browserKeys.rows.map(({ month }) => `${month.name}-01`))}::text::date[],
-      ${browserKeys && arrayOf(browserKeys.rowNumbers.map((number) => number ?? 'null'))}::text::integer[]
+      ${browserKeys && arrayOf(browserKeys.rowNumbers.map((number) => number ?? 'null'))}::text::integer[],
+      ${keysSentAt?.toISOString() ?? null}::text::timestamptz
     )`
   // The result of another write would be shown to other organisations.
   if (written?.write !== write) throw new Error('the answer is not to what was asked')

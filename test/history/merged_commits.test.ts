@@ -1,5 +1,6 @@
 // The commits of a pull request are told as its merge, whatever was recorded of them before.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Sql } from '../../src/db/client.ts'
 import { importHistory } from '../../src/history/import.ts'
 import { countChanges, type PromptEntry, recordEntries } from '../../src/history/record.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
@@ -118,3 +119,42 @@ test('pages and totals stay exact when entries deep in a long history are taken 
     )`
   expect(wrong).toEqual([])
 })
+
+test('many merges at once rank a long history anew once, not once for each', async () => {
+  await startHistory()
+  const { db, clock } = service.services
+  const [deploys, merges] = [3_000, 60]
+  async function* lines() {
+    for (let number = 0; number < deploys; number += 1) {
+      yield JSON.stringify({ prompt: tenant.prompt, ...deploy(number).entry })
+    }
+  }
+  await importHistory(db, clock, lines(), () => {})
+  const given = Array.from({ length: merges }, (_, number) => {
+    const { entry: told, ...more } = merge(deploys + number, [number, number + 1_000])
+    return { ...more, entry: { ...told, pr_number: number + 1 } }
+  })
+  // The counts of this connection since it last flushed them to the server: only their growth means something.
+  const rowsRead = async (sql: Sql) => {
+    const [row] = await sql<{ read: number }>`
+      select sum(seq_tup_read + idx_tup_fetch)::bigint as read from pg_stat_xact_user_tables
+      where relname in ('history_entries', 'history_ranks')`
+    return row?.read ?? 0
+  }
+  const read = await db.transaction(async (sql) => {
+    const before = await rowsRead(sql)
+    expect(countChanges(await recordEntries(sql, clock, given, 'git'))).toBe(merges)
+    return (await rowsRead(sql)) - before
+  })
+  expect(read).toBeLessThan(2 * deploys)
+  const wrong = await db.sql`
+    select r.rank, n.before
+    from history_ranks r
+    cross join lateral (
+      select count(*) as before from history_entries h
+      where h.prompt_id = r.prompt_id and (h.created_at, h.id) < (r.created_at, r.entry_id)
+    ) n
+    where r.prompt_id = ${promptId} and r.rank <> n.before`
+  expect(wrong).toEqual([])
+  expect((await readStory()).count).toBe(deploys - merges)
+}, 60_000)

@@ -20,8 +20,11 @@ afterAll(() => service.close())
 async function callBroken(broken: Partial<TestService['services']>) {
   const listener = listen(createApp({ ...service.services, ...broken }), crashResponse, '127.0.0.1', 0)
   try {
+    // It reads the whole document of the interface, which is no part of the request.
     const client = await createClient(listener.url)
-    return await client.postSignal(tenant.prompt, tenant.key)
+    const sentAt = performance.now()
+    const answer = await client.postSignal(tenant.prompt, tenant.key)
+    return { ...answer, ms: performance.now() - sentAt }
   } finally {
     await listener.stop()
   }
@@ -45,10 +48,9 @@ test.each([
 })
 
 test('a part that never answers ends in an internal error within five seconds', async () => {
-  const startedAt = performance.now()
-  const { status, body } = await callBroken({ findPrompt: () => new Promise(() => {}) })
+  const { status, body, ms } = await callBroken({ findPrompt: () => new Promise(() => {}) })
   expect([status, body.error.code]).toEqual([500, 'internal_error'])
-  expect(performance.now() - startedAt).toBeLessThan(5_000)
+  expect(ms).toBeLessThan(5_000)
 })
 
 test('an error of the closed list is shown as it is', async () => {

@@ -175,6 +175,17 @@ test('nothing that the configuration of a repository names is run', async () => 
   expect({ status, isSprung: existsSync(proof) }).toEqual({ status: 0, isSprung: false })
 })
 
+test('no name in a repository steers the terminal, that of its branch included', async () => {
+  const odd = createClone()
+  odd.write('a.md')
+  odd.commit('Begin', { author: 'Eve \u009b31m\u202e <eve@example.com>' })
+  odd.git('checkout', '--quiet', '-b', 'odd\u009b31m')
+  const { status, stdout, stderr } = await sync([odd.folder, '--org', org, '--dry-run'])
+  expect([status, stderr]).toEqual([0, ''])
+  expect(stdout).toContain('acme/prompts odd 31m: 1 prompts')
+  expect(stdout.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
+})
+
 test.each([
   [[], 'give either --org or --url'],
   [['--org', 'org_1', '--url', 'http://localhost'], 'give either --org or --url'],

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/manage.ts'
+import { pruneOldIdempotencyKeys } from '../../src/signals/prune.ts'
 import { eventually } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
@@ -206,6 +207,18 @@ test.each([
     path,
   ])
   expect(await usedBy(tenant)).toBe(0)
+})
+
+test('the key of a signal of an earlier time is kept for as long as any other', async () => {
+  service.clock.set(now)
+  const tenant = await service.createTenant(10)
+  const signals = [{ ...positive, created_at: '2026-11-02T00:00:00Z', idempotency_key: 'of long ago' }]
+  const first = await record(tenant, signals)
+  service.clock.set('2026-11-15T23:00:00.000Z')
+  await pruneOldIdempotencyKeys(service.services.db, service.clock)
+  const again = await record(tenant, signals)
+  expect(again.body).toEqual({ data: [{ ...first.body.data[0], replayed: true }] })
+  expect([await usedBy(tenant), (await rowsOf(tenant)).length]).toEqual([1, 1])
 })
 
 test('1,000 signals of 4 KB are one batch, plain and gzipped', async () => {
