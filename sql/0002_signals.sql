@@ -393,6 +393,12 @@ declare
   looked_at integer := 0;
   found_rows integer := 0;
 begin
+  -- Of two ends Postgres might begin at the later one, and walk over everything up to the other.
+  if until <= before_time then
+    before_time := until;
+    before_id := 0;
+  end if;
+
   for signal in
     select
       s.id, s.value, s.metadata, s.created_at,

@@ -22,6 +22,8 @@ const stepRows = 1_000
 const stepsPerRound = 10
 /** A reader adds up to this many itself, which takes a millisecond or two. */
 const maxUncounted = 2_000
+/** A reader of all prompts of an organisation adds up to this many of each, because there may be thousands of prompts. */
+const maxUncountedOfEach = 100
 /** How long a reader counts. If that was not enough, after an import for instance, the next reader goes on from there. */
 const catchUpMs = 2_000
 /** How many prompts with new signals are remembered; those of the others wait for a reader. */
@@ -66,7 +68,7 @@ export function createSignalCounter(db: Db): SignalCounter {
     },
     async catchUpAll(organisationId) {
       const endsAt = performance.now() + catchUpMs
-      for (const { id } of await selectUncountedPrompts(db.sql, organisationId, stepRows)) {
+      for (const { id } of await selectUncountedPrompts(db.sql, organisationId, maxUncountedOfEach)) {
         if (performance.now() < endsAt) await countOnce(id, endsAt)
       }
     },

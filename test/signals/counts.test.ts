@@ -220,17 +220,19 @@ test('many replicas may count at once, while signals arrive', async () => {
 })
 
 test.each([
-  ['stats', (prompt: string) => `/api/v1/prompts/${prompt}/stats`],
-  ['usage', () => '/api/v1/usage'],
-])('who reads the %s shortens a long tail of signals that are not counted yet', async (_, pathTo) => {
+  ['stats', 3_500, (prompt: string) => `/api/v1/prompts/${prompt}/stats`],
+  ['usage', 3_500, () => '/api/v1/usage'],
+  // Of thousands of prompts, these would be too many to add up.
+  ['usage', 150, () => '/api/v1/usage'],
+])('who reads the %s shortens a tail of %d signals that are not counted yet', async (_, tail, pathTo) => {
   const { db } = service.services
   const { id, organisationId, prompt, key } = await createPrompt()
   await db.sql`
     insert into signals (organisation_id, prompt_id, value, created_at)
-    select ${organisationId}, ${id}, 'positive', ${now}::timestamptz from generate_series(1, 3500)`
+    select ${organisationId}, ${id}, 'positive', ${now}::timestamptz from generate_series(1, ${tail}::integer)`
   const isBehind = async (rows: number) =>
     (await db.sql<{ is: boolean }>`select has_uncounted_signals(${id}, ${rows}) as is`)[0]?.is
-  expect(await isBehind(3_499)).toBe(true)
+  expect(await isBehind(tail - 1)).toBe(true)
   expect((await service.call('GET', pathTo(prompt), { key })).status).toBe(200)
   expect(await isBehind(0)).toBe(false)
   const { counted, there } = await compare(db.sql, id)
