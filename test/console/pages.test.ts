@@ -2,8 +2,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { consolePaths } from '../../src/console/paths.ts'
 import { findBarriers, findOverflow } from '../browser.ts'
+import { addSignals, deployed, merged } from '../impact/history.ts'
 import { eventually } from '../program.ts'
-import { addEvidence } from './evidence.ts'
+import { addEvidence, daysAgo } from './evidence.ts'
 import { startConsole, type TestConsole } from './open.ts'
 
 let own: TestConsole
@@ -204,7 +205,7 @@ test('signals are filtered by value and metadata, and their metadata is shown ex
   await page.close()
 })
 
-test('the usage is told in a sentence, with the pace', async () => {
+test('the usage stands in a sentence, with the pace', async () => {
   const { page } = await own.open('/usage')
   const answer = page.locator('.answer')
   await answer.waitFor()
@@ -225,5 +226,26 @@ test('the signals are exported as a file, as they are filtered', async () => {
   expect(lines.length).toBeGreaterThan(100)
   expect(lines.filter((line) => !line.includes('negative'))).toEqual([])
   expect(troubles).toEqual([])
+  await page.close()
+})
+
+test('a change whose predecessor has too few signals says that more of its own would not decide it', async () => {
+  const { body } = await own.service.call('POST', '/api/v1/prompts', { key: own.admin, json: { name: 'few' } })
+  const { id } = body.data
+  await own.service.addHistory(id, [
+    deployed('8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', daysAgo(2)),
+    merged('45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', daysAgo(1), 8),
+  ])
+  await addSignals(own.service, id, [
+    { value: 'positive', at: daysAgo(1.5) },
+    { value: 'negative', at: daysAgo(0.5) },
+  ])
+  const { page } = await own.open(`/prompts/${id}`)
+  const answer = page.locator('.answer')
+  await answer.waitFor()
+  expect(await answer.textContent()).toBe(
+    '? #8 by Ada has not been decided yet: 100% → 0% positive (−100 points, between −100 and +78), 1 signal. ' +
+      'More signals of it alone would not tell: the other change has too few.',
+  )
   await page.close()
 })

@@ -162,7 +162,7 @@ test.each([
   ['a rebase', rebase],
   ['a commit on the branch', direct],
   ["a merge that is no pull request's", localMerge],
-])('%s is told once and in the same way in every order, and again', async (_, tell) => {
+])('%s is recorded once and in the same way in every order, and again', async (_, tell) => {
   const { clone, deliveries, expected } = tell()
   const told: Record<string, Entry[]> = {}
   const events = ['sync', ...deliveries]

@@ -138,5 +138,6 @@ test('the demonstration in docs/git.md is what the program shows', async () => {
   expect(shown.replace(/pmt_\w+/g, 'pmt_…')).toBe(synced as string)
   const [, , welcome] = [...shown.matchAll(/pmt_\w+/g)].map(String)
   const history = await operator.plain('history', 'list', '--prompt', welcome as string)
-  expect(history.replace(/^(?:id|\d+) +/gm, '')).toBe(listed as string)
+  const withAnyId = (table: string) => table.replace(/^\d+ +/gm, '# ').replace(/^id +/, 'id ')
+  expect(withAnyId(history)).toBe(withAnyId(listed as string))
 })

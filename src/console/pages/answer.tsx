@@ -50,7 +50,10 @@ function sentenceOf({ change, signals, rate, difference, verdict, signals_needed
   return (
     <>
       {who} {did[verdict]}: {before} → {formatPercent(rate.value)} positive ({points}), {of}.
-      {verdict === 'undecided' && needed !== null && ` About ${formatNumber(needed)} more would tell.`}
+      {verdict === 'undecided' &&
+        (needed === null
+          ? ' More signals of it alone would not tell: the other change has too few.'
+          : ` About ${formatNumber(needed)} more would tell.`)}
     </>
   )
 }
