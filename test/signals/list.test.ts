@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/manage.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
 let service: TestService
@@ -107,6 +108,28 @@ test('a filter looks at a bounded number of signals, and goes on over empty page
     where p.public_id = ${tenant.prompt}`
   expect(await readAll(tenant, '?metadata.model=rare')).toEqual({ ids: [wanted as number], pages: 3 })
   expect(await readAll(tenant, '?value=negative&limit=1')).toEqual({ ids: [wanted as number], pages: 3 })
+})
+
+test('a range of time long ago is found by the index, without a walk over what came later', async () => {
+  const { prompt, key } = await service.createTenant()
+  const { db } = service.services
+  const { id, organisationId } = await requirePrompt(db.sql, prompt)
+  await db.sql`
+    insert into signals (organisation_id, prompt_id, value, created_at)
+    select ${organisationId}, ${id}, 'positive', '2026-11-01T00:00:00Z'::timestamptz + n * interval '1 second'
+    from generate_series(0, 19999) n`
+  const until = '2026-11-01T00:00:10Z'
+  // With the first calls the blocks of the catalogue are read, which are no part of the range.
+  const blocksRead: number[] = []
+  for (let call = 1; call <= 3; call += 1) {
+    const [row] = await db.sql<{ 'QUERY PLAN': [{ Plan: Record<string, number> }] }>`
+      explain (analyze, buffers, format json)
+      select * from list_signals(${id}, ${until}::text::timestamptz, 0, '-infinity', null, '{}', '{}', 26, 5000)`
+    const plan = row?.['QUERY PLAN'][0].Plan
+    blocksRead.push(Number(plan?.['Shared Hit Blocks']) + Number(plan?.['Shared Read Blocks']))
+  }
+  expect(Math.min(...blocksRead)).toBeLessThan(20)
+  expect((await list({ prompt, key } as Tenant, `?until=${until}`)).body.data).toHaveLength(10)
 })
 
 test.each([
