@@ -183,11 +183,11 @@ if (engine === 'postgres') {
       await sql`select erase_signals(${prompt.id}, array[${String(first?.id)}::text::bigint])`
       counting = db.sql`select count_signals(${prompt.id}, 100)`
       counting.catch(() => {})
-      // Until the count waits for the lock.
+      // Until the count waits for the lock. Within this transaction the first look would be all that is ever seen.
       for (let waiting = 0; waiting === 0; ) {
-        const [row] = await sql<{ waiting: number }>`
+        const [row] = await db.sql<{ waiting: number }>`
         select count(*)::integer as waiting from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock' and query like '%count_signals%'`
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%count_signals(%' and pid <> pg_backend_pid()`
         waiting = row?.waiting ?? 0
       }
     })
