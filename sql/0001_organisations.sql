@@ -180,9 +180,9 @@ comment on column prompts.history_version is 'random, and new with every change:
 
 create index on prompts (organisation_id, id);
 
--- Finds prompts by organisation and public id. Each is looked up by the index of public ids, and only then compared with
--- the organisation: a plan made while the table was small would scan it, and be kept while it grows.
-create function find_prompts(organisation_ids bigint[], public_ids text[])
+-- Finds prompts by their public ids, through the index: a plan made while the table was small would scan it, and be kept
+-- while it grows. The caller compares the organisations.
+create function find_prompts(public_ids text[])
 returns table (organisation_id bigint, id bigint, public_id text, history_version uuid)
 language plpgsql
 stable
@@ -192,15 +192,9 @@ set enable_seqscan = off
 as $$
 begin
   return query
-  select found.organisation_id, found.id, found.public_id, found.history_version
-  from unnest(organisation_ids, public_ids) wanted (organisation_id, public_id)
-  cross join lateral (
-    select p.organisation_id, p.id, p.public_id, p.history_version
-    from prompts p
-    where p.public_id = wanted.public_id
-    limit 1
-  ) found
-  where found.organisation_id = wanted.organisation_id;
+  select p.organisation_id, p.id, p.public_id, p.history_version
+  from prompts p
+  where p.public_id = any (public_ids);
 end
 $$;
 

@@ -57,7 +57,10 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     ({ body, links }, key) => body.length + links.length + key.length,
   )
   const findState = createGroupLookup(async (keys: StateKey[]) => {
-    const states = await selectStates(db.sql, keys)
+    const states = await selectStates(
+      db.sql,
+      keys.map(({ prompt }) => prompt),
+    )
     return new Map(states.map((state) => [stateId(state), state]))
   }, stateId)
 

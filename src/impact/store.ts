@@ -95,9 +95,7 @@ export const selectSummaries = (
 ): Promise<PromptSummary[]> =>
   sql<PromptSummary>`
     select p.public_id as prompt, changes.list as changes, spans.list as spans
-    from find_prompts(
-      array_fill(${organisationId}::bigint, array[${prompts.length}::integer]), ${prompts}::text[]
-    ) p
+    from find_prompts(${prompts}::text[]) p
     cross join lateral (
       with last as materialized (
         select h.*
@@ -124,4 +122,5 @@ export const selectSummaries = (
     cross join lateral (
       select json_agg(json_build_array(s.number, s.positive, s.negative)) as list
       from count_signals_between(p.id, ${bounds.map((bound) => bound.toISOString())}::text[]::timestamptz[]) s
-    ) spans`
+    ) spans
+    where p.organisation_id = ${organisationId}`

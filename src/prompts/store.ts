@@ -29,7 +29,7 @@ export type FileSeen = { promptId: number; state: FileState; movedTo: string | n
 export async function findPromptOf(sql: Sql, organisationId: number, publicId: string): Promise<Prompt | undefined> {
   const [row] = await sql<Prompt & { publicId: string }>`
     select id, organisation_id as "organisationId", public_id as "publicId"
-    from find_prompts(array[${organisationId}::bigint], array[${publicId}::text])`
+    from find_prompts(array[${publicId}::text])`
   // The result of another query must not be taken for this one's, since it is cached for good.
   if (row?.publicId !== publicId || row.organisationId !== organisationId) return undefined
   return { id: row.id, organisationId }

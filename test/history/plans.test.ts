@@ -21,13 +21,13 @@ import { createDatabase } from '../harness.ts'
 
 const page = { number: 2, size: 10, since: '2026-01-01T00:00:00Z', until: 'infinity' }
 const file = { repository: 'acme/prompts', path: 'p7.md' }
-const states = Array.from({ length: 50 }, (_, index) => ({ organisationId: 1, prompt: `pmt_${index}` }))
+const prompts = Array.from({ length: 50 }, (_, index) => `pmt_${index}`)
 
 type Statements = Record<string, (sql: Sql) => Promise<unknown>>
 
 const lookUps: Statements = {
-  'one version': (sql) => selectStates(sql, states.slice(0, 1)),
-  'many versions': (sql) => selectStates(sql, states),
+  'one version': (sql) => selectStates(sql, prompts.slice(0, 1)),
+  'many versions': (sql) => selectStates(sql, prompts),
   'a prompt of an organisation': (sql) => findPromptOf(sql, 1, 'pmt_7'),
 }
 const others: Statements = {
