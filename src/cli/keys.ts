@@ -51,7 +51,7 @@ export const keyCommands = onDatabase({
   },
   'keys revoke': {
     usage: 'keys revoke ID',
-    does: 'ends a key: it is refused everywhere within a second',
+    does: 'ends a key: it is rejected everywhere within a second',
     words: 1,
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, typed, output }) {

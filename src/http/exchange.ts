@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Refusal, statusOfCode } from '../errors.ts'
+import { type ApiError, statusOfCode } from '../errors.ts'
 import { DeadlineError, type Timed } from '../lib/deadline.ts'
 import type { Receiver } from '../platform.ts'
 import type { AddressFinder } from './client_address.ts'
@@ -77,7 +77,7 @@ export class Exchange implements Timed {
   }
 
   /** Answers with an error, in the one shape that all errors have. */
-  refuse({ code, message, context, headers }: Refusal): Response {
+  replyError({ code, message, context, headers }: ApiError): Response {
     const error = { code, message, ...context, request_id: this.requestId }
     return this.reply(statusOfCode[code], JSON.stringify({ error }), headers)
   }

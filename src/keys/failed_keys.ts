@@ -22,7 +22,7 @@ const maxHeld = 2_000
 
 /**
  * Only the answer to a failure is held back: which key is right is known when it was looked up, so that callers with a
- * right key are not slowed, even at the same address. To refuse the address without a look-up would shut them out.
+ * right key are not slowed, even at the same address. To reject the address without a look-up would shut them out.
  */
 export function createFailedKeys(observe?: FailedKeyObserver, now = () => performance.now()): FailedKeys {
   const budgets = new BoundedCache<string, { left: number; at: number }>(maxAddresses)

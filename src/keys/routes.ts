@@ -98,7 +98,7 @@ const revoking = describeOperation({
   id: 'revokeKey',
   tag,
   summary: 'Revoke an API key',
-  description: 'Ends a key: it is refused everywhere within a second. Repeated, it changes nothing.',
+  description: 'Ends a key: it is rejected everywhere within a second. Repeated, it changes nothing.',
   path: KeyPath,
   success: shown,
   errors: [401, 403, 404, 500],

@@ -24,7 +24,7 @@ export type Sender = { readonly address: string }
 /** A look-up that is under way or done, so that a burst of requests with one key is one look-up. */
 type Lookup = { startedAt: number; found: KnownKey | undefined | Promise<KnownKey | undefined> }
 
-/** A revoked key must be refused within a second on every replica; half of that is left for the look-up. */
+/** A revoked key must be rejected within a second on every replica; half of that is left for the look-up. */
 const trustedForMs = 500
 const maxCachedKeys = 10_000
 /** Keys that are being looked up for the first time, or were not found: they must not evict those in use. */

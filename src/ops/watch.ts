@@ -37,7 +37,7 @@ export const createWatch = (log: Log, metrics: Metrics): Watch => ({
     },
   },
   rates: {
-    refused: metrics.rates.refused,
+    limited: metrics.rates.limited,
     breakerChanged(isOpen) {
       metrics.rates.breakerChanged(isOpen)
       if (isOpen)

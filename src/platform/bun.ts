@@ -91,7 +91,7 @@ export type Listener = {
   url: string
   /** Serves new connections with another certificate; the open ones go on with theirs. */
   replaceCertificate(certificate: Certificate): void
-  /** Refuses new connections and waits for the requests under way. */
+  /** Rejects new connections and waits for the requests under way. */
   stop(): Promise<void>
 }
 
@@ -117,7 +117,7 @@ export function listen(
       reusePort: tls !== undefined,
       development: false,
       idleTimeout: idleSeconds,
-      // Larger bodies are refused by the routes: Bun's own refusal has no envelope.
+      // Larger bodies are rejected by the routes: Bun's own answer has no envelope.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     })
   // With one, the port must be shared with the server that will replace this one, so it is tried alone first.

@@ -1,4 +1,4 @@
-import { invalid, type Refusal, ServiceError } from '../errors.ts'
+import { type ApiError, invalid, ServiceError } from '../errors.ts'
 import { problemOfKey } from '../lib/idempotency_key.ts'
 import { cutItems } from '../lib/json_text.ts'
 import { monthOf } from '../lib/months.ts'
@@ -9,8 +9,8 @@ import { readMetadata } from './metadata.ts'
 import type { Signal } from './record.ts'
 import { BatchSignal, SignalBatch } from './schema_batch.ts'
 
-/** A signal of a batch that may be recorded, or why it may not. */
-export type BatchItem = (Signal & { createdAt: string }) | { refusal: Refusal }
+/** A signal of a batch that is well-formed, or the error that it is answered with. */
+export type BatchItem = (Signal & { createdAt: string }) | { error: ApiError }
 
 /** A caller's clock may be ahead of this one by this much: such a time is taken as now, so that none is in the future. */
 const clockSkewMs = 60_000
@@ -47,7 +47,7 @@ function readItem(given: unknown, text: string, now: Date): BatchItem {
     const kept = metadata === undefined ? null : readMetadata(text)
     return { value, metadata: kept, createdAt: createdAt.toISOString(), idempotencyKey }
   } catch (error) {
-    if (error instanceof ServiceError) return { refusal: error }
+    if (error instanceof ServiceError) return { error }
     throw error
   }
 }

@@ -110,7 +110,7 @@ function pointerTo(body: string, start: number, until: number): string {
   return ['/metadata', ...frames.map(({ place }) => place)].join('/').slice(0, 200)
 }
 
-/** The body was decoded from UTF-8, so only an escape can bring in what text columns refuse. */
+/** The body was decoded from UTF-8, so only an escape can bring in what text columns reject. */
 function isKeepableText(literal: string): boolean {
   if (!literal.includes('\\u')) return true
   const text: string = JSON.parse(literal)

@@ -58,7 +58,7 @@ export const signalRoutes = (
       const browserKey = browser && { id: caller.id, monthlyLimit: browser.monthlyLimit }
       const recorded = await signals.record(prompt, signal, exchange.endsAt, browserKey)
       const { id, createdAt, outcome, used, limit, month, limitedBy } = recorded
-      if (outcome === 'refused') return exchange.refuse(rateLimited(used, limit, month, limitedBy))
+      if (outcome === 'refused') return exchange.replyError(rateLimited(used, limit, month, limitedBy))
       const headers = limitHeaders(used, limit, month)
       if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
       const data = { id: id as number, value: signal.value, created_at: createdAt }

@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
-import { invalid, type Refusal, ServiceError, statusOfCode } from '../errors.ts'
+import { type ApiError, invalid, ServiceError, statusOfCode } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
@@ -24,7 +24,7 @@ const recording = describeOperation({
   summary: 'Record many signals at once',
   description:
     'Records up to 1,000 signals of a prompt in one transaction. Each has a result of its own: one that is not valid does ' +
-    'not refuse the others, and if the month has not room for all, the first ones get it. The body is at most 4 MiB. A ' +
+    'not fail the others, and if the month has not room for all, the first ones get it. The body is at most 4 MiB. A ' +
     'browser key records signals one at a time.',
   path: PromptPath,
   body: NewSignalBatch,
@@ -71,8 +71,8 @@ export function batchRoutes({ clock, findPrompt, signalBatches }: Services, { au
 }
 
 function show(result: BatchResult, requestId: string): RecordedBatch['data'][number] {
-  if ('refusal' in result) {
-    const { code, message, context } = result.refusal as Refusal & { code: 'validation_error' | 'rate_limited' }
+  if ('error' in result) {
+    const { code, message, context } = result.error as ApiError & { code: 'validation_error' | 'rate_limited' }
     return { status: statusOfCode[code], error: { code, message, ...context, request_id: requestId } }
   }
   const { id, createdAt, isReplayed } = result

@@ -13,7 +13,7 @@ let db: Db
 
 beforeAll(async () => {
   database = await createDatabase()
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'refuse' as const }
+  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
   db = (await openAny(readConfig({}, database.settings), options)).db
 })
 
