@@ -77,7 +77,7 @@ comment on column idempotent_requests.fingerprint is 'SHA-256 of the method, the
 
 create index on idempotent_requests (created_at);
 
--- What the cursors of lists are sealed with, the same on every replica. One row.
+-- The key that the cursors of lists are encrypted with, the same on every replica. One row.
 create table cursor_keys (
   is_only boolean primary key default true check (is_only),
   key bytea not null check (length(key) = 32)

@@ -70,11 +70,11 @@ export function openServices(
   const { REDIS_URL, REDIS_PREFIX, REDIS_CA_FILE } = config
   const metrics = createMetrics()
   const watch = createWatch(log, metrics)
-  observer.onReach = watch.reach('database')
+  observer.onAvailability = watch.availability('database')
   observer.engine = watch.engine
   metrics.dependencyChanged('database', true)
-  const onReach = watch.reach('redis')
-  const redis = REDIS_URL ? openRedis(REDIS_URL, REDIS_PREFIX, { caFile: REDIS_CA_FILE, onReach }) : undefined
+  const onAvailability = watch.availability('redis')
+  const redis = REDIS_URL ? openRedis(REDIS_URL, REDIS_PREFIX, { caFile: REDIS_CA_FILE, onAvailability }) : undefined
   return createServices({
     db,
     redis,

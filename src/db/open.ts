@@ -10,7 +10,7 @@ import type { Embedded } from './embedded.ts'
 import { reasonOf } from './faults.ts'
 import { type Migration, migrate, requireSchema, SchemaError } from './migrations.ts'
 import { rejectMixingPooler } from './pooler.ts'
-import { readTls } from './tls.ts'
+import { parseTls } from './tls.ts'
 
 export type Options = ClientOptions & {
   migrations: Migration[]
@@ -74,7 +74,7 @@ export async function openAny(config: Config, options: Options): Promise<Opened>
 
 /** Opens a database server and runs a first query, since only that shows whether it can be used. */
 async function openServer(url: string, options: Options, firstQuery: (sql: Sql) => Promise<unknown>): Promise<Db> {
-  const target = readTls(url)
+  const target = parseTls(url)
   const db = openClient(target, options)
   const check = async () => {
     await firstQuery(db.sql)

@@ -39,7 +39,7 @@ export class Exchange implements Timed {
   ) {
     const { headers } = request
     const given = headers.get('x-request-id')
-    this.traceId = readTraceId(headers.get('traceparent'))
+    this.traceId = parseTraceId(headers.get('traceparent'))
     this.requestId = given !== null && wellFormedId.test(given) ? given : (this.traceId ?? randomUUID())
   }
 
@@ -87,7 +87,7 @@ const noAnswer = () => new DeadlineError()
 const ignore = () => {}
 const nowhere = () => 'nowhere'
 
-export function readTraceId(traceparent: string | null): string | undefined {
+export function parseTraceId(traceparent: string | null): string | undefined {
   if (traceparent === null) return undefined
   const [, version, traceId, parentId, more] = wellFormedTrace.exec(traceparent) ?? []
   if (!traceId || version === 'ff' || (version === '00' && more)) return undefined

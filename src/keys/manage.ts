@@ -78,8 +78,7 @@ export const listKeys = (db: Db, organisationId: number, request: PageRequest): 
 
 export async function showKey(db: Db, id: string, actor: Actor): Promise<KeyRow> {
   requireKeyId(id)
-  const { organisationId: _, org: __, ...key } = requireReach(await findKey(db.sql, id), id, actor)
-  return key
+  return showable(requireVisible(await findKey(db.sql, id), id, actor))
 }
 
 type KeyChange = {
@@ -176,13 +175,13 @@ type HeldKey = KeyRow & { organisationId: number; org: string }
 async function holdKey(sql: Sql, id: string, actor: Actor): Promise<HeldKey> {
   requireKeyId(id)
   await lockKey(sql, id)
-  return requireReach(await findKey(sql, id), id, actor)
+  return requireVisible(await findKey(sql, id), id, actor)
 }
 
 /** A key of another organisation is answered exactly like one that does not exist. */
-function requireReach(key: HeldKey | undefined, id: string, actor: Actor): HeldKey {
-  const isReached = key && (actor.organisationId === undefined || actor.organisationId === key.organisationId)
-  if (!isReached) throw noKey(id)
+function requireVisible(key: HeldKey | undefined, id: string, actor: Actor): HeldKey {
+  const isVisible = key && (actor.organisationId === undefined || actor.organisationId === key.organisationId)
+  if (!isVisible) throw noKey(id)
   return key
 }
 

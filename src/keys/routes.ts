@@ -6,7 +6,7 @@ import { invalid } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
-import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
+import { parseIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
 import { PageQuery, readPageRequest } from '../lib/cursor_page.ts'
 import { parseInstant } from '../lib/times.ts'
@@ -144,10 +144,10 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
       authenticated('keys:write', async (exchange, _: object, caller) => {
         const text = await readJsonText(exchange)
         const { name, ...given } = validateNew(parseJson(text))
-        const expiresAt = readExpiry(given.expires_at) ?? null
-        const browser = { ...noBrowserTerms, ...readBrowserTerms(given) }
-        const key = { name, scopes: readScopes(given), expiresAt, browser }
-        const request = readIdempotentRequest(exchange, caller.organisationId, text)
+        const expiresAt = parseExpiry(given.expires_at) ?? null
+        const browser = { ...noBrowserTerms, ...parseBrowserTerms(given) }
+        const key = { name, scopes: parseScopeChoice(given), expiresAt, browser }
+        const request = parseIdempotentRequest(exchange, caller.organisationId, text)
         const make = changeOnce<NewKey>(
           db,
           clock,
@@ -175,9 +175,9 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const { name, ...given } = validateChange(parseJson(await readJsonText(exchange)))
         const change = {
           name,
-          scopes: readScopes(given),
-          expiresAt: readExpiry(given.expires_at),
-          browser: readBrowserTerms(given),
+          scopes: parseScopeChoice(given),
+          expiresAt: parseExpiry(given.expires_at),
+          browser: parseBrowserTerms(given),
         }
         return exchange.reply(200, JSON.stringify({ data: await changeKey(db, clock, id, change, actor) }))
       }),
@@ -197,7 +197,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         await showKey(db, id, actor)
         const text = await readJsonText(exchange)
         const { overlap_seconds: seconds = 86_400 } = validateRotation(parseJson(text))
-        const request = readIdempotentRequest(exchange, caller.organisationId, text)
+        const request = parseIdempotentRequest(exchange, caller.organisationId, text)
         const rotate = changeOnce<NewKey>(
           db,
           clock,
@@ -213,7 +213,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
 
 const withoutText = (key: NewKey): NewKey => ({ ...key, key: null })
 
-function readScopes({ scopes, preset }: { scopes?: Scope[]; preset?: Preset }): Scope[] | undefined {
+function parseScopeChoice({ scopes, preset }: { scopes?: Scope[]; preset?: Preset }): Scope[] | undefined {
   if (scopes && preset) {
     throw invalid('The key is not valid.', [{ path: '/preset', message: 'must be absent when scopes are given' }])
   }
@@ -221,7 +221,7 @@ function readScopes({ scopes, preset }: { scopes?: Scope[]; preset?: Preset }): 
 }
 
 /** Those that are given, each origin and prompt once. */
-function readBrowserTerms({ preset, origins, prompts, monthly_limit }: GivenTerms): Partial<BrowserTerms> {
+function parseBrowserTerms({ preset, origins, prompts, monthly_limit }: GivenTerms): Partial<BrowserTerms> {
   if (preset === 'browser' && !origins) {
     throw invalid('The key is not valid.', [{ path: '/origins', message: 'must be given with the preset browser' }])
   }
@@ -235,7 +235,7 @@ function readBrowserTerms({ preset, origins, prompts, monthly_limit }: GivenTerm
 const once = (texts: string[] | null): string[] | null => texts && [...new Set(texts)]
 
 /** Undefined when it is not given, null for a key that does not expire. */
-function readExpiry(text: string | null | undefined): Date | null | undefined {
+function parseExpiry(text: string | null | undefined): Date | null | undefined {
   if (text === undefined || text === null) return text
   const instant = parseInstant(text)
   if (instant) return instant

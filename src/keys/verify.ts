@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
-import { createGroupLookup } from '../lib/group_lookup.ts'
+import { createDataLoader } from '../lib/data_loader.ts'
 import type { FailedKeys } from './failed_keys.ts'
 import { hashKey, isWellFormedKey } from './format.ts'
 import type { LastUsed } from './last_used.ts'
@@ -39,8 +39,8 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed, fail
   const liveKeys = new BoundedCache<string, Lookup>(maxCachedKeys)
   const unknownKeys = new BoundedCache<string, Lookup>(maxUnknownKeys)
   const find = (hashes: string[]) => findLiveKeys(db.sql, hashes)
-  const findLiveKey = createGroupLookup(find)
-  const findSuspectKey = createGroupLookup(find, String, maxSuspectBatch)
+  const findLiveKey = createDataLoader(find)
+  const findSuspectKey = createDataLoader(find, String, maxSuspectBatch)
 
   async function lookUp(text: string, isSuspect: boolean): Promise<KnownKey | undefined> {
     const hash = hashKey(text).toString('hex')

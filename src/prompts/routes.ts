@@ -6,7 +6,7 @@ import { invalid } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
-import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
+import { parseIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
 import { PageQuery, readPageRequest } from '../lib/cursor_page.ts'
 import { createValidator } from '../lib/validate.ts'
@@ -102,8 +102,8 @@ export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticate
         const { organisationId } = caller
         const text = await readJsonText(exchange)
         const { name, id = null, ...link } = validateNew(parseJson(text))
-        const prompt = { name, id, file: readFile(link) ?? null }
-        const request = readIdempotentRequest(exchange, organisationId, text)
+        const prompt = { name, id, file: parseLink(link) ?? null }
+        const request = parseIdempotentRequest(exchange, organisationId, text)
         const make = changeOnce<PromptRow>(db, clock, organisationId, request, (sql) =>
           addPrompt(sql, clock, organisationId, prompt, keyHolder(caller)),
         )
@@ -124,7 +124,7 @@ export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticate
       authenticated('prompts:write', async (exchange, { prompt_id: id }: PromptParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, id)
         const { name, ...link } = validateChange(parseJson(await readJsonText(exchange)))
-        const changed = await changePrompt(db, clock, prompt, { name, file: readFile(link) }, keyHolder(caller))
+        const changed = await changePrompt(db, clock, prompt, { name, file: parseLink(link) }, keyHolder(caller))
         return exchange.reply(200, JSON.stringify({ data: changed }))
       }),
       { ...unread, detail: changing },
@@ -133,7 +133,7 @@ export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticate
 type Link = { repository?: string | null; path?: string | null }
 
 /** Undefined when no link is given, null for a prompt that is kept in no file. */
-function readFile({ repository, path }: Link): PromptFile | null | undefined {
+function parseLink({ repository, path }: Link): PromptFile | null | undefined {
   if (repository === undefined && path === undefined) return undefined
   if (repository === null && path === null) return null
   if (typeof repository === 'string' && typeof path === 'string') return { repository, path }

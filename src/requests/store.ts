@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts'
 
-/** What cursors are sealed with. */
+/** The key that cursors are encrypted with. */
 export async function selectCursorKey(sql: Sql): Promise<Buffer> {
   const [row] = await sql<{ key: string }>`select encode(key, 'hex') as key from cursor_keys`
   return Buffer.from(row?.key as string, 'hex')

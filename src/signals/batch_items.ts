@@ -5,7 +5,7 @@ import { monthOf } from '../lib/months.ts'
 import { parseInstant } from '../lib/times.ts'
 import { nextTurn } from '../lib/turns.ts'
 import { createValidator } from '../lib/validate.ts'
-import { readMetadata } from './metadata.ts'
+import { parseMetadata } from './metadata.ts'
 import type { Signal } from './record.ts'
 import { BatchSignal, SignalBatch } from './schema_batch.ts'
 
@@ -22,14 +22,14 @@ const validateBatch = createValidator(SignalBatch, 'The batch')
 const validateItem = createValidator(BatchSignal, 'The signal')
 
 /** Reads each signal of a batch by itself. Throws `validation_error` for what is no batch at all. */
-export async function readBatch(text: string, parsed: unknown, now: Date): Promise<BatchItem[]> {
+export async function parseBatch(text: string, parsed: unknown, now: Date): Promise<BatchItem[]> {
   const { signals } = validateBatch(parsed)
   const texts = cutItems(text, 'signals')
   const items: BatchItem[] = []
   let length = 0
   for (const [index, signal] of signals.entries()) {
     const own = texts[index] as string
-    items.push(readItem(signal, own, now))
+    items.push(parseItem(signal, own, now))
     length += own.length
     if (length < turnLength) continue
     await nextTurn()
@@ -38,13 +38,13 @@ export async function readBatch(text: string, parsed: unknown, now: Date): Promi
   return items
 }
 
-function readItem(given: unknown, text: string, now: Date): BatchItem {
+function parseItem(given: unknown, text: string, now: Date): BatchItem {
   try {
     const { value, metadata, created_at: time, idempotency_key: idempotencyKey = null } = validateItem(given)
-    const createdAt = time === undefined ? now : readTime(time, now)
+    const createdAt = time === undefined ? now : parseCreatedAt(time, now)
     const message = idempotencyKey === null ? undefined : problemOfKey(idempotencyKey)
     if (message) throw invalid('The signal is not valid.', [{ path: '/idempotency_key', message }])
-    const kept = metadata === undefined ? null : readMetadata(text)
+    const kept = metadata === undefined ? null : parseMetadata(text)
     return { value, metadata: kept, createdAt: createdAt.toISOString(), idempotencyKey }
   } catch (error) {
     if (error instanceof ServiceError) return { error }
@@ -53,7 +53,7 @@ function readItem(given: unknown, text: string, now: Date): BatchItem {
 }
 
 /** The limit counts by the month of a signal's time, and only the current month can still be refused. */
-function readTime(text: string, now: Date): Date {
+function parseCreatedAt(text: string, now: Date): Date {
   const time = parseInstant(text)
   const isAhead = time && time > now && time.getTime() - now.getTime() <= clockSkewMs
   if (isAhead) return now

@@ -19,7 +19,7 @@ type Scan = {
 }
 
 /** The metadata of a signal exactly as it was sent; throws `validation_error` for what Postgres could not keep. */
-export function readMetadata(signal: string): string {
+export function parseMetadata(signal: string): string {
   const { raw, problems } = scanMetadata(signal)
   if (problems.length > 0) throw invalid('The metadata cannot be kept as sent.', problems)
   return raw

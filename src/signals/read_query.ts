@@ -46,7 +46,7 @@ export function parseSignalQuery(given: URLSearchParams): SignalQuery {
     value: reader.read('value', oneOf(values), 'positive or negative'),
     since: reader.read('since', parseTime, expectedTime),
     until: reader.read('until', parseTime, expectedTime),
-    metadata: readMetadataFilters(given, reader),
+    metadata: parseMetadataFilters(given, reader),
   }
   if (filter.since && filter.until) requireOrder(reader, filter.since, filter.until)
   reader.requireValid()
@@ -54,7 +54,7 @@ export function parseSignalQuery(given: URLSearchParams): SignalQuery {
 }
 
 /** Sorted by key, so that a cursor does not depend on the order in which the filters are written. */
-function readMetadataFilters(given: URLSearchParams, reader: QueryReader): [string, string][] {
+function parseMetadataFilters(given: URLSearchParams, reader: QueryReader): [string, string][] {
   const names = [...new Set(given.keys())].filter((name) => name.startsWith(prefix)).sort()
   if (names.length > maxMetadataFilters) {
     reader.addProblem(

@@ -4,12 +4,12 @@ import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readJsonText } from '../http/body.ts'
 import { answerPreflight } from '../http/cors.ts'
 import { describeOperation } from '../http/describe.ts'
-import { readIdempotencyKey } from '../lib/idempotency_key.ts'
+import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { limitHeaders, rateLimited } from './limit.ts'
-import { readMetadata } from './metadata.ts'
+import { parseMetadata } from './metadata.ts'
 import type { Signal, SignalRecorder } from './record.ts'
 import { CreatedSignal, NewSignal, SignalHeaders } from './schema.ts'
 
@@ -53,8 +53,8 @@ export const signalRoutes = (
       const { organisationId, browser } = caller
       if (browser?.prompts && !browser.prompts.includes(prompt_id)) throw notFound()
       const prompt = findCachedPrompt(organisationId, prompt_id) ?? (await findPrompt(organisationId, prompt_id))
-      const idempotencyKey = readIdempotencyKey(exchange.request.headers.get('idempotency-key'))
-      const signal = readSignal(await readJsonText(exchange), idempotencyKey)
+      const idempotencyKey = parseIdempotencyKey(exchange.request.headers.get('idempotency-key'))
+      const signal = parseSignal(await readJsonText(exchange), idempotencyKey)
       const browserKey = browser && { id: caller.id, monthlyLimit: browser.monthlyLimit }
       const recorded = await signals.record(prompt, signal, exchange.endsAt, browserKey)
       const { id, createdAt, outcome, used, limit, month, limitedBy } = recorded
@@ -68,7 +68,7 @@ export const signalRoutes = (
     { parse: 'none', detail },
   )
 
-function readSignal(text: string, idempotencyKey: string | null): Signal {
+function parseSignal(text: string, idempotencyKey: string | null): Signal {
   const { value, metadata } = validate(parseJson(text))
-  return { value, metadata: metadata === undefined ? null : readMetadata(text), idempotencyKey }
+  return { value, metadata: metadata === undefined ? null : parseMetadata(text), idempotencyKey }
 }

@@ -8,7 +8,7 @@ import { createInFlightLimiter } from '../lib/in_flight.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { BatchRecorder, BatchResult } from './batch.ts'
-import { readBatch } from './batch_items.ts'
+import { parseBatch } from './batch_items.ts'
 import { limitHeaders } from './limit.ts'
 import { NewSignalBatch, RecordedBatch } from './schema_batch.ts'
 
@@ -58,7 +58,7 @@ export function batchRoutes({ clock, findPrompt, signalBatches }: Services, { au
       return limitInFlight(caller.organisationId, async (reserve) => {
         const text = await readJsonText(exchange, maxBytes, reserve)
         const now = clock.now()
-        const items = await readBatch(text, parseJson(text), now)
+        const items = await parseBatch(text, parseJson(text), now)
         const { results, usage } = await signalBatches.record(prompt, items, now, exchange.endsAt)
         const data = results.map((result) => show(result, exchange.requestId))
         const headers = usage ? limitHeaders(usage.used, usage.limit, usage.month) : {}
