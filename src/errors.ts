@@ -57,10 +57,8 @@ export const notFound = (headers: Record<string, string> = {}) =>
     headers,
   )
 
-export const unavailable = () =>
-  new ServiceError(
-    'internal_error',
-    'The service could not complete the request. Try again shortly.',
-    {},
-    { 'retry-after': '1' },
-  )
+/** For what cannot be done just now; the caller is told when to try again. */
+export const unavailable = (
+  message = 'The service could not complete the request. Try again shortly.',
+  retryAfterSeconds = 1,
+) => new ServiceError('internal_error', message, {}, { 'retry-after': String(retryAfterSeconds) })

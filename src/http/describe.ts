@@ -17,7 +17,7 @@ type Operation = {
   query?: TObject
   headers?: TObject
   body?: TSchema
-  success: Body & { status: number; description: string; headers: HeaderName[]; sometimes?: HeaderName[] }
+  success: Body & { status: number; description: string; headers?: HeaderName[]; sometimes?: HeaderName[] }
   errors: ErrorStatus[]
   invalid?: InvalidExample
   /** Whether a retry with the same Idempotency-Key changes nothing twice. */
@@ -140,7 +140,7 @@ export function describeOperation({ unchanged, isIdempotent, ...operation }: Ope
     },
     get responses() {
       return {
-        [success.status]: describeResponse(success.description, success, success.headers, [
+        [success.status]: describeResponse(success.description, success, success.headers ?? [], [
           ...(isLimitedByMonth ? [] : headersOfEveryRate),
           ...(success.sometimes ?? []),
         ]),

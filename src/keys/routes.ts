@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
-import { parseJson, readJsonText } from '../http/body.ts'
+import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import { parseIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
@@ -31,12 +31,11 @@ type KeyParams = { key_id: string }
 type GivenTerms = Partial<BrowserTerms> & { preset?: Preset }
 
 const tag = 'Keys'
-const shown = { status: 200, description: 'The key, without its text.', schema: ShownApiKey, headers: [] }
+const shown = { status: 200, description: 'The key, without its text.', schema: ShownApiKey }
 const created = {
   status: 201,
   description: 'The key, with its text this once.',
   schema: CreatedApiKey,
-  headers: [],
   sometimes: ['Idempotent-Replayed' as const],
 }
 
@@ -51,7 +50,7 @@ const listing = describeOperation({
   summary: 'List API keys',
   description: 'The keys of the organisation, newest first, also those that have ended.',
   query: PageQuery,
-  success: { status: 200, description: 'A page of keys.', schema: ApiKeyList, headers: [], sometimes: ['Link'] },
+  success: { status: 200, description: 'A page of keys.', schema: ApiKeyList, sometimes: ['Link'] },
   errors: [401, 403, 422, 500],
   invalid: invalidCursor,
 })
@@ -126,9 +125,6 @@ const validateNew = createValidator(NewApiKey, 'The key')
 const validateChange = createValidator(ApiKeyChange, 'The change')
 const validateRotation = createValidator(KeyRotation, 'The rotation')
 
-/** A body is read by the handler, after the key was checked. */
-const unread = { parse: 'none' as const }
-
 export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'keys' })
     .get(
@@ -158,7 +154,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         )
         return replyCreated(exchange, await make)
       }),
-      { ...unread, detail: creating },
+      { ...readByHandler, detail: creating },
     )
     .get(
       '/api/v1/keys/:key_id',
@@ -181,7 +177,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         }
         return exchange.reply(200, JSON.stringify({ data: await changeKey(db, clock, id, change, actor) }))
       }),
-      { ...unread, detail: changing },
+      { ...readByHandler, detail: changing },
     )
     .delete(
       '/api/v1/keys/:key_id',
@@ -208,7 +204,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         )
         return replyCreated(exchange, await rotate)
       }),
-      { ...unread, detail: rotating },
+      { ...readByHandler, detail: rotating },
     )
 
 const withoutText = (key: NewKey): NewKey => ({ ...key, key: null })

@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
-import { parseJson, readJsonText } from '../http/body.ts'
+import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import { parseIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
@@ -20,7 +20,7 @@ type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find'] }
 type PromptParams = { prompt_id: string }
 
 const tag = 'Prompts'
-const shown = { status: 200, description: 'The prompt.', schema: ShownPrompt, headers: [] }
+const shown = { status: 200, description: 'The prompt.', schema: ShownPrompt }
 
 const invalidPrompt = {
   message: 'The prompt is not valid.',
@@ -33,7 +33,7 @@ const listing = describeOperation({
   summary: 'List prompts',
   description: 'The prompts of the organisation, newest first.',
   query: PageQuery,
-  success: { status: 200, description: 'A page of prompts.', schema: PromptList, headers: [], sometimes: ['Link'] },
+  success: { status: 200, description: 'A page of prompts.', schema: PromptList, sometimes: ['Link'] },
   errors: [401, 403, 422, 500],
   invalid: invalidCursor,
 })
@@ -83,9 +83,6 @@ const changing = describeOperation({
 const validateNew = createValidator(NewPrompt, 'The prompt')
 const validateChange = createValidator(PromptChange, 'The change')
 
-/** A body is read by the handler, after the key and the prompt were checked. */
-const unread = { parse: 'none' as const }
-
 export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'prompts' })
     .get(
@@ -109,7 +106,7 @@ export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticate
         )
         return replyCreated(exchange, await make)
       }),
-      { ...unread, detail: creating },
+      { ...readByHandler, detail: creating },
     )
     .get(
       '/api/v1/prompts/:prompt_id',
@@ -127,7 +124,7 @@ export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticate
         const changed = await changePrompt(db, clock, prompt, { name, file: parseLink(link) }, keyHolder(caller))
         return exchange.reply(200, JSON.stringify({ data: changed }))
       }),
-      { ...unread, detail: changing },
+      { ...readByHandler, detail: changing },
     )
 
 type Link = { repository?: string | null; path?: string | null }

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import { notFound } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
-import { parseJson, readJsonText } from '../http/body.ts'
+import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { answerPreflight } from '../http/cors.ts'
 import { describeOperation } from '../http/describe.ts'
 import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
@@ -64,8 +64,7 @@ export const signalRoutes = (
       const data = { id: id as number, value: signal.value, created_at: createdAt }
       return exchange.reply(201, JSON.stringify({ data } satisfies CreatedSignal), headers)
     }),
-    // The body is read by the handler, after the key and the prompt were checked.
-    { parse: 'none', detail },
+    { ...readByHandler, detail },
   )
 
 function parseSignal(text: string, idempotencyKey: string | null): Signal {

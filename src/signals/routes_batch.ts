@@ -1,8 +1,8 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
-import { type ApiError, invalid, ServiceError, statusOfCode } from '../errors.ts'
+import { type ApiError, invalid, ServiceError, statusOfCode, unavailable } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
-import { parseJson, readJsonText } from '../http/body.ts'
+import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import { createInFlightLimiter } from '../lib/in_flight.ts'
 import type { PromptFinder } from '../prompts/find.ts'
@@ -32,7 +32,6 @@ const recording = describeOperation({
     status: 200,
     description: 'What became of each signal. Those with 201 are recorded and counted.',
     schema: RecordedBatch,
-    headers: [],
     sometimes: ['RateLimit', 'RateLimit-Policy'],
   },
   errors: [401, 403, 404, 422, 500],
@@ -65,8 +64,7 @@ export function batchRoutes({ clock, findPrompt, signalBatches }: Services, { au
         return exchange.reply(200, JSON.stringify({ data } satisfies RecordedBatch), headers)
       })
     }),
-    // The body is read by the handler, after the key and the prompt were checked.
-    { parse: 'none', detail: recording },
+    { ...readByHandler, detail: recording },
   )
 }
 
@@ -85,10 +83,4 @@ const keyOfBatch = () =>
     { path: 'Idempotency-Key', message: 'must be absent: give each signal an idempotency_key' },
   ])
 
-const tooMany = () =>
-  new ServiceError(
-    'internal_error',
-    'Too many batches are under way. Send this one again shortly.',
-    {},
-    { 'retry-after': '1' },
-  )
+const tooMany = () => unavailable('Too many batches are under way. Send this one again shortly.')
