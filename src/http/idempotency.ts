@@ -3,14 +3,13 @@ import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
 import type { IdempotentRequest } from '../requests/store.ts'
 import type { Exchange } from './exchange.ts'
 
-/** The request's Idempotency-Key, which stands for one route and body within an organisation; null without one. */
+/** The request with its Idempotency-Key, which stands for one route and body within an organisation. */
 export function parseIdempotentRequest(
   { request: { method, url, headers } }: Exchange,
   organisationId: number,
   body: string,
-): IdempotentRequest | null {
+): IdempotentRequest {
   const key = parseIdempotencyKey(headers.get('idempotency-key'))
-  if (key === null) return null
   const fingerprint = createHash('sha256').update(`${method} ${url}\n${body}`).digest()
   return { organisationId, key, fingerprint }
 }

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
@@ -144,15 +144,8 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const browser = { ...noBrowserTerms, ...parseBrowserTerms(given) }
         const key = { name, scopes: parseScopeChoice(given), expiresAt, browser }
         const request = parseIdempotentRequest(exchange, caller.organisationId, text)
-        const make = changeOnce<NewKey>(
-          db,
-          clock,
-          caller.organisationId,
-          request,
-          (sql) => addKey(sql, clock, caller, key, keyHolder(caller)),
-          withoutText,
-        )
-        return replyCreated(exchange, await make)
+        const make = (sql: Sql): Promise<NewKey> => addKey(sql, clock, caller, key, keyHolder(caller))
+        return replyCreated(exchange, await changeOnce(db, clock, request, make, withoutText))
       }),
       { ...readByHandler, detail: creating },
     )
@@ -194,15 +187,8 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const text = await readJsonText(exchange)
         const { overlap_seconds: seconds = 86_400 } = validateRotation(parseJson(text))
         const request = parseIdempotentRequest(exchange, caller.organisationId, text)
-        const rotate = changeOnce<NewKey>(
-          db,
-          clock,
-          caller.organisationId,
-          request,
-          (sql) => replaceKey(sql, clock, id, seconds * 1_000, actor),
-          withoutText,
-        )
-        return replyCreated(exchange, await rotate)
+        const rotate = (sql: Sql): Promise<NewKey> => replaceKey(sql, clock, id, seconds * 1_000, actor)
+        return replyCreated(exchange, await changeOnce(db, clock, request, rotate, withoutText))
       }),
       { ...readByHandler, detail: rotating },
     )

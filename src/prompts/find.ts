@@ -2,9 +2,9 @@ import type { Db, Sql } from '../db/client.ts'
 import { notFound, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { PromptId } from './schema.ts'
-import { findPromptOf, findPromptOfAny, type Prompt } from './store.ts'
+import { findPromptOf, findPromptOfAny, type Prompt, type PromptIds, selectPromptIds } from './store.ts'
 
-export type { Prompt }
+export type { Prompt, PromptIds }
 
 export type PromptFinder = {
   /** Rejects with `not_found` unless the prompt is the organisation's own. */
@@ -19,6 +19,7 @@ export type PromptFinder = {
 }
 
 const maxCachedPrompts = 100_000
+const promptsPerRead = 100
 
 const promptId = new RegExp(PromptId.pattern as string)
 
@@ -57,6 +58,16 @@ export function createPromptFinder(db: Db): PromptFinder {
 /** Whether it is a prompt of the organisation, for rules that look at it once. */
 export const belongsTo = async (sql: Sql, organisationId: number, publicId: string): Promise<boolean> =>
   isPromptId(publicId) && (await findPromptOf(sql, organisationId, publicId)) !== undefined
+
+/** Reads the prompts of an organisation after the one of this id, a few at a time. */
+export async function* readPrompts(db: Db, organisationId: number, afterId = 0): AsyncGenerator<PromptIds> {
+  for (let lastId = afterId; ; ) {
+    const prompts = await selectPromptIds(db.sql, organisationId, lastId, promptsPerRead)
+    yield* prompts
+    if (prompts.length < promptsPerRead) return
+    lastId = (prompts.at(-1) as PromptIds).id
+  }
+}
 
 /** For operators, who see the prompts of every organisation. */
 export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt & { org: string }> {

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
@@ -14,7 +14,7 @@ import { changeOnce } from '../requests/replay.ts'
 import type { PromptFinder } from './find.ts'
 import { addPrompt, changePrompt, listPrompts, showPrompt } from './manage.ts'
 import { NewPrompt, PromptChange, PromptList, PromptPath, ShownPrompt } from './schema.ts'
-import type { PromptFile, PromptRow } from './store.ts'
+import type { PromptFile } from './store.ts'
 
 type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find'] }
 type PromptParams = { prompt_id: string }
@@ -101,10 +101,8 @@ export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticate
         const { name, id = null, ...link } = validateNew(parseJson(text))
         const prompt = { name, id, file: parseLink(link) ?? null }
         const request = parseIdempotentRequest(exchange, organisationId, text)
-        const make = changeOnce<PromptRow>(db, clock, organisationId, request, (sql) =>
-          addPrompt(sql, clock, organisationId, prompt, keyHolder(caller)),
-        )
-        return replyCreated(exchange, await make)
+        const make = (sql: Sql) => addPrompt(sql, clock, organisationId, prompt, keyHolder(caller))
+        return replyCreated(exchange, await changeOnce(db, clock, request, make))
       }),
       { ...readByHandler, detail: creating },
     )
