@@ -16,8 +16,8 @@ import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
 import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
+import { runPeriodically } from './ops/periodic.ts'
 import { createReadiness, type Readiness } from './ops/readiness.ts'
-import { startRounds } from './ops/rounds.ts'
 import { createWatch, type Watch } from './ops/watch.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
@@ -139,14 +139,14 @@ export function createServices({
   const drain = createDrain()
   metrics.watchDatabase(db.load)
   // Any replica may prune: what one deletes, the others no longer find.
-  const pruning = startRounds(pruneEveryMs, async () => {
+  const pruning = runPeriodically(pruneEveryMs, async () => {
     await pruneOldIdempotencyKeys(db, clock)
     await pruneDeliveries(db, clock)
     await pruneRequests(db, clock)
     const { applyRetentions } = await import('./signals/erase.ts')
     await applyRetentions(db, clock, () => drain.isDraining)
   })
-  const counting = startRounds(countEveryMs, counter.countRecorded)
+  const counting = runPeriodically(countEveryMs, counter.countRecorded)
   return {
     db,
     clock,

@@ -57,7 +57,7 @@ export const notFound = (headers: Record<string, string> = {}) =>
     headers,
   )
 
-/** For what cannot be done just now; the caller is told when to try again. */
+/** The error for what cannot be done just now; it says when to try again. */
 export const unavailable = (
   message = 'The service could not complete the request. Try again shortly.',
   retryAfterSeconds = 1,

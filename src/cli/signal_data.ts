@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
+import { writeFileAtomically } from '../lib/atomic_file.ts'
 import { expectedTime, parseTime } from '../lib/times.ts'
-import { writeWholeFile } from '../lib/whole_file.ts'
 import { listOrganisations, requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { type PurgeSource, purgeSignals } from '../signals/erase.ts'
@@ -86,7 +86,7 @@ async function runExport(context: Context): Promise<void> {
   }
   try {
     if (file === null) return await fill(putOut)
-    await writeWholeFile(file, fill)
+    await writeFileAtomically(file, fill)
     progress.end()
     output.show({ file, signals })
   } finally {

@@ -73,7 +73,7 @@ function parseListQuery(typed: Typed) {
 
 const maxShownMetadata = 100
 
-/** Without control characters, which could steer the terminal, and cut to what fits on a line. */
+/** Removes control characters, which could steer the terminal, and cuts the text to what fits on a line. */
 function shorten(text: string): string {
   const line = text.replace(/\p{Cc}+/gu, ' ')
   return line.length > maxShownMetadata ? `${line.slice(0, maxShownMetadata - 1)}…` : line

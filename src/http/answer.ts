@@ -131,7 +131,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
         const caller = verifyKey(headers.get('authorization'), exchange)
         return caller instanceof Promise ? caller.then(enter) : enter(caller)
       }, name)
-      // On the route itself, so that the tests can walk the scopes of all routes.
+      // The scope is put on the route itself, so that the tests can walk the scopes of all routes.
       return Object.assign(route, { scope })
     },
   }

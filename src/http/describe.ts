@@ -81,7 +81,7 @@ type HeaderName = keyof typeof headersOfAnswers
 /** Sent with every answer where the operator has set a request rate. */
 const headersOfEveryRate: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 
-/** Only documentation, as are the other headers of requests: none is validated by a schema. */
+/** The schemas of request headers are for the documentation alone: none is validated by its schema. */
 const CommonHeaders = Type.Object({
   'X-Request-Id': Type.String({
     pattern: headersOfAnswers['X-Request-Id'].schema.pattern,

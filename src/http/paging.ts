@@ -15,11 +15,11 @@ export function queryTextOf({ url }: Request): string {
 
 export const searchOf = (request: Request): URLSearchParams => new URLSearchParams(queryTextOf(request))
 
-/** A page of a list of ours, with a link to the next one. */
+/** A page of a list that is read by cursor, with a link to the next one. */
 export const replyPage = <Row>(exchange: Exchange, { data, limit, nextCursor }: CursorPage<Row>): Response =>
   replyJsonPage(exchange, exchange.route, JSON.stringify(data), limit, nextCursor)
 
-/** The same of a list whose JSON is there already, and whose path is no template. */
+/** A page of a list whose rows are JSON already, and whose path is not that of the route. */
 export function replyJsonPage(
   exchange: Exchange,
   path: string,

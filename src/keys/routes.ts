@@ -12,8 +12,8 @@ import { PageQuery, readPageRequest } from '../lib/cursor_page.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import { changeOnce } from '../requests/replay.ts'
-import { type BrowserTerms, noBrowserTerms } from './browser.ts'
 import { addKey, changeKey, listKeys, type NewKey, replaceKey, revokeKey, showKey } from './manage.ts'
+import { type KeyRestrictions, unrestricted } from './restrictions.ts'
 import {
   ApiKeyChange,
   ApiKeyList,
@@ -28,7 +28,7 @@ import {
 import { parseScopes, presets } from './scopes.ts'
 
 type KeyParams = { key_id: string }
-type GivenTerms = Partial<BrowserTerms> & { preset?: Preset }
+type GivenRestrictions = Partial<KeyRestrictions> & { preset?: Preset }
 
 const tag = 'Keys'
 const shown = { status: 200, description: 'The key, without its text.', schema: ShownApiKey }
@@ -141,8 +141,8 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const text = await readJsonText(exchange)
         const { name, ...given } = validateNew(parseJson(text))
         const expiresAt = parseExpiry(given.expires_at) ?? null
-        const browser = { ...noBrowserTerms, ...parseBrowserTerms(given) }
-        const key = { name, scopes: parseScopeChoice(given), expiresAt, browser }
+        const restrictions = { ...unrestricted, ...parseRestrictions(given) }
+        const key = { name, scopes: parseScopeChoice(given), expiresAt, restrictions }
         const request = parseIdempotentRequest(exchange, caller.organisationId, text)
         const make = (sql: Sql): Promise<NewKey> => addKey(sql, clock, caller, key, keyHolder(caller))
         return replyCreated(exchange, await changeOnce(db, clock, request, make, withoutText))
@@ -166,7 +166,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
           name,
           scopes: parseScopeChoice(given),
           expiresAt: parseExpiry(given.expires_at),
-          browser: parseBrowserTerms(given),
+          restrictions: parseRestrictions(given),
         }
         return exchange.reply(200, JSON.stringify({ data: await changeKey(db, clock, id, change, actor) }))
       }),
@@ -202,8 +202,8 @@ function parseScopeChoice({ scopes, preset }: { scopes?: Scope[]; preset?: Prese
   return preset ? presets[preset] : scopes && parseScopes(scopes)
 }
 
-/** Those that are given, each origin and prompt once. */
-function parseBrowserTerms({ preset, origins, prompts, monthly_limit }: GivenTerms): Partial<BrowserTerms> {
+/** The restrictions that are given, with each origin and prompt once. */
+function parseRestrictions({ preset, origins, prompts, monthly_limit }: GivenRestrictions): Partial<KeyRestrictions> {
   if (preset === 'browser' && !origins) {
     throw invalid('The key is not valid.', [{ path: '/origins', message: 'must be given with the preset browser' }])
   }

@@ -76,7 +76,7 @@ const exampleKey = {
   monthly_limit: null,
 }
 
-/** For the documentation alone. */
+/** This schema is for the documentation alone. */
 export const KeyPath = Type.Object({
   key_id: Type.String({ description: 'Public id of the key', examples: [exampleKey.id] }),
 })

@@ -29,13 +29,13 @@ const trustedForMs = 500
 const maxCachedKeys = 10_000
 /** Keys that are being looked up for the first time, or were not found: they must not evict those in use. */
 const maxUnknownKeys = 1_000
-/** Of addresses that keep failing, so that they hold the database for a moment only. */
+/** How many keys of addresses that keep failing are looked up together; each look-up occupies the database only briefly. */
 const maxSuspectBatch = 100
 
 const bearer = /^Bearer +([^\s]+) *$/i
 
 export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed, failedKeys: FailedKeys): KeyVerifier {
-  // By the text of the key: hashing it for each request would cost a twentieth of a request.
+  // The text of the key is what is cached by: hashing it for each request would cost a twentieth of a request.
   const liveKeys = new BoundedCache<string, Lookup>(maxCachedKeys)
   const unknownKeys = new BoundedCache<string, Lookup>(maxUnknownKeys)
   const find = (hashes: string[]) => findLiveKeys(db.sql, hashes)

@@ -71,7 +71,7 @@ export async function unpackSeed(directory: string): Promise<void> {
 /** What has received a request, and so knows the address at the other end of the connection. */
 export type Receiver = { requestIP(request: Request): { address: string } | null }
 
-/** Of requests that reach the routes through the framework, which does not pass the receiver on. */
+/** The receivers of requests that reach the routes through the framework, which does not pass them on. */
 const receivers = new WeakMap<Request, Receiver>()
 
 /** The address at the other end; undefined when the connection is closed. It takes the runtime half a microsecond. */
@@ -96,7 +96,7 @@ export type Listener = {
 }
 
 const idleSeconds = 30
-/** By then, an idle connection has timed out, also one that had a request under way, and timers that tick in 4 s. */
+/** Until then every idle connection has timed out, also one that had a request under way; Bun's timers tick in 4 s. */
 const retireMs = (idleSeconds + 10) * 1_000
 
 export function listen(
@@ -176,7 +176,7 @@ type NativeRoute = (request: Bun.BunRequest, server: Receiver) => Promise<Respon
 type NativeRoutes = Record<string, Record<string, NativeRoute>>
 
 /**
- * For Bun's own router, which takes a tenth less time over a request. It gets the plain routes: those for any method
+ * The routes for Bun's own router, which takes a tenth less time over a request. It gets the plain routes: those for any method
  * or path, and those with hooks of the framework, stay with the app, as does what it does not match.
  */
 function nativeRoutes({ routes }: App, finish?: (response: Response) => Response): NativeRoutes {

@@ -26,7 +26,7 @@ const promptId = new RegExp(PromptId.pattern as string)
 export const isPromptId = (text: string): boolean => promptId.test(text)
 
 export function createPromptFinder(db: Db): PromptFinder {
-  // By organisation and prompt, so that another's prompt takes the same path, and the same time, as one that does not
+  // The key holds organisation and prompt, so that another's prompt takes the same path, and the same time, as one that does not
   // exist. An entry never goes stale while the database is the same: a prompt keeps its id and its organisation, and is
   // not deleted.
   const cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
@@ -69,7 +69,7 @@ export async function* readPrompts(db: Db, organisationId: number, afterId = 0):
   }
 }
 
-/** For operators, who see the prompts of every organisation. */
+/** Finds a prompt for an operator, who may name one of any organisation. */
 export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt & { org: string }> {
   const prompt = isPromptId(publicId) ? await findPromptOfAny(sql, publicId) : undefined
   if (!prompt) throw new ServiceError('not_found', `There is no prompt ${publicId}.`)

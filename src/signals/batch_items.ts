@@ -15,7 +15,7 @@ export type BatchItem = (Signal & { createdAt: string }) | { error: ApiError }
 /** A caller's clock may be ahead of this one by this much: such a time is taken as now, so that none is in the future. */
 const clockSkewMs = 60_000
 
-/** In characters of a batch. After each of these lengths, other requests have their turn. */
+/** Other requests have their turn after so many characters of a batch. */
 const turnLength = 256 * 1024
 
 const validateBatch = createValidator(SignalBatch, 'The batch')

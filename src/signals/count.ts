@@ -9,7 +9,7 @@ export type SignalCounter = {
   countRecorded(): Promise<void>
   /** To be awaited before the counts of a prompt are read: a reader adds the signals that are not counted yet itself. */
   catchUp(promptId: number): Promise<void>
-  /** The same for all prompts of an organisation. */
+  /** To be awaited before the counts of all prompts of an organisation are read. */
   catchUpAll(organisationId: number): Promise<void>
 }
 

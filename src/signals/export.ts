@@ -91,7 +91,7 @@ async function* exportPrompt(
     const step = await run(() => selectLines(db.sql, prompt, after, query, rows, maxBytes))
     const { lines, exported, lookedAt, lastTime, lastId } = step
     if (lookedAt === 0) return
-    // Also without a line, so that an export that has to look for a rare value is known to be under way.
+    // A step without a line is yielded too, so that an export that has to look for a rare value is known to be under way.
     yield { text: lines ?? '', signals: exported }
     after = { at: lastTime, id: lastId }
     rows = Math.min(Math.max(2 * lookedAt, minRows), maxRows)

@@ -67,7 +67,7 @@ export function scanMetadata(body: string): Scan {
         isMetadata = hasEscapes ? JSON.parse(body.slice(at, end)) === 'metadata' : body.startsWith('"metadata"', at)
       }
       awaitsName = false
-      if (isMetadata && hasEscapes && !isKeepableText(body.slice(at, end))) {
+      if (isMetadata && hasEscapes && !isStorableText(body.slice(at, end))) {
         report(end, 'must not hold \\u0000 or half a surrogate pair')
       }
     } else if (isMetadata && end - at > shortWord) {
@@ -111,7 +111,7 @@ function pointerTo(body: string, start: number, until: number): string {
 }
 
 /** The body was decoded from UTF-8, so only an escape can bring in what text columns reject. */
-function isKeepableText(literal: string): boolean {
+function isStorableText(literal: string): boolean {
   if (!literal.includes('\\u')) return true
   const text: string = JSON.parse(literal)
   return text.isWellFormed() && !text.includes('\0')

@@ -15,7 +15,7 @@ import { NewSignalBatch, RecordedBatch } from './schema_batch.ts'
 type Services = { clock: Clock; findPrompt: PromptFinder['find']; signalBatches: BatchRecorder }
 
 const mebibyte = 1024 * 1024
-/** On average 4 KiB for each of 1,000 signals. What the embedded engine needs for its largest write, it keeps. */
+/** 4 KiB on average for each of 1,000 signals. The embedded engine keeps the memory of its largest write. */
 const maxBytes = 4 * mebibyte
 
 const recording = describeOperation({

@@ -25,7 +25,7 @@ export type Recorded = {
   createdAt: string
   used: number
   limit: number
-  /** The same of the browser key that it came with, if that has a limit of its own. */
+  /** The count and the limit of the browser key that it came with, if that has a limit of its own. */
   ofKey?: Usage | undefined
   /** The month that the signal was sent in. */
   month: Month
