@@ -136,8 +136,8 @@ export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number): 
   db.transaction((sql) => replaceKey(sql, clock, id, overlapMs, operator))
 
 /**
- * Rotates a key within the caller's transaction. The new key has the name, the scopes and the limits of the old one, so nobody gets one
- * by it that can do what they cannot. A key that expires is replaced by one that lives as long.
+ * Rotates a key within the caller's transaction. The new key has the name, the scopes and the limits of the old one, so
+ * nobody gets one by it that can do what they cannot. A key that expires is replaced by one that lives as long.
  */
 export async function replaceKey(
   sql: Sql,

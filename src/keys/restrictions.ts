@@ -11,8 +11,8 @@ export type { KeyRestrictions }
 export const unrestricted: KeyRestrictions = { origins: null, prompts: null, monthly_limit: null }
 
 /**
- * Checks the restrictions of a key against its scopes and its organisation. Anybody who opens a page can read its key, so that such a key may do nothing
- * but record signals, and only a key with origins has limits of its own.
+ * Checks the restrictions of a key against its scopes and its organisation. Anybody who opens a page can read its key,
+ * so that such a key may do nothing but record signals, and only a key with origins has limits of its own.
  */
 export async function requireRestrictions(
   sql: Sql,

@@ -176,8 +176,8 @@ type NativeRoute = (request: Bun.BunRequest, server: Receiver) => Promise<Respon
 type NativeRoutes = Record<string, Record<string, NativeRoute>>
 
 /**
- * The routes for Bun's own router, which takes a tenth less time over a request. It gets the plain routes: those for any method
- * or path, and those with hooks of the framework, stay with the app, as does what it does not match.
+ * The routes for Bun's own router, which takes a tenth less time over a request. It gets the plain routes: those for
+ * any method or path, and those with hooks of the framework, stay with the app, as does what it does not match.
  */
 function nativeRoutes({ routes }: App, finish?: (response: Response) => Response): NativeRoutes {
   const native: NativeRoutes = {}

@@ -26,9 +26,9 @@ const promptId = new RegExp(PromptId.pattern as string)
 export const isPromptId = (text: string): boolean => promptId.test(text)
 
 export function createPromptFinder(db: Db): PromptFinder {
-  // The key holds organisation and prompt, so that another's prompt takes the same path, and the same time, as one that does not
-  // exist. An entry never goes stale while the database is the same: a prompt keeps its id and its organisation, and is
-  // not deleted.
+  // The key holds organisation and prompt, so that another's prompt takes the same path, and the same time, as one that
+  // does not exist. An entry never goes stale while the database is the same: a prompt keeps its id and its
+  // organisation, and is not deleted.
   const cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
 
   let timesForgotten = 0

@@ -1,7 +1,10 @@
 import type { Db } from '../db/client.ts'
 import { countSignals, hasUncounted, selectUncountedPrompts } from './store_reads.ts'
 
-/** Keeps the counts of signals close behind the signals themselves. They are exact wherever they are; this makes them cheap. */
+/**
+ * Keeps the counts of signals close behind the signals themselves. They are exact wherever they are; this makes them
+ * cheap.
+ */
 export type SignalCounter = {
   /** Called for every signal that was recorded. */
   recorded(promptId: number): void

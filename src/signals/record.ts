@@ -52,8 +52,8 @@ export const writeMs = 500
 const maxRetriesWaiting = 100
 
 /**
- * The most metadata in a batch, in characters. The embedded engine keeps the memory of its largest batch for ever: with 1,500 callers who
- * send 16 KB each, it peaked at 735 MB without this bound.
+ * The most metadata in a batch, in characters. The embedded engine keeps the memory of its largest batch for ever: with
+ * 1,500 callers who send 16 KB each, it peaked at 735 MB without this bound.
  */
 const maxBatchLength = 1024 * 1024
 
