@@ -1,9 +1,8 @@
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { createQueryReader } from '../lib/query_reader.ts'
-import { expectedTime, parseTime } from '../lib/times.ts'
 import { type PromptIds, readPrompts } from '../prompts/find.ts'
-import { oneOf } from './read_query.ts'
+import { oneOf, parseValueAndRange } from './read_query.ts'
 import { type ExportFormat, type ExportPosition, findSignal, selectLines } from './store_export.ts'
 
 export type ExportQuery = {
@@ -37,12 +36,9 @@ export function parseExportQuery(given: URLSearchParams): ExportQuery {
   const reader = createQueryReader(given)
   const query = {
     format: reader.read('format', oneOf(formats), 'ndjson or csv') ?? 'ndjson',
-    value: reader.read('value', oneOf(['positive', 'negative']), 'positive or negative'),
-    since: reader.read('since', parseTime, expectedTime),
-    until: reader.read('until', parseTime, expectedTime),
+    ...parseValueAndRange(reader),
     after: reader.read('after', parseId, 'the id of a signal'),
   }
-  if (query.since && query.until && query.since >= query.until) reader.addProblem('since', 'must be before until')
   reader.requireValid()
   return query
 }
