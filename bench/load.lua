@@ -64,7 +64,7 @@ function done(summary, latency)
     string.format('"p50Ms":%f', latency:percentile(50) / 1e3),
     string.format('"p99Ms":%f', latency:percentile(99) / 1e3),
     -- wrk's own count of the answers from 400 on.
-    string.format('"refused":%d', errors.status),
+    string.format('"failed":%d', errors.status),
     string.format('"broken":%d', errors.connect + errors.read + errors.write + errors.timeout),
     '"statuses":{' .. table.concat(statuses, ',') .. '}',
   }

@@ -27,7 +27,7 @@ type Summary = {
   seconds: number
   p50Ms: number
   p99Ms: number
-  refused: number
+  failed: number
   broken: number
   statuses: Record<string, number>
 }
@@ -63,7 +63,7 @@ export async function applyLoad(
   const warmUp = warmUpSeconds > 0 ? await run(warmUpSeconds, 'count-statuses') : undefined
   const measured = await run(seconds)
 
-  const unexpected = (status < 400 ? measured.refused : measured.requests - measured.refused) + measured.broken
+  const unexpected = (status < 400 ? measured.failed : measured.requests - measured.failed) + measured.broken
   return {
     requestsPerSecond: measured.requests / measured.seconds,
     p50Ms: measured.p50Ms,

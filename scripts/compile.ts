@@ -27,8 +27,8 @@ export async function compile(outfile: string, target?: Target): Promise<string[
       // A file beside the binary must not change what it does.
       autoloadDotenv: false,
       autoloadBunfig: false,
-      // Nor must a variable: with this the runtime runs only code of the binary, and refuses to preload a file
-      // (BUN_OPTIONS) or to open an inspector (BUN_INSPECT) before the program starts.
+      // Nor must a variable: with this the runtime runs only code of the binary, and does not preload a file
+      // (BUN_OPTIONS) or open an inspector (BUN_INSPECT) before the program starts.
       execArgv: ['--disallow-code-generation-from-strings=strict'],
       ...(target ? { target } : {}),
     },

@@ -77,7 +77,7 @@ comment on column idempotent_requests.fingerprint is 'SHA-256 of the method, the
 
 create index on idempotent_requests (created_at);
 
--- What the cursors of lists are sealed with, the same on every replica. One row.
+-- The key that the cursors of lists are encrypted with, the same on every replica. One row.
 create table cursor_keys (
   is_only boolean primary key default true check (is_only),
   key bytea not null check (length(key) = 32)
@@ -86,8 +86,8 @@ create table cursor_keys (
 -- Two random UUIDs have 244 random bits.
 insert into cursor_keys (key) values (sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())));
 
--- Deletes requests made before the time, at most so many, and returns how many there were.
-create function prune_requests(before timestamptz, most integer)
+-- Deletes at most max_rows requests from before a time, and returns how many there were.
+create function prune_requests(before timestamptz, max_rows integer)
 returns integer
 language plpgsql
 set plan_cache_mode = 'force_generic_plan'
@@ -103,7 +103,7 @@ begin
     from idempotent_requests r
     where r.created_at < before
     order by r.created_at
-    limit most
+    limit max_rows
     for update skip locked
   ));
   get diagnostics deleted = row_count;
@@ -111,8 +111,9 @@ begin
 end
 $$;
 
--- Finds the keys by their hashes in hexadecimal, but for those that are revoked or whose organisation is suspended. Each hash is looked up through the index: a plan
--- made while the tables were small would scan them, and be kept while they grow.
+-- Finds the keys by their hashes in hexadecimal, but for those that are revoked or whose organisation is suspended. Each
+-- hash is looked up through the index: a plan made while the tables were small would scan them, and be kept while they
+-- grow.
 create function find_live_keys(hashes text[])
 returns table (
   hash text, id bigint, organisation_id bigint, org text, key text, scopes json, expires_at timestamptz, browser json

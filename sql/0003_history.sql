@@ -474,11 +474,11 @@ begin
 end
 $$;
 
--- Brings together what two sources know of the same changes. The entries are a JSON array as above, each with its source,
+-- Reconciles what two sources know of the same changes. The entries are a JSON array as above, each with its source,
 -- and a merge with the commits that it covers. Answers the places in the array, from 1 on, of the entries by which a
 -- history has changed; of those that are in it now; and of those that are not to be recorded: commits that a merge covers,
 -- and merges that GitHub knows to be others.
-create function settle_history(given json, out changed bigint[], out present bigint[], out covered bigint[])
+create function reconcile_history(given json, out changed bigint[], out present bigint[], out covered bigint[])
 language plpgsql
 set enable_seqscan = off
 set enable_hashjoin = off

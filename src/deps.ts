@@ -16,8 +16,8 @@ import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier, type KeyVerifier } from './keys/verify.ts'
 import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
+import { runPeriodically } from './ops/periodic.ts'
 import { createReadiness, type Readiness } from './ops/readiness.ts'
-import { startRounds } from './ops/rounds.ts'
 import { createWatch, type Watch } from './ops/watch.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder, type PromptFinder } from './prompts/find.ts'
@@ -70,11 +70,11 @@ export function openServices(
   const { REDIS_URL, REDIS_PREFIX, REDIS_CA_FILE } = config
   const metrics = createMetrics()
   const watch = createWatch(log, metrics)
-  observer.onReach = watch.reach('database')
+  observer.onAvailability = watch.availability('database')
   observer.engine = watch.engine
   metrics.dependencyChanged('database', true)
-  const onReach = watch.reach('redis')
-  const redis = REDIS_URL ? openRedis(REDIS_URL, REDIS_PREFIX, { caFile: REDIS_CA_FILE, onReach }) : undefined
+  const onAvailability = watch.availability('redis')
+  const redis = REDIS_URL ? openRedis(REDIS_URL, REDIS_PREFIX, { caFile: REDIS_CA_FILE, onAvailability }) : undefined
   return createServices({
     db,
     redis,
@@ -139,14 +139,14 @@ export function createServices({
   const drain = createDrain()
   metrics.watchDatabase(db.load)
   // Any replica may prune: what one deletes, the others no longer find.
-  const pruning = startRounds(pruneEveryMs, async () => {
+  const pruning = runPeriodically(pruneEveryMs, async () => {
     await pruneOldIdempotencyKeys(db, clock)
     await pruneDeliveries(db, clock)
     await pruneRequests(db, clock)
     const { applyRetentions } = await import('./signals/erase.ts')
     await applyRetentions(db, clock, () => drain.isDraining)
   })
-  const counting = startRounds(countEveryMs, counter.countRecorded)
+  const counting = runPeriodically(countEveryMs, counter.countRecorded)
   return {
     db,
     clock,

@@ -12,7 +12,7 @@ export type ErrorCode = keyof typeof statusOfCode
 
 export type Detail = { path: string; message: string }
 
-/** Which limit refused a request: one of signals in a month, or one of requests in a short time. */
+/** The limit that a request has exceeded: one of signals in a month, or one of requests in a short time. */
 export const limits = ['organisation_month', 'key_month', 'key_rate', 'address_rate'] as const
 export type LimitedBy = (typeof limits)[number]
 
@@ -28,10 +28,10 @@ type ErrorContext = {
 }
 
 /** An error as the caller sees it, whether it was thrown or returned. */
-export type Refusal = { code: ErrorCode; message: string; context: ErrorContext; headers: Record<string, string> }
+export type ApiError = { code: ErrorCode; message: string; context: ErrorContext; headers: Record<string, string> }
 
 /** The only error that callers see; anything else thrown becomes `internal_error` without its text. */
-export class ServiceError extends Error implements Refusal {
+export class ServiceError extends Error implements ApiError {
   constructor(
     readonly code: ErrorCode,
     message: string,
@@ -57,10 +57,8 @@ export const notFound = (headers: Record<string, string> = {}) =>
     headers,
   )
 
-export const unavailable = () =>
-  new ServiceError(
-    'internal_error',
-    'The service could not complete the request. Try again shortly.',
-    {},
-    { 'retry-after': '1' },
-  )
+/** The error for what cannot be done just now; it says when to try again. */
+export const unavailable = (
+  message = 'The service could not complete the request. Try again shortly.',
+  retryAfterSeconds = 1,
+) => new ServiceError('internal_error', message, {}, { 'retry-after': String(retryAfterSeconds) })

@@ -59,7 +59,7 @@ type Limits = { TRUSTED_PROXIES?: string; RATE_LIMIT_PER_KEY?: string; RATE_LIMI
 export async function startService({ queryTimeoutMs = 4_500, limits = {} as Limits } = {}): Promise<TestService> {
   const database = await createDatabase()
   const config = readConfig({}, { ...database.settings, ...limits })
-  const db = await openDatabase(config, { migrations, queryTimeoutMs, maxConnections: 10, whenInUse: 'refuse' })
+  const db = await openDatabase(config, { migrations, queryTimeoutMs, maxConnections: 10, whenInUse: 'fail' })
   const keyPrefix = redisPrefix()
   const redis = openRedis(redisUrl(), keyPrefix)
   const testRedis = new Redis(redisUrl(), { keyPrefix })

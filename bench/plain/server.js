@@ -54,7 +54,7 @@ const created = {
   },
 }
 
-const refuse = (reply, status, code, message, context) =>
+const replyError = (reply, status, code, message, context) =>
   reply.code(status).send({ error: { code, message, ...context } })
 
 app.post(
@@ -64,8 +64,8 @@ app.post(
     const key = request.headers.authorization?.replace(/^Bearer +/i, '') ?? ''
     const hash = createHash('sha256').update(key).digest()
     const [found] = (await pool.query({ ...lookUp, values: [hash, request.params.promptId] })).rows
-    if (!found) return refuse(reply, 401, 'unauthorized', 'Send a valid API key.')
-    if (found.prompt_id === null) return refuse(reply, 404, 'not_found', 'There is no such prompt.')
+    if (!found) return replyError(reply, 401, 'unauthorized', 'Send a valid API key.')
+    if (found.prompt_id === null) return replyError(reply, 404, 'not_found', 'There is no such prompt.')
 
     const now = new Date()
     const resetsAt = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1))
@@ -77,7 +77,11 @@ app.post(
       .exec()
     const limit = found.monthly_limit
     if (used > limit) {
-      return refuse(reply, 429, 'rate_limited', 'The limit is reached.', { limit, used: limit, resets_at: resetsAt })
+      return replyError(reply, 429, 'rate_limited', 'The limit is reached.', {
+        limit,
+        used: limit,
+        resets_at: resetsAt,
+      })
     }
 
     const { value, metadata = null } = request.body
@@ -92,8 +96,8 @@ app.get('/api/v1/prompts/:promptId/history', async (request, reply) => {
   const key = request.headers.authorization?.replace(/^Bearer +/i, '') ?? ''
   const hash = createHash('sha256').update(key).digest()
   const [found] = (await pool.query({ ...lookUp, values: [hash, request.params.promptId] })).rows
-  if (!found) return refuse(reply, 401, 'unauthorized', 'Send a valid API key.')
-  if (found.prompt_id === null) return refuse(reply, 404, 'not_found', 'There is no such prompt.')
+  if (!found) return replyError(reply, 401, 'unauthorized', 'Send a valid API key.')
+  if (found.prompt_id === null) return replyError(reply, 404, 'not_found', 'There is no such prompt.')
   const [current, limit] = [Number(request.query.page ?? 1), Number(request.query.limit ?? 25)]
   const [{ total }] = (await pool.query({ ...count, values: [found.prompt_id] })).rows
   const { rows } = await pool.query({ ...page, values: [found.prompt_id, limit, (current - 1) * limit] })

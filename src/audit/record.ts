@@ -45,7 +45,7 @@ type AuditEvent = {
 export const recordAudit = (sql: Sql, clock: Clock, actor: Actor, event: AuditEvent): Promise<void> =>
   recordAudits(sql, clock, actor, [event])
 
-/** The same for a change of several things at once. */
+/** Writes several entries to the audit log, for a change of several things at once. */
 export const recordAudits = (sql: Sql, clock: Clock, actor: Actor, events: AuditEvent[]): Promise<void> =>
   insertAuditEntries(
     sql,

@@ -18,7 +18,6 @@ const listing = describeOperation({
     status: 200,
     description: 'A page of the audit log.',
     schema: AuditEntryList,
-    headers: [],
     sometimes: ['Link'],
   },
   errors: [401, 403, 422, 500],

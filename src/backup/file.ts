@@ -3,9 +3,9 @@ import { once } from 'node:events'
 import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
+import { writeFileAtomically } from '../lib/atomic_file.ts'
 import { type Input, openInput } from '../lib/input.ts'
 import { readLines, TextError } from '../lib/lines.ts'
-import { writeWholeFile } from '../lib/whole_file.ts'
 import { damaged, notOurs } from './format.ts'
 
 type Write = (text: string) => Promise<void>
@@ -22,7 +22,7 @@ type ReadOptions = {
 
 /** Writes a whole backup or none, and returns its size in bytes. Holding names and the hashes of keys, it is its owner's. */
 export const writeFile = (path: string, fill: Fill): Promise<number> =>
-  writeWholeFile(path, (put) => compress(fill, put))
+  writeFileAtomically(path, (put) => compress(fill, put))
 
 export async function writeStandardOutput(fill: Fill): Promise<void> {
   // Each write reports its own failure; without a listener the error event would end the process.

@@ -29,7 +29,7 @@ export type Command = {
   /** Options that take a value; those in `required` must be given. */
   values?: string[]
   required?: string[]
-  /** Those of the values that may be given several times. */
+  /** The options that may be given several times. */
   repeatable?: string[]
   flags?: string[]
   /** How many words must follow the name, and how many more may. */

@@ -1,5 +1,5 @@
-import type { BrowserTerms } from '../keys/browser.ts'
 import { createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
+import type { KeyRestrictions } from '../keys/restrictions.ts'
 import type { Scope } from '../keys/schema.ts'
 import { defaultScopes, parseScopes, presets, scopesOfPreset } from '../keys/scopes.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
@@ -21,7 +21,7 @@ export const keyCommands = onDatabase({
     check(typed) {
       expiryOption(typed)
       scopesOption(typed)
-      browserOptions(typed)
+      restrictionOptions(typed)
     },
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, typed, output }) {
@@ -30,7 +30,7 @@ export const keyCommands = onDatabase({
         name: textOption(typed, 'name') ?? 'default',
         scopes: scopesOption(typed),
         expiresAt: expiryOption(typed),
-        browser: browserOptions(typed),
+        restrictions: restrictionOptions(typed),
       })
       output.show(key)
       output.say(keepItNow)
@@ -51,7 +51,7 @@ export const keyCommands = onDatabase({
   },
   'keys revoke': {
     usage: 'keys revoke ID',
-    does: 'ends a key: it is refused everywhere within a second',
+    does: 'ends a key: it is rejected everywhere within a second',
     words: 1,
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, typed, output }) {
@@ -83,7 +83,7 @@ function scopesOption(typed: Typed): Scope[] {
   }
 }
 
-function browserOptions(typed: Typed): BrowserTerms {
+function restrictionOptions(typed: Typed): KeyRestrictions {
   const origins = listOption(typed, 'origin')
   const [prompts, limit] = [listOption(typed, 'prompt'), integerOption(typed, 'monthly-limit', 0)]
   if (origins === null && textOption(typed, 'preset') === 'browser') {

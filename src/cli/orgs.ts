@@ -70,7 +70,7 @@ export const orgCommands = onDatabase({
   },
   'orgs suspend': {
     usage: 'orgs suspend ORG',
-    does: 'refuses all keys of an organisation within a second; its data stays',
+    does: 'rejects all keys of an organisation within a second; its data stays',
     words: 1,
     verifyWith: 'orgs list',
     async run({ db, clock, typed, output }) {

@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
+import { writeFileAtomically } from '../lib/atomic_file.ts'
 import { expectedTime, parseTime } from '../lib/times.ts'
-import { writeWholeFile } from '../lib/whole_file.ts'
 import { listOrganisations, requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { type PurgeSource, purgeSignals } from '../signals/erase.ts'
@@ -31,7 +31,7 @@ export const signalDataCommands: Commands = {
     ifInterrupted: 'what was written to standard output is not whole, and no file was made',
     check(typed) {
       if (hasOption(typed, 'prompt') === hasOption(typed, 'org')) throw new UsageError('give either --prompt or --org')
-      readExportQuery(typed)
+      parseExportOptions(typed)
     },
     run: runExport,
   },
@@ -45,7 +45,7 @@ export const signalDataCommands: Commands = {
       verifyWith: 'signals export --org ORG --until TIME',
       check(typed) {
         if (hasOption(typed, 'prompt') && hasOption(typed, 'org')) throw new UsageError('give --prompt or --org')
-        readBefore(typed)
+        parseBefore(typed)
       },
       async run({ db, clock, typed, output }) {
         const progress = createProgress()
@@ -54,7 +54,7 @@ export const signalDataCommands: Commands = {
           for (const source of await findPurgeSources(db, clock, typed)) {
             const before = erased
             const onProgress = (more: number) => progress.count(before + more, 'signals erased')
-            erased += await purgeSignals(db, clock, source, readBefore(typed), onProgress)
+            erased += await purgeSignals(db, clock, source, parseBefore(typed), onProgress)
           }
         } finally {
           progress.end()
@@ -77,7 +77,7 @@ async function runExport(context: Context): Promise<void> {
     const { openDatabase } = await import('../db/open.ts')
     const opening = untilInterrupted(interruption, openDatabase(config, forCommands), 0)
     await withDatabase(context, opening, async (db) => {
-      for await (const step of exportSignals(db, await findExportSource(db, typed), readExportQuery(typed))) {
+      for await (const step of exportSignals(db, await findExportSource(db, typed), parseExportOptions(typed))) {
         await put(step.text)
         signals += step.signals
         progress.count(signals, 'signals')
@@ -86,7 +86,7 @@ async function runExport(context: Context): Promise<void> {
   }
   try {
     if (file === null) return await fill(putOut)
-    await writeWholeFile(file, fill)
+    await writeFileAtomically(file, fill)
     progress.end()
     output.show({ file, signals })
   } finally {
@@ -105,7 +105,7 @@ function putOut(text: string): Promise<void> {
   )
 }
 
-function readExportQuery({ options }: Typed) {
+function parseExportOptions({ options }: Typed) {
   const given = Object.entries(options).filter(([name]) => filters.includes(name)) as [string, string][]
   return withUsageErrors(() => parseExportQuery(new URLSearchParams(given)))
 }
@@ -136,7 +136,7 @@ async function findPurgeSources(db: Db, clock: Context['clock'], typed: Typed): 
   return sources
 }
 
-function readBefore(typed: Typed): Date {
+function parseBefore(typed: Typed): Date {
   const before = parseTime(requiredOption(typed, 'before'))
   if (!before) throw new UsageError(`--before must be ${expectedTime}`)
   return before

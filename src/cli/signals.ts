@@ -21,10 +21,10 @@ export const signalCommands = onDatabase({
     values: ['prompt', 'value', 'since', 'until', 'metadata', 'limit', 'cursor'],
     required: ['prompt'],
     repeatable: ['metadata'],
-    check: readListQuery,
+    check: parseListQuery,
     async run({ db, typed, output }) {
       const { id } = await requirePrompt(db.sql, requiredOption(typed, 'prompt'))
-      const { rows, nextCursor } = await listSignals(db, id, readListQuery(typed))
+      const { rows, nextCursor } = await listSignals(db, id, parseListQuery(typed))
       output.table(rows, signalColumns, signalJson)
       if (nextCursor) output.say(`There may be older ones: --cursor ${nextCursor}`)
     },
@@ -59,7 +59,7 @@ export const signalCommands = onDatabase({
   },
 })
 
-function readListQuery(typed: Typed) {
+function parseListQuery(typed: Typed) {
   const { prompt: _, metadata: __, json: ___, ...options } = typed.options
   const query = new URLSearchParams(options as Record<string, string>)
   query.set('limit', String(Math.min(integerOption(typed, 'limit', 1) ?? 25, maxPageSize)))
@@ -73,7 +73,7 @@ function readListQuery(typed: Typed) {
 
 const maxShownMetadata = 100
 
-/** Without control characters, which could steer the terminal, and cut to what fits on a line. */
+/** Removes control characters, which could steer the terminal, and cuts the text to what fits on a line. */
 function shorten(text: string): string {
   const line = text.replace(/\p{Cc}+/gu, ' ')
   return line.length > maxShownMetadata ? `${line.slice(0, maxShownMetadata - 1)}…` : line

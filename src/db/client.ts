@@ -2,11 +2,11 @@ import type postgres from 'postgres'
 import { unavailable } from '../errors.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 import { type Claim, createSemaphore } from '../lib/semaphore.ts'
+import { createAvailabilityTracker, type OnAvailability } from './availability.ts'
 import type { Driver, Session, Target } from './driver.ts'
 import { isConnectionLost, isPostgresError, isReadOnly, ReadOnlyError } from './faults.ts'
 import type { EngineObserver } from './housekeeping.ts'
 import { type Listener, openPools, type PoolPair } from './pools.ts'
-import { createReachTracker, type OnReach } from './reach.ts'
 
 export type Sql = {
   /** Runs one statement. The text must stay constant: each distinct one is prepared and kept. */
@@ -41,7 +41,7 @@ export type Db = {
 
 /** Observers of the database. Each may be set later, since the database is opened before everything else. */
 export type DatabaseObserver = {
-  onReach?: OnReach
+  onAvailability?: OnAvailability
   /** Called when the embedded engine has failed; only a restart helps. */
   onFailure?: (error: Error) => void
   engine?: EngineObserver
@@ -85,7 +85,7 @@ export function openClient(
     rejectWith: unavailable,
   })
   let pending = 0
-  const reach = createReachTracker((...change) => observer?.onReach?.(...change))
+  const availability = createAvailabilityTracker((...change) => observer?.onAvailability?.(...change))
 
   /** Resolves with the result of work on these connections, and replaces them when it takes too long. */
   async function withinOrReplace<T>(used: PoolPair, ms: number, work: PromiseLike<T>): Promise<T> {
@@ -104,10 +104,10 @@ export function openClient(
     const [used, sentAt] = [pools.current, performance.now()]
     try {
       const rows = await (queryTimeoutMs === 0 ? query : within(queryTimeoutMs, query))
-      reach.answered()
+      availability.answered()
       return rows as T
     } catch (error) {
-      reach.failed(error, sentAt)
+      availability.failed(error, sentAt)
       if (mustBeWritable && isPostgresError(error) && isReadOnly(error)) pools.replace(used)
       // Only a query that was never sent is cancelled: it would otherwise stay in the driver's queue.
       if (!(query as { state?: unknown }).state) query.cancel()
@@ -159,7 +159,7 @@ export function openClient(
         select current_setting('transaction_read_only') = 'on' as "isReadOnly"`
       if (!row?.isReadOnly) return
       const error = new ReadOnlyError()
-      reach.failed(error, performance.now())
+      availability.failed(error, performance.now())
       pools.replace(used)
       throw error
     },

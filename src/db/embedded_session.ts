@@ -6,8 +6,8 @@ import {
   joinBytes,
   type Message,
   MessageReader,
+  parseReply,
   type Reply,
-  readReply,
   replyToSkipped,
   replyToTimedOut,
   simpleQuery,
@@ -45,7 +45,7 @@ export class Backend {
     const output = await this.execute(joinBytes(messages)).catch((error) => {
       throw this.fail(error.message)
     })
-    const reply = readReply(Buffer.from(output.buffer, output.byteOffset, output.length))
+    const reply = parseReply(Buffer.from(output.buffer, output.byteOffset, output.length))
     if (reply.failure) throw this.fail(reply.failure)
     for (const other of this.sessions) if (other !== session) other.notify(reply.notifications)
     // A connection that was closed in this very moment has already released it.

@@ -10,12 +10,12 @@ import type { Embedded } from './embedded.ts'
 import { reasonOf } from './faults.ts'
 import { type Migration, migrate, requireSchema, SchemaError } from './migrations.ts'
 import { rejectMixingPooler } from './pooler.ts'
-import { readTls } from './tls.ts'
+import { parseTls } from './tls.ts'
 
 export type Options = ClientOptions & {
   migrations: Migration[]
   /** What to do when another process holds the data directory: work through that process, or fail. */
-  whenInUse: 'share' | 'refuse'
+  whenInUse: 'share' | 'fail'
   /** Whether an empty data directory is rejected, instead of getting a new database. */
   mustExist?: boolean
 }
@@ -33,7 +33,7 @@ const answerMs = 5_000
  * How long to wait for the holder of the data directory: for a server to leave it, or, longer, for anyone to share
  * it, since on a slow machine opening it takes its time.
  */
-const holderMs = { refuse: 5_000, share: 15_000 }
+const holderMs = { fail: 5_000, share: 15_000 }
 /** The kernel's own limit on the name of a socket. */
 const maxSocketPath = 107
 
@@ -61,7 +61,7 @@ export const openForService = (config: Config, observer: DatabaseObserver): Prom
     queryTimeoutMs: 4_500,
     maxConnections: 10,
     mustBeWritable: true,
-    whenInUse: 'refuse',
+    whenInUse: 'fail',
     observer,
   })
 
@@ -74,7 +74,7 @@ export async function openAny(config: Config, options: Options): Promise<Opened>
 
 /** Opens a database server and runs a first query, since only that shows whether it can be used. */
 async function openServer(url: string, options: Options, firstQuery: (sql: Sql) => Promise<unknown>): Promise<Db> {
-  const target = readTls(url)
+  const target = parseTls(url)
   const db = openClient(target, options)
   const check = async () => {
     await firstQuery(db.sql)

@@ -1,6 +1,6 @@
 import type { Redis as Client } from 'ioredis'
 import { nextTurn } from '../lib/turns.ts'
-import type { OnReach } from './reach.ts'
+import type { OnAvailability } from './availability.ts'
 import { readCa } from './tls.ts'
 
 export type Redis = {
@@ -14,10 +14,10 @@ export type Redis = {
 
 type Command = (key: string, ...values: number[]) => Promise<number | null>
 
-type Options = { caFile?: string | undefined; onReach?: OnReach }
+type Options = { caFile?: string | undefined; onAvailability?: OnAvailability }
 
 /** Opens a client that never waits for Redis: a command fails immediately when it is down, and soon when it is slow. */
-export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: Options = {}): Redis {
+export function openRedis(url: string, keyPrefix: string, { caFile, onAvailability }: Options = {}): Redis {
   // With `rediss:` the client verifies the certificate and the name by these authorities.
   const authorities = caFile ? { tls: readCa(caFile) } : {}
   let client: Client | undefined
@@ -37,7 +37,7 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: O
       maxRetriesPerRequest: 0,
       retryStrategy: (attempt) => Math.min(attempt * 50, 1_000),
     })
-    reportReach(client, onReach)
+    reportAvailability(client, onAvailability)
     return client
   })
   return {
@@ -61,14 +61,14 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onReach }: O
   }
 }
 
-function reportReach(client: Client, onReach: OnReach | undefined): void {
+function reportAvailability(client: Client, onAvailability: OnAvailability | undefined): void {
   const closed = 'the connection was closed'
   let reason = closed
-  let wasReached: boolean | undefined
-  const report = (isReached: boolean) => {
-    if (isReached === wasReached) return
-    wasReached = isReached
-    onReach?.(isReached, reason)
+  let wasUp: boolean | undefined
+  const report = (isUp: boolean) => {
+    if (isUp === wasUp) return
+    wasUp = isUp
+    onAvailability?.(isUp, reason)
   }
   // Without a listener the client prints errors to the console; the commands themselves fail with them.
   client.on('error', (error: Error) => {

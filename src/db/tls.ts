@@ -7,7 +7,7 @@ export type Tls = false | { rejectUnauthorized: boolean; ca?: string }
  * Reads how the URL of a Postgres wants the connection to be encrypted, and takes that out of it: the driver would
  * verify nothing for `sslmode=require`, and would send `sslrootcert` to the server.
  */
-export function readTls(text: string): { url: string; ssl: Tls } {
+export function parseTls(text: string): { url: string; ssl: Tls } {
   const url = new URL(text)
   const root = url.searchParams.get('sslrootcert')
   const mode = url.searchParams.get('sslmode') ?? (root ? 'require' : 'disable')
@@ -19,7 +19,7 @@ export function readTls(text: string): { url: string; ssl: Tls } {
 
 /** Whether passwords and data would go over a network as plain text. */
 export const isUnencryptedRemote = (text: string): boolean =>
-  readTls(text).ssl === false && !/^(localhost|127(\.\d+){3}|\[::1\])?$/i.test(new URL(text).hostname)
+  parseTls(text).ssl === false && !/^(localhost|127(\.\d+){3}|\[::1\])?$/i.test(new URL(text).hostname)
 
 /** The certificate authorities in the file; without a file, those that the system trusts. */
 export const readCa = (file: string | undefined): { ca?: string } =>

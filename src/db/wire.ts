@@ -66,7 +66,7 @@ export type Reply = {
   failure: string | undefined
 }
 
-export function readReply(bytes: Buffer): Reply {
+export function parseReply(bytes: Buffer): Reply {
   const reply: Reply = { bytes, idle: false, notifications: [], error: undefined, failure: undefined }
   for (let at = 0; at + 5 <= bytes.length; ) {
     const end = at + 1 + bytes.readUInt32BE(at + 1)
@@ -74,7 +74,7 @@ export function readReply(bytes: Buffer): Reply {
     if (kind === 'A') reply.notifications.push(bytes.subarray(at, end))
     if (kind === 'E') {
       reply.error ??= bytes.subarray(at, end)
-      reply.failure ??= readFailure(bytes.subarray(at + 5, end))
+      reply.failure ??= parseFailure(bytes.subarray(at + 5, end))
     }
     reply.idle = kind === 'Z' && bytes[at + 5] === 'I'.charCodeAt(0)
     at = end
@@ -82,7 +82,7 @@ export function readReply(bytes: Buffer): Reply {
   return reply
 }
 
-function readFailure(fields: Buffer): string | undefined {
+function parseFailure(fields: Buffer): string | undefined {
   const values = new Map(
     fields
       .toString()

@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { notFound, unavailable } from '../errors.ts'
-import { createGroupLookup } from '../lib/group_lookup.ts'
+import { createDataLoader } from '../lib/data_loader.ts'
 import { linkPages, numberOfPage, writeNumberedPage } from '../lib/numbered_page.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { SharedCache } from '../lib/shared_cache.ts'
@@ -56,7 +56,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     maxCachedCharacters,
     ({ body, links }, key) => body.length + links.length + key.length,
   )
-  const findState = createGroupLookup(async (keys: StateKey[]) => {
+  const findState = createDataLoader(async (keys: StateKey[]) => {
     const states = await selectStates(
       db.sql,
       keys.map(({ prompt }) => prompt),

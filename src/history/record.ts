@@ -13,8 +13,8 @@ import {
   insertEntries,
   lockHistories,
   type RecordedRow,
+  reconcileEntries,
   type Source,
-  settleEntries,
 } from './store_write.ts'
 
 type Recorded = { entry: HistoryEntry; isNew: boolean }
@@ -89,7 +89,7 @@ export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
       const recorded = await admission(() => writes.add({ entry, organisationId, endsAt }), {
         tenant: organisationId,
       })
-      // Only after a failover that lost the prompt between the look-up and now.
+      // The prompt is missing only after a failover that lost it between the look-up and now.
       if (!recorded) throw notFound()
       const { is_new: isNew, ...row } = recorded
       return { entry: showEntry(row), isNew }
@@ -126,7 +126,7 @@ export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[]
     covers,
   }))
   await lockHistories(sql, entries)
-  const { changed, present, covered } = await settleEntries(sql, entries)
+  const { changed, present, covered } = await reconcileEntries(sql, entries)
   const toInsert = entries.filter((entry) => !covered.has(entry) && !present.has(entry))
   const rows = toInsert.length > 0 ? await insertEntries(sql, toInsert) : []
   const added = new Set(toInsert.filter((_, index) => rows[index]?.is_new))

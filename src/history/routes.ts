@@ -1,7 +1,8 @@
 import { Elysia } from 'elysia'
 import type { RouteWrapper } from '../http/answer.ts'
-import { parseJson, readJsonText } from '../http/body.ts'
+import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
+import { queryTextOf } from '../http/paging.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { HistoryReader } from './list.ts'
@@ -47,7 +48,6 @@ const recording = describeOperation({
     status: 201,
     description: 'The entry is in the history.',
     schema: RecordedEntry,
-    headers: [],
     sometimes: ['Idempotent-Replayed'],
   },
   errors: [401, 403, 404, 422, 500],
@@ -62,10 +62,10 @@ export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services
     .get(
       path,
       authenticated('history:read', async (exchange, params: PromptParams, { organisationId }) => {
-        const { url, headers } = exchange.request
+        const { request } = exchange
         const found = await history.findHistory(organisationId, params.prompt_id)
-        const query = parseQuery(searchOf(url))
-        if (matchesEtag(headers.get('if-none-match'), found.version)) {
+        const query = parseQuery(queryTextOf(request))
+        if (matchesEtag(request.headers.get('if-none-match'), found.version)) {
           return exchange.reply(304, null, cachingHeaders(found.version))
         }
         const read = history.readPage(found, query)
@@ -83,15 +83,8 @@ export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services
         const headers: Record<string, string> = isNew ? {} : { 'idempotent-replayed': 'true' }
         return exchange.reply(201, JSON.stringify({ data: entry }), headers)
       }),
-      // The body is read by the handler, after the key and the prompt were checked.
-      { parse: 'none', detail: recording },
+      { ...readByHandler, detail: recording },
     )
-
-/** The part of a URL from the question mark on. */
-function searchOf(url: string): string {
-  const start = url.indexOf('?')
-  return start < 0 ? '' : url.slice(start)
-}
 
 /** For one URL, only the version of the history can change the response. */
 const etagOf = (version: string) => `"${version}"`

@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import type { RouteWrapper } from '../http/answer.ts'
-import { parseJson, readJsonText } from '../http/body.ts'
+import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { HistoryBatch, HistoryBatchResult } from './schema.ts'
@@ -17,7 +17,7 @@ const recording = describeOperation({
     'Adds what was read in a clone to the histories of several prompts, all or nothing, as the command sync does. Safe to ' +
     'repeat, and beside the webhook: the same change is one entry, and each field is that of the source which knows it better.',
   body: HistoryBatch,
-  success: { status: 200, description: 'The histories say it.', schema: HistoryBatchResult, headers: [] },
+  success: { status: 200, description: 'The histories say it.', schema: HistoryBatchResult },
   errors: [401, 403, 404, 422, 500],
   invalid: {
     message: 'The batch is not valid.',
@@ -37,6 +37,5 @@ export const historyBatchRoutes = ({ db, clock, findPrompt }: Services, { authen
       const outcomes = await recordHistoryBatch(db, clock, organisationId, body, find)
       return exchange.reply(200, JSON.stringify({ data: { outcomes } }))
     }),
-    // The body is read by the handler, after the key was checked.
-    { parse: 'none', detail: recording },
+    { ...readByHandler, detail: recording },
   )

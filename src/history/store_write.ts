@@ -66,19 +66,19 @@ export async function lockHistories(sql: Sql, entries: OfPrompt[]): Promise<void
 /** Where an entry was read: in a clone, or in a delivery of GitHub's. */
 export type Source = 'git' | 'github'
 
-type EntryToSettle = EntryToRecord & { source: Source; covers: string[] }
+type EntryToReconcile = EntryToRecord & { source: Source; covers: string[] }
 
 /**
- * Brings the entries together with what another source has recorded of the same changes. Answers by which of them a history
+ * Reconciles the entries with what another source has recorded of the same changes. Answers by which of them a history
  * has changed, which are in it now, and which are not to be recorded, since a merge covers them.
  */
-export async function settleEntries(
+export async function reconcileEntries(
   sql: Sql,
-  entries: EntryToSettle[],
+  entries: EntryToReconcile[],
 ): Promise<Record<'changed' | 'present' | 'covered', Set<EntryToRecord>>> {
   const [row] = await sql<Record<'changed' | 'present' | 'covered', number[]>>`
     select to_json(changed) as changed, to_json(present) as present, to_json(covered) as covered
-    from settle_history(${JSON.stringify(entries)}::text::json)`
+    from reconcile_history(${JSON.stringify(entries)}::text::json)`
   const at = (places: number[] = []) => new Set(places.map((place) => entries[place - 1] as EntryToRecord))
   return { changed: at(row?.changed), present: at(row?.present), covered: at(row?.covered) }
 }

@@ -75,7 +75,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     const shown = error instanceof ServiceError ? error : unavailable()
     const { requestId, request } = exchange
     if (shown !== error) log.error({ err: error, method: request.method, request_id: requestId }, 'a request failed')
-    end(exchange, exchange.refuse(shown))
+    end(exchange, exchange.replyError(shown))
   }
 
   function giveUp(this: Exchange): void {
@@ -106,11 +106,11 @@ export function createRouteWrapper(services: Services): RouteWrapper {
       })
 
   /** The answer to a request that exceeds its rate; undefined to all others. */
-  function refuseExceeded(exchange: Exchange, quota: Quota, by: RateLimit): Promise<Response> | undefined {
+  function rejectExceeded(exchange: Exchange, quota: Quota, by: RateLimit): Promise<Response> | undefined {
     exchange.quota = quota
     if (!quota.isExceeded) return undefined
-    metrics.rates.refused(by)
-    return Promise.resolve(exchange.refuse(tooManyRequests(quota, by)))
+    metrics.rates.limited(by)
+    return Promise.resolve(exchange.replyError(tooManyRequests(quota, by)))
   }
 
   return {
@@ -118,24 +118,24 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     authenticated(scope, handle, name) {
       const route = publicRoute((exchange, params: Parameters<typeof handle>[1]) => {
         // Before the key is looked at: a flood must cost nothing.
-        const refused = perAddress && refuseExceeded(exchange, perAddress.take(exchange.address), 'address_rate')
-        if (refused) return refused
+        const rejected = perAddress && rejectExceeded(exchange, perAddress.take(exchange.address), 'address_rate')
+        if (rejected) return rejected
         const { headers } = exchange.request
         const enter = (caller: Caller) => {
           exchange.caller = caller
           if (caller.browser) exchange.cors = corsHeaders(headers.get('origin'), caller.browser.origins)
           if (scope !== null && !caller.scopes.includes(scope)) throw forbidden(scope)
-          const refused = perKey && refuseExceeded(exchange, perKey.take(caller.id), 'key_rate')
-          return refused ?? handle(exchange, params, caller)
+          const rejected = perKey && rejectExceeded(exchange, perKey.take(caller.id), 'key_rate')
+          return rejected ?? handle(exchange, params, caller)
         }
         const caller = verifyKey(headers.get('authorization'), exchange)
         return caller instanceof Promise ? caller.then(enter) : enter(caller)
       }, name)
-      // On the route itself, so that the tests can walk the scopes of all routes.
+      // The scope is put on the route itself, so that the tests can walk the scopes of all routes.
       return Object.assign(route, { scope })
     },
   }
 }
 
 /** The answer when even the framework fails. */
-export const crashResponse = (): Response => new Exchange(new Request('http://localhost')).refuse(unavailable())
+export const crashResponse = (): Response => new Exchange(new Request('http://localhost')).replyError(unavailable())

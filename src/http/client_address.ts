@@ -70,13 +70,13 @@ export function networkOf(address: string): string {
 /** The eight groups of a well-formed IPv6 address. */
 function expand(address: string): number[] {
   const [head = '', tail] = address.replace(/%.*$/, '').split('::') as [string, string?]
-  const before = readGroups(head)
+  const before = parseGroups(head)
   if (tail === undefined) return before
-  const after = readGroups(tail)
+  const after = parseGroups(tail)
   return [...before, ...new Array(8 - before.length - after.length).fill(0), ...after]
 }
 
-const readGroups = (text: string): number[] =>
+const parseGroups = (text: string): number[] =>
   text === ''
     ? []
     : text.split(':').flatMap((group) => {

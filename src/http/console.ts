@@ -55,7 +55,7 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
   return routes
 }
 
-/** In the place of the console where it is turned off. */
+/** The route in the place of the console where that is turned off. */
 export const consoleOffRoutes = ({ publicRoute }: RouteWrapper) =>
   new Elysia({ name: 'console' }).get(
     '/',

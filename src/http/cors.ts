@@ -6,7 +6,7 @@ const preflightHeaders = {
   'access-control-allow-origin': '*',
   'access-control-allow-methods': 'POST',
   'access-control-allow-headers': 'authorization, content-type, idempotency-key, x-request-id',
-  // In seconds; browsers take no more than two hours.
+  // Two hours, in seconds: browsers keep a preflight no longer than that.
   'access-control-max-age': '7200',
 }
 

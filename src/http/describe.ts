@@ -17,7 +17,7 @@ type Operation = {
   query?: TObject
   headers?: TObject
   body?: TSchema
-  success: Body & { status: number; description: string; headers: HeaderName[]; sometimes?: HeaderName[] }
+  success: Body & { status: number; description: string; headers?: HeaderName[]; sometimes?: HeaderName[] }
   errors: ErrorStatus[]
   invalid?: InvalidExample
   /** Whether a retry with the same Idempotency-Key changes nothing twice. */
@@ -81,7 +81,7 @@ type HeaderName = keyof typeof headersOfAnswers
 /** Sent with every answer where the operator has set a request rate. */
 const headersOfEveryRate: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 
-/** Only documentation, as are the other headers of requests: none is validated by a schema. */
+/** The schemas of request headers are for the documentation alone: none is validated by its schema. */
 const CommonHeaders = Type.Object({
   'X-Request-Id': Type.String({
     pattern: headersOfAnswers['X-Request-Id'].schema.pattern,
@@ -140,7 +140,7 @@ export function describeOperation({ unchanged, isIdempotent, ...operation }: Ope
     },
     get responses() {
       return {
-        [success.status]: describeResponse(success.description, success, success.headers, [
+        [success.status]: describeResponse(success.description, success, success.headers ?? [], [
           ...(isLimitedByMonth ? [] : headersOfEveryRate),
           ...(success.sometimes ?? []),
         ]),

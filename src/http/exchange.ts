@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Refusal, statusOfCode } from '../errors.ts'
+import { type ApiError, statusOfCode } from '../errors.ts'
 import { DeadlineError, type Timed } from '../lib/deadline.ts'
 import type { Receiver } from '../platform.ts'
 import type { AddressFinder } from './client_address.ts'
@@ -39,7 +39,7 @@ export class Exchange implements Timed {
   ) {
     const { headers } = request
     const given = headers.get('x-request-id')
-    this.traceId = readTraceId(headers.get('traceparent'))
+    this.traceId = parseTraceId(headers.get('traceparent'))
     this.requestId = given !== null && wellFormedId.test(given) ? given : (this.traceId ?? randomUUID())
   }
 
@@ -77,7 +77,7 @@ export class Exchange implements Timed {
   }
 
   /** Answers with an error, in the one shape that all errors have. */
-  refuse({ code, message, context, headers }: Refusal): Response {
+  replyError({ code, message, context, headers }: ApiError): Response {
     const error = { code, message, ...context, request_id: this.requestId }
     return this.reply(statusOfCode[code], JSON.stringify({ error }), headers)
   }
@@ -87,7 +87,7 @@ const noAnswer = () => new DeadlineError()
 const ignore = () => {}
 const nowhere = () => 'nowhere'
 
-export function readTraceId(traceparent: string | null): string | undefined {
+export function parseTraceId(traceparent: string | null): string | undefined {
   if (traceparent === null) return undefined
   const [, version, traceId, parentId, more] = wellFormedTrace.exec(traceparent) ?? []
   if (!traceId || version === 'ff' || (version === '00' && more)) return undefined

@@ -1,16 +1,15 @@
 import { createHash } from 'node:crypto'
-import { readIdempotencyKey } from '../lib/idempotency_key.ts'
+import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
 import type { IdempotentRequest } from '../requests/store.ts'
 import type { Exchange } from './exchange.ts'
 
-/** The request's Idempotency-Key, which stands for one route and body within an organisation; null without one. */
-export function readIdempotentRequest(
+/** The request with its Idempotency-Key, which stands for one route and body within an organisation. */
+export function parseIdempotentRequest(
   { request: { method, url, headers } }: Exchange,
   organisationId: number,
   body: string,
-): IdempotentRequest | null {
-  const key = readIdempotencyKey(headers.get('idempotency-key'))
-  if (key === null) return null
+): IdempotentRequest {
+  const key = parseIdempotencyKey(headers.get('idempotency-key'))
   const fingerprint = createHash('sha256').update(`${method} ${url}\n${body}`).digest()
   return { organisationId, key, fingerprint }
 }

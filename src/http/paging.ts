@@ -7,17 +7,19 @@ export const invalidCursor = {
   example: { details: [{ path: 'cursor', message: 'must be the next_cursor of an earlier page' }] },
 }
 
-/** The query of a request; without a look at the rest of its address, which may be malformed. */
-export function searchOf({ url }: Request): URLSearchParams {
+/** The text of a request's query, from the question mark on; the rest of its address may be malformed. */
+export function queryTextOf({ url }: Request): string {
   const start = url.indexOf('?')
-  return new URLSearchParams(start < 0 ? '' : url.slice(start))
+  return start < 0 ? '' : url.slice(start)
 }
 
-/** A page of a list of ours, with a link to the next one. */
+export const searchOf = (request: Request): URLSearchParams => new URLSearchParams(queryTextOf(request))
+
+/** A page of a list that is read by cursor, with a link to the next one. */
 export const replyPage = <Row>(exchange: Exchange, { data, limit, nextCursor }: CursorPage<Row>): Response =>
   replyJsonPage(exchange, exchange.route, JSON.stringify(data), limit, nextCursor)
 
-/** The same of a list whose JSON is there already, and whose path is no template. */
+/** A page of a list whose rows are JSON already, and whose path is not that of the route. */
 export function replyJsonPage(
   exchange: Exchange,
   path: string,

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Redis } from '../db/redis.ts'
-import type { LimitedBy, Refusal } from '../errors.ts'
+import type { ApiError, LimitedBy } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { type CountSharing, createCountSharing } from './shared_counts.ts'
 
@@ -15,7 +15,7 @@ type RateLimiter = { take(subject: string | number): Quota }
 export type RateLimit = Extract<LimitedBy, 'key_rate' | 'address_rate'>
 
 export type RateLimitObserver = {
-  refused(by: RateLimit): void
+  limited(by: RateLimit): void
   /** Called when the breaker opens after failures of Redis, and when it closes after a success. */
   breakerChanged(isOpen: boolean): void
 }
@@ -105,8 +105,8 @@ export function addBurst(headers: Record<string, string>, quota: Quota): Record<
 
 const whose: Record<RateLimit, string> = { key_rate: 'with this API key', address_rate: 'from this address' }
 
-/** A refusal is a value, because throwing an error would cost more than the rest of such a request. */
-export const tooManyRequests = (quota: Quota, limitedBy: RateLimit): Refusal => ({
+/** An error to return: throwing one would cost more than the rest of such a request. */
+export const tooManyRequests = (quota: Quota, limitedBy: RateLimit): ApiError => ({
   code: 'rate_limited',
   message: `More than ${quota.requests} requests in ${quota.windowSeconds} s ${whose[limitedBy]}. Wait until resets_at.`,
   context: { limited_by: limitedBy, limit: quota.requests, used: quota.used, resets_at: quota.resetsAt() },

@@ -29,7 +29,7 @@ export function createCountSharing(redis: Redis, { prefix, expireSeconds, onBrea
     count.unshared = 0
     const key = `${prefix}:{${subject}}:${window}`
     const sum = await breaker.attempt(() => redis.run(addScript, key, unshared, expireSeconds))
-    // After a failure nobody knows whether Redis has added it. It is not sent again: a sum that is too high would refuse
+    // After a failure nobody knows whether Redis has added it. It is not sent again: a sum that is too high would reject
     // callers who have kept to their rate.
     if (typeof sum === 'number') count.used = Math.max(count.used, sum + count.unshared)
   }

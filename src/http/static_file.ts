@@ -24,7 +24,7 @@ export const serveFile = (
     ...more,
   })
 
-/** The same for a file that may have been compressed before, and with the caching that the caller names. */
+/** Serves a file that may have been compressed before, with the caching that the headers given say. */
 export function serveEncodings(
   type: string,
   read: () => Promise<Encodings>,

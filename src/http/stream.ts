@@ -10,13 +10,13 @@ type StreamOptions = {
   onEnd(error?: unknown): void
 }
 
-/** A caller has this long to take one text. Who takes longer would hold what the answer needs for ever. */
+/** A caller has this long to take one text. One who takes longer would hold what the answer needs for ever. */
 const paceMs = 30_000
 
 /**
- * Answers with texts as they are read, no faster than the caller takes them, and compressed if the caller accepts that. The
- * first text, which like any may be empty, is read before, so that what fails at once is answered as an error. Whatever ends the answer early cuts the
- * connection: the end of the answer would say that it is whole.
+ * Answers with texts as they are read, no faster than the caller takes them, and compressed if the caller accepts that.
+ * The first text, which like any may be empty, is read before, so that what fails at once is answered as an error.
+ * Whatever ends the answer early cuts the connection: the end of the answer would say that it is whole.
  */
 export async function replyStream(
   exchange: Exchange,

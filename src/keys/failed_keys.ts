@@ -1,6 +1,6 @@
 import { BoundedCache } from '../lib/bounded_cache.ts'
 
-/** Slows an address that keeps sending keys which are not valid. What it knows is in memory, and bounded. */
+/** A token bucket for each address, which slows those that keep sending keys which are not valid. Kept in memory, bounded. */
 export type FailedKeys = {
   /** Takes one attempt from the budget of the address; false when none is left. */
   take(address: string): boolean
@@ -12,17 +12,17 @@ export type FailedKeys = {
 
 export type FailedKeyObserver = { failed(answered: 'at_once' | 'slowed'): void }
 
-/** As many as an address may have at once; one more is allowed with each second. */
+/** The size of a bucket: so many failures an address may have at once, and one more with each second. */
 const budget = 60
 const refillMs = 1_000
 const slowedByMs = 1_000
 const maxAddresses = 50_000
-/** Each of them holds a connection and some kilobytes; further ones are answered at once. */
+/** Each answer that is held back takes a connection and some kilobytes; further ones are sent at once. */
 const maxHeld = 2_000
 
 /**
  * Only the answer to a failure is held back: which key is right is known when it was looked up, so that callers with a
- * right key are not slowed, even at the same address. To refuse the address without a look-up would shut them out.
+ * right key are not slowed, even at the same address. To reject the address without a look-up would shut them out.
  */
 export function createFailedKeys(observe?: FailedKeyObserver, now = () => performance.now()): FailedKeys {
   const budgets = new BoundedCache<string, { left: number; at: number }>(maxAddresses)

@@ -14,7 +14,7 @@ export function generateKey(): string {
   return body + checksum(body)
 }
 
-/** Checks shape and checksum, so that a typo or garbage is refused without a look-up. */
+/** Checks shape and checksum, so that a typo or garbage is rejected without a look-up. */
 export const isWellFormedKey = (text: string): boolean =>
   shape.test(text) && checksum(text.slice(0, -6)) === text.slice(-6)
 

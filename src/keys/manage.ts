@@ -7,8 +7,8 @@ import { type CursorPage, type PageRequest, toPage } from '../lib/cursor_page.ts
 import { requireText } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { cursorsOf } from '../requests/cursors.ts'
-import { type BrowserTerms, noBrowserTerms, requireBrowserTerms } from './browser.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
+import { type KeyRestrictions, requireRestrictions, unrestricted } from './restrictions.ts'
 import type { Scope } from './schema.ts'
 import { defaultScopes } from './scopes.ts'
 import { findKey, insertKey, type KeyRow, lockKey, selectKeys, setReplaced, setRevoked, updateKey } from './store.ts'
@@ -21,9 +21,14 @@ export type NewKey = {
   name: string
   scopes: Scope[]
   expires_at: Date | null
-} & BrowserTerms
+} & KeyRestrictions
 
-type KeyToCreate = { name: string; scopes?: Scope[] | undefined; expiresAt: Date | null; browser?: BrowserTerms }
+type KeyToCreate = {
+  name: string
+  scopes?: Scope[] | undefined
+  expiresAt: Date | null
+  restrictions?: KeyRestrictions
+}
 
 /** Creates a key for an organisation; its text is returned this once and not stored. */
 export async function createKey(
@@ -35,24 +40,24 @@ export async function createKey(
   return db.transaction((sql) => addKey(sql, clock, { org, organisationId }, given, operator))
 }
 
-/** The same within a transaction. Nobody makes a key that can do what they cannot. */
+/** Creates a key within the caller's transaction. Nobody makes a key that can do what they cannot. */
 export async function addKey(
   sql: Sql,
   clock: Clock,
   { org, organisationId }: { org: string; organisationId: number },
-  { name, scopes = defaultScopes, expiresAt, browser = noBrowserTerms }: KeyToCreate,
+  { name, scopes = defaultScopes, expiresAt, restrictions = unrestricted }: KeyToCreate,
   actor: Actor,
 ): Promise<NewKey & { key: string }> {
   requireGrantable(actor, scopes)
   requireFuture(expiresAt, clock)
-  await requireBrowserTerms(sql, organisationId, scopes, browser)
-  const given = { name: requireText('name', name), scopes, expiresAt, browser }
+  await requireRestrictions(sql, organisationId, scopes, restrictions)
+  const given = { name: requireText('name', name), scopes, expiresAt, restrictions }
   const key = await makeKey(sql, clock, { org, organisationId, ...given })
   await recordAudit(sql, clock, actor, {
     organisationId,
     action: 'key.created',
     subject: key.id,
-    details: { name: key.name, scopes, expires_at: expiresAt, ...auditable(browser) },
+    details: { name: key.name, scopes, expires_at: expiresAt, ...auditable(restrictions) },
   })
   return key
 }
@@ -62,12 +67,12 @@ type KeyToMake = Required<KeyToCreate> & { org: string; organisationId: number; 
 async function makeKey(
   sql: Sql,
   clock: Clock,
-  { org, organisationId, name, scopes, expiresAt, browser }: KeyToMake,
+  { org, organisationId, name, scopes, expiresAt, restrictions }: KeyToMake,
 ): Promise<NewKey & { key: string }> {
   const [id, key, createdAt] = [`key_${randomBase62(16)}`, generateKey(), clock.now()]
   const [prefix, hash] = [prefixOfKey(key), hashKey(key)]
-  await insertKey(sql, { id, organisationId, name, prefix, hash, scopes, createdAt, expiresAt, ...browser })
-  return { id, key, org, name, scopes, expires_at: expiresAt, ...browser }
+  await insertKey(sql, { id, organisationId, name, prefix, hash, scopes, createdAt, expiresAt, ...restrictions })
+  return { id, key, org, name, scopes, expires_at: expiresAt, ...restrictions }
 }
 
 /** The keys of an organisation, newest first. */
@@ -78,15 +83,14 @@ export const listKeys = (db: Db, organisationId: number, request: PageRequest): 
 
 export async function showKey(db: Db, id: string, actor: Actor): Promise<KeyRow> {
   requireKeyId(id)
-  const { organisationId: _, org: __, ...key } = requireReach(await findKey(db.sql, id), id, actor)
-  return key
+  return showable(requireVisible(await findKey(db.sql, id), id, actor))
 }
 
 type KeyChange = {
   name?: string | undefined
   scopes?: Scope[] | undefined
   expiresAt?: Date | null | undefined
-  browser?: Partial<BrowserTerms>
+  restrictions?: Partial<KeyRestrictions>
 }
 
 /** Changes what is given of a key, and leaves the rest. */
@@ -98,27 +102,27 @@ export const changeKey = (
   actor: Actor = operator,
 ): Promise<KeyRow> =>
   db.transaction(async (sql) => {
-    const key = await holdKey(sql, id, actor)
+    const key = await readLockedKey(sql, id, actor)
     if (given.scopes) requireGrantable(actor, given.scopes)
     requireFuture(given.expiresAt ?? null, clock)
     const name = given.name === undefined ? key.name : requireText('name', given.name)
     const { scopes = key.scopes, expiresAt = key.expires_at } = given
-    const browser = { ...browserTermsOf(key), ...given.browser }
-    await requireBrowserTerms(sql, key.organisationId, scopes, browser)
-    await updateKey(sql, id, { name, scopes, expiresAt, ...browser })
+    const restrictions = { ...restrictionsOf(key), ...given.restrictions }
+    await requireRestrictions(sql, key.organisationId, scopes, restrictions)
+    await updateKey(sql, id, { name, scopes, expiresAt, ...restrictions })
     await recordAudit(sql, clock, actor, {
       organisationId: key.organisationId,
       action: 'key.updated',
       subject: id,
-      details: { name, scopes, expires_at: expiresAt, ...auditable(browser) },
+      details: { name, scopes, expires_at: expiresAt, ...auditable(restrictions) },
     })
-    return { ...showable(key), name, scopes, expires_at: expiresAt, ...browser }
+    return { ...showable(key), name, scopes, expires_at: expiresAt, ...restrictions }
   }, claimOf(actor))
 
 /** Ends a key at once. Repeated, it changes nothing. */
 export const revokeKey = (db: Db, clock: Clock, id: string, actor: Actor = operator): Promise<KeyRow> =>
   db.transaction(async (sql) => {
-    const key = await holdKey(sql, id, actor)
+    const key = await readLockedKey(sql, id, actor)
     if (key.revoked_at) return showable(key)
     const revokedAt = clock.now()
     await setRevoked(sql, id, revokedAt)
@@ -132,8 +136,8 @@ export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number): 
   db.transaction((sql) => replaceKey(sql, clock, id, overlapMs, operator))
 
 /**
- * The same within a transaction. The new key has the name, the scopes and the limits of the old one, so nobody gets one
- * by it that can do what they cannot. A key that expires is replaced by one that lives as long.
+ * Rotates a key within the caller's transaction. The new key has the name, the scopes and the limits of the old one, so
+ * nobody gets one by it that can do what they cannot. A key that expires is replaced by one that lives as long.
  */
 export async function replaceKey(
   sql: Sql,
@@ -142,7 +146,7 @@ export async function replaceKey(
   overlapMs: number,
   actor: Actor,
 ): Promise<NewKey & { key: string }> {
-  const old = await holdKey(sql, id, actor)
+  const old = await readLockedKey(sql, id, actor)
   requireGrantable(actor, old.scopes)
   const now = clock.now()
   if (old.replaced_by) {
@@ -157,7 +161,7 @@ export async function replaceKey(
   }
   const lifeMs = old.expires_at && old.expires_at.getTime() - old.created_at.getTime()
   const expiresAt = lifeMs === null ? null : new Date(now.getTime() + lifeMs)
-  const made = await makeKey(sql, clock, { ...old, expiresAt, browser: browserTermsOf(old) })
+  const made = await makeKey(sql, clock, { ...old, expiresAt, restrictions: restrictionsOf(old) })
   const overlapEndsAt = new Date(now.getTime() + overlapMs)
   const endsAt = old.expires_at && old.expires_at < overlapEndsAt ? old.expires_at : overlapEndsAt
   await setReplaced(sql, id, made.id, endsAt)
@@ -170,19 +174,19 @@ export async function replaceKey(
   return made
 }
 
-type HeldKey = KeyRow & { organisationId: number; org: string }
+type LockedKey = KeyRow & { organisationId: number; org: string }
 
-/** Reads a key and holds it until the transaction ends, so that two changes of it do not cross. */
-async function holdKey(sql: Sql, id: string, actor: Actor): Promise<HeldKey> {
+/** Locks a key until the transaction ends, and reads it. */
+async function readLockedKey(sql: Sql, id: string, actor: Actor): Promise<LockedKey> {
   requireKeyId(id)
   await lockKey(sql, id)
-  return requireReach(await findKey(sql, id), id, actor)
+  return requireVisible(await findKey(sql, id), id, actor)
 }
 
 /** A key of another organisation is answered exactly like one that does not exist. */
-function requireReach(key: HeldKey | undefined, id: string, actor: Actor): HeldKey {
-  const isReached = key && (actor.organisationId === undefined || actor.organisationId === key.organisationId)
-  if (!isReached) throw noKey(id)
+function requireVisible(key: LockedKey | undefined, id: string, actor: Actor): LockedKey {
+  const isVisible = key && (actor.organisationId === undefined || actor.organisationId === key.organisationId)
+  if (!isVisible) throw noKey(id)
   return key
 }
 
@@ -193,16 +197,17 @@ function requireKeyId(id: string): void {
 
 const noKey = (id: string) => new ServiceError('not_found', `There is no key ${id}.`)
 
-const browserTermsOf = ({ origins, prompts, monthly_limit }: BrowserTerms): BrowserTerms => ({
+const restrictionsOf = ({ origins, prompts, monthly_limit }: KeyRestrictions): KeyRestrictions => ({
   origins,
   prompts,
   monthly_limit,
 })
 
-/** The entry of a key that is not for browsers does without the nulls. */
-const auditable = (browser: BrowserTerms): Partial<BrowserTerms> => (browser.origins ? browser : {})
+/** The audit entry of a key without restrictions leaves their nulls out. */
+const auditable = (restrictions: KeyRestrictions): Partial<KeyRestrictions> =>
+  restrictions.origins ? restrictions : {}
 
-const showable = ({ organisationId: _, org: __, ...key }: HeldKey): KeyRow => key
+const showable = ({ organisationId: _, org: __, ...key }: LockedKey): KeyRow => key
 
 function requireGrantable({ scopes: held }: Actor, granted: Scope[]): void {
   const missing = held && granted.find((scope) => !held.includes(scope))

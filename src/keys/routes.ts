@@ -1,19 +1,19 @@
 import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
-import { parseJson, readJsonText } from '../http/body.ts'
+import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
-import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
+import { parseIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
 import { PageQuery, readPageRequest } from '../lib/cursor_page.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import { changeOnce } from '../requests/replay.ts'
-import { type BrowserTerms, noBrowserTerms } from './browser.ts'
 import { addKey, changeKey, listKeys, type NewKey, replaceKey, revokeKey, showKey } from './manage.ts'
+import { type KeyRestrictions, unrestricted } from './restrictions.ts'
 import {
   ApiKeyChange,
   ApiKeyList,
@@ -28,15 +28,14 @@ import {
 import { parseScopes, presets } from './scopes.ts'
 
 type KeyParams = { key_id: string }
-type GivenTerms = Partial<BrowserTerms> & { preset?: Preset }
+type GivenRestrictions = Partial<KeyRestrictions> & { preset?: Preset }
 
 const tag = 'Keys'
-const shown = { status: 200, description: 'The key, without its text.', schema: ShownApiKey, headers: [] }
+const shown = { status: 200, description: 'The key, without its text.', schema: ShownApiKey }
 const created = {
   status: 201,
   description: 'The key, with its text this once.',
   schema: CreatedApiKey,
-  headers: [],
   sometimes: ['Idempotent-Replayed' as const],
 }
 
@@ -51,7 +50,7 @@ const listing = describeOperation({
   summary: 'List API keys',
   description: 'The keys of the organisation, newest first, also those that have ended.',
   query: PageQuery,
-  success: { status: 200, description: 'A page of keys.', schema: ApiKeyList, headers: [], sometimes: ['Link'] },
+  success: { status: 200, description: 'A page of keys.', schema: ApiKeyList, sometimes: ['Link'] },
   errors: [401, 403, 422, 500],
   invalid: invalidCursor,
 })
@@ -98,7 +97,7 @@ const revoking = describeOperation({
   id: 'revokeKey',
   tag,
   summary: 'Revoke an API key',
-  description: 'Ends a key: it is refused everywhere within a second. Repeated, it changes nothing.',
+  description: 'Ends a key: it is rejected everywhere within a second. Repeated, it changes nothing.',
   path: KeyPath,
   success: shown,
   errors: [401, 403, 404, 500],
@@ -126,9 +125,6 @@ const validateNew = createValidator(NewApiKey, 'The key')
 const validateChange = createValidator(ApiKeyChange, 'The change')
 const validateRotation = createValidator(KeyRotation, 'The rotation')
 
-/** A body is read by the handler, after the key was checked. */
-const unread = { parse: 'none' as const }
-
 export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'keys' })
     .get(
@@ -144,21 +140,14 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
       authenticated('keys:write', async (exchange, _: object, caller) => {
         const text = await readJsonText(exchange)
         const { name, ...given } = validateNew(parseJson(text))
-        const expiresAt = readExpiry(given.expires_at) ?? null
-        const browser = { ...noBrowserTerms, ...readBrowserTerms(given) }
-        const key = { name, scopes: readScopes(given), expiresAt, browser }
-        const request = readIdempotentRequest(exchange, caller.organisationId, text)
-        const make = changeOnce<NewKey>(
-          db,
-          clock,
-          caller.organisationId,
-          request,
-          (sql) => addKey(sql, clock, caller, key, keyHolder(caller)),
-          withoutText,
-        )
-        return replyCreated(exchange, await make)
+        const expiresAt = parseExpiry(given.expires_at) ?? null
+        const restrictions = { ...unrestricted, ...parseRestrictions(given) }
+        const key = { name, scopes: parseScopeChoice(given), expiresAt, restrictions }
+        const request = parseIdempotentRequest(exchange, caller.organisationId, text)
+        const make = (sql: Sql): Promise<NewKey> => addKey(sql, clock, caller, key, keyHolder(caller))
+        return replyCreated(exchange, await changeOnce(db, clock, request, make, withoutText))
       }),
-      { ...unread, detail: creating },
+      { ...readByHandler, detail: creating },
     )
     .get(
       '/api/v1/keys/:key_id',
@@ -175,13 +164,13 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const { name, ...given } = validateChange(parseJson(await readJsonText(exchange)))
         const change = {
           name,
-          scopes: readScopes(given),
-          expiresAt: readExpiry(given.expires_at),
-          browser: readBrowserTerms(given),
+          scopes: parseScopeChoice(given),
+          expiresAt: parseExpiry(given.expires_at),
+          restrictions: parseRestrictions(given),
         }
         return exchange.reply(200, JSON.stringify({ data: await changeKey(db, clock, id, change, actor) }))
       }),
-      { ...unread, detail: changing },
+      { ...readByHandler, detail: changing },
     )
     .delete(
       '/api/v1/keys/:key_id',
@@ -197,31 +186,24 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         await showKey(db, id, actor)
         const text = await readJsonText(exchange)
         const { overlap_seconds: seconds = 86_400 } = validateRotation(parseJson(text))
-        const request = readIdempotentRequest(exchange, caller.organisationId, text)
-        const rotate = changeOnce<NewKey>(
-          db,
-          clock,
-          caller.organisationId,
-          request,
-          (sql) => replaceKey(sql, clock, id, seconds * 1_000, actor),
-          withoutText,
-        )
-        return replyCreated(exchange, await rotate)
+        const request = parseIdempotentRequest(exchange, caller.organisationId, text)
+        const rotate = (sql: Sql): Promise<NewKey> => replaceKey(sql, clock, id, seconds * 1_000, actor)
+        return replyCreated(exchange, await changeOnce(db, clock, request, rotate, withoutText))
       }),
-      { ...unread, detail: rotating },
+      { ...readByHandler, detail: rotating },
     )
 
 const withoutText = (key: NewKey): NewKey => ({ ...key, key: null })
 
-function readScopes({ scopes, preset }: { scopes?: Scope[]; preset?: Preset }): Scope[] | undefined {
+function parseScopeChoice({ scopes, preset }: { scopes?: Scope[]; preset?: Preset }): Scope[] | undefined {
   if (scopes && preset) {
     throw invalid('The key is not valid.', [{ path: '/preset', message: 'must be absent when scopes are given' }])
   }
   return preset ? presets[preset] : scopes && parseScopes(scopes)
 }
 
-/** Those that are given, each origin and prompt once. */
-function readBrowserTerms({ preset, origins, prompts, monthly_limit }: GivenTerms): Partial<BrowserTerms> {
+/** The restrictions that are given, with each origin and prompt once. */
+function parseRestrictions({ preset, origins, prompts, monthly_limit }: GivenRestrictions): Partial<KeyRestrictions> {
   if (preset === 'browser' && !origins) {
     throw invalid('The key is not valid.', [{ path: '/origins', message: 'must be given with the preset browser' }])
   }
@@ -235,7 +217,7 @@ function readBrowserTerms({ preset, origins, prompts, monthly_limit }: GivenTerm
 const once = (texts: string[] | null): string[] | null => texts && [...new Set(texts)]
 
 /** Undefined when it is not given, null for a key that does not expire. */
-function readExpiry(text: string | null | undefined): Date | null | undefined {
+function parseExpiry(text: string | null | undefined): Date | null | undefined {
   if (text === undefined || text === null) return text
   const instant = parseInstant(text)
   if (instant) return instant

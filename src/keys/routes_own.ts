@@ -16,7 +16,7 @@ const showing = describeOperation({
   description:
     'What the key that is sent may do, until when, and for which organisation: for a program that has been given a key. ' +
     'It needs no scope; what the organisation has used of its month is shown to a key with usage:read.',
-  success: { status: 200, description: 'The key, without its text.', schema: OwnApiKey, headers: [] },
+  success: { status: 200, description: 'The key, without its text.', schema: OwnApiKey },
   errors: [401, 500],
 })
 

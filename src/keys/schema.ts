@@ -52,7 +52,7 @@ const fields = {
   prefix: Type.String({ description: 'The first characters of the key, to recognise it by' }),
   scopes: Type.Array(Scope, { description: 'What the key may do' }),
   created_at: Type.String({ format: 'date-time' }),
-  expires_at: maybeTime('From when on it is refused; null for never'),
+  expires_at: maybeTime('From when on it is rejected; null for never'),
   last_used_at: maybeTime('True to a minute; null for never'),
   revoked_at: maybeTime('When it was revoked; null if it was not'),
   replaced_by: Type.Union([Type.String(), Type.Null()], { description: 'The key that it was rotated to' }),
@@ -76,7 +76,7 @@ const exampleKey = {
   monthly_limit: null,
 }
 
-/** For the documentation alone. */
+/** This schema is for the documentation alone. */
 export const KeyPath = Type.Object({
   key_id: Type.String({ description: 'Public id of the key', examples: [exampleKey.id] }),
 })

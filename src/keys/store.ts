@@ -1,8 +1,8 @@
 import type { Sql } from '../db/client.ts'
 import type { Scope } from './schema.ts'
 
-/** What a browser key has beside the others, which have nulls. */
-export type BrowserTerms = {
+/** What a browser key is restricted to; any other key has nulls. */
+export type KeyRestrictions = {
   /** Exact, or `https://*.example.com`. */
   origins: string[] | null
   /** Public ids of the prompts that it is limited to. */
@@ -21,7 +21,7 @@ export type KeyRow = {
   revoked_at: Date | null
   /** The public id of the key that it was rotated to. */
   replaced_by: string | null
-} & BrowserTerms
+} & KeyRestrictions
 
 /** What a request needs to know of its key. */
 export type KnownKey = {
@@ -66,7 +66,7 @@ export async function insertKey(
     scopes: Scope[]
     createdAt: Date
     expiresAt: Date | null
-  } & BrowserTerms,
+  } & KeyRestrictions,
 ): Promise<void> {
   await sql`
     insert into api_keys (
@@ -112,7 +112,7 @@ export async function findKey(
   return row
 }
 
-/** Held until the transaction ends, so that two changes of one key do not cross. */
+/** Locks a key until the transaction ends, so that two changes of it do not cross. */
 export async function lockKey(sql: Sql, id: string): Promise<void> {
   await sql`select from api_keys where public_id = ${id} for update`
 }
@@ -120,7 +120,7 @@ export async function lockKey(sql: Sql, id: string): Promise<void> {
 export async function updateKey(
   sql: Sql,
   id: string,
-  key: { name: string; scopes: Scope[]; expiresAt: Date | null } & BrowserTerms,
+  key: { name: string; scopes: Scope[]; expiresAt: Date | null } & KeyRestrictions,
 ): Promise<void> {
   await sql`
     update api_keys

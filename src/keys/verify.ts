@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
-import { createGroupLookup } from '../lib/group_lookup.ts'
+import { createDataLoader } from '../lib/data_loader.ts'
 import type { FailedKeys } from './failed_keys.ts'
 import { hashKey, isWellFormedKey } from './format.ts'
 import type { LastUsed } from './last_used.ts'
@@ -24,23 +24,23 @@ export type Sender = { readonly address: string }
 /** A look-up that is under way or done, so that a burst of requests with one key is one look-up. */
 type Lookup = { startedAt: number; found: KnownKey | undefined | Promise<KnownKey | undefined> }
 
-/** A revoked key must be refused within a second on every replica; half of that is left for the look-up. */
+/** A revoked key must be rejected within a second on every replica; half of that is left for the look-up. */
 const trustedForMs = 500
 const maxCachedKeys = 10_000
 /** Keys that are being looked up for the first time, or were not found: they must not evict those in use. */
 const maxUnknownKeys = 1_000
-/** Of addresses that keep failing, so that they hold the database for a moment only. */
+/** How many keys of addresses that keep failing are looked up together; each look-up occupies the database only briefly. */
 const maxSuspectBatch = 100
 
 const bearer = /^Bearer +([^\s]+) *$/i
 
 export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed, failedKeys: FailedKeys): KeyVerifier {
-  // By the text of the key: hashing it for each request would cost a twentieth of a request.
+  // The text of the key is what is cached by: hashing it for each request would cost a twentieth of a request.
   const liveKeys = new BoundedCache<string, Lookup>(maxCachedKeys)
   const unknownKeys = new BoundedCache<string, Lookup>(maxUnknownKeys)
   const find = (hashes: string[]) => findLiveKeys(db.sql, hashes)
-  const findLiveKey = createGroupLookup(find)
-  const findSuspectKey = createGroupLookup(find, String, maxSuspectBatch)
+  const findLiveKey = createDataLoader(find)
+  const findSuspectKey = createDataLoader(find, String, maxSuspectBatch)
 
   async function lookUp(text: string, isSuspect: boolean): Promise<KnownKey | undefined> {
     const hash = hashKey(text).toString('hex')

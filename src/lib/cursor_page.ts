@@ -1,12 +1,12 @@
 import { type TObject, Type } from '@sinclair/typebox'
 import { invalid } from '../errors.ts'
-import type { CursorPosition } from './cursor_seal.ts'
+import type { CursorPosition } from './cursor_cipher.ts'
 
 /** Cursors are opaque to callers, and each is good for one list alone, which is named by whose it is and its filters. */
 export type Cursors = {
-  seal(list: string, position: CursorPosition): Promise<string>
+  encrypt(list: string, position: CursorPosition): Promise<string>
   /** Resolves with undefined for a cursor that is forged, or of another list. */
-  open(list: string, cursor: string): Promise<CursorPosition | undefined>
+  decrypt(list: string, cursor: string): Promise<CursorPosition | undefined>
 }
 
 /** A page of a list that is read by cursor, newest first. */
@@ -61,22 +61,22 @@ export async function toPage<Row>(
   { limit, cursor }: PageRequest,
   read: (beforeId: number, limit: number) => Promise<(Row & { rowId: number })[]>,
 ): Promise<CursorPage<Row>> {
-  const position = await openPosition(cursors, list, cursor)
+  const position = await decryptPosition(cursors, list, cursor)
   const rows = await read(position?.id ?? Number.MAX_SAFE_INTEGER, limit + 1)
   const shown = rows.slice(0, limit)
   const id = shown.at(-1)?.rowId as number
-  const nextCursor = rows.length > limit ? await cursors.seal(list, { id, at: null }) : null
+  const nextCursor = rows.length > limit ? await cursors.encrypt(list, { id, at: null }) : null
   return { data: shown.map(({ rowId: _, ...row }) => row as Row), limit, nextCursor }
 }
 
 /** Where the requested page begins; null at the beginning of the list. */
-export async function openPosition(
+export async function decryptPosition(
   cursors: Cursors,
   list: string,
   cursor: string | null,
 ): Promise<CursorPosition | null> {
   if (cursor === null) return null
-  const position = await cursors.open(list, cursor)
+  const position = await cursors.decrypt(list, cursor)
   if (!position) throw badCursor()
   return position
 }

@@ -5,7 +5,7 @@ export const problemOfKey = (key: string): string | undefined =>
   /^[\x20-\x7e]{1,255}$/.test(key) ? undefined : 'must have 1 to 255 printable ASCII characters'
 
 /** Reads an Idempotency-Key: bare, or a quoted string as structured header fields have it. */
-export function readIdempotencyKey(header: string | null): string | null {
+export function parseIdempotencyKey(header: string | null): string | null {
   if (header === null) return null
   const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(header)?.[1]
   const key = quoted === undefined ? header : quoted.replace(/\\(.)/g, '$1')

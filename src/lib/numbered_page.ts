@@ -77,7 +77,10 @@ export const numberOfPage = ({ page }: NumberedPage): number => Math.min(Number(
 
 const totalPagesOf = ({ limit }: NumberedPage, totalCount: number): number => Math.ceil(totalCount / limit)
 
-/** The body of a page, perhaps with more beside it. The JSON is written by hand because current_page may exceed what JavaScript holds exactly. */
+/**
+ * The body of a page, perhaps with more beside it. The JSON is written by hand because current_page may exceed what
+ * JavaScript holds exactly.
+ */
 export function writeNumberedPage(asked: NumberedPage, totalCount: number, data: unknown[], more: object = {}): string {
   const { page, limit } = asked
   const pagination = `{"current_page":${page},"total_pages":${totalPagesOf(asked, totalCount)},"total_count":${totalCount},"per_page":${limit}}`

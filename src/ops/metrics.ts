@@ -67,7 +67,7 @@ export function createMetrics(): Metrics {
     requestSeconds,
   )
   gauge('http_requests_in_flight', 'Requests being handled', () => inFlight)
-  const exceeded = labelledCounter('requests_limited_total', 'Requests refused by a request-rate limit', 'limited_by', [
+  const exceeded = labelledCounter('requests_limited_total', 'Requests over a request-rate limit', 'limited_by', [
     'key_rate',
     'address_rate',
   ])
@@ -140,7 +140,7 @@ export function createMetrics(): Metrics {
       },
     },
     rates: {
-      refused(by) {
+      limited(by) {
         exceeded[by] += 1
       },
       breakerChanged(isOpen) {

@@ -1,5 +1,5 @@
+import type { OnAvailability } from '../db/availability.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
-import type { OnReach } from '../db/reach.ts'
 import { type DeliveryObserver, isGap } from '../github/receipt.ts'
 import type { RateLimitObserver } from '../http/rate_limit.ts'
 import type { Log } from '../log.ts'
@@ -8,7 +8,7 @@ import type { Dependency, Metrics } from './metrics.ts'
 
 /** Observers that turn what operators must know into a log line and a metric: above all a dependency that is lost. */
 export type Watch = {
-  reach(dependency: Dependency): OnReach
+  availability(dependency: Dependency): OnAvailability
   gate: GateObserver
   rates: RateLimitObserver
   engine: EngineObserver
@@ -16,7 +16,7 @@ export type Watch = {
 }
 
 export const createWatch = (log: Log, metrics: Metrics): Watch => ({
-  reach: (dependency) => (isUp, reason) => {
+  availability: (dependency) => (isUp, reason) => {
     metrics.dependencyChanged(dependency, isUp)
     if (isUp) log.info({ dependency }, 'dependency up')
     else log.warn({ dependency, reason }, 'dependency down')
@@ -37,7 +37,7 @@ export const createWatch = (log: Log, metrics: Metrics): Watch => ({
     },
   },
   rates: {
-    refused: metrics.rates.refused,
+    limited: metrics.rates.limited,
     breakerChanged(isOpen) {
       metrics.rates.breakerChanged(isOpen)
       if (isOpen)

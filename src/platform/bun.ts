@@ -71,7 +71,7 @@ export async function unpackSeed(directory: string): Promise<void> {
 /** What has received a request, and so knows the address at the other end of the connection. */
 export type Receiver = { requestIP(request: Request): { address: string } | null }
 
-/** Of requests that reach the routes through the framework, which does not pass the receiver on. */
+/** The receivers of requests that reach the routes through the framework, which does not pass them on. */
 const receivers = new WeakMap<Request, Receiver>()
 
 /** The address at the other end; undefined when the connection is closed. It takes the runtime half a microsecond. */
@@ -91,12 +91,12 @@ export type Listener = {
   url: string
   /** Serves new connections with another certificate; the open ones go on with theirs. */
   replaceCertificate(certificate: Certificate): void
-  /** Refuses new connections and waits for the requests under way. */
+  /** Rejects new connections and waits for the requests under way. */
   stop(): Promise<void>
 }
 
 const idleSeconds = 30
-/** By then, an idle connection has timed out, also one that had a request under way, and timers that tick in 4 s. */
+/** Until then every idle connection has timed out, also one that had a request under way; Bun's timers tick in 4 s. */
 const retireMs = (idleSeconds + 10) * 1_000
 
 export function listen(
@@ -117,7 +117,7 @@ export function listen(
       reusePort: tls !== undefined,
       development: false,
       idleTimeout: idleSeconds,
-      // Larger bodies are refused by the routes: Bun's own refusal has no envelope.
+      // Larger bodies are rejected by the routes: Bun's own answer has no envelope.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     })
   // With one, the port must be shared with the server that will replace this one, so it is tried alone first.
@@ -176,8 +176,8 @@ type NativeRoute = (request: Bun.BunRequest, server: Receiver) => Promise<Respon
 type NativeRoutes = Record<string, Record<string, NativeRoute>>
 
 /**
- * For Bun's own router, which takes a tenth less time over a request. It gets the plain routes: those for any method
- * or path, and those with hooks of the framework, stay with the app, as does what it does not match.
+ * The routes for Bun's own router, which takes a tenth less time over a request. It gets the plain routes: those for
+ * any method or path, and those with hooks of the framework, stay with the app, as does what it does not match.
  */
 function nativeRoutes({ routes }: App, finish?: (response: Response) => Response): NativeRoutes {
   const native: NativeRoutes = {}

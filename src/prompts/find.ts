@@ -2,9 +2,9 @@ import type { Db, Sql } from '../db/client.ts'
 import { notFound, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { PromptId } from './schema.ts'
-import { findPromptOf, findPromptOfAny, type Prompt } from './store.ts'
+import { findPromptOf, findPromptOfAny, type Prompt, type PromptIds, selectPromptIds } from './store.ts'
 
-export type { Prompt }
+export type { Prompt, PromptIds }
 
 export type PromptFinder = {
   /** Rejects with `not_found` unless the prompt is the organisation's own. */
@@ -19,15 +19,16 @@ export type PromptFinder = {
 }
 
 const maxCachedPrompts = 100_000
+const promptsPerRead = 100
 
 const promptId = new RegExp(PromptId.pattern as string)
 
 export const isPromptId = (text: string): boolean => promptId.test(text)
 
 export function createPromptFinder(db: Db): PromptFinder {
-  // By organisation and prompt, so that another's prompt takes the same path, and the same time, as one that does not
-  // exist. An entry never goes stale while the database is the same: a prompt keeps its id and its organisation, and is
-  // not deleted.
+  // The key holds organisation and prompt, so that another's prompt takes the same path, and the same time, as one that
+  // does not exist. An entry never goes stale while the database is the same: a prompt keeps its id and its
+  // organisation, and is not deleted.
   const cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
 
   let timesForgotten = 0
@@ -58,7 +59,17 @@ export function createPromptFinder(db: Db): PromptFinder {
 export const belongsTo = async (sql: Sql, organisationId: number, publicId: string): Promise<boolean> =>
   isPromptId(publicId) && (await findPromptOf(sql, organisationId, publicId)) !== undefined
 
-/** For operators, who see the prompts of every organisation. */
+/** Reads the prompts of an organisation after the one of this id, a few at a time. */
+export async function* readPrompts(db: Db, organisationId: number, afterId = 0): AsyncGenerator<PromptIds> {
+  for (let lastId = afterId; ; ) {
+    const prompts = await selectPromptIds(db.sql, organisationId, lastId, promptsPerRead)
+    yield* prompts
+    if (prompts.length < promptsPerRead) return
+    lastId = (prompts.at(-1) as PromptIds).id
+  }
+}
+
+/** Finds a prompt for an operator, who may name one of any organisation. */
 export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt & { org: string }> {
   const prompt = isPromptId(publicId) ? await findPromptOfAny(sql, publicId) : undefined
   if (!prompt) throw new ServiceError('not_found', `There is no prompt ${publicId}.`)

@@ -57,7 +57,7 @@ export async function moveLinks(
   )
 }
 
-/** The same for all repositories of an owner, who has another name now. */
+/** Moves the links of all repositories of an owner who was renamed. */
 export async function moveLinksOfOwner(
   sql: Sql,
   clock: Clock,

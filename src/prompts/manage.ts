@@ -35,7 +35,7 @@ export async function createPrompt(
   return { id, org, ...prompt }
 }
 
-/** The same within a transaction. */
+/** Creates a prompt within the caller's transaction. */
 export async function addPrompt(
   sql: Sql,
   clock: Clock,

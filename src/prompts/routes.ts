@@ -1,12 +1,12 @@
 import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
-import { parseJson, readJsonText } from '../http/body.ts'
+import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
-import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
+import { parseIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
 import { PageQuery, readPageRequest } from '../lib/cursor_page.ts'
 import { createValidator } from '../lib/validate.ts'
@@ -14,13 +14,13 @@ import { changeOnce } from '../requests/replay.ts'
 import type { PromptFinder } from './find.ts'
 import { addPrompt, changePrompt, listPrompts, showPrompt } from './manage.ts'
 import { NewPrompt, PromptChange, PromptList, PromptPath, ShownPrompt } from './schema.ts'
-import type { PromptFile, PromptRow } from './store.ts'
+import type { PromptFile } from './store.ts'
 
 type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find'] }
 type PromptParams = { prompt_id: string }
 
 const tag = 'Prompts'
-const shown = { status: 200, description: 'The prompt.', schema: ShownPrompt, headers: [] }
+const shown = { status: 200, description: 'The prompt.', schema: ShownPrompt }
 
 const invalidPrompt = {
   message: 'The prompt is not valid.',
@@ -33,7 +33,7 @@ const listing = describeOperation({
   summary: 'List prompts',
   description: 'The prompts of the organisation, newest first.',
   query: PageQuery,
-  success: { status: 200, description: 'A page of prompts.', schema: PromptList, headers: [], sometimes: ['Link'] },
+  success: { status: 200, description: 'A page of prompts.', schema: PromptList, sometimes: ['Link'] },
   errors: [401, 403, 422, 500],
   invalid: invalidCursor,
 })
@@ -83,9 +83,6 @@ const changing = describeOperation({
 const validateNew = createValidator(NewPrompt, 'The prompt')
 const validateChange = createValidator(PromptChange, 'The change')
 
-/** A body is read by the handler, after the key and the prompt were checked. */
-const unread = { parse: 'none' as const }
-
 export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'prompts' })
     .get(
@@ -102,14 +99,12 @@ export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticate
         const { organisationId } = caller
         const text = await readJsonText(exchange)
         const { name, id = null, ...link } = validateNew(parseJson(text))
-        const prompt = { name, id, file: readFile(link) ?? null }
-        const request = readIdempotentRequest(exchange, organisationId, text)
-        const make = changeOnce<PromptRow>(db, clock, organisationId, request, (sql) =>
-          addPrompt(sql, clock, organisationId, prompt, keyHolder(caller)),
-        )
-        return replyCreated(exchange, await make)
+        const prompt = { name, id, file: parseLink(link) ?? null }
+        const request = parseIdempotentRequest(exchange, organisationId, text)
+        const make = (sql: Sql) => addPrompt(sql, clock, organisationId, prompt, keyHolder(caller))
+        return replyCreated(exchange, await changeOnce(db, clock, request, make))
       }),
-      { ...unread, detail: creating },
+      { ...readByHandler, detail: creating },
     )
     .get(
       '/api/v1/prompts/:prompt_id',
@@ -124,16 +119,16 @@ export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticate
       authenticated('prompts:write', async (exchange, { prompt_id: id }: PromptParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, id)
         const { name, ...link } = validateChange(parseJson(await readJsonText(exchange)))
-        const changed = await changePrompt(db, clock, prompt, { name, file: readFile(link) }, keyHolder(caller))
+        const changed = await changePrompt(db, clock, prompt, { name, file: parseLink(link) }, keyHolder(caller))
         return exchange.reply(200, JSON.stringify({ data: changed }))
       }),
-      { ...unread, detail: changing },
+      { ...readByHandler, detail: changing },
     )
 
 type Link = { repository?: string | null; path?: string | null }
 
 /** Undefined when no link is given, null for a prompt that is kept in no file. */
-function readFile({ repository, path }: Link): PromptFile | null | undefined {
+function parseLink({ repository, path }: Link): PromptFile | null | undefined {
   if (repository === undefined && path === undefined) return undefined
   if (repository === null && path === null) return null
   if (typeof repository === 'string' && typeof path === 'string') return { repository, path }

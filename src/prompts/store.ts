@@ -139,6 +139,18 @@ export const selectPromptsIn = (
     select id, path from prompts
     where organisation_id = ${organisationId} and repository = ${repository}`
 
+/** The ids of a prompt, in the database and in the interface. */
+export type PromptIds = { id: number; publicId: string }
+
+/** The next prompts of an organisation after the one of this id. */
+export const selectPromptIds = (sql: Sql, organisationId: number, afterId: number, limit: number) =>
+  sql<PromptIds>`
+    select id, public_id as "publicId"
+    from prompts
+    where organisation_id = ${organisationId} and id > ${String(afterId)}::text::bigint
+    order by organisation_id, id
+    limit ${limit}`
+
 /** The newest prompts of an organisation that are older than the one of this id. */
 export const selectPrompts = (
   sql: Sql,

@@ -1,11 +1,11 @@
 import type { Db } from '../db/client.ts'
+import { decryptCursor, encryptCursor } from '../lib/cursor_cipher.ts'
 import type { Cursors } from '../lib/cursor_page.ts'
-import { openCursor, sealCursor } from '../lib/cursor_seal.ts'
 import { selectCursorKey } from './store.ts'
 
 const cursorsOfDb = new WeakMap<Db, Cursors>()
 
-/** The cursors of all lists. Their key is in the database, so that every replica opens what another has sealed. */
+/** The cursors of all lists. Their key is in the database, so that every replica decrypts what another has encrypted. */
 export function cursorsOf(db: Db): Cursors {
   const cursors = cursorsOfDb.get(db) ?? createCursors(db)
   cursorsOfDb.set(db, cursors)
@@ -24,7 +24,7 @@ function createCursors(db: Db): Cursors {
   }
 
   return {
-    seal: async (list, position) => sealCursor(await readKey(), list, position),
-    open: async (list, cursor) => openCursor(await readKey(), list, cursor),
+    encrypt: async (list, position) => encryptCursor(await readKey(), list, position),
+    decrypt: async (list, cursor) => decryptCursor(await readKey(), list, cursor),
   }
 }

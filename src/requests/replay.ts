@@ -10,20 +10,19 @@ const pruneBatch = 5_000
 type Replayable<T> = { answer: T; isReplayed: boolean }
 
 /**
- * Makes an organisation's change in a transaction, once for each Idempotency-Key: a retry gets the answer that was kept instead, which
- * lacks what may be shown only once. Without a key the change is simply made.
+ * Makes an organisation's change in a transaction, once for each Idempotency-Key: a retry gets the answer that was kept
+ * instead, which lacks what may be shown only once. Without a key the change is simply made.
  */
 export const changeOnce = <T extends object>(
   db: Db,
   clock: Clock,
-  organisationId: number,
-  request: IdempotentRequest | null,
+  request: IdempotentRequest,
   change: (sql: Sql) => Promise<T>,
   withoutSecret: (answer: T) => T = (answer) => answer,
 ): Promise<Replayable<T>> =>
   db.transaction(
     async (sql) => {
-      if (request === null) return { answer: await change(sql), isReplayed: false }
+      if (request.key === null) return { answer: await change(sql), isReplayed: false }
       if (await claimKey(sql, request, clock.now())) {
         const answer = await change(sql)
         await keepAnswer(sql, request, withoutSecret(answer))
@@ -33,7 +32,7 @@ export const changeOnce = <T extends object>(
       if (!answer) throw conflict()
       return { answer, isReplayed: true }
     },
-    { tenant: organisationId },
+    { tenant: request.organisationId },
   )
 
 const conflict = () =>

@@ -1,12 +1,13 @@
 import type { Sql } from '../db/client.ts'
 
-/** What cursors are sealed with. */
+/** The key that cursors are encrypted with. */
 export async function selectCursorKey(sql: Sql): Promise<Buffer> {
   const [row] = await sql<{ key: string }>`select encode(key, 'hex') as key from cursor_keys`
   return Buffer.from(row?.key as string, 'hex')
 }
 
-export type IdempotentRequest = { organisationId: number; key: string; fingerprint: Buffer }
+/** A request of an organisation; the key is null for one that is not to be replayed. */
+export type IdempotentRequest = { organisationId: number; key: string | null; fingerprint: Buffer }
 
 /** Claims the key; false when another request has it. Waits for one that is under way. */
 export async function claimKey(sql: Sql, request: IdempotentRequest, at: Date): Promise<boolean> {

@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
-import { createGroupLookup } from '../lib/group_lookup.ts'
+import { createDataLoader } from '../lib/data_loader.ts'
 import type { Month } from '../lib/months.ts'
 import type { Gate, GateObserver } from './gate.ts'
 import { type Recorded, readUsages, type SignalToRecord, type Usage, type UsageMonth, usageRowId } from './store.ts'
@@ -31,7 +31,7 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
   const usages = new BoundedCache<number, Usage & { month: string }>(maxOrganisations)
   /** Months that Postgres has confirmed to be full. */
   const refusals = new BoundedCache<number, Usage & { month: string; until: number }>(maxOrganisations)
-  const findUsage = createGroupLookup(async (keys: UsageMonth[]) => {
+  const findUsage = createDataLoader(async (keys: UsageMonth[]) => {
     const found = await readUsages(db.sql, keys)
     return new Map(keys.map((key, index) => [usageRowId(key), found[index] as Usage]))
   }, usageRowId)

@@ -6,7 +6,7 @@ import { writeSignals } from './store.ts'
 /** A signal of an earlier time; its metadata is the text of a JSON object. */
 export type PastSignal = { prompt: Prompt; value: 'positive' | 'negative'; metadata: string; at: Date }
 
-/** Small enough for the embedded engine, which does nothing else meanwhile. */
+/** The embedded engine does nothing else during a write, so it must be short. */
 const signalsPerWrite = 500
 
 /** Records signals of the past, each counted in the month of its own time, whose limit holds for it. */

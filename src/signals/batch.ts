@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { faultOf } from '../db/faults.ts'
-import { invalid, type Refusal, unavailable } from '../errors.ts'
+import { type ApiError, invalid, unavailable } from '../errors.ts'
 import { type Month, monthOf } from '../lib/months.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { Admission, AdmittedSignal } from './admit.ts'
@@ -10,8 +10,8 @@ import { rateLimited } from './limit.ts'
 import { type SignalObserver, writeMs } from './record.ts'
 import { type Recorded, writeSignals } from './store.ts'
 
-/** What became of a signal of a batch: it is recorded, now or before, or refused. */
-export type BatchResult = { id: number; createdAt: string; isReplayed: boolean } | { refusal: Refusal }
+/** What became of a signal of a batch: it is recorded, now or before, or answered with an error. */
+export type BatchResult = { id: number; createdAt: string; isReplayed: boolean } | { error: ApiError }
 
 type BatchOutcome = {
   /** In the order of the signals. */
@@ -95,17 +95,17 @@ export function createBatchRecorder(
       const signals = distinct.map((item) => ({ ...item, ...more }))
       const recorded = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, now, endsAt) : []
       const results = places.map((place) =>
-        'refusal' in place ? place : toResult(recorded[place.index] as Recorded, place.isRepeat),
+        'error' in place ? place : toResult(recorded[place.index] as Recorded, place.isRepeat),
       )
       return { results, usage: recorded.at(-1) }
     },
   }
 }
 
-type WellFormed = Exclude<BatchItem, { refusal: Refusal }>
+type WellFormed = Exclude<BatchItem, { error: ApiError }>
 
-/** Where the outcome of an item is found among those of the distinct signals, unless it is refused already. */
-type Place = { index: number; isRepeat: boolean } | { refusal: Refusal }
+/** Where the outcome of an item is found among those of the distinct signals, unless it has an error already. */
+type Place = { index: number; isRepeat: boolean } | { error: ApiError }
 
 /**
  * A key must not be written twice in one transaction, so an item with the key of an earlier one is not written, and has
@@ -115,13 +115,13 @@ function findRepeats(items: BatchItem[]): { distinct: WellFormed[]; places: Plac
   const distinct: WellFormed[] = []
   const indexOfKey = new Map<string, number>()
   const places = items.map((item): Place => {
-    if ('refusal' in item) return item
+    if ('error' in item) return item
     const { idempotencyKey: key, value, metadata } = item
     const index = key === null ? undefined : indexOfKey.get(key)
     if (index !== undefined) {
       const first = distinct[index] as WellFormed
       const isSame = first.value === value && first.metadata === metadata
-      return isSame ? { index, isRepeat: true } : { refusal: conflict() }
+      return isSame ? { index, isRepeat: true } : { error: conflict() }
     }
     if (key !== null) indexOfKey.set(key, distinct.length)
     distinct.push(item)
@@ -131,8 +131,8 @@ function findRepeats(items: BatchItem[]): { distinct: WellFormed[]; places: Plac
 }
 
 function toResult({ outcome, id, createdAt, used, limit, month }: Recorded, isRepeat: boolean): BatchResult {
-  if (outcome === 'refused') return { refusal: rateLimited(used, limit, month) }
-  if (outcome === 'conflict') return { refusal: conflict() }
+  if (outcome === 'refused') return { error: rateLimited(used, limit, month) }
+  if (outcome === 'conflict') return { error: conflict() }
   return { id: id as number, createdAt, isReplayed: isRepeat || outcome === 'replayed' }
 }
 

@@ -1,35 +1,35 @@
-import { invalid, type Refusal, ServiceError } from '../errors.ts'
+import { type ApiError, invalid, ServiceError } from '../errors.ts'
 import { problemOfKey } from '../lib/idempotency_key.ts'
 import { cutItems } from '../lib/json_text.ts'
 import { monthOf } from '../lib/months.ts'
 import { parseInstant } from '../lib/times.ts'
 import { nextTurn } from '../lib/turns.ts'
 import { createValidator } from '../lib/validate.ts'
-import { readMetadata } from './metadata.ts'
+import { parseMetadata } from './metadata.ts'
 import type { Signal } from './record.ts'
 import { BatchSignal, SignalBatch } from './schema_batch.ts'
 
-/** A signal of a batch that may be recorded, or why it may not. */
-export type BatchItem = (Signal & { createdAt: string }) | { refusal: Refusal }
+/** A signal of a batch that is well-formed, or the error that it is answered with. */
+export type BatchItem = (Signal & { createdAt: string }) | { error: ApiError }
 
 /** A caller's clock may be ahead of this one by this much: such a time is taken as now, so that none is in the future. */
 const clockSkewMs = 60_000
 
-/** In characters of a batch. After each of these lengths, other requests have their turn. */
+/** Other requests have their turn after so many characters of a batch. */
 const turnLength = 256 * 1024
 
 const validateBatch = createValidator(SignalBatch, 'The batch')
 const validateItem = createValidator(BatchSignal, 'The signal')
 
 /** Reads each signal of a batch by itself. Throws `validation_error` for what is no batch at all. */
-export async function readBatch(text: string, parsed: unknown, now: Date): Promise<BatchItem[]> {
+export async function parseBatch(text: string, parsed: unknown, now: Date): Promise<BatchItem[]> {
   const { signals } = validateBatch(parsed)
   const texts = cutItems(text, 'signals')
   const items: BatchItem[] = []
   let length = 0
   for (const [index, signal] of signals.entries()) {
     const own = texts[index] as string
-    items.push(readItem(signal, own, now))
+    items.push(parseItem(signal, own, now))
     length += own.length
     if (length < turnLength) continue
     await nextTurn()
@@ -38,22 +38,22 @@ export async function readBatch(text: string, parsed: unknown, now: Date): Promi
   return items
 }
 
-function readItem(given: unknown, text: string, now: Date): BatchItem {
+function parseItem(given: unknown, text: string, now: Date): BatchItem {
   try {
     const { value, metadata, created_at: time, idempotency_key: idempotencyKey = null } = validateItem(given)
-    const createdAt = time === undefined ? now : readTime(time, now)
+    const createdAt = time === undefined ? now : parseCreatedAt(time, now)
     const message = idempotencyKey === null ? undefined : problemOfKey(idempotencyKey)
     if (message) throw invalid('The signal is not valid.', [{ path: '/idempotency_key', message }])
-    const kept = metadata === undefined ? null : readMetadata(text)
+    const kept = metadata === undefined ? null : parseMetadata(text)
     return { value, metadata: kept, createdAt: createdAt.toISOString(), idempotencyKey }
   } catch (error) {
-    if (error instanceof ServiceError) return { refusal: error }
+    if (error instanceof ServiceError) return { error }
     throw error
   }
 }
 
 /** The limit counts by the month of a signal's time, and only the current month can still be refused. */
-function readTime(text: string, now: Date): Date {
+function parseCreatedAt(text: string, now: Date): Date {
   const time = parseInstant(text)
   const isAhead = time && time > now && time.getTime() - now.getTime() <= clockSkewMs
   if (isAhead) return now

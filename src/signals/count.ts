@@ -1,7 +1,10 @@
 import type { Db } from '../db/client.ts'
 import { countSignals, hasUncounted, selectUncountedPrompts } from './store_reads.ts'
 
-/** Keeps the counts of signals close behind the signals themselves. They are exact wherever they are; this makes them cheap. */
+/**
+ * Keeps the counts of signals close behind the signals themselves. They are exact wherever they are; this makes them
+ * cheap.
+ */
 export type SignalCounter = {
   /** Called for every signal that was recorded. */
   recorded(promptId: number): void
@@ -9,7 +12,7 @@ export type SignalCounter = {
   countRecorded(): Promise<void>
   /** To be awaited before the counts of a prompt are read: a reader adds the signals that are not counted yet itself. */
   catchUp(promptId: number): Promise<void>
-  /** The same for all prompts of an organisation. */
+  /** To be awaited before the counts of all prompts of an organisation are read. */
   catchUpAll(organisationId: number): Promise<void>
 }
 

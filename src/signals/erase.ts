@@ -3,15 +3,14 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { listRetentions } from '../orgs/manage.ts'
-import type { Prompt } from '../prompts/find.ts'
-import { claimRetention, eraseBefore, eraseSignal, selectPromptIds } from './store_erase.ts'
+import { type Prompt, readPrompts } from '../prompts/find.ts'
+import { claimRetention, eraseBefore, eraseSignal } from './store_erase.ts'
 
 /** Whose signals are erased: those of an organisation, or of one of its prompts; with the public id of either. */
 export type PurgeSource = { organisationId: number; promptId: number | null; publicId: string }
 
 /** A step takes some tens of milliseconds, in which the embedded engine does nothing else. */
 const stepRows = 500
-const promptsAtOnce = 100
 const dayMs = 86_400_000
 
 /** Erases one signal for good. The month's count stays as it is: what was recorded has been recorded. */
@@ -47,16 +46,13 @@ export async function purgeSignals(
   } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
   let total = 0
-  for await (const id of promptId === null ? promptsOf(db, organisationId) : [promptId]) {
-    for (let found = stepRows; found === stepRows; ) {
-      const beganAt = performance.now()
-      const step = await eraseBefore(db.sql, id, before, stepRows)
-      found = step.found
-      total += step.erased
-      onProgress(total)
-      await rest(beganAt)
-    }
-  }
+  const prompts = promptId === null ? readPrompts(db, organisationId) : [{ id: promptId }]
+  await repeatSteps(prompts, async (id) => {
+    const { found, erased } = await eraseBefore(db.sql, id, before, stepRows)
+    total += erased
+    onProgress(total)
+    return found
+  })
   return total
 }
 
@@ -67,31 +63,32 @@ export async function purgeSignals(
 export async function applyRetentions(db: Db, clock: Clock, isOver: () => boolean): Promise<void> {
   for (const { organisationId, days } of await listRetentions(db)) {
     const before = new Date(clock.now().getTime() - days * dayMs)
-    for await (const promptId of promptsOf(db, organisationId)) {
-      for (let found = stepRows; found === stepRows; ) {
-        if (isOver()) return
-        const beganAt = performance.now()
-        const step = await db.transaction(
-          async (sql) => ((await claimRetention(sql)) ? eraseBefore(sql, promptId, before, stepRows) : null),
-          { tenant: organisationId },
-        )
-        if (step === null) return
-        found = step.found
-        await rest(beganAt)
-      }
-    }
+    const step = (promptId: number) =>
+      db.transaction(
+        async (sql) =>
+          (await claimRetention(sql)) ? (await eraseBefore(sql, promptId, before, stepRows)).found : null,
+        { tenant: organisationId },
+      )
+    const prompts = readPrompts(db, organisationId)
+    if (!(await repeatSteps(prompts, async (promptId) => (isOver() ? null : step(promptId))))) return
   }
 }
 
-/** Waits as long as the step took: whatever waited for the database has its turn. */
-const rest = (beganAt: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, performance.now() - beganAt))
-
-async function* promptsOf(db: Db, organisationId: number): AsyncGenerator<number> {
-  for (let lastId = 0; ; ) {
-    const prompts = await selectPromptIds(db.sql, organisationId, lastId, promptsAtOnce)
-    for (const { id } of prompts) yield id
-    if (prompts.length < promptsAtOnce) return
-    lastId = prompts.at(-1)?.id as number
+/**
+ * Repeats a step for each prompt until it finds less than it may erase, and waits after each for as long as it took, so
+ * that whatever waits for the database has its turn. Returns false when a step ended it all with null.
+ */
+async function repeatSteps(
+  prompts: Iterable<{ id: number }> | AsyncIterable<{ id: number }>,
+  step: (promptId: number) => Promise<number | null>,
+): Promise<boolean> {
+  for await (const { id } of prompts) {
+    for (let found: number | null = stepRows; found === stepRows; ) {
+      const beganAt = performance.now()
+      found = await step(id)
+      if (found === null) return false
+      await new Promise((resolve) => setTimeout(resolve, performance.now() - beganAt))
+    }
   }
+  return true
 }

@@ -1,16 +1,9 @@
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { createQueryReader } from '../lib/query_reader.ts'
-import { expectedTime, parseTime } from '../lib/times.ts'
-import { oneOf } from './read_query.ts'
-import {
-  type ExportedPrompt,
-  type ExportFormat,
-  type ExportPosition,
-  findSignal,
-  selectLines,
-  selectPrompts,
-} from './store_export.ts'
+import { type PromptIds, readPrompts } from '../prompts/find.ts'
+import { oneOf, parseValueAndRange } from './read_query.ts'
+import { type ExportFormat, type ExportPosition, findSignal, selectLines } from './store_export.ts'
 
 export type ExportQuery = {
   format: ExportFormat
@@ -23,7 +16,7 @@ export type ExportQuery = {
 }
 
 /** Whose signals are exported: those of one prompt, or of all prompts of the organisation. */
-export type ExportSource = { organisationId: number; prompt: ExportedPrompt | null }
+export type ExportSource = { organisationId: number; prompt: PromptIds | null }
 
 /** Lines of an export, and how many signals they are. */
 export type ExportStep = { text: string; signals: number }
@@ -35,7 +28,6 @@ type RunStep = <T>(step: () => Promise<T>) => Promise<T>
 const [maxRows, maxBytes] = [2_000, 1024 * 1024]
 /** A step that stopped at its bytes is followed by ones of fewer signals, which would be read in vain. */
 const minRows = 50
-const promptsAtOnce = 100
 
 const formats = ['ndjson', 'csv'] as const
 const csvHeading = 'id,prompt,value,created_at,metadata\r\n'
@@ -44,12 +36,9 @@ export function parseExportQuery(given: URLSearchParams): ExportQuery {
   const reader = createQueryReader(given)
   const query = {
     format: reader.read('format', oneOf(formats), 'ndjson or csv') ?? 'ndjson',
-    value: reader.read('value', oneOf(['positive', 'negative']), 'positive or negative'),
-    since: reader.read('since', parseTime, expectedTime),
-    until: reader.read('until', parseTime, expectedTime),
+    ...parseValueAndRange(reader),
     after: reader.read('after', parseId, 'the id of a signal'),
   }
-  if (query.since && query.until && query.since >= query.until) reader.addProblem('since', 'must be before until')
   reader.requireValid()
   return query
 }
@@ -70,8 +59,9 @@ export async function* exportSignals(
   if (!last && query.format === 'csv') yield { text: csvHeading, signals: 0 }
   const start: ExportPosition = { at: query.since, id: 0 }
   if (last) yield* exportPrompt(db, last, laterOf(start, { at: last.at, id: query.after as number }), query, run)
-  if (!source.prompt) yield* exportPrompts(db, source.organisationId, last?.id ?? 0, start, query, run)
-  else if (!last) yield* exportPrompt(db, source.prompt, start, query, run)
+  if (source.prompt && last) return
+  const prompts = source.prompt ? [source.prompt] : readPrompts(db, source.organisationId, last?.id)
+  for await (const prompt of prompts) yield* exportPrompt(db, prompt, start, query, run)
 }
 
 const laterOf = (start: ExportPosition, last: ExportPosition): ExportPosition =>
@@ -85,25 +75,9 @@ async function requireSignal(db: Db, { organisationId, prompt }: ExportSource, i
   ])
 }
 
-async function* exportPrompts(
-  db: Db,
-  organisationId: number,
-  afterId: number,
-  start: ExportPosition,
-  query: ExportQuery,
-  run: RunStep,
-): AsyncGenerator<ExportStep> {
-  for (let lastId = afterId; ; ) {
-    const prompts = await selectPrompts(db.sql, organisationId, lastId, promptsAtOnce)
-    for (const prompt of prompts) yield* exportPrompt(db, prompt, start, query, run)
-    if (prompts.length < promptsAtOnce) return
-    lastId = (prompts.at(-1) as ExportedPrompt).id
-  }
-}
-
 async function* exportPrompt(
   db: Db,
-  prompt: ExportedPrompt,
+  prompt: PromptIds,
   start: ExportPosition,
   query: ExportQuery,
   run: RunStep,
@@ -113,7 +87,7 @@ async function* exportPrompt(
     const step = await run(() => selectLines(db.sql, prompt, after, query, rows, maxBytes))
     const { lines, exported, lookedAt, lastTime, lastId } = step
     if (lookedAt === 0) return
-    // Also without a line, so that an export that has to look for a rare value is known to be under way.
+    // A step without a line is yielded too, so that an export that has to look for a rare value is known to be under way.
     yield { text: lines ?? '', signals: exported }
     after = { at: lastTime, id: lastId }
     rows = Math.min(Math.max(2 * lookedAt, minRows), maxRows)

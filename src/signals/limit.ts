@@ -1,4 +1,4 @@
-import type { LimitedBy, Refusal } from '../errors.ts'
+import type { ApiError, LimitedBy } from '../errors.ts'
 import type { Month } from '../lib/months.ts'
 
 /** What is left of the month, as the RateLimit header fields say it. */
@@ -7,13 +7,13 @@ export const limitHeaders = (used: number, limit: number, month: Month): Record<
   ratelimit: `"signals";r=${Math.max(limit - used, 0)};t=${month.secondsLeft}`,
 })
 
-/** A refusal is a value, because throwing an error would cost more than the rest of such a request. */
+/** An error to return: throwing one would cost more than the rest of such a request. */
 export const rateLimited = (
   used: number,
   limit: number,
   month: Month,
   limitedBy: LimitedBy = 'organisation_month',
-): Refusal => ({
+): ApiError => ({
   code: 'rate_limited',
   message:
     limitedBy === 'key_month'

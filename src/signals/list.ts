@@ -1,5 +1,5 @@
 import type { Db } from '../db/client.ts'
-import { openPosition } from '../lib/cursor_page.ts'
+import { decryptPosition } from '../lib/cursor_page.ts'
 import { cursorsOf } from '../requests/cursors.ts'
 import type { SignalQuery } from './read_query.ts'
 import { type Position, type SignalFilter, type SignalRow, selectSignals } from './store_reads.ts'
@@ -22,11 +22,11 @@ export async function listSignals(
 ): Promise<SignalPage> {
   const cursors = cursorsOf(db)
   const list = nameOfList(promptId, filter)
-  const before = (await openPosition(cursors, list, cursor)) as Position | null
+  const before = (await decryptPosition(cursors, list, cursor)) as Position | null
   const { rows, stoppedAt } = await selectSignals(db.sql, promptId, before, filter, limit + 1, maxLookedAt)
   const shown = rows.slice(0, limit)
   const next = rows.length > limit ? positionOf(shown.at(-1) as SignalRow) : stoppedAt
-  return { rows: shown, limit, nextCursor: next && (await cursors.seal(list, next)) }
+  return { rows: shown, limit, nextCursor: next && (await cursors.encrypt(list, next)) }
 }
 
 const positionOf = ({ id, created_at }: SignalRow): Position => ({ id, at: created_at })

@@ -19,7 +19,7 @@ type Scan = {
 }
 
 /** The metadata of a signal exactly as it was sent; throws `validation_error` for what Postgres could not keep. */
-export function readMetadata(signal: string): string {
+export function parseMetadata(signal: string): string {
   const { raw, problems } = scanMetadata(signal)
   if (problems.length > 0) throw invalid('The metadata cannot be kept as sent.', problems)
   return raw
@@ -67,7 +67,7 @@ export function scanMetadata(body: string): Scan {
         isMetadata = hasEscapes ? JSON.parse(body.slice(at, end)) === 'metadata' : body.startsWith('"metadata"', at)
       }
       awaitsName = false
-      if (isMetadata && hasEscapes && !isKeepableText(body.slice(at, end))) {
+      if (isMetadata && hasEscapes && !isStorableText(body.slice(at, end))) {
         report(end, 'must not hold \\u0000 or half a surrogate pair')
       }
     } else if (isMetadata && end - at > shortWord) {
@@ -110,8 +110,8 @@ function pointerTo(body: string, start: number, until: number): string {
   return ['/metadata', ...frames.map(({ place }) => place)].join('/').slice(0, 200)
 }
 
-/** The body was decoded from UTF-8, so only an escape can bring in what text columns refuse. */
-function isKeepableText(literal: string): boolean {
+/** The body was decoded from UTF-8, so only an escape can bring in what text columns reject. */
+function isStorableText(literal: string): boolean {
   if (!literal.includes('\\u')) return true
   const text: string = JSON.parse(literal)
   return text.isWellFormed() && !text.includes('\0')

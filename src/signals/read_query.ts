@@ -38,23 +38,24 @@ export const oneOf =
   (text: string): T | undefined =>
     choices.find((choice) => choice === text)
 
-const values = ['positive', 'negative'] as const
-
 export function parseSignalQuery(given: URLSearchParams): SignalQuery {
   const reader = createQueryReader(given)
-  const filter = {
-    value: reader.read('value', oneOf(values), 'positive or negative'),
-    since: reader.read('since', parseTime, expectedTime),
-    until: reader.read('until', parseTime, expectedTime),
-    metadata: readMetadataFilters(given, reader),
-  }
-  if (filter.since && filter.until) requireOrder(reader, filter.since, filter.until)
+  const filter = { ...parseValueAndRange(reader), metadata: parseMetadataFilters(given, reader) }
   reader.requireValid()
   return { filter, page: readPageRequest(given) }
 }
 
+/** Parses the filters that lists and exports have in common. */
+export function parseValueAndRange(reader: QueryReader) {
+  const value = reader.read('value', oneOf(['positive', 'negative']), 'positive or negative')
+  const since = reader.read('since', parseTime, expectedTime)
+  const until = reader.read('until', parseTime, expectedTime)
+  if (since && until) requireOrder(reader, since, until)
+  return { value, since, until }
+}
+
 /** Sorted by key, so that a cursor does not depend on the order in which the filters are written. */
-function readMetadataFilters(given: URLSearchParams, reader: QueryReader): [string, string][] {
+function parseMetadataFilters(given: URLSearchParams, reader: QueryReader): [string, string][] {
   const names = [...new Set(given.keys())].filter((name) => name.startsWith(prefix)).sort()
   if (names.length > maxMetadataFilters) {
     reader.addProblem(

@@ -48,12 +48,12 @@ type TimedSignal = AdmittedSignal & { endsAt: number }
 /** The part of a caller's time that is left for the write itself. */
 export const writeMs = 500
 
-/** With one Idempotency-Key: far more than any caller retries at once. */
+/** How many requests may wait for another with the same Idempotency-Key: far more than a caller retries at once. */
 const maxRetriesWaiting = 100
 
 /**
- * In characters of metadata. The embedded engine keeps the memory of its largest batch for ever: with 1,500 callers who
- * send 16 KB each, it peaked at 735 MB without this bound.
+ * The most metadata in a batch, in characters. The embedded engine keeps the memory of its largest batch for ever: with
+ * 1,500 callers who send 16 KB each, it peaked at 735 MB without this bound.
  */
 const maxBatchLength = 1024 * 1024
 

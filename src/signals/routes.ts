@@ -1,15 +1,15 @@
 import { Elysia } from 'elysia'
 import { notFound } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
-import { parseJson, readJsonText } from '../http/body.ts'
+import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { answerPreflight } from '../http/cors.ts'
 import { describeOperation } from '../http/describe.ts'
-import { readIdempotencyKey } from '../lib/idempotency_key.ts'
+import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { limitHeaders, rateLimited } from './limit.ts'
-import { readMetadata } from './metadata.ts'
+import { parseMetadata } from './metadata.ts'
 import type { Signal, SignalRecorder } from './record.ts'
 import { CreatedSignal, NewSignal, SignalHeaders } from './schema.ts'
 
@@ -53,22 +53,21 @@ export const signalRoutes = (
       const { organisationId, browser } = caller
       if (browser?.prompts && !browser.prompts.includes(prompt_id)) throw notFound()
       const prompt = findCachedPrompt(organisationId, prompt_id) ?? (await findPrompt(organisationId, prompt_id))
-      const idempotencyKey = readIdempotencyKey(exchange.request.headers.get('idempotency-key'))
-      const signal = readSignal(await readJsonText(exchange), idempotencyKey)
+      const idempotencyKey = parseIdempotencyKey(exchange.request.headers.get('idempotency-key'))
+      const signal = parseSignal(await readJsonText(exchange), idempotencyKey)
       const browserKey = browser && { id: caller.id, monthlyLimit: browser.monthlyLimit }
       const recorded = await signals.record(prompt, signal, exchange.endsAt, browserKey)
       const { id, createdAt, outcome, used, limit, month, limitedBy } = recorded
-      if (outcome === 'refused') return exchange.refuse(rateLimited(used, limit, month, limitedBy))
+      if (outcome === 'refused') return exchange.replyError(rateLimited(used, limit, month, limitedBy))
       const headers = limitHeaders(used, limit, month)
       if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
       const data = { id: id as number, value: signal.value, created_at: createdAt }
       return exchange.reply(201, JSON.stringify({ data } satisfies CreatedSignal), headers)
     }),
-    // The body is read by the handler, after the key and the prompt were checked.
-    { parse: 'none', detail },
+    { ...readByHandler, detail },
   )
 
-function readSignal(text: string, idempotencyKey: string | null): Signal {
+function parseSignal(text: string, idempotencyKey: string | null): Signal {
   const { value, metadata } = validate(parseJson(text))
-  return { value, metadata: metadata === undefined ? null : readMetadata(text), idempotencyKey }
+  return { value, metadata: metadata === undefined ? null : parseMetadata(text), idempotencyKey }
 }

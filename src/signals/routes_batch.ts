@@ -1,21 +1,21 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
-import { invalid, type Refusal, ServiceError, statusOfCode } from '../errors.ts'
+import { type ApiError, invalid, ServiceError, statusOfCode, unavailable } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
-import { parseJson, readJsonText } from '../http/body.ts'
+import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import { createInFlightLimiter } from '../lib/in_flight.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { BatchRecorder, BatchResult } from './batch.ts'
-import { readBatch } from './batch_items.ts'
+import { parseBatch } from './batch_items.ts'
 import { limitHeaders } from './limit.ts'
 import { NewSignalBatch, RecordedBatch } from './schema_batch.ts'
 
 type Services = { clock: Clock; findPrompt: PromptFinder['find']; signalBatches: BatchRecorder }
 
 const mebibyte = 1024 * 1024
-/** On average 4 KiB for each of 1,000 signals. What the embedded engine needs for its largest write, it keeps. */
+/** 4 KiB on average for each of 1,000 signals. The embedded engine keeps the memory of its largest write. */
 const maxBytes = 4 * mebibyte
 
 const recording = describeOperation({
@@ -24,7 +24,7 @@ const recording = describeOperation({
   summary: 'Record many signals at once',
   description:
     'Records up to 1,000 signals of a prompt in one transaction. Each has a result of its own: one that is not valid does ' +
-    'not refuse the others, and if the month has not room for all, the first ones get it. The body is at most 4 MiB. A ' +
+    'not fail the others, and if the month has not room for all, the first ones get it. The body is at most 4 MiB. A ' +
     'browser key records signals one at a time.',
   path: PromptPath,
   body: NewSignalBatch,
@@ -32,7 +32,6 @@ const recording = describeOperation({
     status: 200,
     description: 'What became of each signal. Those with 201 are recorded and counted.',
     schema: RecordedBatch,
-    headers: [],
     sometimes: ['RateLimit', 'RateLimit-Policy'],
   },
   errors: [401, 403, 404, 422, 500],
@@ -58,21 +57,20 @@ export function batchRoutes({ clock, findPrompt, signalBatches }: Services, { au
       return limitInFlight(caller.organisationId, async (reserve) => {
         const text = await readJsonText(exchange, maxBytes, reserve)
         const now = clock.now()
-        const items = await readBatch(text, parseJson(text), now)
+        const items = await parseBatch(text, parseJson(text), now)
         const { results, usage } = await signalBatches.record(prompt, items, now, exchange.endsAt)
         const data = results.map((result) => show(result, exchange.requestId))
         const headers = usage ? limitHeaders(usage.used, usage.limit, usage.month) : {}
         return exchange.reply(200, JSON.stringify({ data } satisfies RecordedBatch), headers)
       })
     }),
-    // The body is read by the handler, after the key and the prompt were checked.
-    { parse: 'none', detail: recording },
+    { ...readByHandler, detail: recording },
   )
 }
 
 function show(result: BatchResult, requestId: string): RecordedBatch['data'][number] {
-  if ('refusal' in result) {
-    const { code, message, context } = result.refusal as Refusal & { code: 'validation_error' | 'rate_limited' }
+  if ('error' in result) {
+    const { code, message, context } = result.error as ApiError & { code: 'validation_error' | 'rate_limited' }
     return { status: statusOfCode[code], error: { code, message, ...context, request_id: requestId } }
   }
   const { id, createdAt, isReplayed } = result
@@ -85,10 +83,4 @@ const keyOfBatch = () =>
     { path: 'Idempotency-Key', message: 'must be absent: give each signal an idempotency_key' },
   ])
 
-const tooMany = () =>
-  new ServiceError(
-    'internal_error',
-    'Too many batches are under way. Send this one again shortly.',
-    {},
-    { 'retry-after': '1' },
-  )
+const tooMany = () => unavailable('Too many batches are under way. Send this one again shortly.')

@@ -19,7 +19,7 @@ const erasing = describeOperation({
     "Erases a signal and its idempotency key for good. It is gone from lists, exports and counts over time; the month's " +
     'count and limit stay as they are.',
   path: SignalPath,
-  success: { status: 200, description: 'The signal is erased.', schema: ErasedSignal, headers: [] },
+  success: { status: 200, description: 'The signal is erased.', schema: ErasedSignal },
   errors: [401, 403, 404, 500],
 })
 

@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import type { Db } from '../db/client.ts'
-import { ServiceError } from '../errors.ts'
+import { unavailable } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { Drain } from '../http/drain.ts'
@@ -19,13 +19,13 @@ type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find
 type PromptParams = { prompt_id: string }
 
 const about =
-  'In the order of their times, as lines of JSON or as CSV, compressed for who accepts gzip. An answer that was cut goes on ' +
+  'In the order of their times, as lines of JSON or as CSV, gzipped if you accept that. An answer that was cut goes on ' +
   'with after. Signals that are recorded meanwhile may be in it or not.'
 
 const described = {
   tag: 'Signals',
   query: ExportQuery,
-  success: { status: 200, description: 'The signals.', texts: exportExamples, headers: [] },
+  success: { status: 200, description: 'The signals.', texts: exportExamples },
   invalid: {
     meaning: 'The query is not valid.',
     message: 'The query is not valid.',
@@ -108,9 +108,4 @@ async function* textsOf(steps: AsyncIterable<ExportStep>): AsyncGenerator<string
 }
 
 const tooMany = () =>
-  new ServiceError(
-    'internal_error',
-    'Two exports of the organisation are under way, or too many in all. Try again when one has ended.',
-    {},
-    { 'retry-after': '10' },
-  )
+  unavailable('Two exports of the organisation are under way, or too many in all. Try again when one has ended.', 10)

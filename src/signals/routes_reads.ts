@@ -22,7 +22,7 @@ const listing = describeOperation({
     'signals: a page may then have few signals or none, and still a next_cursor.',
   path: PromptPath,
   query: SignalQuery,
-  success: { status: 200, description: 'A page of signals.', schema: SignalList, headers: [], sometimes: ['Link'] },
+  success: { status: 200, description: 'A page of signals.', schema: SignalList, sometimes: ['Link'] },
   errors: [401, 403, 404, 422, 500],
   invalid: invalidCursor,
 })
@@ -36,7 +36,7 @@ const counting = describeOperation({
     'A signal that was answered with 201 is in the next answer.',
   path: PromptPath,
   query: StatsQuery,
-  success: { status: 200, description: 'The counts.', schema: SignalStats, headers: [] },
+  success: { status: 200, description: 'The counts.', schema: SignalStats },
   errors: [401, 403, 404, 422, 500],
   invalid: {
     meaning: 'The query is not valid, or has more than 1,000 points.',
@@ -50,7 +50,7 @@ const usage = describeOperation({
   tag: 'Usage',
   summary: "Read the month's usage",
   description: "What the organisation has used of the current month's signals, by day and by prompt.",
-  success: { status: 200, description: 'The usage of the current month.', schema: Usage, headers: [] },
+  success: { status: 200, description: 'The usage of the current month.', schema: Usage },
   errors: [401, 403, 500],
 })
 

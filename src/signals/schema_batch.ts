@@ -26,7 +26,7 @@ export const BatchSignal = Type.Object(
   { title: 'BatchSignal' },
 )
 
-/** Each signal is validated by itself, so that one that is wrong does not refuse the others. */
+/** Each signal is validated by itself, so that one that is wrong does not fail the others. */
 export const SignalBatch = Type.Object({
   signals: Type.Array(Type.Unknown(), { minItems: 1, maxItems: maxSignals }),
 })

@@ -2,26 +2,20 @@ import { Type } from '@sinclair/typebox'
 import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
 import { SignalValue } from './schema.ts'
 
-const since = (what: string) =>
-  Type.String({
-    format: 'date-time',
-    description: `${what} from this ISO 8601 time on; a date alone is its first instant, UTC.`,
-  })
-
-const until = (what: string) =>
-  Type.String({
-    format: 'date-time',
-    description: `${what} before this ISO 8601 time; a date alone is its first instant, UTC.`,
-  })
-
 /** This schema is for the documentation alone, as are the other queries; they are parsed from their text. */
 export const SignalQuery = Type.Object({
   ...PageQuery.properties,
   value: Type.Union([Type.Literal('positive'), Type.Literal('negative')], {
     description: 'Only signals of this value.',
   }),
-  since: since('Only signals'),
-  until: until('Only signals'),
+  since: Type.String({
+    format: 'date-time',
+    description: 'Only signals from this ISO 8601 time on; a date alone is its first instant, UTC.',
+  }),
+  until: Type.String({
+    format: 'date-time',
+    description: 'Only signals before this ISO 8601 time; a date alone is its first instant, UTC.',
+  }),
   'metadata.model': Type.String({
     description:
       'Only signals whose metadata has this text in the top-level field `model`, or in any other field that is named in ' +

@@ -25,7 +25,7 @@ export type Recorded = {
   createdAt: string
   used: number
   limit: number
-  /** The same of the browser key that it came with, if that has a limit of its own. */
+  /** The count and the limit of the browser key that it came with, if that has a limit of its own. */
   ofKey?: Usage | undefined
   /** The month that the signal was sent in. */
   month: Month
@@ -122,7 +122,10 @@ const quote = (text: string | null): string => (text === null ? 'null' : `"${tex
 /** The identity of a usage row. */
 export const usageRowId = ({ organisationId, month }: UsageMonth): string => `${organisationId} ${month.name}`
 
-/** Every usage row once, by organisation, with the number of its signals; and for each signal the number of its row, from 1. */
+/**
+ * Every usage row once, by organisation, with the number of its signals; and for each signal the number of its row,
+ * from 1.
+ */
 function groupByUsageRow(signals: SignalToRecord[]) {
   const rows = new Map<string, UsageMonth & { number: number; asked: number }>()
   const rowOfEach = signals.map((signal) => {

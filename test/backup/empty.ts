@@ -14,7 +14,7 @@ export function useEmptyDatabases(): () => Promise<Db> {
   return async () => {
     const database = await createEmptyDatabase()
     closings.push(database.close)
-    const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'refuse' as const }
+    const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
     const { db } = await openAny(readConfig({}, database.settings), options)
     closings.push(db.close)
     return db

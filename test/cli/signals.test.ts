@@ -20,7 +20,7 @@ beforeAll(async () => {
   operator = createOperator(database.settings)
   ;({ id: org } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team'))
   ;({ id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting'))
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'refuse' as const }
+  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
   const db = await openDatabase(readConfig({}, database.settings), options)
   await db.sql`
     insert into signals (organisation_id, prompt_id, value, metadata, created_at)

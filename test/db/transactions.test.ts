@@ -13,7 +13,7 @@ let db: Db
 
 beforeAll(async () => {
   database = await createDatabase()
-  const options = { migrations, queryTimeoutMs, maxConnections: 2, whenInUse: 'refuse' as const }
+  const options = { migrations, queryTimeoutMs, maxConnections: 2, whenInUse: 'fail' as const }
   db = await openDatabase(readConfig({}, database.settings), options)
   await db.sql.script('create table counted (n integer); insert into counted values (0)')
 })

@@ -107,12 +107,12 @@ function postOnce(url: string, request: SignalRequest, pause?: Promise<void>): P
       clearTimeout(timer)
       if (!sent) resolve(noReply('refused'))
       else if (received === '') resolve(noReply('unanswered'))
-      else resolve(readReply(received))
+      else resolve(parseReply(received))
     })
   })
 }
 
-function readReply(received: string): Reply {
+function parseReply(received: string): Reply {
   const [head = '', text = ''] = received.split('\r\n\r\n')
   const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1])
   const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1])

@@ -35,7 +35,7 @@ let org: string
 beforeAll(async () => {
   database = await createDatabase()
   // One connection each for statements and for transactions, so that every plan is made and used on the same one.
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'refuse' as const }
+  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
   db = await openDatabase(readConfig({}, database.settings), options)
   for (const table of tables) await db.sql.script(`alter table ${table} set (autovacuum_enabled = off)`)
   org = (await createOrganisation(db, clock, { name: 'Acme', plan: 'free', monthlyLimit: null })).id

@@ -4,7 +4,7 @@ import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/db/client.ts'
 import { openAny } from '../../src/db/open.ts'
 import { selectPage } from '../../src/history/store.ts'
-import { type EntryToRecord, insertEntries, lockHistories, settleEntries } from '../../src/history/store_write.ts'
+import { type EntryToRecord, insertEntries, lockHistories, reconcileEntries } from '../../src/history/store_write.ts'
 import { migrations } from '../../src/platform.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 
@@ -13,7 +13,7 @@ let db: Db
 
 beforeAll(async () => {
   database = await createDatabase()
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'refuse' as const }
+  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
   db = (await openAny(readConfig({}, database.settings), options)).db
 })
 
@@ -43,7 +43,7 @@ const writes: Record<string, () => Promise<unknown>> = {
   'a replay': () => insertEntries(db.sql, [entryOf(1, 'sha 1')]),
   'a lock': () => lockHistories(db.sql, [entryOf(1, ''), entryOf(2, '')]),
   'a merge of a deploy': () =>
-    settleEntries(db.sql, [{ ...entryOf(2, `m ${round}`, merge), source: 'github', covers: ['sha 9'] }]),
+    reconcileEntries(db.sql, [{ ...entryOf(2, `m ${round}`, merge), source: 'github', covers: ['sha 9'] }]),
   'a deep page': () =>
     selectPage(db.sql, 1, { number: 10, size: 25, since: '2026-01-02T00:00:00Z', until: '2026-12-01T00:00:00Z' }),
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { Exchange, readTraceId } from '../../src/http/exchange.ts'
+import { Exchange, parseTraceId } from '../../src/http/exchange.ts'
 
 const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
 const parent = '00f067aa0ba902b7'
@@ -18,7 +18,7 @@ test.each([
   ['', undefined],
   [null, undefined],
 ])('the trace id of %p is %p', (traceparent, id) => {
-  expect(readTraceId(traceparent)).toBe(id as never)
+  expect(parseTraceId(traceparent)).toBe(id as never)
 })
 
 test.each([

@@ -230,7 +230,7 @@ test('a rate holds within each process while Redis is away, and is shared again 
   const [near, far] = [openRedis(proxy.url, prefix), openRedis(redisUrl(), prefix)]
   const clock = { now: () => new Date('2026-11-15T14:00:00.000Z') }
   const breaker: boolean[] = []
-  const observe = { refused: () => {}, breakerChanged: (isOpen: boolean) => void breaker.push(isOpen) }
+  const observe = { limited: () => {}, breakerChanged: (isOpen: boolean) => void breaker.push(isOpen) }
   const limiter = createRateLimiter(perMinute(100), { clock, name: 'x', redis: near, observe })
   const replica = createRateLimiter(perMinute(100), { clock, name: 'x', redis: far })
   const take = (subject: string, times: number) =>

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { chmodSync, chownSync, copyFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { openClient } from '../../src/db/client.ts'
-import { readTls } from '../../src/db/tls.ts'
+import { parseTls } from '../../src/db/tls.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createFolder, eventually, refusalOf, run, startServer } from '../program.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
@@ -100,7 +100,7 @@ test.each([
 ])('Postgres at %s with "%s" is used, encrypted: %p', async (host, query, isEncrypted) => {
   const url = postgresUrl(host, query)
   expect((await run(['migrate'], { settings: { DATABASE_URL: url } })).status).toBe(0)
-  const db = openClient(readTls(url), { queryTimeoutMs: 5_000, maxConnections: 1 })
+  const db = openClient(parseTls(url), { queryTimeoutMs: 5_000, maxConnections: 1 })
   expect(await db.sql`select ssl from pg_stat_ssl where pid = pg_backend_pid()`).toEqual([{ ssl: isEncrypted }])
   await db.close()
 })

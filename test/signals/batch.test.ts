@@ -261,7 +261,7 @@ test('a browser key records signals one at a time', async () => {
     name: 'page',
     scopes: ['signals:write'],
     expiresAt: null,
-    browser: { origins: ['https://example.com'], prompts: null, monthly_limit: null },
+    restrictions: { origins: ['https://example.com'], prompts: null, monthly_limit: null },
   })
   const answer = await record({ ...tenant, key }, [positive])
   expect([answer.status, answer.body.error.code]).toEqual([403, 'forbidden'])

@@ -112,7 +112,7 @@ async function play(limits: [number, number], steps: Step[]): Promise<void> {
     const items = sent.map(({ value, key }) => ({ value, metadata: null, idempotencyKey: key, createdAt }))
     const { results } = await batches.record(prompt, items, at, later)
     return results.map((result) => {
-      if ('refusal' in result) return nameOf(result.refusal)
+      if ('error' in result) return nameOf(result.error)
       return result.isReplayed ? 'replayed' : 'recorded'
     })
   }

@@ -6,7 +6,7 @@ import { randomBase62 } from './base62.ts'
  * Writes a file under another name, and renames it once it is complete and on the disk, so that a file of the given name
  * is always whole. Only its owner may read it.
  */
-export async function writeWholeFile<T>(
+export async function writeFileAtomically<T>(
   path: string,
   fill: (put: (chunk: Uint8Array | string) => Promise<void>) => Promise<T>,
 ): Promise<T> {

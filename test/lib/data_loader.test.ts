@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createGroupLookup } from '../../src/lib/group_lookup.ts'
+import { createDataLoader } from '../../src/lib/data_loader.ts'
 import { nextTurn } from '../../src/lib/turns.ts'
 import { eventually } from '../program.ts'
 
@@ -7,7 +7,7 @@ test('keys requested during a look-up share the next one, which starts after the
   let truth = 1
   const groups: string[][] = []
   const gates: PromiseWithResolvers<void>[] = []
-  const lookUp = createGroupLookup(async (keys) => {
+  const lookUp = createDataLoader(async (keys) => {
     groups.push(keys)
     const gate = Promise.withResolvers<void>()
     gates.push(gate)
@@ -29,7 +29,7 @@ test('keys requested during a look-up share the next one, which starts after the
 
 test('a look-up that fails rejects only the keys in it', async () => {
   let fails = true
-  const lookUp = createGroupLookup(async (keys) => {
+  const lookUp = createDataLoader(async (keys) => {
     if (fails) throw new Error('down')
     return new Map(keys.map((key) => [key, 'up']))
   })
@@ -41,7 +41,7 @@ test('a look-up that fails rejects only the keys in it', async () => {
 test('look-ups that hang hold up the others only for a moment, and no more than a few of them run at once', async () => {
   const hung: PromiseWithResolvers<void>[] = []
   let hangs = 1
-  const lookUp = createGroupLookup(async (keys) => {
+  const lookUp = createDataLoader(async (keys) => {
     if (hung.length < hangs) {
       const one = Promise.withResolvers<void>()
       hung.push(one)

@@ -10,7 +10,7 @@ const noTime = -(2n ** 63n)
  * Makes a cursor: encrypted, so that it reveals nothing of ids and times, and of one length; and authenticated together with
  * the name of its list, so that it opens nothing else.
  */
-export function sealCursor(key: Buffer, list: string, { id, at }: CursorPosition): string {
+export function encryptCursor(key: Buffer, list: string, { id, at }: CursorPosition): string {
   const position = Buffer.alloc(positionBytes)
   position.writeBigInt64BE(BigInt(id), 0)
   position.writeBigInt64BE(at === null ? noTime : BigInt(at.getTime()), 8)
@@ -19,14 +19,14 @@ export function sealCursor(key: Buffer, list: string, { id, at }: CursorPosition
   return Buffer.concat([nonce, cipher.update(position), cipher.final(), cipher.getAuthTag()]).toString('base64url')
 }
 
-/** The position, or undefined for what was not sealed with this key for this list. */
-export function openCursor(key: Buffer, list: string, cursor: string): CursorPosition | undefined {
-  const sealed = Buffer.from(cursor, 'base64url')
-  if (sealed.length !== nonceBytes + positionBytes + tagBytes || sealed.toString('base64url') !== cursor)
+/** The position, or undefined for what was not encrypted with this key for this list. */
+export function decryptCursor(key: Buffer, list: string, cursor: string): CursorPosition | undefined {
+  const encrypted = Buffer.from(cursor, 'base64url')
+  if (encrypted.length !== nonceBytes + positionBytes + tagBytes || encrypted.toString('base64url') !== cursor)
     return undefined
-  const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(0, nonceBytes))
-  decipher.setAAD(Buffer.from(list)).setAuthTag(sealed.subarray(-tagBytes))
-  const position = decipher.update(sealed.subarray(nonceBytes, -tagBytes))
+  const decipher = createDecipheriv('aes-256-gcm', key, encrypted.subarray(0, nonceBytes))
+  decipher.setAAD(Buffer.from(list)).setAuthTag(encrypted.subarray(-tagBytes))
+  const position = decipher.update(encrypted.subarray(nonceBytes, -tagBytes))
   try {
     decipher.final()
   } catch {

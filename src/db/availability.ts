@@ -2,10 +2,10 @@ import { DeadlineError } from '../lib/deadline.ts'
 import { isPostgresError, isReadOnly, reasonOf } from './faults.ts'
 
 /** Called when the database stops answering or is found to be read-only, and when it serves again. */
-export type OnReach = (isReached: boolean, reason: string) => void
+export type OnAvailability = (isUp: boolean, reason: string) => void
 
 /** Derives from the outcomes of statements whether the database can be reached. */
-type ReachTracker = {
+type AvailabilityTracker = {
   answered(): void
   failed(error: unknown, sentAt: number): void
 }
@@ -13,16 +13,16 @@ type ReachTracker = {
 /** Whether the error shows that the database is down. Most errors that it returns for a statement show the opposite. */
 const isDown = (error: unknown): boolean => !isPostgresError(error) || /^(08|25006|28|3D|53|57P)/.test(error.code)
 
-export function createReachTracker(onReach: OnReach): ReachTracker {
+export function createAvailabilityTracker(onAvailability: OnAvailability): AvailabilityTracker {
   /** Undefined before the first answer, because a database that was never reached cannot be lost. */
-  let isReached: boolean | undefined
+  let isUp: boolean | undefined
   let isKnownReadOnly = false
   let answeredAt = 0
 
   function answered(): void {
     answeredAt = performance.now()
-    if (isReached === false) onReach(true, '')
-    isReached = true
+    if (isUp === false) onAvailability(true, '')
+    isUp = true
     isKnownReadOnly = false
   }
 
@@ -33,11 +33,11 @@ export function createReachTracker(onReach: OnReach): ReachTracker {
       const isSlow = error instanceof DeadlineError && answeredAt > sentAt
       if (!isDown(error)) return answered()
       // A failover begins with lost connections, and only later is the server found to be the wrong one.
-      const isChange = isReached === true || (isReached === false && isReadOnly(error) && !isKnownReadOnly)
+      const isChange = isUp === true || (isUp === false && isReadOnly(error) && !isKnownReadOnly)
       if (!isChange || isSlow) return
-      isReached = false
+      isUp = false
       isKnownReadOnly = isReadOnly(error)
-      onReach(false, reasonOf(error))
+      onAvailability(false, reasonOf(error))
     },
   }
 }

@@ -4,21 +4,21 @@ import { isOriginPattern } from '../lib/origins.ts'
 import { belongsTo } from '../prompts/find.ts'
 import type { Scope } from './schema.ts'
 import { presets } from './scopes.ts'
-import type { BrowserTerms } from './store.ts'
+import type { KeyRestrictions } from './store.ts'
 
-export type { BrowserTerms }
+export type { KeyRestrictions }
 
-export const noBrowserTerms: BrowserTerms = { origins: null, prompts: null, monthly_limit: null }
+export const unrestricted: KeyRestrictions = { origins: null, prompts: null, monthly_limit: null }
 
 /**
- * Checks what makes a key one for browsers. Anybody who opens a page can read its key, so that such a key may do nothing
- * but record signals, and only a key with origins has limits of its own.
+ * Checks the restrictions of a key against its scopes and its organisation. Anybody who opens a page can read its key,
+ * so that such a key may do nothing but record signals, and only a key with origins has limits of its own.
  */
-export async function requireBrowserTerms(
+export async function requireRestrictions(
   sql: Sql,
   organisationId: number,
   scopes: Scope[],
-  { origins, prompts, monthly_limit: limit }: BrowserTerms,
+  { origins, prompts, monthly_limit: limit }: KeyRestrictions,
 ): Promise<void> {
   const problems: Detail[] = []
   if (origins) {

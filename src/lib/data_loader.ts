@@ -9,7 +9,7 @@ const maxSlow = 3
  * Looks keys up in batches: one look-up runs at a time, and all keys that are requested while it runs go into the next.
  * Every value is thus read after it was requested, and many callers cost one round trip.
  */
-export function createGroupLookup<Value, Key = string>(
+export function createDataLoader<Value, Key = string>(
   /** Finds the values, by the id of each key. */
   lookUp: (keys: Key[]) => Promise<Map<string, Value>>,
   idOf: (key: Key) => string = String,
