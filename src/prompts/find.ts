@@ -1,8 +1,9 @@
 import type { Db, Sql } from '../db/client.ts'
 import { notFound, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
+import { createGroupLookup } from '../lib/group_lookup.ts'
 import { PromptId } from './schema.ts'
-import { findPromptOf, findPromptOfAny, type Prompt } from './store.ts'
+import { findPromptOfAny, findPromptsOf, type Prompt, type PromptKey } from './store.ts'
 
 export type { Prompt }
 
@@ -32,8 +33,20 @@ export function createPromptFinder(db: Db): PromptFinder {
 
   let timesForgotten = 0
 
-  const keyOf = (organisationId: number, publicId: string) => `${organisationId} ${publicId}`
-  const findCached: PromptFinder['findCached'] = (...ids) => cache.get(keyOf(...ids))
+  const findCached: PromptFinder['findCached'] = (organisationId, publicId) =>
+    cache.get(keyOf(organisationId, publicId))
+
+  // One statement for all that are asked for at the same time: a batch of history entries asks for hundreds.
+  const lookUp = createGroupLookup(
+    async (keys: PromptKey[]) => {
+      const found = await findPromptsOf(db.sql, keys)
+      // Rows are matched by what they say themselves, since they are cached for good.
+      return new Map(
+        found.map(({ id, organisationId, publicId }) => [keyOf(organisationId, publicId), { id, organisationId }]),
+      )
+    },
+    ({ organisationId, publicId }) => keyOf(organisationId, publicId),
+  )
 
   return {
     findCached,
@@ -41,7 +54,7 @@ export function createPromptFinder(db: Db): PromptFinder {
       const cached = findCached(organisationId, publicId)
       if (cached) return cached
       const before = timesForgotten
-      const prompt = isPromptId(publicId) ? await findPromptOf(db.sql, organisationId, publicId) : undefined
+      const prompt = isPromptId(publicId) ? await lookUp({ organisationId, publicId }) : undefined
       if (!prompt) throw notFound()
       // What was read before the database was replaced is not cached after that.
       if (before === timesForgotten) cache.set(keyOf(organisationId, publicId), prompt)
@@ -54,9 +67,14 @@ export function createPromptFinder(db: Db): PromptFinder {
   }
 }
 
-/** Whether it is a prompt of the organisation, for rules that look at it once. */
-export const belongsTo = async (sql: Sql, organisationId: number, publicId: string): Promise<boolean> =>
-  isPromptId(publicId) && (await findPromptOf(sql, organisationId, publicId)) !== undefined
+const keyOf = (organisationId: number, publicId: string): string => `${organisationId} ${publicId}`
+
+/** Those of the texts that are public ids of the organisation's prompts, for rules that look at them once. */
+export async function findOwnPrompts(sql: Sql, organisationId: number, texts: string[]): Promise<Set<string>> {
+  const keys = texts.filter(isPromptId).map((publicId) => ({ organisationId, publicId }))
+  const found = keys.length > 0 ? await findPromptsOf(sql, keys) : []
+  return new Set(found.map(({ publicId }) => publicId))
+}
 
 /** For operators, who see the prompts of every organisation. */
 export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt & { org: string }> {

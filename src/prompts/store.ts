@@ -26,14 +26,17 @@ type FileState = 'present' | 'removed' | 'renamed'
 /** How the file of a prompt was seen, at a time. */
 export type FileSeen = { promptId: number; state: FileState; movedTo: string | null; at: Date }
 
-export async function findPromptOf(sql: Sql, organisationId: number, publicId: string): Promise<Prompt | undefined> {
-  const [row] = await sql<Prompt & { publicId: string }>`
+/** What a request asks for a prompt by: its organisation, and what has the shape of a public id. */
+export type PromptKey = { organisationId: number; publicId: string }
+
+/** The prompts that there are of those asked for, each with its key. */
+export const findPromptsOf = (sql: Sql, keys: PromptKey[]): Promise<(PromptKey & { id: number })[]> =>
+  sql<PromptKey & { id: number }>`
     select id, organisation_id as "organisationId", public_id as "publicId"
-    from find_prompts(array[${organisationId}::bigint], array[${publicId}::text])`
-  // The result of another query must not be taken for this one's, since it is cached for good.
-  if (row?.publicId !== publicId || row.organisationId !== organisationId) return undefined
-  return { id: row.id, organisationId }
-}
+    from find_prompts(
+      ${`{${keys.map(({ organisationId }) => organisationId)}}`}::text::bigint[],
+      ${`{${keys.map(({ publicId }) => publicId)}}`}::text::text[]
+    )`
 
 /** A prompt of any organisation, with the public id of that. */
 export async function findPromptOfAny(sql: Sql, publicId: string): Promise<(Prompt & { org: string }) | undefined> {
