@@ -95,6 +95,8 @@ async function* exportPrompts(
 ): AsyncGenerator<ExportStep> {
   for (let lastId = afterId; ; ) {
     const prompts = await selectPrompts(db.sql, organisationId, lastId, promptsAtOnce)
+    // Thousands of prompts without signals take longer than a caller waits for the first word.
+    yield { text: '', signals: 0 }
     for (const prompt of prompts) yield* exportPrompt(db, prompt, start, query, run)
     if (prompts.length < promptsAtOnce) return
     lastId = (prompts.at(-1) as ExportedPrompt).id
