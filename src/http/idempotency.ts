@@ -11,7 +11,9 @@ export function readIdempotentRequest(
 ): IdempotentRequest | null {
   const key = readIdempotencyKey(headers.get('idempotency-key'))
   if (key === null) return null
-  const fingerprint = createHash('sha256').update(`${method} ${url}\n${body}`).digest()
+  // Without the host, because a retry may reach another replica, or come by another name.
+  const path = url.replace(/^\w+:\/\/[^/]*/, '')
+  const fingerprint = createHash('sha256').update(`${method} ${path}\n${body}`).digest()
   return { organisationId, key, fingerprint }
 }
 
