@@ -138,14 +138,21 @@ export function createServices({
   const lastUsed = createLastUsed(db)
   const drain = createDrain()
   metrics.watchDatabase(db.load)
-  // Any replica may prune: what one deletes, the others no longer find.
-  const pruning = runPeriodically(pruneEveryMs, async () => {
-    await pruneOldIdempotencyKeys(db, clock)
-    await pruneDeliveries(db, clock)
-    await pruneRequests(db, clock)
-    const { applyRetentions } = await import('./signals/erase.ts')
-    await applyRetentions(db, clock, () => drain.isDraining)
-  })
+  // Any replica may prune: what one deletes, the others no longer find. Each runs by itself, so that one that fails
+  // does not keep the others from running.
+  const prunings = [
+    () => pruneOldIdempotencyKeys(db, clock),
+    () => pruneDeliveries(db, clock),
+    () => pruneRequests(db, clock),
+    async () => {
+      const { applyRetentions } = await import('./signals/erase.ts')
+      await applyRetentions(db, clock, () => drain.isDraining)
+    },
+  ].map((prune) =>
+    runPeriodically(pruneEveryMs, prune, (err) =>
+      log.error({ err }, 'what is past its time was not all deleted; it is tried again'),
+    ),
+  )
   const counting = runPeriodically(countEveryMs, counter.countRecorded)
   return {
     db,
@@ -171,7 +178,7 @@ export function createServices({
     findAddress: createAddressFinder(trustedProxies),
     rateLimits: { perKey: limitRate('key', perKey), perAddress: limitRate('address', perAddress) },
     async close() {
-      pruning.stop()
+      for (const pruning of prunings) pruning.stop()
       counting.stop()
       await Promise.all([signals.drain(), historyRecorder.drain()])
       await lastUsed.flush()

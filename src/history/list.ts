@@ -42,9 +42,9 @@ type Options = {
 const maxCachedCharacters = 32 * 1024 * 1024
 /**
  * How many pages with filters are read concurrently, and how many wait. Postgres counts all entries that match, so that
- * with more of them one organisation could take every connection to the database.
+ * with more of them one organisation could take every connection to the database; and without a share, every permit.
  */
-const [maxFiltered, maxWaitingFiltered] = [2, 20]
+const filteredLimits = { permits: 3, permitsPerTenant: 2, maxWaiting: 60, maxWaitingPerTenant: 20, patienceMs: 4_000 }
 
 /**
  * Always fresh, rarely rebuilt: every request reads the version of the history from Postgres, and a page is cached with
@@ -64,11 +64,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     return new Map(states.map((state) => [stateId(state), state]))
   }, stateId)
 
-  const limitFiltered = createSemaphore({
-    permits: maxFiltered,
-    maxWaiting: maxWaitingFiltered,
-    rejectWith: unavailable,
-  })
+  const limitFiltered = createSemaphore({ ...filteredLimits, rejectWith: unavailable })
 
   async function buildPage({ promptId, prompt }: HistoryState, query: HistoryQuery): Promise<HistoryPage> {
     const selected = await readEntries(db, promptId, query)
@@ -85,7 +81,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
   async function readAnew(key: string, history: HistoryState, query: HistoryQuery): Promise<HistoryPage> {
     observer?.read('database')
     const build = () => buildPage(history, query)
-    const page = await (isFiltered(query) ? limitFiltered(build) : build())
+    const page = await (isFiltered(query) ? limitFiltered(build, { tenant: history.organisationId }) : build())
     cache.set(history.organisationId, key, page)
     observer?.cached(cache.size)
     return page

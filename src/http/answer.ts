@@ -42,6 +42,7 @@ type Services = {
   verifyKey: KeyVerifier
   findAddress: AddressFinder
   rateLimits: RateLimits
+  baseUrl: string
 }
 
 /** Routes that monitoring asks every few seconds; their lines would drown all others. */
@@ -53,7 +54,7 @@ const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
  * for a signal.
  */
 export function createRouteWrapper(services: Services): RouteWrapper {
-  const { log, clock, metrics, drain, verifyKey, findAddress } = services
+  const { log, clock, metrics, drain, verifyKey, findAddress, baseUrl } = services
   const { perKey, perAddress } = services.rateLimits
 
   function end(exchange: Exchange, response: Response): void {
@@ -86,7 +87,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     <Params>(handle: Handler<Params>, name?: string): Route<Params> =>
     ({ request, params, route, receiver }) =>
       new Promise((resolve) => {
-        const exchange = new Exchange(request, name ?? route, resolve, giveUp, findAddress, receiver)
+        const exchange = new Exchange(request, name ?? route, resolve, giveUp, findAddress, receiver, baseUrl)
         metrics.requests.began()
         track(exchange)
         // Handlers of requests that arrived together run back to back, which takes a signal from 60 to 53 µs at 256

@@ -60,7 +60,8 @@ const headersOfAnswers = {
     example: '"signals";q=1000;w=2592000',
   },
   RateLimit: {
-    description: 'How many signals, and how many requests, are left (r) and the seconds until the counter resets (t).',
+    description:
+      'How many signals, and how many requests, are left (r) and the seconds until all of them are again (t).',
     schema: { type: 'string', pattern: limitPattern('r=\\d+;t=\\d+') },
     example: '"signals";r=999;t=1383900',
   },
@@ -101,7 +102,7 @@ const IdempotencyHeaders = Type.Object({
 
 /** The examples of a 429, where nothing is left of the month, or of the rate. */
 const examplesOfMonth = { RateLimit: '"signals";r=0;t=1383900', 'Retry-After': 1383900 }
-const examplesOfRate = { RateLimit: '"burst";r=0;t=23', 'RateLimit-Policy': '"burst";q=600;w=60', 'Retry-After': 23 }
+const examplesOfRate = { RateLimit: '"burst";r=0;t=60', 'RateLimit-Policy': '"burst";q=600;w=60', 'Retry-After': 1 }
 
 const headersOfError: Record<ErrorStatus, HeaderName[]> = {
   401: ['WWW-Authenticate'],

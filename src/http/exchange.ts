@@ -36,6 +36,8 @@ export class Exchange implements Timed {
     readonly giveUp: (this: Exchange) => void = ignore,
     private readonly findAddress: AddressFinder = nowhere,
     private readonly receiver?: Receiver | null,
+    /** What the targets of links begin with; empty for relative ones. */
+    readonly baseUrl = '',
   ) {
     const { headers } = request
     const given = headers.get('x-request-id')

@@ -10,7 +10,9 @@ export function parseIdempotentRequest(
   body: string,
 ): IdempotentRequest {
   const key = parseIdempotencyKey(headers.get('idempotency-key'))
-  const fingerprint = createHash('sha256').update(`${method} ${url}\n${body}`).digest()
+  // Without the host, because a retry may reach another replica, or come by another name.
+  const path = url.replace(/^\w+:\/\/[^/]*/, '')
+  const fingerprint = createHash('sha256').update(`${method} ${path}\n${body}`).digest()
   return { organisationId, key, fingerprint }
 }
 

@@ -32,5 +32,5 @@ export function replyJsonPage(
   const query = searchOf(exchange.request)
   query.set('limit', String(limit))
   query.set('cursor', nextCursor)
-  return exchange.reply(200, body, { link: `<${path}?${query}>; rel="next"` })
+  return exchange.reply(200, body, { link: `<${exchange.baseUrl}${path}?${query}>; rel="next"` })
 }

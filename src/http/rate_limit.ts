@@ -2,14 +2,22 @@ import type { Clock } from '../clock.ts'
 import type { Redis } from '../db/redis.ts'
 import type { ApiError, LimitedBy } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
-import { type CountSharing, createCountSharing } from './shared_counts.ts'
+import { type BucketSharing, createBucketSharing } from './shared_buckets.ts'
 
+/** So many requests at once; and after that, as many more in each window, one at a time. */
 export type Rate = { requests: number; windowSeconds: number }
 
 /** What a subject has used of its rate, with the request that was just counted. */
-export type Quota = Rate & { used: number; isExceeded: boolean; secondsLeft: number; resetsAt: () => string }
+export type Quota = Rate & {
+  used: number
+  isExceeded: boolean
+  /** Until nothing is used any more. */
+  secondsToFull: number
+  /** Until one more request is let through. */
+  secondsToNext: number
+  nextAt: () => string
+}
 
-/** Counts the requests of each subject in fixed windows of time. */
 type RateLimiter = { take(subject: string | number): Quota }
 
 export type RateLimit = Extract<LimitedBy, 'key_rate' | 'address_rate'>
@@ -22,70 +30,89 @@ export type RateLimitObserver = {
 
 export type RateLimits = { perKey?: RateLimiter | undefined; perAddress?: RateLimiter | undefined }
 
-/** The requests of one subject in one window: all that this process knows of, and those not yet added to Redis. */
-export type Count = { readonly subject: string | number; readonly window: number; used: number; unshared: number }
+/**
+ * A leaky bucket: each request of the subject adds one to `used`, which falls steadily, by the whole rate in each window.
+ * What is `unshared` of it was not added to Redis yet.
+ */
+export type Bucket = { readonly subject: string | number; used: number; unshared: number; leakedAt: number }
 
 /** A subject that was evicted begins anew, so that a flood of addresses is let through rather than shut others out. */
 const maxSubjects = 50_000
 /** The part of a rate from which on its requests are added to Redis; below it the replicas do not know of each other's. */
 const sharedFrom = 0.1
+/** Of a request: sums of fractions are not exact. */
+const tolerance = 1e-6
 
 type Options = {
   clock: Clock
-  /** Tells the counts of this limiter from those of another in Redis. */
+  /** Tells the buckets of this limiter from those of another in Redis. */
   name: string
   redis?: Redis | undefined
   observe?: RateLimitObserver
 }
 
 /**
- * With Redis the counts are added up over all replicas, a few milliseconds behind, so that no request waits for Redis and
- * all of them go on without it.
+ * Windows that begin at fixed times would let twice the rate pass at once where two of them meet, and all callers who wait
+ * for the next one return at the same instant.
+ *
+ * With Redis the buckets are filled by all replicas, a few milliseconds behind, so that no request waits for Redis and all
+ * of them go on without it.
  */
 export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: Options): RateLimiter {
   const { requests, windowSeconds } = rate
-  const sharing: CountSharing | undefined =
+  const msPerRequest = (windowSeconds * 1_000) / requests
+  const buckets = new BoundedCache<string | number, Bucket>(maxSubjects)
+
+  function leak(bucket: Bucket, now: number): void {
+    // A clock that is set back makes nobody wait longer.
+    const leaked = Math.max(now - bucket.leakedAt, 0) / msPerRequest
+    bucket.used = Math.max(bucket.used - leaked, 0)
+    bucket.unshared = Math.min(bucket.unshared, bucket.used)
+    bucket.leakedAt = now
+  }
+
+  const sharing: BucketSharing | undefined =
     redis &&
-    createCountSharing(redis, {
+    createBucketSharing(redis, {
       prefix: `rate:${name}`,
-      expireSeconds: windowSeconds,
+      rate,
+      onShared(bucket, used) {
+        leak(bucket, clock.now().getTime())
+        bucket.used = Math.max(bucket.used, used + bucket.unshared)
+      },
       onBreaker: observe?.breakerChanged,
     })
-  const counts = new BoundedCache<string | number, Count>(maxSubjects)
-  let window = 0
 
-  function findCount(subject: string | number): Count {
-    const known = counts.get(subject)
+  function findBucket(subject: string | number, now: number): Bucket {
+    const known = buckets.get(subject)
     if (known) return known
-    const count = { subject, window, used: 0, unshared: 0 }
-    counts.set(subject, count)
-    return count
+    const bucket = { subject, used: 0, unshared: 0, leakedAt: now }
+    buckets.set(subject, bucket)
+    return bucket
   }
 
   return {
     take(subject) {
-      const now = clock.now().getTime() / 1_000
-      const current = Math.floor(now / windowSeconds)
-      if (current !== window) {
-        window = current
-        counts.clear()
-      }
-      const count = findCount(subject)
-      const isExceeded = count.used >= requests
+      const now = clock.now().getTime()
+      const bucket = findBucket(subject, now)
+      leak(bucket, now)
+      const isExceeded = bucket.used + 1 > requests + tolerance
       if (!isExceeded) {
-        count.used += 1
-        count.unshared += 1
-        if (count.used >= requests * sharedFrom) sharing?.shareSoon(count)
+        bucket.used += 1
+        bucket.unshared += 1
+        if (bucket.used >= requests * sharedFrom) sharing?.shareSoon(bucket)
       }
-      const resetsAt = (current + 1) * windowSeconds
+      const { used } = bucket
+      const msToNext = Math.max(used + 1 - requests, 0) * msPerRequest
       return {
         requests,
         windowSeconds,
         // Replicas that counted at the same time may have let a few more pass.
-        used: Math.min(count.used, requests),
+        used: Math.min(Math.ceil(used - tolerance), requests),
         isExceeded,
-        secondsLeft: Math.ceil(resetsAt - now),
-        resetsAt: () => new Date(resetsAt * 1_000).toISOString(),
+        secondsToFull: Math.ceil((used * msPerRequest) / 1_000),
+        secondsToNext: Math.ceil(msToNext / 1_000),
+        nextAt: () => new Date(Math.ceil(now + msToNext)).toISOString(),
       }
     },
   }
@@ -93,13 +120,13 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: O
 
 /** Adds what is left of the rate to the RateLimit header fields, behind what they say of the month. */
 export function addBurst(headers: Record<string, string>, quota: Quota): Record<string, string> {
-  const { requests, windowSeconds, used, secondsLeft } = quota
+  const { requests, windowSeconds, used, secondsToFull } = quota
   const { 'ratelimit-policy': policy, ratelimit, ...others } = headers
   const [before, beforePolicy] = [ratelimit ? `${ratelimit}, ` : '', policy ? `${policy}, ` : '']
   return {
     ...others,
     'ratelimit-policy': `${beforePolicy}"burst";q=${requests};w=${windowSeconds}`,
-    ratelimit: `${before}"burst";r=${requests - used};t=${secondsLeft}`,
+    ratelimit: `${before}"burst";r=${requests - used};t=${secondsToFull}`,
   }
 }
 
@@ -109,6 +136,6 @@ const whose: Record<RateLimit, string> = { key_rate: 'with this API key', addres
 export const tooManyRequests = (quota: Quota, limitedBy: RateLimit): ApiError => ({
   code: 'rate_limited',
   message: `More than ${quota.requests} requests in ${quota.windowSeconds} s ${whose[limitedBy]}. Wait until resets_at.`,
-  context: { limited_by: limitedBy, limit: quota.requests, used: quota.used, resets_at: quota.resetsAt() },
-  headers: { 'retry-after': String(quota.secondsLeft) },
+  context: { limited_by: limitedBy, limit: quota.requests, used: quota.used, resets_at: quota.nextAt() },
+  headers: { 'retry-after': String(quota.secondsToNext) },
 })

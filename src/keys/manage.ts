@@ -5,6 +5,7 @@ import { forbidden, invalid, ServiceError } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type CursorPage, type PageRequest, toPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
+import { latestInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { cursorsOf } from '../requests/cursors.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
@@ -160,7 +161,7 @@ export async function replaceKey(
     ])
   }
   const lifeMs = old.expires_at && old.expires_at.getTime() - old.created_at.getTime()
-  const expiresAt = lifeMs === null ? null : new Date(now.getTime() + lifeMs)
+  const expiresAt = lifeMs === null ? null : new Date(Math.min(now.getTime() + lifeMs, latestInstant))
   const made = await makeKey(sql, clock, { ...old, expiresAt, restrictions: restrictionsOf(old) })
   const overlapEndsAt = new Date(now.getTime() + overlapMs)
   const endsAt = old.expires_at && old.expires_at < overlapEndsAt ? old.expires_at : overlapEndsAt

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/client.ts'
 import { type Detail, invalid } from '../errors.ts'
 import { isOriginPattern } from '../lib/origins.ts'
-import { belongsTo } from '../prompts/find.ts'
+import { findOwnPrompts } from '../prompts/find.ts'
 import type { Scope } from './schema.ts'
 import { presets } from './scopes.ts'
 import type { KeyRestrictions } from './store.ts'
@@ -30,10 +30,11 @@ export async function requireRestrictions(
       const message = 'must be an origin as browsers send it, as https://example.com, or https://*.example.com'
       problems.push({ path: `/origins/${index}`, message })
     })
-    for (const [index, prompt] of (prompts ?? []).entries()) {
-      if (await belongsTo(sql, organisationId, prompt)) continue
+    const own = await findOwnPrompts(sql, organisationId, prompts ?? [])
+    prompts?.forEach((prompt, index) => {
+      if (own.has(prompt)) return
       problems.push({ path: `/prompts/${index}`, message: 'must be a prompt of the organisation' })
-    }
+    })
   } else {
     const message = 'must be absent for a key without origins'
     if (prompts) problems.push({ path: '/prompts', message })

@@ -1,6 +1,8 @@
 /** A host or its labels as a browser writes them in an Origin header, with nothing that could end a host. */
 const labels = /^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/
 const wildcard = 'https://*.'
+/** A host has at most 253 characters. A key with its origins is kept in memory, so none may be of any length. */
+const maxLength = 'https://'.length + 253 + ':65535'.length
 
 /** Whether it is an origin as browsers send it (`https://example.com`), or `https://*.example.com` for its subdomains. */
 export function isOriginPattern(text: string): boolean {
@@ -11,7 +13,7 @@ export function isOriginPattern(text: string): boolean {
 
 /** What a browser sends has neither a path nor a default port, and is in lower case. */
 function isOrigin(text: string): boolean {
-  if (!/^https?:\/\/[^*]+$/.test(text) || !URL.canParse(text)) return false
+  if (text.length > maxLength || !/^https?:\/\/[^*]+$/.test(text) || !URL.canParse(text)) return false
   return new URL(text).origin === text
 }
 

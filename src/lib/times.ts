@@ -1,10 +1,11 @@
 const shape = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/
 
-/** The instant if it can be stored: Postgres has no year 0, and ISO 8601 writes the years from 10000 on differently. */
-export function keepable(instant: Date): Date | undefined {
-  const year = instant.getUTCFullYear()
-  return year >= 1 && year <= 9999 ? instant : undefined
-}
+/** The last instant that can be stored: ISO 8601 writes the years from 10000 on differently. */
+export const latestInstant = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+
+/** The instant if it can be stored: Postgres has no year 0. */
+export const keepable = (instant: Date): Date | undefined =>
+  instant.getUTCFullYear() >= 1 && instant.getTime() <= latestInstant ? instant : undefined
 
 /** An ISO 8601 instant with its zone, or undefined for anything else, 30 February included. */
 export function parseInstant(text: string): Date | undefined {

@@ -1,6 +1,19 @@
-/** Repeats the work at an interval without keeping the process alive. A failed run is followed by the next one. */
-export function runPeriodically(everyMs: number, work: () => Promise<void>): { stop(): void } {
-  const timer = setInterval(() => work().catch(() => {}), everyMs)
+/**
+ * Repeats the work at an interval without keeping the process alive. A failed run is reported and followed by the next
+ * one; a run that takes longer than the interval is waited for.
+ */
+export function runPeriodically(
+  everyMs: number,
+  work: () => Promise<void>,
+  onFailure: (error: unknown) => void = () => {},
+): { stop(): void } {
+  let isRunning = false
+  const timer = setInterval(async () => {
+    if (isRunning) return
+    isRunning = true
+    await work().catch(onFailure)
+    isRunning = false
+  }, everyMs)
   timer.unref()
   return { stop: () => clearInterval(timer) }
 }

@@ -1,8 +1,16 @@
 import type { Db, Sql } from '../db/client.ts'
 import { notFound, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
+import { createDataLoader } from '../lib/data_loader.ts'
 import { PromptId } from './schema.ts'
-import { findPromptOf, findPromptOfAny, type Prompt, type PromptIds, selectPromptIds } from './store.ts'
+import {
+  findPromptOfAny,
+  findPromptsByIds,
+  type Prompt,
+  type PromptIds,
+  type PromptKey,
+  selectPromptIds,
+} from './store.ts'
 
 export type { Prompt, PromptIds }
 
@@ -33,8 +41,23 @@ export function createPromptFinder(db: Db): PromptFinder {
 
   let timesForgotten = 0
 
-  const keyOf = (organisationId: number, publicId: string) => `${organisationId} ${publicId}`
-  const findCached: PromptFinder['findCached'] = (...ids) => cache.get(keyOf(...ids))
+  const findCached: PromptFinder['findCached'] = (organisationId, publicId) =>
+    cache.get(keyOf(organisationId, publicId))
+
+  // One statement for all that are asked for at the same time: a batch of history entries asks for hundreds.
+  const lookUp = createDataLoader(
+    async (keys: PromptKey[]) => {
+      const found = await findPromptsByIds(
+        db.sql,
+        keys.map(({ publicId }) => publicId),
+      )
+      // Rows are matched by what they say themselves, since they are cached for good.
+      return new Map(
+        found.map(({ id, organisationId, publicId }) => [keyOf(organisationId, publicId), { id, organisationId }]),
+      )
+    },
+    ({ organisationId, publicId }) => keyOf(organisationId, publicId),
+  )
 
   return {
     findCached,
@@ -42,7 +65,7 @@ export function createPromptFinder(db: Db): PromptFinder {
       const cached = findCached(organisationId, publicId)
       if (cached) return cached
       const before = timesForgotten
-      const prompt = isPromptId(publicId) ? await findPromptOf(db.sql, organisationId, publicId) : undefined
+      const prompt = isPromptId(publicId) ? await lookUp({ organisationId, publicId }) : undefined
       if (!prompt) throw notFound()
       // What was read before the database was replaced is not cached after that.
       if (before === timesForgotten) cache.set(keyOf(organisationId, publicId), prompt)
@@ -55,9 +78,14 @@ export function createPromptFinder(db: Db): PromptFinder {
   }
 }
 
-/** Whether it is a prompt of the organisation, for rules that look at it once. */
-export const belongsTo = async (sql: Sql, organisationId: number, publicId: string): Promise<boolean> =>
-  isPromptId(publicId) && (await findPromptOf(sql, organisationId, publicId)) !== undefined
+const keyOf = (organisationId: number, publicId: string): string => `${organisationId} ${publicId}`
+
+/** Those of the texts that are public ids of the organisation's prompts, for rules that look at them once. */
+export async function findOwnPrompts(sql: Sql, organisationId: number, texts: string[]): Promise<Set<string>> {
+  const publicIds = texts.filter(isPromptId)
+  const found = publicIds.length > 0 ? await findPromptsByIds(sql, publicIds) : []
+  return new Set(found.filter((prompt) => prompt.organisationId === organisationId).map(({ publicId }) => publicId))
+}
 
 /** Reads the prompts of an organisation after the one of this id, a few at a time. */
 export async function* readPrompts(db: Db, organisationId: number, afterId = 0): AsyncGenerator<PromptIds> {

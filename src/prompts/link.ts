@@ -6,7 +6,8 @@ import { type PromptFile, selectPromptsIn, selectRepositoriesOf, updateRepositor
 
 export type LinkedPrompt = { id: number; path: string }
 
-const maxPathLength = 1_000
+/** In bytes, because Postgres indexes a link, and no entry of an index may have more than 2,704. */
+const maxPathBytes = 1_000
 
 /** GitHub renames repositories, and thereby moves links, by itself. */
 const github: Actor = { name: 'github' }
@@ -24,8 +25,8 @@ export function parsePromptFile(given: { repository: string; path: string }): Pr
   }
   const path = given.path.replace(/^(?:\.?\/)+/, '')
   const isOdd = path.split('/').some((part) => ['', '.', '..'].includes(part))
-  if (isOdd || path.length > maxPathLength || /\p{Cc}/u.test(path) || !path.isWellFormed()) {
-    const message = `must be that of a file, from the root of the repository, of at most ${maxPathLength} characters`
+  if (isOdd || Buffer.byteLength(path) > maxPathBytes || /\p{Cc}/u.test(path) || !path.isWellFormed()) {
+    const message = `must be that of a file, from the root of the repository, of at most ${maxPathBytes} bytes`
     throw invalid('The link is not valid.', [{ path: '/path', message }])
   }
   return { repository: repositoryKey(given.repository), path }

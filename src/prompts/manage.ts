@@ -1,4 +1,4 @@
-import { type Actor, operator, recordAudit } from '../audit/record.ts'
+import { type Actor, claimOf, operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { faultOf } from '../db/faults.ts'
@@ -105,7 +105,7 @@ export async function changePrompt(
         details: change,
       })
       return after
-    })
+    }, claimOf(actor))
   } catch (error) {
     const linked = file && faultOf(error) === 'item' ? await findPromptInFile(db.sql, organisationId, file) : undefined
     throw file && linked ? fileIsTaken(file, linked) : error

@@ -26,14 +26,14 @@ type FileState = 'present' | 'removed' | 'renamed'
 /** How the file of a prompt was seen, at a time. */
 export type FileSeen = { promptId: number; state: FileState; movedTo: string | null; at: Date }
 
-export async function findPromptOf(sql: Sql, organisationId: number, publicId: string): Promise<Prompt | undefined> {
-  const [row] = await sql<Prompt & { publicId: string }>`
+/** What a request asks for a prompt by: its organisation, and what has the shape of a public id. */
+export type PromptKey = { organisationId: number; publicId: string }
+
+/** The prompts that there are of these, of any organisation, each with its key. */
+export const findPromptsByIds = (sql: Sql, publicIds: string[]): Promise<(PromptKey & { id: number })[]> =>
+  sql<PromptKey & { id: number }>`
     select id, organisation_id as "organisationId", public_id as "publicId"
-    from find_prompts(array[${publicId}::text])`
-  // The result of another query must not be taken for this one's, since it is cached for good.
-  if (row?.publicId !== publicId || row.organisationId !== organisationId) return undefined
-  return { id: row.id, organisationId }
-}
+    from find_prompts(${`{${publicIds}}`}::text::text[])`
 
 /** A prompt of any organisation, with the public id of that. */
 export async function findPromptOfAny(sql: Sql, publicId: string): Promise<(Prompt & { org: string }) | undefined> {

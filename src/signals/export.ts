@@ -60,6 +60,8 @@ export async function* exportSignals(
   const start: ExportPosition = { at: query.since, id: 0 }
   if (last) yield* exportPrompt(db, last, laterOf(start, { at: last.at, id: query.after as number }), query, run)
   if (source.prompt && last) return
+  // Thousands of prompts without signals take longer than a caller waits for the first byte.
+  yield { text: '', signals: 0 }
   const prompts = source.prompt ? [source.prompt] : readPrompts(db, source.organisationId, last?.id)
   for await (const prompt of prompts) yield* exportPrompt(db, prompt, start, query, run)
 }

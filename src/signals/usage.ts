@@ -32,7 +32,9 @@ export async function readUsage(db: Db, clock: Clock, counter: SignalCounter, or
   if (!row) throw notFound()
   const { plan, limit, used, days, prompts, otherPrompts } = row
   const totals = new Map(days.map(({ date, total }) => [date, total]))
-  const dates = Array.from({ length: now.getUTCDate() }, (_, index) => `${month.name}-${pad(index + 1)}`)
+  // A day that has begun since, or by the clock of another replica, is shown too: the days add up to what is recorded.
+  const today = Math.max(now.getUTCDate(), ...days.map(({ date }) => Number(date.slice(-2))))
+  const dates = Array.from({ length: today }, (_, index) => `${month.name}-${pad(index + 1)}`)
   return {
     plan,
     month: month.name,

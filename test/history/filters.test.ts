@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Db } from '../../src/db/client.ts'
+import { createHistoryReader } from '../../src/history/list.ts'
+import { parseQuery } from '../../src/history/query.ts'
 import { entry, startService, type Tenant, type TestService } from '../service.ts'
 
 type Shown = { action: string; branch_name: string; created_at: string }
@@ -119,4 +122,20 @@ test('the links keep the filters', async () => {
   const next = /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1] as string
   const { body } = await service.call('GET', next, { key: tenant.key })
   expect(body.pagination).toEqual({ current_page: 2, total_pages: 3, total_count: 5, per_page: 2 })
+})
+
+test('an organisation that asks for many pages with filters has two at a time, and others go on', () => {
+  const started: unknown[] = []
+  const sql = (_: TemplateStringsArray, promptId: unknown) => {
+    started.push(promptId)
+    return new Promise(() => {})
+  }
+  const { readPage } = createHistoryReader({ sql } as unknown as Db)
+  const query = parseQuery('?branch=main')
+  const reads = [1, 1, 1, 1, 2, 2].map((id) =>
+    readPage({ organisationId: id, promptId: id, prompt: 'pmt_x', version: 'v' }, query),
+  )
+  // Those that wait give up after the test, which nobody is to hear of.
+  void Promise.allSettled(reads)
+  expect(started).toEqual([1, 1, 2])
 })

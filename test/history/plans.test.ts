@@ -7,8 +7,8 @@ import { selectFilteredPage, selectPage, selectStates } from '../../src/history/
 import { migrations } from '../../src/platform.ts'
 import {
   findPromptInFile,
-  findPromptOf,
   findPromptOfAny,
+  findPromptsByIds,
   selectPrompt,
   selectPrompts,
   selectPromptsIn,
@@ -28,7 +28,7 @@ type Statements = Record<string, (sql: Sql) => Promise<unknown>>
 const lookUps: Statements = {
   'one version': (sql) => selectStates(sql, prompts.slice(0, 1)),
   'many versions': (sql) => selectStates(sql, prompts),
-  'a prompt of an organisation': (sql) => findPromptOf(sql, 1, 'pmt_7'),
+  'a prompt of an organisation': (sql) => findPromptsByIds(sql, ['pmt_7']),
 }
 const others: Statements = {
   'a page': (sql) => selectPage(sql, 7, page),

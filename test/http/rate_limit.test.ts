@@ -14,6 +14,7 @@ import { startService, type Tenant, type TestService } from '../service.ts'
 const perKey = 4
 const perAddress = 6
 const perMinute = (requests: number) => ({ requests, windowSeconds: 60 })
+const perHour = (requests: number) => ({ requests, windowSeconds: 3_600 })
 
 let service: TestService
 
@@ -43,11 +44,11 @@ async function repeat<T>(times: number, work: () => Promise<T>): Promise<T[]> {
 
 const limitsIn = ({ headers }: { headers: Headers }) => [headers.get('ratelimit-policy'), headers.get('ratelimit')]
 
-test('past the rate of the key the answer is 429 with all that a caller needs to wait, until the window ends', async () => {
+test('past the rate of the key the answer is 429 with all that a caller needs to wait, until one more may pass', async () => {
   service.clock.set('2026-11-15T12:00:20.250Z')
   const tenant = await service.createTenant()
   const first = await getHistory(tenant, fromElsewhere())
-  expect([first.status, ...limitsIn(first)]).toEqual([200, '"burst";q=4;w=60', '"burst";r=3;t=40'])
+  expect([first.status, ...limitsIn(first)]).toEqual([200, '"burst";q=4;w=60', '"burst";r=3;t=15'])
   const others = await repeat(perKey - 1, () => getHistory(tenant, fromElsewhere()))
   expect(others.map(({ status }) => status)).toEqual([200, 200, 200])
   const refused = await service.call('POST', `/api/v1/prompts/${tenant.prompt}/signals`, {
@@ -64,19 +65,52 @@ test('past the rate of the key the answer is 429 with all that a caller needs to
         limited_by: 'key_rate',
         limit: 4,
         used: 4,
-        resets_at: '2026-11-15T12:01:00.000Z',
+        resets_at: '2026-11-15T12:00:35.250Z',
         request_id: expect.any(String),
       },
     },
   })
-  expect(limitsIn(refused)).toEqual(['"burst";q=4;w=60', '"burst";r=0;t=40'])
-  expect(refused.headers.get('retry-after')).toBe('40')
+  expect(limitsIn(refused)).toEqual(['"burst";q=4;w=60', '"burst";r=0;t=60'])
+  expect(refused.headers.get('retry-after')).toBe('15')
   // Another key of the same organisation has a rate of its own.
   const { key } = await createKey(service.services.db, service.clock, { org: tenant.org, name: 'b', expiresAt: null })
   expect((await getHistory({ ...tenant, key }, fromElsewhere())).status).toBe(200)
-  service.clock.set('2026-11-15T12:01:00.000Z')
+  service.clock.set('2026-11-15T12:00:35.249Z')
+  expect((await getHistory(tenant, fromElsewhere())).status).toBe(429)
+  service.clock.set('2026-11-15T12:00:35.250Z')
   const next = await getHistory(tenant, fromElsewhere())
-  expect([next.status, ...limitsIn(next)]).toEqual([200, '"burst";q=4;w=60', '"burst";r=3;t=60'])
+  expect([next.status, ...limitsIn(next)]).toEqual([200, '"burst";q=4;w=60', '"burst";r=0;t=60'])
+  expect((await getHistory(tenant, fromElsewhere())).status).toBe(429)
+  service.clock.set('2026-11-15T12:01:35.250Z')
+  const rested = await getHistory(tenant, fromElsewhere())
+  expect([rested.status, ...limitsIn(rested)]).toEqual([200, '"burst";q=4;w=60', '"burst";r=3;t=15'])
+})
+
+/** A limiter of 60 requests a minute, and how many of so many pass at a time. */
+function createOneASecond() {
+  let now = new Date()
+  const limiter = createRateLimiter(perMinute(60), { clock: { now: () => now }, name: 'x' })
+  return (at: string, times: number) => {
+    now = new Date(at)
+    return Array.from({ length: times }, () => limiter.take('one')).filter(({ isExceeded }) => !isExceeded).length
+  }
+}
+
+test('no more than the rate passes at once at any time, also where a minute begins', () => {
+  const passedAt = createOneASecond()
+  expect(passedAt('2026-11-15T12:00:59.000Z', 200)).toBe(60)
+  expect(passedAt('2026-11-15T12:01:00.000Z', 200)).toBe(1)
+  expect(passedAt('2026-11-15T12:01:30.999Z', 200)).toBe(30)
+  expect(passedAt('2026-11-15T12:01:31.000Z', 200)).toBe(1)
+  expect(passedAt('2026-11-15T13:00:00.000Z', 200)).toBe(60)
+})
+
+test('who keeps to the rate is never refused, and a clock that is set back makes nobody wait longer', () => {
+  const passedAt = createOneASecond()
+  for (let second = 10; second < 60; second += 1) expect(passedAt(`2026-11-15T12:00:${second}.000Z`, 1)).toBe(1)
+  expect(passedAt('2026-11-15T12:00:59.000Z', 200)).toBe(59)
+  expect(passedAt('2026-11-15T09:00:00.000Z', 1)).toBe(0)
+  expect(passedAt('2026-11-15T09:00:05.000Z', 200)).toBe(5)
 })
 
 test('past the rate of an address nothing is looked at, not even the key, and other addresses go on', async () => {
@@ -86,19 +120,19 @@ test('past the rate of an address nothing is looked at, not even the key, and ot
   const path = `/api/v1/prompts/${tenant.prompt}/history`
   const without = await repeat(perAddress, () => service.call('GET', path, { headers: address }))
   expect(without.map(({ status }) => status)).toEqual(new Array(perAddress).fill(401))
-  expect(limitsIn(without[0] as never)).toEqual(['"burst";q=6;w=60', '"burst";r=5;t=60'])
+  expect(limitsIn(without[0] as never)).toEqual(['"burst";q=6;w=60', '"burst";r=5;t=10'])
   for (const key of [tenant.key, 'psk_wrong']) {
     const { status, headers, body } = await service.call('GET', path, { key, headers: address })
     expect([status, headers.get('retry-after'), body.error]).toEqual([
       429,
-      '60',
+      '10',
       {
         code: 'rate_limited',
         message: 'More than 6 requests in 60 s from this address. Wait until resets_at.',
         limited_by: 'address_rate',
         limit: 6,
         used: 6,
-        resets_at: '2026-11-15T13:01:00.000Z',
+        resets_at: '2026-11-15T13:00:10.000Z',
         request_id: expect.any(String),
       },
     ])
@@ -164,13 +198,13 @@ test('the month and the rate stand side by side in the headers, and a full month
   expect([recorded.status, ...limitsIn(recorded)]).toEqual([
     201,
     '"signals";q=1;w=2592000, "burst";q=4;w=60',
-    '"signals";r=0;t=60, "burst";r=3;t=60',
+    '"signals";r=0;t=60, "burst";r=3;t=15',
   ])
   expect([refused.status, refused.body.error.limited_by, ...limitsIn(refused)]).toEqual([
     429,
     'organisation_month',
     '"signals";q=1;w=2592000, "burst";q=4;w=60',
-    '"signals";r=0;t=60, "burst";r=2;t=60',
+    '"signals";r=0;t=60, "burst";r=2;t=30',
   ])
 })
 
@@ -211,17 +245,48 @@ test('replicas with one Redis share the rate of a key', async () => {
   const askOther = async () => count((await app.fetch(new Request(`http://localhost${path}`, { headers }))).status)
   const ask = async () => count((await getHistory(tenant, fromElsewhere())).status)
   const { id } = await other.verifyKey(`Bearer ${tenant.key}`)
-  const window = Date.parse('2026-11-15T13:50:00.000Z') / 60_000
-  for (const [sum, send] of [ask, askOther, askOther, ask].entries()) {
+  const bucket = `rate:key:{${id}}`
+  for (const [added, send] of [ask, askOther, askOther, ask].entries()) {
     expect(await send()).toBe(200)
-    await eventually(() => service.testRedis.get(`rate:key:{${id}}:${window}`), `${sum + 1}`)
+    // A request takes fifteen seconds to leak, and the bucket is kept until it is empty.
+    await eventually(async () => Math.ceil((await service.testRedis.pttl(bucket)) / 15_000), added + 1)
   }
   await eventually(ask, 429)
   await eventually(askOther, 429)
   // Each learns of the other's requests with its own, so that some more than the rate may have passed.
   expect(passed).toBeGreaterThanOrEqual(perKey)
   expect(passed).toBeLessThan(2 * perKey - 1)
-  expect(await service.testRedis.ttl(`rate:key:{${id}}:${window}`)).toBeWithin(1, 61)
+  expect(await service.testRedis.ttl(bucket)).toBeWithin(1, 61)
+})
+
+test('what is no bucket, or one that is fuller than full, is put right in Redis', async () => {
+  const limiter = createRateLimiter(perHour(4), { clock: service.clock, name: 'odd', redis: service.redis })
+  const far = String((Date.now() + 86_400_000) * 1_000)
+  await service.testRedis.mset('rate:odd:{word}', 'word', 'rate:odd:{far}', far)
+  await service.testRedis.lpush('rate:odd:{list}', 'a', 'b')
+  for (const subject of ['word', 'list', 'far']) limiter.take(subject)
+  const quarters = async (subject: string) =>
+    Math.ceil((await service.testRedis.pttl(`rate:odd:{${subject}}`)) / 900_000)
+  await eventually(() => Promise.all(['word', 'list', 'far'].map(quarters)), [1, 1, 4])
+})
+
+test('requests that have leaked before they were shared are not added to Redis', async () => {
+  const added: number[] = []
+  const redis = {
+    run: async (_script: string, _key: string, addedUs = 0) => added.push(addedUs),
+    set: async () => {},
+    status: 'ready',
+    disconnect: async () => {},
+  }
+  let now = Date.parse('2026-11-15T14:00:00.000Z')
+  const limiter = createRateLimiter(perMinute(60), { clock: { now: () => new Date(now) }, name: 'x', redis })
+  for (let second = 0; second < 100; second += 1) {
+    now += 1_000
+    limiter.take('one')
+  }
+  expect(added).toEqual([])
+  for (let count = 0; count < 9; count += 1) limiter.take('one')
+  await eventually(() => added, [10_000_000])
 })
 
 test('a rate holds within each process while Redis is away, and is shared again when it is back', async () => {
@@ -231,8 +296,8 @@ test('a rate holds within each process while Redis is away, and is shared again 
   const clock = { now: () => new Date('2026-11-15T14:00:00.000Z') }
   const breaker: boolean[] = []
   const observe = { limited: () => {}, breakerChanged: (isOpen: boolean) => void breaker.push(isOpen) }
-  const limiter = createRateLimiter(perMinute(100), { clock, name: 'x', redis: near, observe })
-  const replica = createRateLimiter(perMinute(100), { clock, name: 'x', redis: far })
+  const limiter = createRateLimiter(perHour(100), { clock, name: 'x', redis: near, observe })
+  const replica = createRateLimiter(perHour(100), { clock, name: 'x', redis: far })
   const take = (subject: string, times: number) =>
     Array.from({ length: times }, () => limiter.take(subject)).filter(({ isExceeded }) => !isExceeded).length
   /** Whether it counts more than what it was asked itself. */
@@ -268,8 +333,8 @@ test('a rate holds within each process while Redis is away, and is shared again 
 test('what Redis did not confirm in time is not added to it twice', async () => {
   const added: number[] = []
   const redis = {
-    run: async (_script: string, _key: string, requests = 0) => {
-      added.push(requests)
+    run: async (_script: string, _key: string, addedUs = 0) => {
+      added.push(addedUs)
       throw new Error('no answer in time')
     },
     set: async () => {},
@@ -279,9 +344,9 @@ test('what Redis did not confirm in time is not added to it twice', async () => 
   const clock = { now: () => new Date('2026-11-15T14:00:00.000Z') }
   const limiter = createRateLimiter(perMinute(10), { clock, name: 'x', redis })
   limiter.take('one')
-  await eventually(() => added, [1])
+  await eventually(() => added, [6_000_000])
   limiter.take('one')
-  await eventually(() => added, [1, 1])
+  await eventually(() => added, [6_000_000, 6_000_000])
 })
 
 test('a flood of addresses takes a bounded memory, and shuts nobody out', () => {

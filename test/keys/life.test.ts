@@ -57,6 +57,13 @@ test('a rotation never lengthens the life of the old key, and the new one lives 
   expect(data.find(({ id }) => id === old.id)?.expires_at).toEqual(later(hourMs))
 })
 
+test('a key that expires at the end of all time is replaced by one that does, too', async () => {
+  const expiresAt = new Date('9999-12-31T23:59:59.999Z')
+  const old = await createKey(db, service.clock, { org: tenant.org, name: 'for ever', expiresAt })
+  service.clock.set(later(hourMs).toISOString())
+  expect((await rotateKey(db, service.clock, old.id, 0)).expires_at).toEqual(expiresAt)
+})
+
 test('a key that has ended, or was rotated before, is not rotated', async () => {
   const made = await rotateKey(db, service.clock, tenant.keyId, 0)
   expect(await rejectionOf(rotateKey(db, service.clock, tenant.keyId, 0))).toContain(

@@ -45,3 +45,14 @@ test('a key learns what it is, with its organisation, and what is used of the mo
   ])
   expect((await ask('psk_wrong')).status).toBe(401)
 })
+
+test('a browser key, which anybody can read, is not told whose it is', async () => {
+  const browser = { origins: ['https://example.com'], prompts: null, monthly_limit: null }
+  const given = { org: tenant.org, name: 'page', scopes: ['signals:write' as const], expiresAt: null, browser }
+  const { key } = await createKey(service.services.db, service.clock, given)
+  for (const headers of [{}, { origin: 'https://example.com' }]) {
+    const { status, text, body } = await service.call('GET', '/api/v1/key', { key, headers })
+    expect([status, body.error.code]).toEqual([403, 'forbidden'])
+    expect(text).not.toContain(tenant.org)
+  }
+})

@@ -1,10 +1,14 @@
 // Keys, webhook and audit log over REST, within the caller's own organisation.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createApp } from '../../src/app.ts'
+import type { Db } from '../../src/db/client.ts'
+import { createServices } from '../../src/deps.ts'
 import { createKey } from '../../src/keys/manage.ts'
 import { type Scope, scopes } from '../../src/keys/schema.ts'
 import { defaultScopes, presets } from '../../src/keys/scopes.ts'
-import { eventually } from '../program.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import { requireOrganisation } from '../../src/orgs/manage.ts'
+import { eventually, type Row } from '../program.ts'
+import { entry, startService, type Tenant, type TestService } from '../service.ts'
 
 let service: TestService
 let tenant: Tenant
@@ -112,6 +116,15 @@ test('a key created twice by a retry is one key, and its text is in the first an
   expect(rotated.status).toBe(422)
 })
 
+test('a retry that comes by another name of the service is still a retry', async () => {
+  const headers = { 'idempotency-key': 'other-host' }
+  const first = await call('POST', '/keys', { name: 'hosts' }, admin, headers)
+  for (const host of ['replica-2:3000', 'signals.example.com', '[bad']) {
+    const again = await call('POST', '/keys', { name: 'hosts' }, admin, { ...headers, host })
+    expect([again.status, again.body.data]).toEqual([201, { ...first.body.data, key: null }])
+  }
+})
+
 test('of many retries at once one makes a key', async () => {
   const before = (await call('GET', '/keys?limit=100')).body.data.length
   const headers = { 'idempotency-key': 'race' }
@@ -180,6 +193,53 @@ test('lists go by cursor, newest first, to the end; a forged cursor is refused',
     const { status, body } = await call('GET', `/keys?cursor=${cursor}`, undefined, key)
     expect([cursor, status, body.error.details?.[0]?.path]).toEqual([cursor, 422, 'cursor'])
   }
+})
+
+test('links begin with the address that callers reach the service at', async () => {
+  const { db, clock, log } = service.services
+  const app = createApp(createServices({ db, clock, log, baseUrl: 'https://example.com/signals' }))
+  const request = new Request('http://localhost/api/v1/keys?limit=1', { headers: { authorization: `Bearer ${admin}` } })
+  const { headers } = await app.fetch(request)
+  expect(headers.get('link')).toStartWith('<https://example.com/signals/api/v1/keys?limit=1&cursor=')
+})
+
+test('every change is made in the share of the transactions that its organisation has', async () => {
+  const own = await service.createTenant()
+  const { key } = await makeKey(own, [...scopes])
+  const { db, clock, log } = service.services
+  const tenants: unknown[] = []
+  const watched: Db = {
+    ...db,
+    transaction(work, claim) {
+      tenants.push(claim?.tenant)
+      return db.transaction(work, claim)
+    },
+  }
+  const app = createApp(createServices({ db: watched, clock, log }))
+  const statuses: number[] = []
+  async function change(method: string, path: string, json?: object) {
+    const request = new Request(`http://localhost/api/v1${path}`, {
+      method,
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      ...(json ? { body: JSON.stringify(json) } : {}),
+    })
+    const response = await app.fetch(request)
+    statuses.push(response.status)
+    return ((await response.json()) as Row).data
+  }
+  const made = await change('POST', '/keys', { name: 'one' })
+  await change('PATCH', `/keys/${made.id}`, { name: 'two' })
+  await change('POST', `/keys/${made.id}/rotate`, {})
+  await change('DELETE', `/keys/${made.id}`)
+  const prompt = await change('POST', '/prompts', { name: 'one' })
+  await change('PATCH', `/prompts/${prompt.id}`, { name: 'two' })
+  await change('PUT', '/webhooks/github')
+  await change('POST', '/history/batch', { entries: [{ ...entry(), prompt_id: prompt.id }] })
+  const [signal] = await change('POST', `/prompts/${prompt.id}/signals/batch`, { signals: [{ value: 'positive' }] })
+  await change('DELETE', `/prompts/${prompt.id}/signals/${signal.id}`)
+  expect(statuses).toEqual([201, 200, 201, 200, 201, 200, 200, 200, 200, 200])
+  const { id } = await requireOrganisation(db, own.org)
+  expect(tenants).toEqual(Array(10).fill(id))
 })
 
 test('the audit log over REST names the key that made each change', async () => {

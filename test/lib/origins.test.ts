@@ -9,6 +9,7 @@ test.each([
   'https://*.example.com:8443',
   'https://xn--bcher-kva.example',
   'http://[::1]:3000',
+  `https://${'a.'.repeat(124)}local:65535`,
 ])('%s can be allowed', (text) => {
   expect(isOriginPattern(text)).toBe(true)
 })
@@ -37,6 +38,8 @@ test.each([
   'https://example.com\r\nx: y',
   'file:///page.html',
   'chrome-extension://abc',
+  `https://${'a.'.repeat(130)}example.com:65535`,
+  `https://*.${'a'.repeat(1_000_000)}.com`,
 ])('%p cannot', (text) => {
   expect(isOriginPattern(text)).toBe(false)
 })

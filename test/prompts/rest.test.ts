@@ -91,6 +91,18 @@ test('of ten that link different prompts to one file at once, one does', async (
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(422)])
 })
 
+test('a path of as many bytes as an index can hold is linked, and one byte more is refused', async () => {
+  // Nothing in it comes again, so that Postgres cannot compress it.
+  const letters = Array.from({ length: 333 }, (_, index) => String.fromCodePoint(0x4e00 + ((index * 7919) % 20_000)))
+  const repository = Array.from({ length: 10 }, (_, index) => `${index}`.repeat(100)).join('/')
+  const path = `${letters.join('')}x`
+  const link = (given: string) => call('POST', '/prompts', { name: 'long', repository, path: given })
+  expect((await link(path)).body.data).toMatchObject({ repository, path })
+  const { status, body } = await link(`${path}y`)
+  expect([status, body.error.details?.[0]?.path]).toEqual([422, '/path'])
+  expect((await link(letters.join('').repeat(3))).status).toBe(422)
+})
+
 test("another organisation's prompt is answered with the bytes of one that does not exist", async () => {
   const other = await service.createTenant()
   const hide = ({ text, headers }: Answer) => text.replaceAll(headers.get('x-request-id') as string, 'ID')

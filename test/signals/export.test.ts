@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { connect } from 'node:net'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
+import { exportSignals, parseExportQuery } from '../../src/signals/export.ts'
 import { eventually, rejectionOf } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
@@ -277,4 +279,25 @@ test('a service that is told to stop cuts its exports, so that none looks whole 
   } finally {
     await stopping.close()
   }
+})
+
+test('an export begins however many prompts without signals come before the first one', async () => {
+  const { db } = service.services
+  const { organisationId } = await requirePrompt(db.sql, second)
+  await db.sql`
+    insert into prompts (public_id, organisation_id, name, created_at)
+    select 'pmt_empty' || n, ${organisationId}, 'empty', now() from generate_series(1, 1000) n`
+  let looked = 0
+  const source = { organisationId, prompt: null }
+  const steps = exportSignals(db, source, parseExportQuery(new URLSearchParams()), (step) => {
+    looked += 1
+    return step()
+  })
+  const before: number[] = []
+  for await (const { text } of steps) {
+    expect(text).toBe('')
+    before.push(looked)
+  }
+  expect(before[0]).toBe(0)
+  expect(Math.max(...before.map((now, index) => now - (before[index - 1] ?? 0)))).toBeLessThanOrEqual(100)
 })

@@ -74,6 +74,22 @@ test('counts the same before and after the signals were counted, and no more tha
   expect((await read(key)).body.data).toEqual(before)
 })
 
+test('a day that has begun on another replica is shown, so that the days add up', async () => {
+  const { key, prompt } = await service.createTenant(10)
+  service.clock.set('2026-11-03T00:00:00.000Z')
+  expect((await service.postSignal(prompt, key)).status).toBe(201)
+  service.clock.set('2026-11-02T23:59:59.999Z')
+  const { used, days } = (await read(key)).body.data
+  expect({ used, days }).toEqual({
+    used: 1,
+    days: [
+      { date: '2026-11-01', total: 0 },
+      { date: '2026-11-02', total: 0 },
+      { date: '2026-11-03', total: 1 },
+    ],
+  })
+})
+
 test('an organisation sees its own usage alone', async () => {
   const [one, other] = [await service.createTenant(), await service.createTenant()]
   service.clock.set('2026-11-01T12:00:00.000Z')
