@@ -6,6 +6,8 @@ export function keepable(instant: Date): Date | undefined {
   return year >= 1 && year <= 9999 ? instant : undefined
 }
 
+export const earlierOf = (a: Date, b: Date): Date => (a < b ? a : b)
+
 /** An ISO 8601 instant with its zone, or undefined for anything else, 30 February included. */
 export function parseInstant(text: string): Date | undefined {
   const parts = shape.exec(text)
