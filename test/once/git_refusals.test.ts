@@ -103,7 +103,7 @@ const refused: [string, string, Made][] = [
     () => {
       const local = createClone(null)
       local.write('a.md')
-      local.commit('Add (#1)')
+      local.commit('Add (#1)', { committer: 'GitHub Enterprise <noreply@git.example.com>' })
       return { ...local, more: ['--repository', 'acme/prompts'] }
     },
   ],
@@ -130,8 +130,13 @@ const refused: [string, string, Made][] = [
   ],
   [
     'a map in a folder that is not there',
-    '--map names a file that cannot be written: /nonexistent/map.json',
+    '--map: /nonexistent/map.json cannot be written',
     () => ({ ...clone, more: ['--map', '/nonexistent/map.json'] }),
+  ],
+  [
+    'a map that would take the place of a device',
+    '--map: /dev/null cannot be written: there is something else of this name',
+    () => ({ ...clone, more: ['--map', '/dev/null'] }),
   ],
   [
     'a machine without git',
