@@ -1,11 +1,11 @@
 import type { Outcome } from '../history/record.ts'
-import type { HistoryEntry } from '../history/schema.ts'
 import { repositoryKey } from '../prompts/link.ts'
 import type { EntryOf } from './entries.ts'
 import { fitBranch } from './people.ts'
-import { type Plan, planSync, type SyncedPrompt } from './plan.ts'
+import { planSync, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
+import { reportTakenBack, type TakenBack } from './taken_back.ts'
 import type { SyncTarget } from './target.ts'
 
 /** Something that a sync has done, or of a dry run would do. */
@@ -14,7 +14,7 @@ export type SyncChange =
   | { change: 'moved'; prompt: string; path: string; from: string; problem: string | null }
   | { change: 'missing'; prompt: string; path: string; problem: string }
   | ({ change: 'added' | 'changed'; prompt: string | null; path: string } & EntryOf<string>['entry'])
-  | ({ change: 'taken_back'; prompt: string; path: string; problem: string } & HistoryEntry)
+  | TakenBack
 
 export type SyncResult = {
   commits: number
@@ -84,7 +84,7 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
   for (let first = 0; first < files.length && !isDryRun; first += maxEntriesPerCall) {
     await target.markFiles(files.slice(first, first + maxEntriesPerCall))
   }
-  const takenBack = await reportTakenBack(options, plan)
+  const takenBack = await reportTakenBack(target, fitBranch(repository.branch), plan, options)
   const map = prompts.flatMap(({ path, missing }, index) => (ids[index] && !missing ? [[path, ids[index]]] : []))
   return { commits: commits.size, prompts: prompts.length, ...counts, takenBack, map: Object.fromEntries(map) }
 }
@@ -133,42 +133,6 @@ async function recordCall(
   const outcomes = known.length > 0 ? await target.record(known, isDryRun) : []
   return call.map(({ prompt }) => (ids[prompt] ? (outcomes.shift() as Outcome) : 'added'))
 }
-
-/**
- * Says which entries of the branch are of commits that are not on it, and returns how many; null when the histories may
- * not be read. They stay: they were live, and no other action says that they are no longer.
- */
-async function reportTakenBack(
-  { target, repository, onChange, onProgress }: Options,
-  { prompts, commits, readAt }: Plan,
-): Promise<number | null> {
-  const branch = fitBranch(repository.branch)
-  const isTakenBack = ({ action, branch_name, commit_sha }: HistoryEntry) =>
-    ['deployed', 'pr_merged'].includes(action) &&
-    branch_name === branch &&
-    fullHash.test(commit_sha) &&
-    !commits.has(commit_sha)
-  let count = 0
-  for (const [done, { id, path }] of prompts.entries()) {
-    // A prompt that was made just now has nothing but what is on the branch.
-    for (let page = 1, pages = 1; id !== null && page <= pages; page += 1) {
-      const read = await target.readHistory(id, page)
-      if (!read) return null
-      pages = read.pagination.total_pages
-      for (const entry of read.data.filter(isTakenBack)) {
-        count += 1
-        const isOlder = new Date(entry.created_at) <= readAt
-        const problem = `is not on ${branch} any more${isOlder ? '' : ', or the clone is behind'}`
-        onChange({ change: 'taken_back', prompt: id, path, problem, ...entry })
-      }
-    }
-    onProgress(done + 1, 'histories', (done + 1) / prompts.length)
-  }
-  return count
-}
-
-/** What a caller has recorded may name a commit in other ways. */
-const fullHash = /^[0-9a-f]{40,64}$/
 
 /** The entries in groups that one call takes. */
 function* callsOf(entries: EntryOf<number>[]): Iterable<EntryOf<number>[]> {
