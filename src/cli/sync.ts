@@ -1,11 +1,9 @@
-import { constants } from 'node:fs'
-import { access, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
 import { gitEnvironment } from '../config.ts'
 import { createGit } from '../git/program.ts'
 import { openRepository } from '../git/repository.ts'
 import { type SyncChange, type SyncResult, syncRepository } from '../git/sync.ts'
 import type { SyncTarget } from '../git/target.ts'
+import { requireFileName, writeWholeFile } from '../lib/whole_file.ts'
 import { type Command, type Context, requiredOption, textOption, UsageError } from './command.ts'
 import { forCommands, withDatabase } from './database.ts'
 import { untilInterrupted } from './interruption.ts'
@@ -57,7 +55,7 @@ async function sync({ typed, clock, output, interruption }: Context, target: Syn
   const progress = createProgress()
   const isForPeople = typed.options.json !== true
   const map = textOption(typed, 'map')
-  if (map !== null) await requireFolder(map)
+  if (map !== null) await requireMapName(map)
   try {
     const repository = await openRepository(git, folder, {
       branch: textOption(typed, 'branch'),
@@ -74,7 +72,7 @@ async function sync({ typed, clock, output, interruption }: Context, target: Syn
       },
     })
     progress.end()
-    if (map !== null) await writeFile(map, `${JSON.stringify(result.map, null, 2)}\n`)
+    if (map !== null) await writeMap(map, result.map)
     output.say(oneLine(summarise(result, `${repository.repository} ${repository.branch}`, isDryRun)))
   } finally {
     progress.end()
@@ -82,11 +80,14 @@ async function sync({ typed, clock, output, interruption }: Context, target: Syn
 }
 
 /** What cannot be written in the end is said in the beginning. */
-async function requireFolder(file: string): Promise<void> {
-  await access(dirname(file), constants.W_OK).catch(() => {
-    throw new Error(`--map names a file that cannot be written: ${file}`)
+const requireMapName = (file: string): Promise<void> =>
+  requireFileName(file).catch(({ message }) => {
+    throw new Error(`--map: ${message}`)
   })
-}
+
+/** Whole at any time, for an application that may read it meanwhile, as whoever it is. */
+const writeMap = (file: string, map: SyncResult['map']): Promise<void> =>
+  writeWholeFile(file, (put) => put(`${JSON.stringify(map, null, 2)}\n`), 0o666)
 
 function describe(change: SyncChange, isDryRun: boolean): string {
   const { prompt, path } = change
@@ -101,15 +102,21 @@ function describe(change: SyncChange, isDryRun: boolean): string {
     default: {
       const { action, user, commit_sha, pr_number, created_at } = change
       const number = pr_number ? ` #${pr_number}` : ''
-      const verb = { added: '+', changed: '~' }[change.change]
-      return `${verb} ${created_at?.slice(0, 10)} ${action}${number} ${commit_sha.slice(0, 8)} ${name} by ${user.name}`
+      const sign = { added: '+', changed: '~', taken_back: '-' }[change.change]
+      const problem = change.change === 'taken_back' ? ` ${change.problem}` : ''
+      const entry = `${action}${number} ${commit_sha.slice(0, 8)} ${name} by ${user.name}`
+      return `${sign} ${created_at?.slice(0, 10)} ${entry}${problem}`
     }
   }
 }
 
-const summarise = ({ commits, prompts, added, changed, known }: SyncResult, where: string, isDryRun: boolean) =>
-  `${where}: ${prompts} prompts, ${commits} commits; ${isDryRun ? 'would add' : 'added'} ${added} entries, ` +
-  `${isDryRun ? 'change' : 'changed'} ${changed}, ${known} known`
+function summarise(result: SyncResult, where: string, isDryRun: boolean): string {
+  const { commits, prompts, added, changed, known, takenBack } = result
+  const [add, change] = isDryRun ? ['would add', 'change'] : ['added', 'changed']
+  const unknown = '; which are not on the branch any more is not known, since the key lacks history:read'
+  const gone = takenBack === null ? unknown : takenBack > 0 ? `, ${takenBack} not on the branch any more` : ''
+  return `${where}: ${prompts} prompts, ${commits} commits; ${add} ${added} entries, ${change} ${changed}, ${known} known${gone}`
+}
 
 /** Names and messages in a repository must not steer the terminal. */
 const oneLine = (text: string) => text.replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')

@@ -1,10 +1,11 @@
 // Decides from the graph of commits alone what reached a branch, in which order and at which time.
 import type { Commit } from './commits.ts'
+import { isPullRequest } from './messages.ts'
 
 /** A commit that reached the branch. */
 export type Arrival = {
   commit: number
-  /** What the commit is compared with; null for the first commit of all. */
+  /** What the commit is compared with; null for the first commit of all, and for a merge that is looked through. */
   parent: number | null
   /** The commit of the branch's own line with which it arrived: itself, or a merge. */
   via: number
@@ -12,13 +13,17 @@ export type Arrival = {
   merge: number | null
 }
 
+/** Whether an arrival is a merge that brings its commits one by one. */
+export const isLookedThrough = (commits: Commit[], { commit, parent }: Arrival): boolean =>
+  parent === null && (commits[commit] as Commit).parents.length > 1
+
 /** Whether a merge pulled the branch itself into a clone of it, so that the branch's own line is the second parent's. */
 type IsOwnPull = (commit: Commit) => boolean
 
 /**
  * Lists what reached a branch, oldest first. The branch's own line is that of first parents. A merge of a pull request
  * brings the commits of its other side as its own. Any other merge is looked through: what it brings counts as if it had
- * been pushed by itself, and merges of pull requests among it as such.
+ * been pushed by itself, and merges of pull requests among it as such; the merge follows, for what it changes itself.
  */
 export function listArrivals(commits: Commit[], isOwnPull: IsOwnPull): Arrival[] {
   const isSeen = new Uint8Array(commits.length)
@@ -57,7 +62,7 @@ export function listArrivals(commits: Commit[], isOwnPull: IsOwnPull): Arrival[]
   }
 
   // A stack instead of recursion, because merges can be nested as deep as there are commits.
-  const stack = [{ line: lineOf(0), position: 0, via: null as number | null }]
+  const stack = [{ line: lineOf(0), position: 0, via: null as number | null, isLookedThrough: false }]
   for (let frame = stack.at(-1); frame; frame = stack.at(-1)) {
     const commit = frame.line[frame.position]
     frame.position += 1
@@ -67,15 +72,19 @@ export function listArrivals(commits: Commit[], isOwnPull: IsOwnPull): Arrival[]
     }
     const { parents, meaning } = at(commit)
     const via = frame.via ?? commit
+    if (frame.isLookedThrough) {
+      arrivals.push({ commit, parent: null, via, merge: null })
+      continue
+    }
     const mainParent = mainParentOf(at(commit)) ?? null
     const sides = parents.filter((parent) => parent !== mainParent)
-    const isPullRequest = meaning.kind === 'pull_request' || meaning.kind === 'squash'
-    if (sides.length === 0 || isPullRequest) {
-      const merge = isPullRequest ? commit : null
+    const isMerge = isPullRequest(meaning)
+    if (sides.length === 0 || isMerge) {
       takeUp(commit, sides, via)
-      arrivals.push({ commit, parent: mainParent, via, merge })
+      arrivals.push({ commit, parent: mainParent, via, merge: isMerge ? commit : null })
     } else {
-      for (const side of sides.reverse()) stack.push({ line: lineOf(side), position: 0, via })
+      stack.push({ line: [commit], position: 0, via, isLookedThrough: true })
+      for (const side of sides.reverse()) stack.push({ line: lineOf(side), position: 0, via, isLookedThrough: false })
     }
   }
   return arrivals

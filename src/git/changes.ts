@@ -1,35 +1,39 @@
 import { type Arrival, arrivalTimes } from './arrivals.ts'
 import type { Commit } from './commits.ts'
-import type { Change, Merge } from './facts.ts'
-import type { Host, MessageMeaning } from './messages.ts'
+import type { Change, Merge, Person } from './facts.ts'
+import { type Host, isPullRequest, type MessageMeaning } from './messages.ts'
 import { fitPerson, fitSha } from './people.ts'
 import { hostOf, pullRequestUrl } from './remote.ts'
 
-/** GitHub commits for its users, and then only the author is a person. */
-const robots = ['noreply@github.com']
+/** GitHub commits for its users, and then only the author is a person. On servers of one's own the address can be set. */
+const isGitHub = ({ name, email }: Person): boolean => email === 'noreply@github.com' || name === 'GitHub Enterprise'
 
-/** The host of a repository: by its address, else by what most of its merges look like. */
-export function findHost(commits: Commit[], webUrl: string | null): Host {
+/** The host of a repository: by its address, else by what most merges of its pull requests look like; null for neither. */
+export function findHost(commits: Commit[], webUrl: string | null): Host | null {
   const known = hostOf(webUrl)
   if (known) return known
   const counts = new Map<Host, number>()
-  for (const { meaning } of commits) {
-    if (meaning.kind === 'pull_request' && meaning.host) counts.set(meaning.host, (counts.get(meaning.host) ?? 0) + 1)
+  for (const { meaning, committer } of commits) {
+    if (!isPullRequest(meaning)) continue
+    const host = meaning.host ?? (isGitHub(committer) ? 'github' : null)
+    if (host) counts.set(host, (counts.get(host) ?? 0) + 1)
   }
-  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? 'github'
+  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? null
 }
 
+/** The hosts on which #12 is a pull request: on the others it is an issue, or nothing that is known. */
+const namingByNumber: (Host | null)[] = ['github', 'gitea']
 const plain: MessageMeaning = { kind: 'plain' }
 
-/** The commits with the meanings that their messages have on a host: on GitLab, #12 is an issue and !12 a merge request. */
-export const readOnHost = (commits: Commit[], host: Host): Commit[] =>
+/** The commits with the meanings that their messages have on a host. */
+export const readOnHost = (commits: Commit[], host: Host | null): Commit[] =>
   commits.map((commit) => {
     const { meaning } = commit
-    const isPullRequest = meaning.kind === 'pull_request' || meaning.kind === 'squash'
-    const isForeign = isPullRequest && (meaning.host === null ? host === 'gitlab' : meaning.host !== host)
+    if (!isPullRequest(meaning)) return commit
     // A merge commit of another host may have come with a move from there.
-    const isKept = !isForeign || (meaning.kind === 'pull_request' && meaning.host !== null)
-    return isKept ? commit : { ...commit, meaning: plain }
+    const isOfAnyHost = meaning.kind === 'pull_request' && meaning.host !== null
+    const isOfHost = meaning.host === null ? namingByNumber.includes(host) : meaning.host === host
+    return isOfAnyHost || isOfHost ? commit : { ...commit, meaning: plain }
   })
 
 /** When each commit of the branch's own line reached the branch. */
@@ -44,7 +48,8 @@ type Facts = {
   commits: Commit[]
   arrivals: Arrival[]
   times: Map<number, Date>
-  host: Host
+  /** Known wherever there is a pull request. */
+  host: Host | null
   webUrl: string | null
 }
 
@@ -57,10 +62,10 @@ export function listChanges({ commits, arrivals, times, host, webUrl }: Facts, t
   function readMerge(position: number, via: number): Merge {
     const { sha, meaning, author, committer, parents } = at(position)
     const { number } = meaning as { number: number }
-    const isSquash = parents.length < 2 && !robots.includes(committer.email)
+    const isSquash = parents.length < 2 && !isGitHub(committer)
     return {
       number,
-      url: webUrl === null ? '' : pullRequestUrl(webUrl, host, number),
+      url: webUrl && host ? pullRequestUrl(webUrl, host, number) : '',
       commitSha: fitSha(sha),
       by: isSquash ? fitPerson(committer, author) : fitPerson(author, committer),
       at: times.get(via) as Date,

@@ -1,6 +1,6 @@
 import type { Person } from './facts.ts'
 import { type MessageMeaning, readMessage } from './messages.ts'
-import { decode, type Git, splitAtNul } from './program.ts'
+import { decode, type Git, splitAt } from './program.ts'
 
 /** A commit as the graph has it. Commits are known by their position in the list, in which no parent comes before a child. */
 export type Commit = {
@@ -26,7 +26,7 @@ export async function readCommits(git: Git, tip: string, onProgress: (read: numb
   const people = createInterner()
   const found: (Omit<Commit, 'parents'> & { parents: string })[] = []
   let record: string[] = []
-  for await (const parts of splitAtNul(output, maxFieldLength)) {
+  for await (const parts of splitAt('\0', output, maxFieldLength)) {
     for (const part of parts) {
       record.push(part)
       if (record.length < fields.length) continue

@@ -11,12 +11,21 @@ type Span = { prompt: number; since: number[]; until: number | null }
 
 type Rename = { commit: number; from: number }
 
-/** The prompts that each arrival changes. A prompt is given by the path of its file now, and known by its position. */
-export function followFiles(commits: Commit[], arrivals: Arrival[], files: ChangedFiles, paths: string[]): number[][] {
+/**
+ * Finds the prompts that an arrival changes, by the place of the arrival. A prompt is given by the path of its file now,
+ * and known by its position.
+ */
+export function followFiles(
+  commits: Commit[],
+  arrivals: Arrival[],
+  files: ChangedFiles,
+  paths: string[],
+): (arrival: number) => number[] {
   const knows = createKnowledge(commits)
   const spans = findSpans(listRenames(arrivals, files), files, paths, knows)
-  return arrivals.map(({ commit }, index) => {
-    const changed = (files.changes[index] ?? []).flatMap(({ path }) => {
+  return (arrival) => {
+    const { commit } = arrivals[arrival] as Arrival
+    const changed = (files.changes[arrival] ?? []).flatMap(({ path }) => {
       const span = spans.get(path)?.find(({ since, until }) => {
         const isOver = until !== null && knows(commit, until)
         return !isOver && (since.length === 0 || since.some((rename) => knows(commit, rename)))
@@ -24,7 +33,7 @@ export function followFiles(commits: Commit[], arrivals: Arrival[], files: Chang
       return span ? span.prompt : []
     })
     return changed.length > 1 ? [...new Set(changed)] : changed
-  })
+  }
 }
 
 /** Renames by the name that they give. The merge of a pull request repeats those that its commits have made. */

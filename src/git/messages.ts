@@ -12,6 +12,10 @@ export type MessageMeaning =
   | { kind: 'branch'; branch: string; from: string | null }
   | { kind: 'plain' }
 
+/** Whether a commit is what the merge of a pull request left on the branch. */
+export const isPullRequest = (meaning: MessageMeaning): meaning is Extract<MessageMeaning, { number: number }> =>
+  meaning.kind === 'pull_request' || meaning.kind === 'squash'
+
 /** The history has no larger ones than an integer column holds. */
 const number = '([1-9][0-9]{0,8})'
 

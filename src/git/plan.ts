@@ -9,6 +9,7 @@ import { type EntryOf, entriesOf } from './entries.ts'
 import { readChangedFiles } from './files.ts'
 import { findFates, followFiles } from './follow.ts'
 import { compileGlob, nameOfPath } from './glob.ts'
+import { keepOwnChanges } from './merge_changes.ts'
 import { fitBranch } from './people.ts'
 import { decode, encode, type Git } from './program.ts'
 import { pathText, type Repository } from './repository.ts'
@@ -32,7 +33,8 @@ export type Plan = {
   prompts: SyncedPrompt[]
   /** Entries for the prompts, which are known by their positions, oldest first. */
   entries: EntryOf<number>[]
-  commits: number
+  /** The hashes of all commits of the branch. */
+  commits: Set<string>
   /** When the branch came to be as it was read. */
   readAt: Date
 }
@@ -91,7 +93,10 @@ export async function planSync(
   const paths = prompts.map(({ path }) => encode(path))
   const times = timeArrivals(commits, arrivals, now)
   const facts = { commits, arrivals, times, host, webUrl: repository.webUrl }
-  const changes = listChanges(facts, followFiles(commits, arrivals, files, paths))
+  const promptsOf = followFiles(commits, arrivals, files, paths)
+  await keepOwnChanges(git, commits, arrivals, files, (arrival) => promptsOf(arrival).length > 0)
+  const touched = arrivals.map((_, arrival) => promptsOf(arrival))
+  const changes = listChanges(facts, touched)
   if (repository.webUrl === null && changes.some(({ merge }) => merge !== null)) {
     throw new Error(
       'The history has merges of pull requests, and their addresses are not known. Say where the repository is shown: ' +
@@ -99,7 +104,8 @@ export async function planSync(
     )
   }
   const readAt = [...times.values()].at(-1) ?? now
-  return { prompts, entries: entriesOf(fitBranch(repository.branch), changes), commits: commits.length, readAt }
+  const entries = entriesOf(fitBranch(repository.branch), changes)
+  return { prompts, entries, commits: new Set(commits.map(({ sha }) => sha)), readAt }
 }
 
 function whyMissing({ tree }: Repository, path: string, fate: 'removed' | 'unknown'): string {

@@ -96,11 +96,15 @@ function explain(complaint: string, folder: string): string {
   return `git failed: ${first || 'it said nothing'}`
 }
 
-/** The parts of a stream that end in NUL, as text of one character a byte. A part is cut at the given length. */
-export async function* splitAtNul(chunks: AsyncIterable<Buffer>, maxLength: number): AsyncGenerator<string[]> {
+/** The parts of a stream that end in a character, as text of one character a byte. A part is cut at the given length. */
+export async function* splitAt(
+  end: '\0' | '\n',
+  chunks: AsyncIterable<Buffer>,
+  maxLength: number,
+): AsyncGenerator<string[]> {
   let rest = ''
   for await (const chunk of chunks) {
-    const parts = (rest + chunk.toString('latin1')).split('\0')
+    const parts = (rest + chunk.toString('latin1')).split(end)
     rest = (parts.pop() as string).slice(0, maxLength)
     yield parts
   }

@@ -1,4 +1,4 @@
-import { decode, type Git, splitAtNul } from './program.ts'
+import { decode, type Git, splitAt } from './program.ts'
 import { parseRemote, type Remote } from './remote.ts'
 
 type TreeEntry = 'file' | 'symbolic link' | 'submodule'
@@ -92,7 +92,7 @@ const kinds: Record<string, TreeEntry> = { '120000': 'symbolic link', '160000': 
 async function readTree(git: Git, tip: string): Promise<Map<string, TreeEntry>> {
   const tree = new Map<string, TreeEntry>()
   const output = git.stream(['ls-tree', '-r', '-z', '--full-tree', tip])
-  for await (const parts of splitAtNul(output, 64 * 1024)) {
+  for await (const parts of splitAt('\0', output, 64 * 1024)) {
     for (const part of parts) tree.set(part.slice(part.indexOf('\t') + 1), kinds[part.slice(0, 6)] ?? 'file')
   }
   return tree

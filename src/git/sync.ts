@@ -1,9 +1,11 @@
 import type { Outcome } from '../history/record.ts'
 import { repositoryKey } from '../prompts/link.ts'
 import type { EntryOf } from './entries.ts'
+import { fitBranch } from './people.ts'
 import { planSync, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
+import { reportTakenBack, type TakenBack } from './taken_back.ts'
 import type { SyncTarget } from './target.ts'
 
 /** Something that a sync has done, or of a dry run would do. */
@@ -12,6 +14,7 @@ export type SyncChange =
   | { change: 'moved'; prompt: string; path: string; from: string; problem: string | null }
   | { change: 'missing'; prompt: string; path: string; problem: string }
   | ({ change: 'added' | 'changed'; prompt: string | null; path: string } & EntryOf<string>['entry'])
+  | TakenBack
 
 export type SyncResult = {
   commits: number
@@ -19,6 +22,8 @@ export type SyncResult = {
   added: number
   changed: number
   known: number
+  /** How many entries are of commits that are not on the branch; null when the histories may not be read. */
+  takenBack: number | null
   /** From the paths of the files to the ids of their prompts. */
   map: Record<string, string>
 }
@@ -48,7 +53,8 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
   const { git, target, isDryRun, onProgress, onChange } = options
   const repository = { ...options.repository, repository: repositoryKey(options.repository.repository) }
   const linked = await target.listLinked(repository.repository)
-  const { prompts, entries, commits, readAt } = await planSync(git, repository, linked, options)
+  const plan = await planSync(git, repository, linked, options)
+  const { prompts, entries, commits, readAt } = plan
 
   const ids: (string | null)[] = []
   for (const [done, prompt] of prompts.entries()) {
@@ -78,8 +84,9 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
   for (let first = 0; first < files.length && !isDryRun; first += maxEntriesPerCall) {
     await target.markFiles(files.slice(first, first + maxEntriesPerCall))
   }
+  const takenBack = await reportTakenBack(target, fitBranch(repository.branch), plan, options)
   const map = prompts.flatMap(({ path, missing }, index) => (ids[index] && !missing ? [[path, ids[index]]] : []))
-  return { commits, prompts: prompts.length, ...counts, map: Object.fromEntries(map) }
+  return { commits: commits.size, prompts: prompts.length, ...counts, takenBack, map: Object.fromEntries(map) }
 }
 
 /** Makes a prompt, or moves its link, and returns its id; null for one that a dry run does not make. */

@@ -1,15 +1,18 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { recordHistoryBatch } from '../history/batch.ts'
+import { createHistoryReader } from '../history/list.ts'
+import { parseQuery } from '../history/query.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { createPromptFinder } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
-import { type SyncTarget, toBatch } from './target.ts'
+import { historyQuery, type SyncTarget, toBatch } from './target.ts'
 
 /** The service by its database, for an operator. */
 export async function openDatabaseTarget(db: Db, clock: Clock, org: string): Promise<SyncTarget> {
   const { id: organisationId } = await requireOrganisation(db, org)
   const prompts = createPromptFinder(db)
+  const history = createHistoryReader(db)
   const find = (id: string) => prompts.find(organisationId, id)
   return {
     async listLinked(repository) {
@@ -25,6 +28,11 @@ export async function openDatabaseTarget(db: Db, clock: Clock, org: string): Pro
       return null
     },
     record: (entries, isDryRun) => recordHistoryBatch(db, clock, organisationId, toBatch(entries, [], isDryRun), find),
+    async readHistory(id, page) {
+      const found = await history.findHistory(organisationId, id)
+      const { body } = await history.readPage(found, parseQuery(historyQuery(page)))
+      return JSON.parse(body)
+    },
     async markFiles(files) {
       await recordHistoryBatch(db, clock, organisationId, toBatch([], files, false), find)
     },

@@ -1,10 +1,10 @@
 import type { Outcome } from '../history/record.ts'
 import type { CursorPage } from '../lib/cursor_page.ts'
-import { type SyncTarget, toBatch } from './target.ts'
+import { type HistoryPage, historyQuery, type SyncTarget, toBatch } from './target.ts'
 
 type Answer = {
   status: number
-  body: { data?: unknown; pagination?: { next_cursor: string | null }; error?: ErrorBody }
+  body: { data?: unknown; pagination?: { next_cursor?: string | null }; error?: ErrorBody }
 }
 type ErrorBody = { code?: string; message?: string; scope?: string; details?: { path: string; message: string }[] }
 type PromptShown = { id: string; repository: string | null; path: string | null }
@@ -79,6 +79,12 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
     async record(entries, isDryRun) {
       const { outcomes } = await ask<{ outcomes: Outcome[] }>('POST', '/history/batch', toBatch(entries, [], isDryRun))
       return outcomes
+    },
+    async readHistory(id, page) {
+      const answer = await call('GET', `/prompts/${id}/history${historyQuery(page)}`)
+      if (answer.status === 403) return null
+      dataOf(answer)
+      return answer.body as HistoryPage
     },
     async markFiles(files) {
       await ask('POST', '/history/batch', toBatch([], files, false))

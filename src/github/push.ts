@@ -15,11 +15,12 @@ import {
   type Push,
 } from '../git/pushes.ts'
 import type { PromptEntry } from '../history/record.ts'
+import { earlierOf } from '../lib/times.ts'
 import type { LinkedPrompt } from '../prompts/link.ts'
 import type { FileSeen } from '../prompts/seen.ts'
 import { authorOf } from './people.ts'
 import type { Gap } from './receipt.ts'
-import { earlierOf, readTime } from './repository.ts'
+import { readTime } from './repository.ts'
 import type { PushPayload } from './schema.ts'
 import type { RepositoryRef } from './store.ts'
 import { addPrompts, deleteTouches, insertTouches, selectMerges, selectPullRequestsFrom } from './store_facts.ts'
@@ -60,7 +61,8 @@ export function readPush(
     isAllNew: payload.commits.every(({ distinct }) => distinct !== false),
     touches,
   }
-  // GitHub's own time: that of a commit is when it was made, by a clock that may be wrong.
+  // GitHub's own time: that of a commit is when it was made, by a clock that may be wrong. A clock that is ahead must not
+  // keep an entry on top of those to come.
   const pushedAt = earlierOf(readTime(payload.repository.pushed_at) ?? now, now)
   const authors = new Map(commits.map(({ sha, author }) => [sha, author]))
   const filesSeen = isDefaultBranch ? findFilesSeen(commits, linked, pushedAt) : []

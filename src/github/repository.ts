@@ -37,9 +37,6 @@ export function readRepository(repository: Repository, now: Date): { name: strin
 export const readTime = (given: number | string | null | undefined): Date | undefined =>
   typeof given === 'number' ? keepable(new Date(given * 1_000)) : parseInstant(given ?? '')
 
-/** A clock that is ahead, of GitHub or of its server, must not keep an entry on top of those to come. */
-export const earlierOf = (a: Date, b: Date): Date => (a < b ? a : b)
-
 /** What a repository was called before it was renamed or transferred; its name of now for one that was not. */
 export function previousName({ changes, repository }: RepositoryPayload): string {
   const [owner, name] = repository.full_name.split('/')

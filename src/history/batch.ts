@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
-import { parseInstant } from '../lib/times.ts'
+import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { markFilesSeen } from '../prompts/seen.ts'
@@ -34,7 +34,9 @@ export async function recordHistoryBatch(
     return { promptId: prompts.get(prompt_id) as number, entry, covers }
   })
   const seen = files.map(({ prompt_id, state, seen_at }, index) => {
-    return { promptId: prompts.get(prompt_id) as number, state, movedTo: null, at: parseSeenAt(seen_at, index) }
+    // A clock that is ahead must not keep what is seen later from being believed.
+    const at = earlierOf(parseSeenAt(seen_at, index), clock.now())
+    return { promptId: prompts.get(prompt_id) as number, state, movedTo: null, at }
   })
   let outcomes: Outcome[] = []
   const record = db.transaction(

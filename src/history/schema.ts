@@ -148,7 +148,10 @@ export const HistoryBatch = Type.Object(
         Type.Object({
           prompt_id: Type.String({ description: "The prompt's public ID" }),
           state: Type.Union([Type.Literal('present'), Type.Literal('removed')]),
-          seen_at: Type.String({ format: 'date-time', description: 'Of which time that is. ISO 8601 with its zone.' }),
+          seen_at: Type.String({
+            format: 'date-time',
+            description: 'Of which time that is, now at the latest. ISO 8601 with its zone.',
+          }),
         }),
         { maxItems: maxEntries, description: 'Whether the files of prompts are on the branch.' },
       ),

@@ -1,23 +1,22 @@
-import { open, rename, rm, stat } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { access, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { randomBase62 } from './base62.ts'
 
 /**
  * Writes a file under another name, and renames it once it is complete and on the disk, so that a file of the given name
- * is always whole. Only its owner may read it.
+ * is always whole. Only its owner may read it, unless another mode is given.
  */
 export async function writeFileAtomically<T>(
   path: string,
   fill: (put: (chunk: Uint8Array | string) => Promise<void>) => Promise<T>,
+  mode = 0o600,
 ): Promise<T> {
-  const cannot = (reason: string) => new Error(`${path} cannot be written: ${reason}`)
-  const existing = await stat(path).catch(() => undefined)
-  // A device would be replaced by a file of its name.
-  if (existing && !existing.isFile()) throw cannot('there is something else of this name')
+  await requireFileName(path)
   // The name is random because several may be written to this path concurrently.
   const unfinished = `${path}.${randomBase62(6)}.unfinished`
-  const file = await open(unfinished, 'w', 0o600).catch((error) => {
-    throw cannot(error.message)
+  const file = await open(unfinished, 'w', mode).catch((error) => {
+    throw cannotWrite(path, error.message)
   })
   try {
     const result = await fill((chunk) => file.writeFile(chunk))
@@ -32,6 +31,17 @@ export async function writeFileAtomically<T>(
     throw error
   }
 }
+
+/** Rejects for a name that no file can get: a device would be replaced by a file, and a folder cannot be. */
+export async function requireFileName(path: string): Promise<void> {
+  const existing = await stat(path).catch(() => undefined)
+  if (existing && !existing.isFile()) throw cannotWrite(path, 'there is something else of this name')
+  await access(dirname(path), constants.W_OK).catch((error) => {
+    throw cannotWrite(path, error.message)
+  })
+}
+
+const cannotWrite = (path: string, reason: string) => new Error(`${path} cannot be written: ${reason}`)
 
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, 'r')

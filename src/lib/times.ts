@@ -7,6 +7,8 @@ export const latestInstant = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 export const keepable = (instant: Date): Date | undefined =>
   instant.getUTCFullYear() >= 1 && instant.getTime() <= latestInstant ? instant : undefined
 
+export const earlierOf = (a: Date, b: Date): Date => (a < b ? a : b)
+
 /** An ISO 8601 instant with its zone, or undefined for anything else, 30 February included. */
 export function parseInstant(text: string): Date | undefined {
   const parts = shape.exec(text)

@@ -98,6 +98,11 @@ test('says of files whether they are there, and what is older than the last word
   expect(await readState()).toBe('removed')
   await mark('present', '2026-01-03T00:00:00Z')
   expect(await readState()).toBe('present')
+  // A clock that is ahead does not keep what is seen later from being believed.
+  await mark('removed', '2036-01-01T00:00:00Z')
+  expect(await readState()).toBe('removed')
+  await mark('present', new Date(Date.now() + 60_000).toISOString())
+  expect(await readState()).toBe('present')
   expect(await mark('present', 'soon')).toMatchObject({
     status: 422,
     body: { error: { details: [{ path: '/files/0/seen_at' }] } },

@@ -135,6 +135,24 @@ function localMerge(): Story {
   }
 }
 
+/** The merge has the file like neither side; a payload does not show what a merge changes itself. */
+function resolvedMerge(): Story {
+  const { clone, first, second } = startClone()
+  const message = "Merge branch 'warmer'"
+  clone.git('merge', '--quiet', '--no-ff', '--no-commit', 'warmer')
+  clone.write(paths.greeting)
+  const merge = clone.commit(message)
+  const entryOf = (commit_sha: string, time: string) => ({
+    ...{ action: 'deployed', user: ada, commit_sha, ...main, ...none, ...at(time) },
+  })
+  return {
+    clone,
+    deliveries: [pushOf({ id: first }, { id: second }, { id: merge, message })],
+    // What git alone knows has the time that git gives.
+    expected: [entryOf(merge, '2026-01-01T14:00:00Z'), entryOf(first, pushedAt), entryOf(second, pushedAt)],
+  }
+}
+
 async function sync(hook: Hook, { folder }: Clone): Promise<void> {
   const { signal } = new AbortController()
   const git = createGit(folder, gitEnvironment, signal)
@@ -162,6 +180,7 @@ test.each([
   ['a rebase', rebase],
   ['a commit on the branch', direct],
   ["a merge that is no pull request's", localMerge],
+  ['a merge that changes the file itself', resolvedMerge],
 ])('%s is recorded once and in the same way in every order, and again', async (_, tell) => {
   const { clone, deliveries, expected } = tell()
   const told: Record<string, Entry[]> = {}

@@ -38,6 +38,13 @@ const onNoBranch = ({ git }: Clone) => {
   git('branch', '--delete', '--force', 'main')
 }
 
+/** What each host writes for a merge. */
+const messages: Record<string, string> = {
+  GitHub: 'Merge pull request #7 from acme/topic',
+  GitLab: "Merge branch 'topic' into 'main'\n\nSee merge request acme/prompts!7",
+  Gitea: "Merge pull request 'Warmer' (#7) from topic into main",
+}
+
 test.each([
   [
     'GitHub Actions',
@@ -45,6 +52,17 @@ test.each([
     onBranch,
     { GITHUB_REF_NAME: 'main' },
     'https://github.com/acme/prompts/pull/7',
+  ],
+  [
+    // Its runner reads the same workflow, and sets these as GitHub's does.
+    'Gitea and Forgejo Actions',
+    async () => (await yamlOf('actions/checkout')).jobs.prompts.steps[1].run,
+    onBranch,
+    {
+      ...{ CI: 'true', GITEA_ACTIONS: 'true', GITHUB_ACTIONS: 'true', GITHUB_SERVER_URL: 'https://git.example.com' },
+      ...{ GITHUB_REF: 'refs/heads/main', GITHUB_REF_NAME: 'main', GITHUB_REPOSITORY: 'acme/prompts' },
+    },
+    'https://git.example.com/acme/prompts/pulls/7',
   ],
   [
     'GitLab CI',
@@ -68,20 +86,15 @@ test.each([
   const file = ['--repository', 'acme/prompts', '--path', 'a.md']
   const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'a', ...file)
 
-  const clone = createClone()
+  const isGitea = name.startsWith('Gitea')
+  const clone = createClone(isGitea ? 'https://git.example.com/acme/prompts' : undefined)
   clone.write('a.md')
   const first = clone.commit('Begin')
   clone.git('switch', '--quiet', '--create', 'topic')
   clone.write('a.md')
   clone.commit('On topic')
   clone.git('switch', '--quiet', 'main')
-  const isGitLab = name.startsWith('GitLab')
-  const merge = clone.merge(
-    'topic',
-    isGitLab
-      ? "Merge branch 'topic' into 'main'\n\nSee merge request acme/prompts!7"
-      : 'Merge pull request #7 from acme/topic',
-  )
+  const merge = clone.merge('topic', messages[name.split(' ', 1)[0] as string] ?? (messages.GitHub as string))
   clone.git('update-ref', 'refs/remotes/origin/main', 'HEAD')
   leave(clone)
 

@@ -1,8 +1,10 @@
 // The sample repository that docs/git.md shows, and the histories that sync makes of it.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { lstat, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createFolder, createOperator, type Operator, type Row, run, type Server, startServer } from '../program.ts'
+import { runGit } from './clone.ts'
 
 let database: TestDatabase
 let server: Server
@@ -128,6 +130,94 @@ test('a key that may not change prompts records the history of a renamed file, a
     },
   })
   expect(await readHistories(org)).toEqual({ 'prompts/greeting.md': expected['prompts/welcome.md'] as string[] })
+})
+
+test('entries that a force push takes back are said to be, on the database and over REST, and stay', async () => {
+  const org = await createOrganisation()
+  const { key } = await operator.one(
+    'keys',
+    'create',
+    '--org',
+    org,
+    '--scopes',
+    'history:write,history:read,prompts:read',
+  )
+  const { key: ci } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
+  // The remote as it was before the force push of the sample, and a clone of that time.
+  const [final, louder = ''] = [
+    runGit(clone, ['rev-parse', 'main']),
+    runGit(clone, ['log', '--walk-reflogs', '--grep=Louder', '--format=%H', '--max-count=1']),
+  ]
+  const push = (commit: string) =>
+    runGit(clone, ['push', '--quiet', '--force', join(sample, 'remote.git'), `${commit}:refs/heads/main`])
+  const local = ['-c', 'protocol.file.allow=always']
+  push(louder)
+  const folder = join(createFolder(), 'clone')
+  runGit('/', [...local, 'clone', '--quiet', join(sample, 'remote.git'), folder])
+  const where = [folder, '--repository', 'https://github.com/acme/prompts']
+  const fetch = () => runGit(folder, [...local, 'fetch', '--quiet', 'origin'])
+  const overRest = async (by: string) => {
+    const settings = { PROMPT_SIGNALS_KEY: by }
+    const { stdout, stderr } = await run(['sync', ...where, '--url', server.url, '--json'], { settings })
+    return {
+      changes: stdout
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line)),
+      summary: stderr,
+    }
+  }
+  await operator.json('sync', ...where, '--org', org, ...create)
+  const before = await readHistories(org)
+  expect(before['prompts/welcome.md']?.at(-1)).toStartWith(`2026-09-02T00:00 deployed ${louder.slice(0, 8)}`)
+
+  // Back to the commit before: a clone of that time would show the same.
+  push(`${louder}~1`)
+  fetch()
+  const user = { name: 'Grace Hopper', email: 'grace@example.com' }
+  const takenBack = {
+    ...{ change: 'taken_back', prompt: expect.stringMatching(/^pmt_/), path: 'prompts/welcome.md' },
+    problem: 'is not on main any more, or the clone is behind',
+    ...{ id: expect.any(Number), action: 'deployed', user, commit_sha: louder, pr_number: null, pr_url: null },
+    ...{ branch_name: 'main', created_at: '2026-09-02T00:00:00.000Z' },
+  }
+  expect(await operator.json('sync', ...where, '--org', org, '--dry-run')).toEqual([takenBack])
+  expect(await operator.json('sync', ...where, '--org', org)).toEqual([takenBack])
+  expect(await readHistories(org)).toEqual(before)
+
+  // And on, as the sample did.
+  push(final)
+  fetch()
+  const certain = { ...takenBack, problem: 'is not on main any more' }
+  const added = await operator.json('sync', ...where, '--org', org, ...create)
+  expect(added.filter(({ change }) => change === 'taken_back')).toEqual([certain])
+  expect(await overRest(key)).toEqual({
+    changes: [certain],
+    summary: expect.stringContaining('1 not on the branch any more'),
+  })
+  expect(await overRest(ci)).toEqual({ changes: [], summary: expect.stringContaining('the key lacks history:read') })
+  const welcome = expected['prompts/welcome.md'] as string[]
+  expect(await readHistories(org)).toEqual({
+    ...expected,
+    'prompts/welcome.md': [...welcome, `2026-09-02T00:00 deployed ${louder.slice(0, 8)} ${grace}`],
+  })
+  const [line] = (await operator.plain('sync', ...where, '--org', org)).replace(/pmt_\w+/g, 'pmt_…').split('\n')
+  expect(line).toStartWith(`- 2026-09-02 deployed ${louder.slice(0, 8)} `)
+  expect(await Bun.file('docs/git.md').text()).toContain(`\n${line}\n`)
+})
+
+test('a map takes the place of a symbolic link, whole and for anyone to read', async () => {
+  const org = await createOrganisation()
+  const folder = createFolder()
+  const [target, map] = [join(folder, 'target'), join(folder, 'map.json')]
+  await writeFile(target, 'untouched')
+  await symlink(target, map)
+  await operator.json('sync', clone, '--org', org, ...create, '--map', map)
+  expect((await readdir(folder)).sort()).toEqual(['map.json', 'target'])
+  expect(await readFile(target, 'utf8')).toBe('untouched')
+  const { mode } = await lstat(map)
+  expect((mode & 0o777).toString(8)).toBe((0o666 & ~process.umask()).toString(8))
+  expect(Object.keys(await Bun.file(map).json())).toEqual(Object.keys(expected).sort())
 })
 
 test('the demonstration in docs/git.md is what the program shows', async () => {

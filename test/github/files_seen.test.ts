@@ -45,6 +45,15 @@ test.each<[string, CommitGiven[], object]>([
   expect(await shown()).toEqual(expected)
 })
 
+test('under its new name a renamed file is no prompt’s, until the link is moved', async () => {
+  const hello = 'prompts/hello.md'
+  await hook.send('push', push({ commits: [{ removed: [greeting], added: [hello] }], at }))
+  const later = push({ commits: [{ modified: [hello] }], at: '2026-11-14T13:00:00Z' })
+  const { body } = await hook.deliver('push', later)
+  expect(body.data).toMatchObject({ recorded: 0, outcome: 'unlinked_files' })
+  expect(await shown()).toEqual(seen('renamed', hello))
+})
+
 test('only the default branch counts, and a push from before the last does not', async () => {
   await hook.send('push', push({ branch: 'warmer', commits: [{ removed: [greeting] }], at: '2026-11-14T13:00:00Z' }))
   expect(await shown()).toEqual(seen(null))

@@ -115,6 +115,58 @@ describe('merges', () => {
   })
 })
 
+describe('what a merge changes itself', () => {
+  /** Two sides that have changed the same file, and a merge of them that is not committed yet. */
+  function beginMerge(path = 'a.md'): Clone {
+    const clone = createClone()
+    clone.write(path, 'one\ntwo\nthree\nfour\nfive\n')
+    clone.commit('Begin')
+    branch(clone, 'topic')
+    clone.write(path, 'one\ntwo\nthree\nfour\nfive on topic\n')
+    clone.commit('On topic')
+    backTo(clone, 'main')
+    clone.write(path, 'one on main\ntwo\nthree\nfour\nfive\n')
+    clone.commit('On main')
+    clone.git('merge', '--quiet', '--no-commit', 'topic')
+    return clone
+  }
+  const both = ['deployed "Begin" Ada 01-01T10', 'deployed "On main" Ada 01-01T12', 'deployed "On topic" Ada 01-01T13']
+  const byMerge = `deployed "Merge branch 'topic'" Bob 01-01T13`
+
+  test.each(['a.md', 'a "quoted" \\ name.md', 'ä.md'])('what is in %s by neither side is an entry', async (path) => {
+    const clone = beginMerge(path)
+    clone.write(path, 'one on main\ntwo\nthree, resolved\nfour\nfive on topic\n')
+    clone.commit("Merge branch 'topic'", bob)
+    expect(await story(clone, { paths: [path] })).toEqual([...both, byMerge])
+  })
+
+  test('what git has put together of two sides is none, and what is changed in another file neither', async () => {
+    const clone = beginMerge()
+    clone.write('b.md')
+    clone.commit("Merge branch 'topic'", bob)
+    expect(await story(clone)).toEqual(both)
+    expect(await story(clone, { paths: ['b.md'] })).toEqual([byMerge])
+  })
+
+  test('a file that is removed in the merge is known to be', async () => {
+    const clone = beginMerge()
+    clone.git('rm', '--quiet', '--force', 'a.md')
+    clone.commit("Merge branch 'topic'", bob)
+    expect(await story(clone)).toEqual([...both, byMerge])
+    expect((await plan(clone)).prompts[0]?.missing).toBe('was removed')
+  })
+
+  test('in the merge of a pull request it is part of that', async () => {
+    const clone = beginMerge()
+    clone.write('a.md', 'one on main\ntwo\nthree, resolved\nfour\nfive on topic\n')
+    clone.commit('Merge pull request #3 from acme/topic', bob)
+    expect(await story(clone)).toEqual([
+      ...both.slice(0, 2),
+      'pr_merged #3 "Merge pull request #3 from acme/topic" Bob 01-01T13 of On topic',
+    ])
+  })
+})
+
 describe('names', () => {
   test('a file is followed through all its names, and the link with it', async () => {
     const clone = begin()
@@ -241,7 +293,7 @@ describe('people and times', () => {
   })
 })
 
-test.each([
+test.each<[string, string, string | null, string?]>([
   [
     'https://github.com/acme/prompts.git',
     'Merge pull request #12 from acme/topic',
@@ -270,10 +322,18 @@ test.each([
     'Merged in topic (pull request #12)',
     'https://bitbucket.org/acme/prompts/pull-requests/12',
   ],
+  ['https://bitbucket.org/acme/prompts.git', 'Fix the issue (#12)', null],
+  ['https://git.example.com/acme/prompts.git', 'Fix the issue (#12)', null],
+  [
+    'https://git.example.com/acme/prompts.git',
+    'Tidy up (#12)',
+    'https://git.example.com/acme/prompts/pull/12',
+    'GitHub Enterprise <github@example.com>',
+  ],
   ['https://github.com/acme/prompts', 'Revert "Merge pull request #12 from acme/topic"', null],
   ['https://github.com/acme/prompts', 'Fix #12', null],
   ['https://github.com/acme/prompts', 'Fix (#99999999999)', null],
-])('at %s the commit "%s" has the address %p', async (origin, message, expected) => {
+])('at %s the commit "%s" has the address %p', async (origin, message, expected, ...[committer]) => {
   const clone = createClone(origin)
   clone.write('a.md')
   clone.commit('Begin')
@@ -282,7 +342,7 @@ test.each([
     change(clone, 'On topic')
     backTo(clone, 'main')
     clone.merge('topic', message)
-  } else change(clone, message)
+  } else change(clone, message, 'a.md', committer ? { author: 'Ada <ada@example.com>', committer } : {})
   const { entries } = await plan(clone)
   expect(entries.slice(1).map(({ entry }) => [entry.action, entry.pr_url ?? null])).toEqual([
     expected ? ['pr_merged', expected] : ['deployed', null],

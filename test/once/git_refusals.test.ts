@@ -103,7 +103,7 @@ const refused: [string, string, Made][] = [
     () => {
       const local = createClone(null)
       local.write('a.md')
-      local.commit('Add (#1)')
+      local.commit('Add (#1)', { committer: 'GitHub Enterprise <noreply@git.example.com>' })
       return { ...local, more: ['--repository', 'acme/prompts'] }
     },
   ],
@@ -130,8 +130,13 @@ const refused: [string, string, Made][] = [
   ],
   [
     'a map in a folder that is not there',
-    '--map names a file that cannot be written: /nonexistent/map.json',
+    '--map: /nonexistent/map.json cannot be written',
     () => ({ ...clone, more: ['--map', '/nonexistent/map.json'] }),
+  ],
+  [
+    'a map that would take the place of a device',
+    '--map: /dev/null cannot be written: there is something else of this name',
+    () => ({ ...clone, more: ['--map', '/dev/null'] }),
   ],
   [
     'a machine without git',
@@ -161,6 +166,14 @@ test('nothing that the configuration of a repository names is run', async () => 
   hostile.write('.gitattributes', '*.md diff=x filter=x\n')
   hostile.write('a.md')
   hostile.commit('Begin')
+  // A merge that changes the file itself is read as a patch.
+  hostile.git('switch', '--quiet', '--create', 'topic')
+  hostile.write('a.md')
+  hostile.commit('On topic')
+  hostile.git('switch', '--quiet', 'main')
+  hostile.git('merge', '--quiet', '--no-ff', '--no-commit', 'topic')
+  hostile.write('a.md')
+  hostile.commit("Merge branch 'topic'")
   const trap = join(createFolder(), 'trap')
   const proof = `${trap}.sprung`
   await writeFile(trap, `#!/bin/sh\ntouch ${proof}\n`)
@@ -171,7 +184,8 @@ test('nothing that the configuration of a repository names is run', async () => 
   }
   hostile.git('config', 'log.showSignature', 'true')
   hostile.git('config', 'core.hooksPath', createFolder())
-  const { status } = await sync([hostile.folder, '--org', org, '--dry-run'])
+  const { status, stdout } = await sync([hostile.folder, '--org', org, '--dry-run'])
+  expect(stdout).toContain('would add 3 entries')
   expect({ status, isSprung: existsSync(proof) }).toEqual({ status: 0, isSprung: false })
 })
 
