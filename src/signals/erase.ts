@@ -2,16 +2,17 @@ import { type Actor, claimOf, operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
+import { restAfter } from '../lib/rest.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { claimRetention, eraseBefore, eraseSignal, selectPromptIds } from './store_erase.ts'
+import { promptsOf } from './prompts.ts'
+import { claimRetention, eraseBefore, eraseSignal } from './store_erase.ts'
 
 /** Whose signals are erased: those of an organisation, or of one of its prompts; with the public id of either. */
 export type PurgeSource = { organisationId: number; promptId: number | null; publicId: string }
 
 /** A step takes some tens of milliseconds, in which the embedded engine does nothing else. */
 const stepRows = 500
-const promptsAtOnce = 100
 const dayMs = 86_400_000
 
 /** Erases one signal for good. The month's count stays as it is: what was recorded has been recorded. */
@@ -47,14 +48,14 @@ export async function purgeSignals(
   } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
   let total = 0
-  for await (const id of promptId === null ? promptsOf(db, organisationId) : [promptId]) {
+  for await (const id of promptId === null ? promptIdsOf(db, organisationId) : [promptId]) {
     for (let found = stepRows; found === stepRows; ) {
       const beganAt = performance.now()
       const step = await eraseBefore(db.sql, id, before, stepRows)
       found = step.found
       total += step.erased
       onProgress(total)
-      await rest(beganAt)
+      await restAfter(beganAt)
     }
   }
   return total
@@ -67,7 +68,7 @@ export async function purgeSignals(
 export async function applyRetentions(db: Db, clock: Clock, isOver: () => boolean): Promise<void> {
   for (const { organisationId, days } of await listRetentions(db)) {
     const before = new Date(clock.now().getTime() - days * dayMs)
-    for await (const promptId of promptsOf(db, organisationId)) {
+    for await (const promptId of promptIdsOf(db, organisationId)) {
       for (let found = stepRows; found === stepRows; ) {
         if (isOver()) return
         const beganAt = performance.now()
@@ -77,21 +78,12 @@ export async function applyRetentions(db: Db, clock: Clock, isOver: () => boolea
         )
         if (step === null) return
         found = step.found
-        await rest(beganAt)
+        await restAfter(beganAt)
       }
     }
   }
 }
 
-/** Waits as long as the step took: whatever waited for the database has its turn. */
-const rest = (beganAt: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, performance.now() - beganAt))
-
-async function* promptsOf(db: Db, organisationId: number): AsyncGenerator<number> {
-  for (let lastId = 0; ; ) {
-    const prompts = await selectPromptIds(db.sql, organisationId, lastId, promptsAtOnce)
-    for (const { id } of prompts) yield id
-    if (prompts.length < promptsAtOnce) return
-    lastId = prompts.at(-1)?.id as number
-  }
+async function* promptIdsOf(db: Db, organisationId: number): AsyncGenerator<number> {
+  for await (const prompts of promptsOf(db, organisationId)) for (const { id } of prompts) yield id
 }

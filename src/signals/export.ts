@@ -2,15 +2,10 @@ import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { createQueryReader } from '../lib/query_reader.ts'
 import { expectedTime, parseTime } from '../lib/times.ts'
+import { promptsOf } from './prompts.ts'
 import { oneOf } from './read_query.ts'
-import {
-  type ExportedPrompt,
-  type ExportFormat,
-  type ExportPosition,
-  findSignal,
-  selectLines,
-  selectPrompts,
-} from './store_export.ts'
+import { type ExportFormat, type ExportPosition, findSignal, selectLines } from './store_export.ts'
+import type { PromptIds } from './store_reads.ts'
 
 export type ExportQuery = {
   format: ExportFormat
@@ -23,7 +18,7 @@ export type ExportQuery = {
 }
 
 /** Whose signals are exported: those of one prompt, or of all prompts of the organisation. */
-export type ExportSource = { organisationId: number; prompt: ExportedPrompt | null }
+export type ExportSource = { organisationId: number; prompt: PromptIds | null }
 
 /** Lines of an export, and how many signals they are. */
 export type ExportStep = { text: string; signals: number }
@@ -35,7 +30,6 @@ type RunStep = <T>(step: () => Promise<T>) => Promise<T>
 const [maxRows, maxBytes] = [2_000, 1024 * 1024]
 /** A step that stopped at its bytes is followed by ones of fewer signals, which would be read in vain. */
 const minRows = 50
-const promptsAtOnce = 100
 
 const formats = ['ndjson', 'csv'] as const
 const csvHeading = 'id,prompt,value,created_at,metadata\r\n'
@@ -66,12 +60,17 @@ export async function* exportSignals(
   query: ExportQuery,
   run: RunStep = (step) => step(),
 ): AsyncGenerator<ExportStep> {
-  const last = query.after === null ? undefined : await requireSignal(db, source, query.after)
+  const last = query.after === null ? undefined : await run(() => requireSignal(db, source, query.after as number))
   if (!last && query.format === 'csv') yield { text: csvHeading, signals: 0 }
   const start: ExportPosition = { at: query.since, id: 0 }
   if (last) yield* exportPrompt(db, last, laterOf(start, { at: last.at, id: query.after as number }), query, run)
-  if (!source.prompt) yield* exportPrompts(db, source.organisationId, last?.id ?? 0, start, query, run)
-  else if (!last) yield* exportPrompt(db, source.prompt, start, query, run)
+  if (source.prompt) {
+    if (!last) yield* exportPrompt(db, source.prompt, start, query, run)
+    return
+  }
+  for await (const prompts of promptsOf(db, source.organisationId, last?.id)) {
+    for (const prompt of prompts) yield* exportPrompt(db, prompt, start, query, run)
+  }
 }
 
 const laterOf = (start: ExportPosition, last: ExportPosition): ExportPosition =>
@@ -85,25 +84,9 @@ async function requireSignal(db: Db, { organisationId, prompt }: ExportSource, i
   ])
 }
 
-async function* exportPrompts(
-  db: Db,
-  organisationId: number,
-  afterId: number,
-  start: ExportPosition,
-  query: ExportQuery,
-  run: RunStep,
-): AsyncGenerator<ExportStep> {
-  for (let lastId = afterId; ; ) {
-    const prompts = await selectPrompts(db.sql, organisationId, lastId, promptsAtOnce)
-    for (const prompt of prompts) yield* exportPrompt(db, prompt, start, query, run)
-    if (prompts.length < promptsAtOnce) return
-    lastId = (prompts.at(-1) as ExportedPrompt).id
-  }
-}
-
 async function* exportPrompt(
   db: Db,
-  prompt: ExportedPrompt,
+  prompt: PromptIds,
   start: ExportPosition,
   query: ExportQuery,
   run: RunStep,

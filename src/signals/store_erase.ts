@@ -19,14 +19,6 @@ export async function eraseBefore(
   return row ?? { found: 0, erased: 0 }
 }
 
-/** The next prompts of an organisation after one of them. */
-export const selectPromptIds = (sql: Sql, organisationId: number, afterId: number, limit: number) =>
-  sql<{ id: number }>`
-    select id from prompts
-    where organisation_id = ${organisationId} and id > ${String(afterId)}::text::bigint
-    order by organisation_id, id
-    limit ${limit}`
-
 /** Whether this transaction is the only one that carries out retentions, on all replicas. */
 export async function claimRetention(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ isOnly: boolean }>`select pg_try_advisory_xact_lock(5168, 0) as "isOnly"`

@@ -1,9 +1,7 @@
 import type { Sql } from '../db/client.ts'
+import type { PromptIds } from './store_reads.ts'
 
 export type ExportFormat = 'ndjson' | 'csv'
-
-/** A prompt whose signals are exported. */
-export type ExportedPrompt = { id: number; publicId: string }
 
 /** Where an export goes on: after the signal of this time and id. */
 export type ExportPosition = { at: Date | null; id: number }
@@ -22,7 +20,7 @@ type Step = {
 /** The next lines of a prompt's signals. */
 export async function selectLines(
   sql: Sql,
-  { id, publicId }: ExportedPrompt,
+  { id, publicId }: PromptIds,
   after: ExportPosition,
   { until, value, format }: ExportRange,
   maxRows: number,
@@ -39,22 +37,13 @@ export async function selectLines(
   return row as Step
 }
 
-/** The next prompts of an organisation after one of them. */
-export const selectPrompts = (sql: Sql, organisationId: number, afterId: number, limit: number) =>
-  sql<ExportedPrompt>`
-    select id, public_id as "publicId"
-    from prompts
-    where organisation_id = ${organisationId} and id > ${String(afterId)}::text::bigint
-    order by organisation_id, id
-    limit ${limit}`
-
 /** The time of a signal of an organisation, and its prompt; undefined if there is no such signal. */
 export async function findSignal(
   sql: Sql,
   organisationId: number,
   signalId: number,
-): Promise<(ExportedPrompt & { at: Date }) | undefined> {
-  const [row] = await sql<ExportedPrompt & { at: Date }>`
+): Promise<(PromptIds & { at: Date }) | undefined> {
+  const [row] = await sql<PromptIds & { at: Date }>`
     select p.id, p.public_id as "publicId", s.created_at as at
     from prompts p
     cross join lateral (

@@ -89,28 +89,45 @@ export async function hasUncounted(sql: Sql, promptId: number, moreThan: number)
   return row?.has ?? false
 }
 
-/** Prompts of an organisation of whose signals more than so many are not counted yet. */
-export const selectUncountedPrompts = (sql: Sql, organisationId: number, moreThan: number): Promise<{ id: number }[]> =>
-  sql<{ id: number }>`select id from uncounted_prompts(${organisationId}, ${moreThan}) id`
-
-type UsageRow = {
-  plan: string
-  limit: number
-  used: number
-  days: { date: string; total: number }[]
-  prompts: { prompt: string; total: number }[]
-  otherPrompts: { prompts: number; total: number }
+/** Those of these prompts of whose signals more than so many are not counted yet. */
+export async function selectUncounted(sql: Sql, promptIds: number[], moreThan: number): Promise<number[]> {
+  const rows = await sql<{ id: number }>`
+    select id from uncounted_prompts(${promptIds.map(String)}::text[]::bigint[], ${moreThan}) id`
+  return rows.map(({ id }) => id)
 }
 
-/** What an organisation has used of a month; by day, and by the prompts that have most of it. */
-export async function selectUsage(
-  sql: Sql,
-  organisationId: number,
-  month: string,
-  maxPrompts: number,
-): Promise<UsageRow | undefined> {
-  const [row] = await sql<UsageRow>`
-    select plan, monthly_limit as limit, used, days, prompts, other_prompts as "otherPrompts"
-    from read_usage(${organisationId}, ${`${month}-01`}::text::date, ${maxPrompts})`
+/** A prompt by both of its ids. */
+export type PromptIds = { id: number; publicId: string }
+
+/** The next prompts of an organisation after one of them. */
+export const selectPrompts = (sql: Sql, organisationId: number, afterId: number, limit: number) =>
+  sql<PromptIds>`
+    select id, public_id as "publicId"
+    from prompts
+    where organisation_id = ${organisationId} and id > ${String(afterId)}::text::bigint
+    order by organisation_id, id
+    limit ${limit}`
+
+type MonthCounts = {
+  /** Those that have signals, in no order. */
+  days: { date: string; total: number }[]
+  prompts: { id: number; total: number }[]
+}
+
+/** How many signals of a month these prompts have, by day over all of them, and by prompt. */
+export async function countMonth(sql: Sql, promptIds: number[], month: string): Promise<MonthCounts> {
+  const [row] = await sql<MonthCounts>`
+    select days, prompts from count_month(${promptIds.map(String)}::text[]::bigint[], ${`${month}-01`}::text::date)`
+  return row as MonthCounts
+}
+
+type MonthUsage = { plan: string; limit: number; used: number }
+
+/** What an organisation has used of a month, as it was counted for the limit. */
+export async function selectUsage(sql: Sql, organisationId: number, month: string): Promise<MonthUsage | undefined> {
+  const [row] = await sql<MonthUsage>`
+    select o.plan, u.monthly_limit as limit, u.used
+    from read_usages(array[${organisationId}::bigint], array[${`${month}-01`}::text::date]) u
+    cross join lateral (select o.plan from organisations o where o.id = ${organisationId} limit 1) o`
   return row
 }
