@@ -362,13 +362,14 @@ begin
 end
 $$;
 
--- Counts the newest signals of a range of time, at most so many, by the text that their metadata has under a key. The
--- values that have the most come first; then one row with the rest of them; and one without a value, for the signals that
--- have no such key. `number` is how many values a row stands for.
+-- Counts the newest signals before a position and from a time on, at most so many, by the text that their metadata has
+-- under a key. A text may be long, so that each is known by its hash, its begin and the id of a signal that has it; the
+-- signals that have no such key have null for the three. `last_time` and `last_id` are where it stopped.
 create function count_by_metadata(
-  given_prompt_id bigint, since timestamptz, until timestamptz, key text, max_signals integer, max_values integer
+  given_prompt_id bigint, before_time timestamptz, before_id bigint, since timestamptz, key text, max_signals integer,
+  -- Arrays of hash, begin, id, positive and negative.
+  out counts json, out looked_at integer, out last_time timestamptz, out last_id bigint
 )
-returns table (kind text, value text, number bigint, positive bigint, negative bigint)
 language plpgsql
 stable
 set plan_cache_mode = 'force_generic_plan'
@@ -379,31 +380,28 @@ set enable_incremental_sort = off
 set jit = off
 as $$
 begin
-  return query
-  with newest as (
-    select s.value, s.metadata
+  with newest as materialized (
+    select s.id, s.created_at, s.value, text_of_metadata(s.metadata, key) as text
     from signals s
-    where s.prompt_id = given_prompt_id and s.created_at >= since and s.created_at < until
+    where s.prompt_id = given_prompt_id and (s.created_at, s.id) < (before_time, before_id) and s.created_at >= since
     order by s.prompt_id desc, s.created_at desc, s.id desc
     limit max_signals
   ), counted as (
     select
-      text_of_metadata(n.metadata, key) as text,
-      count(*) filter (where n.value = 'positive') as positive, count(*) filter (where n.value = 'negative') as negative
+      md5(n.text) as hash, left(n.text, 100) as begin, max(n.id) filter (where n.text is not null) as id,
+      count(*) filter (where n.value = 'positive') as positive,
+      count(*) filter (where n.value = 'negative') as negative
     from newest n
-    group by 1
-  ), ranked as (
-    select c.*, row_number() over (order by c.text is null, c.positive + c.negative desc, c.text) as rank from counted c
-  ), placed as (
-    select
-      case when r.text is null then 'none' when r.rank <= max_values then 'value' else 'rest' end as kind,
-      case when r.rank <= max_values then r.text end as text, r.positive, r.negative
-    from ranked r
+    group by 1, 2
   )
-  select p.kind, p.text, count(*), sum(p.positive)::bigint, sum(p.negative)::bigint
-  from placed p
-  group by p.kind, p.text
-  order by p.kind desc, sum(p.positive) + sum(p.negative) desc, p.text;
+  select
+    (
+      select coalesce(json_agg(json_build_array(c.hash, c.begin, c.id, c.positive, c.negative)), '[]')
+      from counted c
+    ),
+    count(*), (array_agg(n.created_at))[count(*)], (array_agg(n.id))[count(*)]
+  into counts, looked_at, last_time, last_id
+  from newest n;
 end
 $$;
 

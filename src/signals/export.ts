@@ -28,6 +28,8 @@ type RunStep = <T>(step: () => Promise<T>) => Promise<T>
 
 /** A step takes some milliseconds, in which the embedded engine does nothing else; and as much memory as its text. */
 const [maxRows, maxBytes] = [2_000, 1024 * 1024]
+/** The first step: how large the metadata of a prompt is shows only then. */
+const firstRows = 250
 /** A step that stopped at its bytes is followed by ones of fewer signals, which would be read in vain. */
 const minRows = 50
 
@@ -91,7 +93,7 @@ async function* exportPrompt(
   query: ExportQuery,
   run: RunStep,
 ): AsyncGenerator<ExportStep> {
-  let rows = maxRows
+  let rows = firstRows
   for (let after = start; ; ) {
     const step = await run(() => selectLines(db.sql, prompt, after, query, rows, maxBytes))
     const { lines, exported, lookedAt, lastTime, lastId } = step

@@ -54,28 +54,36 @@ export const countBetween = (sql: Sql, promptId: number, bounds: Date[]): Promis
     select number, positive, negative
     from count_signals_between(${promptId}, ${bounds.map((bound) => bound.toISOString())}::text[]::timestamptz[])`
 
-/** The counts of a value of the metadata, of all values that are left, or of the signals that have none. */
-export type ValueCount = {
-  kind: 'value' | 'rest' | 'none'
-  value: string | null
-  /** How many values these are. */
-  number: number
-  positive: number
-  negative: number
-}
+/** A value of the metadata by its hash, its first 100 characters and a signal that has it; nulls for none. */
+type ValueCount = [hash: string | null, begin: string | null, id: number | null, positive: number, negative: number]
 
-/** Counts the newest signals of a range, at most so many, by what their metadata has under a key; the most first. */
-export const countByMetadata = (
+type MetadataCounts = { counts: ValueCount[]; lookedAt: number; lastTime: Date; lastId: number }
+
+/** Counts the newest signals before a position and from a time on by what their metadata has under a key. */
+export async function countByMetadata(
   sql: Sql,
   promptId: number,
-  { since, until }: { since: Date; until: Date },
+  before: Position,
+  since: Date,
   key: string,
   maxSignals: number,
-  maxValues: number,
-): Promise<ValueCount[]> =>
-  sql<ValueCount>`
-    select kind, value, number, positive, negative
-    from count_by_metadata(${promptId}, ${since}, ${until}, ${key}::text, ${maxSignals}, ${maxValues})`
+): Promise<MetadataCounts> {
+  const [row] = await sql<MetadataCounts>`
+    select counts, looked_at as "lookedAt", last_time as "lastTime", last_id as "lastId"
+    from count_by_metadata(
+      ${promptId}, ${before.at}, ${String(before.id)}::text::bigint, ${since}, ${key}::text, ${maxSignals}
+    )`
+  return row as MetadataCounts
+}
+
+/** What the metadata of these signals of a prompt has under a key. */
+export const selectMetadataTexts = (sql: Sql, promptId: number, ids: number[], key: string) =>
+  sql<{ id: number; text: string }>`
+    select s.id, text_of_metadata(s.metadata, ${key}::text) as text
+    from unnest(${ids.map(String)}::text[]::bigint[]) given (id)
+    cross join lateral (
+      select s.id, s.metadata from signals s where s.prompt_id = ${promptId} and s.id = given.id limit 1
+    ) s`
 
 /** Counts at most so many of a prompt's signals that were not counted yet; how many there were. */
 export async function countSignals(sql: Sql, promptId: number, maxRows: number): Promise<number> {
