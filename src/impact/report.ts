@@ -71,9 +71,10 @@ export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter,
     async summarise(organisationId, request, margin) {
       const { data: prompts, ...page } = await listPrompts(db, organisationId, request)
       const publicIds = prompts.map(({ id }) => id)
-      await limited(organisationId, async () =>
-        counter.catchUpEach(await selectPromptIds(db.sql, organisationId, publicIds)),
-      )
+      await limited(organisationId, async () => {
+        const beganAt = performance.now()
+        await counter.catchUpEach(await selectPromptIds(db.sql, organisationId, publicIds), beganAt)
+      })
       const bounds = daysUntil(clock.now())
       const summaries = new Map<string, PromptSummary>()
       for (let start = 0; start < publicIds.length; start += promptsPerStatement) {

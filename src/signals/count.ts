@@ -14,8 +14,8 @@ export type SignalCounter = {
    * must find few of them. Rejects when there are too many to be counted in time; the counting then goes on without it.
    */
   catchUp(promptId: number): Promise<void>
-  /** The same for prompts that are read together, of which there may be a hundred. */
-  catchUpEach(promptIds: number[]): Promise<void>
+  /** The same for some of the prompts that are read together, by a reader who began then. */
+  catchUpEach(promptIds: number[], beganAt: number): Promise<void>
 }
 
 /** The signals that one step counts: about 10 ms, in which the embedded engine does nothing else. */
@@ -108,10 +108,9 @@ export function createSignalCounter(db: Db, { patienceMs = defaultPatienceMs } =
     async catchUp(promptId) {
       if (await hasUncounted(db.sql, promptId, maxUncounted)) await countAll(promptId, performance.now() + patienceMs)
     },
-    async catchUpEach(promptIds) {
-      const endsAt = performance.now() + patienceMs
+    async catchUpEach(promptIds, beganAt) {
       for (const promptId of await selectUncounted(db.sql, promptIds, maxUncountedOfEach))
-        await countAll(promptId, endsAt)
+        await countAll(promptId, beganAt + patienceMs)
     },
   }
 }

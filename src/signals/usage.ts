@@ -24,10 +24,11 @@ export type Usage = {
 const maxPrompts = 100
 
 /**
- * What an organisation has used of this month. What was recorded before the call is in the result. Prompts are counted a
- * hundred at a time, and what was used is read last: it is never less than what they add up to, unless some was erased.
+ * What an organisation has used of this month. What was recorded before the call is in the result. Prompts are counted
+ * some at a time, and what was used is read last: it is never less than what they add up to, unless some was erased.
  */
 export async function readUsage(db: Db, clock: Clock, counter: SignalCounter, organisationId: number): Promise<Usage> {
+  const beganAt = performance.now()
   const now = clock.now()
   const month = monthOf(now)
   const days = new Map<string, number>()
@@ -35,7 +36,7 @@ export async function readUsage(db: Db, clock: Clock, counter: SignalCounter, or
   for await (const prompts of promptsOf(db, organisationId)) {
     const publicIds = new Map(prompts.map(({ id, publicId }) => [id, publicId]))
     const ids = [...publicIds.keys()]
-    await counter.catchUpEach(ids)
+    await counter.catchUpEach(ids, beganAt)
     const counts = await countMonth(db.sql, ids, month.name)
     for (const { date, total } of counts.days) days.set(date, (days.get(date) ?? 0) + total)
     used.push(...counts.prompts.map(({ id, total }) => ({ prompt: publicIds.get(id) as string, total })))
