@@ -24,16 +24,17 @@ create table signal_counts (
 );
 
 -- The same of the signals that name a commit, apart for each, and so in a table of their own: a caller who names a new
--- commit with every signal makes no other count slower. With 0 minutes a row has all that name the commit.
+-- commit with every signal makes no other count slower. The key begins with the commit, so that those of known commits
+-- are found among any number of others; and without the counts of 60 minutes, a new commit is two rows.
 create table signal_commit_counts (
   prompt_id bigint not null,
   organisation_id bigint not null,
-  minutes integer not null check (minutes in (0, 15, 60, 1440)),
-  start timestamptz(3) not null check ((start = '-infinity') = (minutes = 0)),
   commit_sha text collate "C" not null check (commit_sha <> ''),
+  minutes integer not null check (minutes in (15, 1440)),
+  start timestamptz(3) not null,
   positive bigint not null check (positive >= 0),
   negative bigint not null check (negative >= 0),
-  primary key (prompt_id, minutes, start, commit_sha)
+  primary key (prompt_id, commit_sha, minutes, start)
 );
 
 -- What an erasure looks for: the idempotency key that a signal was recorded with.
@@ -84,16 +85,15 @@ begin
   on conflict (prompt_id, minutes, start) do update
   set positive = c.positive + factor * excluded.positive, negative = c.negative + factor * excluded.negative;
 
-  insert into signal_commit_counts as c (prompt_id, organisation_id, minutes, start, commit_sha, positive, negative)
+  insert into signal_commit_counts as c (prompt_id, organisation_id, commit_sha, minutes, start, positive, negative)
   select
-    given_prompt_id, given_organisation_id, w.minutes,
-    case when w.minutes = 0 then '-infinity' else floor_minutes(q.start, w.minutes) end, q.commit_sha, sum(q.positive),
+    given_prompt_id, given_organisation_id, q.commit_sha, w.minutes, floor_minutes(q.start, w.minutes), sum(q.positive),
     sum(q.negative)
   from unnest(starts, commits, positives, negatives) q (start, commit_sha, positive, negative)
-  cross join (values (0), (15), (60), (1440)) w (minutes)
+  cross join (values (15), (1440)) w (minutes)
   where q.commit_sha is not null
   group by 3, 4, 5
-  on conflict (prompt_id, minutes, start, commit_sha) do update
+  on conflict (prompt_id, commit_sha, minutes, start) do update
   set positive = c.positive + factor * excluded.positive, negative = c.negative + factor * excluded.negative;
 end
 $$;
@@ -253,15 +253,13 @@ begin
 
     delete from signal_commit_counts c
     using (
-      select distinct
-        w.minutes, case when w.minutes = 0 then '-infinity' else floor_minutes(q.start, w.minutes) end as start,
-        q.commit_sha
+      select distinct q.commit_sha, w.minutes, floor_minutes(q.start, w.minutes) as start
       from unnest(erased.starts, erased.commits) q (start, commit_sha)
-      cross join (values (0), (15), (60), (1440)) w (minutes)
+      cross join (values (15), (1440)) w (minutes)
       where q.commit_sha is not null
     ) touched
-    where c.prompt_id = given_prompt_id and c.minutes = touched.minutes and c.start = touched.start
-      and c.commit_sha = touched.commit_sha and c.positive = 0 and c.negative = 0;
+    where c.prompt_id = given_prompt_id and c.commit_sha = touched.commit_sha and c.minutes = touched.minutes
+      and c.start = touched.start and c.positive = 0 and c.negative = 0;
   end if;
   return erased.number;
 end
@@ -364,65 +362,14 @@ begin
 end
 $$;
 
--- The same of those signals that name a commit, apart for each commit.
-create function count_commits_between(given_prompt_id bigint, bounds timestamptz[])
-returns table (number integer, commit_sha text, positive bigint, negative bigint)
-language plpgsql
-stable
-set plan_cache_mode = 'force_generic_plan'
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_sort = off
-set enable_incremental_sort = off
-set jit = off
-as $$
-declare
-  mark bigint := coalesce((select m.counted_to from signal_marks m where m.prompt_id = given_prompt_id), 0);
-begin
-  return query
-  with parts as materialized (select * from parts_of_spans(bounds))
-  select found.number, found.commit_sha, sum(found.positive)::bigint, sum(found.negative)::bigint
-  from (
-    select p.number, c.commit_sha, c.positive, c.negative
-    from parts p
-    cross join lateral (
-      select c.commit_sha, c.positive, c.negative
-      from signal_commit_counts c
-      where c.prompt_id = given_prompt_id and c.minutes = p.minutes and c.start >= p.low and c.start < p.high
-    ) c
-    where p.minutes > 0
-    union all
-    select p.number, s.commit_sha, (s.value = 'positive')::integer, (s.value = 'negative')::integer
-    from parts p
-    cross join lateral (
-      select s.id, s.value, commit_of_signal(s.metadata) as commit_sha
-      from signals s
-      where s.prompt_id = given_prompt_id and s.created_at >= p.low and s.created_at < p.high
-      order by s.prompt_id, s.created_at, s.id
-    ) s
-    where p.minutes = 0 and s.id <= mark and s.commit_sha is not null
-    union all
-    select
-      width_bucket(s.created_at, bounds), commit_of_signal(s.metadata), (s.value = 'positive')::integer,
-      (s.value = 'negative')::integer
-    from signals s
-    where s.prompt_id = given_prompt_id and s.id > mark
-      and width_bucket(s.created_at, bounds) between 1 and cardinality(bounds) - 1
-      and commit_of_signal(s.metadata) is not null
-  ) found
-  group by found.number, found.commit_sha;
-end
-$$;
-
--- Counts the newest signals of a range of time, at most so many, by the text that their metadata has under a key. The
--- values that have the most come first; then one row with the rest of them; and one without a value, for the signals that
--- have no such key. `number` is how many values a row stands for.
+-- Counts the newest signals before a position and from a time on, at most so many, by the text that their metadata has
+-- under a key. A text may be long, so that each is known by its hash, its begin and the id of a signal that has it; the
+-- signals that have no such key have null for the three. `last_time` and `last_id` are where it stopped.
 create function count_by_metadata(
-  given_prompt_id bigint, since timestamptz, until timestamptz, key text, max_signals integer, max_values integer
+  given_prompt_id bigint, before_time timestamptz, before_id bigint, since timestamptz, key text, max_signals integer,
+  -- Arrays of hash, begin, id, positive and negative.
+  out counts json, out looked_at integer, out last_time timestamptz, out last_id bigint
 )
-returns table (kind text, value text, number bigint, positive bigint, negative bigint)
 language plpgsql
 stable
 set plan_cache_mode = 'force_generic_plan'
@@ -433,53 +380,42 @@ set enable_incremental_sort = off
 set jit = off
 as $$
 begin
-  return query
-  with newest as (
-    select s.value, s.metadata
+  with newest as materialized (
+    select s.id, s.created_at, s.value, text_of_metadata(s.metadata, key) as text
     from signals s
-    where s.prompt_id = given_prompt_id and s.created_at >= since and s.created_at < until
+    where s.prompt_id = given_prompt_id and (s.created_at, s.id) < (before_time, before_id) and s.created_at >= since
     order by s.prompt_id desc, s.created_at desc, s.id desc
     limit max_signals
   ), counted as (
     select
-      text_of_metadata(n.metadata, key) as text,
-      count(*) filter (where n.value = 'positive') as positive, count(*) filter (where n.value = 'negative') as negative
+      md5(n.text) as hash, left(n.text, 100) as begin, max(n.id) filter (where n.text is not null) as id,
+      count(*) filter (where n.value = 'positive') as positive,
+      count(*) filter (where n.value = 'negative') as negative
     from newest n
-    group by 1
-  ), ranked as (
-    select c.*, row_number() over (order by c.text is null, c.positive + c.negative desc, c.text) as rank from counted c
-  ), placed as (
-    select
-      case when r.text is null then 'none' when r.rank <= max_values then 'value' else 'rest' end as kind,
-      case when r.rank <= max_values then r.text end as text, r.positive, r.negative
-    from ranked r
+    group by 1, 2
   )
-  select p.kind, p.text, count(*), sum(p.positive)::bigint, sum(p.negative)::bigint
-  from placed p
-  group by p.kind, p.text
-  order by p.kind desc, sum(p.positive) + sum(p.negative) desc, p.text;
+  select
+    (
+      select coalesce(json_agg(json_build_array(c.hash, c.begin, c.id, c.positive, c.negative)), '[]')
+      from counted c
+    ),
+    count(*), (array_agg(n.created_at))[count(*)], (array_agg(n.id))[count(*)]
+  into counts, looked_at, last_time, last_id
+  from newest n;
 end
 $$;
 
--- The prompts of an organisation of whose signals more than so many are not counted yet.
-create function uncounted_prompts(given_organisation_id bigint, more_than integer)
+-- Those of these prompts of whose signals more than so many are not counted yet.
+create function uncounted_prompts(prompt_ids bigint[], more_than integer)
 returns setof bigint
-language plpgsql
+language sql
 stable
-set plan_cache_mode = 'force_generic_plan'
-set enable_seqscan = off
-set enable_bitmapscan = off
 as $$
-begin
-  return query
-  select p.id from prompts p where p.organisation_id = given_organisation_id and has_uncounted_signals(p.id, more_than);
-end
+  select p.id from unnest(prompt_ids) p (id) where has_uncounted_signals(p.id, more_than)
 $$;
 
--- What an organisation has used of a month: as it was counted for the limit; and by day, UTC, and by prompt, as the
--- signals are there now, the prompts with the most first and the rest of them together.
-create function read_usage(given_organisation_id bigint, given_month date, max_prompts integer)
-returns table (plan text, monthly_limit integer, used integer, days json, prompts json, other_prompts json)
+-- How many signals there are of a month, as they are there now, over all of these prompts by day, UTC, and by prompt.
+create function count_month(prompt_ids bigint[], given_month date, out days json, out prompts json)
 language plpgsql
 stable
 set plan_cache_mode = 'force_generic_plan'
@@ -495,10 +431,9 @@ declare
   low timestamptz := given_month::timestamp at time zone 'UTC';
   high timestamptz := (given_month + interval '1 month') at time zone 'UTC';
 begin
-  return query
   with found as materialized (
-    select p.public_id, (c.start at time zone 'UTC')::date as day, sum(c.total) as total
-    from prompts p
+    select p.id, (c.start at time zone 'UTC')::date as day, sum(c.total) as total
+    from unnest(prompt_ids) p (id)
     left join lateral (select m.counted_to from signal_marks m where m.prompt_id = p.id limit 1) m on true
     cross join lateral (
       select c.start, c.positive + c.negative as total
@@ -514,31 +449,17 @@ begin
       ) s
       where s.created_at >= low and s.created_at < high
     ) c
-    where p.organisation_id = given_organisation_id
     group by 1, 2
-  ), by_prompt as (
-    select f.public_id, sum(f.total) as total, row_number() over (order by sum(f.total) desc, f.public_id) as rank
-    from found f
-    group by f.public_id
   )
   select
-    o.plan, u.monthly_limit, u.used,
     (
-      select coalesce(json_agg(json_build_object('date', d.day, 'total', d.total) order by d.day), '[]')
+      select coalesce(json_agg(json_build_object('date', d.day, 'total', d.total)), '[]')
       from (select f.day, sum(f.total) as total from found f group by f.day) d
     ),
     (
-      select coalesce(json_agg(json_build_object('prompt', p.public_id, 'total', p.total) order by p.rank), '[]')
-      from by_prompt p
-      where p.rank <= max_prompts
-    ),
-    (
-      select json_build_object('prompts', count(*), 'total', coalesce(sum(p.total), 0))
-      from by_prompt p
-      where p.rank > max_prompts
+      select coalesce(json_agg(json_build_object('id', p.id, 'total', p.total)), '[]')
+      from (select f.id, sum(f.total) as total from found f group by f.id) p
     )
-  from usages_of(array[given_organisation_id], array[given_month]) u
-  cross join organisations o
-  where o.id = given_organisation_id;
+  into days, prompts;
 end
 $$;

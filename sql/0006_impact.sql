@@ -1,17 +1,80 @@
 -- A change is a history entry that went live: deployed, or a merged pull request. Each is live until the next one.
 
+-- What a commit names is found here: the change that has it, the last one by time, and the commits that begin alike.
+create index history_changes on history_entries (prompt_id, commit_sha, created_at, id)
+where action in ('deployed', 'pr_merged');
+
+-- The texts in the counts by commit that may name a change of a prompt: a commit of one, or at least 7 characters that one
+-- begins with.
+--
+-- Callers may have made up any number of texts, and there may be thousands of changes. Both are in order, so the smallest
+-- text and the smallest commit from there on are found by their indexes, by turns, and what lies between them is skipped.
+-- A text that begins a commit is not after it; so when the next commit does not begin with the text, the next text to look
+-- at is the first 7 characters of that commit, or as many more as are after the text.
+create function commits_named_in_counts(given_prompt_id bigint)
+returns setof text
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_sort = off
+set enable_incremental_sort = off
+set jit = off
+as $$
+declare
+  low text collate "C" := '';
+  counted text collate "C";
+  known text collate "C";
+  size integer;
+begin
+  loop
+    select c.commit_sha, h.commit_sha
+    into counted, known
+    from (
+      select c.commit_sha
+      from signal_commit_counts c
+      where c.prompt_id = given_prompt_id and c.commit_sha >= low
+      order by c.prompt_id, c.commit_sha, c.minutes, c.start
+      limit 1
+    ) c
+    cross join lateral (
+      select h.commit_sha
+      from history_entries h
+      where h.prompt_id = given_prompt_id and h.action in ('deployed', 'pr_merged') and h.commit_sha >= c.commit_sha
+      order by h.prompt_id, h.commit_sha, h.created_at, h.id
+      limit 1
+    ) h;
+    exit when not found;
+    if counted = known or length(counted) >= 7 and starts_with(known, counted) then
+      return next counted;
+      -- No text lies between the two: it cannot have the character 0.
+      low := counted || chr(1);
+    else
+      size := 7;
+      while left(known, size) <= counted loop
+        size := size + 1;
+      end loop;
+      low := left(known, size);
+    end if;
+  end loop;
+end
+$$;
+
 -- Says how many signals belong to each of these changes of a prompt, and until when it is live, null for now. A signal
 -- belongs to the change that it names by its commit, whole or by at least 7 characters that begin no other commit of the
 -- prompt's changes; else to the one that was live at its time. A commit of several changes names the last of them.
 --
 -- All that name a change are read from the counts by commit, which have them whatever their time; those of its window that
 -- name this or another change are taken away from what the window has. So the sums over all changes, and over what came
--- before the first, equal the rows. Everything is read from one snapshot.
+-- before the first, equal the rows. Everything is read from one snapshot. Texts that name no change are not read at all,
+-- but for those after the mark.
 create function count_changes(given_prompt_id bigint, entry_ids bigint[])
 returns table (entry_id bigint, live_until timestamptz, positive bigint, negative bigint, by_commit bigint)
 language plpgsql
 stable
--- The tables are reached by lateral look-ups that one index serves, also when the plan was made while they were empty.
+-- The tables are reached by lateral look-ups that one index serves, also when the plan was made while they were empty:
+-- `offset 0` keeps the planner from making joins of them that read all commits of a prompt.
 set plan_cache_mode = 'force_generic_plan'
 set enable_seqscan = off
 set enable_bitmapscan = off
@@ -22,25 +85,26 @@ set jit = off
 as $$
 declare
   mark bigint := coalesce((select m.counted_to from signal_marks m where m.prompt_id = given_prompt_id), 0);
-  -- The changes in the order of time, and where the window of each begins and ends: bounds 1 and 2, 3 and 4, ….
+  -- The changes in the order of time, and where the window of each begins and ends: bounds 1 and 2, 3 and 4, …. What is
+  -- between these two has an odd number by width_bucket.
   ids bigint[];
-  commits text[];
   froms timestamptz[];
   untils timestamptz[];
   bounds timestamptz[];
+  first_day timestamptz;
+  -- The last instant of a quarter of an hour and of a day, from its start.
+  quarter_end constant interval := interval '15 minutes' - interval '1 millisecond';
+  day_end constant interval := interval '1440 minutes' - interval '1 millisecond';
 begin
   select
     array_agg(c.id order by c.created_at, c.id),
-    array_agg(c.commit_sha order by c.created_at, c.id),
     array_agg(c.created_at order by c.created_at, c.id),
     array_agg(c.live_until order by c.created_at, c.id)
-  into ids, commits, froms, untils
+  into ids, froms, untils
   from (
-    select h.id, h.commit_sha, h.created_at, next.live_until
+    select h.id, h.created_at, next.live_until
     from unnest(entry_ids) given (id)
-    cross join lateral (
-      select h.id, h.commit_sha, h.created_at from history_entries h where h.id = given.id limit 1
-    ) h
+    cross join lateral (select h.id, h.created_at from history_entries h where h.id = given.id limit 1) h
     cross join lateral (
       select min(later.created_at) as live_until
       from (values ('deployed'), ('pr_merged')) live (action)
@@ -53,68 +117,116 @@ begin
       ) later
     ) next
   ) c;
+  if ids is null then
+    return;
+  end if;
 
   select array_agg(b.bound order by c.number, b.bound)
   into bounds
   from unnest(froms, untils) with ordinality c (live_from, live_until, number)
   cross join lateral (values (c.live_from), (coalesce(c.live_until, 'infinity'))) b (bound);
+  first_day := floor_minutes(bounds[1], 1440);
 
   return query
-  with within_windows as materialized (
-    select (w.number + 1) / 2 as number, w.commit_sha, w.positive, w.negative
-    from count_commits_between(given_prompt_id, bounds) w
-    where w.number % 2 = 1
-  ), at_any_time as materialized (
-    select distinct c.commit_sha, c.positive, c.negative
-    from unnest(commits) given (commit_sha)
-    cross join lateral (
-      select c.commit_sha, c.positive, c.negative
-      from signal_commit_counts c
-      where c.prompt_id = given_prompt_id and c.minutes = 0 and c.start = '-infinity'
-        and c.commit_sha >= left(given.commit_sha, 7) and c.commit_sha <= given.commit_sha collate "C"
-    ) c
-    union all
-    select s.commit_sha, count(*) filter (where s.value = 'positive'), count(*) filter (where s.value = 'negative')
+  with tail as materialized (
+    select
+      s.commit_sha, s.span, count(*) filter (where s.value = 'positive') as positive,
+      count(*) filter (where s.value = 'negative') as negative
     from (
-      select commit_of_signal(s.metadata) as commit_sha, s.value
+      select commit_of_signal(s.metadata) as commit_sha, s.value, width_bucket(s.created_at, bounds) as span
       from signals s
       where s.prompt_id = given_prompt_id and s.id > mark
       order by s.prompt_id, s.id
       offset 0
     ) s
     where s.commit_sha is not null
-    group by s.commit_sha
+    group by s.commit_sha, s.span
   ), named as materialized (
-    select t.commit_sha, coalesce(fit.whole_id, case when fit.first = fit.last then fit.last_id end) as entry_id
-    from (select w.commit_sha from within_windows w union select a.commit_sha from at_any_time a) t
+    select t.commit_sha, fit.id as entry_id
+    from (
+      select c.commit_sha from commits_named_in_counts(given_prompt_id) c (commit_sha)
+      union
+      select t.commit_sha from tail t
+    ) t
     cross join lateral (
-      select
-        min(h.commit_sha) as first, max(h.commit_sha) as last,
-        (array_agg(h.id order by h.created_at desc, h.id desc))[1] as last_id,
-        (array_agg(h.id order by h.created_at desc, h.id desc) filter (where h.commit_sha = t.commit_sha))[1] as whole_id
-      from (
-        select h.id, h.commit_sha, h.action, h.created_at
-        from history_entries h
-        where (h.prompt_id, h.commit_sha) >= (given_prompt_id, t.commit_sha)
-          and (h.prompt_id, h.commit_sha)
-            <= (given_prompt_id, case when length(t.commit_sha) < 7 then t.commit_sha else t.commit_sha || chr(1114111) end)
-        -- Only the index of the identity has this order.
-        order by h.prompt_id, h.commit_sha, h.action, h.pr_number
-        offset 0
-      ) h
-      where h.action in ('deployed', 'pr_merged')
+      select h.commit_sha
+      from history_entries h
+      where h.prompt_id = given_prompt_id and h.action in ('deployed', 'pr_merged') and h.commit_sha >= t.commit_sha
+      order by h.prompt_id, h.commit_sha, h.created_at, h.id
+      limit 1
+    ) known
+    -- The last change of this commit; or of the last commit that begins with the text, which must be the only one.
+    cross join lateral (
+      select h.id, h.commit_sha
+      from history_entries h
+      where h.prompt_id = given_prompt_id and h.action in ('deployed', 'pr_merged') and h.commit_sha >= t.commit_sha
+        and h.commit_sha
+          <= case when known.commit_sha = t.commit_sha then t.commit_sha else t.commit_sha || chr(1114111) end
+      order by h.prompt_id desc, h.commit_sha desc, h.created_at desc, h.id desc
+      limit 1
     ) fit
+    where fit.commit_sha = known.commit_sha and (known.commit_sha = t.commit_sha or length(t.commit_sha) >= 7)
   ), by_commit as (
-    select n.entry_id, sum(a.positive)::bigint as positive, sum(a.negative)::bigint as negative
-    from at_any_time a
-    join named n on n.commit_sha = a.commit_sha
+    select n.entry_id, sum(c.positive)::bigint as positive, sum(c.negative)::bigint as negative
+    from named n
+    cross join lateral (
+      select c.positive, c.negative
+      from signal_commit_counts c
+      where c.prompt_id = given_prompt_id and c.commit_sha = n.commit_sha and c.minutes = 1440
+      union all
+      select t.positive, t.negative from tail t where t.commit_sha = n.commit_sha
+    ) c
+    where n.entry_id = any (ids)
     group by n.entry_id
+  ), days as materialized (
+    select
+      n.commit_sha, d.start, d.positive, d.negative, width_bucket(d.start, bounds) as span,
+      width_bucket(d.start + day_end, bounds) as last_span
+    from named n
+    cross join lateral (
+      select d.start, d.positive, d.negative
+      from signal_commit_counts d
+      where d.prompt_id = given_prompt_id and d.commit_sha = n.commit_sha and d.minutes = 1440
+        and d.start >= first_day and d.start < bounds[cardinality(bounds)]
+      offset 0
+    ) d
+  ), quarters as materialized (
+    select
+      q.start, q.positive, q.negative, width_bucket(q.start, bounds) as span,
+      width_bucket(q.start + quarter_end, bounds) as last_span
+    from days d
+    cross join lateral (
+      select q.start, q.positive, q.negative
+      from signal_commit_counts q
+      where q.prompt_id = given_prompt_id and q.commit_sha = d.commit_sha and q.minutes = 15
+        and q.start >= d.start and q.start <= d.start + day_end
+      offset 0
+    ) q
+    where d.span <> d.last_span
+  ), edges as (
+    select width_bucket(s.created_at, bounds) as span, s.value
+    from (select distinct q.start from quarters q where q.span <> q.last_span) e
+    cross join lateral (
+      select s.id, s.created_at, s.value, commit_of_signal(s.metadata) as commit_sha
+      from signals s
+      where s.prompt_id = given_prompt_id and s.created_at >= e.start and s.created_at <= e.start + quarter_end
+      order by s.prompt_id, s.created_at, s.id
+      offset 0
+    ) s
+    join named n on n.commit_sha = s.commit_sha
+    where s.id <= mark
   ), elsewhere as (
-    select w.number, sum(w.positive)::bigint as positive, sum(w.negative)::bigint as negative
-    from within_windows w
-    join named n on n.commit_sha = w.commit_sha
-    where n.entry_id is not null
-    group by w.number
+    select w.span, sum(w.positive)::bigint as positive, sum(w.negative)::bigint as negative
+    from (
+      select d.span, d.positive, d.negative from days d where d.span = d.last_span
+      union all
+      select q.span, q.positive, q.negative from quarters q where q.span = q.last_span
+      union all
+      select e.span, (e.value = 'positive')::integer, (e.value = 'negative')::integer from edges e
+      union all
+      select t.span, t.positive, t.negative from tail t join named n on n.commit_sha = t.commit_sha
+    ) w
+    group by w.span
   )
   select
     c.id, c.live_until,
@@ -122,12 +234,8 @@ begin
     coalesce(t.negative, 0) - coalesce(e.negative, 0) + coalesce(b.negative, 0),
     coalesce(b.positive + b.negative, 0)
   from unnest(ids, untils) with ordinality c (id, live_until, number)
-  left join (
-    select (t.number + 1) / 2 as number, t.positive, t.negative
-    from count_signals_between(given_prompt_id, bounds) t
-    where t.number % 2 = 1
-  ) t on t.number = c.number
-  left join elsewhere e on e.number = c.number
+  left join count_signals_between(given_prompt_id, bounds) t on t.number = 2 * c.number - 1
+  left join elsewhere e on e.span = 2 * c.number - 1
   left join by_commit b on b.entry_id = c.id;
 end
 $$;

@@ -19,7 +19,7 @@ export const impactCommands = onDatabase({
     async run({ db, clock, typed, output }) {
       const prompt = await requirePrompt(db.sql, requiredOption(typed, 'prompt'))
       const query = readQuery(typed)
-      const counter = createSignalCounter(db)
+      const counter = createSignalCounter(db, { patienceMs: Number.POSITIVE_INFINITY })
       const { limited } = createSignalReader(db, clock, counter)
       const { totalCount, data } = await createImpactReader(db, clock, counter, limited).read(prompt, query)
       const [newest] = data

@@ -41,7 +41,7 @@ export const signalCommands = onDatabase({
       const { prompt: _, json, ...options } = typed.options
       const given = new URLSearchParams(options as Record<string, string>)
       const query = withUsageErrors(() => parseStatsQuery(given, clock.now()))
-      const stats = await readStats(db, createSignalCounter(db), id, query)
+      const stats = await readStats(db, createSignalCounter(db, { patienceMs: Number.POSITIVE_INFINITY }), id, query)
       showStats(output, stats, json === true)
     },
   },
@@ -52,7 +52,7 @@ export const signalCommands = onDatabase({
     required: ['org'],
     async run({ db, clock, typed, output }) {
       const { id } = await requireOrganisation(db, requiredOption(typed, 'org'))
-      const usage = await readUsage(db, clock, createSignalCounter(db), id)
+      const usage = await readUsage(db, clock, createSignalCounter(db, { patienceMs: Number.POSITIVE_INFINITY }), id)
       if (typed.options.json) output.show(usage)
       else showUsage(output, usage)
     },

@@ -3,7 +3,7 @@ import { createGit } from '../git/program.ts'
 import { openRepository } from '../git/repository.ts'
 import { type SyncChange, type SyncResult, syncRepository } from '../git/sync.ts'
 import type { SyncTarget } from '../git/target.ts'
-import { requireFileName, writeWholeFile } from '../lib/whole_file.ts'
+import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
 import { type Command, type Context, requiredOption, textOption, UsageError } from './command.ts'
 import { forCommands, withDatabase } from './database.ts'
 import { untilInterrupted } from './interruption.ts'
@@ -87,7 +87,7 @@ const requireMapName = (file: string): Promise<void> =>
 
 /** Whole at any time, for an application that may read it meanwhile, as whoever it is. */
 const writeMap = (file: string, map: SyncResult['map']): Promise<void> =>
-  writeWholeFile(file, (put) => put(`${JSON.stringify(map, null, 2)}\n`), 0o666)
+  writeFileAtomically(file, (put) => put(`${JSON.stringify(map, null, 2)}\n`), 0o666)
 
 function describe(change: SyncChange, isDryRun: boolean): string {
   const { prompt, path } = change

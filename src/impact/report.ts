@@ -11,7 +11,14 @@ import type { SignalReader } from '../signals/read.ts'
 import { compare, rateOf } from './compare.ts'
 import type { ImpactQuery, Pair } from './query.ts'
 import type { Impact, RecentSignals } from './schema.ts'
-import { type ChangeRow, type PromptSummary, selectChanges, selectChangesById, selectSummaries } from './store.ts'
+import {
+  type ChangeRow,
+  type PromptSummary,
+  selectChanges,
+  selectChangesById,
+  selectPromptIds,
+  selectSummaries,
+} from './store.ts'
 
 /** What the list of prompts shows of one. */
 type PromptImpact = { prompt: object; latest: Impact | null; recent: RecentSignals }
@@ -63,11 +70,15 @@ export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter,
     },
     async summarise(organisationId, request, margin) {
       const { data: prompts, ...page } = await listPrompts(db, organisationId, request)
-      await limited(organisationId, () => counter.catchUpAll(organisationId))
+      const publicIds = prompts.map(({ id }) => id)
+      await limited(organisationId, async () => {
+        const beganAt = performance.now()
+        await counter.catchUpEach(await selectPromptIds(db.sql, organisationId, publicIds), beganAt)
+      })
       const bounds = daysUntil(clock.now())
       const summaries = new Map<string, PromptSummary>()
-      for (let start = 0; start < prompts.length; start += promptsPerStatement) {
-        const ids = prompts.slice(start, start + promptsPerStatement).map(({ id }) => id)
+      for (let start = 0; start < publicIds.length; start += promptsPerStatement) {
+        const ids = publicIds.slice(start, start + promptsPerStatement)
         const read = () => selectSummaries(db.sql, organisationId, ids, bounds)
         for (const one of await limited(organisationId, read)) summaries.set(one.prompt, one)
       }

@@ -86,6 +86,13 @@ export type PromptSummary = {
   spans: [number: number, positive: number, negative: number][] | null
 }
 
+/** The ids that these prompts of an organisation have in the tables. */
+export async function selectPromptIds(sql: Sql, organisationId: number, prompts: string[]): Promise<number[]> {
+  const rows = await sql<{ id: number }>`
+    select id from find_prompts(${prompts}::text[]) where organisation_id = ${organisationId}`
+  return rows.map(({ id }) => id)
+}
+
 /** The last two changes of each of these prompts, and its signals between each two of the bounds. */
 export const selectSummaries = (
   sql: Sql,

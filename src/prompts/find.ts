@@ -27,7 +27,8 @@ export type PromptFinder = {
 }
 
 const maxCachedPrompts = 100_000
-const promptsPerRead = 100
+/** As many as one statement may count signals of: some tens of milliseconds of the embedded engine. */
+const promptsPerRead = 250
 
 const promptId = new RegExp(PromptId.pattern as string)
 
@@ -87,11 +88,11 @@ export async function findOwnPrompts(sql: Sql, organisationId: number, texts: st
   return new Set(found.filter((prompt) => prompt.organisationId === organisationId).map(({ publicId }) => publicId))
 }
 
-/** Reads the prompts of an organisation after the one of this id, a few at a time. */
-export async function* readPrompts(db: Db, organisationId: number, afterId = 0): AsyncGenerator<PromptIds> {
+/** Reads the prompts of an organisation after the one of this id, some at a time: it may have any number of them. */
+export async function* readPrompts(db: Db, organisationId: number, afterId = 0): AsyncGenerator<PromptIds[]> {
   for (let lastId = afterId; ; ) {
     const prompts = await selectPromptIds(db.sql, organisationId, lastId, promptsPerRead)
-    yield* prompts
+    if (prompts.length > 0) yield prompts
     if (prompts.length < promptsPerRead) return
     lastId = (prompts.at(-1) as PromptIds).id
   }

@@ -1,5 +1,7 @@
 import type { Db } from '../db/client.ts'
-import { countSignals, hasUncounted, selectUncountedPrompts } from './store_reads.ts'
+import { unavailable } from '../errors.ts'
+import { restAfter } from '../lib/rest.ts'
+import { countSignals, hasUncounted, selectUncounted } from './store_reads.ts'
 
 /**
  * Keeps the counts of signals close behind the signals themselves. They are exact wherever they are; this makes them
@@ -10,10 +12,13 @@ export type SignalCounter = {
   recorded(promptId: number): void
   /** Counts the signals of prompts that have many new ones. */
   countRecorded(): Promise<void>
-  /** To be awaited before the counts of a prompt are read: a reader adds the signals that are not counted yet itself. */
+  /**
+   * To be awaited before the counts of a prompt are read: a reader adds the signals that are not counted yet itself, and so
+   * must find few of them. Rejects when there are too many to be counted in time; the counting then goes on without it.
+   */
   catchUp(promptId: number): Promise<void>
-  /** To be awaited before the counts of all prompts of an organisation are read. */
-  catchUpAll(organisationId: number): Promise<void>
+  /** The same for some of the prompts that are read together, by a reader who began then. */
+  catchUpEach(promptIds: number[], beganAt: number): Promise<void>
 }
 
 /** The signals that one step counts: about 10 ms, in which the embedded engine does nothing else. */
@@ -23,28 +28,62 @@ const stepRows = 1_000
  * full load it waits for a quieter time, or for a reader.
  */
 const stepsPerRound = 10
+/** A prompt with more new signals than this is counted all the same: its next reader would have to wait too long. */
+const maxBehind = 100_000
 /** A reader adds up to this many itself, which takes a millisecond or two. */
 const maxUncounted = 2_000
-/** A reader of all prompts of an organisation adds up to this many of each, because there may be thousands of prompts. */
+/** A reader of many prompts adds up to this many of each. */
 const maxUncountedOfEach = 100
-/** How long a reader counts. If that was not enough, after an import for instance, the next reader goes on from there. */
-const catchUpMs = 2_000
+/** How long a reader counts before it gives up. */
+const defaultPatienceMs = 3_000
 /** How many prompts with new signals are remembered; those of the others wait for a reader. */
 const maxRemembered = 10_000
 
-export function createSignalCounter(db: Db): SignalCounter {
+export function createSignalCounter(db: Db, { patienceMs = defaultPatienceMs } = {}): SignalCounter {
   const newSignals = new Map<number, number>()
-  /** What is being counted: readers of one prompt wait for the same work. */
-  const underWay = new Map<number, Promise<void>>()
+  /** What is being counted, and whether all of it was in the end: readers of one prompt wait for the same work. */
+  const underWay = new Map<number, Promise<boolean>>()
+  let isInRound = false
 
-  async function count(promptId: number, endsAt: number): Promise<void> {
-    while ((await countSignals(db.sql, promptId, stepRows)) === stepRows && performance.now() < endsAt);
+  async function count(promptId: number, endsAt: number): Promise<boolean> {
+    while (performance.now() < endsAt) if ((await countSignals(db.sql, promptId, stepRows)) < stepRows) return true
+    return false
   }
 
-  function countOnce(promptId: number, endsAt: number): Promise<void> {
+  function countOnce(promptId: number, endsAt: number): Promise<boolean> {
     const counting = underWay.get(promptId) ?? count(promptId, endsAt).finally(() => underWay.delete(promptId))
     underWay.set(promptId, counting)
     return counting
+  }
+
+  async function countAll(promptId: number, endsAt: number): Promise<void> {
+    while (!(await countOnce(promptId, endsAt))) {
+      if (performance.now() < endsAt) continue
+      // Rounds go on until nothing is left.
+      newSignals.set(promptId, Number.POSITIVE_INFINITY)
+      throw unavailable()
+    }
+  }
+
+  /** The prompt that has waited the longest of those with so many new signals. */
+  function findBehind(number: number): [promptId: number, number: number] | undefined {
+    for (const waiting of newSignals) if (waiting[1] >= number) return waiting
+    return undefined
+  }
+
+  /** Counts one step of what is behind the most; false when nothing is behind enough. */
+  async function countNext(step: number): Promise<boolean> {
+    const next =
+      step >= stepsPerRound ? findBehind(maxBehind) : (findBehind(stepRows) ?? findBehind(maxUncountedOfEach))
+    if (!next) return false
+    const [promptId, number] = next
+    // It comes after all others then, as it would with its next signal.
+    newSignals.delete(promptId)
+    const counted = await countSignals(db.sql, promptId, stepRows)
+    // Other replicas and readers count too: a step that was not full had all that there were.
+    if (counted === stepRows && number > stepRows)
+      newSignals.set(promptId, number - stepRows + (newSignals.get(promptId) ?? 0))
+    return true
   }
 
   return {
@@ -56,24 +95,25 @@ export function createSignalCounter(db: Db): SignalCounter {
       newSignals.set(promptId, (number ?? 0) + 1)
     },
     async countRecorded() {
-      for (let step = 0; step < stepsPerRound; step += 1) {
-        const busy = [...newSignals].find(([, number]) => number >= stepRows)
-        if (!busy) return
-        const [promptId, number] = busy
-        // It comes after all others then, as it would with its next signal.
-        newSignals.delete(promptId)
-        if (number > stepRows) newSignals.set(promptId, number - stepRows)
-        await countSignals(db.sql, promptId, stepRows)
+      // A round that has much to do may last longer than the interval.
+      if (isInRound) return
+      isInRound = true
+      try {
+        for (let step = 0; ; step += 1) {
+          const beganAt = performance.now()
+          if (!(await countNext(step))) return
+          await restAfter(beganAt)
+        }
+      } finally {
+        isInRound = false
       }
     },
     async catchUp(promptId) {
-      if (await hasUncounted(db.sql, promptId, maxUncounted)) await countOnce(promptId, performance.now() + catchUpMs)
+      if (await hasUncounted(db.sql, promptId, maxUncounted)) await countAll(promptId, performance.now() + patienceMs)
     },
-    async catchUpAll(organisationId) {
-      const endsAt = performance.now() + catchUpMs
-      for (const { id } of await selectUncountedPrompts(db.sql, organisationId, maxUncountedOfEach)) {
-        if (performance.now() < endsAt) await countOnce(id, endsAt)
-      }
+    async catchUpEach(promptIds, beganAt) {
+      for (const promptId of await selectUncounted(db.sql, promptIds, maxUncountedOfEach))
+        await countAll(promptId, beganAt + patienceMs)
     },
   }
 }

@@ -2,6 +2,7 @@ import { type Actor, claimOf, operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
+import { restAfter } from '../lib/rest.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { claimRetention, eraseBefore, eraseSignal } from './store_erase.ts'
@@ -46,7 +47,7 @@ export async function purgeSignals(
   } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
   let total = 0
-  const prompts = promptId === null ? readPrompts(db, organisationId) : [{ id: promptId }]
+  const prompts = promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]
   await repeatSteps(prompts, async (id) => {
     const { found, erased } = await eraseBefore(db.sql, id, before, stepRows)
     total += erased
@@ -79,15 +80,17 @@ export async function applyRetentions(db: Db, clock: Clock, isOver: () => boolea
  * that whatever waits for the database has its turn. Returns false when a step ended it all with null.
  */
 async function repeatSteps(
-  prompts: Iterable<{ id: number }> | AsyncIterable<{ id: number }>,
+  pages: Iterable<{ id: number }[]> | AsyncIterable<{ id: number }[]>,
   step: (promptId: number) => Promise<number | null>,
 ): Promise<boolean> {
-  for await (const { id } of prompts) {
-    for (let found: number | null = stepRows; found === stepRows; ) {
-      const beganAt = performance.now()
-      found = await step(id)
-      if (found === null) return false
-      await new Promise((resolve) => setTimeout(resolve, performance.now() - beganAt))
+  for await (const prompts of pages) {
+    for (const { id } of prompts) {
+      for (let found: number | null = stepRows; found === stepRows; ) {
+        const beganAt = performance.now()
+        found = await step(id)
+        if (found === null) return false
+        await restAfter(beganAt)
+      }
     }
   }
   return true

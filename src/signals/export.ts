@@ -26,6 +26,8 @@ type RunStep = <T>(step: () => Promise<T>) => Promise<T>
 
 /** A step takes some milliseconds, in which the embedded engine does nothing else; and as much memory as its text. */
 const [maxRows, maxBytes] = [2_000, 1024 * 1024]
+/** The first step: how large the metadata of a prompt is shows only then. */
+const firstRows = 250
 /** A step that stopped at its bytes is followed by ones of fewer signals, which would be read in vain. */
 const minRows = 50
 
@@ -55,15 +57,19 @@ export async function* exportSignals(
   query: ExportQuery,
   run: RunStep = (step) => step(),
 ): AsyncGenerator<ExportStep> {
-  const last = query.after === null ? undefined : await requireSignal(db, source, query.after)
+  const last = query.after === null ? undefined : await run(() => requireSignal(db, source, query.after as number))
   if (!last && query.format === 'csv') yield { text: csvHeading, signals: 0 }
   const start: ExportPosition = { at: query.since, id: 0 }
   if (last) yield* exportPrompt(db, last, laterOf(start, { at: last.at, id: query.after as number }), query, run)
-  if (source.prompt && last) return
-  // Thousands of prompts without signals take longer than a caller waits for the first byte.
-  yield { text: '', signals: 0 }
-  const prompts = source.prompt ? [source.prompt] : readPrompts(db, source.organisationId, last?.id)
-  for await (const prompt of prompts) yield* exportPrompt(db, prompt, start, query, run)
+  if (source.prompt) {
+    if (!last) yield* exportPrompt(db, source.prompt, start, query, run)
+    return
+  }
+  for await (const prompts of readPrompts(db, source.organisationId, last?.id)) {
+    // Thousands of prompts without signals take longer than a caller waits for the first byte.
+    yield { text: '', signals: 0 }
+    for (const prompt of prompts) yield* exportPrompt(db, prompt, start, query, run)
+  }
 }
 
 const laterOf = (start: ExportPosition, last: ExportPosition): ExportPosition =>
@@ -84,7 +90,7 @@ async function* exportPrompt(
   query: ExportQuery,
   run: RunStep,
 ): AsyncGenerator<ExportStep> {
-  let rows = maxRows
+  let rows = firstRows
   for (let after = start; ; ) {
     const step = await run(() => selectLines(db.sql, prompt, after, query, rows, maxBytes))
     const { lines, exported, lookedAt, lastTime, lastId } = step

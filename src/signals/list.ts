@@ -11,6 +11,8 @@ export type SignalPage = { rows: SignalRow[]; limit: number; nextCursor: string 
 
 /** How many signals one request looks at for those that its filters select. */
 const maxLookedAt = 5_000
+/** One statement looks at this many: with metadata of 16 KiB each, some tens of milliseconds of the embedded engine. */
+const lookedAtPerStatement = 1_000
 
 /** Whether matching signals have to be searched for: a range of time alone is found by the index. */
 export const isSearch = ({ value, metadata }: SignalFilter): boolean => value !== null || metadata.length > 0
@@ -22,8 +24,15 @@ export async function listSignals(
 ): Promise<SignalPage> {
   const cursors = cursorsOf(db)
   const list = nameOfList(promptId, filter)
-  const before = (await decryptPosition(cursors, list, cursor)) as Position | null
-  const { rows, stoppedAt } = await selectSignals(db.sql, promptId, before, filter, limit + 1, maxLookedAt)
+  const rows: SignalRow[] = []
+  let stoppedAt = (await decryptPosition(cursors, list, cursor)) as Position | null
+  for (let lookedAt = 0; lookedAt < maxLookedAt; lookedAt += lookedAtPerStatement) {
+    const missing = limit + 1 - rows.length
+    const step = await selectSignals(db.sql, promptId, stoppedAt, filter, missing, lookedAtPerStatement)
+    rows.push(...step.rows)
+    stoppedAt = step.stoppedAt
+    if (!stoppedAt) break
+  }
   const shown = rows.slice(0, limit)
   const next = rows.length > limit ? positionOf(shown.at(-1) as SignalRow) : stoppedAt
   return { rows: shown, limit, nextCursor: next && (await cursors.encrypt(list, next)) }

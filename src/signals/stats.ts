@@ -1,7 +1,7 @@
 import type { Db } from '../db/client.ts'
 import type { SignalCounter } from './count.ts'
 import type { StatsQuery } from './read_query.ts'
-import { countBetween, countByMetadata, type ValueCount } from './store_reads.ts'
+import { countBetween, countByMetadata, type Position, selectMetadataTexts } from './store_reads.ts'
 
 /** The rate is the share of positive signals, to four digits, and null where there are none at all. */
 export type Counts = { positive: number; negative: number; total: number; rate: number | null }
@@ -27,6 +27,8 @@ type MetadataSplit = {
 }
 
 const [maxSplitSignals, maxSplitValues] = [10_000, 20]
+/** One statement reads this many: with metadata of 16 KiB each, some tens of milliseconds of the embedded engine. */
+const splitSignalsPerStatement = 1_000
 
 /** Counts a prompt's signals by interval. What was recorded before the call is in the result. */
 export async function readStats(db: Db, counter: SignalCounter, promptId: number, query: StatsQuery): Promise<Stats> {
@@ -48,20 +50,48 @@ export async function readStats(db: Db, counter: SignalCounter, promptId: number
 
 const noSignals = { positive: 0, negative: 0 }
 
+/** A value of the metadata: how it begins, a signal that has it, and its counts. */
+type Split = { begin: string; id: number; positive: number; negative: number }
+
 async function splitByMetadata(db: Db, promptId: number, range: StatsQuery, key: string): Promise<MetadataSplit> {
-  const found = await countByMetadata(db.sql, promptId, range, key, maxSplitSignals, maxSplitValues)
-  const ofKind = (kind: ValueCount['kind']) => found.filter((row) => row.kind === kind)
-  const countsOf = (rows: ValueCount[]) => toCounts(sum(rows, 'positive'), sum(rows, 'negative'))
-  const signals = countsOf(found).total
+  const splits = new Map<string, Split>()
+  const none = { ...noSignals }
+  let signals = 0
+  for (let before: Position | null = { at: range.until, id: 0 }; before && signals < maxSplitSignals; ) {
+    const step = await countByMetadata(db.sql, promptId, before, range.since, key, splitSignalsPerStatement)
+    for (const [hash, begin, id, positive, negative] of step.counts) {
+      const split = hash === null ? none : (splits.get(hash) ?? { begin, id, ...noSignals })
+      split.positive += positive
+      split.negative += negative
+      if (hash !== null) splits.set(hash, split as Split)
+    }
+    signals += step.lookedAt
+    before = step.lookedAt < splitSignalsPerStatement ? null : { at: step.lastTime, id: step.lastId }
+  }
+  const ranked = [...splits.values()].sort((a, b) => totalOf(b) - totalOf(a) || (a.begin < b.begin ? -1 : 1))
+  const [shown, rest] = [ranked.slice(0, maxSplitValues), ranked.slice(maxSplitValues)]
+  const found = await selectMetadataTexts(
+    db.sql,
+    promptId,
+    shown.map(({ id }) => id),
+    key,
+  )
+  const texts = new Map(found.map(({ id, text }) => [id, text]))
   return {
     key,
     signals,
     complete: signals < maxSplitSignals,
-    values: ofKind('value').map((row) => ({ value: row.value as string, ...countsOf([row]) })),
-    rest: { values: sum(ofKind('rest'), 'number'), ...countsOf(ofKind('rest')) },
-    none: countsOf(ofKind('none')),
+    // A signal that was erased meanwhile leaves the begin of its value.
+    values: shown.map(({ begin, id, positive, negative }) => ({
+      value: texts.get(id) ?? begin,
+      ...toCounts(positive, negative),
+    })),
+    rest: { values: rest.length, ...toCounts(sum(rest, 'positive'), sum(rest, 'negative')) },
+    none: toCounts(none.positive, none.negative),
   }
 }
+
+const totalOf = ({ positive, negative }: { positive: number; negative: number }): number => positive + negative
 
 function sum<Field extends string>(rows: Record<Field, number>[], field: Field): number {
   return rows.reduce((total, row) => total + row[field], 0)

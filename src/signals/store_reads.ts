@@ -54,28 +54,36 @@ export const countBetween = (sql: Sql, promptId: number, bounds: Date[]): Promis
     select number, positive, negative
     from count_signals_between(${promptId}, ${bounds.map((bound) => bound.toISOString())}::text[]::timestamptz[])`
 
-/** The counts of a value of the metadata, of all values that are left, or of the signals that have none. */
-export type ValueCount = {
-  kind: 'value' | 'rest' | 'none'
-  value: string | null
-  /** How many values these are. */
-  number: number
-  positive: number
-  negative: number
-}
+/** A value of the metadata by its hash, its first 100 characters and a signal that has it; nulls for none. */
+type ValueCount = [hash: string | null, begin: string | null, id: number | null, positive: number, negative: number]
 
-/** Counts the newest signals of a range, at most so many, by what their metadata has under a key; the most first. */
-export const countByMetadata = (
+type MetadataCounts = { counts: ValueCount[]; lookedAt: number; lastTime: Date; lastId: number }
+
+/** Counts the newest signals before a position and from a time on by what their metadata has under a key. */
+export async function countByMetadata(
   sql: Sql,
   promptId: number,
-  { since, until }: { since: Date; until: Date },
+  before: Position,
+  since: Date,
   key: string,
   maxSignals: number,
-  maxValues: number,
-): Promise<ValueCount[]> =>
-  sql<ValueCount>`
-    select kind, value, number, positive, negative
-    from count_by_metadata(${promptId}, ${since}, ${until}, ${key}::text, ${maxSignals}, ${maxValues})`
+): Promise<MetadataCounts> {
+  const [row] = await sql<MetadataCounts>`
+    select counts, looked_at as "lookedAt", last_time as "lastTime", last_id as "lastId"
+    from count_by_metadata(
+      ${promptId}, ${before.at}, ${String(before.id)}::text::bigint, ${since}, ${key}::text, ${maxSignals}
+    )`
+  return row as MetadataCounts
+}
+
+/** What the metadata of these signals of a prompt has under a key. */
+export const selectMetadataTexts = (sql: Sql, promptId: number, ids: number[], key: string) =>
+  sql<{ id: number; text: string }>`
+    select s.id, text_of_metadata(s.metadata, ${key}::text) as text
+    from unnest(${ids.map(String)}::text[]::bigint[]) given (id)
+    cross join lateral (
+      select s.id, s.metadata from signals s where s.prompt_id = ${promptId} and s.id = given.id limit 1
+    ) s`
 
 /** Counts at most so many of a prompt's signals that were not counted yet; how many there were. */
 export async function countSignals(sql: Sql, promptId: number, maxRows: number): Promise<number> {
@@ -89,28 +97,33 @@ export async function hasUncounted(sql: Sql, promptId: number, moreThan: number)
   return row?.has ?? false
 }
 
-/** Prompts of an organisation of whose signals more than so many are not counted yet. */
-export const selectUncountedPrompts = (sql: Sql, organisationId: number, moreThan: number): Promise<{ id: number }[]> =>
-  sql<{ id: number }>`select id from uncounted_prompts(${organisationId}, ${moreThan}) id`
-
-type UsageRow = {
-  plan: string
-  limit: number
-  used: number
-  days: { date: string; total: number }[]
-  prompts: { prompt: string; total: number }[]
-  otherPrompts: { prompts: number; total: number }
+/** Those of these prompts of whose signals more than so many are not counted yet. */
+export async function selectUncounted(sql: Sql, promptIds: number[], moreThan: number): Promise<number[]> {
+  const rows = await sql<{ id: number }>`
+    select id from uncounted_prompts(${promptIds.map(String)}::text[]::bigint[], ${moreThan}) id`
+  return rows.map(({ id }) => id)
 }
 
-/** What an organisation has used of a month; by day, and by the prompts that have most of it. */
-export async function selectUsage(
-  sql: Sql,
-  organisationId: number,
-  month: string,
-  maxPrompts: number,
-): Promise<UsageRow | undefined> {
-  const [row] = await sql<UsageRow>`
-    select plan, monthly_limit as limit, used, days, prompts, other_prompts as "otherPrompts"
-    from read_usage(${organisationId}, ${`${month}-01`}::text::date, ${maxPrompts})`
+type MonthCounts = {
+  /** Those that have signals, in no order. */
+  days: { date: string; total: number }[]
+  prompts: { id: number; total: number }[]
+}
+
+/** How many signals of a month these prompts have, by day over all of them, and by prompt. */
+export async function countMonth(sql: Sql, promptIds: number[], month: string): Promise<MonthCounts> {
+  const [row] = await sql<MonthCounts>`
+    select days, prompts from count_month(${promptIds.map(String)}::text[]::bigint[], ${`${month}-01`}::text::date)`
+  return row as MonthCounts
+}
+
+type MonthUsage = { plan: string; limit: number; used: number }
+
+/** What an organisation has used of a month, as it was counted for the limit. */
+export async function selectUsage(sql: Sql, organisationId: number, month: string): Promise<MonthUsage | undefined> {
+  const [row] = await sql<MonthUsage>`
+    select o.plan, u.monthly_limit as limit, u.used
+    from read_usages(array[${organisationId}::bigint], array[${`${month}-01`}::text::date]) u
+    cross join lateral (select o.plan from organisations o where o.id = ${organisationId} limit 1) o`
   return row
 }

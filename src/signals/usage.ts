@@ -2,8 +2,9 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { monthOf } from '../lib/months.ts'
+import { readPrompts } from '../prompts/find.ts'
 import type { SignalCounter } from './count.ts'
-import { selectUsage } from './store_reads.ts'
+import { countMonth, selectUsage } from './store_reads.ts'
 
 export type Usage = {
   plan: string
@@ -22,29 +23,42 @@ export type Usage = {
 
 const maxPrompts = 100
 
-/** What an organisation has used of this month. What was recorded before the call is in the result. */
+/**
+ * What an organisation has used of this month. What was recorded before the call is in the result. Prompts are counted
+ * some at a time, and what was used is read last: it is never less than what they add up to, unless some was erased.
+ */
 export async function readUsage(db: Db, clock: Clock, counter: SignalCounter, organisationId: number): Promise<Usage> {
+  const beganAt = performance.now()
   const now = clock.now()
   const month = monthOf(now)
-  await counter.catchUpAll(organisationId)
-  const row = await selectUsage(db.sql, organisationId, month.name, maxPrompts)
+  const days = new Map<string, number>()
+  const used: Usage['prompts'] = []
+  for await (const prompts of readPrompts(db, organisationId)) {
+    const publicIds = new Map(prompts.map(({ id, publicId }) => [id, publicId]))
+    const ids = [...publicIds.keys()]
+    await counter.catchUpEach(ids, beganAt)
+    const counts = await countMonth(db.sql, ids, month.name)
+    for (const { date, total } of counts.days) days.set(date, (days.get(date) ?? 0) + total)
+    used.push(...counts.prompts.map(({ id, total }) => ({ prompt: publicIds.get(id) as string, total })))
+  }
+  const row = await selectUsage(db.sql, organisationId, month.name)
   // The organisation is missing only after a failover that lost it.
   if (!row) throw notFound()
-  const { plan, limit, used, days, prompts, otherPrompts } = row
-  const totals = new Map(days.map(({ date, total }) => [date, total]))
+  used.sort((a, b) => b.total - a.total || (a.prompt < b.prompt ? -1 : 1))
+  const others = used.slice(maxPrompts)
   // A day that has begun since, or by the clock of another replica, is shown too: the days add up to what is recorded.
-  const today = Math.max(now.getUTCDate(), ...days.map(({ date }) => Number(date.slice(-2))))
+  const today = Math.max(now.getUTCDate(), ...[...days.keys()].map((date) => Number(date.slice(-2))))
   const dates = Array.from({ length: today }, (_, index) => `${month.name}-${pad(index + 1)}`)
   return {
-    plan,
+    plan: row.plan,
     month: month.name,
-    limit,
-    used,
-    remaining: Math.max(limit - used, 0),
+    limit: row.limit,
+    used: row.used,
+    remaining: Math.max(row.limit - row.used, 0),
     resets_at: month.resetsAt,
-    days: dates.map((date) => ({ date, total: totals.get(date) ?? 0 })),
-    prompts,
-    other_prompts: otherPrompts,
+    days: dates.map((date) => ({ date, total: days.get(date) ?? 0 })),
+    prompts: used.slice(0, maxPrompts),
+    other_prompts: { prompts: others.length, total: others.reduce((sum, { total }) => sum + total, 0) },
   }
 }
 

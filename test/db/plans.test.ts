@@ -11,7 +11,7 @@ import { pruneOldIdempotencyKeys } from '../../src/signals/prune.ts'
 import { type Client, createClient } from '../client.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
 import { merged, pullRequest, push } from '../github/payloads.ts'
-import { engine } from '../harness.ts'
+import { readRows } from '../rows_read.ts'
 import { entry, startService, type TestService } from '../service.ts'
 
 /** A statement is planned for any values when it runs for the sixth time. */
@@ -109,8 +109,8 @@ const fill = () =>
     insert into signal_marks (prompt_id, organisation_id, counted_to) select 1000000 + n, id, 0 from others;
     insert into signal_counts (prompt_id, organisation_id, minutes, start, positive, negative)
     select 1000000 + n, id, 1440, '2026-11-01T00:00:00Z', 1, 0 from others;
-    insert into signal_commit_counts (prompt_id, organisation_id, minutes, start, commit_sha, positive, negative)
-    select 1000000 + n, id, 0, '-infinity', 'c0ffee00', 1, 0 from others;
+    insert into signal_commit_counts (prompt_id, organisation_id, commit_sha, minutes, start, positive, negative)
+    select 1000000 + n, id, 'c0ffee00', 1440, '2026-11-01T00:00:00Z', 1, 0 from others;
     insert into signal_usage (organisation_id, month, used)
     select id, date_trunc('month', now() at time zone 'utc'), 1 from others;
     insert into idempotency_keys (organisation_id, key, prompt_id, signal_id, created_at) select id, n, n, n, now() from others;
@@ -139,22 +139,6 @@ const fill = () =>
     insert into merged_commits (prompt_id, branch_name, commit_sha, pr_number)
     select id, 'main', id, 1 from prompts where name = 'Other';`)
 
-/** How many rows of each table were read by scans, after every connection has reported what it did. */
-async function readScans(): Promise<Map<string, number>> {
-  const { db } = service.services
-  const report = () => db.sql`select pg_sleep(${engine === 'postgres' ? 0.5 : 0}), pg_stat_force_next_flush()`
-  const { connections } = db.load()
-  await Promise.all(Array.from({ length: connections }, report))
-  await Promise.all(
-    Array.from({ length: 4 }, () =>
-      db.transaction((sql) => sql`select pg_sleep(${engine === 'postgres' ? 0.5 : 0}), pg_stat_force_next_flush()`),
-    ),
-  )
-  const rows = await db.sql<{ name: string; number: number }>`
-    select relname::text as name, seq_tup_read as number from pg_stat_user_tables`
-  return new Map(rows.map(({ name, number }) => [name, number]))
-}
-
 test('no cached plan scans a table that was empty when the plan was made', async () => {
   const { sql } = service.services.db
   const tables = await sql<{ name: string }>`
@@ -166,9 +150,9 @@ test('no cached plan scans a table that was empty when the plan was made', async
   hook = await createHook(service)
   for (let round = 0; round < roundsToPlan; round += 1) await exercise(`empty ${round}`)
   await fill()
-  const before = await readScans()
+  const before = await readRows(service.services.db, 'scan')
   for (let round = 0; round < roundsWhenFull; round += 1) await exercise(`full ${round}`)
-  const after = await readScans()
+  const after = await readRows(service.services.db, 'scan')
   const scanned = [...after].map(([name, number]) => [name, number - (before.get(name) ?? 0)] as const)
   expect(scanned.filter(([, number]) => number > mostRowsScanned)).toEqual([])
 }, 60_000)

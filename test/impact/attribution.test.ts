@@ -64,15 +64,19 @@ const commits = [
   'ünï-12345',
 ]
 const others = ['abcdef', 'abcdef01', 'abcdef012345678', 'abcdef11', '1234567', '123456', 'v', 'unknown-9', '', 7]
+/** Of two letters, so that many begin others, or lie between a commit and what it begins with. */
+const alike = fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 6, maxLength: 10 })
 
-const change = fc.tuple(fc.constantFrom(...commits), time, fc.integer({ min: 0, max: 4 })).map(([commit, at, kind]) => {
-  if (kind === 3) return { ...merged(commit, at, 3), action: 'pr_opened' }
-  return kind === 0 ? deployed(commit, at) : merged(commit, at, kind)
-})
+const change = fc
+  .tuple(fc.oneof(fc.constantFrom(...commits), alike), time, fc.integer({ min: 0, max: 4 }))
+  .map(([commit, at, kind]) => {
+    if (kind === 3) return { ...merged(commit, at, 3), action: 'pr_opened' }
+    return kind === 0 ? deployed(commit, at) : merged(commit, at, kind)
+  })
 
 const signal: fc.Arbitrary<Sent> = fc.record({
   value: fc.constantFrom<Sent['value']>('positive', 'negative'),
-  commit: fc.option(fc.constantFrom<unknown>(...commits, ...others), { nil: undefined }),
+  commit: fc.option(fc.oneof(fc.constantFrom<unknown>(...commits, ...others), alike), { nil: undefined }),
   at: time,
 })
 

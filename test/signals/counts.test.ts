@@ -45,14 +45,20 @@ const write = (sql: Sql, { id, organisationId }: { id: number; organisationId: n
 
 const bounds = ['-infinity', '2026-11-07T00:00:00Z', '2026-11-10T10:07:00Z', '2026-11-10T10:08:00Z', 'infinity']
 
-/** What the functions find, and what the rows say. */
+/** What the function finds and the counts by commit have, and what the rows say. */
 async function compare(sql: Sql, promptId: number) {
   const [row] = await sql<{ counted: string; there: string }>`
     select
       (
         select json_build_array(
           (select json_agg(c order by c.number) from count_signals_between(${promptId}, b.bounds) c),
-          (select json_agg(c order by c.number, c.commit_sha) from count_commits_between(${promptId}, b.bounds) c)
+          (
+            select json_agg(c order by c.commit_sha, c.minutes, c.start)
+            from (
+              select commit_sha, minutes, start, positive, negative
+              from signal_commit_counts where prompt_id = ${promptId}
+            ) c
+          )
         )
       )::text as counted,
       (
@@ -67,12 +73,17 @@ async function compare(sql: Sql, promptId: number) {
             ) c
           ),
           (
-            select json_agg(c order by c.number, c.commit_sha)
+            select json_agg(c order by c.commit_sha, c.minutes, c.start)
             from (
-              select width_bucket(created_at, b.bounds) as number, (metadata ->> 'commit_sha') collate "C" as commit_sha,
+              select (metadata ->> 'commit_sha') collate "C" as commit_sha, w.minutes,
+                date_bin(make_interval(mins => w.minutes), created_at, '2000-01-01T00:00:00Z') as start,
                 count(*) filter (where value = 'positive') as positive,
                 count(*) filter (where value = 'negative') as negative
-              from signals where prompt_id = ${promptId} and metadata is not null group by 1, 2
+              from signals
+              join signal_marks m using (prompt_id)
+              cross join (values (15), (1440)) w (minutes)
+              where prompt_id = ${promptId} and id <= m.counted_to and metadata is not null
+              group by 1, 2, 3
             ) c
           )
         )
@@ -219,22 +230,64 @@ test('many replicas may count at once, while signals arrive', async () => {
   expect(counted).toBe(there)
 })
 
+/** Adds signals without metadata that are not counted yet. */
+const addPlain = (promptId: number, organisationId: number, number: number) =>
+  service.services.db.sql`
+    insert into signals (organisation_id, prompt_id, value, created_at)
+    select ${organisationId}, ${promptId}, 'positive', ${now}::timestamptz from generate_series(1, ${number}::integer)`
+
+async function isBehind(promptId: number, rows: number): Promise<boolean | undefined> {
+  const [row] = await service.services.db.sql<{ is: boolean }>`
+    select has_uncounted_signals(${promptId}, ${rows}) as is`
+  return row?.is
+}
+
 test.each([
   ['stats', 3_500, (prompt: string) => `/api/v1/prompts/${prompt}/stats`],
   ['usage', 3_500, () => '/api/v1/usage'],
   // Of thousands of prompts, these would be too many to add up.
   ['usage', 150, () => '/api/v1/usage'],
+  ['impact of all prompts', 150, () => '/api/v1/impact'],
 ])('who reads the %s shortens a tail of %d signals that are not counted yet', async (_, tail, pathTo) => {
-  const { db } = service.services
   const { id, organisationId, prompt, key } = await createPrompt()
-  await db.sql`
-    insert into signals (organisation_id, prompt_id, value, created_at)
-    select ${organisationId}, ${id}, 'positive', ${now}::timestamptz from generate_series(1, ${tail}::integer)`
-  const isBehind = async (rows: number) =>
-    (await db.sql<{ is: boolean }>`select has_uncounted_signals(${id}, ${rows}) as is`)[0]?.is
-  expect(await isBehind(tail - 1)).toBe(true)
+  await addPlain(id, organisationId, tail)
+  expect(await isBehind(id, tail - 1)).toBe(true)
   expect((await service.call('GET', pathTo(prompt), { key })).status).toBe(200)
-  expect(await isBehind(0)).toBe(false)
-  const { counted, there } = await compare(db.sql, id)
+  expect(await isBehind(id, 0)).toBe(false)
+  const { counted, there } = await compare(service.services.db.sql, id)
   expect(counted).toBe(there)
+})
+
+test('a reader who cannot count a tail in time is turned away, and the rounds count the rest of it', async () => {
+  const { db } = service.services
+  const { id, organisationId } = await createPrompt()
+  await addPlain(id, organisationId, 4_500)
+  const counter = createSignalCounter(db, { patienceMs: 0 })
+  await expect(counter.catchUp(id)).rejects.toMatchObject({ code: 'internal_error', headers: { 'retry-after': '1' } })
+  await counter.countRecorded()
+  expect(await isBehind(id, 0)).toBe(false)
+  await counter.catchUp(id)
+})
+
+test('a prompt that is far behind is counted in one round until it is not', async () => {
+  const { db } = service.services
+  const { id, organisationId } = await createPrompt()
+  await addPlain(id, organisationId, 12_500)
+  const counter = createSignalCounter(db)
+  for (let n = 0; n < 111_500; n += 1) counter.recorded(id)
+  await Promise.all([counter.countRecorded(), counter.countRecorded()])
+  expect([await isBehind(id, 499), await isBehind(id, 500)]).toEqual([true, false])
+})
+
+test('prompts with few new signals are counted by the rounds too', async () => {
+  const { db } = service.services
+  const { id, organisationId } = await createPrompt()
+  await addPlain(id, organisationId, 100)
+  const counter = createSignalCounter(db)
+  for (let n = 0; n < 99; n += 1) counter.recorded(id)
+  await counter.countRecorded()
+  expect(await isBehind(id, 99)).toBe(true)
+  counter.recorded(id)
+  await counter.countRecorded()
+  expect(await isBehind(id, 0)).toBe(false)
 })

@@ -56,7 +56,7 @@ test('counts the same before and after the signals were counted, and no more tha
   const [{ id } = {}] = await db.sql<{ id: number }>`select id from organisations where public_id = ${org}`
   await db.sql`
     insert into prompts (public_id, organisation_id, name, created_at)
-    select 'pmt_usage' || n, ${id as number}, 'p', now() from generate_series(1, 120) n`
+    select 'pmt_usage' || n, ${id as number}, 'p', now() from generate_series(1, 320) n`
   await db.sql`
     insert into signals (organisation_id, prompt_id, value, created_at)
     select p.organisation_id, p.id, 'positive', '2026-11-01T00:00:00Z'::timestamptz + n * interval '1 hour'
@@ -66,7 +66,7 @@ test('counts the same before and after the signals were counted, and no more tha
   expect([before.prompts.length, before.prompts[0].total, before.other_prompts]).toEqual([
     100,
     30,
-    { prompts: 20, total: 210 },
+    { prompts: 220, total: 6_165 },
   ])
   await db.sql`select count_signals(id, 20) from prompts where public_id like 'pmt_usage%'`
   expect((await read(key)).body.data).toEqual(before)

@@ -207,6 +207,16 @@ test('splits by a field of the metadata: the largest values, the rest, and those
   })
 })
 
+test('long values that begin alike are told apart, and shown whole', async () => {
+  const tenant = await service.createTenant()
+  const [one, other] = ['a', 'b'].map((end) => 'x'.repeat(150) + end)
+  for (const model of [one, one, other]) await record(tenant, '2026-11-14T12:00:00.000Z', 'positive', { model })
+  expect((await read(tenant, '?by=metadata.model')).body.by.values).toEqual([
+    { value: one, ...counts(2, 0) },
+    { value: other, ...counts(1, 0) },
+  ])
+})
+
 test('a split is over the newest 10,000 signals of the range, and says so', async () => {
   const tenant = await service.createTenant()
   await insert(tenant, 12_000, '1 second', '2026-11-14T00:00:00Z')
