@@ -144,7 +144,7 @@ test('health, metrics, documentation, preflights and deliveries are never limite
   expect(others).toEqual([204, 401])
 })
 
-test('a missing scope is told before the rate of the key, and counts for nothing', async () => {
+test('a missing scope is answered before the rate of the key, and does not count towards it', async () => {
   service.clock.set('2026-11-15T13:40:00.000Z')
   const tenant = await service.createTenant()
   const given = { org: tenant.org, name: 'reader', scopes: ['usage:read' as const], expiresAt: null }
@@ -153,7 +153,7 @@ test('a missing scope is told before the rate of the key, and counts for nothing
   expect(answers.map(({ status }) => status)).toEqual(new Array(perKey + 1).fill(403))
 })
 
-test('the month and the rate stand side by side in the headers, and a full month is told as such', async () => {
+test('the month and the rate stand side by side in the headers, and a full month is answered as such', async () => {
   service.clock.set('2026-11-30T23:59:00.000Z')
   const tenant = await service.createTenant(1)
   const post = () =>
