@@ -57,5 +57,8 @@ test('an error of the closed list is shown as it is', async () => {
   const { status, body } = await callBroken({
     findPrompt: () => Promise.reject(new ServiceError('not_found', 'not here')),
   })
-  expect([status, body.error]).toEqual([404, { code: 'not_found', message: 'not here', request_id: expect.any(String) }])
+  expect([status, body.error]).toEqual([
+    404,
+    { code: 'not_found', message: 'not here', request_id: expect.any(String) },
+  ])
 })
