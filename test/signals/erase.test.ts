@@ -122,7 +122,7 @@ test('a purge erases what is older than a time, in many steps, and nothing else'
   expect(await purgeSignals(db, clock, source, before)).toBe(0)
   const { body } = await service.call('GET', '/api/v1/audit', { key: admin })
   expect(body.data[0]).toMatchObject({
-    actor: { type: 'operator' },
+    actor: 'cli',
     action: 'signals.purged',
     subject: tenant.prompt,
     details: { before: '2026-10-01T20:00:00.000Z' },

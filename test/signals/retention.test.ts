@@ -21,6 +21,8 @@ afterAll(() => service.close())
 beforeEach(async () => {
   service.clock.set('2026-11-20T12:00:00.000Z')
   tenant = await service.createTenant()
+  // A round goes through all organisations.
+  await service.services.db.sql`update organisations set retention_days = null`
 })
 
 /** Signals from before this month, which no caller can record: one a minute from a time on. */
