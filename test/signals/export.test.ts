@@ -66,9 +66,11 @@ test('an export has every signal once, in the order of their times, with the met
     { created_at: '2026-11-04T10:00:00.250Z' },
   ])
   const answer = await exportOf(tenant.prompt)
-  expect([answer.status, answer.headers.get('content-type'), answer.headers.get('cache-control')]).toEqual([
+  const headers = ['content-type', 'content-disposition', 'cache-control'].map((name) => answer.headers.get(name))
+  expect([answer.status, ...headers]).toEqual([
     200,
     'application/x-ndjson',
+    `attachment; filename="signals-${tenant.prompt}.ndjson"`,
     'no-store',
   ])
   expect(answer.text).toBe(
@@ -87,6 +89,7 @@ test('CSV is quoted by RFC 4180, and no cell begins with what a spreadsheet woul
   ])
   const answer = await exportOf(tenant.prompt, '?format=csv')
   expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+  expect(answer.headers.get('content-disposition')).toBe(`attachment; filename="signals-${tenant.prompt}.csv"`)
   expect(answer.text).toBe(
     [
       'id,prompt,value,created_at,metadata',
@@ -118,6 +121,7 @@ test('the organisation’s export has all its prompts and nobody else’s, and g
   await record(second, [{}, {}, {}])
   await record(tenant.prompt, [{}, { created_at: '2026-11-02T00:00:00Z' }])
   const answer = await exportOf(null)
+  expect(answer.headers.get('content-disposition')).toBe('attachment; filename="signals.ndjson"')
   const lines = answer.text
     .split('\n')
     .slice(0, -1)
