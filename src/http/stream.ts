@@ -10,13 +10,16 @@ type StreamOptions = {
   onEnd(error?: unknown): void
 }
 
-/** A caller has this long to take one text. One who takes longer would hold what the answer needs for ever. */
-const paceMs = 30_000
+/** A caller may let the answer wait for so long at once. */
+const maxPauseMs = 30_000
+/** What a caller gains by taking a text: 64 KiB a second are fast enough on average, however short the texts are. */
+const gainedMs = (bytes: number): number => 100 + bytes / 64
 
 /**
- * Answers with texts as they are read, no faster than the caller takes them, and compressed if the caller accepts that.
- * The first text, which like any may be empty, is read before, so that what fails at once is answered as an error.
- * Whatever ends the answer early cuts the connection: the end of the answer would say that it is whole.
+ * Answers with texts as they are read, no faster than the caller takes them, and compressed if the caller accepts that. The
+ * first text, which like any may be empty, is read before, so that what fails at once is answered as an error. Whatever ends
+ * the answer early cuts the connection: the end of the answer would say that it is whole. A caller who takes nothing, or too
+ * little on average, is cut too, and would otherwise hold what the answer needs for as long as it likes.
  */
 export async function replyStream(
   exchange: Exchange,
@@ -42,7 +45,21 @@ export async function replyStream(
   const encoder = new TextEncoder()
   let next = Promise.resolve(first)
   let timer: ReturnType<typeof setTimeout> | undefined
+  let patienceMs = maxPauseMs
+  let waitingSince = 0
   let isOver = false
+
+  // The time that it takes to read a text is not the caller's.
+  function awaitCaller(controller: ReadableStreamDefaultController, sentBytes = 0): void {
+    patienceMs = Math.min(patienceMs + gainedMs(sentBytes), maxPauseMs)
+    waitingSince = performance.now()
+    timer = setTimeout(cut, patienceMs, controller)
+  }
+
+  function resume(): void {
+    clearTimeout(timer)
+    patienceMs -= performance.now() - waitingSince
+  }
 
   function end(error?: unknown): void {
     clearTimeout(timer)
@@ -58,13 +75,11 @@ export async function replyStream(
   }
 
   const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    start(controller) {
-      timer = setTimeout(cut, paceMs, controller)
-    },
+    start: awaitCaller,
     async pull(controller) {
-      clearTimeout(timer)
+      resume()
       try {
-        for (let text = ''; text === ''; ) {
+        for (;;) {
           if (isStopping()) return cut(controller)
           const { value, done } = await next
           if (isOver) return
@@ -72,13 +87,14 @@ export async function replyStream(
             end()
             return controller.close()
           }
-          text = value
           // Read while this one is on its way.
           next = texts.next()
           next.catch(() => {})
-          if (text !== '') controller.enqueue(encoder.encode(text))
+          const bytes = encoder.encode(value)
+          if (bytes.length === 0) continue
+          controller.enqueue(bytes)
+          return awaitCaller(controller, bytes.length)
         }
-        timer = setTimeout(cut, paceMs, controller)
       } catch (error) {
         cut(controller, error)
       }

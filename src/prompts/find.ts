@@ -28,7 +28,7 @@ export type PromptFinder = {
 
 const maxCachedPrompts = 100_000
 /** As many as one statement may count signals of: some tens of milliseconds of the embedded engine. */
-const promptsPerRead = 250
+const promptsPerRead = 100
 
 const promptId = new RegExp(PromptId.pattern as string)
 

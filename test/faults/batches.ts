@@ -1,4 +1,4 @@
-// Sends signals in batches, and tells of each what a request for it alone would have told.
+// Sends signals in batches, and returns of each the answer that a request for it alone would have got.
 import type { Attempt, Replica, SignalRequest } from './post.ts'
 import { GIVE_UP_MS, metadataOf } from './post.ts'
 

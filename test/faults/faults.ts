@@ -2,7 +2,7 @@
 
 import type { Cluster } from './cluster.ts'
 import type { Findings } from './findings.ts'
-import { changePlan } from './plan_fault.ts'
+import { changePlan, RAISED_LIMIT } from './plan_fault.ts'
 import type { Tenant } from './post.ts'
 import { crashPostgres, endConnections, makeReadOnly, stopPostgres } from './postgres_faults.ts'
 import { flushRedis, killRedis, stopRedis } from './redis_faults.ts'
@@ -16,7 +16,8 @@ export type Fault = {
   limit?: number
 }
 
-export const SMALL_LIMIT = 300
+/** Its first nine tenths fit into one batch. */
+export const SMALL_LIMIT = 1_000
 
 export const faults: Fault[] = [
   { name: 'kill -9 of a replica, three times: nothing acknowledged is lost', inject: killReplica },
@@ -32,5 +33,9 @@ export const faults: Fault[] = [
     inject: (one) => makeReadOnly(one, 2_000),
   },
   { name: 'every connection to Postgres ended, ten times: nothing is counted wrong', inject: endConnections },
-  { name: 'plan changed by the command line: it holds from the next request on', inject: changePlan, limit: 500 },
+  {
+    name: 'plan changed by the command line: it holds from the next request on',
+    inject: changePlan,
+    limit: RAISED_LIMIT,
+  },
 ]

@@ -5,6 +5,7 @@ import { auditLedger } from './audit.ts'
 import { auditChanges } from './audit_changes.ts'
 import { auditReads, startCounting } from './audit_reads.ts'
 import { auditWrites } from './audit_writes.ts'
+import { postBatch } from './batches.ts'
 import { awaitGate, awaitRecovery, fill, watch } from './checks.ts'
 import { type Cleanups, type Cluster, startCluster } from './cluster.ts'
 import { type Fault, faults, SMALL_LIMIT } from './faults.ts'
@@ -14,8 +15,8 @@ import { createSignalRequest, send, startLoad } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
 import { startWriters } from './writes.ts'
 
-/** So that the small organisation is close to its limit when the fault comes, and not at it. */
-const PREFILL = 180
+/** So that the small organisation is close to its limit when the fault comes, and not at it: the gate is called for it. */
+const PREFILL = 0.9 * SMALL_LIMIT
 const BURST = 40
 /** Before and after a fault, to have answers from both sides of it. */
 const CALM_MS = 400
@@ -57,7 +58,8 @@ async function check(cluster: Cluster, { inject, limit = SMALL_LIMIT }: Fault): 
   const from = ledger.attempts.length
   const fromWrite = writes.attempts.length
   const small = await cluster.createTenant(SMALL_LIMIT)
-  await sendTogether(cluster, small, PREFILL)
+  const prefill = Array.from({ length: PREFILL }, () => createSignalRequest(small, false))
+  ledger.attempts.push(...(await postBatch(replicas[0], prefill)))
   const watcher = watch(sql, small)
   const load = startLoad(ledger, replicas, tenants, small)
   const counting = startCounting(sql, [...tenants, small])

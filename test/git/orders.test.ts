@@ -1,4 +1,4 @@
-// Sync and the webhook tell of the same changes. In whichever order they come, and however often, the history is the same.
+// Sync and the webhook report the same changes. In whichever order they come, and however often, the history is the same.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
@@ -181,9 +181,9 @@ test.each([
   ['a commit on the branch', direct],
   ["a merge that is no pull request's", localMerge],
   ['a merge that changes the file itself', resolvedMerge],
-])('%s is recorded once and in the same way in every order, and again', async (_, tell) => {
-  const { clone, deliveries, expected } = tell()
-  const told: Record<string, Entry[]> = {}
+])('%s is recorded once and in the same way in every order, and again', async (_, arrange) => {
+  const { clone, deliveries, expected } = arrange()
+  const histories: Record<string, Entry[]> = {}
   const events = ['sync', ...deliveries]
   for (const order of ordersOf(events)) {
     const hook = await createHook(service, 'Acme/Prompts')
@@ -195,8 +195,8 @@ test.each([
     for (const event of order) await play(event)
     const once = await hook.history('greeting')
     for (const event of order) await play(event)
-    told[name] = once.slice(1)
-    told[`${name}, and again`] = (await hook.history('greeting')).slice(1)
+    histories[name] = once.slice(1)
+    histories[`${name}, and again`] = (await hook.history('greeting')).slice(1)
   }
-  expect(told).toEqual(Object.fromEntries(Object.keys(told).map((order) => [order, expected])))
+  expect(histories).toEqual(Object.fromEntries(Object.keys(histories).map((order) => [order, expected])))
 })

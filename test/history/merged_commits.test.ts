@@ -1,4 +1,4 @@
-// The commits of a pull request are told as its merge, whatever was recorded of them before.
+// The commits of a pull request are recorded as its merge, whatever was recorded of them before.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Sql } from '../../src/db/client.ts'
 import { importHistory } from '../../src/history/import.ts'
@@ -131,8 +131,8 @@ test('many merges at once rank a long history anew once, not once for each', asy
   }
   await importHistory(db, clock, lines(), () => {})
   const given = Array.from({ length: merges }, (_, number) => {
-    const { entry: told, ...more } = merge(deploys + number, [number, number + 1_000])
-    return { ...more, entry: { ...told, pr_number: number + 1 } }
+    const { entry: recorded, ...more } = merge(deploys + number, [number, number + 1_000])
+    return { ...more, entry: { ...recorded, pr_number: number + 1 } }
   })
   // The counts of this connection since it last flushed them to the server: only their growth means something.
   const rowsRead = async (sql: Sql) => {

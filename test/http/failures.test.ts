@@ -36,7 +36,7 @@ test.each([
   ['an object', { sql: 'select secret from api_keys' }],
   ['nothing', undefined],
   ['an error with a status', Object.assign(new Error('secret'), { status: 418 })],
-])('a crash with %s is an internal error in the envelope that tells nothing of it', async (_, thrown) => {
+])('a crash with %s is an internal error in the envelope that reveals nothing of it', async (_, thrown) => {
   const { status, headers, text, body } = await callBroken({
     findPrompt: () => {
       throw thrown
@@ -55,7 +55,10 @@ test('a part that never answers ends in an internal error within five seconds', 
 
 test('an error of the closed list is shown as it is', async () => {
   const { status, body } = await callBroken({
-    findPrompt: () => Promise.reject(new ServiceError('not_found', 'told')),
+    findPrompt: () => Promise.reject(new ServiceError('not_found', 'not here')),
   })
-  expect([status, body.error]).toEqual([404, { code: 'not_found', message: 'told', request_id: expect.any(String) }])
+  expect([status, body.error]).toEqual([
+    404,
+    { code: 'not_found', message: 'not here', request_id: expect.any(String) },
+  ])
 })

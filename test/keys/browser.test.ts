@@ -1,16 +1,9 @@
-// Keys that stand in web pages: only for pages of their origins, perhaps for some prompts, and with a limit of their own.
+// Keys that stand in web pages: only for pages of their origins, and perhaps for some prompts.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
-import { createKey } from '../../src/keys/manage.ts'
-import { scopes } from '../../src/keys/schema.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
-import { createAdmission } from '../../src/signals/admit.ts'
-import { createGate } from '../../src/signals/gate.ts'
-import { createSignalRecorder } from '../../src/signals/record.ts'
-import { eventually } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
-
-const SHOP = 'https://shop.example.com'
+import { createAdmin, createBrowserKey, postFromPage, SHOP, usedBy } from './pages.ts'
 
 let service: TestService
 let tenant: Tenant
@@ -19,45 +12,17 @@ let admin: string
 beforeAll(async () => {
   service = await startService()
   tenant = await service.createTenant()
-  admin = await adminOf(tenant)
+  admin = await createAdmin(service, tenant)
 })
 
 afterAll(() => service.close())
 
-async function adminOf({ org }: Tenant): Promise<string> {
-  const given = { org, name: 'admin', scopes: [...scopes], expiresAt: null }
-  return (await createKey(service.services.db, service.clock, given)).key
-}
+const browserKey = (more?: object) => createBrowserKey(service, admin, more)
 
-async function browserKey(more: object = {}, by = admin): Promise<{ id: string; key: string }> {
-  const json = { name: 'page', preset: 'browser', origins: [SHOP], ...more }
-  const { status, body } = await service.call('POST', '/api/v1/keys', { key: by, json })
-  expect([status, body.error]).toEqual([201, undefined])
-  return body.data
-}
-
-function post(key: string, headers: Record<string, string> = {}, prompt = tenant.prompt, value = 'positive') {
-  return service.call('POST', `/api/v1/prompts/${prompt}/signals`, { key, headers, json: { value } })
-}
+const post = (key: string, headers?: Record<string, string>, prompt = tenant.prompt, value?: string) =>
+  postFromPage(service, prompt, key, headers, value)
 
 const corsOf = (headers: Headers) => [...headers.keys()].filter((name) => name.startsWith('access-control'))
-
-const usedBy = async (id: string): Promise<number> => {
-  const [row] = await service.services.db.sql<{ used: number }>`
-    select coalesce(sum(u.used), 0)::integer as used
-    from api_keys k left join key_usage u on u.key_id = k.id
-    where k.public_id = ${id}`
-  return row?.used as number
-}
-
-const recordedBy = async ({ org }: Tenant): Promise<{ rows: number; used: number }> => {
-  const [row] = await service.services.db.sql<{ rows: number; used: number }>`
-    select
-      (select count(*)::integer from signals s where s.organisation_id = o.id) as rows,
-      (select coalesce(sum(u.used), 0)::integer from signal_usage u where u.organisation_id = o.id) as used
-    from organisations o where o.public_id = ${org}`
-  return row as { rows: number; used: number }
-}
 
 test('a page of an allowed origin records a signal, and may read the answer', async () => {
   const { key } = await browserKey({ origins: ['https://*.example.com'] })
@@ -95,7 +60,7 @@ test.each([
   const { status, headers, body } = await post(key, { origin })
   expect([status, body.error.code, body.error.scope]).toEqual([403, 'forbidden', undefined])
   expect(corsOf(headers)).toEqual([])
-  expect(await usedBy(id)).toBe(0)
+  expect(await usedBy(service, id)).toBe(0)
 })
 
 test.each([[[SHOP, 'https://evil.com']], [['https://evil.com', SHOP]], [[SHOP, SHOP]]])(
@@ -114,7 +79,7 @@ test.each([[[SHOP, 'https://evil.com']], [['https://evil.com', SHOP]], [[SHOP, S
     const answer = await sendRaw(`${lines.join('\r\n')}\r\n\r\n{"value":"positive"}`)
     expect(answer).toStartWith('HTTP/1.1 403')
     expect(answer.toLowerCase()).not.toContain('access-control')
-    expect(await usedBy(id)).toBe(0)
+    expect(await usedBy(service, id)).toBe(0)
   },
 )
 
@@ -197,129 +162,6 @@ test('a prompt that the key is not limited to is answered like one that does not
   expect((await post(key)).status).toBe(201)
   const [theirs, none] = [await post(key, {}, other), await post(key, {}, 'pmt_none')]
   expect([theirs.status, none.status, theirs.body.error.message]).toEqual([404, 404, none.body.error.message])
-})
-
-test('the limit of the key is answered as its own, and leaves the organisation’s to others', async () => {
-  service.clock.set('2026-11-14T23:35:00.000Z')
-  const own = await service.createTenant(10)
-  const { key, id } = await browserKey({ monthly_limit: 2 }, await adminOf(own))
-  const first = await post(key, { origin: SHOP }, own.prompt)
-  expect([first.status, first.headers.get('ratelimit-policy')]).toEqual([201, '"signals";q=2;w=2592000'])
-  expect(first.headers.get('ratelimit')).toStartWith('"signals";r=1;')
-  expect((await post(key, {}, own.prompt)).status).toBe(201)
-  // The second refusal comes from memory.
-  for (const _ of [1, 2]) {
-    const { status, headers, body } = await post(key, {}, own.prompt)
-    expect({ status, body }).toEqual({
-      status: 429,
-      body: {
-        error: {
-          code: 'rate_limited',
-          message: expect.stringContaining('of this API key'),
-          limited_by: 'key_month',
-          limit: 2,
-          used: 2,
-          resets_at: '2026-12-01T00:00:00.000Z',
-          request_id: expect.any(String),
-        },
-      },
-    })
-    expect(headers.get('ratelimit')).toStartWith('"signals";r=0;')
-    expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
-  }
-  expect((await service.postSignal(own.prompt, own.key)).headers.get('ratelimit')).toStartWith('"signals";r=7;')
-  expect(await usedBy(id)).toBe(2)
-  // The month of the key turns with the organisation's.
-  service.clock.set('2026-12-01T00:00:00.000Z')
-  expect((await post(key, {}, own.prompt)).status).toBe(201)
-})
-
-test('the organisation’s limit holds for browser keys as well, and is answered as the organisation’s', async () => {
-  const own = await service.createTenant(2)
-  const { key } = await browserKey({ monthly_limit: 5 }, await adminOf(own))
-  const statuses = [await post(key, {}, own.prompt), await post(key, {}, own.prompt)].map(({ status }) => status)
-  const { status, body } = await post(key, {}, own.prompt)
-  expect(statuses).toEqual([201, 201])
-  expect([status, body.error.limit, body.error.used, body.error.limited_by]).toEqual([429, 2, 2, 'organisation_month'])
-  expect(await recordedBy(own)).toEqual({ rows: 2, used: 2 })
-})
-
-test('a retry with its Idempotency-Key is answered at the limit of the key too, and counts once', async () => {
-  const { key, id } = await browserKey({ monthly_limit: 1 })
-  const retry = { 'idempotency-key': 'browser-retry' }
-  const first = await post(key, retry)
-  expect((await post(key)).status).toBe(429)
-  const again = await post(key, retry)
-  expect([again.status, again.headers.get('idempotent-replayed')]).toEqual([201, 'true'])
-  expect(again.body).toEqual(first.body)
-  expect((await post(key, { 'idempotency-key': 'browser-other' })).body.error).toMatchObject({
-    limited_by: 'key_month',
-    used: 1,
-  })
-  expect(await usedBy(id)).toBe(1)
-})
-
-test('a raised limit has room, and a lowered one takes nothing more', async () => {
-  const { key, id } = await browserKey({ monthly_limit: 1 })
-  const change = (monthly_limit: number | null) =>
-    service.call('PATCH', `/api/v1/keys/${id}`, { key: admin, json: { monthly_limit } })
-  const refusal = async () => {
-    const { error } = (await post(key)).body
-    return [error?.limited_by, error?.limit, error?.used]
-  }
-  expect([(await post(key)).status, (await post(key)).status]).toEqual([201, 429])
-  expect((await change(2)).body.data).toMatchObject({ origins: [SHOP], monthly_limit: 2 })
-  await eventually(async () => (await post(key)).status, 201)
-  await change(1)
-  await eventually(refusal, ['key_month', 1, 2])
-  // What was recorded without a limit counts as well, once there is one.
-  await change(null)
-  await eventually(async () => (await post(key)).status, 201)
-  await change(3)
-  await eventually(refusal, ['key_month', 3, 3])
-})
-
-test('exactly the limit is recorded by 50 racing callers of two replicas, among the signals of other keys', async () => {
-  const own = await service.createTenant(70)
-  const { key, id } = await browserKey({ monthly_limit: 20 }, await adminOf(own))
-  const { db } = service.services
-  const [row] = await db.sql<{ id: number; organisationId: number }>`
-    select id, organisation_id as "organisationId" from api_keys where public_id = ${id}`
-  const limitedKey = { id: row?.id as number, monthlyLimit: 20 }
-  const prompt = await service.services.findPrompt(row?.organisationId as number, own.prompt)
-  const replica = createSignalRecorder(db, createAdmission(db, createGate(service.redis)), service.clock)
-  const signal = { value: 'positive' as const, metadata: null, idempotencyKey: null }
-  const viaReplica = async (limited: boolean) => {
-    const { outcome } = await replica.record(prompt, signal, Number.POSITIVE_INFINITY, limited ? limitedKey : null)
-    return outcome === 'recorded' ? 201 : 429
-  }
-  const viaService = async (limited: boolean) => (await post(limited ? key : own.key, {}, own.prompt)).status
-  const statusesOf = (limited: boolean) =>
-    Promise.all(Array.from({ length: 50 }, (_, index) => (index % 2 ? viaService : viaReplica)(limited)))
-  const [limited, ordinary] = await Promise.all([statusesOf(true), statusesOf(false)])
-  expect(limited.toSorted()).toEqual([...Array(20).fill(201), ...Array(30).fill(429)])
-  expect(ordinary).toEqual(Array(50).fill(201))
-  expect(await usedBy(id)).toBe(20)
-  expect(await recordedBy(own)).toEqual({ rows: 70, used: 70 })
-})
-
-test('both limits are exact when both are reached in one race', async () => {
-  const own = await service.createTenant(30)
-  const by = await adminOf(own)
-  const [one, two] = [await browserKey({ monthly_limit: 20 }, by), await browserKey({ monthly_limit: 25 }, by)]
-  const callers = Array.from({ length: 100 }, (_, index) => post(index % 2 ? one.key : two.key, {}, own.prompt))
-  const answers = await Promise.all(callers)
-  expect(answers.filter(({ status }) => status === 201)).toHaveLength(30)
-  const counts = [await usedBy(one.id), await usedBy(two.id)]
-  expect(counts[0]).toBeLessThanOrEqual(20)
-  expect(counts[1]).toBeLessThanOrEqual(25)
-  expect(Number(counts[0]) + Number(counts[1])).toBe(30)
-  expect(await recordedBy(own)).toEqual({ rows: 30, used: 30 })
-})
-
-test('an ordinary key writes no usage row of its own', async () => {
-  expect((await service.postSignal(tenant.prompt, tenant.key)).status).toBe(201)
-  expect(await usedBy(tenant.keyId)).toBe(0)
 })
 
 test('a browser key is shown with its terms, and a rotation carries them over', async () => {

@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 afterAll(() => service.close())
 
-test('a key learns what it is, with its organisation, and what is used of the month only with the scope for it', async () => {
+test('a key can read its own scopes and organisation, and what is used of the month only with the scope for it', async () => {
   const { db } = service.services
   const make = (scopes: ('usage:read' | 'signals:write')[]) =>
     createKey(db, service.clock, { org: tenant.org, name: 'own', scopes, expiresAt: new Date('2126-01-01') })

@@ -177,11 +177,11 @@ describe('names', () => {
     change(clone, 'Change c', 'c.md')
     const { prompts } = await plan(clone)
     expect(prompts).toEqual([{ id: 'pmt_0', name: '', path: 'c.md', movedFrom: 'a.md', missing: null }])
-    const told = ['Begin', 'To b', 'To c', 'Change c'].map(
+    const expected = ['Begin', 'To b', 'To c', 'Change c'].map(
       (message, hour) => `deployed "${message}" Ada 01-01T1${hour}`,
     )
-    expect(await story(clone)).toEqual(told)
-    expect(await story(clone, { paths: ['c.md'] })).toEqual(told)
+    expect(await story(clone)).toEqual(expected)
+    expect(await story(clone, { paths: ['c.md'] })).toEqual(expected)
   })
 
   test('a change under the old name counts when the rename was made on the other side of a merge', async () => {

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/manage.ts'
 import { pruneOldIdempotencyKeys } from '../../src/signals/prune.ts'
-import { eventually } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
 let service: TestService
@@ -121,42 +120,6 @@ test('a time up to a minute ahead is taken as now: no signal is ever of the futu
   expect(answer.body.data.map(({ created_at }: { created_at: string }) => created_at)).toEqual([now, now, now])
 })
 
-test('the first ones get the room, and the limit is exact', async () => {
-  service.clock.set(now)
-  const tenant = await service.createTenant(4)
-  const answer = await record(tenant, [positive, { value: 'x' }, positive, positive, positive, positive, positive])
-  expect(statusesOf(answer)).toEqual([201, 422, 201, 201, 201, 429, 429])
-  const alone = await service.postSignal(tenant.prompt, tenant.key)
-  expect(answer.body.data[6]).toEqual({
-    status: 429,
-    error: { ...alone.body.error, request_id: answer.headers.get('x-request-id') },
-  })
-  expect(answer.headers.get('ratelimit')).toStartWith('"signals";r=0;')
-  expect([(await rowsOf(tenant)).length, await usedBy(tenant)]).toEqual([4, 4])
-  expect(statusesOf(await record(tenant, [positive, positive]))).toEqual([429, 429])
-})
-
-test('near the limit a batch corrects the gate, so that what it refuses later stays off Postgres', async () => {
-  service.clock.set(now)
-  const tenant = await service.createTenant(10)
-  const { organisationId } = await service.services.verifyKey(`Bearer ${tenant.key}`)
-  await record(tenant, Array(9).fill(positive))
-  await eventually(() => service.testRedis.get(`signals:{${organisationId}}:2026-11`), '9')
-})
-
-test('batches and single signals that race share the limit exactly', async () => {
-  const tenant = await service.createTenant(50)
-  const answers = await Promise.all(
-    Array.from({ length: 24 }, (_, index) =>
-      index % 2 ? record(tenant, Array(7).fill(positive)) : service.postSignal(tenant.prompt, tenant.key),
-    ),
-  )
-  const recorded = answers.flatMap((answer) => (answer.status === 200 ? statusesOf(answer) : [answer.status]))
-  expect(recorded.filter((status) => status === 201)).toHaveLength(50)
-  expect(recorded.filter((status) => status === 429)).toHaveLength(12 * 7 + 12 - 50)
-  expect([(await rowsOf(tenant)).length, await usedBy(tenant)]).toEqual([50, 50])
-})
-
 test('a batch sent again with its keys records nothing new, at the limit too', async () => {
   const tenant = await service.createTenant(3)
   const signals = ['a', 'b', 'c'].map((key) => ({ value: 'negative', metadata: { key }, idempotency_key: key }))
@@ -274,41 +237,4 @@ test('a prompt of another organisation is answered like one that does not exist'
   const [theirs, none] = answers.map(({ status, body: { error } }) => [status, { ...error, request_id: '' }])
   expect(theirs).toEqual(none)
   expect(theirs?.[0]).toBe(404)
-})
-
-test('while one organisation sends large batches without a pause, another’s signals are recorded in time', async () => {
-  const [busy, calm] = [await service.createTenant(1_000_000), await service.createTenant(1_000_000)]
-  let isOver = false
-  const senders = Array.from({ length: 8 }, async () => {
-    let batches = 0
-    while (!isOver) {
-      const { status } = await record(busy, Array(1_000).fill(positive))
-      expect(status).toBe(200)
-      batches += 1
-    }
-    return batches
-  })
-  for (let n = 0; n < 20; n += 1) {
-    const sentAt = performance.now()
-    expect((await service.postSignal(calm.prompt, calm.key)).status).toBe(201)
-    expect(performance.now() - sentAt).toBeLessThan(2_000)
-  }
-  isOver = true
-  const batches = (await Promise.all(senders)).reduce((sum, one) => sum + one)
-  expect(await usedBy(busy)).toBe(batches * 1_000)
-})
-
-test('past its share of batches in flight an organisation is answered at once, and others are not', async () => {
-  const [busy, calm] = [await service.createTenant(1_000_000), await service.createTenant(10)]
-  const body = JSON.stringify({ signals: [{ ...positive, x: 'x'.repeat(4 * 1024 * 1024 - 200) }] })
-  const answers = await Promise.all([...Array.from({ length: 12 }, () => post(busy, body)), record(calm, [positive])])
-  const statuses = answers.slice(0, 12).map(({ status }) => status)
-  expect(new Set(statuses)).toEqual(new Set([200, 500]))
-  const refused = answers.find(({ status }) => status === 500)
-  expect([refused?.headers.get('retry-after'), refused?.body.error.message]).toEqual([
-    '1',
-    'Too many batches are under way. Send this one again shortly.',
-  ])
-  expect(answers[12]?.status).toBe(200)
-  expect((await post(busy, body)).status).toBe(200)
 })

@@ -55,7 +55,7 @@ class Model {
   private readonly keys = new Map<string, Value>()
   constructor(public limit: number) {}
 
-  /** A key binds within a batch even if its first signal is refused: the rest of the batch is told by it. */
+  /** A key binds within a batch even if its first signal is refused: the rest of the batch is compared with it. */
   send(sent: Sent[]): string[] {
     const inBatch = new Map<string, { value: Value; outcome: string }>()
     return sent.map(({ value, key }) => {

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/manage.ts'
-import { setRetention } from '../../src/orgs/manage.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
-import { applyRetentions, purgeSignals } from '../../src/signals/erase.ts'
+import { purgeSignals } from '../../src/signals/erase.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
+import { fillPrompts } from './exports.ts'
 
 let service: TestService
 let tenant: Tenant
@@ -120,6 +120,13 @@ test('a purge erases what is older than a time, in many steps, and nothing else'
   expect([erased, steps]).toEqual([1_200, [500, 1_000, 1_200]])
   expect([await stats(), (await listed()).at(0)]).toEqual([4, kept])
   expect(await purgeSignals(db, clock, source, before)).toBe(0)
+  const { body } = await service.call('GET', '/api/v1/audit', { key: admin })
+  expect(body.data[0]).toMatchObject({
+    actor: 'cli',
+    action: 'signals.purged',
+    subject: tenant.prompt,
+    details: { before: '2026-10-01T20:00:00.000Z' },
+  })
 })
 
 test('a purge of an organisation reaches all its prompts, and no other’s', async () => {
@@ -133,6 +140,14 @@ test('a purge of an organisation reaches all its prompts, and no other’s', asy
   const { promptId } = await idsOf(other)
   const [row] = await db.sql`select count(*) as left from signals where prompt_id = ${promptId}`
   expect(row).toEqual({ left: 3 })
+})
+
+test('a purge of an organisation reaches more prompts than are looked up at once', async () => {
+  const { db, clock } = service.services
+  await fillPrompts(service, tenant.org, 205)
+  const { organisationId } = await idsOf(tenant)
+  const source = { organisationId, promptId: null, publicId: tenant.org }
+  expect(await purgeSignals(db, clock, source, new Date('2026-11-01T00:00:00Z'))).toBe(205)
 })
 
 test('two purges at the same time erase each signal once', async () => {
@@ -163,46 +178,4 @@ test('signals go on being recorded and counted rightly while a purge runs', asyn
   }
   expect(await purging).toBe(3_000)
   expect([await stats(), await used()]).toEqual([posted, posted])
-})
-
-test('a retention erases what is past its days, for the organisations that have one', async () => {
-  const { db, clock } = service.services
-  const other = await service.createTenant(10)
-  await setRetention(db, clock, tenant.org, 30)
-  // The last instant that is kept is 30 days ago.
-  for (const { prompt } of [tenant, other]) await fill(prompt, '2026-10-21T11:58:00Z', 4)
-  await applyRetentions(db, clock, () => false)
-  expect(await stats()).toBe(2)
-  const [row] = await db.sql`
-    select count(*) as left from signals s join prompts p on p.id = s.prompt_id where p.public_id = ${other.prompt}`
-  expect(row).toEqual({ left: 4 })
-  await setRetention(db, clock, tenant.org, null)
-  service.clock.set('2026-12-31T12:00:00.000Z')
-  await applyRetentions(db, clock, () => false)
-  expect(await stats()).toBe(2)
-})
-
-test('a change of the retention is in the audit log', async () => {
-  await setRetention(service.services.db, service.clock, tenant.org, 400)
-  await setRetention(service.services.db, service.clock, tenant.org, 400)
-  const { body } = await service.call('GET', '/api/v1/audit', { key: admin })
-  expect(body.data.map(({ action, details }: Record<string, unknown>) => [action, details]).slice(0, 2)).toEqual([
-    ['retention.changed', { retention_days: 400 }],
-    ['key.created', expect.anything()],
-  ])
-})
-
-test('a round that finds another at work, or is told to stop, erases nothing', async () => {
-  const { db, clock } = service.services
-  await setRetention(db, clock, tenant.org, 30)
-  await fill(tenant.prompt, '2026-10-01T00:00:00Z', 3)
-  await applyRetentions(db, clock, () => true)
-  expect(await stats()).toBe(3)
-  await db.transaction(async (sql) => {
-    await sql`select pg_advisory_xact_lock(5168, 0)`
-    if (service.services.db.load().connections > 2) await applyRetentions(db, clock, () => false)
-  })
-  expect(await stats()).toBe(3)
-  await applyRetentions(db, clock, () => false)
-  expect(await stats()).toBe(0)
 })

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { connect } from 'node:net'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
-import { exportSignals, parseExportQuery } from '../../src/signals/export.ts'
-import { eventually, rejectionOf } from '../program.ts'
+import { type ExportStep, exportSignals, parseExportQuery } from '../../src/signals/export.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
+import { exportSignalsOf, fillPrompts, fillSignals, idsIn } from './exports.ts'
 
 let service: TestService
 let tenant: Tenant
@@ -42,30 +41,23 @@ async function record(prompt: string, signals: Given[]): Promise<number[]> {
   return answer.body.data.map(({ id }: { id: number }) => id)
 }
 
-const plain = { 'accept-encoding': 'identity' }
+const exportOf = (prompt: string | null, query = '') => exportSignalsOf(service, tenant.key, prompt, query)
 
-const exportOf = (prompt: string | null, query = '', headers: Record<string, string> = plain) =>
-  service.call('GET', `/api/v1/${prompt ? `prompts/${prompt}/` : ''}signals/export${query}`, {
-    key: tenant.key,
-    headers,
-  })
-
-const idsIn = ({ text }: { text: string }): number[] =>
-  text
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line).id)
-
-/** More signals than several steps hold, put there directly: 1,000 a second from the first of the month on. */
-async function fill(prompt: string, count: number): Promise<void> {
-  for (let from = 1; from <= count; from += 20_000) {
-    await service.services.db.sql`
-      insert into signals (organisation_id, prompt_id, value, metadata, created_at)
-      select p.organisation_id, p.id, case when n % 10 = 0 then 'negative' else 'positive' end,
-        jsonb_build_object('n', n), timestamptz '2026-11-01T00:00:00Z' + n * interval '1 millisecond'
-      from prompts p, generate_series(${from}::int, ${Math.min(from + 19_999, count)}::int) n
-      where p.public_id = ${prompt}`
-  }
+/** What there is to say of each step of a prompt's export. */
+async function stepsOf<T>(
+  prompt: string,
+  describe: (step: ExportStep) => T,
+  run?: Parameters<typeof exportSignals>[3],
+): Promise<T[]> {
+  const { db } = service.services
+  const [row] = await db.sql<{ id: number; organisationId: number }>`
+    select id, organisation_id as "organisationId" from prompts where public_id = ${prompt}`
+  const { id, organisationId } = row as { id: number; organisationId: number }
+  const source = { organisationId, prompt: { id, publicId: prompt } }
+  const described: T[] = []
+  const query = parseExportQuery(new URLSearchParams())
+  for await (const step of exportSignals(db, source, query, run)) described.push(describe(step))
+  return described
 }
 
 test('an export has every signal once, in the order of their times, with the metadata as it is kept', async () => {
@@ -75,9 +67,11 @@ test('an export has every signal once, in the order of their times, with the met
     { created_at: '2026-11-04T10:00:00.250Z' },
   ])
   const answer = await exportOf(tenant.prompt)
-  expect([answer.status, answer.headers.get('content-type'), answer.headers.get('cache-control')]).toEqual([
+  const headers = ['content-type', 'content-disposition', 'cache-control'].map((name) => answer.headers.get(name))
+  expect([answer.status, ...headers]).toEqual([
     200,
     'application/x-ndjson',
+    `attachment; filename="signals-${tenant.prompt}.ndjson"`,
     'no-store',
   ])
   expect(answer.text).toBe(
@@ -96,6 +90,7 @@ test('CSV is quoted by RFC 4180, and no cell begins with what a spreadsheet woul
   ])
   const answer = await exportOf(tenant.prompt, '?format=csv')
   expect(answer.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+  expect(answer.headers.get('content-disposition')).toBe(`attachment; filename="signals-${tenant.prompt}.csv"`)
   expect(answer.text).toBe(
     [
       'id,prompt,value,created_at,metadata',
@@ -111,7 +106,7 @@ test('CSV is quoted by RFC 4180, and no cell begins with what a spreadsheet woul
 })
 
 test('an export of many steps is whole, and goes on after any of its signals', async () => {
-  await fill(tenant.prompt, 7_001)
+  await fillSignals(service, tenant.prompt, 7_001)
   const all = idsIn(await exportOf(tenant.prompt))
   expect([all.length, new Set(all).size]).toEqual([7_001, 7_001])
   for (const index of [0, 1_999, 2_000, 6_999, 7_000]) {
@@ -127,6 +122,7 @@ test('the organisation’s export has all its prompts and nobody else’s, and g
   await record(second, [{}, {}, {}])
   await record(tenant.prompt, [{}, { created_at: '2026-11-02T00:00:00Z' }])
   const answer = await exportOf(null)
+  expect(answer.headers.get('content-disposition')).toBe('attachment; filename="signals.ndjson"')
   const lines = answer.text
     .split('\n')
     .slice(0, -1)
@@ -152,8 +148,15 @@ test('filters select by value and time', async () => {
 })
 
 test('a rare value is found however many signals lie between', async () => {
-  await fill(tenant.prompt, 5_000)
+  await fillSignals(service, tenant.prompt, 5_000)
   expect(idsIn(await exportOf(tenant.prompt, '?value=negative'))).toHaveLength(500)
+})
+
+test('an organisation’s export has more prompts than are looked up at once', async () => {
+  await fillPrompts(service, tenant.org, 205)
+  const ids = idsIn(await exportOf(null))
+  expect([ids.length, new Set(ids).size]).toEqual([205, 205])
+  expect(idsIn(await exportOf(null, `?after=${ids[102]}`))).toEqual(ids.slice(103))
 })
 
 test('large metadata is exported whole, in steps of a bounded size', async () => {
@@ -166,20 +169,25 @@ test('large metadata is exported whole, in steps of a bounded size', async () =>
       .slice(0, -1)
       .map((line) => JSON.parse(line).metadata.text.length),
   ).toEqual(Array(400).fill(16_000))
+  const sizes = await stepsOf(tenant.prompt, ({ text: lines }) => lines.length)
+  expect(sizes.reduce((sum, size) => sum + size)).toBe(text.length)
+  // A step ends with the signal that takes it over a MiB.
+  expect(sizes.filter((size) => size > 1024 * 1024 + 17_000)).toEqual([])
 })
 
-test('is compressed for who accepts gzip, and for nobody else', async () => {
-  await fill(tenant.prompt, 3_000)
-  const ask = (accepted: string) => exportOf(tenant.prompt, '', { 'accept-encoding': accepted })
-  const zipped = await ask('br, gzip;q=0.8')
-  const unzipped = await ask('identity')
-  const refused = await ask('gzip;q=0')
-  expect([zipped, unzipped, refused].map((answer) => answer.headers.get('content-encoding'))).toEqual([
-    'gzip',
-    null,
-    null,
-  ])
-  expect(zipped.text).toBe(unzipped.text)
+test('many small signals are exported in steps of 2,000, each in the organisation’s share', async () => {
+  await fillSignals(service, tenant.prompt, 5_000)
+  let shares = 0
+  const signals = await stepsOf(
+    tenant.prompt,
+    (step) => step.signals,
+    (step) => {
+      shares += 1
+      return step()
+    },
+  )
+  // The last step finds that there is nothing left.
+  expect([signals, shares]).toEqual([[2_000, 2_000, 1_000], 4])
 })
 
 test.each([
@@ -210,75 +218,6 @@ test('a signal of another prompt or organisation to go on after is refused as on
   expect(shown[0]?.status).toBe(422)
   expect(shown).toEqual([shown[0], shown[0], shown[0]] as never)
   expect((await exportOf(null, `?after=${body.data.id}`)).status).toBe(422)
-})
-
-/** Asks for an export and reads nothing of it but the first bytes. */
-function ask(path: string): Promise<{ close(): void }> {
-  const { hostname, port } = new URL(service.url)
-  const socket = connect(Number(port), hostname)
-  socket.on('error', () => {})
-  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${tenant.key}\r\n\r\n`)
-  return new Promise((resolve) => {
-    socket.once('data', () => {
-      socket.pause()
-      resolve({ close: () => socket.destroy() })
-    })
-  })
-}
-
-test('two exports of an organisation at once, and another when a caller has gone', async () => {
-  await fill(tenant.prompt, 100_000)
-  const path = `/api/v1/prompts/${tenant.prompt}/signals/export`
-  const [first, other] = [await ask(path), await ask(path)]
-  const { status, headers, body } = await exportOf(tenant.prompt)
-  expect([status, headers.get('retry-after'), body.error.code]).toEqual([500, '10', 'internal_error'])
-  // Another organisation has slots of its own.
-  const calm = await service.createTenant(10)
-  expect((await service.call('GET', '/api/v1/signals/export', { key: calm.key })).status).toBe(200)
-  first.close()
-  await eventually(async () => (await exportOf(tenant.prompt, '?value=negative')).status, 200)
-  other.close()
-})
-
-test('a caller who reads nothing is not read ahead for', async () => {
-  await fill(tenant.prompt, 100_000)
-  const before = process.memoryUsage.rss()
-  const slow = await ask(`/api/v1/prompts/${tenant.prompt}/signals/export`)
-  // A whole export of as many beside it shows that there was time for both.
-  const whole = await exportOf(tenant.prompt, '?value=negative')
-  expect(idsIn(whole)).toHaveLength(10_000)
-  expect(process.memoryUsage.rss() - before).toBeLessThan(150 * 1024 * 1024)
-  slow.close()
-})
-
-test('HEAD takes no slot', async () => {
-  for (let n = 0; n < 4; n += 1) {
-    const { status, text } = await service.call('HEAD', '/api/v1/signals/export', { key: tenant.key })
-    expect([status, text]).toEqual([200, ''])
-  }
-})
-
-test('a service that is told to stop cuts its exports, so that none looks whole that is not', async () => {
-  const stopping = await startService()
-  try {
-    const own = await stopping.createTenant(10)
-    await stopping.services.db.sql`
-      insert into signals (organisation_id, prompt_id, value, created_at)
-      select p.organisation_id, p.id, 'positive', timestamptz '2026-11-01' + n * interval '1 second'
-      from prompts p, generate_series(1, 40000) n where p.public_id = ${own.prompt}`
-    const response = await fetch(`${stopping.url}/api/v1/signals/export`, {
-      headers: { authorization: `Bearer ${own.key}`, 'accept-encoding': 'identity' },
-    })
-    const reader = (response.body as ReadableStream<Uint8Array>).getReader()
-    await reader.read()
-    await stopping.services.drain.run(0)
-    const rest = async () => {
-      while (!(await reader.read()).done);
-    }
-    expect(await rejectionOf(rest())).toContain('closed unexpectedly')
-  } finally {
-    await stopping.close()
-  }
 })
 
 test('an export begins however many prompts without signals come before the first one', async () => {

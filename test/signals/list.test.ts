@@ -157,7 +157,7 @@ test.each([
   expect([status, body.error.details]).toEqual([422, [{ path, message }]])
 })
 
-test('a cursor is good for its own list alone, tells nothing, and works on every replica', async () => {
+test('a cursor is good for its own list alone, reveals nothing, and works on every replica', async () => {
   const tenant = await service.createTenant()
   const other = await service.createTenant()
   const signals = Array.from({ length: 3 }, () => ({ value: 'positive', metadata: { a: '1' } }))

@@ -1,0 +1,80 @@
+// The buckets of the rates, in memory and in Redis.
+import { expect, test } from 'bun:test'
+import { openRedis } from '../../src/db/redis.ts'
+import { createRateLimiter } from '../../src/http/rate_limit.ts'
+import { redisPrefix, redisUrl } from '../harness.ts'
+import { eventually } from '../program.ts'
+import { createProxy } from '../proxy.ts'
+
+const perMinute = (requests: number) => ({ requests, windowSeconds: 60 })
+const perHour = (requests: number) => ({ requests, windowSeconds: 3_600 })
+
+test('a rate holds within each process while Redis is away, and is shared again when it is back', async () => {
+  const proxy = await createProxy(redisUrl())
+  const prefix = redisPrefix()
+  const [near, far] = [openRedis(proxy.url, prefix), openRedis(redisUrl(), prefix)]
+  const clock = { now: () => new Date('2026-11-15T14:00:00.000Z') }
+  const breaker: boolean[] = []
+  const observe = { limited: () => {}, breakerChanged: (isOpen: boolean) => void breaker.push(isOpen) }
+  const limiter = createRateLimiter(perHour(100), { clock, name: 'x', redis: near, observe })
+  const replica = createRateLimiter(perHour(100), { clock, name: 'x', redis: far })
+  const take = (subject: string, times: number) =>
+    Array.from({ length: times }, () => limiter.take(subject)).filter(({ isExceeded }) => !isExceeded).length
+  /** Whether it counts more than what it was asked itself. */
+  const isKnownToReplica = (subject: string) => {
+    let taken = 0
+    return () => {
+      taken += 1
+      return replica.take(subject).used === taken + 50
+    }
+  }
+
+  await eventually(() => [near.status, far.status], ['ready', 'ready'])
+  expect(take('before', 50)).toBe(50)
+  await eventually(isKnownToReplica('before'), true)
+  proxy.setClosing(true)
+  proxy.cut('reset')
+  let polls = 0
+  const keepTaking = () => {
+    polls += 1
+    take(`poll ${polls}`, 20)
+    return breaker
+  }
+  await eventually(keepTaking, [true])
+  expect(take('during', 150)).toBe(100)
+  proxy.setClosing(false)
+  await eventually(keepTaking, [true, false], 10_000)
+  expect(take('after', 50)).toBe(50)
+  await eventually(isKnownToReplica('after'), true)
+  await Promise.all([near.disconnect(), far.disconnect()])
+  proxy.close()
+})
+
+test('what Redis did not confirm in time is not added to it twice', async () => {
+  const added: number[] = []
+  const redis = {
+    run: async (_script: string, _key: string, addedUs = 0) => {
+      added.push(addedUs)
+      throw new Error('no answer in time')
+    },
+    set: async () => {},
+    status: 'ready',
+    disconnect: async () => {},
+  }
+  const clock = { now: () => new Date('2026-11-15T14:00:00.000Z') }
+  const limiter = createRateLimiter(perMinute(10), { clock, name: 'x', redis })
+  limiter.take('one')
+  await eventually(() => added, [6_000_000])
+  limiter.take('one')
+  await eventually(() => added, [6_000_000, 6_000_000])
+})
+
+test('a flood of addresses takes a bounded memory, and shuts nobody out', () => {
+  const now = new Date('2026-11-15T14:00:00.000Z')
+  const limiter = createRateLimiter(perMinute(1), { clock: { now: () => now }, name: 'address' })
+  expect([limiter.take('first').isExceeded, limiter.take('first').isExceeded]).toEqual([false, true])
+  for (let address = 0; address < 50_000; address += 1) expect(limiter.take(address).isExceeded).toBe(false)
+  // The first was forgotten for the others.
+  expect(limiter.take('first').isExceeded).toBe(false)
+  expect(limiter.take(49_999).isExceeded).toBe(true)
+})

@@ -1,0 +1,141 @@
+// A streamed answer and the pace of its caller, with a clock that the test moves.
+import { afterAll, beforeAll, expect, jest, test } from 'bun:test'
+import { Exchange } from '../../src/http/exchange.ts'
+import { replyStream } from '../../src/http/stream.ts'
+
+beforeAll(() => {
+  jest.useFakeTimers()
+})
+
+afterAll(() => {
+  jest.useRealTimers()
+})
+
+const pass = (seconds: number) => jest.advanceTimersByTime(seconds * 1_000)
+
+const kibibyte = 'x'.repeat(1024)
+
+async function* repeat(text: string, times = Number.POSITIVE_INFINITY): AsyncGenerator<string> {
+  for (let n = 0; n < times; n += 1) yield text
+}
+
+/** The answer to a caller who takes one text at a time. */
+async function answer(texts: AsyncIterator<string>, headers: Record<string, string> = {}) {
+  const ends: unknown[] = []
+  const response = await replyStream(new Exchange(new Request('http://localhost/', { headers })), texts, {
+    type: 'text/plain',
+    fileName: 'texts.txt',
+    isStopping: () => false,
+    onEnd: (error) => ends.push(error),
+  })
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  const take = () =>
+    reader.read().then(
+      ({ value, done }) => (done ? 'end' : value.length),
+      () => 'cut',
+    )
+  return { take, leave: () => reader.cancel(), ends, response }
+}
+
+test('is named as a file, and not to be kept', async () => {
+  const { response } = await answer(repeat('', 1))
+  expect(Object.fromEntries(response.headers)).toEqual({
+    'content-type': 'text/plain',
+    'content-disposition': 'attachment; filename="texts.txt"',
+    'cache-control': 'no-store',
+    vary: 'Accept-Encoding',
+    'x-request-id': expect.any(String),
+  })
+})
+
+test('ends once, after its last text, without the empty ones', async () => {
+  const texts = (async function* () {
+    yield* ['', 'ab', '', '', 'c', '']
+  })()
+  const { take, ends } = await answer(texts)
+  expect([await take(), await take(), await take(), ends]).toEqual([2, 1, 'end', [undefined]])
+  pass(60)
+  expect(ends).toHaveLength(1)
+})
+
+test('is cut by what fails on the way, and says by what', async () => {
+  const failure = new Error('the database has gone')
+  const texts = (async function* () {
+    yield 'ab'
+    throw failure
+  })()
+  const { take, ends } = await answer(texts)
+  expect([await take(), await take(), ends]).toEqual([2, 'cut', [failure]])
+})
+
+test('is cut when nothing of it is taken for 30 seconds', async () => {
+  const { take, ends } = await answer(repeat(kibibyte))
+  expect(await take()).toBe(1024)
+  pass(29.9)
+  expect(ends).toEqual([])
+  pass(0.2)
+  expect([ends, await take()]).toEqual([[undefined], 'cut'])
+})
+
+test.each([
+  // The first pause leaves one of the 30 seconds, and 200 KiB are worth 3.3 more.
+  ['200 KiB in 29 seconds', kibibyte.repeat(200), 29, 2],
+  ['64 KiB in 1.3 seconds', kibibyte.repeat(64), 1.3, 165],
+  ['four short texts a second', 'x', 0.25, 200],
+])('is cut when a caller goes on taking %s', async (_, text, seconds, texts) => {
+  const { take, ends } = await answer(repeat(text))
+  let taken = 0
+  for (; (await take()) !== 'cut' && taken < 1_000; taken += 1) pass(seconds)
+  expect([taken, ends]).toEqual([texts, [undefined]])
+})
+
+test('ends once when the caller leaves while a text is read that then fails', async () => {
+  const read = Promise.withResolvers<void>()
+  const texts = (async function* () {
+    yield 'ab'
+    await read.promise
+  })()
+  const { take, leave, ends } = await answer(texts)
+  expect(await take()).toBe(2)
+  await leave()
+  read.reject(new Error('the database has gone'))
+  await read.promise.catch(() => {})
+  expect(ends).toEqual([undefined])
+})
+
+test.each([
+  ['64 KiB a second', kibibyte.repeat(64), 1],
+  ['a MiB in 16 seconds', kibibyte.repeat(1024), 16],
+  ['ten short texts a second', 'x', 0.1],
+])('goes on for an hour with %s', async (_, text, seconds) => {
+  const { take, ends } = await answer(repeat(text))
+  for (let passed = 0; passed < 3_600; passed += seconds * 20) {
+    for (let n = 0; n < 20; n += 1) {
+      expect(await take()).toBe(text.length)
+      pass(seconds)
+    }
+  }
+  expect(ends).toEqual([])
+})
+
+test('time that passes while a text is read is not taken from the caller', async () => {
+  let read = Promise.withResolvers<void>()
+  const texts = (async function* () {
+    yield 'x'
+    for (;;) {
+      await read.promise
+      yield 'x'
+    }
+  })()
+  const { take, ends } = await answer(texts)
+  await take()
+  for (let n = 0; n < 10; n += 1) {
+    const taking = take()
+    await Promise.resolve()
+    pass(29)
+    read.resolve()
+    read = Promise.withResolvers()
+    expect(await taking).toBe(1)
+  }
+  expect(ends).toEqual([])
+})

@@ -1,0 +1,175 @@
+// How exports are sent: compressed, a few at a time, at the pace of their callers, and cut when they cannot go on.
+import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
+import { connect } from 'node:net'
+import { eventually } from '../program.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
+import { exportSignalsOf, fillSignals, idsIn } from './exports.ts'
+
+let service: TestService
+let tenant: Tenant
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+beforeEach(async () => {
+  tenant = await service.createTenant(1_000_000)
+})
+
+const exportOf = (prompt: string | null, query = '', headers?: Record<string, string>) =>
+  exportSignalsOf(service, tenant.key, prompt, query, headers)
+
+test('is compressed for who accepts gzip, and for nobody else', async () => {
+  await fillSignals(service, tenant.prompt, 3_000)
+  const ask = (accepted: string) => exportOf(tenant.prompt, '', { 'accept-encoding': accepted })
+  const zipped = await ask('br, gzip;q=0.8')
+  const unzipped = await ask('identity')
+  const refused = await ask('gzip;q=0')
+  expect([zipped, unzipped, refused].map((answer) => answer.headers.get('content-encoding'))).toEqual([
+    'gzip',
+    null,
+    null,
+  ])
+  expect(zipped.text).toBe(unzipped.text)
+})
+
+/** Asks for an export, and reads nothing of it but the first bytes until the test goes on. */
+function ask(
+  path: string,
+  { url } = service,
+  { key } = tenant,
+): Promise<{ close(): void; isWhole(): Promise<boolean> }> {
+  const { hostname, port } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  const closed = new Promise((resolve) => socket.on('close', resolve))
+  let last = ''
+  socket.on('error', () => {})
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${key}\r\nConnection: close\r\n\r\n`)
+  return new Promise((resolve) => {
+    socket.once('data', () => {
+      socket.pause()
+      resolve({
+        close: () => socket.destroy(),
+        /** Reads the rest; an answer in chunks is whole when the last one is empty. */
+        async isWhole() {
+          socket.on('data', (bytes) => {
+            last = (last + bytes.toString('latin1')).slice(-5)
+          })
+          socket.resume()
+          await closed
+          return last === '0\r\n\r\n'
+        },
+      })
+    })
+  })
+}
+
+test('two exports of an organisation at once, and another when a caller has gone', async () => {
+  await fillSignals(service, tenant.prompt, 100_000)
+  const path = `/api/v1/prompts/${tenant.prompt}/signals/export`
+  const [first, other] = [await ask(path), await ask(path)]
+  const { status, headers, body } = await exportOf(tenant.prompt)
+  expect([status, headers.get('retry-after'), body.error.code]).toEqual([500, '10', 'internal_error'])
+  // Another organisation has slots of its own.
+  const calm = await service.createTenant(10)
+  expect((await service.call('GET', '/api/v1/signals/export', { key: calm.key })).status).toBe(200)
+  first.close()
+  await eventually(async () => (await exportOf(tenant.prompt, '?value=negative')).status, 200)
+  other.close()
+})
+
+test('a caller who reads nothing is not read ahead for', async () => {
+  await fillSignals(service, tenant.prompt, 100_000)
+  const before = process.memoryUsage.rss()
+  const slow = await ask(`/api/v1/prompts/${tenant.prompt}/signals/export`)
+  // A whole export of as many beside it shows that there was time for both.
+  const whole = await exportOf(tenant.prompt, '?value=negative')
+  expect(idsIn(whole)).toHaveLength(10_000)
+  expect(process.memoryUsage.rss() - before).toBeLessThan(150 * 1024 * 1024)
+  slow.close()
+})
+
+test('HEAD takes no slot', async () => {
+  for (let n = 0; n < 4; n += 1) {
+    const { status, text } = await service.call('HEAD', '/api/v1/signals/export', { key: tenant.key })
+    expect([status, text]).toEqual([200, ''])
+  }
+})
+
+/** What is held by this many reads of an organisation; they end with release(). */
+async function holdShare({ org }: Tenant, reads: number): Promise<() => void> {
+  const { db, signalReader } = service.services
+  const [row] = await db.sql<{ id: number }>`select id from organisations where public_id = ${org}`
+  const held = Promise.withResolvers<void>()
+  for (let n = 0; n < reads; n += 1) void signalReader.limited((row as { id: number }).id, () => held.promise)
+  return held.resolve
+}
+
+test('an export waits for the organisation’s share of the database, and others do not', async () => {
+  await fillSignals(service, tenant.prompt, 10)
+  const other = await service.createTenant(10)
+  const release = await holdShare(tenant, 2)
+  let isAnswered = false
+  const waiting = exportOf(null).finally(() => {
+    isAnswered = true
+  })
+  for (let n = 0; n < 10; n += 1) expect((await exportSignalsOf(service, other.key, null)).status).toBe(200)
+  expect(isAnswered).toBe(false)
+  release()
+  expect(idsIn(await waiting)).toHaveLength(10)
+})
+
+test('sixteen exports at once, of all organisations together', async () => {
+  const releases = [await holdShare(tenant, 2), await holdShare(await service.createTenant(10), 2)]
+  const under: Promise<{ status: number }>[] = []
+  const isTooMany = ({ status, headers }: { status: number; headers: Headers }) =>
+    status === 500 && headers.get('retry-after') === '10'
+  for (let n = 0; n < 8; n += 1) {
+    const { key } = await service.createTenant(10)
+    const three = [1, 2, 3].map(() => exportSignalsOf(service, key, null))
+    // The third is refused at once, which shows that the two others have their slots.
+    expect(isTooMany(await Promise.race(three))).toBe(true)
+    under.push(...three)
+  }
+  expect(isTooMany(await exportOf(null))).toBe(true)
+  for (const release of releases) release()
+  const statuses = (await Promise.all(under)).map(({ status }) => status)
+  expect(statuses.filter((status) => status === 200)).toHaveLength(16)
+  expect((await exportOf(null)).status).toBe(200)
+})
+
+test('a service that stops cuts its exports, so that none looks whole that is not', async () => {
+  const stopping = await startService()
+  try {
+    const own = await stopping.createTenant(10)
+    await fillSignals(stopping, own.prompt, 100_000)
+    const slow = await ask('/api/v1/signals/export', stopping, own)
+    await stopping.services.drain.run(0)
+    expect(await slow.isWhole()).toBe(false)
+  } finally {
+    await stopping.close()
+  }
+})
+
+test('an export whose database fails is cut, and gives its slot back', async () => {
+  const { sql } = service.services.db
+  await fillSignals(service, tenant.prompt, 100_000)
+  const path = '/api/v1/signals/export'
+  expect(await (await ask(path)).isWhole()).toBe(true)
+  const slow = [await ask(path), await ask(path)]
+  const logged = spyOn(service.services.log, 'error')
+  await sql`alter function export_signals rename to export_signals_away`
+  try {
+    for (const one of slow) expect(await one.isWhole()).toBe(false)
+    const line = [{ err: expect.any(Error), request_id: expect.any(String) }, 'an export was cut']
+    expect(logged.mock.calls as unknown[]).toEqual([line, line])
+    // What fails before the first line is an answer.
+    expect((await exportOf(null)).status).toBe(500)
+  } finally {
+    logged.mockRestore()
+    await sql`alter function export_signals_away rename to export_signals`
+  }
+  expect((await exportOf(null, '?since=2027-01-01')).status).toBe(200)
+})
