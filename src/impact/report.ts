@@ -2,15 +2,17 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { showEntry } from '../history/list.ts'
-import type { CursorPage, PageRequest } from '../lib/cursor_page.ts'
+import type { CursorPage } from '../lib/cursor_page.ts'
 import { numberOfPage } from '../lib/numbered_page.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { listPrompts } from '../prompts/manage.ts'
 import type { SignalCounter } from '../signals/count.ts'
 import type { SignalReader } from '../signals/read.ts'
-import { compare, rateOf } from './compare.ts'
-import type { ImpactQuery, Pair } from './query.ts'
+import { compare } from './compare.ts'
+import type { ImpactQuery, OverviewQuery, Pair } from './query.ts'
+import { type Counts, rateOf } from './rate.ts'
 import type { Impact, RecentSignals } from './schema.ts'
+import { listSorted } from './sort.ts'
 import { type ChangeRow, type PromptSummary, selectChanges, selectChangesById, selectSummaries } from './store.ts'
 
 /** What the list of prompts shows of one. */
@@ -20,7 +22,7 @@ export type ImpactReader = {
   /** The changes that a query selects, newest first, each against the one before it; or two, the head against the base. */
   read(prompt: Prompt, query: ImpactQuery): Promise<{ totalCount: number; data: Impact[] }>
   /** For each prompt of a page: the change that is live against the one before it, and the signals of the last days. */
-  summarise(organisationId: number, request: PageRequest, margin: number): Promise<CursorPage<PromptImpact>>
+  summarise(organisationId: number, query: OverviewQuery): Promise<CursorPage<PromptImpact>>
 }
 
 const shownDays = 30
@@ -34,11 +36,9 @@ type Limited = SignalReader['limited']
 export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter, limited: Limited): ImpactReader {
   async function readPage({ id }: Prompt, query: ImpactQuery) {
     const { limit, margin } = query
-    // One more than the page holds is what its last change is compared with.
     const skipped = (numberOfPage(query) - 1) * limit
-    const { totalCount, changes } = await selectChanges(db.sql, id, skipped, limit + 1)
-    const data = changes.slice(0, limit).map((change, index) => describeChange(change, changes[index + 1], margin))
-    return { totalCount, data }
+    const { totalCount, changes } = await selectChanges(db.sql, id, query, skipped, limit)
+    return { totalCount, data: changes.map(({ before, ...change }) => describeChange(change, before, margin)) }
   }
 
   async function readPair({ id }: Prompt, pair: Pair, margin: number) {
@@ -61,15 +61,21 @@ export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter,
         return pair ? readPair(prompt, pair, margin) : readPage(prompt, query)
       })
     },
-    async summarise(organisationId, request, margin) {
-      const { data: prompts, ...page } = await listPrompts(db, organisationId, request)
-      await limited(organisationId, () => counter.catchUpAll(organisationId))
+    async summarise(organisationId, { margin, search, sort, page: request }) {
+      const limitedHere = <T>(read: () => Promise<T>) => limited(organisationId, read)
+      await limitedHere(() => counter.catchUpAll(organisationId))
       const bounds = daysUntil(clock.now())
+      const [since, until] = [bounds[0] as Date, bounds.at(-1) as Date]
+      const listed =
+        sort === null
+          ? await limitedHere(() => listPrompts(db, organisationId, request, search))
+          : await listSorted(db, { organisationId, search, sort, since, until }, request, limitedHere)
+      const { data: prompts, ...page } = listed
       const summaries = new Map<string, PromptSummary>()
       for (let start = 0; start < prompts.length; start += promptsPerStatement) {
         const ids = prompts.slice(start, start + promptsPerStatement).map(({ id }) => id)
         const read = () => selectSummaries(db.sql, organisationId, ids, bounds)
-        for (const one of await limited(organisationId, read)) summaries.set(one.prompt, one)
+        for (const one of await limitedHere(read)) summaries.set(one.prompt, one)
       }
       const data = prompts.map((prompt) => ({
         prompt,
@@ -81,8 +87,8 @@ export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter,
   }
 }
 
-/** A change against the one before it, if there is one. */
-function describeChange(change: ChangeRow, before: ChangeRow | undefined, margin: number): Impact {
+/** A change against the signals of the one before it, if there is one. */
+function describeChange(change: ChangeRow, before: Counts | undefined, margin: number): Impact {
   const { positive, negative, by_commit, live_until } = change
   const compared = before && compare(before, change, margin)
   const total = positive + negative

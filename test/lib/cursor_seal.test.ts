@@ -16,6 +16,11 @@ test.each([
   expect(cursor).toMatch(/^[0-9A-Za-z_-]{59}$/)
 })
 
+test('opens what it has sealed with the value that a list is sorted by', () => {
+  const position = { id: 42, at: null, value: 'Begrüßung 👋' }
+  expect(openCursor(key, 'a list', sealCursor(key, 'a list', position))).toEqual(position)
+})
+
 test('opens nothing that was changed, shortened, of another list or sealed with another key', () => {
   const cursor = sealCursor(key, 'a list', { id: 7, at: new Date(0) })
   const bytes = Buffer.from(cursor, 'base64url')
