@@ -17,7 +17,7 @@ type Impact = Schemas['Impact']
 /** Any two changes of a prompt, the later against the earlier. */
 export function Compare({ params }: { params: Record<string, string> }) {
   const prompt = params.prompt_id as string
-  const known = useQuery(...askingImpact(prompt, 1))
+  const known = useQuery(...askingImpact(prompt))
   return (
     <Page title={known.data ? `Two changes of ${known.data.prompt.name}` : 'Compare two changes'}>
       <p>
