@@ -1,9 +1,11 @@
-import { type Estimate, rateOf } from '../../impact/rate.ts'
+import { type Counts, type Estimate, rateOf } from '../../impact/rate.ts'
 
-type Day = { positive: number; negative: number }
-type DrawnDay = { x: number; rate: Estimate }
+type DrawnRate = { x: number; rate: Estimate }
 
 const [width, height, edge] = [120, 28, 2]
+
+/** A point is made of as many days as it takes to know its rate within half of the scale. */
+const widestInterval = 0.5
 
 /** The height of a share in the picture, from 0 to 100 %. */
 const y = (share: number): number => edge + (1 - share) * (height - 2 * edge)
@@ -11,31 +13,47 @@ const y = (share: number): number => edge + (1 - share) * (height - 2 * edge)
 const pathOf = (points: [x: number, share: number][]): string =>
   points.map(([x, share]) => `${x.toFixed(1)},${y(share).toFixed(1)}`).join(' ')
 
-/**
- * The rate of each day as a line with its band, with gaps where there was nothing: a day of one signal is as uncertain as
- * it looks. The figures stand beside it.
- */
-export function Sparkline({ days }: { days: Day[] }) {
-  const step = (width - 2 * edge) / Math.max(1, days.length - 1)
-  const runs: DrawnDay[][] = [[]]
-  days.forEach((day, index) => {
-    const rate = rateOf(day)
-    if (!rate) runs.push([])
-    else runs.at(-1)?.push({ x: edge + index * step, rate })
-  })
+/** The rate over the days as a line with its band. The figures stand beside it. */
+export function Sparkline({ days }: { days: Counts[] }) {
   return (
     <svg class="sparkline" viewBox={`0 0 ${width} ${height}`} width={width} height={height} aria-hidden="true">
       <line class="sparkline-half" x1={0} x2={width} y1={height / 2} y2={height / 2} />
-      {runs
-        .filter((run) => run.length > 0)
-        .map((run) => (
-          <Run key={run[0]?.x} run={run} />
-        ))}
+      {runsOf(days).map((run) => (
+        <Run key={run[0]?.x} run={run} />
+      ))}
     </svg>
   )
 }
 
-function Run({ run }: { run: DrawnDay[] }) {
+/**
+ * Gathers days into points, so that one of few signals, as the current one is in the morning, does not look like a fall
+ * or a rise. A day without signals ends a run, unless the days before it are still to be gathered.
+ */
+function runsOf(days: Counts[]): DrawnRate[][] {
+  const step = (width - 2 * edge) / Math.max(1, days.length - 1)
+  const runs: DrawnRate[][] = [[]]
+  let gathered = { positive: 0, negative: 0, first: 0 }
+  const add = (last: number) => {
+    const rate = rateOf(gathered)
+    if (rate) runs.at(-1)?.push({ x: edge + ((gathered.first + last) / 2) * step, rate })
+    gathered = { positive: 0, negative: 0, first: last + 1 }
+  }
+  days.forEach(({ positive, negative }, index) => {
+    gathered.positive += positive
+    gathered.negative += negative
+    const rate = rateOf(gathered)
+    if (rate && rate.high - rate.low <= widestInterval) add(index)
+    else if (!rate) {
+      runs.push([])
+      gathered.first = index + 1
+    }
+  })
+  // What is left says too little by itself, and is drawn only where there is nothing else.
+  if (runs.every((run) => run.length === 0)) add(days.length - 1)
+  return runs.filter((run) => run.length > 0)
+}
+
+function Run({ run }: { run: DrawnRate[] }) {
   const [first] = run
   if (!first) return null
   if (run.length === 1) {
