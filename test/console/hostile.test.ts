@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { consolePaths } from '../../src/console/paths.ts'
 import { findOverflow, type Watched } from '../browser.ts'
+import { eventually } from '../program.ts'
 import { entry } from '../service.ts'
 import { daysAgo } from './evidence.ts'
 import { startConsole, type TestConsole } from './open.ts'
@@ -57,13 +58,20 @@ beforeAll(async () => {
   // No route lets such an address in; a console must not trust that.
   await db.sql`update history_entries set pr_url = 'javascript:window.ran=1' where pr_number is not null and id % 2 = 0`
   window = await own.open('/usage')
+  await window.page.locator('.day-bar').first().waitFor()
+  await allAnswered(0)
 })
 afterAll(() => own?.close())
+
+/** Waits for the answers to all requests after the first so many: the next page would cut them off. */
+const allAnswered = (before: number) =>
+  eventually(async () => window.requests.length - before - Number(await window.page.evaluate(countAnswers)), 0)
+const countAnswers = `performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/v1/')).length`
 
 /** What is on a page once everything is folded out, on a phone and on a large screen. */
 async function provoke(address: string) {
   const { page } = window
-  const troublesBefore = window.troubles.length
+  const [troublesBefore, requestsBefore] = [window.troubles.length, window.requests.length]
   await page.setViewportSize({ width: 360, height: 700 })
   await page.goto(own.service.url + address)
   await page.locator('nav.places a').first().waitFor()
@@ -82,6 +90,7 @@ async function provoke(address: string) {
   const narrow = await findOverflow(page)
   await page.setViewportSize({ width: 1_100, height: 700 })
   const overflow = [narrow, await findOverflow(page)]
+  await allAnswered(requestsBefore)
   return { found, overflow, troubles: window.troubles.slice(troublesBefore) }
 }
 

@@ -161,9 +161,7 @@ test('more prompts than can be sorted are searched for fewer', async () => {
     [{ path: 'sort', message: 'must be left out where more than 5000 prompts are found' }],
   ])
   for (const sort of ['name', 'last_change', 'rate', 'signals']) {
-    const started = performance.now()
     const { body } = await ask(`?limit=2&sort=${sort}&search=many`, large)
-    console.log('TIME', sort, performance.now() - started)
     expect(namesOf(body)).toEqual(sort === 'name' ? ['many 1', 'many 2'] : ['many 5000', 'many 4999'])
   }
   expect((await ask('', large)).status).toBe(200)

@@ -49,7 +49,7 @@ export function Prompt({ params }: { params: Record<string, string> }) {
   const { name, repository = null, path: file } = impact.data?.prompt ?? {}
   return (
     <Page title={name ?? id} actions={<RangeControls range={range} />}>
-      <p class="muted">
+      <p class="detail subtitle">
         <Code>{id}</Code>
         {repository && file && (
           <>
