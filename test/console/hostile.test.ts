@@ -58,7 +58,7 @@ beforeAll(async () => {
   // No route lets such an address in; a console must not trust that.
   await db.sql`update history_entries set pr_url = 'javascript:window.ran=1' where pr_number is not null and id % 2 = 0`
   window = await own.open('/usage')
-  await window.page.locator('.day-bar').first().waitFor()
+  await window.page.locator('.answer').waitFor()
   await allAnswered(0)
 })
 afterAll(() => own?.close())
