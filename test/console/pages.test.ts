@@ -139,6 +139,8 @@ test('of many changes each has its flag, its place in the list and its verdict, 
   const { page, troubles } = await own.open(`/prompts/${id}`)
   const flags = page.locator('.flag')
   const flagged = async () => await flags.evaluateAll((all) => all.map((one) => one.title.split('\n').length))
+  const oldest = async () =>
+    (await page.getByLabel('Earlier').locator('option').allInnerTexts()).find((text) => text.startsWith('#1000 ')) ?? ''
   const sum = (counts: number[]) => counts.reduce((total, one) => total + one, 0)
   await eventually(async () => sum(await flagged()), 149)
   await page.getByText('11 older changes of this time have no flag.').waitFor()
@@ -161,6 +163,18 @@ test('of many changes each has its flag, its place in the list and its verdict, 
   await page.getByRole('navigation', { name: 'Pages of changes' }).getByText('2 of 4').waitFor()
   // All of these went live, and so have a verdict.
   await eventually(() => rows.filter({ hasText: 'undecided' }).count(), 50)
+  // The newest and the oldest are compared, though they are pages apart.
+  await page.getByRole('link', { name: 'Compare two' }).click()
+  const choices = page.getByRole('navigation', { name: 'Pages of changes' })
+  for (const number of [2, 3, 4]) {
+    await choices.getByRole('link', { name: 'Older' }).click()
+    await choices.getByText(`${number} of 4`).waitFor()
+  }
+  await page.getByLabel('Earlier').selectOption({ label: await oldest() })
+  await eventually(
+    async () => (await rows.allTextContents()).map((text) => text.slice(0, 12)),
+    ['deployed 100', 'merged #1000'],
+  )
   expect(troubles).toEqual([])
   await page.close()
 })

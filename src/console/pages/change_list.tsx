@@ -38,6 +38,10 @@ const askingHistory = (prompt: string, given: Given & { action: Action[] }): Ask
   ]
 }
 
+/** The page of changes that the address names. */
+export const readPage = (query: URLSearchParams): number =>
+  Math.max(1, Number.parseInt(query.get('page') ?? '1', 10) || 1)
+
 /** The changes that went live, each with what it did; or, where the filter says so, other entries of the history. */
 export function ChangeList({ prompt, repository }: ChangeListProps) {
   const { query } = usePlace()
@@ -45,7 +49,7 @@ export function ChangeList({ prompt, repository }: ChangeListProps) {
   const filters = readChangeFilters(query)
   const { since, until } = readRange(query, new Date())
   const given = {
-    page: Math.max(1, Number.parseInt(query.get('page') ?? '1', 10) || 1),
+    page: readPage(query),
     ...(filters.branch ? { branch: filters.branch } : {}),
     ...(filters.time ? { since: since.toISOString(), ...(until ? { until: until.toISOString() } : {}) } : {}),
   }
@@ -129,15 +133,21 @@ function Entries({ prompt, repository, given, actions }: ListProps) {
   )
 }
 
-type PageLinksProps = { pagination: Schemas['Pagination']; ask(page: number): Asking<unknown> }
+type PageLinksProps = {
+  pagination: Schemas['Pagination']
+  ask(page: number): Asking<unknown>
+  /** What the address of every page has, too. */
+  kept?: Record<string, string>
+}
 
-function PageLinks({ pagination: { current_page: page, total_pages: pages }, ask }: PageLinksProps) {
+/** The ways to the pages around the one that is shown, by the number in the address. */
+export function PageLinks({ pagination: { current_page: page, total_pages: pages }, ask, kept }: PageLinksProps) {
   if (pages < 2) return null
   const linkTo = (number: number, text: string) => {
     const reach = () => void prefetch(...ask(number))
     return (
       <a
-        href={`${location.pathname}${queryWith({ page: number === 1 ? undefined : String(number) })}`}
+        href={`${location.pathname}${queryWith({ ...kept, page: number === 1 ? undefined : String(number) })}`}
         onPointerEnter={reach}
         onFocus={reach}
       >
