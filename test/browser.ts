@@ -54,7 +54,7 @@ const axePath = join(import.meta.dir, '../node_modules/axe-core/axe.min.js')
 
 /** What makes the page hard to use for some people, as axe-core finds it; a line for each. */
 export async function findBarriers(page: Page): Promise<string[]> {
-  await page.evaluate(await readFile(axePath, 'utf8'))
+  if (!(await page.evaluate(`'axe' in window`))) await page.evaluate(await readFile(axePath, 'utf8'))
   return page.evaluate(`
     axe.run(document).then(({ violations }) =>
       violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`)

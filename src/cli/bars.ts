@@ -1,4 +1,4 @@
-import type { Estimate } from '../impact/compare.ts'
+import type { Estimate } from '../impact/rate.ts'
 
 /** The width of what is drawn within a line; odd, so that zero has a place of its own in the middle. */
 const width = 21

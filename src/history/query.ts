@@ -4,16 +4,21 @@ import { createQueryReader, type QueryReader } from '../lib/query_reader.ts'
 import { expectedTime, parseTime } from '../lib/times.ts'
 import { type Action, actions } from './schema.ts'
 
-/** The part of a history that a caller requests. */
-export type HistoryQuery = NumberedPage & {
-  /** Null for all. */
+/** What narrows down the entries of a history; null for all. */
+export type EntryFilters = {
   actions: Action[] | null
   branch: string | null
   since: Date | null
+  /** The last instant that is listed. */
   until: Date | null
-  /** The same text for all queries that ask for the same, however they are written. */
-  key: string
 }
+
+/** The part of a history that a caller requests. */
+export type HistoryQuery = NumberedPage &
+  EntryFilters & {
+    /** The same text for all queries that ask for the same, however they are written. */
+    key: string
+  }
 
 const noFilters = { actions: null, branch: null, since: null, until: null }
 
@@ -33,25 +38,27 @@ export function parseQuery(search: string): HistoryQuery {
 
   const given = new URLSearchParams(search)
   const reader = createQueryReader(given)
-  const query = {
-    ...readNumberedPage(given),
-    actions: parseActions(given.getAll('action'), reader),
-    branch: reader.read('branch', parseBranch, 'the name of a branch'),
-    since: reader.read('since', parseTime, expectedTime),
-    until: reader.read('until', parseTime, expectedTime),
-  }
+  const query = { ...readNumberedPage(given), ...readEntryFilters(given, reader, actions) }
   reader.requireValid()
   return { ...query, key: keyOf(query) }
 }
 
+/** Reads the filters of a list that has entries of these actions. */
+export const readEntryFilters = (given: URLSearchParams, reader: QueryReader, possible: Action[]): EntryFilters => ({
+  actions: parseActions(given.getAll('action'), reader, possible),
+  branch: reader.read('branch', parseBranch, 'the name of a branch'),
+  since: reader.read('since', parseTime, expectedTime),
+  until: reader.read('until', parseTime, expectedTime),
+})
+
 /** The parameter may be repeated, as clients do that are generated from the document, or hold a list with commas. */
-function parseActions(values: string[], reader: QueryReader): Action[] | null {
+function parseActions(values: string[], reader: QueryReader, possible: Action[]): Action[] | null {
   const given = values.flatMap((value) => value.split(','))
-  if (!given.every((value) => actions.includes(value as Action))) {
-    reader.addProblem('action', `must be one or more of ${actions.join(', ')}`)
+  if (!given.every((value) => possible.includes(value as Action))) {
+    reader.addProblem('action', `must be one or more of ${possible.join(', ')}`)
   }
-  const wanted = actions.filter((action) => given.includes(action))
-  return wanted.length === 0 || wanted.length === actions.length ? null : wanted
+  const wanted = possible.filter((action) => given.includes(action))
+  return wanted.length === 0 || wanted.length === possible.length ? null : wanted
 }
 
 /** Postgres has no text with a NUL in it, so no branch has such a name. */
@@ -64,11 +71,14 @@ function keyOf({ page, limit, actions, branch, since, until }: Omit<HistoryQuery
 
 /** The address of another page of the same query; relative when the base is empty. */
 export function addressOfPage(baseUrl: string, prompt: string, query: HistoryQuery, page: bigint): string {
-  const { limit, actions, branch, since, until } = query
-  const written = new URLSearchParams({ page: String(page), limit: String(limit) })
-  if (actions) written.set('action', actions.join(','))
-  if (branch !== null) written.set('branch', branch)
-  if (since) written.set('since', since.toISOString())
-  if (until) written.set('until', until.toISOString())
+  const written = new URLSearchParams({ page: String(page), limit: String(query.limit), ...writeEntryFilters(query) })
   return `${baseUrl}/api/v1/prompts/${prompt}/history?${written}`
 }
+
+/** The filters as parameters of a query. */
+export const writeEntryFilters = ({ actions, branch, since, until }: EntryFilters): Record<string, string> => ({
+  ...(actions && { action: actions.join(',') }),
+  ...(branch !== null && { branch }),
+  ...(since && { since: since.toISOString() }),
+  ...(until && { until: until.toISOString() }),
+})

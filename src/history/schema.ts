@@ -1,4 +1,4 @@
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { numberedPageOf, numberedPageParameters } from '../lib/numbered_page.ts'
 
 export const Action = Type.Union(
@@ -12,6 +12,11 @@ export const Action = Type.Union(
 export type Action = Static<typeof Action>
 
 export const actions = Action.anyOf.map((option) => option.const)
+
+const LiveAction = Type.Union([Type.Literal('deployed'), Type.Literal('pr_merged')])
+
+/** The actions of the entries that went live. */
+export const liveActions: Action[] = LiveAction.anyOf.map((option) => option.const)
 
 const User = Type.Object(
   { name: Type.String(), email: Type.String() },
@@ -60,12 +65,13 @@ const exampleEntries = [
 
 export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', exampleEntries)
 
-/** This schema is for the documentation alone; the query is parsed from its text. */
-export const HistoryQuery = Type.Object({
-  ...numberedPageParameters,
-  action: Type.Array(Action, {
+const actionFilter = (action: TSchema) =>
+  Type.Array(action, {
     description: 'Only entries of these actions: the parameter repeated, or once with commas between the actions.',
-  }),
+  })
+
+/** These schemas are for the documentation alone; the query is parsed from its text. */
+const otherFilters = {
   since: Type.String({
     format: 'date-time',
     description: 'Only entries from this ISO 8601 time on; a date alone is its first instant, UTC.',
@@ -75,7 +81,12 @@ export const HistoryQuery = Type.Object({
     description: 'Only entries up to this ISO 8601 time, which is included; a date alone is its first instant, UTC.',
   }),
   branch: Type.String({ minLength: 1, description: 'Only entries of the branch of this name.' }),
-})
+}
+
+export const HistoryQuery = Type.Object({ ...numberedPageParameters, action: actionFilter(Action), ...otherFilters })
+
+/** The filters of a list of changes. */
+export const changeFilters = { action: actionFilter(LiveAction), ...otherFilters }
 
 /** This schema is for the documentation alone; the header is parsed from its text. */
 export const HistoryHeaders = Type.Object({

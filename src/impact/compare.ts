@@ -1,10 +1,5 @@
 import { logBeta } from '../lib/log_beta.ts'
-
-/** The signals of one side. They need not be whole numbers: a forecast goes on with the rates of what was counted. */
-export type Counts = { positive: number; negative: number }
-
-/** A value with the interval that it is known within. */
-export type Estimate = { value: number; low: number; high: number }
+import { type Counts, type Estimate, scale, totalOf } from './rate.ts'
 
 export type Verdict = 'better' | 'worse' | 'same' | 'undecided'
 
@@ -18,33 +13,11 @@ type Comparison = {
 
 /** The evidence against a difference at which it is ruled out: E = 20, as rare as one in twenty however often one looks. */
 const decidedAt = Math.log(20)
-/** The quantile of the normal distribution that leaves 2.5 % above it. */
-const z = 1.959963984540054
-/** Rates and differences are shown with six digits after the point. */
-const scale = 1e6
 /** A forecast beyond a million signals would say nothing. */
 const farthestForecast = 2 ** 20
 
 /** Newton's steps end after ten or so; this many halvings alone would use up the digits of a double. */
 const maxSteps = 60
-
-const totalOf = ({ positive, negative }: Counts): number => positive + negative
-
-/** The share of positive signals with its 95 % interval after Wilson (1927); null without signals. */
-export function rateOf(counts: Counts): Estimate | null {
-  const { positive, negative } = counts
-  const total = totalOf(counts)
-  if (total === 0) return null
-  const weight = total + z * z
-  const centre = positive + (z * z) / 2
-  const spread = z * Math.sqrt((positive * negative) / total + (z * z) / 4)
-  const rounded = (share: number) => Math.round(Math.min(Math.max(share, 0), 1) * scale) / scale
-  return {
-    value: rounded(positive / total),
-    low: rounded((centre - spread) / weight),
-    high: rounded((centre + spread) / weight),
-  }
-}
 
 /**
  * Compares two sides by one method, which stays valid however often one looks while the signals arrive. For a difference δ

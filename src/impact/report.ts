@@ -2,15 +2,17 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { showEntry } from '../history/list.ts'
-import type { CursorPage, PageRequest } from '../lib/cursor_page.ts'
+import type { CursorPage } from '../lib/cursor_page.ts'
 import { numberOfPage } from '../lib/numbered_page.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { listPrompts } from '../prompts/manage.ts'
 import type { SignalCounter } from '../signals/count.ts'
 import type { SignalReader } from '../signals/read.ts'
-import { compare, rateOf } from './compare.ts'
-import type { ImpactQuery, Pair } from './query.ts'
+import { compare } from './compare.ts'
+import type { ImpactQuery, OverviewQuery, Pair } from './query.ts'
+import { type Counts, rateOf } from './rate.ts'
 import type { Impact, RecentSignals } from './schema.ts'
+import { listSorted } from './sort.ts'
 import {
   type ChangeRow,
   type PromptSummary,
@@ -27,7 +29,7 @@ export type ImpactReader = {
   /** The changes that a query selects, newest first, each against the one before it; or two, the head against the base. */
   read(prompt: Prompt, query: ImpactQuery): Promise<{ totalCount: number; data: Impact[] }>
   /** For each prompt of a page: the change that is live against the one before it, and the signals of the last days. */
-  summarise(organisationId: number, request: PageRequest, margin: number): Promise<CursorPage<PromptImpact>>
+  summarise(organisationId: number, query: OverviewQuery): Promise<CursorPage<PromptImpact>>
 }
 
 const shownDays = 30
@@ -41,11 +43,9 @@ type Limited = SignalReader['limited']
 export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter, limited: Limited): ImpactReader {
   async function readPage({ id }: Prompt, query: ImpactQuery) {
     const { limit, margin } = query
-    // One more than the page holds is what its last change is compared with.
     const skipped = (numberOfPage(query) - 1) * limit
-    const { totalCount, changes } = await selectChanges(db.sql, id, skipped, limit + 1)
-    const data = changes.slice(0, limit).map((change, index) => describeChange(change, changes[index + 1], margin))
-    return { totalCount, data }
+    const { totalCount, changes } = await selectChanges(db.sql, id, query, skipped, limit)
+    return { totalCount, data: changes.map(({ before, ...change }) => describeChange(change, before, margin)) }
   }
 
   async function readPair({ id }: Prompt, pair: Pair, margin: number) {
@@ -68,19 +68,24 @@ export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter,
         return pair ? readPair(prompt, pair, margin) : readPage(prompt, query)
       })
     },
-    async summarise(organisationId, request, margin) {
-      const { data: prompts, ...page } = await listPrompts(db, organisationId, request)
-      const publicIds = prompts.map(({ id }) => id)
-      await limited(organisationId, async () => {
-        const beganAt = performance.now()
-        await counter.catchUpEach(await selectPromptIds(db.sql, organisationId, publicIds), beganAt)
-      })
+    async summarise(organisationId, { margin, search, sort, page: request }) {
+      const beganAt = performance.now()
+      const limitedHere = <T>(read: () => Promise<T>) => limited(organisationId, read)
+      const catchUp = (promptIds: number[]) => counter.catchUpEach(promptIds, beganAt)
       const bounds = daysUntil(clock.now())
+      const [since, until] = [bounds[0] as Date, bounds.at(-1) as Date]
+      const listed =
+        sort === null
+          ? await limitedHere(() => listPrompts(db, organisationId, request, search))
+          : await listSorted(db, { organisationId, search, sort, since, until }, request, limitedHere, catchUp)
+      const { data: prompts, ...page } = listed
+      const publicIds = prompts.map(({ id }) => id)
+      await limitedHere(async () => catchUp(await selectPromptIds(db.sql, organisationId, publicIds)))
       const summaries = new Map<string, PromptSummary>()
       for (let start = 0; start < publicIds.length; start += promptsPerStatement) {
         const ids = publicIds.slice(start, start + promptsPerStatement)
         const read = () => selectSummaries(db.sql, organisationId, ids, bounds)
-        for (const one of await limited(organisationId, read)) summaries.set(one.prompt, one)
+        for (const one of await limitedHere(read)) summaries.set(one.prompt, one)
       }
       const data = prompts.map((prompt) => ({
         prompt,
@@ -92,8 +97,8 @@ export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter,
   }
 }
 
-/** A change against the one before it, if there is one. */
-function describeChange(change: ChangeRow, before: ChangeRow | undefined, margin: number): Impact {
+/** A change against the signals of the one before it, if there is one. */
+function describeChange(change: ChangeRow, before: Counts | undefined, margin: number): Impact {
   const { positive, negative, by_commit, live_until } = change
   const compared = before && compare(before, change, margin)
   const total = positive + negative

@@ -1,16 +1,16 @@
 import { Elysia } from 'elysia'
 import type { Db } from '../db/client.ts'
+import { writeEntryFilters } from '../history/query.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
 import { replyPage, searchOf } from '../http/paging.ts'
-import { readPageRequest } from '../lib/cursor_page.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
 import { PromptPath } from '../prompts/schema.ts'
-import { type ImpactQuery as Asked, expectedMargin, parseImpactQuery, readMargin } from './query.ts'
+import { type ImpactQuery as Asked, expectedMargin, parseImpactQuery, parseOverviewQuery } from './query.ts'
 import type { ImpactReader } from './report.ts'
-import { ImpactPage, ImpactQuery, PromptImpactList, PromptImpactQuery } from './schema.ts'
+import { ImpactPage, ImpactQuery, maxSortedPrompts, PromptImpactList, PromptImpactQuery } from './schema.ts'
 
 type Services = { db: Db; findPrompt: PromptFinder['find']; loadImpact(): Promise<ImpactReader>; baseUrl: string }
 type PromptParams = { prompt_id: string }
@@ -29,7 +29,8 @@ const reading = describeOperation({
     'Lists the changes that went live (deployed, pr_merged), newest first, a page at a time: the signals that belong to ' +
     'each, its rate, and the difference to the change before it. A signal belongs to the change that its ' +
     'metadata.commit_sha names, whole or by at least 7 characters that begin no other, else to the one that was live at ' +
-    'its time. With base and head, only these two are listed, the head first, and it is compared with the base.',
+    'its time. Filters choose the changes that are listed, and each is still compared with the one before it. With base ' +
+    'and head, only these two are listed, the head first, and it is compared with the base.',
   path: PromptPath,
   query: ImpactQuery,
   success: { status: 200, description: 'One page of changes.', schema: ImpactPage, headers: ['Link'] },
@@ -41,7 +42,9 @@ const listing = describeOperation({
   id: 'listImpact',
   tag: 'Impact',
   summary: 'See the live change and the last 30 days of every prompt',
-  description: 'Lists the prompts of the organisation, newest first, each with what its live change did.',
+  description:
+    'Lists the prompts of the organisation, newest first unless sort says otherwise, each with what its live change did. ' +
+    `At most ${maxSortedPrompts} prompts are sorted: of more, search for fewer.`,
   query: PromptImpactQuery,
   success: {
     status: 200,
@@ -72,18 +75,17 @@ export const impactRoutes = ({ db, findPrompt, loadImpact, baseUrl }: Services, 
     .get(
       '/api/v1/impact',
       authenticated('signals:read', async (exchange, _: object, { organisationId }) => {
-        const query = searchOf(exchange.request)
-        const request = readPageRequest(query)
-        const margin = readMargin(query)
+        const query = parseOverviewQuery(searchOf(exchange.request))
         const impact = await loadImpact()
-        return replyPage(exchange, await impact.summarise(organisationId, request, margin))
+        return replyPage(exchange, await impact.summarise(organisationId, query))
       }),
       { detail: listing },
     )
 
 /** The same query for another page. */
-function writeQuery({ limit, margin, pair }: Asked, page: bigint): URLSearchParams {
-  const query = new URLSearchParams({ page: String(page), limit: String(limit), margin: String(margin) })
+function writeQuery({ limit, margin, pair, ...filters }: Asked, page: bigint): URLSearchParams {
+  const given = { page: String(page), limit: String(limit), margin: String(margin), ...writeEntryFilters(filters) }
+  const query = new URLSearchParams(given)
   for (const [name, id] of Object.entries(pair ?? {})) query.set(name, String(id))
   return query
 }

@@ -1,8 +1,8 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
-import { exampleEntry, HistoryEntry } from '../history/schema.ts'
+import { changeFilters, exampleEntry, HistoryEntry } from '../history/schema.ts'
 import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
 import { numberedPageOf, numberedPageParameters } from '../lib/numbered_page.ts'
-import { examplePrompt, Prompt } from '../prompts/schema.ts'
+import { examplePrompt, Prompt, search } from '../prompts/schema.ts'
 
 const orNull = <P extends TProperties>(properties: P, description: string) =>
   Type.Union([Type.Object(properties), Type.Null()], { description })
@@ -90,6 +90,7 @@ const id = (which: string) =>
 
 export const ImpactQuery = Type.Object({
   ...numberedPageParameters,
+  ...changeFilters,
   margin,
   base: id('earlier'),
   head: id('later'),
@@ -134,4 +135,23 @@ export const PromptImpactList = cursorPageOf(PromptImpact, {
   },
 })
 
-export const PromptImpactQuery = Type.Object({ ...PageQuery.properties, margin })
+/** More prompts than these are not sorted: the values of each have to be read for every page. */
+export const maxSortedPrompts = 5_000
+
+export const sorts = ['last_change', 'name', 'rate', 'signals'] as const
+
+export type Sort = (typeof sorts)[number]
+
+export const PromptImpactQuery = Type.Object({
+  ...PageQuery.properties,
+  margin,
+  search,
+  sort: Type.Union(
+    sorts.map((sort) => Type.Literal(sort)),
+    {
+      description:
+        'last_change: changed last first; name: in the order of a dictionary; rate: the lowest rate of the last 30 days ' +
+        'first; signals: the most of them in the last 30 days first. Left out, newest first.',
+    },
+  ),
+})

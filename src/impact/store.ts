@@ -1,5 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { Action } from '../history/schema.ts'
+import type { Counts } from './rate.ts'
 
 /** A history entry that went live, with the signals that belong to it. */
 export type ChangeRow = {
@@ -19,47 +20,91 @@ export type ChangeRow = {
   by_commit: number
 }
 
-/** The changes of a prompt, newest first, from one snapshot with their number and their signals. */
+/** Null for all. */
+type ChangeFilters = { actions: string[] | null; branch: string | null; since: Date | null; until: Date | null }
+
+/** A change, with the signals of the one before it, whatever a filter says of that; undefined for the first. */
+type ListedChange = ChangeRow & { before: Counts | undefined }
+
+/** The changes of a prompt that filters choose, newest first, from one snapshot with their number and their signals. */
 export async function selectChanges(
   sql: Sql,
   promptId: number,
+  { actions, branch, since, until }: ChangeFilters,
   skipped: number,
   size: number,
-): Promise<{ totalCount: number; changes: ChangeRow[] }> {
-  const rows = await sql<ChangeRow & { total_count: number }>`
-    with total as materialized (
-      select sum(n.number)::bigint as number
+): Promise<{ totalCount: number; changes: ListedChange[] }> {
+  type Row = ChangeRow & { total_count: number; before_positive: number | null; before_negative: number | null }
+  const rows = await sql<Row>`
+    with asked as materialized (
+      select
+        live.action, ${branch}::text as branch, ${since?.toISOString() ?? '-infinity'}::text::timestamptz as since,
+        ${until?.toISOString() ?? 'infinity'}::text::timestamptz as until
       from (values ('deployed'), ('pr_merged')) live (action)
+      where ${actions}::text[] is null or live.action = any(${actions}::text[])
+    ), total as materialized (
+      select coalesce(sum(n.number), 0)::bigint as number
+      from asked a
       cross join lateral (
         select count(*) as number
         from history_entries h
-        where h.prompt_id = ${promptId} and h.action = live.action
+        where h.prompt_id = ${promptId} and h.action = a.action and h.created_at between a.since and a.until
+          and (a.branch is null or h.branch_name = a.branch)
       ) n
     ), page as materialized (
       select h.*
-      from (values ('deployed'), ('pr_merged')) live (action)
+      from asked a
       cross join lateral (
         select h.*
         from history_entries h
-        where h.prompt_id = ${promptId} and h.action = live.action
+        where h.prompt_id = ${promptId} and h.action = a.action and h.created_at between a.since and a.until
+          and (a.branch is null or h.branch_name = a.branch)
         order by h.created_at desc, h.id desc
         limit ${skipped}::bigint + ${size}::bigint
       ) h
       order by h.created_at desc, h.id desc
       offset ${skipped}::bigint limit ${size}::bigint
+    ), earlier as materialized (
+      select p.id, e.id as before_id
+      from page p
+      cross join lateral (
+        select e.id
+        from (values ('deployed'), ('pr_merged')) live (action)
+        cross join lateral (
+          select e.id, e.created_at
+          from history_entries e
+          where e.prompt_id = ${promptId} and e.action = live.action and (e.created_at, e.id) < (p.created_at, p.id)
+          order by e.created_at desc, e.id desc
+          limit 1
+        ) e
+        order by e.created_at desc, e.id desc
+        limit 1
+      ) e
+    ), counted as materialized (
+      select *
+      from count_changes(${promptId}, array(select id from page union select before_id from earlier))
     )
     select
       t.number as total_count, h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number,
-      h.pr_url, h.created_at, h.live_until, h.positive, h.negative, h.by_commit
+      h.pr_url, h.created_at, h.live_until, h.positive, h.negative, h.by_commit, h.before_positive, h.before_negative
     from total t
     left join (
-      select p.*, c.live_until, c.positive, c.negative, c.by_commit
+      select
+        p.*, c.live_until, c.positive, c.negative, c.by_commit, b.positive as before_positive,
+        b.negative as before_negative
       from page p
-      join count_changes(${promptId}, array(select id from page)) c on c.entry_id = p.id
+      join counted c on c.entry_id = p.id
+      left join earlier e on e.id = p.id
+      left join counted b on b.entry_id = e.before_id
     ) h on true
     order by h.created_at desc, h.id desc`
-  const changes = rows[0]?.id === null ? [] : rows.map(({ total_count: _, ...change }) => change)
-  return { totalCount: rows[0]?.total_count ?? 0, changes }
+  const [first] = rows
+  const changes = rows.flatMap(({ total_count: _, before_positive: positive, before_negative: negative, ...change }) =>
+    change.id === null
+      ? []
+      : [{ ...change, before: positive === null || negative === null ? undefined : { positive, negative } }],
+  )
+  return { totalCount: first?.total_count ?? 0, changes }
 }
 
 /** Those of these entries that are changes of the prompt, with their signals, in no order. */
@@ -131,3 +176,30 @@ export const selectSummaries = (
       from count_signals_between(p.id, ${bounds.map((bound) => bound.toISOString())}::text[]::timestamptz[]) s
     ) spans
     where p.organisation_id = ${organisationId}`
+
+/** When each of these prompts was changed last, of those that have changes. */
+export const selectLastChanges = (sql: Sql, promptIds: number[]): Promise<{ id: number; at: Date }[]> =>
+  sql<{ id: number; at: Date }>`
+    select p.id, last.at
+    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
+    cross join lateral (
+      select max(h.created_at) as at
+      from (values ('deployed'), ('pr_merged')) live (action)
+      cross join lateral (
+        select h.created_at
+        from history_entries h
+        where h.prompt_id = p.id and h.action = live.action
+        order by h.created_at desc, h.id desc
+        limit 1
+      ) h
+    ) last
+    where last.at is not null`
+
+type PromptTotal = { id: number; positive: number; negative: number }
+
+/** The signals of each of these prompts in a span of time, of those that have any. */
+export const selectTotals = (sql: Sql, promptIds: number[], since: Date, until: Date): Promise<PromptTotal[]> =>
+  sql<PromptTotal>`
+    select p.id, s.positive, s.negative
+    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
+    cross join lateral count_signals_between(p.id, array[${since}::timestamptz, ${until}::timestamptz]) s`

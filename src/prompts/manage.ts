@@ -22,6 +22,11 @@ import {
   updatePrompt,
 } from './store.ts'
 
+/** A statement reads this many prompts: the embedded engine has one connection, which nobody may hold for long. */
+const promptsPerStatement = 500
+
+export type { PromptRow }
+
 type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null }
 
 /** Makes a prompt known to an organisation. */
@@ -61,11 +66,35 @@ export async function addPrompt(
   return { id, ...details, ...notSeen, last_entry_at: null, created_at: createdAt }
 }
 
-/** The prompts of an organisation, newest first. */
-export const listPrompts = (db: Db, organisationId: number, request: PageRequest): Promise<CursorPage<PromptRow>> =>
-  toPage(cursorsOf(db), `prompts ${organisationId}`, request, (beforeId, limit) =>
-    selectPrompts(db.sql, organisationId, beforeId, limit),
+/** The prompts of an organisation, newest first: all, or those that a search finds. */
+export const listPrompts = (
+  db: Db,
+  organisationId: number,
+  request: PageRequest,
+  search: string | null = null,
+): Promise<CursorPage<PromptRow>> =>
+  toPage(cursorsOf(db), JSON.stringify(['prompts', organisationId, search]), request, (beforeId, limit) =>
+    selectPrompts(db.sql, organisationId, search, beforeId, limit),
   )
+
+/** A prompt with the id of its row, by which two of the same value are told apart. */
+export type ListedPrompt = PromptRow & { rowId: number }
+
+/** Every prompt of an organisation that a search finds, newest first; undefined when they are more than so many. */
+export async function findPrompts(
+  db: Db,
+  organisationId: number,
+  search: string | null,
+  most: number,
+): Promise<ListedPrompt[] | undefined> {
+  const found: ListedPrompt[] = []
+  for (let beforeId = Number.MAX_SAFE_INTEGER; ; beforeId = found.at(-1)?.rowId as number) {
+    const rows = await selectPrompts(db.sql, organisationId, search, beforeId, promptsPerStatement)
+    found.push(...rows)
+    if (found.length > most) return undefined
+    if (rows.length < promptsPerStatement) return found
+  }
+}
 
 /** Every prompt of an organisation, oldest first. */
 export async function listAllPrompts(db: Db, org: string): Promise<(PromptRow & { org: string })[]> {

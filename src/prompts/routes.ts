@@ -8,15 +8,23 @@ import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import { parseIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
-import { PageQuery, readPageRequest } from '../lib/cursor_page.ts'
+import { readPageRequest } from '../lib/cursor_page.ts'
+import { createQueryReader } from '../lib/query_reader.ts'
 import { createValidator } from '../lib/validate.ts'
 import { changeOnce } from '../requests/replay.ts'
+import type { SignalReader } from '../signals/read.ts'
 import type { PromptFinder } from './find.ts'
 import { addPrompt, changePrompt, listPrompts, showPrompt } from './manage.ts'
-import { NewPrompt, PromptChange, PromptList, PromptPath, ShownPrompt } from './schema.ts'
+import { readSearch } from './query.ts'
+import { NewPrompt, PromptChange, PromptList, PromptPath, PromptQuery, ShownPrompt } from './schema.ts'
 import type { PromptFile } from './store.ts'
 
-type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find'] }
+type Services = {
+  db: Db
+  clock: Clock
+  findPrompt: PromptFinder['find']
+  signalReader: Pick<SignalReader, 'limited'>
+}
 type PromptParams = { prompt_id: string }
 
 const tag = 'Prompts'
@@ -32,10 +40,10 @@ const listing = describeOperation({
   tag,
   summary: 'List prompts',
   description: 'The prompts of the organisation, newest first.',
-  query: PageQuery,
+  query: PromptQuery,
   success: { status: 200, description: 'A page of prompts.', schema: PromptList, sometimes: ['Link'] },
   errors: [401, 403, 422, 500],
-  invalid: invalidCursor,
+  invalid: { ...invalidCursor, meaning: 'A parameter of the query is not valid.' },
 })
 
 const creating = describeOperation({
@@ -83,13 +91,18 @@ const changing = describeOperation({
 const validateNew = createValidator(NewPrompt, 'The prompt')
 const validateChange = createValidator(PromptChange, 'The change')
 
-export const promptRoutes = ({ db, clock, findPrompt }: Services, { authenticated }: RouteWrapper) =>
+export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'prompts' })
     .get(
       '/api/v1/prompts',
       authenticated('prompts:read', async (exchange, _: object, { organisationId }) => {
-        const request = readPageRequest(searchOf(exchange.request))
-        return replyPage(exchange, await listPrompts(db, organisationId, request))
+        const query = searchOf(exchange.request)
+        const reader = createQueryReader(query)
+        const search = readSearch(reader)
+        reader.requireValid()
+        const list = () => listPrompts(db, organisationId, readPageRequest(query), search)
+        // A search looks at every prompt of the organisation.
+        return replyPage(exchange, await (search === null ? list() : signalReader.limited(organisationId, list)))
       }),
       { detail: listing },
     )

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { cursorPageOf } from '../lib/cursor_page.ts'
+import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
 
 export const PromptId = Type.String({
   pattern: '^pmt_[0-9A-Za-z_-]{1,64}$',
@@ -44,6 +44,18 @@ export const examplePrompt = {
   last_entry_at: '2026-11-14T23:40:00.000Z',
   created_at: '2026-11-14T23:35:00.000Z',
 }
+
+export const maxSearchLength = 200
+
+/** These schemas are for the documentation alone; a query is parsed from its text. */
+export const search = Type.String({
+  minLength: 1,
+  maxLength: maxSearchLength,
+  description:
+    'Only prompts that have this text in their name, their ID or the path of their file, in any letter case.',
+})
+
+export const PromptQuery = Type.Object({ ...PageQuery.properties, search })
 
 export const PromptList = cursorPageOf(Prompt, examplePrompt)
 

@@ -151,10 +151,14 @@ export const selectPromptIds = (sql: Sql, organisationId: number, afterId: numbe
     order by organisation_id, id
     limit ${limit}`
 
-/** The newest prompts of an organisation that are older than the one of this id. */
+/**
+ * The newest prompts of an organisation that are older than the one of this id; unless the search is null, those that have
+ * it in their name, their public id or the path of their file, in any letter case.
+ */
 export const selectPrompts = (
   sql: Sql,
   organisationId: number,
+  search: string | null,
   beforeId: number,
   limit: number,
 ): Promise<(PromptRow & { rowId: number })[]> =>
@@ -163,5 +167,9 @@ export const selectPrompts = (
       newest_history_time(p.id) as last_entry_at, p.created_at
     from prompts p
     where p.organisation_id = ${organisationId} and p.id < ${beforeId}
+      and (
+        ${search}::text is null
+        or strpos(lower(concat_ws(chr(10), p.name, p.public_id, p.path)), lower(${search}::text)) > 0
+      )
     order by p.id desc
     limit ${limit}`

@@ -1,7 +1,8 @@
 // Texts that others wrote, at their worst: none runs, none breaks the page, and none leads anywhere but to the web.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { consolePaths } from '../../src/console/paths.ts'
-import { findOverflow } from '../browser.ts'
+import { findOverflow, type Watched } from '../browser.ts'
+import { eventually } from '../program.ts'
 import { entry } from '../service.ts'
 import { daysAgo } from './evidence.ts'
 import { startConsole, type TestConsole } from './open.ts'
@@ -14,6 +15,8 @@ const texts = [script, rightToLeft, endless, template, 'javascript:window.ran=1'
 
 let own: TestConsole
 let ids: string[]
+/** One window for all pages: it has the files of the console after the first of them. */
+let window: Watched
 
 const post = async (path: string, json: object) => {
   const { status, body } = await own.service.call('POST', `/api/v1${path}`, { key: own.admin, json })
@@ -54,12 +57,23 @@ beforeAll(async () => {
   }
   // No route lets such an address in; a console must not trust that.
   await db.sql`update history_entries set pr_url = 'javascript:window.ran=1' where pr_number is not null and id % 2 = 0`
+  window = await own.open('/usage')
+  await window.page.locator('.answer').waitFor()
+  await allAnswered(0)
 })
 afterAll(() => own?.close())
 
+/** Waits for the answers to all requests after the first so many: the next page would cut them off. */
+const allAnswered = (before: number) =>
+  eventually(async () => window.requests.length - before - Number(await window.page.evaluate(countAnswers)), 0)
+const countAnswers = `performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/v1/')).length`
+
 /** What is on a page once everything is folded out, on a phone and on a large screen. */
 async function provoke(address: string) {
-  const { page, troubles } = await own.open(address, { viewport: { width: 360, height: 700 } })
+  const { page } = window
+  const [troublesBefore, requestsBefore] = [window.troubles.length, window.requests.length]
+  await page.setViewportSize({ width: 360, height: 700 })
+  await page.goto(own.service.url + address)
   await page.locator('nav.places a').first().waitFor()
   await page.locator('.pending, .skeleton').first().waitFor({ state: 'detached' })
   await page.evaluate(`for (const one of document.querySelectorAll('main details')) one.open = true`)
@@ -76,8 +90,8 @@ async function provoke(address: string) {
   const narrow = await findOverflow(page)
   await page.setViewportSize({ width: 1_100, height: 700 })
   const overflow = [narrow, await findOverflow(page)]
-  await page.close()
-  return { found, overflow, troubles }
+  await allAnswered(requestsBefore)
+  return { found, overflow, troubles: window.troubles.slice(troublesBefore) }
 }
 
 const harmless = {

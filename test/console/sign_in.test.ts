@@ -86,6 +86,20 @@ test('a link may be opened in a tab that is signed in with another key', async (
   await page.close()
 })
 
+test('the documentation is one click away and leads back, still signed in', async () => {
+  const { page, troubles } = await openWindow(browser, server.url)
+  await page.goto(`${server.url}/settings/prompts#key=${tenant.key}`)
+  await page.getByRole('row').nth(1).waitFor()
+  await page.getByRole('link', { name: 'Docs' }).click()
+  await page.locator('.opblock').first().waitFor()
+  await page.getByRole('link', { name: 'Console' }).click()
+  await page.getByText('Key default').waitFor()
+  await page.locator('tbody tr').first().waitFor()
+  expect(page.url()).toBe(`${server.url}/`)
+  expect(troubles).toEqual([])
+  await page.close()
+})
+
 test('the command makes a key that expires in 12 hours and changes nothing unless asked to', async () => {
   const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT/)
   const made = await operator.one('console', '--org', tenant.org)

@@ -95,6 +95,8 @@ test('turned off, it leads to the documentation, and none of it is there', async
   const ask = (path: string) => app.fetch(new Request(`http://localhost${path}`))
   const root = await ask('/')
   expect([root.status, root.headers.get('location')]).toEqual([302, 'docs'])
+  expect((await get('/docs')).body.toString()).toContain('>Console</a>')
+  expect(await (await ask('/docs')).text()).not.toContain('>Console</a>')
   const [file = ''] = await filesOfPage()
   for (const path of ['/signals', '/settings/keys', file]) {
     const answer = await ask(path)

@@ -179,6 +179,44 @@ test('what is no change of this prompt cannot be compared with', async () => {
   expect(await pathsOf(`?base=999999999&head=${entries[3]?.id}`)).toEqual(['base'])
 })
 
+test.each([
+  ['action=deployed', [0, 3]],
+  ['action=pr_merged', [1]],
+  ['action=deployed,pr_merged', [0, 1, 3]],
+  ['action=deployed&action=pr_merged', [0, 1, 3]],
+  ['branch=main', [0, 1, 3]],
+  ['branch=other', []],
+  ['since=2026-10-10T09:00:00.000Z', [0, 1]],
+  ['until=2026-10-10T09:00:00.000Z', [1, 3]],
+  ['since=2026-10-02&until=2026-11-10&action=deployed', []],
+])('%s chooses changes, and each is compared with the one before it all the same', async (query, places) => {
+  const all = new Map<number, object>([
+    [0, impactOfThird()],
+    [1, impactOfSecond()],
+    [3, impactOfFirst()],
+  ])
+  const { status, body, headers } = await read(`?limit=1&page=1&${query}`)
+  const data = places.map((place) => all.get(place))
+  expect(status).toBe(200)
+  expect([body.data, body.pagination.total_count]).toEqual([data.slice(0, 1), places.length])
+  expect((await read(`?${query}`)).body.data).toEqual(data)
+  // The links of the pages have the filters, too.
+  const last = /<([^>]+)>; rel="last"/.exec(headers.get('link') ?? '')?.[1] as string
+  expect((await service.call('GET', last, { key: tenant.key })).body.data).toEqual(data.slice(-1))
+})
+
+test.each([
+  ['action=pr_opened', ['action']],
+  ['action=', ['action']],
+  ['branch=', ['branch']],
+  ['since=yesterday', ['since']],
+  ['until=2026-02-30', ['until']],
+  ['base=1&head=2&branch=main&action=deployed', ['action', 'branch']],
+])('%s is refused by its name', async (query, names) => {
+  const { status, body } = await read(`?${query}`)
+  expect([status, body.error.details.map(({ path }: { path: string }) => path)]).toEqual([422, names])
+})
+
 test('the list of prompts has the live change and the last 30 days of each', async () => {
   const { status, body } = await service.call('GET', '/api/v1/impact', { key: tenant.key })
   const shown = await service.call('GET', `/api/v1/prompts/${tenant.prompt}`, { key: tenant.key })

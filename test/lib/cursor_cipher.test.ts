@@ -16,6 +16,11 @@ test.each([
   expect(cursor).toMatch(/^[0-9A-Za-z_-]{59}$/)
 })
 
+test('decrypts the value that a list is sorted by', () => {
+  const position = { id: 42, at: null, value: 'Begrüßung 👋' }
+  expect(decryptCursor(key, 'a list', encryptCursor(key, 'a list', position))).toEqual(position)
+})
+
 test('decrypts nothing that was changed, shortened, of another list or encrypted with another key', () => {
   const cursor = encryptCursor(key, 'a list', { id: 7, at: new Date(0) })
   const bytes = Buffer.from(cursor, 'base64url')

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
-import { type Counts, compare, logEvidence, rateOf } from '../../src/impact/compare.ts'
+import { compare, logEvidence } from '../../src/impact/compare.ts'
+import { type Counts, rateOf } from '../../src/impact/rate.ts'
 import { logBeta, logGamma } from '../../src/lib/log_beta.ts'
 import { createRandom } from '../../src/lib/seeded_random.ts'
 

@@ -133,9 +133,13 @@ const roomsAllowed: Record<string, string[]> = {
   paths: [],
 }
 
-test('the console uses itself alone, from its pages to the client, and the service knows only its addresses', () => {
+/** What a rate is has one definition, which takes nothing with it into the browser. */
+const sharedWithConsole = 'src/impact/rate.ts'
+
+test('the console uses itself and the definition of a rate alone, from its pages to the client', () => {
   const isAllowed = ({ from, target }: Import) => {
     if (target === 'generated/api.d.ts') return room(from) === 'client'
+    if (target === sharedWithConsole) return ['pages', 'parts', 'chart'].includes(room(from))
     if (!target.startsWith('src/')) return /^(preact(\/hooks)?|uplot(\/.*)?|openapi-fetch)$/.test(target)
     return isOfConsole(target) && (room(from) === room(target) || roomsAllowed[room(from)]?.includes(room(target)))
   }
@@ -143,6 +147,10 @@ test('the console uses itself alone, from its pages to the client, and the servi
   expect(importsOfConsole.filter(({ target }) => /^uplot/.test(target)).map(({ from }) => room(from))).toEqual(
     importsOfConsole.filter(({ target }) => /^uplot/.test(target)).map(() => 'chart'),
   )
+  expect(importsOf(sharedWithConsole)).toEqual([])
+})
+
+test('the service knows of the console only its addresses', () => {
   const known = imports.filter(({ target }) => isOfConsole(target)).map(({ target }) => target)
   expect(known).toEqual(['src/console/paths.ts'])
 })

@@ -1,12 +1,12 @@
-import type { Share } from './wilson.ts'
+import type { Estimate } from '../../impact/rate.ts'
 
 const [width, height] = [160, 16]
 
 /** The largest difference that any of the intervals reaches: the one scale that all bars of a page are drawn on. */
-export const reachOf = (differences: (Share | null)[]): number =>
+export const reachOf = (differences: (Estimate | null)[]): number =>
   Math.max(0.05, ...differences.flatMap((one) => (one ? [Math.abs(one.low), Math.abs(one.high)] : [])))
 
-type IntervalBarProps = { difference: Share; reach: number; tone: 'better' | 'worse' | 'same' | 'undecided' }
+type IntervalBarProps = { difference: Estimate; reach: number; tone: 'better' | 'worse' | 'same' | 'undecided' }
 
 /** A difference with its interval, on a line whose middle is no difference. The figures stand beside it. */
 export function IntervalBar({ difference: { value, low, high }, reach, tone }: IntervalBarProps) {

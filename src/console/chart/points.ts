@@ -1,4 +1,4 @@
-import { shareOf } from './wilson.ts'
+import { rateOf } from '../../impact/rate.ts'
 
 /** The signals of one interval of time. */
 export type Point = { start: string; positive: number; negative: number }
@@ -17,14 +17,14 @@ export type Columns = {
 export function toColumns(points: Point[]): Columns {
   const starts = points.map(({ start }) => new Date(start).getTime() / 1_000)
   const lastWidth = starts.length > 1 ? (starts.at(-1) as number) - (starts.at(-2) as number) : 86_400
-  const shares = points.map(({ positive, negative }) => shareOf(positive, positive + negative))
+  const rates = points.map(rateOf)
   return {
     x: starts.map((start, index) => (start + (starts[index + 1] ?? start + lastWidth)) / 2),
     positive: points.map(({ positive }) => positive || null),
     negative: points.map(({ negative }) => -negative || null),
-    low: shares.map((share) => share?.low ?? null),
-    high: shares.map((share) => share?.high ?? null),
-    rate: shares.map((share) => share?.value ?? null),
+    low: rates.map((one) => one?.low ?? null),
+    high: rates.map((one) => one?.high ?? null),
+    rate: rates.map((one) => one?.value ?? null),
   }
 }
 

@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
+import { rateOf } from '../../impact/rate.ts'
 import { countOf, formatMoment, formatNumber, formatPercent } from '../parts/format.ts'
 import { type Flag, gather, type Marker } from './markers.ts'
 import { drawMarkers, plotOptions } from './plot.ts'
 import { type Point, toColumns } from './points.ts'
-import { shareOf } from './wilson.ts'
 
 type SignalsChartProps = {
   points: Point[]
@@ -12,6 +12,8 @@ type SignalsChartProps = {
   /** The name of an interval, as it is shown. */
   nameOf(start: string): string
   onZoom(from: Date, until: Date): void
+  /** A flag was followed to the row of this change. */
+  onFlag(id: number): void
 }
 
 const height = 320
@@ -20,7 +22,7 @@ const height = 320
  * The rate as a line with its band, the counts as bars to both sides of zero, and a flag for each change. The pointer and
  * the arrow keys walk over the intervals, and what is under them stands below the chart.
  */
-export function SignalsChart({ points, markers, nameOf, onZoom }: SignalsChartProps) {
+export function SignalsChart({ points, markers, nameOf, onZoom, onFlag }: SignalsChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot>(null)
   const [flags, setFlags] = useState<Flag[]>([])
@@ -85,6 +87,7 @@ export function SignalsChart({ points, markers, nameOf, onZoom }: SignalsChartPr
             key={markers[0]?.id}
             class="flag"
             href={`#change-${markers.at(-1)?.id}`}
+            onClick={() => onFlag(markers.at(-1)?.id as number)}
             style={{ left: `${left}px` }}
             title={markers.map(({ label, time }) => `${label}, ${formatMoment(time)}`).join('\n')}
           >
@@ -120,14 +123,14 @@ const Legend = () => (
 type ReadingProps = { point: Point; nameOf(start: string): string }
 
 function Reading({ point: { start, positive, negative }, nameOf }: ReadingProps) {
-  const share = shareOf(positive, positive + negative)
+  const rate = rateOf({ positive, negative })
   return (
     <>
       <strong>{nameOf(start)}</strong>
-      {share ? (
+      {rate ? (
         <>
           <span class="key key-rate">
-            {formatPercent(share.value)} positive (between {formatPercent(share.low)} and {formatPercent(share.high)})
+            {formatPercent(rate.value)} positive (between {formatPercent(rate.low)} and {formatPercent(rate.high)})
           </span>
           <span class="key key-positive">{formatNumber(positive)} positive</span>
           <span class="key key-negative">{formatNumber(negative)} negative</span>
@@ -141,9 +144,9 @@ function Reading({ point: { start, positive, negative }, nameOf }: ReadingProps)
 
 /** The same for those who hear it. */
 function textOf({ start, positive, negative }: Point, nameOf: (start: string) => string): string {
-  const share = shareOf(positive, positive + negative)
-  if (!share) return `${nameOf(start)}: no signals`
-  return `${nameOf(start)}: ${formatPercent(share.value)} positive, of ${countOf(positive + negative, 'signal')}`
+  const rate = rateOf({ positive, negative })
+  if (!rate) return `${nameOf(start)}: no signals`
+  return `${nameOf(start)}: ${formatPercent(rate.value)} positive, of ${countOf(positive + negative, 'signal')}`
 }
 
 /** Changes with the reader's choice of light or dark, so that the chart is drawn anew in the other colours. */

@@ -1,32 +1,74 @@
-type Day = { positive: number; negative: number }
+import { type Counts, type Estimate, rateOf } from '../../impact/rate.ts'
+
+type DrawnRate = { x: number; rate: Estimate }
 
 const [width, height, edge] = [120, 28, 2]
 
-/** The rate of each day as a line from 0 to 100 %, with gaps where there was nothing. The figures stand beside it. */
-export function Sparkline({ days }: { days: Day[] }) {
-  const step = (width - 2 * edge) / Math.max(1, days.length - 1)
-  const runs: [number, number][][] = [[]]
-  days.forEach(({ positive, negative }, index) => {
-    const total = positive + negative
-    if (total === 0) runs.push([])
-    else runs.at(-1)?.push([edge + index * step, edge + (1 - positive / total) * (height - 2 * edge)])
-  })
+/** A point is made of as many days as it takes to know its rate within half of the scale. */
+const widestInterval = 0.5
+
+/** The height of a share in the picture, from 0 to 100 %. */
+const y = (share: number): number => edge + (1 - share) * (height - 2 * edge)
+
+const pathOf = (points: [x: number, share: number][]): string =>
+  points.map(([x, share]) => `${x.toFixed(1)},${y(share).toFixed(1)}`).join(' ')
+
+/** The rate over the days as a line with its band. The figures stand beside it. */
+export function Sparkline({ days }: { days: Counts[] }) {
   return (
     <svg class="sparkline" viewBox={`0 0 ${width} ${height}`} width={width} height={height} aria-hidden="true">
       <line class="sparkline-half" x1={0} x2={width} y1={height / 2} y2={height / 2} />
-      {runs
-        .filter((run) => run.length > 0)
-        .map((run) =>
-          run.length === 1 ? (
-            <circle key={run[0]?.[0]} class="sparkline-dot" cx={run[0]?.[0]} cy={run[0]?.[1]} r={1.5} />
-          ) : (
-            <polyline
-              key={run[0]?.[0]}
-              class="sparkline-line"
-              points={run.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(' ')}
-            />
-          ),
-        )}
+      {runsOf(days).map((run) => (
+        <Run key={run[0]?.x} run={run} />
+      ))}
     </svg>
+  )
+}
+
+/**
+ * Gathers days into points, so that one of few signals, as the current one is in the morning, does not look like a fall
+ * or a rise. A day without signals ends a run, unless the days before it are still to be gathered.
+ */
+function runsOf(days: Counts[]): DrawnRate[][] {
+  const step = (width - 2 * edge) / Math.max(1, days.length - 1)
+  const runs: DrawnRate[][] = [[]]
+  let gathered = { positive: 0, negative: 0, first: 0 }
+  const add = (last: number) => {
+    const rate = rateOf(gathered)
+    if (rate) runs.at(-1)?.push({ x: edge + ((gathered.first + last) / 2) * step, rate })
+    gathered = { positive: 0, negative: 0, first: last + 1 }
+  }
+  days.forEach(({ positive, negative }, index) => {
+    gathered.positive += positive
+    gathered.negative += negative
+    const rate = rateOf(gathered)
+    if (rate && rate.high - rate.low <= widestInterval) add(index)
+    else if (!rate) {
+      runs.push([])
+      gathered.first = index + 1
+    }
+  })
+  // What is left says too little by itself, and is drawn only where there is nothing else.
+  if (runs.every((run) => run.length === 0)) add(days.length - 1)
+  return runs.filter((run) => run.length > 0)
+}
+
+function Run({ run }: { run: DrawnRate[] }) {
+  const [first] = run
+  if (!first) return null
+  if (run.length === 1) {
+    return (
+      <>
+        <line class="sparkline-alone" x1={first.x} x2={first.x} y1={y(first.rate.low)} y2={y(first.rate.high)} />
+        <circle class="sparkline-dot" cx={first.x} cy={y(first.rate.value)} r={1.5} />
+      </>
+    )
+  }
+  const along = (end: keyof Estimate) => run.map(({ x, rate }): [number, number] => [x, rate[end]])
+  return (
+    <>
+      <polygon class="sparkline-band" points={pathOf([...along('high'), ...along('low').toReversed()])} />
+      <polyline class="sparkline-line" points={pathOf(along('value'))} />
+    </>
   )
 }

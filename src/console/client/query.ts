@@ -1,4 +1,4 @@
-import { useEffect, useReducer } from 'preact/hooks'
+import { useEffect, useReducer, useRef } from 'preact/hooks'
 import { type Failure, RequestFailed } from './failure.ts'
 
 /** What a page knows of an answer that it has asked for. The last one stays while a newer one is on its way. */
@@ -38,8 +38,8 @@ export function refresh(...names: string[]): void {
   }
 }
 
-/** Asks under a name: those who ask at the same time, or soon after, share one request. */
-export function useQuery<Data>(name: string, ask: () => Promise<Data>): Query<Data> {
+/** Asks under a name: those who ask at the same time, or soon after, share one request. Without `ask` nothing is asked. */
+export function useQuery<Data>(name: string, ask: (() => Promise<Data>) | undefined): Query<Data> {
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   const entry = entryOf(name)
   useEffect(() => {
@@ -61,6 +61,14 @@ export function useQuery<Data>(name: string, ask: () => Promise<Data>): Query<Da
   return { data: entry.data as Data | undefined, failure: entry.failure, isSlow: entry.isSlow, reload }
 }
 
+/** The same, and the last answer stays while that of another name is on its way, so that the page does not blink. */
+export function useSteadyQuery<Data>(name: string, ask: () => Promise<Data>): Query<Data> {
+  const last = useRef<Data>(undefined)
+  const query = useQuery(name, ask)
+  if (query.data !== undefined) last.current = query.data
+  return { ...query, data: query.data ?? last.current }
+}
+
 /** Asks ahead, for a page that will be opened in a moment. */
 export const prefetch = <Data>(name: string, ask: () => Promise<Data>): Promise<void> | undefined =>
   load(name, entryOf(name), ask)
@@ -80,8 +88,8 @@ function entryOf(name: string): Entry {
   return entry
 }
 
-function load(name: string, entry: Entry, ask: () => Promise<unknown>): Promise<void> | undefined {
-  if (entry.underWay || performance.now() - entry.askedAt < staleMs) return entry.underWay
+function load(name: string, entry: Entry, ask: (() => Promise<unknown>) | undefined): Promise<void> | undefined {
+  if (!ask || entry.underWay || performance.now() - entry.askedAt < staleMs) return entry.underWay
   entry.askedAt = performance.now()
   const slow = setTimeout(() => show(entry, { isSlow: true }), slowMs)
   entry.underWay = ask()

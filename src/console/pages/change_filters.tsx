@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { changeQuery } from '../client/router.ts'
+import type { Schemas } from '../client/schemas.ts'
 import { Field, Select } from '../parts/field.tsx'
 
 /** Empty texts are no filter. */
@@ -11,10 +12,17 @@ export const readChangeFilters = (query: URLSearchParams): Filters => ({
   time: query.get('time') ?? '',
 })
 
-const actions: [string, string][] = [
+/** The actions of changes that went live. */
+export const liveActions: Schemas['HistoryEntry']['action'][] = ['deployed', 'pr_merged']
+
+const liveChoices: [string, string][] = [
   ['', 'went live'],
   ['deployed', 'deployed'],
   ['pr_merged', 'merged'],
+]
+
+/** Those that need the whole history. */
+const otherChoices: [string, string][] = [
   ['pr_opened', 'opened'],
   ['pr_closed', 'closed'],
   ['deployed,pr_merged,pr_opened,pr_closed', 'everything'],
@@ -26,7 +34,8 @@ const times: [string, string][] = [
 ]
 
 /** Which changes are listed. */
-export function ChangeFilters({ action, branch, time }: Filters) {
+export function ChangeFilters({ action, branch, time, mayReadHistory }: Filters & { mayReadHistory: boolean }) {
+  const actions = [...liveChoices, ...(mayReadHistory ? otherChoices : [])]
   const [typed, setTyped] = useState(branch)
   const change = (filter: Partial<Filters>) => changeQuery({ ...filter, page: undefined })
   const submit = (event: Event) => {

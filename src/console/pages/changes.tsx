@@ -1,3 +1,4 @@
+import { useEffect, useRef } from 'preact/hooks'
 import { IntervalBar, reachOf } from '../chart/interval_bar.tsx'
 import { href } from '../client/root.ts'
 import type { Schemas } from '../client/schemas.ts'
@@ -16,6 +17,7 @@ type ChangesProps = { prompt: string; repository: string | null; rows: Row[] }
 /** The changes of a prompt with what each did. The intervals are drawn on one scale. */
 export function Changes({ prompt, repository, rows }: ChangesProps) {
   const reach = reachOf(rows.map(({ impact }) => impact?.difference ?? null))
+  useTarget()
   return (
     <Table
       caption="Changes"
@@ -43,6 +45,17 @@ export function Changes({ prompt, repository, rows }: ChangesProps) {
       ]}
     />
   )
+}
+
+/** Leads to the row that the address names as soon as it is there: when the address was opened, it was not. */
+function useTarget(): void {
+  const reached = useRef('')
+  useEffect(() => {
+    const { hash } = location
+    if (hash === reached.current || !document.getElementById(hash.slice(1))) return
+    reached.current = hash
+    location.replace(hash)
+  })
 }
 
 function Difference({

@@ -9,26 +9,25 @@ import { formatMoment } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { Await, Empty } from '../parts/states.tsx'
 import { Answer, HowWeDecide } from './answer.tsx'
-import { askingImpact } from './change_list.tsx'
+import { askingImpact, PageLinks, readPage } from './change_list.tsx'
 import { Changes } from './changes.tsx'
-
-type Impact = Schemas['Impact']
 
 /** Any two changes of a prompt, the later against the earlier. */
 export function Compare({ params }: { params: Record<string, string> }) {
   const prompt = params.prompt_id as string
-  const known = useQuery(...askingImpact(prompt, 1))
+  const ask = (page: number) => askingImpact(prompt, { page })
+  const known = useQuery(...ask(readPage(usePlace().query)))
   return (
     <Page title={known.data ? `Two changes of ${known.data.prompt.name}` : 'Compare two changes'}>
       <p>
         <a href={href(`/prompts/${encodeURIComponent(prompt)}`)}>Back to the prompt</a>
       </p>
       <Await query={known}>
-        {({ data, prompt: { repository } }) =>
-          data.length < 2 ? (
+        {(known) =>
+          known.pagination.total_count < 2 ? (
             <Empty title="There are no two changes yet" />
           ) : (
-            <Choice prompt={prompt} repository={repository} impacts={data} />
+            <Choice prompt={prompt} known={known} ask={ask} />
           )
         }
       </Await>
@@ -36,13 +35,23 @@ export function Compare({ params }: { params: Record<string, string> }) {
   )
 }
 
-type ChoiceProps = { prompt: string; repository: string | null; impacts: Impact[] }
+type ImpactPage = Schemas['ImpactPage']
+type ChoiceProps = { prompt: string; known: ImpactPage; ask(page: number): [string, () => Promise<ImpactPage>] }
 
-function Choice({ prompt, repository, impacts }: ChoiceProps) {
+/** The two changes, chosen from a page of all; one that was chosen stays while the others are looked through. */
+function Choice({
+  prompt,
+  known: {
+    data: impacts,
+    pagination,
+    prompt: { repository },
+  },
+  ask,
+}: ChoiceProps) {
   const { query } = usePlace()
   const [head, base] = [
-    query.get('head') ?? String(impacts[0]?.change.id),
-    query.get('base') ?? String(impacts[1]?.change.id),
+    query.get('head') ?? String(impacts[0]?.change.id ?? ''),
+    query.get('base') ?? String(impacts[1]?.change.id ?? ''),
   ]
   const options = impacts.map(({ change }): [string, string] => [
     String(change.id),
@@ -54,13 +63,18 @@ function Choice({ prompt, repository, impacts }: ChoiceProps) {
     <>
       <div class="filters">
         <Field label="Later">
-          {(tied) => <Select {...tied} value={head} options={all(head)} onChange={(head) => changeQuery({ head })} />}
+          {(tied) => (
+            <Select {...tied} value={head} options={all(head)} onChange={(head) => changeQuery({ head, base })} />
+          )}
         </Field>
         <Field label="Earlier">
-          {(tied) => <Select {...tied} value={base} options={all(base)} onChange={(base) => changeQuery({ base })} />}
+          {(tied) => (
+            <Select {...tied} value={base} options={all(base)} onChange={(base) => changeQuery({ head, base })} />
+          )}
         </Field>
+        <PageLinks pagination={pagination} ask={ask} kept={{ head, base }} />
       </div>
-      {head === base ? (
+      {head === base || head === '' || base === '' ? (
         <Empty title="Choose two that differ" />
       ) : (
         <Pair prompt={prompt} repository={repository} base={base} head={head} />

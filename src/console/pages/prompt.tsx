@@ -1,20 +1,20 @@
-import { useMemo, useRef } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import { SignalsChart } from '../chart/signals_chart.tsx'
 import { answerOf, api } from '../client/api.ts'
-import { type Query, useQuery } from '../client/query.ts'
+import { useQuery, useSteadyQuery } from '../client/query.ts'
 import { href } from '../client/root.ts'
 import { changeQuery, usePlace } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { nameOf } from '../parts/change.tsx'
 import { Field, Select } from '../parts/field.tsx'
-import { formatNumber, formatPercent } from '../parts/format.ts'
+import { countOf, formatNumber, formatPercent } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { Await, Empty } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
-import { Text } from '../parts/text.tsx'
+import { Code, Text } from '../parts/text.tsx'
 import { Answer, HowWeDecide } from './answer.tsx'
-import { askingImpact, ChangeList } from './change_list.tsx'
-import { type Interval, nameOfInterval, ranges, readRange, timeZone } from './ranges.ts'
+import { askingImpact, ChangeList, changesPerPage } from './change_list.tsx'
+import { type Interval, nameOfInterval, type Range, ranges, readRange, timeZone } from './ranges.ts'
 import { Split } from './split.tsx'
 
 type Stats = Schemas['SignalStats']
@@ -23,12 +23,14 @@ type Stats = Schemas['SignalStats']
 export function Prompt({ params }: { params: Record<string, string> }) {
   const id = params.prompt_id as string
   const path = { prompt_id: id }
-  const impact = useQuery(...askingImpact(id, 1))
+  const impact = useQuery(...askingImpact(id))
   const { query } = usePlace()
   const range = readRange(query, new Date())
   const split = query.get('split') ?? ''
-  const stats = useSteady(
-    useQuery(`stats of ${id} ${range.since.getTime()} ${range.until?.getTime()} ${range.interval} ${split}`, () =>
+  const flagged = useFlagged(id, impact.data, range)
+  const stats = useSteadyQuery(
+    `stats of ${id} ${range.since.getTime()} ${range.until?.getTime()} ${range.interval} ${split}`,
+    () =>
       answerOf(
         api.GET('/api/v1/prompts/{prompt_id}/stats', {
           params: {
@@ -43,16 +45,21 @@ export function Prompt({ params }: { params: Record<string, string> }) {
           },
         }),
       ),
-    ),
   )
   const { name, repository = null, path: file } = impact.data?.prompt ?? {}
   return (
     <Page title={name ?? id} actions={<RangeControls range={range} />}>
-      {repository && file && (
-        <p class="muted">
-          <Text>{file}</Text> in <Text>{repository}</Text>
-        </p>
-      )}
+      <p class="detail subtitle">
+        <Code>{id}</Code>
+        {repository && file && (
+          <>
+            {' · '}
+            <Text>{file}</Text> in <Text>{repository}</Text>
+          </>
+        )}
+        {' · '}
+        <a href={href(`/signals?${new URLSearchParams({ prompt: id })}`)}>its signals</a>
+      </p>
       <Await query={impact}>
         {({ data: [latest] }) =>
           latest ? (
@@ -69,20 +76,31 @@ export function Prompt({ params }: { params: Record<string, string> }) {
           )
         }
       </Await>
-      <Await query={stats}>
-        {(data) => <Evidence stats={data} interval={range.interval} changes={impact.data?.data ?? []} />}
-      </Await>
+      <Await query={stats}>{(data) => <Evidence stats={data} range={range} {...flagged} />}</Await>
       <ChangeList prompt={id} repository={repository} />
       <Split field={split} split={stats.data?.by} />
     </Page>
   )
 }
 
-/** Keeps the last answer while that of another range is on its way, so that the chart does not blink. */
-function useSteady<Data>(query: Query<Data>): Query<Data> {
-  const last = useRef<Data>(undefined)
-  if (query.data !== undefined) last.current = query.data
-  return { ...query, data: query.data ?? last.current }
+/** The changes of a range, for their flags; and how many more there are, which are too many for that. */
+function useFlagged(prompt: string, newest: Schemas['ImpactPage'] | undefined, { since, until }: Range) {
+  const oldest = newest?.data.at(-1)?.change.created_at
+  // Beyond the newest changes, which the page has anyway, only the reader of a longer time needs more of them.
+  const isShort = oldest !== undefined && newest !== undefined && newest.pagination.total_pages > 1
+  const isLonger = isShort && new Date(oldest) > since
+  const last = until && oldest && until < new Date(oldest) ? until.toISOString() : oldest
+  const [name, ask] = askingImpact(prompt, { limit: 100, since: since.toISOString(), ...(last && { until: last }) })
+  const older = useQuery(isLonger ? name : '', isLonger ? ask : undefined).data
+  const known = new Set(newest?.data.map(({ change }) => change.id))
+  const added = older?.data.filter(({ change }) => !known.has(change.id)) ?? []
+  return useMemo(
+    () => ({
+      changes: [...(newest?.data ?? []), ...added],
+      unflagged: older ? older.pagination.total_count - older.data.length : 0,
+    }),
+    [newest, older],
+  )
 }
 
 function RangeControls({ range }: { range: ReturnType<typeof readRange> }) {
@@ -114,10 +132,11 @@ function RangeControls({ range }: { range: ReturnType<typeof readRange> }) {
 const lengths: Interval[] = ['hour', 'day', 'week', 'month']
 const byLength = (a: Interval, b: Interval) => lengths.indexOf(a) - lengths.indexOf(b)
 
-type EvidenceProps = { stats: Stats; interval: Interval; changes: Schemas['Impact'][] }
+type EvidenceProps = { stats: Stats; range: Range; changes: Schemas['Impact'][]; unflagged: number }
 
 /** The signals over time, as a chart and as a table. */
-function Evidence({ stats, interval, changes }: EvidenceProps) {
+function Evidence({ stats, range, changes, unflagged }: EvidenceProps) {
+  const { interval, since, until } = range
   const points = useMemo(() => withoutEmptyStart(stats.data), [stats])
   const markers = useMemo(
     () => changes.map(({ change }) => ({ id: change.id, time: change.created_at, label: nameOf(change) })),
@@ -127,9 +146,24 @@ function Evidence({ stats, interval, changes }: EvidenceProps) {
   const name = (start: string) => nameOfInterval(start, interval)
   const zoom = (from: Date, until: Date) =>
     changeQuery({ range: undefined, by: undefined, since: from.toISOString(), until: until.toISOString() })
+  // Of the changes in the time of the chart each has its page, whatever is listed at the moment.
+  const list = (id: number) => {
+    if (document.getElementById(`change-${id}`)) return
+    const listed = changes.filter(
+      ({ change: { created_at: time } }) => new Date(time) >= since && (!until || new Date(time) <= until),
+    )
+    const page = Math.floor(listed.findIndex(({ change }) => change.id === id) / changesPerPage) + 1
+    changeQuery({ action: undefined, branch: undefined, time: 'chart', page: page > 1 ? String(page) : undefined })
+  }
   return (
     <>
-      <SignalsChart points={points} markers={markers} nameOf={name} onZoom={zoom} />
+      <SignalsChart points={points} markers={markers} nameOf={name} onZoom={zoom} onFlag={list} />
+      {unflagged > 0 && (
+        <p class="muted">
+          {countOf(unflagged, 'older change')} of this time {unflagged === 1 ? 'has' : 'have'} no flag. A shorter time
+          shows them.
+        </p>
+      )}
       <details class="as-table">
         <summary>Show as a table</summary>
         <Table

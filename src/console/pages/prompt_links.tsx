@@ -2,12 +2,12 @@ import { useState } from 'preact/hooks'
 import { answerOf, api } from '../client/api.ts'
 import { useSending } from '../client/form.ts'
 import { useScopes } from '../client/own_key.ts'
-import { refresh, useQuery } from '../client/query.ts'
+import { refresh, useSteadyQuery } from '../client/query.ts'
 import { href } from '../client/root.ts'
 import { usePlace } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { Dialog } from '../parts/dialog.tsx'
-import { Field, Input } from '../parts/field.tsx'
+import { Field, Input, Search } from '../parts/field.tsx'
 import { Page } from '../parts/page.tsx'
 import { Pager } from '../parts/pager.tsx'
 import { Await, Empty, FailureNote } from '../parts/states.tsx'
@@ -17,28 +17,40 @@ import { DialogButtons } from './key_changes.tsx'
 
 type Prompt = Schemas['Prompt']
 
-const asking = (cursor: string | undefined): [string, () => Promise<Schemas['PromptList']>] => [
-  `prompts ${cursor ?? ''}`,
-  () => answerOf(api.GET('/api/v1/prompts', { params: { query: cursor ? { cursor } : {} } })),
+const asking = (search: string, cursor: string | undefined): [string, () => Promise<Schemas['PromptList']>] => [
+  `prompts ${JSON.stringify([search, cursor])}`,
+  () => {
+    const query = { ...(search ? { search } : {}), ...(cursor ? { cursor } : {}) }
+    return answerOf(api.GET('/api/v1/prompts', { params: { query } }))
+  },
 ]
 
 /** The prompts of the organisation and the files that they are kept in. */
 export function PromptLinks() {
-  const cursor = usePlace().query.get('cursor') ?? undefined
-  const query = useQuery(...asking(cursor))
+  const { query: given } = usePlace()
+  const cursor = given.get('cursor') ?? undefined
+  const search = given.get('find') ?? ''
+  const query = useSteadyQuery(...asking(search, cursor))
   const mayChange = useScopes().includes('prompts:write')
   const [edited, setEdited] = useState<Prompt | 'new'>()
-  const newPrompt = (
-    <button type="button" class="primary" onClick={() => setEdited('new')}>
-      New prompt
-    </button>
+  const controls = (
+    <>
+      <Search search={search} />
+      {mayChange && (
+        <button type="button" class="primary" onClick={() => setEdited('new')}>
+          New prompt
+        </button>
+      )}
+    </>
   )
   return (
-    <Page title="Prompts and links" actions={mayChange && newPrompt}>
+    <Page title="Prompts and links" actions={controls}>
       <Await query={query}>
         {({ data, pagination }) => (
           <>
-            {data.length === 0 ? (
+            {data.length === 0 && search !== '' ? (
+              <Empty title={`No prompt is like “${search}”`} />
+            ) : data.length === 0 ? (
               <Empty title="There are no prompts yet">
                 <p>Make one here, or on the machine of the service:</p>
                 <pre>
@@ -72,9 +84,11 @@ export function PromptLinks() {
                           name: 'Actions',
                           isQuiet: true,
                           cell: (prompt: Prompt) => (
-                            <button type="button" class="small" onClick={() => setEdited(prompt)}>
-                              Change<span class="visually-hidden"> {prompt.name}</span>
-                            </button>
+                            <span class="row-actions">
+                              <button type="button" class="small" onClick={() => setEdited(prompt)}>
+                                Change<span class="visually-hidden"> {prompt.name}</span>
+                              </button>
+                            </span>
                           ),
                         },
                       ]
@@ -82,7 +96,7 @@ export function PromptLinks() {
                 ]}
               />
             )}
-            <Pager isFirst={cursor === undefined} next={pagination.next_cursor} ask={asking} />
+            <Pager isFirst={cursor === undefined} next={pagination.next_cursor} ask={(next) => asking(search, next)} />
           </>
         )}
       </Await>

@@ -1,12 +1,11 @@
-import { useState } from 'preact/hooks'
 import { Sparkline } from '../chart/sparkline.tsx'
 import { answerOf, api } from '../client/api.ts'
-import { useQuery } from '../client/query.ts'
+import { useSteadyQuery } from '../client/query.ts'
 import { href } from '../client/root.ts'
 import { changeQuery, usePlace } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { ChangeLine } from '../parts/change.tsx'
-import { Field, Select } from '../parts/field.tsx'
+import { Field, Search, Select } from '../parts/field.tsx'
 import { countOf } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { Pager } from '../parts/pager.tsx'
@@ -19,74 +18,68 @@ type Row = Schemas['PromptImpact']
 
 const pageSize = 100
 
-const asking = (cursor: string | undefined): [string, () => Promise<Schemas['PromptImpactList']>] => [
-  `impact ${cursor ?? ''}`,
-  () => answerOf(api.GET('/api/v1/impact', { params: { query: { limit: pageSize, ...(cursor ? { cursor } : {}) } } })),
-]
-
-const orders: Record<string, { name: string; compare(a: Row, b: Row): number }> = {
-  change: { name: 'last change', compare: (a, b) => changedAt(b) - changedAt(a) },
-  name: { name: 'name', compare: (a, b) => a.prompt.name.localeCompare(b.prompt.name) },
-  rate: { name: 'lowest rate', compare: (a, b) => (a.recent.rate?.value ?? 2) - (b.recent.rate?.value ?? 2) },
-  signals: { name: 'most signals', compare: (a, b) => b.recent.total - a.recent.total },
+/** The orders of the interface, and its own without one. */
+const orders = {
+  last_change: 'last change',
+  name: 'name',
+  rate: 'lowest rate',
+  signals: 'most signals',
+  newest: 'newest prompt',
 }
+type Order = keyof typeof orders
 
-const changedAt = ({ latest }: Row): number => (latest ? new Date(latest.change.created_at).getTime() : 0)
+const asking = (
+  order: Order,
+  search: string,
+  cursor: string | undefined,
+): [string, () => Promise<Schemas['PromptImpactList']>] => [
+  `impact ${JSON.stringify([order, search, cursor])}`,
+  () => {
+    const query = {
+      limit: pageSize,
+      ...(order === 'newest' ? {} : { sort: order }),
+      ...(search ? { search } : {}),
+      ...(cursor ? { cursor } : {}),
+    }
+    return answerOf(api.GET('/api/v1/impact', { params: { query } }))
+  },
+]
 
 /** Every prompt: what its users said in the last 30 days, and whether its last change did it good. */
 export function Prompts() {
   const { query: given } = usePlace()
   const cursor = given.get('cursor') ?? undefined
-  const order = orders[given.get('sort') ?? ''] ? (given.get('sort') as string) : 'change'
-  const [wanted, setWanted] = useState(given.get('find') ?? '')
-  const query = useQuery(...asking(cursor))
-  const find = (text: string) => {
-    setWanted(text)
-    changeQuery({ find: text })
-  }
+  const order = Object.hasOwn(orders, given.get('sort') ?? '') ? (given.get('sort') as Order) : 'last_change'
+  const search = given.get('find') ?? ''
+  const query = useSteadyQuery(...asking(order, search, cursor))
+  const choose = (sort: string) => changeQuery({ sort: sort === 'last_change' ? undefined : sort, cursor: undefined })
   const controls = (
     <>
-      <Field label="Find">
-        {(tied) => (
-          <input {...tied} type="search" value={wanted} onInput={(event) => find(event.currentTarget.value)} />
-        )}
-      </Field>
+      <Search search={search} />
       <Field label="Sort by">
-        {(tied) => (
-          <Select
-            {...tied}
-            value={order}
-            options={Object.entries(orders).map(([value, { name }]) => [value, name])}
-            onChange={(sort) => changeQuery({ sort: sort === 'change' ? undefined : sort })}
-          />
-        )}
+        {(tied) => <Select {...tied} value={order} options={Object.entries(orders)} onChange={choose} />}
       </Field>
     </>
   )
   return (
     <Page title="Prompts" actions={controls}>
       <Await query={query}>
-        {({ data, pagination }) => {
-          const rows = data.filter((row) => isFound(row, wanted)).toSorted(orders[order]?.compare)
-          return (
-            <>
-              {data.length === 0 ? (
-                <NoPrompts />
-              ) : (
-                rows.length === 0 && <Empty title={`No prompt is called “${wanted}”`} />
-              )}
-              {rows.length > 0 && <PromptTable rows={rows} />}
-              <Pager isFirst={cursor === undefined} next={pagination.next_cursor} ask={asking} />
-            </>
-          )
-        }}
+        {({ data, pagination }) => (
+          <>
+            {data.length > 0 && <PromptTable rows={data} />}
+            {data.length === 0 && (search ? <Empty title={`No prompt is like “${search}”`} /> : <NoPrompts />)}
+            <Pager
+              isFirst={cursor === undefined}
+              next={pagination.next_cursor}
+              ask={(next) => asking(order, search, next)}
+              words={{ first: 'First page', next: 'Next page' }}
+            />
+          </>
+        )}
       </Await>
     </Page>
   )
 }
-
-const isFound = ({ prompt: { id, name, path } }: Row, wanted: string): boolean =>
-  [id, name, path ?? ''].some((text) => text.toLowerCase().includes(wanted.trim().toLowerCase()))
 
 const PromptTable = ({ rows }: { rows: Row[] }) => (
   <Table

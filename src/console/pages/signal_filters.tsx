@@ -1,15 +1,16 @@
 import { useState } from 'preact/hooks'
+import { href } from '../client/root.ts'
 import { changeQuery } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { Field, Select } from '../parts/field.tsx'
 import { formatMoment } from '../parts/format.ts'
 import { Text } from '../parts/text.tsx'
 
-type FiltersProps = { prompt: string; prompts: Schemas['Prompt'][]; filters: Record<string, string> }
+type FiltersProps = { prompt: string; prompts: Schemas['PromptList'] | undefined; filters: Record<string, string> }
 
 /** What is listed: a prompt, and of its signals those that fit every filter. */
 export function SignalFilters({ prompt, prompts, filters }: FiltersProps) {
-  const options = prompts.map(({ id, name }): [string, string] => [id, name])
+  const options = prompts?.data.map(({ id, name }): [string, string] => [id, name]) ?? []
   if (!options.some(([id]) => id === prompt)) options.push([prompt, prompt])
   return (
     <div class="filters">
@@ -42,6 +43,12 @@ export function SignalFilters({ prompt, prompts, filters }: FiltersProps) {
         <TimeField name="until" label="Before" value={filters.until} />
         <MetadataField />
       </div>
+      {prompts?.pagination.next_cursor && (
+        <p class="hint">
+          Of the prompts, the newest {prompts.data.length} are to be chosen here. The page of{' '}
+          <a href={href('/')}>any prompt</a> leads to its signals.
+        </p>
+      )}
       <Chips filters={filters} />
     </div>
   )

@@ -45,7 +45,7 @@ export function Signals() {
         <Await query={prompts}>{({ data }) => data.length === 0 && <Empty title="There are no prompts yet" />}</Await>
       ) : (
         <>
-          <SignalFilters prompt={chosen} prompts={prompts.data?.data ?? []} filters={readFilters(query)} />
+          <SignalFilters prompt={chosen} prompts={prompts.data} filters={readFilters(query)} />
           <List prompt={chosen} filters={readFilters(query)} cursor={query.get('cursor') ?? undefined} />
         </>
       )}

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { shareOf } from '../chart/wilson.ts'
+import { rateOf } from '../../impact/rate.ts'
 import { changeQuery } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { Field } from '../parts/field.tsx'
@@ -66,9 +66,9 @@ function Values({ split }: { split: MetadataSplit }) {
           },
           {
             name: 'Share of positive',
-            cell: ({ positive, total }) => {
-              const share = shareOf(positive, total)
-              return share && <Rate rate={share} />
+            cell: (counts) => {
+              const rate = rateOf(counts)
+              return rate && <Rate rate={rate} />
             },
           },
           { name: 'Positive', isFigure: true, cell: ({ positive }) => formatNumber(positive) },

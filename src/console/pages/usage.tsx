@@ -78,12 +78,17 @@ function Outlook({ usage: { used, limit, remaining, resets_at: resetsAt, month, 
   )
 }
 
-function ByPrompt({ usage: { prompts, used } }: { usage: UsageData }) {
+function ByPrompt({ usage: { prompts, other_prompts: others, used } }: { usage: UsageData }) {
   const known = usePrompts().data?.data ?? []
   const nameOf = (id: string) => known.find((prompt) => prompt.id === id)?.name ?? id
   return (
     <section>
       <h2>By prompt</h2>
+      {others.prompts > 0 && (
+        <p class="muted">
+          Those with the most. {countOf(others.prompts, 'other prompt')} had {countOf(others.total, 'signal')}.
+        </p>
+      )}
       {prompts.length === 0 ? (
         <Empty title="No signals this month" />
       ) : (
@@ -103,12 +108,10 @@ function ByPrompt({ usage: { prompts, used } }: { usage: UsageData }) {
             {
               name: 'Share',
               cell: ({ total }) => (
-                <meter
-                  min={0}
-                  max={Math.max(used, 1)}
-                  value={total}
-                  aria-label={formatPercent(total / Math.max(used, 1))}
-                />
+                <span class="share">
+                  <meter min={0} max={Math.max(used, 1)} value={total} aria-label="Share of the month" />
+                  {formatPercent(total / Math.max(used, 1))}
+                </span>
               ),
             },
             { name: 'Signals', isFigure: true, cell: ({ total }) => formatNumber(total) },

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
-import { useId } from 'preact/hooks'
+import { useEffect, useId, useState } from 'preact/hooks'
+import { changeQuery } from '../client/router.ts'
 
 /** What ties a control to its name and its help. */
 type Tied = { id: string; 'aria-describedby': string | undefined }
@@ -62,3 +63,30 @@ export const Lines = ({ value, isRequired, onInput, ...tied }: InputProps) => (
     onInput={(event) => onInput(event.currentTarget.value)}
   />
 )
+
+/** Somebody who types is waited for this long before the service is asked. */
+const typingMs = 250
+
+/** A text that the rows of a list are found by, in the address once it is typed. */
+export function Search({ search }: { search: string }) {
+  const [typed, setTyped] = useState(search)
+  useEffect(() => {
+    const find = typed.trim()
+    if (find === search) return
+    const timer = setTimeout(() => changeQuery({ find, cursor: undefined }), typingMs)
+    return () => clearTimeout(timer)
+  }, [typed])
+  return (
+    <Field label="Find">
+      {(tied) => (
+        <input
+          {...tied}
+          type="search"
+          maxLength={200}
+          value={typed}
+          onInput={(event) => setTyped(event.currentTarget.value)}
+        />
+      )}
+    </Field>
+  )
+}

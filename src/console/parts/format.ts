@@ -21,21 +21,24 @@ const utcDay = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZon
 /** A day of the calendar, as 2026-11-15, which has no zone. */
 export const formatDate = (date: string): string => (date === '' ? '' : utcDay.format(new Date(date)))
 
+/** Each unit with its length, and how many of it are too many: 13 days are told better as such than as 2 weeks. */
 const units = [
-  ['year', 31_557_600_000],
-  ['month', 2_629_800_000],
-  ['week', 604_800_000],
-  ['day', 86_400_000],
-  ['hour', 3_600_000],
-  ['minute', 60_000],
+  ['second', 1_000, 60],
+  ['minute', 60_000, 60],
+  ['hour', 3_600_000, 24],
+  ['day', 86_400_000, 14],
+  ['week', 604_800_000, 9],
+  ['month', 2_629_800_000, 24],
+  ['year', 31_557_600_000, Number.POSITIVE_INFINITY],
 ] as const
 
-/** As "2 days ago" or "in 3 hours". */
-export function formatDistance(time: string | Date): string {
-  const ms = new Date(time).getTime() - Date.now()
+/** As "2 days ago" or "in 3 hours", to the nearest. */
+export function formatDistance(time: string | Date, from = Date.now()): string {
+  const ms = new Date(time).getTime() - from
   if (Math.abs(ms) < 1_000) return now.format(0, 'second')
-  const [unit, length] = units.find(([, length]) => Math.abs(ms) >= length) ?? ['second', 1_000]
-  return relative.format(Math.trunc(ms / length), unit)
+  const rounded = (length: number) => Math.sign(ms) * Math.round(Math.abs(ms) / length)
+  const [unit, length] = units.find(([, length, tooMany]) => Math.abs(rounded(length)) < tooMany) ?? units[0]
+  return relative.format(rounded(length), unit)
 }
 
 /** "1 signal", "2 signals". */

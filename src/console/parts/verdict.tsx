@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact'
+import type { Estimate } from '../../impact/rate.ts'
 import { formatNumber, formatPercent } from './format.ts'
 
 export type VerdictName = 'better' | 'worse' | 'same' | 'undecided'
-type Share = { value: number; low: number; high: number }
 
 const signs: Record<VerdictName, string> = { better: '▲', worse: '▼', same: '=', undecided: '?' }
 
@@ -21,13 +21,13 @@ export const VerdictSign = ({ verdict }: { verdict: VerdictName }) => (
 )
 
 /** A rate with its interval, as "81 % (78–84 %)". */
-export const Rate = ({ rate }: { rate: Share }) => (
+export const Rate = ({ rate }: { rate: Estimate }) => (
   <span class="rate">
     {formatPercent(rate.value)} <span class="muted">({rangeOf(rate)})</span>
   </span>
 )
 
-const rangeOf = ({ low, high }: Share): ComponentChildren =>
+const rangeOf = ({ low, high }: Estimate): ComponentChildren =>
   `${formatNumber(Math.round(low * 100))}–${formatPercent(high)}`
 
 const signed = new Intl.NumberFormat(undefined, { signDisplay: 'exceptZero', maximumFractionDigits: 0 })

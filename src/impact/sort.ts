@@ -1,0 +1,89 @@
+import type { Db } from '../db/client.ts'
+import { invalid } from '../errors.ts'
+import { type CursorPage, decryptPosition, type PageRequest } from '../lib/cursor_page.ts'
+import { findPrompts, type ListedPrompt, type PromptRow } from '../prompts/manage.ts'
+import { cursorsOf } from '../requests/cursors.ts'
+import { rateOf } from './rate.ts'
+import { maxSortedPrompts, type Sort } from './schema.ts'
+import { selectLastChanges, selectTotals } from './store.ts'
+
+/** The prompts to list, and in which order. */
+export type SortedList = { organisationId: number; search: string | null; sort: Sort; since: Date; until: Date }
+
+/** What a prompt is sorted by, the least first: a name, or a number. */
+type Value = string | number
+type Valued = { prompt: ListedPrompt; value: Value }
+
+/** A statement reads the values of this many prompts: the embedded engine has one connection, which nobody may hold for long. */
+const promptsPerStatement = 100
+
+/** Names come in the order of a dictionary, and `step 10` after `step 9`. */
+const dictionary = new Intl.Collator('en', { numeric: true })
+
+const compareValues = (a: Value, b: Value): number =>
+  typeof a === 'string' ? dictionary.compare(a, String(b)) : a - Number(b)
+
+/** A page of the prompts of an organisation by a value; of those with the same value, the newest first. */
+export async function listSorted(
+  db: Db,
+  list: SortedList,
+  { limit, cursor }: PageRequest,
+  limited: <T>(read: () => Promise<T>) => Promise<T>,
+  catchUp: (promptIds: number[]) => Promise<void>,
+): Promise<CursorPage<PromptRow>> {
+  const { organisationId, search, sort } = list
+  const cursors = cursorsOf(db)
+  const name = JSON.stringify(['prompts', organisationId, search, sort])
+  const position = await decryptPosition(cursors, name, cursor)
+  const prompts = await limited(() => findPrompts(db, organisationId, search, maxSortedPrompts))
+  if (!prompts) throw tooMany()
+  const valued: Valued[] = []
+  for (let start = 0; start < prompts.length; start += promptsPerStatement) {
+    const some = prompts.slice(start, start + promptsPerStatement)
+    const values = await limited(() => readValues(db, list, some, catchUp))
+    valued.push(...some.map((prompt) => ({ prompt, value: values(prompt) })))
+  }
+  // The cursor has the value itself, so that one which has changed since moves no prompt but its own.
+  const compare = (a: Valued, b: Valued) => compareValues(a.value, b.value) || b.prompt.rowId - a.prompt.rowId
+  const isAfter = ({ prompt, value }: Valued) =>
+    position === null || (compareValues(value, position.value ?? '') || position.id - prompt.rowId) > 0
+  const rest = valued.filter(isAfter).toSorted(compare)
+  const shown = rest.slice(0, limit)
+  const last = shown.at(-1)
+  const nextCursor =
+    last && rest.length > limit
+      ? await cursors.encrypt(name, { id: last.prompt.rowId, at: null, value: String(last.value) })
+      : null
+  return { data: shown.map(({ prompt: { rowId: _, ...prompt } }) => prompt), limit, nextCursor }
+}
+
+/** The value of a prompt that has none: it comes after all others. */
+const afterAll = Number.MAX_VALUE
+
+/** Reads what these prompts are sorted by. */
+async function readValues(
+  { sql }: Db,
+  { sort, since, until }: SortedList,
+  prompts: ListedPrompt[],
+  catchUp: (promptIds: number[]) => Promise<void>,
+): Promise<(prompt: ListedPrompt) => Value> {
+  if (sort === 'name') return ({ name }) => name
+  const ids = prompts.map(({ rowId }) => rowId)
+  if (sort === 'last_change') {
+    const times = new Map((await selectLastChanges(sql, ids)).map(({ id, at }) => [id, at.getTime()]))
+    return ({ rowId }) => -(times.get(rowId) ?? -afterAll)
+  }
+  await catchUp(ids)
+  const totals = new Map((await selectTotals(sql, ids, since, until)).map(({ id, ...counts }) => [id, counts]))
+  const noSignals = { positive: 0, negative: 0 }
+  if (sort === 'rate') return ({ rowId }) => rateOf(totals.get(rowId) ?? noSignals)?.value ?? afterAll
+  return ({ rowId }) => {
+    const { positive, negative } = totals.get(rowId) ?? noSignals
+    return -(positive + negative)
+  }
+}
+
+const tooMany = () =>
+  invalid(`There are more than ${maxSortedPrompts} prompts to sort. Search for fewer, or leave sort out.`, [
+    { path: 'sort', message: `must be left out where more than ${maxSortedPrompts} prompts are found` },
+  ])

@@ -1,0 +1,168 @@
+// The list of prompts with what became of each: searched and sorted over all of them, page by page.
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { maxSortedPrompts } from '../../src/impact/schema.ts'
+import { changePrompt, createPrompt } from '../../src/prompts/manage.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
+import { addSignals, deployed, merged, type Sent } from './history.ts'
+
+let service: TestService
+let tenant: Tenant
+
+/** Oldest first; the tenant's own prompt, which is called test, is older than all of them. */
+const prompts = [
+  { name: 'step 10', changedAt: '2026-11-10', positive: 3, negative: 1 },
+  { name: 'Step 9', changedAt: '2026-11-14', positive: 1, negative: 3 },
+  { name: 'élan', changedAt: null, positive: 0, negative: 0 },
+  { name: 'zebra 100%', changedAt: '2026-10-01', positive: 3, negative: 1 },
+  { name: 'east', changedAt: '2026-11-12', positive: 9, negative: 0 },
+  { name: 'farewell', changedAt: null, positive: 0, negative: 1 },
+]
+const ids: Record<string, string> = {}
+
+const signals = (value: Sent['value'], count: number): Sent[] =>
+  Array.from({ length: count }, () => ({ value, at: '2026-11-01T12:00:00.000Z' }))
+
+beforeAll(async () => {
+  service = await startService()
+  service.clock.set('2026-11-15T12:00:00.000Z')
+  tenant = await service.createTenant()
+  const { db, clock } = service.services
+  for (const { name, changedAt, positive, negative } of prompts) {
+    const file = name === 'élan' ? { repository: 'acme/prompts', path: 'Prompts/Deep_Ends.md' } : null
+    const { id } = await createPrompt(db, clock, { org: tenant.org, name, id: null, file })
+    ids[name] = id
+    if (changedAt) {
+      await service.addHistory(id, [
+        deployed('1111111aaaa', '2026-09-01T00:00:00.000Z'),
+        merged('2222222bbbb', `${changedAt}T00:00:00.000Z`, 1),
+        // What has not gone live is no change of the prompt.
+        { ...merged('3333333cccc', '2026-11-14T23:00:00.000Z', 2), action: 'pr_opened' },
+      ])
+    }
+    await addSignals(service, id, [...signals('positive', positive), ...signals('negative', negative)])
+    // Too old to count.
+    await addSignals(service, id, [{ value: 'negative', at: '2026-10-01T12:00:00.000Z' }])
+  }
+})
+afterAll(() => service.close())
+
+const ask = (query: string, { key } = tenant) => service.call('GET', `/api/v1/impact${query}`, { key })
+type Page = { data: { prompt: { name: string } }[]; pagination: { next_cursor: string | null } }
+const namesOf = ({ data }: Page) => data.map(({ prompt }) => prompt.name)
+
+/** The names of all pages, each of two; between two of them something may happen. */
+async function walk(query: string, between: () => Promise<unknown> = async () => {}): Promise<string[]> {
+  const names: string[] = []
+  for (let path = `?limit=2&${query}`; path; ) {
+    const { status, body, headers } = await ask(path)
+    expect(status).toBe(200)
+    names.push(...namesOf(body))
+    path = /<[^>]+(\?[^>]+)>/.exec(headers.get('link') ?? '')?.[1] ?? ''
+    if (path) await between()
+  }
+  return names
+}
+
+test.each([
+  ['', ['farewell', 'east', 'zebra 100%', 'élan', 'Step 9', 'step 10', 'test']],
+  ['sort=name', ['east', 'élan', 'farewell', 'Step 9', 'step 10', 'test', 'zebra 100%']],
+  ['sort=last_change', ['Step 9', 'east', 'step 10', 'zebra 100%', 'farewell', 'élan', 'test']],
+  ['sort=rate', ['farewell', 'Step 9', 'zebra 100%', 'step 10', 'east', 'élan', 'test']],
+  ['sort=signals', ['east', 'zebra 100%', 'Step 9', 'step 10', 'farewell', 'élan', 'test']],
+])('all prompts are in the order of "%s", over all pages', async (query, names) => {
+  expect(await walk(query)).toEqual(names)
+})
+
+test('a sorted page shows of each prompt what an unsorted one does', async () => {
+  const [plain, sorted] = [await ask(''), await ask('?sort=name')]
+  const byName = (one: { prompt: { name: string } }) => one.prompt.name
+  expect(Map.groupBy(sorted.body.data, byName)).toEqual(Map.groupBy(plain.body.data, byName))
+})
+
+test.each([
+  ['STEP', ['Step 9', 'step 10']],
+  ['100%', ['zebra 100%']],
+  ['deep_ends.MD', ['élan']],
+  ['%', ['zebra 100%']],
+  ['_ends', ['élan']],
+  [' east ', ['east']],
+  ['none of them', []],
+])('"%s" is found in names and paths, in any letter case, and by every order', async (text, names) => {
+  const search = `search=${encodeURIComponent(text)}`
+  for (const query of [search, `${search}&sort=name`, `${search}&sort=rate`]) {
+    expect((await walk(query)).toSorted()).toEqual(names)
+  }
+  const { body } = await service.call('GET', `/api/v1/prompts?${search}`, { key: tenant.key })
+  expect(body.data.map(({ name }: { name: string }) => name).toSorted()).toEqual(names)
+})
+
+test('a prompt is found by its id, and by nobody else', async () => {
+  const search = `search=${(ids.east as string).toUpperCase()}`
+  expect(await walk(search)).toEqual(['east'])
+  const stranger = await service.createTenant()
+  expect((await ask(`?${search}`, stranger)).body.data).toEqual([])
+  expect((await ask(`?${search}&sort=signals`, stranger)).body.data).toEqual([])
+})
+
+test('what changes between two pages moves no other prompt', async () => {
+  const { db, clock } = service.services
+  const rename = async (from: string, to: string) => {
+    const [{ id: rowId, organisation_id: organisationId } = { id: 0, organisation_id: 0 }] = await db.sql<{
+      id: number
+      organisation_id: number
+    }>`select id, organisation_id from prompts where public_id = ${ids[from] as string}`
+    await changePrompt(db, clock, { id: rowId, organisationId }, { name: to })
+  }
+  let pages = 0
+  // The page ends with élan, which then has the last name of all: it is seen twice, and nothing is left out.
+  const names = await walk('sort=name', async () => {
+    if (pages++ === 0) await rename('élan', 'zz')
+  })
+  await rename('élan', 'élan')
+  expect(names).toEqual(['east', 'élan', 'farewell', 'Step 9', 'step 10', 'test', 'zebra 100%', 'zz'])
+})
+
+test('a cursor is of its search and its order alone', async () => {
+  const cursor = (await ask('?limit=1&sort=name')).body.pagination.next_cursor
+  for (const query of ['', '&sort=rate', '&sort=name&search=e']) {
+    const { status, body } = await ask(`?cursor=${cursor}${query}`)
+    expect([status, body.error.details.map(({ path }: { path: string }) => path)]).toEqual([422, ['cursor']])
+  }
+})
+
+test.each([
+  ['sort=colour', 'sort'],
+  ['sort=', 'sort'],
+  ['sort=name&sort=name', 'sort'],
+  ['search=', 'search'],
+  ['search=%20', 'search'],
+  ['search=a&search=a', 'search'],
+  [`search=${'a'.repeat(201)}`, 'search'],
+  ['search=a%00b', 'search'],
+  ['search=a%0Ab', 'search'],
+])('%s is refused by its name', async (query, name) => {
+  const paths = name === 'search' ? ['/api/v1/impact', '/api/v1/prompts'] : ['/api/v1/impact']
+  for (const path of paths) {
+    const { status, body } = await service.call('GET', `${path}?${query}`, { key: tenant.key })
+    expect([status, body.error.details.map(({ path }: { path: string }) => path)]).toEqual([422, [name]])
+  }
+})
+
+test('more prompts than can be sorted are searched for fewer', async () => {
+  const large = await service.createTenant()
+  await service.services.db.sql`
+    insert into prompts (public_id, organisation_id, name, created_at)
+    select 'pmt_many_' || n, o.id, 'many ' || n, now()
+    from organisations o, generate_series(1, ${maxSortedPrompts}::integer) n
+    where o.public_id = ${large.org}`
+  const { status, body } = await ask('?sort=name', large)
+  expect([status, body.error.details]).toEqual([
+    422,
+    [{ path: 'sort', message: 'must be left out where more than 5000 prompts are found' }],
+  ])
+  for (const sort of ['name', 'last_change', 'rate', 'signals']) {
+    const { body } = await ask(`?limit=2&sort=${sort}&search=many`, large)
+    expect(namesOf(body)).toEqual(sort === 'name' ? ['many 1', 'many 2'] : ['many 5000', 'many 4999'])
+  }
+  expect((await ask('', large)).status).toBe(200)
+})
