@@ -26,7 +26,13 @@ beforeAll(async () => {
       new Response(`<!doctype html><title>shop</title>${snippet}`, { headers: { 'content-type': 'text/html' } }),
   })
   const terms = { origins: [origin()], prompts: null, monthly_limit: 3 }
-  const given = { org: tenant.org, name: 'page', scopes: ['signals:write' as const], expiresAt: null, browser: terms }
+  const given = {
+    org: tenant.org,
+    name: 'page',
+    scopes: ['signals:write' as const],
+    expiresAt: null,
+    restrictions: terms,
+  }
   key = (await createKey(service.services.db, service.clock, given)).key
   // The snippet as it stands in the guide, with what the guide says to put there.
   const [, html = ''] = /```html\n(.*?)```/s.exec(await Bun.file(GUIDE).text()) ?? []
