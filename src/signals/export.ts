@@ -66,9 +66,11 @@ export async function* exportSignals(
     return
   }
   for await (const prompts of readPrompts(db, source.organisationId, last?.id)) {
-    // Thousands of prompts without signals take longer than a caller waits for the first byte.
-    yield { text: '', signals: 0 }
-    for (const prompt of prompts) yield* exportPrompt(db, prompt, start, query, run)
+    for (const prompt of prompts) {
+      yield* exportPrompt(db, prompt, start, query, run)
+      // The answer begins with the first step, since thousands of prompts may have no signals.
+      yield { text: '', signals: 0 }
+    }
   }
 }
 
