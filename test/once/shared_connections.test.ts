@@ -133,7 +133,13 @@ test('changes of a key that is held leave transactions to the keys of other orga
     sql.begin(async (on) => {
       await on`select from api_keys where public_id = ${held?.id as string} for update`
       waiting = Array.from({ length: 10 }, (_, index) => rename(held, `name ${index}`))
-      await eventually(async () => (await on`select from pg_locks where not granted`).length > 1, true)
+      // Of this database: other tests run beside this one.
+      const waitingLocks = () => on`
+        select from pg_locks
+        where not granted and pid in (
+          select l.pid from pg_locks l join pg_database d on d.oid = l.database where d.datname = current_database()
+        )`
+      await eventually(async () => (await waitingLocks()).length > 1, true)
       expect((await rename(other, 'other')).status).toBe(200)
       const made = client.call('POST', '/api/v1/keys', { key: other?.key as string, json: { name: 'made' } })
       expect((await made).status).toBe(201)
