@@ -10,7 +10,7 @@ where action in ('deployed', 'pr_merged');
 -- Callers may have made up any number of texts, and there may be thousands of changes. Both are in order, so the smallest
 -- text and the smallest commit from there on are found by their indexes, by turns, and what lies between them is skipped.
 -- A text that begins a commit is not after it; so when the next commit does not begin with the text, the next text to look
--- at is the first 7 characters of that commit, or as many more as are after the text.
+-- for is the first 7 characters of that commit, or as many more as are after the text.
 create function commits_named_in_counts(given_prompt_id bigint)
 returns setof text
 language plpgsql
@@ -22,42 +22,45 @@ set enable_sort = off
 set enable_incremental_sort = off
 set jit = off
 as $$
-declare
-  low text collate "C" := '';
-  counted text collate "C";
-  known text collate "C";
-  size integer;
 begin
-  loop
-    select c.commit_sha, h.commit_sha
-    into counted, known
-    from (
-      select c.commit_sha
-      from signal_commit_counts c
-      where c.prompt_id = given_prompt_id and c.commit_sha >= low
-      order by c.prompt_id, c.commit_sha, c.minutes, c.start
-      limit 1
-    ) c
+  return query
+  with recursive steps (counted, is_named, low) as (
+    select null::text collate "C", false, ''::text collate "C"
+    union all
+    select
+      f.counted, f.is_named,
+      case
+        -- No text lies between the two: it cannot have the character 0.
+        when f.is_named then f.counted || chr(1)
+        when left(f.known, 7) > f.counted then left(f.known, 7)
+        else (
+          select min(left(f.known, size))
+          from generate_series(8, length(f.known)) size
+          where left(f.known, size) > f.counted
+        )
+      end
+    from steps s
     cross join lateral (
-      select h.commit_sha
-      from history_entries h
-      where h.prompt_id = given_prompt_id and h.action in ('deployed', 'pr_merged') and h.commit_sha >= c.commit_sha
-      order by h.prompt_id, h.commit_sha, h.created_at, h.id
-      limit 1
-    ) h;
-    exit when not found;
-    if counted = known or length(counted) >= 7 and starts_with(known, counted) then
-      return next counted;
-      -- No text lies between the two: it cannot have the character 0.
-      low := counted || chr(1);
-    else
-      size := 7;
-      while left(known, size) <= counted loop
-        size := size + 1;
-      end loop;
-      low := left(known, size);
-    end if;
-  end loop;
+      select
+        c.commit_sha as counted, h.commit_sha as known,
+        h.commit_sha = c.commit_sha or length(c.commit_sha) >= 7 and starts_with(h.commit_sha, c.commit_sha) as is_named
+      from (
+        select c.commit_sha
+        from signal_commit_counts c
+        where c.prompt_id = given_prompt_id and c.commit_sha >= s.low
+        order by c.prompt_id, c.commit_sha, c.minutes, c.start
+        limit 1
+      ) c
+      cross join lateral (
+        select h.commit_sha
+        from history_entries h
+        where h.prompt_id = given_prompt_id and h.action in ('deployed', 'pr_merged') and h.commit_sha >= c.commit_sha
+        order by h.prompt_id, h.commit_sha, h.created_at, h.id
+        limit 1
+      ) h
+    ) f
+  )
+  select s.counted from steps s where s.is_named;
 end
 $$;
 
@@ -167,17 +170,21 @@ begin
     ) fit
     where fit.commit_sha = known.commit_sha and (known.commit_sha = t.commit_sha or length(t.commit_sha) >= 7)
   ), by_commit as (
-    select n.entry_id, sum(c.positive)::bigint as positive, sum(c.negative)::bigint as negative
-    from named n
-    cross join lateral (
-      select c.positive, c.negative
-      from signal_commit_counts c
-      where c.prompt_id = given_prompt_id and c.commit_sha = n.commit_sha and c.minutes = 1440
+    select c.entry_id, sum(c.positive)::bigint as positive, sum(c.negative)::bigint as negative
+    from (
+      select n.entry_id, c.positive, c.negative
+      from named n
+      cross join lateral (
+        select c.positive, c.negative
+        from signal_commit_counts c
+        where c.prompt_id = given_prompt_id and c.commit_sha = n.commit_sha and c.minutes = 1440
+        offset 0
+      ) c
+      where n.entry_id = any (ids)
       union all
-      select t.positive, t.negative from tail t where t.commit_sha = n.commit_sha
+      select n.entry_id, t.positive, t.negative from tail t join named n on n.commit_sha = t.commit_sha
     ) c
-    where n.entry_id = any (ids)
-    group by n.entry_id
+    group by c.entry_id
   ), days as materialized (
     select
       n.commit_sha, d.start, d.positive, d.negative, width_bucket(d.start, bounds) as span,
