@@ -1,4 +1,5 @@
 import { useMemo } from 'preact/hooks'
+import { rateOf } from '../../impact/rate.ts'
 import { SignalsChart } from '../chart/signals_chart.tsx'
 import { answerOf, api } from '../client/api.ts'
 import { useQuery, useSteadyQuery } from '../client/query.ts'
@@ -7,11 +8,12 @@ import { changeQuery, usePlace } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { nameOf } from '../parts/change.tsx'
 import { Field, Select } from '../parts/field.tsx'
-import { countOf, formatNumber, formatPercent } from '../parts/format.ts'
+import { countOf, formatNumber } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { Await, Empty } from '../parts/states.tsx'
 import { Table } from '../parts/table.tsx'
 import { Code, Text } from '../parts/text.tsx'
+import { Rate } from '../parts/verdict.tsx'
 import { Answer, HowWeDecide } from './answer.tsx'
 import { askingImpact, ChangeList, changesPerPage } from './change_list.tsx'
 import { type Interval, nameOfInterval, type Range, ranges, readRange, timeZone } from './ranges.ts'
@@ -177,7 +179,10 @@ function Evidence({ stats, range, changes, unflagged }: EvidenceProps) {
             {
               name: 'Share of positive',
               isFigure: true,
-              cell: ({ rate }) => (rate === null ? '–' : formatPercent(rate)),
+              cell: (counts) => {
+                const rate = rateOf(counts)
+                return rate ? <Rate rate={rate} /> : '–'
+              },
             },
           ]}
         />
