@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { Redis as Client } from 'ioredis'
 import { nextTurn } from '../lib/turns.ts'
 import type { OnAvailability } from './availability.ts'
@@ -12,8 +13,6 @@ export type Redis = {
   disconnect(): Promise<void>
 }
 
-type Command = (key: string, ...values: number[]) => Promise<number | null>
-
 type Options = { caFile?: string | undefined; onAvailability?: OnAvailability }
 
 /** Opens a client that never waits for Redis: a command fails immediately when it is down, and soon when it is slow. */
@@ -21,8 +20,8 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onAvailabili
   // With `rediss:` the client verifies the certificate and the name by these authorities.
   const authorities = caFile ? { tls: readCa(caFile) } : {}
   let client: Client | undefined
-  /** The command that the client knows each script by. */
-  const names = new Map<string, string>()
+  /** What the server knows each script by. */
+  const shas = new Map<string, string>()
   // The service works without Redis, so the library, which took a fifth of the start, is loaded once it is ready.
   const connecting = nextTurn().then(async () => {
     const ioredis = await import('ioredis')
@@ -43,10 +42,16 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onAvailabili
   return {
     async run(script, key, ...values) {
       const connected = await connecting
-      const name = names.get(script) ?? `script${names.size}`
-      if (!names.has(script)) connected.defineCommand(name, { lua: script, numberOfKeys: 1 })
-      names.set(script, name)
-      return (connected as unknown as Record<string, Command>)[name]?.(key, ...values) ?? null
+      const sha = shas.get(script) ?? hash('sha1', script)
+      shas.set(script, sha)
+      // Not by the client's `defineCommand`: a pipeline that gathers already does not know a command that is defined now,
+      // and then ends the process.
+      try {
+        return (await connected.evalsha(sha, 1, key, ...values)) as number | null
+      } catch (error) {
+        if (!(error as Error).message.startsWith('NOSCRIPT')) throw error
+        return (await connected.eval(script, 1, key, ...values)) as number | null
+      }
     },
     set: async (key, value, mode, expiresAt) => (await connecting).set(key, value, mode, expiresAt),
     get status() {

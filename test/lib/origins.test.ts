@@ -39,7 +39,6 @@ test.each([
   'file:///page.html',
   'chrome-extension://abc',
   `https://${'a.'.repeat(130)}example.com:65535`,
-  `https://*.${'a'.repeat(1_000_000)}.com`,
 ])('%p cannot', (text) => {
   expect(isOriginPattern(text)).toBe(false)
 })
