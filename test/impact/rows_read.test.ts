@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 const changes = 30
-const madeUp = 5_000
+const madeUp = 1_500
 const hour = 3_600_000
 const start = Date.UTC(2026, 9, 1)
 /** Commits as git has them; the first characters are spread evenly. */
