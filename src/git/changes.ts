@@ -2,7 +2,7 @@ import { type Arrival, arrivalTimes } from './arrivals.ts'
 import type { Commit } from './commits.ts'
 import type { Change, Merge, Person } from './facts.ts'
 import { type Host, isPullRequest, type MessageMeaning } from './messages.ts'
-import { fitPerson, fitSha } from './people.ts'
+import { fitPerson } from './people.ts'
 import { hostOf, pullRequestUrl } from './remote.ts'
 
 /** GitHub commits for its users, and then only the author is a person. On servers of one's own the address can be set. */
@@ -66,7 +66,7 @@ export function listChanges({ commits, arrivals, times, host, webUrl }: Facts, t
     return {
       number,
       url: webUrl && host ? pullRequestUrl(webUrl, host, number) : '',
-      commitSha: fitSha(sha),
+      commitSha: sha,
       by: isSquash ? fitPerson(committer, author) : fitPerson(author, committer),
       at: times.get(via) as Date,
     }
@@ -74,7 +74,7 @@ export function listChanges({ commits, arrivals, times, host, webUrl }: Facts, t
 
   return arrivals.flatMap(({ commit, via, merge }, index): Change<number>[] => {
     const { sha, author, committer } = at(commit)
-    const change = { commitSha: fitSha(sha), author: fitPerson(author, committer), at: times.get(via) as Date }
+    const change = { commitSha: sha, author: fitPerson(author, committer), at: times.get(via) as Date }
     const prompts = touched[index] ?? []
     if (merge === null || prompts.length === 0) return prompts.map((prompt) => ({ ...change, prompt, merge: null }))
     const mergeOf = merges.get(merge) ?? readMerge(merge, via)
