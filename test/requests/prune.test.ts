@@ -25,10 +25,8 @@ test('a service forgets the idempotency keys of the administration after a day, 
   }
   const intervals = spyOn(globalThis, 'setInterval')
   createServices({ db, clock, log: createLog('silent') })
-  const prunings = intervals.mock.calls.filter(([, everyMs]) => everyMs === 600_000) as unknown as [
-    () => Promise<void>,
-  ][]
-  const prune = () => Promise.all(prunings.map(([work]) => work()))
+  const rounds = intervals.mock.calls.filter(([, everyMs]) => everyMs === 600_000) as unknown as [() => Promise<void>][]
+  const prune = () => Promise.all(rounds.map(([round]) => round()))
   intervals.mockRestore()
 
   service.clock.set('2026-11-10T12:00:00.000Z')
