@@ -15,7 +15,6 @@ const ROOT = join(import.meta.dir, '..')
 const ONCE = [
   'test/once/**',
   'test/lib/**',
-  'test/console/**',
   // These open the embedded engine themselves.
   'test/db/embedded*',
   // Of the file; what a restore leaves behind on either engine is in everything.test.ts.
