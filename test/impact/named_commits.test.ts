@@ -13,15 +13,14 @@ beforeAll(async () => {
 afterAll(() => service.close())
 
 /** Of two letters, so that many begin others, or lie between a commit and what it begins with. */
-const commits = fc.uniqueArray(fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 5, maxLength: 11 }), {
-  minLength: 1,
-  maxLength: 120,
-})
+const text = fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 5, maxLength: 11 })
+const few = fc.uniqueArray(text, { minLength: 1, maxLength: 8 })
+const many = fc.uniqueArray(text, { minLength: 50, maxLength: 150 })
 
 test('of many texts that signals have for a commit, those are found that a change begins with or has', async () => {
   const at = '2026-10-01T00:00:00.000Z'
   await fc.assert(
-    fc.asyncProperty(commits, commits, async (known, texts) => {
+    fc.asyncProperty(few, many, async (known, texts) => {
       const { prompt } = await service.createTenant()
       await service.addHistory(
         prompt,
