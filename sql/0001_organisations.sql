@@ -184,7 +184,26 @@ create index on prompts (organisation_id, id);
 -- Finds prompts by their public ids, through the index: a plan made while the table was small would scan it, and be kept
 -- while it grows. The caller compares the organisations.
 create function find_prompts(public_ids text[])
-returns table (organisation_id bigint, id bigint, public_id text, history_version uuid)
+returns table (organisation_id bigint, id bigint, public_id text)
+language plpgsql
+stable
+set plan_cache_mode = 'force_generic_plan'
+set enable_seqscan = off
+as $$
+begin
+  return query
+  select p.organisation_id, p.id, p.public_id
+  from prompts p
+  where p.public_id = any (public_ids);
+end
+$$;
+
+-- Finds the same prompts for a page of their histories, which is asked for most often: as one text, with commas between
+-- the prompts and spaces between organisation, id, public id and version, of which no value has any. A function that
+-- returns rows takes twice the time (56 instead of 26 µs for ten prompts), and the driver three times (72 instead of 25 µs
+-- for 64 of them).
+create function find_histories(public_ids text[])
+returns text
 language plpgsql
 stable
 -- Postgres would otherwise plan anew for each call with fewer than ten prompts: 91 instead of 33 µs with four of them.
@@ -192,10 +211,11 @@ set plan_cache_mode = 'force_generic_plan'
 set enable_seqscan = off
 as $$
 begin
-  return query
-  select p.organisation_id, p.id, p.public_id, p.history_version
-  from prompts p
-  where p.public_id = any (public_ids);
+  return (
+    select string_agg(p.organisation_id || ' ' || p.id || ' ' || p.public_id || ' ' || p.history_version, ',')
+    from prompts p
+    where p.public_id = any (public_ids)
+  );
 end
 $$;
 

@@ -70,12 +70,10 @@ export class Exchange implements Timed {
     body: string | Uint8Array<ArrayBuffer> | ReadableStream | null,
     headers: Record<string, string> = {},
   ): Response {
-    const type = body === null ? {} : { 'content-type': 'application/json' }
-    const limited = this.quota ? addBurst(headers, this.quota) : headers
-    return new Response(body, {
-      status,
-      headers: { ...type, 'x-request-id': this.requestId, ...this.cors, ...limited },
-    })
+    const all = { ...this.cors, ...(this.quota ? addBurst(headers, this.quota) : headers) }
+    all['x-request-id'] = this.requestId
+    if (body !== null) all['content-type'] ??= 'application/json'
+    return new Response(body, { status, headers: all })
   }
 
   /** Answers with an error, in the one shape that all errors have. */
