@@ -10,6 +10,9 @@ type Reporting = {
   onProgress(done: number, noun: string, share: number): void
 }
 
+/** How many histories are read concurrently. */
+const promptsAtOnce = 8
+
 /** What a caller has recorded may name a commit in other ways. */
 const fullHash = /^[0-9a-f]{40,64}$/
 
@@ -28,20 +31,38 @@ export async function reportTakenBack(
     return isOfBranch && fullHash.test(commit_sha) && !commits.has(commit_sha)
   }
   let count = 0
-  for (const [done, { id, path }] of prompts.entries()) {
+  for (let start = 0; start < prompts.length; start += promptsAtOnce) {
+    const some = prompts.slice(start, start + promptsAtOnce)
     // A prompt that was made just now has nothing but what is on the branch.
-    for (let page = 1, pages = 1; id !== null && page <= pages; page += 1) {
-      const read = await target.readHistory(id, page)
-      if (!read) return null
-      pages = read.pagination.total_pages
-      for (const entry of read.data.filter(isTakenBack)) {
-        count += 1
+    const found = await Promise.all(some.map(({ id }) => (id === null ? [] : findEntries(target, id, isTakenBack))))
+    for (const [index, entries] of found.entries()) {
+      if (!entries) return null
+      const { id, path } = some[index] as { id: string; path: string }
+      for (const entry of entries) {
         const isOlder = new Date(entry.created_at) <= readAt
         const problem = `is not on ${branch} any more${isOlder ? '' : ', or the clone is behind'}`
         onChange({ change: 'taken_back', prompt: id, path, problem, ...entry })
       }
+      count += entries.length
     }
-    onProgress(done + 1, 'histories', (done + 1) / prompts.length)
+    const done = start + some.length
+    onProgress(done, 'histories', done / prompts.length)
   }
   return count
+}
+
+/** Those entries of a history that match; null when it may not be read. */
+async function findEntries(
+  target: SyncTarget,
+  prompt: string,
+  matches: (entry: HistoryEntry) => boolean,
+): Promise<HistoryEntry[] | null> {
+  const found: HistoryEntry[] = []
+  for (let page = 1, pages = 1; page <= pages; page += 1) {
+    const read = await target.readHistory(prompt, page)
+    if (!read) return null
+    pages = read.pagination.total_pages
+    found.push(...read.data.filter(matches))
+  }
+  return found
 }
