@@ -160,7 +160,8 @@ $$;
 
 create table prompts (
   id bigint generated always as identity primary key,
-  public_id text not null unique check (public_id like 'pmt\_%'),
+  -- Every look-up of a prompt compares these, and bytes are compared in a fraction of the time that a language takes.
+  public_id text collate "C" not null unique check (public_id like 'pmt\_%'),
   organisation_id bigint not null references organisations,
   name text not null check (name <> ''),
   repository text,
@@ -209,12 +210,14 @@ stable
 set plan_cache_mode = 'force_generic_plan'
 set enable_seqscan = off
 as $$
+declare
+  histories text;
 begin
-  return (
-    select string_agg(p.organisation_id || ' ' || p.id || ' ' || p.public_id || ' ' || p.history_version, ',')
-    from prompts p
-    where p.public_id = any (public_ids)
-  );
+  select string_agg(concat_ws(' ', p.organisation_id, p.id, p.public_id, p.history_version), ',')
+  into histories
+  from prompts p
+  where p.public_id = any (public_ids);
+  return histories;
 end
 $$;
 

@@ -19,7 +19,7 @@ export async function recordPastSignals(db: Db, signals: PastSignal[]): Promise<
         promptId: prompt.id,
         value,
         metadata,
-        createdAt: at.toISOString(),
+        createdAt: at,
         month: monthOf(at),
         idempotencyKey: null,
         browserKeyId: null,

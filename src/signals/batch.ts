@@ -11,7 +11,7 @@ import { type SignalObserver, writeMs } from './record.ts'
 import { type Recorded, writeSignals } from './store.ts'
 
 /** What became of a signal of a batch: it is recorded, now or before, or answered with an error. */
-export type BatchResult = { id: number; createdAt: string; isReplayed: boolean } | { error: ApiError }
+export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } | { error: ApiError }
 
 type BatchOutcome = {
   /** In the order of the signals. */

@@ -10,7 +10,7 @@ import type { Signal } from './record.ts'
 import { BatchSignal, SignalBatch } from './schema_batch.ts'
 
 /** A signal of a batch that is well-formed, or the error that it is answered with. */
-export type BatchItem = (Signal & { createdAt: string }) | { error: ApiError }
+export type BatchItem = (Signal & { createdAt: Date }) | { error: ApiError }
 
 /** A caller's clock may be ahead of this one by this much: such a time is taken as now, so that none is in the future. */
 const clockSkewMs = 60_000
@@ -45,7 +45,7 @@ function parseItem(given: unknown, text: string, now: Date): BatchItem {
     const message = idempotencyKey === null ? undefined : problemOfKey(idempotencyKey)
     if (message) throw invalid('The signal is not valid.', [{ path: '/idempotency_key', message }])
     const kept = metadata === undefined ? null : parseMetadata(text)
-    return { value, metadata: kept, createdAt: createdAt.toISOString(), idempotencyKey }
+    return { value, metadata: kept, createdAt, idempotencyKey }
   } catch (error) {
     if (error instanceof ServiceError) return { error }
     throw error

@@ -98,9 +98,8 @@ export function createSignalRecorder(
 
   return {
     record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }, endsAt, browserKey = null) {
-      const now = clock.now()
-      const month = monthOf(now)
-      const createdAt = now.toISOString()
+      const createdAt = clock.now()
+      const month = monthOf(createdAt)
       const browserKeyId = browserKey?.id ?? null
       const signal: TimedSignal = {
         organisationId,

@@ -61,7 +61,7 @@ export const signalRoutes = (
       if (outcome === 'refused') return exchange.replyError(rateLimited(used, limit, month, limitedBy))
       const headers = limitHeaders(used, limit, month)
       if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
-      const data = { id: id as number, value: signal.value, created_at: createdAt }
+      const data = { id: id as number, value: signal.value, created_at: createdAt.toISOString() }
       return exchange.reply(201, JSON.stringify({ data } satisfies CreatedSignal), headers)
     }),
     { ...readByHandler, detail },

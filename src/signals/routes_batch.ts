@@ -74,7 +74,7 @@ function show(result: BatchResult, requestId: string): RecordedBatch['data'][num
     return { status: statusOfCode[code], error: { code, message, ...context, request_id: requestId } }
   }
   const { id, createdAt, isReplayed } = result
-  return { status: 201, id, created_at: createdAt, ...(isReplayed ? { replayed: true } : {}) }
+  return { status: 201, id, created_at: createdAt.toISOString(), ...(isReplayed ? { replayed: true } : {}) }
 }
 
 /** Left unnoticed, it would let its sender believe that the whole batch may be sent again. */

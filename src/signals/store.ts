@@ -4,11 +4,10 @@ import type { Month } from '../lib/months.ts'
 export type SignalToRecord = {
   organisationId: number
   promptId: number
-  value: string
+  value: 'positive' | 'negative'
   /** The text of a JSON object, which becomes part of a larger text: nothing but what JSON.parse has accepted. */
   metadata: string | null
-  /** ISO 8601, UTC. */
-  createdAt: string
+  createdAt: Date
   month: Month
   /** The caller's Idempotency-Key. */
   idempotencyKey: string | null
@@ -21,8 +20,7 @@ export type Recorded = {
   outcome: 'recorded' | 'refused' | 'replayed' | 'conflict'
   /** Null when refused. */
   id: number | null
-  /** ISO 8601, UTC. */
-  createdAt: string
+  createdAt: Date
   used: number
   limit: number
   /** The count and the limit of the browser key that it came with, if that has a limit of its own. */
@@ -69,9 +67,9 @@ export async function writeSignals(sql: Sql, signals: SignalToRecord[], keysSent
       ${arrayOf(rows.map(({ asked }) => asked))}::text::integer[],
       ${arrayOf(rowNumbers)}::text::integer[],
       ${arrayOf(signals.map(({ promptId }) => promptId))}::text::bigint[],
-      ${arrayOf(signals.map(({ value }) => value))}::text::text[],
+      ${arrayOf(signals.map(({ value }) => value === 'positive'))}::text::boolean[],
       ${hasMetadata ? `[${signals.map(({ metadata }) => metadata ?? 'null').join(',')}]` : null}::text::jsonb,
-      ${arrayOf(signals.map(({ createdAt }) => createdAt))}::text::timestamptz[],
+      ${arrayOf(signals.map(({ createdAt }) => createdAt.getTime()))}::text::bigint[],
       ${hasKeys ? arrayOf(signals.map(({ idempotencyKey }) => quote(idempotencyKey))) : null}::text::text[],
       ${browserKeys && arrayOf(browserKeys.rows.map(({ keyId }) => keyId))}::text::bigint[],
       ${browserKeys && arrayOf(browserKeys.rows.map(({ month }) => `${month.name}-01`))}::text::date[],
@@ -98,7 +96,7 @@ function toOutcomes(signals: SignalToRecord[], rowNumbers: number[], written: Wr
     if (!earlier) return { outcome: 'refused', id: null, createdAt, used, limit, month }
     const [earlierId, at, isSame] = earlier
     const outcome = isSame ? 'replayed' : 'conflict'
-    return { outcome, id: earlierId, createdAt: new Date(at).toISOString(), used, limit, month }
+    return { outcome, id: earlierId, createdAt: new Date(at), used, limit, month }
   })
 }
 

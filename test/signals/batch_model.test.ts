@@ -108,8 +108,7 @@ async function play(limits: [number, number], steps: Step[]): Promise<void> {
       .then(({ outcome, used, limit }) => (outcome === 'refused' ? `refused ${used} of ${limit}` : outcome), nameOf)
 
   async function sendBatch(prompt: Prompt, sent: Sent[]): Promise<string[]> {
-    const createdAt = at.toISOString()
-    const items = sent.map(({ value, key }) => ({ value, metadata: null, idempotencyKey: key, createdAt }))
+    const items = sent.map(({ value, key }) => ({ value, metadata: null, idempotencyKey: key, createdAt: at }))
     const { results } = await batches.record(prompt, items, at, later)
     return results.map((result) => {
       if ('error' in result) return nameOf(result.error)

@@ -36,7 +36,7 @@ const write = (sql: Sql, { id, organisationId }: { id: number; organisationId: n
       promptId: id,
       value: isPositive ? 'positive' : 'negative',
       metadata: commits[commit] ? JSON.stringify({ commit_sha: commits[commit] }) : null,
-      createdAt: new Date(now.getTime() - minutesAgo * 60_000).toISOString(),
+      createdAt: new Date(now.getTime() - minutesAgo * 60_000),
       month: monthOf(now),
       idempotencyKey: null,
       browserKeyId: null,
