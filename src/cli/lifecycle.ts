@@ -18,7 +18,7 @@ type Start = Context & { opening: Promise<Db>; observer: DatabaseObserver; stopp
 export async function runUntilStopped({
   config,
   clock,
-  typed,
+  args,
   output,
   opening,
   observer,
@@ -41,7 +41,7 @@ export async function runUntilStopped({
       if (config.DATABASE_URL && isUnencryptedRemote(config.DATABASE_URL)) {
         log.warn({ dependency: 'database' }, 'the connection to the database is not encrypted: set sslmode=verify-full')
       }
-      if (typed.options.demo) {
+      if (args.options.demo) {
         const { offerDemo } = await import('./demo.ts')
         await offerDemo({ db, config, clock, output, url })
       }

@@ -20,12 +20,8 @@ export type Options = ClientOptions & {
   mustExist?: boolean
 }
 
-type Opened = {
-  db: Db
-  isEmbedded: boolean
-  /** Whether it is the embedded engine of another process. */
-  isShared: boolean
-}
+/** An embedded database, and whether it is the engine of another process. */
+type Opened = { db: Db; isShared: boolean }
 
 /** How long a database may take to answer the first query. */
 const answerMs = 5_000
@@ -66,10 +62,10 @@ export const openForService = (config: Config, observer: DatabaseObserver): Prom
   })
 
 /** Opens the configured database with any schema, to migrate or restore it. */
-export async function openAny(config: Config, options: Options): Promise<Opened> {
-  if (!config.DATABASE_URL) return openDataDir(config.DATA_DIR, options)
-  const db = await openServer(config.DATABASE_URL, options, (sql) => sql`select 1`)
-  return { db, isEmbedded: false, isShared: false }
+export async function openAny(config: Config, options: Options): Promise<Db> {
+  if (config.DATABASE_URL) return openServer(config.DATABASE_URL, options, (sql) => sql`select 1`)
+  const { db } = await openDataDir(config.DATA_DIR, options)
+  return db
 }
 
 /** Opens a database server and runs a first query, since only that shows whether it can be used. */
@@ -104,7 +100,7 @@ export const afterClose = (db: Db, end: () => unknown): Db => ({
   },
 })
 
-async function openDataDir(dataDir: string, options: Options): Promise<Opened> {
+export async function openDataDir(dataDir: string, options: Options): Promise<Opened> {
   const regainRights = becomeOwner(dataDir)
   try {
     const opened = await openAsOwner(dataDir, options)
@@ -123,12 +119,12 @@ async function openAsOwner(dataDir: string, options: Options): Promise<Opened> {
   const giveUpAt = performance.now() + holderMs[options.whenInUse]
   for (;;) {
     try {
-      return { db: await openOwn(dataDir, options), isEmbedded: true, isShared: false }
+      return { db: await openOwn(dataDir, options), isShared: false }
     } catch (error) {
       if (!(error instanceof DataDirInUse)) throw error
     }
     const shared = options.whenInUse === 'share' ? await openShared(dataDir, options) : undefined
-    if (shared) return { db: shared, isEmbedded: true, isShared: true }
+    if (shared) return { db: shared, isShared: true }
     if (performance.now() > giveUpAt) {
       throw new Error(`The data directory ${dataDir} is in use by another prompt-signals.`)
     }

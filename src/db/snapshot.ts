@@ -4,7 +4,7 @@ import type { Config } from '../config.ts'
 import { type Db, openClient } from './client.ts'
 import { chooseCopyPlace } from './copy_place.ts'
 import { backupOf, becomeOwner, filesOf, lockDataDir } from './data_dir.ts'
-import { afterClose, type Options, openAny } from './open.ts'
+import { afterClose, type Options, openAny, openDataDir } from './open.ts'
 
 /**
  * Opens the configured database for reading all of it. When a server holds the data directory this is a copy of its
@@ -12,10 +12,10 @@ import { afterClose, type Options, openAny } from './open.ts'
  * long, and copying blocks it only for a moment.
  */
 export async function openSnapshot(config: Config, options: Options): Promise<Db> {
-  if (config.DATABASE_URL) return (await openAny(config, options)).db
+  if (config.DATABASE_URL) return openAny(config, options)
   const regainRights = becomeOwner(config.DATA_DIR)
   try {
-    const { db, isShared } = await openAny(config, options)
+    const { db, isShared } = await openDataDir(config.DATA_DIR, options)
     if (!isShared) return afterClose(db, regainRights)
     return afterClose(await openCopy(db, config.DATA_DIR, options).finally(db.close), regainRights)
   } catch (error) {

@@ -15,7 +15,7 @@ export function useEmptyDatabases(): () => Promise<Db> {
     const database = await createEmptyDatabase()
     closings.push(database.close)
     const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
-    const { db } = await openAny(readConfig({}, database.settings), options)
+    const db = await openAny(readConfig({}, database.settings), options)
     closings.push(db.close)
     return db
   }

@@ -21,7 +21,7 @@ async function openOwn() {
   const open = async () => {
     const config = readConfig({}, database.settings)
     const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
-    return (await openAny(config, options)).db
+    return await openAny(config, options)
   }
   const use = async <T>(work: (db: Db) => Promise<T>): Promise<T> => {
     const db = await open()

@@ -77,7 +77,7 @@ test.each<[string, string, Statements]>([
 ])('nothing scans a table that was %s when the statement was planned', async (_, prepare, statements) => {
   const database = await createDatabase()
   const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
-  const { db } = await openAny(readConfig({}, database.settings), options)
+  const db = await openAny(readConfig({}, database.settings), options)
   await db.sql.script(`
     alter table prompts set (autovacuum_enabled = off);
     alter table history_entries set (autovacuum_enabled = off);

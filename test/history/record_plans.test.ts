@@ -14,7 +14,7 @@ let db: Db
 beforeAll(async () => {
   database = await createDatabase()
   const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
-  db = (await openAny(readConfig({}, database.settings), options)).db
+  db = await openAny(readConfig({}, database.settings), options)
 })
 
 afterAll(async () => {

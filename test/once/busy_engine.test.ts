@@ -25,7 +25,7 @@ test('health, metrics and deadlines go on while a long statement of a command ru
   expect((await post()).status).toBe(201)
 
   const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
-  const { db: command } = await openAny(readConfig({}, settings), options)
+  const command = await openAny(readConfig({}, settings), options)
   const begun = Promise.withResolvers<void>()
   let isBusy = true
   const busy = command

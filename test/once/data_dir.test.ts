@@ -162,8 +162,8 @@ test.concurrent('the copy of an interrupted or a killed backup does not stay', a
 test.concurrent('a command that works through another process can finish while that process stops', async () => {
   const config = readConfig({}, { DATA_DIR: fresh() })
   const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
-  const { db: holder } = await openAny(config, options)
-  const { db: guest } = await openAny(config, options)
+  const holder = await openAny(config, options)
+  const guest = await openAny(config, options)
   const left = holder.close()
   expect(await guest.transaction((sql) => sql`select 1 as n`)).toEqual([{ n: 1 }])
   expect(await guest.sql`select 2 as n`).toEqual([{ n: 2 }])

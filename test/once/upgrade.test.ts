@@ -18,7 +18,7 @@ beforeAll(async () => {
   server = await startServer(database.settings)
   tenant = await createTenant(createOperator(database.settings), 1_000_000)
   const options = { migrations, queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'fail' as const }
-  db = (await openAny(readConfig({}, database.settings), options)).db
+  db = await openAny(readConfig({}, database.settings), options)
 })
 
 afterAll(async () => {
