@@ -64,15 +64,7 @@ export async function startService({ queryTimeoutMs = 4_500, limits = {} as Limi
   const redis = openRedis(redisUrl(), keyPrefix)
   const testRedis = new Redis(redisUrl(), { keyPrefix })
   const clock = createTestClock()
-  const services = createServices({
-    db,
-    redis,
-    clock,
-    log: createLog('silent'),
-    trustedProxies: config.TRUSTED_PROXIES,
-    perKey: config.RATE_LIMIT_PER_KEY,
-    perAddress: config.RATE_LIMIT_PER_ADDRESS,
-  })
+  const services = createServices({ db, redis, clock, log: createLog('silent') }, config)
   const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
   const client = await createClient(listener.url)
   return {

@@ -1,6 +1,7 @@
 // What a Postgres server does on its own and the embedded engine does not: checkpoints and vacuums.
 import type { Duplex } from 'node:stream'
 import postgres from 'postgres'
+import { runPeriodically } from '../lib/periodic.ts'
 
 const EVERY_MS = 60_000
 const CHECKPOINT_AFTER_BYTES = 16 * 1024 * 1024
@@ -37,7 +38,6 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
   const sql = postgres(options)
   let checkpointAt = 0
   let rounds = 0
-  let underWay = false
   let closing = false
 
   async function readPosition(): Promise<number> {
@@ -77,18 +77,10 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
     if (written > CHECKPOINT_AFTER_BYTES || (written > 0 && rounds >= CHECKPOINT_AFTER_ROUNDS)) await checkpoint()
   }
 
-  async function takeRound(): Promise<void> {
-    if (underWay) return
-    underWay = true
-    // The next round tries again what failed in this one; the failure of the engine itself is reported by its backend.
-    await maintain().catch((error) => {
-      if (!closing) observer.engine?.housekeepingFailed(error)
-    })
-    underWay = false
-  }
-
-  const timer = setInterval(takeRound, EVERY_MS)
-  timer.unref()
+  // The next round tries again what failed in this one; the failure of the engine itself is reported by its backend.
+  const timer = runPeriodically(EVERY_MS, maintain, (error) => {
+    if (!closing) observer.engine?.housekeepingFailed(error as Error)
+  })
 
   return {
     checkpoint,
@@ -98,7 +90,7 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
     },
     async close() {
       closing = true
-      clearInterval(timer)
+      timer.stop()
       // The timeout is zero because a transaction that another connection holds open must not delay the close.
       await sql.end({ timeout: 0 })
     },
