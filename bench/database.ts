@@ -1,11 +1,10 @@
 import { readConfig } from '../src/config.ts'
 import type { Db, Sql } from '../src/db/client.ts'
 import { openAny } from '../src/db/open.ts'
-import { migrations } from '../src/platform.ts'
 
 /** The benchmark's own connection to a database that it made: a server's, or the one inside a running service. */
 export async function openOwnDatabase(settings: Record<string, string>): Promise<Db> {
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
+  const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
   return await openAny(readConfig({}, settings), options)
 }
 

@@ -8,11 +8,11 @@ import {
   deleteRows,
   findFilledTable,
   insertRows,
+  listTables,
   setSequence,
   setTriggers,
   type Table,
 } from './store.ts'
-import { listTables } from './tables.ts'
 
 /** Migrations insert rows into these tables, and the backup holds the same rows. */
 const filledByMigrations = ['plans', 'cursor_keys']

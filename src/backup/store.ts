@@ -31,7 +31,7 @@ export async function beginLoad(sql: Sql): Promise<void> {
 }
 
 /** Every table but the list of migrations, taken from the catalogue so that a new one cannot be forgotten. */
-export const selectTables = (sql: Sql): Promise<Table[]> =>
+const selectTables = (sql: Sql): Promise<Table[]> =>
   sql<Table>`
     select
       c.relname::text as name,
@@ -56,6 +56,18 @@ export const selectTables = (sql: Sql): Promise<Table[]> =>
     where c.relnamespace = to_regnamespace(current_schema()) and c.relkind in ('r', 'p') and not c.relispartition
       and c.relname <> 'schema_migrations'
     order by c.relname`
+
+/** Every table, each after those that its foreign keys reference. */
+export async function listTables(sql: Sql): Promise<Table[]> {
+  const waiting = await selectTables(sql)
+  const ordered: Table[] = []
+  while (waiting.length > 0) {
+    const next = waiting.findIndex(({ needs }) => needs.every((name) => ordered.some((table) => table.name === name)))
+    if (next === -1) throw new Error(`The tables ${waiting.map(({ name }) => name)} reference each other in a circle.`)
+    ordered.push(...waiting.splice(next, 1))
+  }
+  return ordered
+}
 
 /** Estimates the number of all rows from the last statistics; null without statistics, as in a new database. */
 export async function estimateRows(sql: Sql): Promise<number | null> {

@@ -2,8 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { readSchemaVersion } from '../db/migrations.ts'
 import { formatHeader, formatPart } from './format.ts'
-import { beginSnapshot, estimateRows, readRows, selectSequences } from './store.ts'
-import { listTables } from './tables.ts'
+import { beginSnapshot, estimateRows, listTables, readRows, selectSequences } from './store.ts'
 
 /** Called with the rows written so far, and with the total that the statistics estimate; null without statistics. */
 type OnBackupProgress = (rows: number, expected: number | null) => void

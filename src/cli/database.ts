@@ -1,7 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { within } from '../lib/deadline.ts'
 import { type Input, openInput } from '../lib/input.ts'
-import { migrations } from '../platform.ts'
 import type { Command, Context } from './command.ts'
 import { interruptible, untilInterrupted } from './interruption.ts'
 
@@ -19,7 +18,6 @@ type DatabaseCommand = Omit<Command, 'run'> & {
 
 /** An operator waits for the result, so there is no deadline. A process that serves the data directory shares it. */
 export const forCommands = {
-  migrations,
   queryTimeoutMs: 0,
   maxConnections: 1,
   whenInUse: 'share',

@@ -8,12 +8,11 @@ import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sq
 import { becomeOwner, DataDirInUse, filesOf, removeAbandonedCopy } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
 import { reasonOf } from './faults.ts'
-import { type Migration, migrate, requireSchema, SchemaError } from './migrations.ts'
+import { migrate, requireSchema, SchemaError } from './migrations.ts'
 import { rejectMixingPooler } from './pooler.ts'
 import { parseTls } from './tls.ts'
 
 export type Options = ClientOptions & {
-  migrations: Migration[]
   /** What to do when another process holds the data directory: work through that process, or fail. */
   whenInUse: 'share' | 'fail'
   /** Whether an empty data directory is rejected, instead of getting a new database. */
@@ -38,11 +37,11 @@ const controlSocket = (dataDir: string) => join(dataDir, 'control.sock')
 /** Opens the configured database and requires this program's schema; the embedded one is migrated to it. */
 export async function openDatabase(config: Config, options: Options): Promise<Db> {
   if (config.DATABASE_URL) {
-    return openServer(config.DATABASE_URL, options, (sql) => requireSchema(sql, options.migrations))
+    return openServer(config.DATABASE_URL, options, (sql) => requireSchema(sql, migrations))
   }
-  const { db } = await openDataDir(config.DATA_DIR, options)
+  const db = await openAny(config, options)
   try {
-    await migrate(db, options.migrations)
+    await migrate(db, migrations)
     return db
   } catch (error) {
     await db.close()
@@ -53,7 +52,6 @@ export async function openDatabase(config: Config, options: Options): Promise<Db
 /** Opens it for a service, which runs many statements concurrently and gives each a deadline. */
 export const openForService = (config: Config, observer: DatabaseObserver): Promise<Db> =>
   openDatabase(config, {
-    migrations,
     queryTimeoutMs: 4_500,
     maxConnections: 10,
     mustBeWritable: true,
@@ -64,8 +62,7 @@ export const openForService = (config: Config, observer: DatabaseObserver): Prom
 /** Opens the configured database with any schema, to migrate or restore it. */
 export async function openAny(config: Config, options: Options): Promise<Db> {
   if (config.DATABASE_URL) return openServer(config.DATABASE_URL, options, (sql) => sql`select 1`)
-  const { db } = await openDataDir(config.DATA_DIR, options)
-  return db
+  return asOwner(config.DATA_DIR, async () => (await openDataDir(config.DATA_DIR, options)).db)
 }
 
 /** Opens a database server and runs a first query, since only that shows whether it can be used. */
@@ -100,18 +97,18 @@ export const afterClose = (db: Db, end: () => unknown): Db => ({
   },
 })
 
-export async function openDataDir(dataDir: string, options: Options): Promise<Opened> {
+/** Opens a database with the rights of the owner of the data directory, which this process then keeps until it is closed. */
+export async function asOwner(dataDir: string, open: () => Promise<Db>): Promise<Db> {
   const regainRights = becomeOwner(dataDir)
   try {
-    const opened = await openAsOwner(dataDir, options)
-    return { ...opened, db: afterClose(opened.db, regainRights) }
+    return afterClose(await open(), regainRights)
   } catch (error) {
     regainRights()
     throw error
   }
 }
 
-async function openAsOwner(dataDir: string, options: Options): Promise<Opened> {
+export async function openDataDir(dataDir: string, options: Options): Promise<Opened> {
   // A mistyped name must not create another database and show that it is empty.
   if (options.mustExist && !existsSync(filesOf(dataDir))) {
     throw new Error(`There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL, or begin with "orgs create".`)

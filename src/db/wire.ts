@@ -82,14 +82,11 @@ export function parseReply(bytes: Buffer): Reply {
   return reply
 }
 
-function parseFailure(fields: Buffer): string | undefined {
-  const values = new Map(
-    fields
-      .toString()
-      .split('\0')
-      .map((field) => [field[0], field.slice(1)]),
-  )
-  return /^(FATAL|PANIC)$/.test(values.get('V') ?? '') ? values.get('M') : undefined
+/** Each field of an error is a letter and its value: V the severity, M the message. */
+function parseFailure(error: Buffer): string | undefined {
+  const fields = error.toString().split('\0')
+  if (!fields.includes('VFATAL') && !fields.includes('VPANIC')) return undefined
+  return fields.find((field) => field.startsWith('M'))?.slice(1)
 }
 
 export const sync = frame('S', '')
@@ -108,18 +105,12 @@ export const replyToSkipped = (messages: Message[]): Buffer =>
 export const replyToTimedOut = (messages: Message[]): Buffer =>
   Buffer.concat([statementTimeout, replyToSkipped(messages)])
 
-export function simpleQuery(sql: string): Buffer {
-  return frame('Q', `${sql}\0`)
-}
+export const simpleQuery = (sql: string): Buffer => frame('Q', `${sql}\0`)
 
-export function closeStatement(name: string): Buffer {
-  return frame('C', `S${name}\0`)
-}
+export const closeStatement = (name: string): Buffer => frame('C', `S${name}\0`)
 
 /** The name a Parse message gives its statement; empty for the unnamed one. */
-export function statementName(parse: Buffer): string {
-  return parse.toString('utf8', 5, parse.indexOf(0, 5))
-}
+export const statementName = (parse: Buffer): string => parse.toString('utf8', 5, parse.indexOf(0, 5))
 
 /** The settings that a startup message asks for, without those that only choose the database. */
 export function startupSettings(startup: Buffer): Record<string, string> {

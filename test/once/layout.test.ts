@@ -68,8 +68,7 @@ const allowed: Record<string, string[]> = {
   setting_types: [],
   clock: [],
   errors: [],
-  log: ['lib', 'readable_log'],
-  readable_log: [],
+  log: ['lib'],
 }
 
 test('every import follows the direction from main to the database', () => {

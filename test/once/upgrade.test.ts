@@ -17,7 +17,7 @@ beforeAll(async () => {
   database = await createDatabase()
   server = await startServer(database.settings)
   tenant = await createTenant(createOperator(database.settings), 1_000_000)
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'fail' as const }
+  const options = { queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'fail' as const }
   db = await openAny(readConfig({}, database.settings), options)
 })
 
