@@ -1,74 +1,35 @@
-import { accessSync, constants, readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import {
   address,
   addressList,
   apiKey,
+  file,
   maskSecret,
   oneOf,
   port,
   postgresUrl,
   publicUrl,
   rate,
+  requireFile,
   type SettingType,
   seconds,
   text,
   url,
 } from './setting_types.ts'
 
-type Setting<T> = SettingType<T> & {
-  /** Undefined when the setting may be absent. */
-  fallback: string | undefined
-  /** A URL with a password in it, or a key, which can also come from a file named by the variable with `_FILE` behind it. */
-  secret: boolean
-  meaning: string
+function required<T>(type: SettingType<T>, fallback: string, meaning: string) {
+  return { ...type, fallback, meaning, secret: false }
 }
 
-const file: SettingType<string> = {
-  type: 'path',
-  parse(value, name) {
-    requireFile(value, `${name} names`)
-    return value
-  },
+/** A secret is a URL with a password in it, or a key; it can also come from a file, named by the variable with `_FILE` behind it. */
+function optional<T>(type: SettingType<T>, meaning: string, secret = false) {
+  return { ...type, fallback: undefined, meaning, secret }
 }
-
-/** The URL may name a file with a certificate authority, which must then be readable. */
-const database: SettingType<string> = {
-  ...postgresUrl,
-  parse(value, name) {
-    const root = new URL(postgresUrl.parse(value, name)).searchParams.get('sslrootcert')
-    if (root) requireFile(root, `${name} names as sslrootcert`)
-    return value
-  },
-}
-
-function requireFile(path: string, whoNames: string): void {
-  try {
-    accessSync(path, constants.R_OK)
-  } catch {
-    throw new Error(`${whoNames} a file that cannot be read: ${path}`)
-  }
-  const stat = statSync(path)
-  if (stat.isFile() && stat.size === 0) throw new Error(`${whoNames} an empty file: ${path}`)
-}
-
-const required = <T>(type: SettingType<T>, fallback: string, meaning: string) => ({
-  ...type,
-  fallback,
-  meaning,
-  secret: false,
-})
-
-const optional = <T>(type: SettingType<T>, meaning: string, secret = false) => ({
-  ...type,
-  fallback: undefined,
-  meaning,
-  secret,
-})
 
 /** Every setting: the source of parsing, of the `config` command and of the table in docs/settings.md. */
 export const settings = {
   DATABASE_URL: optional(
-    database,
+    postgresUrl,
     'Postgres to use, see [TLS](#tls). Unset: the embedded database in `DATA_DIR`',
     true,
   ),
@@ -121,7 +82,7 @@ export const settings = {
     'How long requests under way may then take, before they are given up; `0` gives them up at once',
   ),
   PROMPT_SIGNALS_KEY: optional(apiKey, 'API key with which `sync --url` calls the service', true),
-} satisfies Record<string, Setting<unknown>>
+}
 
 type Name = keyof typeof settings
 type Parsed<N extends Name> = ReturnType<(typeof settings)[N]['parse']>

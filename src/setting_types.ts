@@ -1,3 +1,4 @@
+import { accessSync, constants, statSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 
 /** The type of a setting: its name in the documentation, and a parser that throws one line saying what is allowed. */
@@ -115,9 +116,28 @@ function isDecodable(value: string): boolean {
   }
 }
 
+/** The path of a file that can be read. */
+export const file: SettingType<string> = {
+  type: 'path',
+  parse(value, name) {
+    requireFile(value, `${name} names`)
+    return value
+  },
+}
+
+export function requireFile(path: string, whoNames: string): void {
+  try {
+    accessSync(path, constants.R_OK)
+  } catch {
+    throw new Error(`${whoNames} a file that cannot be read: ${path}`)
+  }
+  const stat = statSync(path)
+  if (stat.isFile() && stat.size === 0) throw new Error(`${whoNames} an empty file: ${path}`)
+}
+
 const sslModes = ['disable', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
-/** The URL of a Postgres server; of the parameters, those about TLS are checked. */
+/** The URL of a Postgres server; of the parameters, those about TLS are checked, with the certificate authority that they may name. */
 export const postgresUrl: SettingType<string> = {
   type: 'URL',
   parse(value, name) {
@@ -126,6 +146,8 @@ export const postgresUrl: SettingType<string> = {
     if (searchParams.has('ssl') || (mode !== null && !sslModes.includes(mode))) {
       throw new Error(`${name} may set TLS only by sslmode=, as one of ${sslModes.join(', ')}`)
     }
+    const root = searchParams.get('sslrootcert')
+    if (root) requireFile(root, `${name} names as sslrootcert`)
     return value
   },
 }
