@@ -105,8 +105,8 @@ export function readConfig(typed: Environment = {}, variables: Environment = pro
 }
 
 /** Every setting as it can be shown: as it was written, without passwords; null for what is unset. */
-export function showConfig(variables: Environment = process.env): Record<Name, string | null> {
-  const entries = Object.entries(readTexts({}, variables)).map(([name, value]) => [
+export function showConfig(): Record<Name, string | null> {
+  const entries = Object.entries(readTexts({}, process.env)).map(([name, value]) => [
     name,
     value === undefined ? null : settings[name as Name].secret ? maskSecret(value) : value,
   ])
@@ -146,8 +146,8 @@ function readSecret(name: string, environment: Environment): string | undefined 
 const gitVariable = /^(PATH|HOME|USERPROFILE|SYSTEMROOT|XDG_CONFIG_HOME|TMPDIR|TEMP|TMP|GIT_CONFIG_\w+)$/i
 
 /** The environment for git: without this program's secrets, and without the repository that a hook of git's is run for. */
-export const gitEnvironment = (variables: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv =>
-  Object.fromEntries(Object.entries(variables).filter(([name]) => gitVariable.test(name)))
+export const gitEnvironment = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => gitVariable.test(name)))
 
 /** Variables by which the runtime inside the binary can be made to run, replace or show code. */
 const runtimeVariable = /^BUN_(OPTIONS|BE_BUN|INSPECT.*|JSC_.*)$/
@@ -156,8 +156,8 @@ const runtimeVariable = /^BUN_(OPTIONS|BE_BUN|INSPECT.*|JSC_.*)$/
  * Throws when the environment steers the runtime. The runtime has read these variables before the program starts, so a
  * program cannot do more than end.
  */
-export function requireNoRuntimeVariables(variables: Environment = process.env): void {
-  const found = Object.keys(variables).filter((name) => runtimeVariable.test(name))
+export function requireNoRuntimeVariables(): void {
+  const found = Object.keys(process.env).filter((name) => runtimeVariable.test(name))
   if (found.length > 0)
     throw new Error(`Unset ${found.join(' and ')}: the program runs only the code that it was built of`)
 }

@@ -35,7 +35,7 @@ export function restoreBackup(
   const reader = lines[Symbol.asyncIterator]()
   return db.transaction(async (sql) => {
     try {
-      const { schemaVersion } = parseHeader((await reader.next()).value)
+      const schemaVersion = parseHeader((await reader.next()).value)
       await beginLoad(sql)
       const tables = await prepareTables(sql, migrations, schemaVersion)
       const rows = await load(sql, tables, reader, onProgress)
@@ -99,7 +99,9 @@ async function load(
   async function flush(): Promise<void> {
     if (batch.length === 0) return
     if (!table) throw damaged()
-    await insert(sql, table, batch)
+    await insertRows(sql, table, batch).catch((error) => {
+      throw faultOf(error) === 'item' ? damaged() : error
+    })
     rows += batch.length
     batch = []
     characters = 0
@@ -133,14 +135,6 @@ async function load(
   if (!isComplete) throw damaged()
   for (const loaded of tables) await setTriggers(sql, loaded, 'enable')
   return rows
-}
-
-async function insert(sql: Sql, table: Table, batch: string[]): Promise<void> {
-  try {
-    await insertRows(sql, table, batch)
-  } catch (error) {
-    throw faultOf(error) === 'item' ? damaged() : error
-  }
 }
 
 const hasColumns = (table: Table, names: string[]): boolean =>

@@ -80,7 +80,7 @@ export async function runCommandLine(args: string[]): Promise<number> {
 }
 
 async function runCommand(command: Command, given: string[]): Promise<number> {
-  let interruption: Interruption | undefined
+  let interruption = neverInterrupted
   try {
     // From source, a developer may well want an inspector.
     if (isCompiled) requireNoRuntimeVariables()
@@ -91,17 +91,14 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
     }
     const config = readSettings(args)
     const output = createOutput(args.options.json === true, streams)
-    const context = { args, config, clock: systemClock, output, progress, warn }
     // The service has its own way to stop.
-    if (command.isService) await command.run({ ...context, interruption: neverInterrupted })
-    else {
-      interruption = listenForInterruption()
-      await untilInterrupted(interruption, command.run({ ...context, interruption }))
-    }
+    if (!command.isService) interruption = listenForInterruption()
+    const context = { args, config, clock: systemClock, output, progress, interruption, warn }
+    await untilInterrupted(interruption, command.run(context))
     await requireShown()
     return 0
   } catch (error) {
-    if (interruption?.signal.aborted) {
+    if (interruption.signal.aborted) {
       warn(describeInterruption(command, interruption))
       return interruption.status
     }

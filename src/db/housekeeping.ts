@@ -9,7 +9,6 @@ const CHECKPOINT_AFTER_ROUNDS = 5
 
 export type Housekeeping = {
   checkpoint(): Promise<void>
-  vacuum(): Promise<void>
   /** What the timer does: vacuum and analyse the tables that need it, and checkpoint when enough was written. */
   maintain(): Promise<void>
   close(): Promise<void>
@@ -85,9 +84,6 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
   return {
     checkpoint,
     maintain,
-    async vacuum() {
-      await sql`vacuum (analyze)`.simple()
-    },
     async close() {
       closing = true
       timer.stop()
