@@ -72,7 +72,9 @@ export const url = (...protocols: string[]): SettingType<string> => ({
     if (!protocols.includes(protocol)) {
       throw new Error(`${name} must be a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`)
     }
-    if (!isDecodable(value)) {
+    try {
+      decodeURIComponent(value)
+    } catch {
       throw new Error(`${name} must have every "%" of its user, password and name written as %25`)
     }
     return value
@@ -89,15 +91,6 @@ export const publicUrl: SettingType<string> = {
     }
     return href.replace(/\/+$/, '')
   },
-}
-
-function isDecodable(value: string): boolean {
-  try {
-    decodeURIComponent(value)
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** The path of a file that can be read. */

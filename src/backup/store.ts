@@ -22,13 +22,10 @@ const exactTexts = `
   set local idle_in_transaction_session_timeout = 0;`
 
 /** Makes this transaction read one snapshot of the database. */
-export async function beginSnapshot(sql: Sql): Promise<void> {
-  await sql.script(`set transaction isolation level repeatable read, read only; ${exactTexts}`)
-}
+export const beginSnapshot = (sql: Sql) =>
+  sql.script(`set transaction isolation level repeatable read, read only; ${exactTexts}`)
 
-export async function beginLoad(sql: Sql): Promise<void> {
-  await sql.script(exactTexts)
-}
+export const beginLoad = (sql: Sql) => sql.script(exactTexts)
 
 /** Every table but the list of migrations, taken from the catalogue so that a new one cannot be forgotten. */
 const selectTables = (sql: Sql): Promise<Table[]> =>
@@ -112,14 +109,11 @@ export async function findFilledTable(sql: Sql, tables: Table[]): Promise<string
   return undefined
 }
 
-export async function deleteRows(sql: Sql, { name }: Table): Promise<void> {
-  await sql.dynamic(`delete from ${quote(name)}`)
-}
+export const deleteRows = (sql: Sql, { name }: Table) => sql.dynamic(`delete from ${quote(name)}`)
 
 /** Triggers must not run while rows are loaded, because what they did is in the rows already. */
-export async function setTriggers(sql: Sql, { name }: Table, state: 'enable' | 'disable'): Promise<void> {
-  await sql.dynamic(`alter table ${quote(name)} ${state} trigger user`)
-}
+export const setTriggers = (sql: Sql, { name }: Table, state: 'enable' | 'disable') =>
+  sql.dynamic(`alter table ${quote(name)} ${state} trigger user`)
 
 /** The sequences that have been used, each with its last value. */
 export const selectSequences = (sql: Sql): Promise<{ name: string; value: string }[]> =>
@@ -129,13 +123,10 @@ export const selectSequences = (sql: Sql): Promise<{ name: string; value: string
     where schemaname = current_schema() and last_value is not null
     order by 1`
 
-export async function setSequence(sql: Sql, name: string, value: string): Promise<void> {
-  await sql`select setval(format('%I', ${name}::text)::regclass, ${value}::text::bigint)`
-}
+export const setSequence = (sql: Sql, name: string, value: string) =>
+  sql`select setval(format('%I', ${name}::text)::regclass, ${value}::text::bigint)`
 
 /** Updates the statistics; without them the first queries are planned as if the tables were empty. */
-export async function analyse(sql: Sql, tables: Table[]): Promise<void> {
-  await sql.dynamic(`analyze ${tables.map(({ name }) => quote(name))}`)
-}
+export const analyse = (sql: Sql, tables: Table[]) => sql.dynamic(`analyze ${tables.map(({ name }) => quote(name))}`)
 
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`

@@ -4,8 +4,8 @@ import { type Input, openInput } from '../lib/input.ts'
 import type { Command, Context } from './command.ts'
 import { interruptible, untilInterrupted } from './interruption.ts'
 
-/** The database of a command: one that exists, one that it may create, or one of any schema, which it may create too. */
-type Which = 'existing' | 'first' | 'any schema'
+/** The database of a command: one that exists, one that is created if needed, or likewise one of any schema. */
+type Which = 'existing' | 'created' | 'any schema'
 
 /** A command that works on the database: it is opened for the command and closed after it. */
 type DatabaseCommand = Omit<Command, 'run'> & {

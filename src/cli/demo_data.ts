@@ -122,10 +122,8 @@ function signalsOf({ signalsADay, changes }: DemoPrompt, now: Date, random: () =
 }
 
 function timesBetween(from: Date, until: Date, number: number, random: () => number): Date[] {
-  const hours = Array.from(
-    { length: days * 24 },
-    (_, index) => new Date(until.getTime() - (days * 24 - index) * hourMs),
-  )
+  const start = until.getTime() - days * dayMs
+  const hours = Array.from({ length: days * 24 }, (_, index) => new Date(start + index * hourMs))
   const weights = hours.map((hour) => (hour < from ? 0 : businessOf(hour)))
   const total = weights.reduce((sum, weight) => sum + weight, 0)
   return hours.flatMap((hour, index) => {

@@ -29,10 +29,10 @@ export const commands = onDatabase([
 ])
 
 const verdicts = {
-  better: { shown: '▲ better', colour: 'blue' },
-  worse: { shown: '▼ worse', colour: 'orange' },
-  same: { shown: '= same', colour: null },
-  undecided: { shown: '? undecided', colour: 'grey' },
+  better: { shown: '▲ better', colour: 'blue', says: 'made it better' },
+  worse: { shown: '▼ worse', colour: 'orange', says: 'made it worse' },
+  same: { shown: '= same', colour: null, says: 'left it the same' },
+  undecided: { shown: '? undecided', colour: 'grey', says: 'is undecided' },
 } as const
 
 function columnsFor(impacts: Impact[]): Column<Impact>[] {
@@ -75,12 +75,7 @@ function describe({ change, signals, rate, difference, verdict, signals_needed }
   if (!rate) return `${subject} has no signals yet.`
   const count = `${number(signals.total)} signals`
   if (!difference) return `${subject} has nothing to be compared with: ${percent(rate.value)} % positive, ${count}.`
-  const says = {
-    better: 'made it better',
-    worse: 'made it worse',
-    same: 'left it the same',
-    undecided: 'is undecided',
-  }[verdict ?? 'undecided']
+  const { says } = verdicts[verdict ?? 'undecided']
   const from = percent(rate.value - difference.value)
   const sure = `${points(difference.value)} points, between ${points(difference.low)} and ${points(difference.high)}`
   const tells =

@@ -12,18 +12,13 @@ import type { Context } from './command.ts'
 
 const logFlushMs = 1_000
 
-type Start = Context & { opening: Promise<Db>; observer: DatabaseObserver; stopped: Promise<string> }
-
 /** Opens what the settings name, serves until it is stopped, and closes everything. */
-export async function runUntilStopped({
-  config,
-  clock,
-  args,
-  output,
-  opening,
-  observer,
-  stopped,
-}: Start): Promise<void> {
+export async function runUntilStopped(
+  { config, clock, args, output }: Context,
+  opening: Promise<Db>,
+  observer: DatabaseObserver,
+  stopped: Promise<string>,
+): Promise<void> {
   const log = createLog(config.LOG_LEVEL)
   observer.onFailure = (error) => giveUp(log, { err: error }, 'the embedded database has failed; restart to recover')
   try {

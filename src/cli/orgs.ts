@@ -18,7 +18,7 @@ export const commands = onDatabase([
   {
     usage: 'orgs create --name N --plan free|team|business [--monthly-limit N]',
     does: 'makes an organisation',
-    database: 'first',
+    database: 'created',
     check: limitOption,
     verifyWith: 'orgs list',
     async run({ db, clock, args, output }) {

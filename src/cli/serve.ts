@@ -16,7 +16,7 @@ export const commands: Command[] = [
       // A failure is reported by runUntilStopped. The rest of the program is loaded while the database answers.
       opening.catch(() => {})
       const { runUntilStopped } = await loadRest()
-      await runUntilStopped({ ...context, opening, observer, stopped })
+      await runUntilStopped(context, opening, observer, stopped)
     },
   },
 ]

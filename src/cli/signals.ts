@@ -87,15 +87,19 @@ const signalColumns: (Column<SignalRow> | keyof SignalRow)[] = [
 
 const rateOf = (rate: number | null): string => (rate === null ? '-' : `${percent(rate)} %`)
 
-/** The counts, and a bar for the total; one scale for all, so that the bars can be compared. */
-function countColumns<T extends Counts>(rows: T[]): Column<T>[] {
+/** A bar for the total; one scale for all, so that the bars can be compared. */
+function barColumn<T extends { total: number }>(rows: T[]): Column<T> {
   const most = Math.max(...rows.map(({ total }) => total), 1)
+  return { name: '', cell: ({ total }) => drawBar(total / most), colour: () => 'blue' }
+}
+
+function countColumns<T extends Counts>(rows: T[]): Column<T>[] {
   return [
     { name: 'positive', cell: ({ positive }) => number(positive), isNumber: true },
     { name: 'negative', cell: ({ negative }) => number(negative), isNumber: true },
     { name: 'total', cell: ({ total }) => number(total), isNumber: true },
     { name: 'rate', cell: ({ rate }) => rateOf(rate), isNumber: true },
-    { name: '', cell: ({ total }) => drawBar(total / most), colour: () => 'blue' },
+    barColumn(rows),
   ]
 }
 
@@ -135,11 +139,10 @@ function showUsage(output: Output, usage: Usage): void {
     days: drawLine(days.map(({ total }) => total)),
   })
   const rows = others.prompts > 0 ? [...prompts, { prompt: `${number(others.prompts)} others`, ...others }] : prompts
-  const most = Math.max(...rows.map(({ total }) => total), 1)
   output.say('')
   output.table(rows, [
     'prompt',
     { name: 'signals', cell: ({ total }) => number(total), isNumber: true },
-    { name: '', cell: ({ total }) => drawBar(total / most), colour: () => 'blue' },
+    barColumn(rows),
   ])
 }

@@ -5,16 +5,11 @@ import { isPostgresError, isReadOnly, reasonOf } from './faults.ts'
 /** Called when the database stops answering or is found to be read-only, and when it serves again. */
 export type OnAvailability = (isUp: boolean, reason: string) => void
 
-/** Derives from the outcomes of statements whether the database can be reached. */
-type AvailabilityTracker = {
-  answered(): void
-  failed(error: unknown, sentAt: number): void
-}
-
 /** Whether the error shows that the database is down. Most errors that it returns for a statement show the opposite. */
 const isDown = (error: unknown): boolean => !isPostgresError(error) || /^(08|25006|28|3D|53|57P)/.test(error.code)
 
-export function createAvailabilityTracker(onAvailability: OnAvailability): AvailabilityTracker {
+/** Derives from the outcomes of statements whether the database can be reached. */
+export function createAvailabilityTracker(onAvailability: OnAvailability) {
   /** Undefined before the first answer, because a database that was never reached cannot be lost. */
   let isUp: boolean | undefined
   let isKnownReadOnly = false
@@ -29,7 +24,7 @@ export function createAvailabilityTracker(onAvailability: OnAvailability): Avail
 
   return {
     answered,
-    failed(error, sentAt) {
+    failed(error: unknown, sentAt: number) {
       // A statement that times out while others are answered waits for a lock.
       const isSlow = error instanceof DeadlineError && answeredAt > sentAt
       if (!isDown(error)) return answered()

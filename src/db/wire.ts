@@ -12,28 +12,24 @@ export type Message = { kind: string; bytes: Buffer }
 /** Splits what the driver writes into whole messages; an incomplete one waits for the next write. */
 export class MessageReader {
   #rest: Buffer = Buffer.alloc(0)
-  #started = false
+  /** Whether a message has a letter in front of its length, 1 or 0: none has before the session has started. */
+  #letter = 0
 
   read(chunk: Buffer): Message[] {
     const bytes = this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : chunk
     const messages: Message[] = []
     let at = 0
-    // Before the session has started a message has no letter in front of its length.
-    for (let letter = this.#letter; bytes.length >= at + letter + 4; letter = this.#letter) {
-      const end = at + letter + bytes.readUInt32BE(at + letter)
+    while (bytes.length >= at + this.#letter + 4) {
+      const end = at + this.#letter + bytes.readUInt32BE(at + this.#letter)
       if (end > bytes.length) break
       const message = bytes.subarray(at, end)
-      const kind = this.#started ? String.fromCharCode(message[0] ?? 0) : requestKind(message)
-      if (kind === 'startup') this.#started = true
+      const kind = this.#letter === 1 ? String.fromCharCode(message[0] ?? 0) : requestKind(message)
+      if (kind === 'startup') this.#letter = 1
       messages.push({ kind, bytes: message })
       at = end
     }
     this.#rest = bytes.subarray(at)
     return messages
-  }
-
-  get #letter(): number {
-    return this.#started ? 1 : 0
   }
 }
 

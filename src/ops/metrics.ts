@@ -1,6 +1,6 @@
 // Features report events through the observers below. They are counted in plain numbers, because this happens for every
 // request, and rendered in the text format of Prometheus at each scrape. What operators must know is logged too.
-import type { OnAvailability } from '../db/availability.ts'
+import type { Db } from '../db/client.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
 import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/receipt.ts'
 import type { HistoryObserver } from '../history/list.ts'
@@ -13,22 +13,7 @@ import type { SignalObserver } from '../signals/record.ts'
 import { Histogram } from './histogram.ts'
 import type { Metric } from './prometheus.ts'
 
-export type Metrics = {
-  requests: RequestObserver
-  rates: RateLimitObserver
-  failedKeys: FailedKeyObserver
-  signals: SignalObserver
-  gate: GateObserver
-  history: HistoryObserver
-  deliveries: DeliveryObserver
-  engine: EngineObserver
-  availability(dependency: 'database' | 'redis'): OnAvailability
-  /** Reads the load of the database at each scrape. */
-  watchDatabase(load: () => { pending: number; connections: number }): void
-  describeBuild(build: { version: string; commit: string; bun: string }): void
-  contentType: string
-  text(): Promise<string>
-}
+export type Metrics = ReturnType<typeof createMetrics>
 
 /** Callers may send anything as a method, and every value of a label is kept for ever. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
@@ -37,7 +22,7 @@ const waitSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 
 const batchSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500]
 const noLabels = () => ({})
 
-export function createMetrics(log: Log): Metrics {
+export function createMetrics(log: Log) {
   const metrics: Metric[] = []
   let exposition: Promise<() => Promise<string>> | undefined
 
@@ -165,16 +150,16 @@ export function createMetrics(log: Log): Metrics {
         const method = methods.has(sent) ? sent : 'other'
         durations.observe(`${status} ${method} ${route}`, seconds, () => ({ route, method, status }))
       },
-    },
-    rates: { limited: countLimited, breakerChanged: rateBreakerChanged },
-    failedKeys: { failed: countFailedKey },
+    } satisfies RequestObserver,
+    rates: { limited: countLimited, breakerChanged: rateBreakerChanged } satisfies RateLimitObserver,
+    failedKeys: { failed: countFailedKey } satisfies FailedKeyObserver,
     signals: {
       ended: countOutcome,
       wrote(signals, waitedMs) {
         batchSize.observe('', signals, noLabels)
         batchWait.observe('', waitedMs / 1_000, noLabels)
       },
-    },
+    } satisfies SignalObserver,
     gate: {
       decided(decision) {
         countDecision(decision)
@@ -182,14 +167,14 @@ export function createMetrics(log: Log): Metrics {
         if (decision === 'refused') countOutcome('refused')
       },
       breakerChanged: gateBreakerChanged,
-    },
-    history: { read: countPage, cached: setCachedCharacters },
+    } satisfies GateObserver,
+    history: { read: countPage, cached: setCachedCharacters } satisfies HistoryObserver,
     deliveries: {
       ended({ outcome, message }, org) {
         countDelivery(outcome)
         if (isGap(outcome)) log.warn({ org, outcome }, `a delivery of GitHub is incomplete: ${message}`)
       },
-    },
+    } satisfies DeliveryObserver,
     engine: {
       checkpointed(seconds) {
         countCheckpoint()
@@ -199,13 +184,14 @@ export function createMetrics(log: Log): Metrics {
         countHousekeepingFailure()
         log.error({ err }, 'housekeeping of the embedded database failed; it is tried again')
       },
-    },
-    availability: (dependency) => (isUp, reason) => {
+    } satisfies EngineObserver,
+    availability: (dependency: 'database' | 'redis') => (isUp: boolean, reason: string) => {
       up.set(dependency, isUp)
       if (isUp) log.info({ dependency }, 'dependency up')
       else log.warn({ dependency, reason }, 'dependency down')
     },
-    watchDatabase(load) {
+    /** Reads the load of the database at each scrape. */
+    watchDatabase(load: Db['load']) {
       measure('gauge', 'database_statements_pending', 'Statements waiting for an answer', () => load().pending)
       measure('gauge', 'database_connections_busy', 'Connections with a statement on them', () => {
         const { pending, connections } = load()
@@ -213,7 +199,7 @@ export function createMetrics(log: Log): Metrics {
       })
       measure('gauge', 'database_connections_max', 'Limit on database connections', () => load().connections)
     },
-    describeBuild(build) {
+    describeBuild(build: { version: string; commit: string; bun: string }) {
       expose('gauge', 'build_info', 'The running build, as labels', () => [{ labels: build, value: 1 }])
     },
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
