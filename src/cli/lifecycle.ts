@@ -14,11 +14,12 @@ const logFlushMs = 1_000
 
 /** Opens what the settings name, serves until it is stopped, and closes everything. */
 export async function runUntilStopped(
-  { config, clock, args, output }: Context,
+  context: Context,
   opening: Promise<Db>,
   observer: DatabaseObserver,
   stopped: Promise<string>,
 ): Promise<void> {
+  const { args, config, clock } = context
   const log = createLog(config.LOG_LEVEL)
   observer.onFailure = (error) => giveUp(log, { err: error }, 'the embedded database has failed; restart to recover')
   try {
@@ -38,7 +39,7 @@ export async function runUntilStopped(
       }
       if (args.options.demo) {
         const { offerDemo } = await import('./demo.ts')
-        await offerDemo({ db, config, clock, output, url })
+        await offerDemo(context, db, url)
       }
       log.info({ signal: await stopped }, 'stopping')
       await stopListening(listeners, services, config, log)

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -162,10 +163,7 @@ async function share(engine: Embedded, path: string): Promise<() => Promise<void
     guest.pipe(session).pipe(guest)
   })
   rmSync(path, { force: true })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(path, resolve)
-  })
+  await once(server.listen(path), 'listening')
   chmodSync(path, 0o600)
   server.unref()
   return () => new Promise((resolve) => server.close(() => resolve()))
@@ -174,11 +172,11 @@ async function share(engine: Embedded, path: string): Promise<() => Promise<void
 /** Connects to the process that holds the data directory; undefined when it does not answer. */
 async function openShared(dataDir: string, options: Options): Promise<Db | undefined> {
   const path = controlSocket(dataDir)
-  const socket = () =>
-    new Promise((resolve, reject) => {
-      const guest = connect(path, () => resolve(guest))
-      guest.once('error', reject)
-    })
+  const socket = async () => {
+    const guest = connect(path)
+    await once(guest, 'connect')
+    return guest
+  }
   const db = openClient({ socket }, { ...options, maxConnections: 1 })
   try {
     // Both connections of the client are opened now, because a process that is closing accepts no further ones.
