@@ -10,26 +10,28 @@ import { createOutput, oneLine } from './output.ts'
 import { createProgress } from './progress.ts'
 
 /** Commands by the first word of their names. A group is loaded when it is used, which keeps every command quick. */
-const groups: Record<string, () => Promise<{ commands: Command[] }>> = {
-  serve: () => import('./serve.ts'),
-  orgs: () => import('./orgs.ts'),
-  keys: () => import('./keys.ts'),
-  prompts: () => import('./prompts.ts'),
-  history: () => import('./history.ts'),
-  signals: () => import('./signals.ts'),
-  usage: () => import('./signals.ts'),
-  impact: () => import('./impact.ts'),
-  sync: () => import('./sync.ts'),
-  audit: () => import('./audit.ts'),
-  webhooks: () => import('./webhooks.ts'),
-  console: () => import('./console.ts'),
-  backup: () => import('./backup.ts'),
-  restore: () => import('./backup.ts'),
-  migrate: () => import('./operate.ts'),
-  healthcheck: () => import('./operate.ts'),
-  config: () => import('./operate.ts'),
-  version: () => import('./operate.ts'),
-}
+const groups = new Map<string, () => Promise<{ commands: Command[] }>>(
+  Object.entries({
+    serve: () => import('./serve.ts'),
+    orgs: () => import('./orgs.ts'),
+    keys: () => import('./keys.ts'),
+    prompts: () => import('./prompts.ts'),
+    history: () => import('./history.ts'),
+    signals: () => import('./signals.ts'),
+    usage: () => import('./signals.ts'),
+    impact: () => import('./impact.ts'),
+    sync: () => import('./sync.ts'),
+    audit: () => import('./audit.ts'),
+    webhooks: () => import('./webhooks.ts'),
+    console: () => import('./console.ts'),
+    backup: () => import('./backup.ts'),
+    restore: () => import('./backup.ts'),
+    migrate: () => import('./operate.ts'),
+    healthcheck: () => import('./operate.ts'),
+    config: () => import('./operate.ts'),
+    version: () => import('./operate.ts'),
+  }),
+)
 
 const progress = createProgress()
 
@@ -74,8 +76,8 @@ export async function runCommandLine(args: string[]): Promise<number> {
     streams.out(await listAll())
     return 0
   }
-  const commands = Object.hasOwn(groups, first) ? (await groups[first]?.())?.commands : undefined
-  const command = commands?.find((one) => `${args.join(' ')} `.startsWith(`${nameOf(one)} `))
+  const { commands } = (await groups.get(first)?.()) ?? { commands: [] }
+  const command = commands.find((one) => `${args.join(' ')} `.startsWith(`${nameOf(one)} `))
   return command ? runCommand(command, args.slice(nameOf(command).split(' ').length)) : listInstead(args, commands)
 }
 
@@ -95,6 +97,7 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
     if (!command.isService) interruption = listenForInterruption()
     const context = { args, config, clock: systemClock, output, progress, interruption, warn }
     await untilInterrupted(interruption, command.run(context))
+    progress.end()
     await requireShown()
     return 0
   } catch (error) {
@@ -120,7 +123,7 @@ function describeInterruption({ verifyWith, ifInterrupted }: Command, { isUncert
 }
 
 /** Handles a name that is no command: lists the commands of the group that it names, or all. */
-async function listInstead(args: string[], commands: Command[] = []): Promise<number> {
+async function listInstead(args: string[], commands: Command[]): Promise<number> {
   const isHelp = args.length > 1 && ['--help', '-h'].includes(args.at(-1) as string)
   const name = oneLine((isHelp ? args.slice(0, -1) : args).slice(0, 2).join(' '))
   const isGroup = commands.some((command) => nameOf(command).startsWith(`${name} `))
@@ -151,7 +154,7 @@ const listOf = (commands: Command[]) => commands.map(({ usage, does }) => `  ${u
 
 /** Every command, in the order in which they are listed. */
 export async function loadCommands(): Promise<Command[]> {
-  const loaded = await Promise.all(Object.values(groups).map((load) => load()))
+  const loaded = await Promise.all([...groups.values()].map((load) => load()))
   // Several groups are in one file.
   return [...new Set(loaded.flatMap(({ commands }) => commands))]
 }
