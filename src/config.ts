@@ -21,22 +21,21 @@ function required<T>(type: SettingType<T>, fallback: string, meaning: string) {
   return { ...type, fallback, meaning, secret: false }
 }
 
-/** A secret is a URL with a password in it, or a key; it can also come from a file, named by the variable with `_FILE` behind it. */
-function optional<T>(type: SettingType<T>, meaning: string, secret = false) {
-  return { ...type, fallback: undefined, meaning, secret }
+function optional<T>(type: SettingType<T>, meaning: string) {
+  return { ...type, fallback: undefined, meaning, secret: false }
+}
+
+/** A URL with a password in it, or a key, which can also come from a file named by the variable with `_FILE` behind it. */
+function secret<T>(type: SettingType<T>, meaning: string) {
+  return { ...type, fallback: undefined, meaning, secret: true }
 }
 
 /** Every setting: the source of parsing, of the `config` command and of the table in docs/settings.md. */
 export const settings = {
-  DATABASE_URL: optional(
-    postgresUrl,
-    'Postgres to use, see [TLS](#tls). Unset: the embedded database in `DATA_DIR`',
-    true,
-  ),
-  REDIS_URL: optional(
+  DATABASE_URL: secret(postgresUrl, 'Postgres to use, see [TLS](#tls). Unset: the embedded database in `DATA_DIR`'),
+  REDIS_URL: secret(
     url('redis:', 'rediss:'),
     'Redis in front of the monthly limit. Unset: the limit is kept by the database alone',
-    true,
   ),
   REDIS_PREFIX: required(text, 'prompt-signals:', 'Put before every key in Redis'),
   REDIS_CA_FILE: optional(file, "Authorities (PEM) to verify a `rediss:` server by. Unset: the system's"),
@@ -81,7 +80,7 @@ export const settings = {
     '15',
     'How long requests under way may then take, before they are given up; `0` gives them up at once',
   ),
-  PROMPT_SIGNALS_KEY: optional(apiKey, 'API key with which `sync --url` calls the service', true),
+  PROMPT_SIGNALS_KEY: secret(apiKey, 'API key with which `sync --url` calls the service'),
 }
 
 type Name = keyof typeof settings

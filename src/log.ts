@@ -59,13 +59,11 @@ const toTerminal: Lines = {
 
 type JsonLine = { level: number; time: string; msg?: string; [field: string]: unknown }
 
-const levels: Record<number, string> = { 10: 'TRACE', 20: 'DEBUG', 30: 'INFO', 40: 'WARN', 50: 'ERROR', 60: 'FATAL' }
-
 /** Shortens a line of the log for a person at a terminal, without control characters that could steer it. */
 export function readableLine(json: string): string {
   const { level, time, msg = '', ...fields } = JSON.parse(json) as JsonLine
   const words = msg === 'request' ? requestWords(fields) : [msg, ...Object.entries(fields).map(fieldWord)]
-  const text = [time.slice(11, 19), (levels[level] ?? '').padEnd(5), ...words].join(' ')
+  const text = [time.slice(11, 19), (pino.levels.labels[level] ?? '').toUpperCase().padEnd(5), ...words].join(' ')
   return `${text.replace(/\p{Cc}+/gu, ' ').trimEnd()}\n`
 }
 

@@ -1,6 +1,5 @@
 // Backups in files and pipes.
 import { once } from 'node:events'
-import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { writeFileAtomically } from '../lib/atomic_file.ts'
@@ -29,13 +28,12 @@ export async function compress(fill: Fill, put: (chunk: Uint8Array) => Promise<u
   // A low level, because speed matters more than size.
   const gzip = createGzip({ level: 3 })
   let bytes = 0
-  const target = new Writable({
-    write(chunk: Uint8Array, _encoding, done) {
+  const written = pipeline(gzip, async (chunks: AsyncIterable<Uint8Array>) => {
+    for await (const chunk of chunks) {
       bytes += chunk.length
-      put(chunk).then(() => done(), done)
-    },
+      await put(chunk)
+    }
   })
-  const written = pipeline(gzip, target)
   // A failure is reported where `written` is awaited.
   written.catch(() => {})
   try {
