@@ -114,7 +114,7 @@ export function requireFile(path: string, whoNames: string): void {
 
 const sslModes = ['disable', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
-/** The URL of a Postgres server; of the parameters, those about TLS are checked, with the certificate authority that they may name. */
+/** The URL of a Postgres server. Its parameters about TLS are checked, and the file that they may name. */
 export const postgresUrl: SettingType<string> = {
   type: 'URL',
   parse(value, name) {
@@ -129,8 +129,6 @@ export const postgresUrl: SettingType<string> = {
   },
 }
 
-const shownParameters = ['sslmode', 'sslrootcert']
-
 /** An API key. Its value stays out of every message. */
 export const apiKey: SettingType<string> = {
   type: 'key',
@@ -140,11 +138,11 @@ export const apiKey: SettingType<string> = {
   },
 }
 
-/** A secret as it can be shown: of a URL everything but its password, of a key nothing. */
-export const maskSecret = (value: string): string => (URL.canParse(value) ? maskUrl(value) : '***')
+const shownParameters = ['sslmode', 'sslrootcert']
 
-/** A URL as it can be shown: without its password, and without parameters that could be one. */
-function maskUrl(value: string): string {
+/** A secret as it can be shown: of a key nothing, of a URL all but its password and parameters that could be one. */
+export function maskSecret(value: string): string {
+  if (!URL.canParse(value)) return '***'
   const shown = new URL(value)
   if (shown.password) shown.password = '***'
   for (const name of [...shown.searchParams.keys()]) {

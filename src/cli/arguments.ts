@@ -97,16 +97,12 @@ export function parseArguments({ usage, check }: Command, given: string[]): Argu
 type Options = Record<string, { type: 'string' | 'boolean'; short?: string; multiple?: boolean }>
 
 function parse(args: string[], options: Options): Arguments {
-  const parsed = orUsageError(() => parseArgs({ args, options, allowPositionals: true, strict: true, tokens: true }))
-  const names = parsed.tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
-  const repeated = names.find((name, index) => names.indexOf(name) < index && !options[name]?.multiple)
-  if (repeated) throw new UsageError(`--${repeated} is given more than once`)
-  return new Arguments(parsed.values as Arguments['options'], parsed.positionals)
-}
-
-function orUsageError<T>(parse: () => T): T {
   try {
-    return parse()
+    const { values, positionals, tokens } = parseArgs({ args, options, allowPositionals: true, tokens: true })
+    const names = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
+    const repeated = names.find((name, index) => names.indexOf(name) < index && !options[name]?.multiple)
+    if (repeated) throw new Error(`--${repeated} is given more than once`)
+    return new Arguments(values as Arguments['options'], positionals)
   } catch (error) {
     // The first sentence says what is wrong; the rest is advice on how to write what is no part of any usage.
     throw new UsageError((error as Error).message.split(/\.\s/)[0])

@@ -40,15 +40,7 @@ function requestKind(message: Buffer): 'encryption' | 'cancel' | 'startup' {
 }
 
 /** All of the chunks as one array with memory of its own. */
-export function joinBytes(chunks: Uint8Array[]): Bytes {
-  const joined = new Uint8Array(chunks.reduce((length, chunk) => length + chunk.length, 0))
-  let at = 0
-  for (const chunk of chunks) {
-    joined.set(chunk, at)
-    at += chunk.length
-  }
-  return joined
-}
+export const joinBytes = (chunks: Uint8Array[]): Bytes => new Uint8Array(Buffer.concat(chunks))
 
 /** A reply of the engine, and what it means for the other sessions. */
 export type Reply = {
