@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { type Config, readConfig } from '../config.ts'
 import { ServiceError } from '../errors.ts'
 import { type Command, UsageError } from './command.ts'
@@ -94,9 +94,7 @@ export function parseArguments({ usage, check }: Command, given: string[]): Argu
   return args
 }
 
-type Options = Record<string, { type: 'string' | 'boolean'; short?: string; multiple?: boolean }>
-
-function parse(args: string[], options: Options): Arguments {
+function parse(args: string[], options: ParseArgsOptionsConfig): Arguments {
   try {
     const { values, positionals, tokens } = parseArgs({ args, options, allowPositionals: true, tokens: true })
     const names = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))

@@ -46,10 +46,8 @@ async function createDemoPrompts(db: Db, clock: Clock, org: string): Promise<str
     ids.push(id)
   }
   // Ids rise with time, as they would have.
-  await recordPastSignals(
-    db,
-    signals.sort((a, b) => a.at.getTime() - b.at.getTime()),
-  )
+  signals.sort((a, b) => a.at.getTime() - b.at.getTime())
+  await recordPastSignals(db, signals)
   return ids
 }
 

@@ -1,5 +1,6 @@
 import { get as getPlain } from 'node:http'
 import { get as getEncrypted } from 'node:https'
+import { text } from 'node:stream/consumers'
 import { showConfig } from '../config.ts'
 import { build, migrations } from '../platform.ts'
 import { localUrlOf } from './address.ts'
@@ -54,10 +55,8 @@ export const commands: Command[] = [
 function ask(url: string, signal: AbortSignal): Promise<{ status: number | undefined; text: string }> {
   return new Promise((resolve, reject) => {
     const get = url.startsWith('https:') ? getEncrypted : getPlain
-    const request = get(url, { signal, rejectUnauthorized: false, agent: false }, async (response) => {
-      let text = ''
-      for await (const chunk of response) text += chunk
-      resolve({ status: response.statusCode, text })
+    const request = get(url, { signal, rejectUnauthorized: false, agent: false }, (response) => {
+      text(response).then((body) => resolve({ status: response.statusCode, text: body }), reject)
     })
     request.on('error', reject)
   })

@@ -47,10 +47,8 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
   const git = createGit(folder, gitEnvironment(), interruption.signal)
   const map = args.text('map')
   if (map !== null) await requireMapName(map)
-  const repository = await openRepository(git, folder, {
-    branch: args.text('branch'),
-    repository: args.text('repository'),
-  })
+  const given = { branch: args.text('branch'), repository: args.text('repository') }
+  const repository = await openRepository(git, folder, given)
   const result = await syncRepository({
     ...{ git, repository, target, isDryRun, createGlob: args.text('create'), now: clock.now() },
     onProgress: progress.count,

@@ -53,9 +53,11 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
     rounds = 0
   }
 
-  /** The thresholds are those of Postgres' own autovacuum. */
-  function findTablesToVacuum() {
-    return sql<{ name: string }[]>`
+  async function maintain(): Promise<void> {
+    // A backend keeps its counts to itself for a while; without this a burst of changes is seen a round late.
+    await sql`select pg_stat_force_next_flush()`
+    // The thresholds are those of Postgres' own autovacuum.
+    const tables = await sql<{ name: string }[]>`
       select c.oid::regclass::text as name
       from pg_class c join pg_stat_all_tables s on s.relid = c.oid
       where c.relkind in ('r', 'm') and (
@@ -64,13 +66,8 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
         or s.n_mod_since_analyze > 50 + 0.1 * greatest(c.reltuples, 0)
         or age(c.relfrozenxid) > 200000000
       )`
-  }
-
-  async function maintain(): Promise<void> {
-    // A backend keeps its counts to itself for a while; without this a burst of changes is seen a round late.
-    await sql`select pg_stat_force_next_flush()`
     // Each table is vacuumed by a statement of its own, so that requests get the backend between two of them.
-    for (const { name } of await findTablesToVacuum()) await sql`vacuum (analyze) ${sql.unsafe(name)}`.simple()
+    for (const { name } of tables) await sql`vacuum (analyze) ${sql.unsafe(name)}`.simple()
     const written = (await readPosition()) - checkpointAt
     rounds += 1
     if (written > CHECKPOINT_AFTER_BYTES || (written > 0 && rounds >= CHECKPOINT_AFTER_ROUNDS)) await checkpoint()

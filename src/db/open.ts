@@ -181,10 +181,8 @@ async function openShared(dataDir: string, options: Options): Promise<Db | undef
   try {
     // Both connections of the client are opened now, because a process that is closing accepts no further ones.
     await within(answerMs, db.sql`select 1`)
-    await within(
-      answerMs,
-      db.transaction((sql) => sql`select 1`),
-    )
+    const transaction = db.transaction((sql) => sql`select 1`)
+    await within(answerMs, transaction)
     return db
   } catch {
     // The close is not awaited, because the driver takes seconds over a connection that it could not make.
