@@ -1,12 +1,11 @@
 import { readConfig } from '../src/config.ts'
 import type { Db, Sql } from '../src/db/client.ts'
 import { openAny } from '../src/db/open.ts'
-import { migrations } from '../src/platform.ts'
 
 /** The benchmark's own connection to a database that it made: a server's, or the one inside a running service. */
 export async function openOwnDatabase(settings: Record<string, string>): Promise<Db> {
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
-  return (await openAny(readConfig({}, settings), options)).db
+  const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
+  return await openAny(readConfig({}, settings), options)
 }
 
 /** The same shape and indexes as `signals`, for what writes without counting. */

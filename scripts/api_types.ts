@@ -12,10 +12,11 @@ import { createMetrics } from '../src/ops/metrics.ts'
 const generated = join(import.meta.dirname, '../generated')
 
 // Only the document is asked for, so that nothing is there but what surrounds every request.
+const log = createLog('silent')
 const around = {
   clock: systemClock,
-  log: createLog('silent'),
-  metrics: createMetrics(),
+  log,
+  metrics: createMetrics(log),
   drain: createDrain(),
   rateLimits: {},
 }

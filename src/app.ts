@@ -63,39 +63,32 @@ function toApp(features: AnyElysia[], wrapper: RouteWrapper, paths: string[]): A
   return {
     routes: features.flatMap(({ routes }) => routes),
     fetch(request) {
-      router ??= addFallbacks(createRouter(features), wrapper, paths)
+      router ??= createRouter(features, wrapper, paths)
       return router.fetch(request)
     },
   }
 }
 
 /**
- * Without `aot`, which compiles strings into code, and the binary runs none (scripts/compile.ts). The framework then knows
- * no `parse: 'none'`, so it is given one that leaves the body to the handlers.
+ * The routes, and others that return `not_found` for everything else, up to the given paths; below /api/v1 only after the
+ * key was checked. On a path that has routes for other methods, the Allow header lists these.
  */
-const createRouter = (features: AnyElysia[]): AnyElysia =>
-  features.reduce<AnyElysia>(
-    (router, feature) => router.use(feature),
-    new Elysia({ aot: false, handler: { standardHostname: false } }).parser('none', () => 'unread'),
-  )
-
-/**
- * Adds routes that return `not_found` for everything else, up to the given paths; below /api/v1 only after the key was
- * checked. On a path that has routes for other methods, the Allow header lists these.
- */
-function addFallbacks(app: AnyElysia, { authenticated, publicRoute }: RouteWrapper, paths: string[]): AnyElysia {
+function createRouter(features: AnyElysia[], { authenticated, publicRoute }: RouteWrapper, paths: string[]): AnyElysia {
+  // Without `aot`, which compiles strings into code, and the binary runs none (scripts/compile.ts). The framework then
+  // knows no `parse: 'none'`, so it is given one that leaves the body to the handlers.
+  const router = new Elysia({ aot: false, handler: { standardHostname: false } }).parser('none', () => 'unread')
+  for (const feature of features) router.use(feature)
   const methodsOf = new Map<string, string[]>(paths.map((path) => [path, []]))
-  for (const { method, path } of app.routes) {
+  for (const { method, path } of router.routes) {
     methodsOf.set(path, [...(methodsOf.get(path) ?? []), ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
   }
-  const others = new Elysia()
   for (const [path, methods] of methodsOf) {
     const headers: Record<string, string> = methods.length > 0 ? { allow: methods.join(', ') } : {}
     const fail = async () => {
       throw notFound(headers)
     }
     const route = path.startsWith('/api/v1') ? authenticated(null, fail, 'other') : publicRoute(fail, 'other')
-    others.all(path, route, { parse: 'none' })
+    router.all(path, route, { parse: 'none' })
   }
-  return app.use(others)
+  return router
 }

@@ -1,81 +1,41 @@
-import { accessSync, constants, readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import {
   address,
   addressList,
   apiKey,
+  file,
   maskSecret,
   oneOf,
   port,
   postgresUrl,
   publicUrl,
   rate,
+  requireFile,
   type SettingType,
   seconds,
   text,
   url,
 } from './setting_types.ts'
 
-type Setting<T> = SettingType<T> & {
-  /** Undefined when the setting may be absent. */
-  fallback: string | undefined
-  /** A URL with a password in it, or a key, which can also come from a file named by the variable with `_FILE` behind it. */
-  secret: boolean
-  meaning: string
+function required<T>(type: SettingType<T>, fallback: string, meaning: string) {
+  return { ...type, fallback, meaning, secret: false }
 }
 
-const file: SettingType<string> = {
-  type: 'path',
-  parse(value, name) {
-    requireFile(value, `${name} names`)
-    return value
-  },
+function optional<T>(type: SettingType<T>, meaning: string) {
+  return { ...type, fallback: undefined, meaning, secret: false }
 }
 
-/** The URL may name a file with a certificate authority, which must then be readable. */
-const database: SettingType<string> = {
-  ...postgresUrl,
-  parse(value, name) {
-    const root = new URL(postgresUrl.parse(value, name)).searchParams.get('sslrootcert')
-    if (root) requireFile(root, `${name} names as sslrootcert`)
-    return value
-  },
+/** A URL with a password in it, or a key, which can also come from a file named by the variable with `_FILE` behind it. */
+function secret<T>(type: SettingType<T>, meaning: string) {
+  return { ...type, fallback: undefined, meaning, secret: true }
 }
-
-function requireFile(path: string, whoNames: string): void {
-  try {
-    accessSync(path, constants.R_OK)
-  } catch {
-    throw new Error(`${whoNames} a file that cannot be read: ${path}`)
-  }
-  const stat = statSync(path)
-  if (stat.isFile() && stat.size === 0) throw new Error(`${whoNames} an empty file: ${path}`)
-}
-
-const required = <T>(type: SettingType<T>, fallback: string, meaning: string) => ({
-  ...type,
-  fallback,
-  meaning,
-  secret: false,
-})
-
-const optional = <T>(type: SettingType<T>, meaning: string, secret = false) => ({
-  ...type,
-  fallback: undefined,
-  meaning,
-  secret,
-})
 
 /** Every setting: the source of parsing, of the `config` command and of the table in docs/settings.md. */
 export const settings = {
-  DATABASE_URL: optional(
-    database,
-    'Postgres to use, see [TLS](#tls). Unset: the embedded database in `DATA_DIR`',
-    true,
-  ),
-  REDIS_URL: optional(
+  DATABASE_URL: secret(postgresUrl, 'Postgres to use, see [TLS](#tls). Unset: the embedded database in `DATA_DIR`'),
+  REDIS_URL: secret(
     url('redis:', 'rediss:'),
     'Redis in front of the monthly limit. Unset: the limit is kept by the database alone',
-    true,
   ),
   REDIS_PREFIX: required(text, 'prompt-signals:', 'Put before every key in Redis'),
   REDIS_CA_FILE: optional(file, "Authorities (PEM) to verify a `rediss:` server by. Unset: the system's"),
@@ -120,8 +80,8 @@ export const settings = {
     '15',
     'How long requests under way may then take, before they are given up; `0` gives them up at once',
   ),
-  PROMPT_SIGNALS_KEY: optional(apiKey, 'API key with which `sync --url` calls the service', true),
-} satisfies Record<string, Setting<unknown>>
+  PROMPT_SIGNALS_KEY: secret(apiKey, 'API key with which `sync --url` calls the service'),
+}
 
 type Name = keyof typeof settings
 type Parsed<N extends Name> = ReturnType<(typeof settings)[N]['parse']>
@@ -144,8 +104,8 @@ export function readConfig(typed: Environment = {}, variables: Environment = pro
 }
 
 /** Every setting as it can be shown: as it was written, without passwords; null for what is unset. */
-export function showConfig(variables: Environment = process.env): Record<Name, string | null> {
-  const entries = Object.entries(readTexts({}, variables)).map(([name, value]) => [
+export function showConfig(): Record<Name, string | null> {
+  const entries = Object.entries(readTexts({}, process.env)).map(([name, value]) => [
     name,
     value === undefined ? null : settings[name as Name].secret ? maskSecret(value) : value,
   ])
@@ -185,8 +145,8 @@ function readSecret(name: string, environment: Environment): string | undefined 
 const gitVariable = /^(PATH|HOME|USERPROFILE|SYSTEMROOT|XDG_CONFIG_HOME|TMPDIR|TEMP|TMP|GIT_CONFIG_\w+)$/i
 
 /** The environment for git: without this program's secrets, and without the repository that a hook of git's is run for. */
-export const gitEnvironment = (variables: NodeJS.ProcessEnv = process.env): NodeJS.ProcessEnv =>
-  Object.fromEntries(Object.entries(variables).filter(([name]) => gitVariable.test(name)))
+export const gitEnvironment = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(Object.entries(process.env).filter(([name]) => gitVariable.test(name)))
 
 /** Variables by which the runtime inside the binary can be made to run, replace or show code. */
 const runtimeVariable = /^BUN_(OPTIONS|BE_BUN|INSPECT.*|JSC_.*)$/
@@ -195,8 +155,8 @@ const runtimeVariable = /^BUN_(OPTIONS|BE_BUN|INSPECT.*|JSC_.*)$/
  * Throws when the environment steers the runtime. The runtime has read these variables before the program starts, so a
  * program cannot do more than end.
  */
-export function requireNoRuntimeVariables(variables: Environment = process.env): void {
-  const found = Object.keys(variables).filter((name) => runtimeVariable.test(name))
+export function requireNoRuntimeVariables(): void {
+  const found = Object.keys(process.env).filter((name) => runtimeVariable.test(name))
   if (found.length > 0)
     throw new Error(`Unset ${found.join(' and ')}: the program runs only the code that it was built of`)
 }

@@ -1,6 +1,5 @@
 import { isatty } from 'node:tty'
 import pino from 'pino'
-import { readableLine } from './readable_log.ts'
 
 /** What is logged of a request. Never its path, query or headers: these can hold secrets. */
 type RequestLine = {
@@ -56,6 +55,25 @@ const toTerminal: Lines = {
   ...toNowhere,
   write: (line) => void process.stdout.write(readableLine(line)),
   request: (line) => toTerminal.write(writeRequest(line)),
+}
+
+type JsonLine = { level: number; time: string; msg?: string; [field: string]: unknown }
+
+/** Shortens a line of the log for a person at a terminal, without control characters that could steer it. */
+export function readableLine(json: string): string {
+  const { level, time, msg = '', ...fields } = JSON.parse(json) as JsonLine
+  const words = msg === 'request' ? requestWords(fields) : [msg, ...Object.entries(fields).map(fieldWord)]
+  const text = [time.slice(11, 19), (pino.levels.labels[level] ?? '').toUpperCase().padEnd(5), ...words].join(' ')
+  return `${text.replace(/\p{Cc}+/gu, ' ').trimEnd()}\n`
+}
+
+const requestWords = ({ method, route, status, ms, org, key, request_id }: Record<string, unknown>) =>
+  [method, route, status, `${ms} ms`, org, key, request_id].filter((word) => word !== undefined)
+
+function fieldWord([name, value]: [string, unknown]): string {
+  // The stack is left to the JSON log; at a terminal the message says enough.
+  if (name === 'err') return `${name}=${(value as { message?: string }).message}`
+  return `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`
 }
 
 /** Lines of requests are written in batches of this size, or after this time. */

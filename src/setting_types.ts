@@ -1,83 +1,68 @@
+import { accessSync, constants, statSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 
 /** The type of a setting: its name in the documentation, and a parser that throws one line saying what is allowed. */
 export type SettingType<T> = { type: string; parse(value: string, name: string): T }
 
+/** A type whose parser returns undefined for what is not as expected. */
+const typeOf = <T>(type: string, expected: string, parse: (value: string) => T | undefined): SettingType<T> => ({
+  type,
+  parse(value, name) {
+    const parsed = parse(value)
+    if (parsed === undefined) throw new Error(`${name} must be ${expected}, not "${value}"`)
+    return parsed
+  },
+})
+
 export const text: SettingType<string> = { type: 'text', parse: (value) => value }
 
-export const port: SettingType<number> = {
-  type: 'port',
-  parse: (value, name) => wholeNumber(value, 65_535, `${name} must be a port number from 0 to 65535, not "${value}"`),
-}
-
+const maxPort = 65_535
 const maxSeconds = 3_600
 
-export const seconds: SettingType<number> = {
-  type: 'seconds',
-  parse: (value, name) =>
-    wholeNumber(value, maxSeconds, `${name} must be a whole number of seconds from 0 to ${maxSeconds}, not "${value}"`),
-}
+export const port = typeOf('port', `a port number from 0 to ${maxPort}`, (value) => wholeNumber(value, maxPort))
 
-function wholeNumber(value: string, max: number, problem: string): number {
-  if (!/^\d{1,5}$/.test(value) || Number(value) > max) throw new Error(problem)
-  return Number(value)
+export const seconds = typeOf('seconds', `a whole number of seconds from 0 to ${maxSeconds}`, (value) =>
+  wholeNumber(value, maxSeconds),
+)
+
+function wholeNumber(value: string, max: number): number | undefined {
+  return /^\d{1,5}$/.test(value) && Number(value) <= max ? Number(value) : undefined
 }
 
 /** An address to listen on: a host, in brackets when it is an IPv6 one, and a port. */
-export const address: SettingType<{ host: string; port: number }> = {
-  type: 'host:port',
-  parse(value, name) {
-    const [, bracketed, plain, digits] = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(value) ?? []
-    const host = bracketed ?? plain
-    if (!host || Number(digits) > 65_535) {
-      throw new Error(`${name} must be a host and a port, as 127.0.0.1:9090, not "${value}"`)
-    }
-    return { host, port: Number(digits) }
-  },
-}
+export const address = typeOf('host:port', 'a host and a port, as 127.0.0.1:9090', (value) => {
+  const [, bracketed, plain, digits = ''] = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d+)$/.exec(value) ?? []
+  const host = bracketed ?? plain
+  const port = wholeNumber(digits, maxPort)
+  return host && port !== undefined ? { host, port } : undefined
+})
 
 /** Addresses, and networks in the notation of CIDR. */
-export const addressList: SettingType<BlockList> = {
-  type: 'CIDR list',
-  parse(value, name) {
-    const list = new BlockList()
-    for (const entry of value.split(',')) {
-      const [, address = '', digits] = /^\s*([^/\s]+)(?:\/(\d{1,3}))?\s*$/.exec(entry) ?? []
-      const bits = { 4: 32, 6: 128 }[isIP(address)]
-      if (bits === undefined || address.includes('%') || Number(digits ?? 0) > bits) {
-        throw new Error(`${name} must be addresses and networks, as 127.0.0.1, 10.0.0.0/8, not "${value}"`)
-      }
-      list.addSubnet(address, Number(digits ?? bits), bits === 32 ? 'ipv4' : 'ipv6')
-    }
-    return list
-  },
-}
+export const addressList = typeOf('CIDR list', 'addresses and networks, as 127.0.0.1, 10.0.0.0/8', (value) => {
+  const list = new BlockList()
+  for (const entry of value.split(',')) {
+    const [, address = '', digits] = /^\s*([^/\s]+)(?:\/(\d{1,3}))?\s*$/.exec(entry) ?? []
+    const bits = { 4: 32, 6: 128 }[isIP(address)]
+    if (bits === undefined || address.includes('%') || Number(digits ?? 0) > bits) return undefined
+    list.addSubnet(address, Number(digits ?? bits), bits === 32 ? 'ipv4' : 'ipv6')
+  }
+  return list
+})
 
 const secondsOf: Record<string, number> = { s: 1, min: 60, h: 3_600 }
 const maxRequests = 1_000_000_000
+const expectedRate = 'a number of requests from 1 on in a second, minute or hour, as 600/min'
 
 /** How often something may happen in a window of time. */
-export const rate: SettingType<{ requests: number; windowSeconds: number }> = {
-  type: 'rate',
-  parse(value, name) {
-    const [, digits, unit = ''] = /^(\d{1,10})\/(s|min|h)$/.exec(value) ?? []
-    const requests = Number(digits ?? 0)
-    if (requests < 1 || requests > maxRequests) {
-      throw new Error(
-        `${name} must be a number of requests from 1 on in a second, minute or hour, as 600/min, not "${value}"`,
-      )
-    }
-    return { requests, windowSeconds: secondsOf[unit] as number }
-  },
-}
-
-export const oneOf = (...allowed: string[]): SettingType<string> => ({
-  type: 'word',
-  parse(value, name) {
-    if (!allowed.includes(value)) throw new Error(`${name} must be one of ${allowed.join(', ')}, not "${value}"`)
-    return value
-  },
+export const rate = typeOf('rate', expectedRate, (value) => {
+  const [, digits, unit = ''] = /^(\d{1,10})\/(s|min|h)$/.exec(value) ?? []
+  const requests = Number(digits ?? 0)
+  if (requests < 1 || requests > maxRequests) return undefined
+  return { requests, windowSeconds: secondsOf[unit] as number }
 })
+
+export const oneOf = (...allowed: string[]) =>
+  typeOf('word', `one of ${allowed.join(', ')}`, (value) => allowed.find((one) => one === value))
 
 /** A URL with one of these protocols. Its value stays out of every message, because it holds a password. */
 export const url = (...protocols: string[]): SettingType<string> => ({
@@ -87,7 +72,9 @@ export const url = (...protocols: string[]): SettingType<string> => ({
     if (!protocols.includes(protocol)) {
       throw new Error(`${name} must be a URL that begins with ${protocols.map((p) => `${p}//`).join(' or ')}`)
     }
-    if (!isDecodable(value)) {
+    try {
+      decodeURIComponent(value)
+    } catch {
       throw new Error(`${name} must have every "%" of its user, password and name written as %25`)
     }
     return value
@@ -106,18 +93,28 @@ export const publicUrl: SettingType<string> = {
   },
 }
 
-function isDecodable(value: string): boolean {
+/** The path of a file that can be read. */
+export const file: SettingType<string> = {
+  type: 'path',
+  parse(value, name) {
+    requireFile(value, `${name} names`)
+    return value
+  },
+}
+
+export function requireFile(path: string, whoNames: string): void {
   try {
-    decodeURIComponent(value)
-    return true
+    accessSync(path, constants.R_OK)
   } catch {
-    return false
+    throw new Error(`${whoNames} a file that cannot be read: ${path}`)
   }
+  const stat = statSync(path)
+  if (stat.isFile() && stat.size === 0) throw new Error(`${whoNames} an empty file: ${path}`)
 }
 
 const sslModes = ['disable', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
-/** The URL of a Postgres server; of the parameters, those about TLS are checked. */
+/** The URL of a Postgres server. Its parameters about TLS are checked, and the file that they may name. */
 export const postgresUrl: SettingType<string> = {
   type: 'URL',
   parse(value, name) {
@@ -126,11 +123,11 @@ export const postgresUrl: SettingType<string> = {
     if (searchParams.has('ssl') || (mode !== null && !sslModes.includes(mode))) {
       throw new Error(`${name} may set TLS only by sslmode=, as one of ${sslModes.join(', ')}`)
     }
+    const root = searchParams.get('sslrootcert')
+    if (root) requireFile(root, `${name} names as sslrootcert`)
     return value
   },
 }
-
-const shownParameters = ['sslmode', 'sslrootcert']
 
 /** An API key. Its value stays out of every message. */
 export const apiKey: SettingType<string> = {
@@ -141,11 +138,11 @@ export const apiKey: SettingType<string> = {
   },
 }
 
-/** A secret as it can be shown: of a URL everything but its password, of a key nothing. */
-export const maskSecret = (value: string): string => (URL.canParse(value) ? maskUrl(value) : '***')
+const shownParameters = ['sslmode', 'sslrootcert']
 
-/** A URL as it can be shown: without its password, and without parameters that could be one. */
-function maskUrl(value: string): string {
+/** A secret as it can be shown: of a key nothing, of a URL all but its password and parameters that could be one. */
+export function maskSecret(value: string): string {
+  if (!URL.canParse(value)) return '***'
   const shown = new URL(value)
   if (shown.password) shown.password = '***'
   for (const name of [...shown.searchParams.keys()]) {

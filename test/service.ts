@@ -12,7 +12,7 @@ import { crashResponse } from '../src/http/answer.ts'
 import { createKey } from '../src/keys/manage.ts'
 import { createLog } from '../src/log.ts'
 import { createOrganisation } from '../src/orgs/manage.ts'
-import { listen, migrations } from '../src/platform.ts'
+import { listen } from '../src/platform.ts'
 import { createPrompt } from '../src/prompts/manage.ts'
 import { type Client, createClient } from './client.ts'
 import { createDatabase, redisPrefix, redisUrl } from './harness.ts'
@@ -59,20 +59,12 @@ type Limits = { TRUSTED_PROXIES?: string; RATE_LIMIT_PER_KEY?: string; RATE_LIMI
 export async function startService({ queryTimeoutMs = 4_500, limits = {} as Limits } = {}): Promise<TestService> {
   const database = await createDatabase()
   const config = readConfig({}, { ...database.settings, ...limits })
-  const db = await openDatabase(config, { migrations, queryTimeoutMs, maxConnections: 10, whenInUse: 'fail' })
+  const db = await openDatabase(config, { queryTimeoutMs, maxConnections: 10, whenInUse: 'fail' })
   const keyPrefix = redisPrefix()
   const redis = openRedis(redisUrl(), keyPrefix)
   const testRedis = new Redis(redisUrl(), { keyPrefix })
   const clock = createTestClock()
-  const services = createServices({
-    db,
-    redis,
-    clock,
-    log: createLog('silent'),
-    trustedProxies: config.TRUSTED_PROXIES,
-    perKey: config.RATE_LIMIT_PER_KEY,
-    perAddress: config.RATE_LIMIT_PER_ADDRESS,
-  })
+  const services = createServices({ db, redis, clock, log: createLog('silent') }, config)
   const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
   const client = await createClient(listener.url)
   return {

@@ -1,6 +1,5 @@
-// Backups in files and pipes; "-" is standard output or input.
+// Backups in files and pipes.
 import { once } from 'node:events'
-import { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { writeFileAtomically } from '../lib/atomic_file.ts'
@@ -13,7 +12,7 @@ type Fill = (write: Write) => Promise<unknown>
 
 type ReadOptions = {
   /** The backup, if it is open already. */
-  input?: Input
+  input?: Input | undefined
   /** Ends the reading with an error. */
   signal?: AbortSignal
   /** Called with the share of the file that has been read; never for a pipe, whose length is not known. */
@@ -24,25 +23,17 @@ type ReadOptions = {
 export const writeFile = (path: string, fill: Fill): Promise<number> =>
   writeFileAtomically(path, (put) => compress(fill, put))
 
-export async function writeStandardOutput(fill: Fill): Promise<void> {
-  // Each write reports its own failure; without a listener the error event would end the process.
-  process.stdout.on('error', () => {})
-  const put = (chunk: Uint8Array) =>
-    new Promise<void>((resolve, reject) => process.stdout.write(chunk, (error) => (error ? reject(error) : resolve())))
-  await compress(fill, put)
-}
-
-async function compress(fill: Fill, put: (chunk: Uint8Array) => Promise<unknown>): Promise<number> {
+/** Writes what is filled in, compressed, and returns its size in bytes. */
+export async function compress(fill: Fill, put: (chunk: Uint8Array) => Promise<unknown>): Promise<number> {
   // A low level, because speed matters more than size.
   const gzip = createGzip({ level: 3 })
   let bytes = 0
-  const target = new Writable({
-    write(chunk: Uint8Array, _encoding, done) {
+  const written = pipeline(gzip, async (chunks: AsyncIterable<Uint8Array>) => {
+    for await (const chunk of chunks) {
       bytes += chunk.length
-      put(chunk).then(() => done(), done)
-    },
+      await put(chunk)
+    }
   })
-  const written = pipeline(gzip, target)
   // A failure is reported where `written` is awaited.
   written.catch(() => {})
   try {
@@ -58,7 +49,7 @@ async function compress(fill: Fill, put: (chunk: Uint8Array) => Promise<unknown>
   return bytes
 }
 
-/** Reads the lines of a backup. Throws BackupError as soon as the content turns out to be wrong. */
+/** Reads the lines of a backup. Throws as soon as the content turns out to be wrong. */
 export async function* readBackup(
   path: string,
   { input, signal, onProgress }: ReadOptions = {},

@@ -4,28 +4,24 @@
 
 const format = 'prompt-signals backup 1'
 
-export type Header = { schemaVersion: number }
-
 export type Part =
   | { table: string; columns: string[] }
   | { sequence: string; value: string }
   /** The number of rows of all tables together. */
   | { end: number }
 
-/** Thrown for a file that is not a backup, or a damaged one. */
-export class BackupError extends Error {}
-
 export const formatHeader = (schemaVersion: number, madeBy: string, madeAt: Date): string =>
-  formatObject({ format, schema_version: schemaVersion, made_by: madeBy, made_at: madeAt.toISOString() })
+  formatLine({ format, schema_version: schemaVersion, made_by: madeBy, made_at: madeAt.toISOString() })
 
-export const formatPart = (part: Part): string => formatObject(part)
+export const formatPart = (part: Part): string => formatLine(part)
 
-const formatObject = (value: object): string => `${JSON.stringify(value)}\n`
+const formatLine = (value: object): string => `${JSON.stringify(value)}\n`
 
-export function parseHeader(line: string | undefined): Header {
+/** Returns the version of the schema that the backup was made of. */
+export function parseHeader(line: string | undefined): number {
   const header = line === undefined ? undefined : parse(line)
   if (header?.format !== format || !Number.isSafeInteger(header.schema_version)) throw notOurs()
-  return { schemaVersion: header.schema_version as number }
+  return header.schema_version as number
 }
 
 export function parsePart(line: string): Part {
@@ -37,10 +33,10 @@ export function parsePart(line: string): Part {
 /** Rows are passed to the database as they are, without being parsed here. */
 export const isRow = (line: string): boolean => line.startsWith('[')
 
-export const notOurs = (): BackupError =>
-  new BackupError('This is not a backup made by prompt-signals, or it is damaged. Nothing was restored.')
+export const notOurs = () =>
+  new Error('This is not a backup made by prompt-signals, or it is damaged. Nothing was restored.')
 
-export const damaged = (): BackupError => new BackupError('The backup is damaged or cut off. Nothing was restored.')
+export const damaged = () => new Error('The backup is damaged or cut off. Nothing was restored.')
 
 function parse(line: string): Record<string, unknown> | undefined {
   try {

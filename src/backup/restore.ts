@@ -8,11 +8,11 @@ import {
   deleteRows,
   findFilledTable,
   insertRows,
+  listTables,
   setSequence,
   setTriggers,
   type Table,
 } from './store.ts'
-import { listTables } from './tables.ts'
 
 /** Migrations insert rows into these tables, and the backup holds the same rows. */
 const filledByMigrations = ['plans', 'cursor_keys']
@@ -35,7 +35,7 @@ export function restoreBackup(
   const reader = lines[Symbol.asyncIterator]()
   return db.transaction(async (sql) => {
     try {
-      const { schemaVersion } = parseHeader((await reader.next()).value)
+      const schemaVersion = parseHeader((await reader.next()).value)
       await beginLoad(sql)
       const tables = await prepareTables(sql, migrations, schemaVersion)
       const rows = await load(sql, tables, reader, onProgress)
@@ -43,18 +43,14 @@ export function restoreBackup(
       const { version } = await bringToSchema(sql, migrations)
       return { rows, version }
     } catch (error) {
-      if (error instanceof MisfitError || isPostgresError(error)) await readToEnd(reader)
+      // The reader verifies the checksum at the end of the file. Damage that shows first as a wrong name or value is
+      // thereby reported as damage.
+      if (error instanceof MisfitError || isPostgresError(error)) {
+        while (!(await reader.next()).done);
+      }
       throw error
     }
   })
-}
-
-/**
- * Lets the reader verify the checksum at the end of the file. Damage that shows first as a wrong name or value is
- * thereby reported as damage.
- */
-async function readToEnd(reader: AsyncIterator<string>): Promise<void> {
-  while (!(await reader.next()).done);
 }
 
 async function prepareTables(sql: Sql, migrations: Migration[], backupVersion: number): Promise<Table[]> {
@@ -71,10 +67,8 @@ async function prepareTables(sql: Sql, migrations: Migration[], backupVersion: n
   }
   await bringToSchema(sql, migrations.slice(0, backupVersion))
   const tables = await listTables(sql)
-  const filled = await findFilledTable(
-    sql,
-    tables.filter(({ name }) => !filledByMigrations.includes(name)),
-  )
+  const emptyAtFirst = tables.filter(({ name }) => !filledByMigrations.includes(name))
+  const filled = await findFilledTable(sql, emptyAtFirst)
   if (filled) throw new Error(`The database is in use: its table ${filled} has rows. Restore into an empty one.`)
   for (const table of tables) {
     await setTriggers(sql, table, 'disable')
@@ -99,7 +93,9 @@ async function load(
   async function flush(): Promise<void> {
     if (batch.length === 0) return
     if (!table) throw damaged()
-    await insert(sql, table, batch)
+    await insertRows(sql, table, batch).catch((error) => {
+      throw faultOf(error) === 'item' ? damaged() : error
+    })
     rows += batch.length
     batch = []
     characters = 0
@@ -117,7 +113,7 @@ async function load(
     else isComplete = part.end === rows && missing.size === 0
   }
 
-  // A `for await` would close the reader on an error, before readToEnd has verified the rest.
+  // A `for await` would close the reader on an error, before the rest is verified.
   for (let next = await reader.next(); !next.done; next = await reader.next()) {
     const line = next.value
     if (isComplete) throw damaged()
@@ -133,14 +129,6 @@ async function load(
   if (!isComplete) throw damaged()
   for (const loaded of tables) await setTriggers(sql, loaded, 'enable')
   return rows
-}
-
-async function insert(sql: Sql, table: Table, batch: string[]): Promise<void> {
-  try {
-    await insertRows(sql, table, batch)
-  } catch (error) {
-    throw faultOf(error) === 'item' ? damaged() : error
-  }
 }
 
 const hasColumns = (table: Table, names: string[]): boolean =>

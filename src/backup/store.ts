@@ -22,16 +22,13 @@ const exactTexts = `
   set local idle_in_transaction_session_timeout = 0;`
 
 /** Makes this transaction read one snapshot of the database. */
-export async function beginSnapshot(sql: Sql): Promise<void> {
-  await sql.script(`set transaction isolation level repeatable read, read only; ${exactTexts}`)
-}
+export const beginSnapshot = (sql: Sql) =>
+  sql.script(`set transaction isolation level repeatable read, read only; ${exactTexts}`)
 
-export async function beginLoad(sql: Sql): Promise<void> {
-  await sql.script(exactTexts)
-}
+export const beginLoad = (sql: Sql) => sql.script(exactTexts)
 
 /** Every table but the list of migrations, taken from the catalogue so that a new one cannot be forgotten. */
-export const selectTables = (sql: Sql): Promise<Table[]> =>
+const selectTables = (sql: Sql): Promise<Table[]> =>
   sql<Table>`
     select
       c.relname::text as name,
@@ -56,6 +53,18 @@ export const selectTables = (sql: Sql): Promise<Table[]> =>
     where c.relnamespace = to_regnamespace(current_schema()) and c.relkind in ('r', 'p') and not c.relispartition
       and c.relname <> 'schema_migrations'
     order by c.relname`
+
+/** Every table, each after those that its foreign keys reference. */
+export async function listTables(sql: Sql): Promise<Table[]> {
+  const waiting = await selectTables(sql)
+  const ordered: Table[] = []
+  while (waiting.length > 0) {
+    const next = waiting.findIndex(({ needs }) => needs.every((name) => ordered.some((table) => table.name === name)))
+    if (next === -1) throw new Error(`The tables ${waiting.map(({ name }) => name)} reference each other in a circle.`)
+    ordered.push(...waiting.splice(next, 1))
+  }
+  return ordered
+}
 
 /** Estimates the number of all rows from the last statistics; null without statistics, as in a new database. */
 export async function estimateRows(sql: Sql): Promise<number | null> {
@@ -100,14 +109,11 @@ export async function findFilledTable(sql: Sql, tables: Table[]): Promise<string
   return undefined
 }
 
-export async function deleteRows(sql: Sql, { name }: Table): Promise<void> {
-  await sql.dynamic(`delete from ${quote(name)}`)
-}
+export const deleteRows = (sql: Sql, { name }: Table) => sql.dynamic(`delete from ${quote(name)}`)
 
 /** Triggers must not run while rows are loaded, because what they did is in the rows already. */
-export async function setTriggers(sql: Sql, { name }: Table, state: 'enable' | 'disable'): Promise<void> {
-  await sql.dynamic(`alter table ${quote(name)} ${state} trigger user`)
-}
+export const setTriggers = (sql: Sql, { name }: Table, state: 'enable' | 'disable') =>
+  sql.dynamic(`alter table ${quote(name)} ${state} trigger user`)
 
 /** The sequences that have been used, each with its last value. */
 export const selectSequences = (sql: Sql): Promise<{ name: string; value: string }[]> =>
@@ -117,13 +123,10 @@ export const selectSequences = (sql: Sql): Promise<{ name: string; value: string
     where schemaname = current_schema() and last_value is not null
     order by 1`
 
-export async function setSequence(sql: Sql, name: string, value: string): Promise<void> {
-  await sql`select setval(format('%I', ${name}::text)::regclass, ${value}::text::bigint)`
-}
+export const setSequence = (sql: Sql, name: string, value: string) =>
+  sql`select setval(format('%I', ${name}::text)::regclass, ${value}::text::bigint)`
 
 /** Updates the statistics; without them the first queries are planned as if the tables were empty. */
-export async function analyse(sql: Sql, tables: Table[]): Promise<void> {
-  await sql.dynamic(`analyze ${tables.map(({ name }) => quote(name))}`)
-}
+export const analyse = (sql: Sql, tables: Table[]) => sql.dynamic(`analyze ${tables.map(({ name }) => quote(name))}`)
 
 const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`

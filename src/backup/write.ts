@@ -2,19 +2,18 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { readSchemaVersion } from '../db/migrations.ts'
 import { formatHeader, formatPart } from './format.ts'
-import { beginSnapshot, estimateRows, readRows, selectSequences } from './store.ts'
-import { listTables } from './tables.ts'
+import { beginSnapshot, estimateRows, listTables, readRows, selectSequences } from './store.ts'
 
-/** Called with the rows written so far, and with the total that the statistics estimate; null without statistics. */
-type OnBackupProgress = (rows: number, expected: number | null) => void
-
-/** Writes a snapshot of everything in the database, and returns the number of rows. */
+/**
+ * Writes a snapshot of everything in the database, and returns the number of rows. `onProgress` is called with the rows
+ * written so far, and with the total that the statistics estimate; null without statistics.
+ */
 export function writeBackup(
   db: Db,
   clock: Clock,
   madeBy: string,
   write: (text: string) => Promise<void>,
-  onProgress: OnBackupProgress = () => {},
+  onProgress: (rows: number, expected: number | null) => void = () => {},
 ): Promise<number> {
   return db.transaction(async (sql) => {
     await beginSnapshot(sql)

@@ -1,41 +1,106 @@
-import { parseArgs } from 'node:util'
+import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { type Config, readConfig } from '../config.ts'
-import { type Command, type Typed, textOption, UsageError } from './command.ts'
+import { ServiceError } from '../errors.ts'
+import { type Command, UsageError } from './command.ts'
+
+/** What follows the name of a command: options by their names, and the words that are not options. */
+export class Arguments {
+  constructor(
+    readonly options: Record<string, string | boolean | string[] | undefined>,
+    readonly words: string[],
+  ) {}
+
+  text(name: string): string | null {
+    const value = this.options[name]
+    return typeof value === 'string' ? value : null
+  }
+
+  /** The value of an option that the usage line requires. */
+  required(name: string): string {
+    return this.options[name] as string
+  }
+
+  /** The values of an option that may be given several times; null without any. */
+  list(name: string): string[] | null {
+    const values = this.options[name]
+    return Array.isArray(values) ? values : null
+  }
+
+  /** A whole number from the given one on that fits an integer column. */
+  integer(name: string, least: number): number | null {
+    const text = this.text(name)
+    if (text === null) return null
+    if (!/^\d{1,10}$/.test(text) || Number(text) < least || Number(text) > 2_147_483_647) {
+      throw new UsageError(`--${name} must be a whole number from ${least} to 2147483647, not "${text}"`)
+    }
+    return Number(text)
+  }
+
+  /** Parses options as a query of the interface, which ignores those that it does not know. */
+  asQuery<T>(parse: (query: URLSearchParams) => T): T {
+    try {
+      return parse(new URLSearchParams(this.options as Record<string, string>))
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      const details = error.context.details ?? []
+      throw new UsageError(details.map(({ path, message }) => `--${path} ${message}`).join('; ') || error.message)
+    }
+  }
+
+  /** A word that the usage line requires. */
+  word(index: number): string {
+    return this.words[index] as string
+  }
+}
+
+export const nameOf = ({ usage }: Command): string => usage.split(/ [-A-Z[]/)[0] as string
+
+/** An option in a usage line. Its value ends at a space, a bracket or an alternative; a flag has none. */
+const optionPattern = /--([a-z-]+)( [^-[\s]\S*?(?=\s|\]|\|--|$))?/g
+
+/**
+ * Reads the grammar of a command off its usage line. An option may be left out when it is in brackets or has an alternative
+ * behind `|`, and given several times when its bracket is followed by `…`. A word is in capitals.
+ */
+function parseUsage(usage: string) {
+  const options = [...usage.matchAll(optionPattern)].map(({ 0: option, 1: name = '', 2: value, index }) => {
+    const [before, after] = [usage.slice(0, index), usage.slice(index + option.length)]
+    const isInBrackets = before.lastIndexOf('[') > before.lastIndexOf(']')
+    const hasAlternative = before.endsWith('|') || after.startsWith('|')
+    return { name, isFlag: !value, isRequired: !isInBrackets && !hasAlternative, multiple: after.startsWith(']…') }
+  })
+  const words = usage.replaceAll(optionPattern, '').match(/\[?\b[A-Z]+/g) ?? []
+  return { options, most: words.length, least: words.filter((word) => !word.startsWith('[')).length }
+}
 
 /** Parses what follows the name of a command; throws UsageError before anything is opened for the command. */
-export function parseArguments(command: Command, args: string[]): Typed {
-  const { values = [], flags = [], required = [], repeatable = [], words = 0, optionalWords = 0 } = command
-  const options = Object.fromEntries([
-    ...values.map((name) => [name, { type: 'string' as const, multiple: repeatable.includes(name) }]),
-    ...[...flags, 'json'].map((name) => [name, { type: 'boolean' as const }]),
-    ['help', { type: 'boolean' as const, short: 'h' }],
+export function parseArguments({ usage, check }: Command, given: string[]): Arguments {
+  const { options, most, least } = parseUsage(usage)
+  const types = Object.fromEntries([
+    ...options.map(({ name, isFlag, multiple }) => [name, { type: isFlag ? 'boolean' : 'string', multiple }]),
+    ['json', { type: 'boolean' }],
+    ['help', { type: 'boolean', short: 'h' }],
   ])
-  const typed = parse(joinNegativeNumbers(args, values), options)
-  if (typed.options.help) return typed
-  const missing = required.filter((name) => typed.options[name] === undefined)
-  if (missing.length > 0) throw new UsageError(`${missing.map((name) => `--${name}`).join(', ')} missing`)
-  const most = words + optionalWords
-  if (typed.words.length < words || typed.words.length > most) {
-    const number = optionalWords > 0 ? `at most ${most}` : words || 'no'
-    throw new UsageError(`takes ${number} ${most === 1 ? 'word' : 'words'}, not ${typed.words.length}`)
+  const valued = options.filter(({ isFlag }) => !isFlag).map(({ name }) => `--${name}`)
+  const args = parse(joinNegativeNumbers(given, valued), types)
+  if (args.options.help) return args
+  const missing = options.filter(({ name, isRequired }) => isRequired && args.options[name] === undefined)
+  if (missing.length > 0) throw new UsageError(`${missing.map(({ name }) => `--${name}`).join(', ')} missing`)
+  if (args.words.length < least || args.words.length > most) {
+    const number = most > least ? `at most ${most}` : most || 'no'
+    throw new UsageError(`takes ${number} ${most === 1 ? 'word' : 'words'}, not ${args.words.length}`)
   }
-  command.check?.(typed)
-  return typed
+  check?.(args)
+  return args
 }
 
-type Options = Record<string, { type: 'string' | 'boolean'; short?: string; multiple?: boolean }>
-
-function parse(args: string[], options: Options): Typed {
-  const parsed = orUsageError(() => parseArgs({ args, options, allowPositionals: true, strict: true, tokens: true }))
-  const names = parsed.tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
-  const repeated = names.find((name, index) => names.indexOf(name) < index && !options[name]?.multiple)
-  if (repeated) throw new UsageError(`--${repeated} is given more than once`)
-  return { options: parsed.values as Typed['options'], words: parsed.positionals }
-}
-
-function orUsageError<T>(parse: () => T): T {
+function parse(args: string[], options: ParseArgsOptionsConfig): Arguments {
   try {
-    return parse()
+    const { values, positionals, tokens } = parseArgs({ args, options, allowPositionals: true, tokens: true })
+    const names = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
+    const repeated = names.find((name, index) => names.indexOf(name) < index && !options[name]?.multiple)
+    if (repeated) throw new Error(`--${repeated} is given more than once`)
+    return new Arguments(values as Arguments['options'], positionals)
   } catch (error) {
     // The first sentence says what is wrong; the rest is advice on how to write what is no part of any usage.
     throw new UsageError((error as Error).message.split(/\.\s/)[0])
@@ -43,17 +108,16 @@ function orUsageError<T>(parse: () => T): T {
 }
 
 /** Takes `--limit -1` for `--limit=-1`, so that the message is about the number and not about how to write it. */
-function joinNegativeNumbers(args: string[], values: string[]): string[] {
-  const takesValue = (arg = '') => arg.startsWith('--') && values.includes(arg.slice(2))
-  const isNegative = (index: number) => takesValue(args[index - 1]) && /^-\d/.test(args[index] ?? '')
+function joinNegativeNumbers(args: string[], valued: string[]): string[] {
+  const isNegative = (index: number) => valued.includes(args[index - 1] ?? '') && /^-\d/.test(args[index] ?? '')
   return args.flatMap((arg, index) => {
     if (isNegative(index)) return []
     return isNegative(index + 1) ? [`${arg}=${args[index + 1]}`] : [arg]
   })
 }
 
-export function readSettings(typed: Typed): Config {
-  const options = { HOST: textOption(typed, 'host'), PORT: textOption(typed, 'port') }
+export function readSettings(args: Arguments): Config {
+  const options = { HOST: args.text('host'), PORT: args.text('port') }
   try {
     // The options are read on their own first: what is wrong with them is wrong usage, not a wrong setting.
     readConfig(options, {})

@@ -2,7 +2,6 @@ import type { Config } from '../config.ts'
 import { createKey } from '../keys/manage.ts'
 import { presets } from '../keys/scopes.ts'
 import { linkTo, localUrlOf } from './address.ts'
-import { requiredOption } from './command.ts'
 import { onDatabase } from './database.ts'
 
 const lifeMs = 12 * 3_600_000
@@ -10,25 +9,22 @@ const lifeMs = 12 * 3_600_000
 /** Everything to see, and nothing to change. */
 const readingScopes = presets.admin.filter((scope) => scope.endsWith(':read'))
 
-export const consoleCommands = onDatabase({
-  console: {
+export const commands = onDatabase([
+  {
     usage: 'console --org ORG [--admin]',
     does: 'prints a link that opens the console signed in, with a key that expires in 12 hours; with --admin it may also change things',
-    values: ['org'],
-    required: ['org'],
-    flags: ['admin'],
     verifyWith: 'keys list --org ORG',
-    async run({ db, clock, config, typed, output }) {
+    async run({ db, clock, config, args, output }) {
       const url = consoleUrlOf(config)
       const expiresAt = new Date(clock.now().getTime() + lifeMs)
-      const org = requiredOption(typed, 'org')
-      const granted = typed.options.admin ? presets.admin : readingScopes
+      const org = args.required('org')
+      const granted = args.options.admin ? presets.admin : readingScopes
       const { id, key } = await createKey(db, clock, { org, name: 'console', scopes: granted, expiresAt })
       output.show({ link: linkTo(url, key), key: id, expires_at: expiresAt })
       output.say('Anybody who has the link is signed in: treat it like a password.')
     },
   },
-})
+])
 
 function consoleUrlOf(config: Config): string {
   if (config.CONSOLE === 'off') throw new Error('The console is turned off: CONSOLE is off.')

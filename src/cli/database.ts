@@ -1,51 +1,61 @@
 import type { Db } from '../db/client.ts'
 import { within } from '../lib/deadline.ts'
-import { openInput } from '../lib/input.ts'
-import { migrations } from '../platform.ts'
-import type { Command, Commands, Context, DatabaseCommand } from './command.ts'
+import { type Input, openInput } from '../lib/input.ts'
+import type { Command, Context } from './command.ts'
 import { interruptible, untilInterrupted } from './interruption.ts'
 
-/**
- * Options for the commands that an operator begins with. An operator waits for the result, so there is no deadline. A
- * process that serves the data directory shares it.
- */
-export const forFirstCommands = {
-  migrations,
+/** The database of a command: one that exists, one that is created if needed, or likewise one of any schema. */
+type Which = 'existing' | 'created' | 'any schema'
+
+/** A command that works on the database: it is opened for the command and closed after it. */
+type DatabaseCommand = Omit<Command, 'run'> & {
+  /** One that exists unless given. */
+  database?: Which
+  /** Whether its first word names a file to read, which is opened before the database; "-" is standard input. */
+  readsFile?: true
+  run(context: Context & { db: Db; input: Input | undefined }): Promise<void>
+}
+
+/** An operator waits for the result, so there is no deadline. A process that serves the data directory shares it. */
+export const forCommands = {
   queryTimeoutMs: 0,
   maxConnections: 1,
   whenInUse: 'share',
+  mustExist: true,
 } as const
-
-export const forCommands = { ...forFirstCommands, mustExist: true } as const
 
 /** After this time without an answer of the database, the command prints what it waits for. */
 const noticeMs = 5_000
 const queryMs = 2_000
 
 /** Opens the configured database around each command. */
-export const onDatabase = (commands: Record<string, DatabaseCommand>): Commands =>
-  Object.fromEntries(Object.entries(commands).map(([name, command]) => [name, around(command)]))
+export const onDatabase = (commands: DatabaseCommand[]): Command[] =>
+  commands.map(({ database, readsFile, run, ...command }) => ({
+    ...command,
+    async run(context) {
+      const input = readsFile ? await openInput(context.args.word(0)) : undefined
+      await withDatabase(context, (db) => run({ ...context, db, input }), database)
+    },
+  }))
 
-const around = (command: DatabaseCommand): Command => ({
-  ...command,
-  async run(context: Context) {
-    const input = command.readsFile ? await openInput(context.typed.words[0] as string) : undefined
-    const { openDatabase } = await import('../db/open.ts')
-    const opening = openDatabase(context.config, command.isFirst ? forFirstCommands : forCommands)
-    await withDatabase(context, untilInterrupted(context.interruption, opening, 0), (db) =>
-      command.run({ ...context, db, input }),
-    )
-  },
-})
-
-/** Runs the work of a command on a database, and closes that. */
+/** Runs the work of a command on the configured database. */
 export async function withDatabase(
+  context: Context,
+  work: (db: Db) => Promise<void>,
+  which: Which = 'existing',
+): Promise<void> {
+  const { openAny, openDatabase } = await import('../db/open.ts')
+  const open = which === 'any schema' ? openAny : openDatabase
+  const opening = open(context.config, { ...forCommands, mustExist: which === 'existing' })
+  await workOn(context, await untilInterrupted(context.interruption, opening, 0), work)
+}
+
+/** Runs the work of a command on an open database, and closes that. */
+export async function workOn(
   { config, interruption, warn }: Context,
-  opening: Promise<Db>,
+  db: Db,
   work: (db: Db) => Promise<void>,
 ): Promise<void> {
-  const db = await opening
-
   function onWait(answer: Promise<unknown>): void {
     const timer = setTimeout(warnOfWait, noticeMs)
     const stop = () => clearTimeout(timer)
@@ -53,7 +63,7 @@ export async function withDatabase(
   }
 
   async function warnOfWait(): Promise<void> {
-    const { isStandbyAwaited } = await import('../db/waits.ts')
+    const { isStandbyAwaited } = await import('../db/availability.ts')
     const isStandby = config.DATABASE_URL && (await within(queryMs, isStandbyAwaited(db)).catch(() => false))
     const cause = isStandby ? ' to hear from its synchronous standby (synchronous_standby_names)' : ' to answer'
     if (!interruption.signal.aborted) warn(`Still waiting for the database${cause}. Ctrl-C ends the waiting.`)

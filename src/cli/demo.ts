@@ -10,17 +10,15 @@ import { requirePrompt } from '../prompts/find.ts'
 import { createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import { type PastSignal, recordPastSignals } from '../signals/backfill.ts'
 import { linkTo } from './address.ts'
+import type { Context } from './command.ts'
 import { generateDemoData } from './demo_data.ts'
-import type { Output } from './output.ts'
-
-type Start = { db: Db; config: Config; clock: Clock; output: Output; url: string }
 
 /**
  * Fills an empty embedded database with an organisation, a key and prompts with six weeks of history and signals, and
  * prints requests to try. A database with data in it is left as it is: the same requests are printed, with a command that
  * makes the key.
  */
-export async function offerDemo({ db, config, clock, output, url }: Start): Promise<void> {
+export async function offerDemo({ config, clock, output }: Context, db: Db, url: string): Promise<void> {
   if (config.DATABASE_URL) return output.say('--demo does nothing here: it is for the embedded database alone.')
   const [existing] = await listOrganisations(db, clock)
   if (existing) return output.say(await describeExisting(db, config, url, existing.id))
@@ -48,10 +46,8 @@ async function createDemoPrompts(db: Db, clock: Clock, org: string): Promise<str
     ids.push(id)
   }
   // Ids rise with time, as they would have.
-  await recordPastSignals(
-    db,
-    signals.sort((a, b) => a.at.getTime() - b.at.getTime()),
-  )
+  signals.sort((a, b) => a.at.getTime() - b.at.getTime())
+  await recordPastSignals(db, signals)
   return ids
 }
 

@@ -17,8 +17,15 @@ type Change = {
   by: keyof typeof people
   commit: string
   rate: number
-  /** Without one it was deployed directly. */
-  pr?: { number: number; branch: string; openedDaysAgo: number; openedAs: string }
+  /** The number of its pull request. Without one it was deployed directly. */
+  pr?: keyof typeof pulls
+}
+
+/** Pull requests by their numbers. */
+const pulls = {
+  3: { branch: 'shorter', openedDaysAgo: 34.6, openedAs: 'eccbc87e4b5ce2fe28308fd9f2a7baf3c1f2a660' },
+  7: { branch: 'warmer', openedDaysAgo: 14.4, openedAs: 'c9f0f895fb98ab9159f51fd0297e236d5e1b7c33' },
+  11: { branch: 'bullets', openedDaysAgo: 5.2, openedAs: '1f0e3dad99908345f7439f8ffabdffc4c0d4ae35' },
 }
 
 type DemoPrompt = { name: string; signalsADay: number; changes: Change[] }
@@ -29,21 +36,9 @@ const demoPrompts: DemoPrompt[] = [
     signalsADay: 110,
     changes: [
       { daysAgo: 42, by: 'ada', commit: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', rate: 0.74 },
-      {
-        daysAgo: 33.1,
-        by: 'bob',
-        commit: 'c81e728d9d4c2f636f067f89cc14862c65990aa1',
-        rate: 0.75,
-        pr: { number: 3, branch: 'shorter', openedDaysAgo: 34.6, openedAs: 'eccbc87e4b5ce2fe28308fd9f2a7baf3c1f2a660' },
-      },
+      { daysAgo: 33.1, by: 'bob', commit: 'c81e728d9d4c2f636f067f89cc14862c65990aa1', rate: 0.75, pr: 3 },
       { daysAgo: 22.3, by: 'eve', commit: 'a87ff679a2f3e71d9181a67b7542122c04521bd8', rate: 0.62 },
-      {
-        daysAgo: 13.2,
-        by: 'ada',
-        commit: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11',
-        rate: 0.78,
-        pr: { number: 7, branch: 'warmer', openedDaysAgo: 14.4, openedAs: 'c9f0f895fb98ab9159f51fd0297e236d5e1b7c33' },
-      },
+      { daysAgo: 13.2, by: 'ada', commit: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', rate: 0.78, pr: 7 },
     ],
   },
   {
@@ -59,13 +54,7 @@ const demoPrompts: DemoPrompt[] = [
     signalsADay: 30,
     changes: [
       { daysAgo: 38.4, by: 'eve', commit: '6512bd43d9caa6e02c990b0a82652dca3e9d0b11', rate: 0.7 },
-      {
-        daysAgo: 4.6,
-        by: 'bob',
-        commit: 'c20ad4d76fe97759aa27a0c99bff6710a1be8c52',
-        rate: 0.8,
-        pr: { number: 11, branch: 'bullets', openedDaysAgo: 5.2, openedAs: '1f0e3dad99908345f7439f8ffabdffc4c0d4ae35' },
-      },
+      { daysAgo: 4.6, by: 'bob', commit: 'c20ad4d76fe97759aa27a0c99bff6710a1be8c52', rate: 0.8, pr: 11 },
     ],
   },
 ]
@@ -90,12 +79,9 @@ function entriesOf({ daysAgo, by, commit, pr }: Change, now: Date) {
     created_at: ago(now, daysAgo).toISOString(),
   }
   if (!pr) return [live]
-  const pull = { pr_number: pr.number, pr_url: `https://github.com/example/prompts/pull/${pr.number}` }
-  const opened = {
-    commit_sha: pr.openedAs,
-    branch_name: pr.branch,
-    created_at: ago(now, pr.openedDaysAgo).toISOString(),
-  }
+  const { branch, openedDaysAgo, openedAs } = pulls[pr]
+  const pull = { pr_number: pr, pr_url: `https://github.com/example/prompts/pull/${pr}` }
+  const opened = { commit_sha: openedAs, branch_name: branch, created_at: ago(now, openedDaysAgo).toISOString() }
   return [
     { ...live, ...pull, ...opened, action: 'pr_opened' },
     { ...live, ...pull, action: 'pr_merged' },
@@ -122,10 +108,8 @@ function signalsOf({ signalsADay, changes }: DemoPrompt, now: Date, random: () =
 }
 
 function timesBetween(from: Date, until: Date, number: number, random: () => number): Date[] {
-  const hours = Array.from(
-    { length: days * 24 },
-    (_, index) => new Date(until.getTime() - (days * 24 - index) * hourMs),
-  )
+  const start = until.getTime() - days * dayMs
+  const hours = Array.from({ length: days * 24 }, (_, index) => new Date(start + index * hourMs))
   const weights = hours.map((hour) => (hour < from ? 0 : businessOf(hour)))
   const total = weights.reduce((sum, weight) => sum + weight, 0)
   return hours.flatMap((hour, index) => {

@@ -9,90 +9,61 @@ import { recordHistory } from '../history/record.ts'
 import type { Input } from '../lib/input.ts'
 import { readLines } from '../lib/lines.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import { integerOption, requiredOption, type Typed, textOption } from './command.ts'
+import type { Arguments } from './arguments.ts'
 import { onDatabase } from './database.ts'
-import { createProgress } from './progress.ts'
 
-const pullRequestOption = (typed: Typed) => integerOption(typed, 'pr-number', 1)
+const columns = ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at']
 
-export const historyCommands = onDatabase({
-  'history record': {
+const pullRequestOption = (args: Arguments) => args.integer('pr-number', 1)
+
+export const commands = onDatabase([
+  {
     usage:
       'history record --prompt pmt_… --action deployed|pr_opened|pr_merged|pr_closed --user-name N --user-email E ' +
       '--commit-sha S --branch B [--pr-number N] [--pr-url U] [--created-at TIME]',
     does: 'adds one history entry',
-    values: [
-      'prompt',
-      'action',
-      'user-name',
-      'user-email',
-      'commit-sha',
-      'branch',
-      'pr-number',
-      'pr-url',
-      'created-at',
-    ],
-    required: ['prompt', 'action', 'user-name', 'user-email', 'commit-sha', 'branch'],
     check: pullRequestOption,
     verifyWith: 'history list --prompt pmt_…',
-    async run({ db, clock, typed, output }) {
-      const entry = await recordHistory(db, clock, requiredOption(typed, 'prompt'), {
-        action: requiredOption(typed, 'action'),
-        user: { name: requiredOption(typed, 'user-name'), email: requiredOption(typed, 'user-email') },
-        commit_sha: requiredOption(typed, 'commit-sha'),
-        branch_name: requiredOption(typed, 'branch'),
-        pr_number: pullRequestOption(typed),
-        pr_url: textOption(typed, 'pr-url'),
-        created_at: textOption(typed, 'created-at') ?? undefined,
+    async run({ db, clock, args, output }) {
+      const entry = await recordHistory(db, clock, args.required('prompt'), {
+        action: args.required('action'),
+        user: { name: args.required('user-name'), email: args.required('user-email') },
+        commit_sha: args.required('commit-sha'),
+        branch_name: args.required('branch'),
+        pr_number: pullRequestOption(args),
+        pr_url: args.text('pr-url'),
+        created_at: args.text('created-at') ?? undefined,
       })
       output.show(entry)
     },
   },
-  'history import': {
+  {
     usage: 'history import FILE|-',
     does: 'adds many entries from JSON lines, all or none of them',
-    words: 1,
     readsFile: true,
     ifInterrupted: 'nothing was recorded',
     verifyWith: 'history list --prompt pmt_…',
-    async run({ db, clock, typed, output, input, interruption: { signal } }) {
-      const [file] = typed.words as [string]
-      const progress = createProgress()
+    async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
+      const file = args.word(0)
       const { stream, size } = input as Input
       const bytes = size === undefined ? await keepInput(file, stream, signal) : addAbortSignal(signal, stream)
       const lines = linesOf(file, bytes, (count) => progress.begin(`${count} lines read, adding them to the history`))
-      try {
-        const imported = await importHistory(db, clock, lines, (count) => progress.count(count, 'lines read'))
-        progress.end()
-        output.show(imported)
-      } finally {
-        progress.end()
-      }
+      output.show(await importHistory(db, clock, lines, (count) => progress.count(count, 'lines read')))
     },
   },
-  'history list': {
+  {
     usage: 'history list --prompt pmt_… [--page N] [--limit N]',
     does: 'lists the history of a prompt, newest first',
-    values: ['prompt', 'page', 'limit'],
-    required: ['prompt'],
-    async run({ db, typed, output }) {
-      const prompt = requiredOption(typed, 'prompt')
+    async run({ db, args, output }) {
+      const prompt = args.required('prompt')
       const { organisationId } = await requirePrompt(db.sql, prompt)
-      const query = parseQuery(`?${new URLSearchParams(typed.options as Record<string, string>)}`)
+      const query = args.asQuery((given) => parseQuery(`?${given}`))
       const reader = createHistoryReader(db)
       const { body } = await reader.readPage(await reader.findHistory(organisationId, prompt), query)
-      output.list(JSON.parse(body).data, [
-        'id',
-        'action',
-        'user',
-        'commit_sha',
-        'pr_number',
-        'branch_name',
-        'created_at',
-      ])
+      output.table<Record<string, object>>(JSON.parse(body).data, columns)
     },
   },
-})
+])
 
 /** Names the file in every error, and calls `onEnd` with the number of lines after the last one. */
 async function* linesOf(

@@ -1,45 +1,38 @@
-import { type ImpactQuery, parseImpactQuery } from '../impact/query.ts'
+import { parseImpactQuery } from '../impact/query.ts'
 import { createImpactReader } from '../impact/report.ts'
 import type { Impact } from '../impact/schema.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createSignalCounter } from '../signals/count.ts'
 import { createSignalReader } from '../signals/read.ts'
-import { drawInterval } from './bars.ts'
-import { requiredOption, type Typed, withUsageErrors } from './command.ts'
 import { onDatabase } from './database.ts'
+import { drawInterval, number, percent } from './figures.ts'
 import type { Column } from './output.ts'
 
-export const impactCommands = onDatabase({
-  impact: {
+export const commands = onDatabase([
+  {
     usage: 'impact --prompt pmt_… [--margin M] [--base ID --head ID] [--page N] [--limit N]',
     does: 'shows what each change of a prompt did to its signals, newest first, or compares the change --head with --base',
-    values: ['prompt', 'margin', 'base', 'head', 'page', 'limit'],
-    required: ['prompt'],
-    check: readQuery,
-    async run({ db, clock, typed, output }) {
-      const prompt = await requirePrompt(db.sql, requiredOption(typed, 'prompt'))
-      const query = readQuery(typed)
+    check: (args) => args.asQuery(parseImpactQuery),
+    async run({ db, clock, args, output }) {
+      const prompt = await requirePrompt(db.sql, args.required('prompt'))
+      const query = args.asQuery(parseImpactQuery)
       const counter = createSignalCounter(db, { patienceMs: Number.POSITIVE_INFINITY })
       const { limited } = createSignalReader(db, clock, counter)
       const { totalCount, data } = await createImpactReader(db, clock, counter, limited).read(prompt, query)
       const [newest] = data
-      if (newest && !typed.options.json) output.say(`${describe(newest)}\n`)
+      if (newest && !args.options.json) output.say(`${describe(newest)}\n`)
       output.table(data, columnsFor(data))
       const pages = Math.ceil(totalCount / query.limit)
       if (query.page < pages) output.say(`There are older ones: --page ${query.page + 1n} of ${pages}`)
     },
   },
-})
-
-function readQuery({ options }: Typed): ImpactQuery {
-  return withUsageErrors(() => parseImpactQuery(new URLSearchParams(options as Record<string, string>)))
-}
+])
 
 const verdicts = {
-  better: { shown: '▲ better', colour: 'blue' },
-  worse: { shown: '▼ worse', colour: 'orange' },
-  same: { shown: '= same', colour: null },
-  undecided: { shown: '? undecided', colour: 'grey' },
+  better: { shown: '▲ better', colour: 'blue', says: 'made it better' },
+  worse: { shown: '▼ worse', colour: 'orange', says: 'made it worse' },
+  same: { shown: '= same', colour: null, says: 'left it the same' },
+  undecided: { shown: '? undecided', colour: 'grey', says: 'is undecided' },
 } as const
 
 function columnsFor(impacts: Impact[]): Column<Impact>[] {
@@ -72,8 +65,6 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
 
 const nameOf = ({ action, pr_number }: Impact['change']): string =>
   action === 'deployed' ? 'deployed' : `merged #${pr_number}`
-const number = (count: number): string => count.toLocaleString('en-GB')
-const percent = (share: number): string => (share * 100).toFixed(1)
 /** A difference in points of a hundred, with its sign. */
 const points = (difference: number): string => `${difference < 0 ? '−' : '+'}${percent(Math.abs(difference))}`
 
@@ -84,12 +75,7 @@ function describe({ change, signals, rate, difference, verdict, signals_needed }
   if (!rate) return `${subject} has no signals yet.`
   const count = `${number(signals.total)} signals`
   if (!difference) return `${subject} has nothing to be compared with: ${percent(rate.value)} % positive, ${count}.`
-  const says = {
-    better: 'made it better',
-    worse: 'made it worse',
-    same: 'left it the same',
-    undecided: 'is undecided',
-  }[verdict ?? 'undecided']
+  const { says } = verdicts[verdict ?? 'undecided']
   const from = percent(rate.value - difference.value)
   const sure = `${points(difference.value)} points, between ${points(difference.low)} and ${points(difference.high)}`
   const tells =

@@ -1,13 +1,6 @@
 // Ctrl-C: a command that is interrupted closes what it has opened, says what was and was not done, and ends.
 import type { Db, Sql } from '../db/client.ts'
 
-/** Thrown inside a command that has been interrupted. */
-class InterruptedError extends Error {
-  constructor() {
-    super('interrupted')
-  }
-}
-
 export type Interruption = {
   signal: AbortSignal
   /** The exit status of an interrupted command: 128 and the number of the signal, as shells have it. */
@@ -44,16 +37,16 @@ export function listenForInterruption(): Interruption {
   const interruption: Interruption = { signal: controller.signal, status: 0, isUncertain: false }
   const interrupt = (signal: keyof typeof statuses) => {
     interruption.status ||= statuses[signal]
-    controller.abort(new InterruptedError())
+    controller.abort()
   }
   onSignals(['SIGHUP', 'SIGINT', 'SIGTERM'], interrupt, (signal) => process.exit(statuses[signal]))
   return interruption
 }
 
-/** The result of the work, or an InterruptedError so long after the interruption. The work itself is not stopped. */
+/** The result of the work, or an error so long after the interruption. The work itself is not stopped. */
 export function untilInterrupted<T>({ signal }: Interruption, work: Promise<T>, graceMs = unwindMs): Promise<T> {
   return new Promise((resolve, reject) => {
-    const end = () => setTimeout(reject, graceMs, new InterruptedError())
+    const end = () => setTimeout(reject, graceMs, signal.reason)
     if (signal.aborted) end()
     signal.addEventListener('abort', end, { once: true })
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', end))

@@ -12,18 +12,14 @@ import type { Context } from './command.ts'
 
 const logFlushMs = 1_000
 
-type Start = Context & { opening: Promise<Db>; observer: DatabaseObserver; stopped: Promise<string> }
-
 /** Opens what the settings name, serves until it is stopped, and closes everything. */
-export async function runUntilStopped({
-  config,
-  clock,
-  typed,
-  output,
-  opening,
-  observer,
-  stopped,
-}: Start): Promise<void> {
+export async function runUntilStopped(
+  context: Context,
+  opening: Promise<Db>,
+  observer: DatabaseObserver,
+  stopped: Promise<string>,
+): Promise<void> {
+  const { args, config, clock } = context
   const log = createLog(config.LOG_LEVEL)
   observer.onFailure = (error) => giveUp(log, { err: error }, 'the embedded database has failed; restart to recover')
   try {
@@ -41,9 +37,9 @@ export async function runUntilStopped({
       if (config.DATABASE_URL && isUnencryptedRemote(config.DATABASE_URL)) {
         log.warn({ dependency: 'database' }, 'the connection to the database is not encrypted: set sslmode=verify-full')
       }
-      if (typed.options.demo) {
+      if (args.options.demo) {
         const { offerDemo } = await import('./demo.ts')
-        await offerDemo({ db, config, clock, output, url })
+        await offerDemo(context, db, url)
       }
       log.info({ signal: await stopped }, 'stopping')
       await stopListening(listeners, services, config, log)

@@ -1,35 +1,34 @@
 import { get as getPlain } from 'node:http'
 import { get as getEncrypted } from 'node:https'
+import { text } from 'node:stream/consumers'
 import { showConfig } from '../config.ts'
 import { build, migrations } from '../platform.ts'
 import { localUrlOf } from './address.ts'
 import type { Command } from './command.ts'
-import { forFirstCommands, withDatabase } from './database.ts'
-import { untilInterrupted } from './interruption.ts'
+import { onDatabase } from './database.ts'
 
 const answerMs = 3_000
 
-export const operateCommands: Record<string, Command> = {
-  migrate: {
-    usage: 'migrate',
-    does: "brings the database to this program's schema",
-    ifInterrupted: 'nothing was migrated',
-    verifyWith: 'migrate',
-    async run(context) {
-      const [{ openAny }, { migrate }] = await Promise.all([import('../db/open.ts'), import('../db/migrations.ts')])
-      const opening = openAny(context.config, forFirstCommands).then(({ db }) => db)
-      await withDatabase(context, untilInterrupted(context.interruption, opening, 0), async (db) =>
-        context.output.show(await migrate(db, migrations)),
-      )
+export const commands: Command[] = [
+  ...onDatabase([
+    {
+      usage: 'migrate',
+      does: "brings the database to this program's schema",
+      database: 'any schema',
+      ifInterrupted: 'nothing was migrated',
+      verifyWith: 'migrate',
+      async run({ db, output }) {
+        const { migrate } = await import('../db/migrations.ts')
+        output.show(await migrate(db, migrations))
+      },
     },
-  },
-  healthcheck: {
+  ]),
+  {
     usage: 'healthcheck [--live]',
     does: 'asks the running server whether it is ready; with --live, whether it is alive, whatever the database does',
-    flags: ['live'],
-    async run({ config, typed, output, interruption }) {
+    async run({ config, args, output, interruption }) {
       const url = localUrlOf(config)
-      const [path, word] = typed.options.live ? ['livez', 'live'] : ['readyz', 'ready']
+      const [path, word] = args.options.live ? ['livez', 'live'] : ['readyz', 'ready']
       const signal = AbortSignal.any([AbortSignal.timeout(answerMs), interruption.signal])
       const answer = await ask(`${url}/${path}`, signal).catch(() => undefined)
       output.show({ [word]: answer?.status === 200 })
@@ -37,21 +36,17 @@ export const operateCommands: Record<string, Command> = {
       if (answer.status !== 200) throw new Error(`The server at ${url} is not ${word}: ${answer.text.slice(0, 200)}`)
     },
   },
-  config: {
+  {
     usage: 'config',
     does: 'shows the settings in force, without passwords',
-    async run({ output }) {
-      output.show(showConfig())
-    },
+    run: async ({ output }) => output.show(showConfig()),
   },
-  version: {
+  {
     usage: 'version',
     does: 'says which build this is',
-    async run({ output }) {
-      output.show(build)
-    },
+    run: async ({ output }) => output.show(build),
   },
-}
+]
 
 /**
  * Does not verify the certificate: it is made out to the name that callers use, not to the address that the server
@@ -60,10 +55,8 @@ export const operateCommands: Record<string, Command> = {
 function ask(url: string, signal: AbortSignal): Promise<{ status: number | undefined; text: string }> {
   return new Promise((resolve, reject) => {
     const get = url.startsWith('https:') ? getEncrypted : getPlain
-    const request = get(url, { signal, rejectUnauthorized: false, agent: false }, async (response) => {
-      let text = ''
-      for await (const chunk of response) text += chunk
-      resolve({ status: response.statusCode, text })
+    const request = get(url, { signal, rejectUnauthorized: false, agent: false }, (response) => {
+      text(response).then((body) => resolve({ status: response.statusCode, text: body }), reject)
     })
     request.on('error', reject)
   })

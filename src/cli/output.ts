@@ -1,14 +1,11 @@
 type Value = string | number | boolean | null | Date | object
-type Row = Record<string, Value>
 
 /** Writes the results of a command: as text for a person, or as one JSON object a line for a program. */
 export type Output = {
   /** One result: a line for each of its fields. */
-  show(row: Row): void
-  /** Results of one kind: a table. */
-  list(rows: Row[], columns: string[]): void
-  /** The same with columns that are written for a person, in colour on a terminal; a program gets the rows as JSON. */
-  table<T extends object>(rows: T[], columns: Column<T>[], toJson?: (row: T) => string): void
+  show(row: Record<string, Value>): void
+  /** Results of one kind, in colour on a terminal. The columns are for a person: a program gets the rows as JSON. */
+  table<T extends object>(rows: T[], columns: readonly (Column<T> | keyof T)[], toJson?: (row: T) => string): void
   /** A remark beside the results; it goes to standard error when standard output is for a program. */
   say(line: string): void
 }
@@ -16,7 +13,7 @@ export type Output = {
 /** Blue and orange, which the colour-blind tell apart, and grey. */
 type Colour = 'blue' | 'orange' | 'grey'
 
-/** A column of a table: its heading, and what it shows of a row. */
+/** A column of a table: its heading, and what it shows of a row. One that shows a field as it is goes by that name alone. */
 export type Column<T> = {
   name: string
   cell(row: T): string
@@ -33,7 +30,6 @@ export const createOutput = (json: boolean, streams: Streams): Output =>
 
 const forPrograms = ({ out, err }: Streams): Output => ({
   show: (row) => out(`${JSON.stringify(row)}\n`),
-  list: (rows) => out(rows.map((row) => `${JSON.stringify(row)}\n`).join('')),
   table: (rows, _, toJson = JSON.stringify) => out(rows.map((row) => `${toJson(row)}\n`).join('')),
   say: (line) => err(`${line}\n`),
 })
@@ -43,35 +39,29 @@ const forPeople = ({ out, hasColour }: Streams): Output => ({
     const width = Math.max(...Object.keys(row).map((name) => name.length))
     for (const [name, value] of Object.entries(row)) out(`${name.padEnd(width)}  ${readable(value)}\n`)
   },
-  list(rows, columns) {
-    const lines = [columns, ...rows.map((row) => columns.map((column) => readable(row[column] ?? null)))]
-    const widths = columns.map((_, index) => Math.max(...lines.map((line) => line[index]?.length ?? 0)))
-    for (const line of lines) {
-      const cells = line.map((cell, index) => cell.padEnd(widths[index] ?? 0))
+  table(rows, columns) {
+    const drawn = columns.map((column) => {
+      const { name, cell, colour, isNumber } = typeof column === 'object' ? column : columnOf(column)
+      const cells = [name, ...rows.map(cell)]
+      const width = Math.max(...cells.map((text) => text.length))
+      return cells.map((text, line) => {
+        const aligned = isNumber ? text.padStart(width) : text.padEnd(width)
+        const row = rows[line - 1]
+        const shade = hasColour && row ? colour?.(row) : null
+        return shade ? `\u001b[${codes[shade]}m${aligned}\u001b[0m` : aligned
+      })
+    })
+    for (let line = 0; line <= rows.length; line++) {
+      const cells = drawn.map((column) => column[line])
       out(`${cells.join('  ').trimEnd()}\n`)
     }
   },
-  table(rows, columns) {
-    const cells = columns.map((column) => [column.name, ...rows.map((row) => column.cell(row))])
-    const widths = cells.map((column) => Math.max(...column.map((cell) => cell.length)))
-    const align = (index: number, text: string) =>
-      columns[index]?.isNumber ? text.padStart(widths[index] ?? 0) : text.padEnd(widths[index] ?? 0)
-    out(
-      `${columns
-        .map(({ name }, index) => align(index, name))
-        .join('  ')
-        .trimEnd()}\n`,
-    )
-    rows.forEach((row, line) => {
-      const shown = columns.map((column, index) => {
-        const text = align(index, cells[index]?.[line + 1] ?? '')
-        const colour = hasColour ? column.colour?.(row) : null
-        return colour ? `\u001b[${codes[colour]}m${text}\u001b[0m` : text
-      })
-      out(`${shown.join('  ').trimEnd()}\n`)
-    })
-  },
   say: (line) => out(`${line}\n`),
+})
+
+const columnOf = <T extends object>(field: keyof T): Column<T> => ({
+  name: String(field),
+  cell: (row) => readable((row[field] as Value | undefined) ?? null),
 })
 
 function readable(value: Value): string {
@@ -80,4 +70,14 @@ function readable(value: Value): string {
   if (typeof value !== 'object') return String(value)
   if (Array.isArray(value)) return value.join(',') || '-'
   return 'name' in value && 'email' in value ? `${value.name} <${value.email}>` : JSON.stringify(value)
+}
+
+/** Removes control characters: a text that was typed, or that comes from the database, must not steer the terminal. */
+export const oneLine = (text: string): string => text.replace(/\p{Cc}+/gu, ' ')
+
+/** Writes to standard output, and waits for its reader. */
+export function writeOut(chunk: string | Uint8Array): Promise<void> {
+  // Each write reports its own failure; without a listener the error event would end the process.
+  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => {})
+  return new Promise((resolve, reject) => process.stdout.write(chunk, (error) => (error ? reject(error) : resolve())))
 }

@@ -1,5 +1,7 @@
+import { isatty } from 'node:tty'
+
 /** A line on standard error that is rewritten in place; nothing is shown where that is not a terminal. */
-type Progress = {
+export type Progress = {
   /** Shows a count, the share of the whole where it is known, and the time left. */
   count(done: number, noun: string, share?: number | null): void
   /** Shows that a phase without a measure has begun, and for how long it has been running. */
@@ -11,15 +13,15 @@ type Progress = {
 const everyMs = 200
 const noProgress: Progress = { count() {}, begin() {}, end() {} }
 
-export function createProgress(stream: NodeJS.WriteStream = process.stderr): Progress {
-  if (!stream.isTTY) return noProgress
+export function createProgress(): Progress {
+  if (!isatty(2)) return noProgress
   const startedAt = performance.now()
   let shownAt = Number.NEGATIVE_INFINITY
   let ticking: ReturnType<typeof setInterval> | undefined
 
   function show(text: string): void {
     shownAt = performance.now()
-    stream.write(`\r${text}\u001b[K`)
+    process.stderr.write(`\r${text}\u001b[K`)
   }
 
   return {
@@ -36,7 +38,7 @@ export function createProgress(stream: NodeJS.WriteStream = process.stderr): Pro
     },
     end() {
       clearInterval(ticking)
-      if (shownAt > 0) stream.write('\r\u001b[K')
+      if (shownAt > 0) process.stderr.write('\r\u001b[K')
       shownAt = Number.NEGATIVE_INFINITY
     },
   }

@@ -3,42 +3,37 @@ import { isColourWanted, requireNoRuntimeVariables } from '../config.ts'
 import { ServiceError } from '../errors.ts'
 import { nextTurn } from '../lib/turns.ts'
 import { isCompiled } from '../platform.ts'
-import { parseArguments, readSettings } from './arguments.ts'
-import { type Command, type Commands, UsageError } from './command.ts'
+import { nameOf, parseArguments, readSettings } from './arguments.ts'
+import { type Command, UsageError } from './command.ts'
 import { type Interruption, listenForInterruption, untilInterrupted } from './interruption.ts'
-import { createOutput } from './output.ts'
-
-const loadBackup = async () => (await import('./backup.ts')).backupCommands
-const loadSignals = async () => {
-  const [{ signalCommands }, { signalDataCommands }] = await Promise.all([
-    import('./signals.ts'),
-    import('./signal_data.ts'),
-  ])
-  return { ...signalCommands, ...signalDataCommands }
-}
-const loadOperate = async () => (await import('./operate.ts')).operateCommands
+import { createOutput, oneLine } from './output.ts'
+import { createProgress } from './progress.ts'
 
 /** Commands by the first word of their names. A group is loaded when it is used, which keeps every command quick. */
-const groups: Record<string, () => Promise<Commands>> = {
-  serve: async () => (await import('./serve.ts')).serveCommands,
-  orgs: async () => (await import('./orgs.ts')).orgCommands,
-  keys: async () => (await import('./keys.ts')).keyCommands,
-  prompts: async () => (await import('./prompts.ts')).promptCommands,
-  history: async () => (await import('./history.ts')).historyCommands,
-  signals: loadSignals,
-  usage: loadSignals,
-  impact: async () => (await import('./impact.ts')).impactCommands,
-  sync: async () => (await import('./sync.ts')).syncCommands,
-  audit: async () => (await import('./audit.ts')).auditCommands,
-  webhooks: async () => (await import('./webhooks.ts')).webhookCommands,
-  console: async () => (await import('./console.ts')).consoleCommands,
-  backup: loadBackup,
-  restore: loadBackup,
-  migrate: loadOperate,
-  healthcheck: loadOperate,
-  config: loadOperate,
-  version: loadOperate,
-}
+const groups = new Map<string, () => Promise<{ commands: Command[] }>>(
+  Object.entries({
+    serve: () => import('./serve.ts'),
+    orgs: () => import('./orgs.ts'),
+    keys: () => import('./keys.ts'),
+    prompts: () => import('./prompts.ts'),
+    history: () => import('./history.ts'),
+    signals: () => import('./signals.ts'),
+    usage: () => import('./signals.ts'),
+    impact: () => import('./impact.ts'),
+    sync: () => import('./sync.ts'),
+    audit: () => import('./audit.ts'),
+    webhooks: () => import('./webhooks.ts'),
+    console: () => import('./console.ts'),
+    backup: () => import('./backup.ts'),
+    restore: () => import('./backup.ts'),
+    migrate: () => import('./operate.ts'),
+    healthcheck: () => import('./operate.ts'),
+    config: () => import('./operate.ts'),
+    version: () => import('./operate.ts'),
+  }),
+)
+
+const progress = createProgress()
 
 /** Why a result that was written has not reached its reader. */
 let outputError: NodeJS.ErrnoException | undefined
@@ -50,9 +45,13 @@ const streams = {
         outputError = error
       })
     }
+    progress.end()
     process.stdout.write(text)
   },
-  err: (text: string) => void process.stderr.write(text),
+  err(text: string) {
+    progress.end()
+    process.stderr.write(text)
+  },
   get hasColour() {
     return process.stdout.isTTY === true && isColourWanted()
   },
@@ -77,35 +76,32 @@ export async function runCommandLine(args: string[]): Promise<number> {
     streams.out(await listAll())
     return 0
   }
-  const commands = Object.hasOwn(groups, first) ? await (groups[first] as () => Promise<Commands>)() : {}
-  const name = [3, 2, 1].map((words) => args.slice(0, words).join(' ')).find((name) => Object.hasOwn(commands, name))
-  const command = commands[name ?? '']
-  return name && command ? runCommand(command, args.slice(name.split(' ').length)) : listInstead(args, commands)
+  const { commands } = (await groups.get(first)?.()) ?? { commands: [] }
+  const command = commands.find((one) => `${args.join(' ')} `.startsWith(`${nameOf(one)} `))
+  return command ? runCommand(command, args.slice(nameOf(command).split(' ').length)) : listInstead(args, commands)
 }
 
-async function runCommand(command: Command, args: string[]): Promise<number> {
-  let interruption: Interruption | undefined
+async function runCommand(command: Command, given: string[]): Promise<number> {
+  let interruption = neverInterrupted
   try {
     // From source, a developer may well want an inspector.
     if (isCompiled) requireNoRuntimeVariables()
-    const typed = parseArguments(command, args)
-    if (typed.options.help) {
+    const args = parseArguments(command, given)
+    if (args.options.help) {
       streams.out(`${usageOf(command)}${command.does}\n`)
       return 0
     }
-    const config = readSettings(typed)
-    const output = createOutput(typed.options.json === true, streams)
-    const context = { typed, config, clock: systemClock, output, warn }
+    const config = readSettings(args)
+    const output = createOutput(args.options.json === true, streams)
     // The service has its own way to stop.
-    if (command.isService) await command.run({ ...context, interruption: neverInterrupted })
-    else {
-      interruption = listenForInterruption()
-      await untilInterrupted(interruption, command.run({ ...context, interruption }))
-    }
+    if (!command.isService) interruption = listenForInterruption()
+    const context = { args, config, clock: systemClock, output, progress, interruption, warn }
+    await untilInterrupted(interruption, command.run(context))
+    progress.end()
     await requireShown()
     return 0
   } catch (error) {
-    if (interruption?.signal.aborted) {
+    if (interruption.signal.aborted) {
       warn(describeInterruption(command, interruption))
       return interruption.status
     }
@@ -127,11 +123,11 @@ function describeInterruption({ verifyWith, ifInterrupted }: Command, { isUncert
 }
 
 /** Handles a name that is no command: lists the commands of the group that it names, or all. */
-async function listInstead(args: string[], commands: Commands): Promise<number> {
+async function listInstead(args: string[], commands: Command[]): Promise<number> {
   const isHelp = args.length > 1 && ['--help', '-h'].includes(args.at(-1) as string)
   const name = oneLine((isHelp ? args.slice(0, -1) : args).slice(0, 2).join(' '))
-  const isGroup = Object.keys(commands).some((full) => full.startsWith(`${name} `))
-  const list = Object.keys(commands).length > 0 ? listOf(Object.values(commands)) : await listAll()
+  const isGroup = commands.some((command) => nameOf(command).startsWith(`${name} `))
+  const list = commands.length > 0 ? listOf(commands) : await listAll()
   if (isHelp && isGroup) {
     streams.out(list)
     return 0
@@ -152,17 +148,15 @@ function explain(error: unknown): string {
   return oneLine(error instanceof Error ? error.message : String(error))
 }
 
-/** Removes control characters: a text that was typed, or that comes from the database, must not steer the terminal. */
-const oneLine = (text: string) => text.replace(/\p{Cc}+/gu, ' ')
-
 const usageOf = ({ usage }: Command) => `usage: prompt-signals ${usage} [--json]\n`
 
 const listOf = (commands: Command[]) => commands.map(({ usage, does }) => `  ${usage}\n      ${does}\n`).join('')
 
 /** Every command, in the order in which they are listed. */
 export async function loadCommands(): Promise<Command[]> {
-  const loaded = await Promise.all([...new Set(Object.values(groups))].map((load) => load()))
-  return loaded.flatMap((commands) => Object.values(commands))
+  const loaded = await Promise.all([...groups.values()].map((load) => load()))
+  // Several groups are in one file.
+  return [...new Set(loaded.flatMap(({ commands }) => commands))]
 }
 
 async function listAll(): Promise<string> {

@@ -1,13 +1,11 @@
 import { nextTurn } from '../lib/turns.ts'
-import type { Commands } from './command.ts'
+import type { Command } from './command.ts'
 import { onSignals } from './interruption.ts'
 
-export const serveCommands: Commands = {
-  serve: {
+export const commands: Command[] = [
+  {
     usage: 'serve [--host H] [--port P] [--demo]',
     does: 'runs the service; --demo fills an empty embedded database to try it on',
-    values: ['host', 'port'],
-    flags: ['demo'],
     isService: true,
     async run(context) {
       // Signals are handled from the beginning: a service that is stopped while it starts must close the database too.
@@ -18,10 +16,10 @@ export const serveCommands: Commands = {
       // A failure is reported by runUntilStopped. The rest of the program is loaded while the database answers.
       opening.catch(() => {})
       const { runUntilStopped } = await loadRest()
-      await runUntilStopped({ ...context, opening, observer, stopped })
+      await runUntilStopped(context, opening, observer, stopped)
     },
   },
-}
+]
 
 /** Loads the rest in pieces; between them the answers of the database are read and the next statements sent. */
 async function loadRest() {

@@ -1,105 +1,105 @@
-import { maxPageSize } from '../lib/cursor_page.ts'
 import { localOf } from '../lib/zoned_time.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createSignalCounter } from '../signals/count.ts'
 import { listSignals, type SignalRow, signalJson } from '../signals/list.ts'
-import { parseSignalQuery, parseStatsQuery } from '../signals/read_query.ts'
+import { parseSignalQuery, parseStatsQuery, type SignalQuery } from '../signals/read_query.ts'
 import { type Counts, readStats, type Stats } from '../signals/stats.ts'
 import { readUsage, type Usage } from '../signals/usage.ts'
-import { drawBar, drawLine } from './bars.ts'
-import { integerOption, listOption, requiredOption, type Typed, UsageError, withUsageErrors } from './command.ts'
+import type { Arguments } from './arguments.ts'
+import { UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
-import type { Column, Output } from './output.ts'
+import { drawBar, drawLine, number, percent } from './figures.ts'
+import { type Column, type Output, oneLine } from './output.ts'
+import { signalDataCommands } from './signal_data.ts'
 
-export const signalCommands = onDatabase({
-  'signals list': {
+/** A command waits for as long as counting takes. */
+const patient = { patienceMs: Number.POSITIVE_INFINITY }
+
+const readCommands = onDatabase([
+  {
     usage:
       'signals list --prompt pmt_… [--value positive|negative] [--since TIME] [--until TIME] [--metadata FIELD=TEXT]… ' +
       '[--limit N] [--cursor C]',
     does: 'lists the signals of a prompt, newest first',
-    values: ['prompt', 'value', 'since', 'until', 'metadata', 'limit', 'cursor'],
-    required: ['prompt'],
-    repeatable: ['metadata'],
     check: parseListQuery,
-    async run({ db, typed, output }) {
-      const { id } = await requirePrompt(db.sql, requiredOption(typed, 'prompt'))
-      const { rows, nextCursor } = await listSignals(db, id, parseListQuery(typed))
+    async run({ db, args, output }) {
+      const { id } = await requirePrompt(db.sql, args.required('prompt'))
+      const { rows, nextCursor } = await listSignals(db, id, parseListQuery(args))
       output.table(rows, signalColumns, signalJson)
       if (nextCursor) output.say(`There may be older ones: --cursor ${nextCursor}`)
     },
   },
-  'signals stats': {
+  {
     usage:
       'signals stats --prompt pmt_… [--interval hour|day|week|month] [--since TIME] [--until TIME] [--tz ZONE] ' +
       '[--by metadata.FIELD]',
     does: 'counts the signals of a prompt over time; with --by, the newest of them by what their metadata has in a field',
-    values: ['prompt', 'interval', 'since', 'until', 'tz', 'by'],
-    required: ['prompt'],
-    async run({ db, clock, typed, output }) {
-      const { id } = await requirePrompt(db.sql, requiredOption(typed, 'prompt'))
-      const { prompt: _, json, ...options } = typed.options
-      const given = new URLSearchParams(options as Record<string, string>)
-      const query = withUsageErrors(() => parseStatsQuery(given, clock.now()))
-      const stats = await readStats(db, createSignalCounter(db, { patienceMs: Number.POSITIVE_INFINITY }), id, query)
-      showStats(output, stats, json === true)
+    async run({ db, clock, args, output }) {
+      const { id } = await requirePrompt(db.sql, args.required('prompt'))
+      const query = args.asQuery((given) => parseStatsQuery(given, clock.now()))
+      const stats = await readStats(db, createSignalCounter(db, patient), id, query)
+      showStats(output, stats, args.options.json === true)
     },
   },
-  usage: {
+  {
     usage: 'usage --org ORG',
     does: 'shows what an organisation has used of the month, by day and by prompt',
-    values: ['org'],
-    required: ['org'],
-    async run({ db, clock, typed, output }) {
-      const { id } = await requireOrganisation(db, requiredOption(typed, 'org'))
-      const usage = await readUsage(db, clock, createSignalCounter(db, { patienceMs: Number.POSITIVE_INFINITY }), id)
-      if (typed.options.json) output.show(usage)
+    async run({ db, clock, args, output }) {
+      const { id } = await requireOrganisation(db, args.required('org'))
+      const usage = await readUsage(db, clock, createSignalCounter(db, patient), id)
+      if (args.options.json) output.show(usage)
       else showUsage(output, usage)
     },
   },
-})
+])
 
-function parseListQuery(typed: Typed) {
-  const { prompt: _, metadata: __, json: ___, ...options } = typed.options
-  const query = new URLSearchParams(options as Record<string, string>)
-  query.set('limit', String(Math.min(integerOption(typed, 'limit', 1) ?? 25, maxPageSize)))
-  for (const filter of listOption(typed, 'metadata') ?? []) {
-    const end = filter.indexOf('=')
-    if (end < 1) throw new UsageError(`--metadata must be FIELD=TEXT, not "${filter}"`)
-    query.append(`metadata.${filter.slice(0, end)}`, filter.slice(end + 1))
-  }
-  return withUsageErrors(() => parseSignalQuery(query))
+export const commands = [...readCommands, ...signalDataCommands]
+
+function parseListQuery(args: Arguments): SignalQuery {
+  args.integer('limit', 1)
+  return args.asQuery((query) => {
+    for (const filter of args.list('metadata') ?? []) {
+      const end = filter.indexOf('=')
+      if (end < 1) throw new UsageError(`--metadata must be FIELD=TEXT, not "${filter}"`)
+      query.append(`metadata.${filter.slice(0, end)}`, filter.slice(end + 1))
+    }
+    return parseSignalQuery(query)
+  })
 }
 
 const maxShownMetadata = 100
 
-/** Removes control characters, which could steer the terminal, and cuts the text to what fits on a line. */
+/** Cuts a text to what fits on a line. */
 function shorten(text: string): string {
-  const line = text.replace(/\p{Cc}+/gu, ' ')
+  const line = oneLine(text)
   return line.length > maxShownMetadata ? `${line.slice(0, maxShownMetadata - 1)}…` : line
 }
 
 const colourOf = ({ value }: { value: string }) => (value === 'positive' ? 'blue' : 'orange')
 
-const signalColumns: Column<SignalRow>[] = [
+const signalColumns: (Column<SignalRow> | keyof SignalRow)[] = [
   { name: 'id', cell: ({ id }) => String(id), isNumber: true },
   { name: 'value', cell: ({ value }) => `${value === 'positive' ? '▲' : '▼'} ${value}`, colour: colourOf },
-  { name: 'created_at', cell: ({ created_at }) => created_at.toISOString() },
+  'created_at',
   { name: 'metadata', cell: ({ metadata }) => (metadata === null ? '-' : shorten(metadata)) },
 ]
 
-const number = (count: number): string => count.toLocaleString('en-GB')
-const percent = (share: number | null): string => (share === null ? '-' : `${(share * 100).toFixed(1)} %`)
+const rateOf = (rate: number | null): string => (rate === null ? '-' : `${percent(rate)} %`)
 
-/** The counts, and a bar for the total; one scale for all, so that the bars can be compared. */
-function countColumns<T extends Counts>(rows: T[]): Column<T>[] {
+/** A bar for the total; one scale for all, so that the bars can be compared. */
+function barColumn<T extends { total: number }>(rows: T[]): Column<T> {
   const most = Math.max(...rows.map(({ total }) => total), 1)
+  return { name: '', cell: ({ total }) => drawBar(total / most), colour: () => 'blue' }
+}
+
+function countColumns<T extends Counts>(rows: T[]): Column<T>[] {
   return [
     { name: 'positive', cell: ({ positive }) => number(positive), isNumber: true },
     { name: 'negative', cell: ({ negative }) => number(negative), isNumber: true },
     { name: 'total', cell: ({ total }) => number(total), isNumber: true },
-    { name: 'rate', cell: ({ rate }) => percent(rate), isNumber: true },
-    { name: '', cell: ({ total }) => drawBar(total / most), colour: () => 'blue' },
+    { name: 'rate', cell: ({ rate }) => rateOf(rate), isNumber: true },
+    barColumn(rows),
   ]
 }
 
@@ -123,7 +123,7 @@ function showStats(output: Output, { data, totals, range, by }: Stats, isForProg
   }
   output.table(data, [{ name: range.interval, cell: showStart }, ...countColumns(data)])
   if (isForProgram) return
-  const sum = `${number(totals.total)} signals, ${percent(totals.rate)} positive`
+  const sum = `${number(totals.total)} signals, ${rateOf(totals.rate)} positive`
   output.say(`${drawLine(data.map(({ total }) => total))}  ${sum}`)
 }
 
@@ -133,17 +133,16 @@ function showUsage(output: Output, usage: Usage): void {
   output.show({
     plan,
     month,
-    used: `${number(used)} of ${number(limit)}, ${percent(share)}  ${drawBar(Math.min(share, 1))}`,
+    used: `${number(used)} of ${number(limit)}, ${percent(share)} %  ${drawBar(Math.min(share, 1))}`,
     remaining: number(remaining),
     resets_at,
     days: drawLine(days.map(({ total }) => total)),
   })
   const rows = others.prompts > 0 ? [...prompts, { prompt: `${number(others.prompts)} others`, ...others }] : prompts
-  const most = Math.max(...rows.map(({ total }) => total), 1)
   output.say('')
   output.table(rows, [
-    { name: 'prompt', cell: ({ prompt }) => prompt },
+    'prompt',
     { name: 'signals', cell: ({ total }) => number(total), isNumber: true },
-    { name: '', cell: ({ total }) => drawBar(total / most), colour: () => 'blue' },
+    barColumn(rows),
   ])
 }

@@ -4,79 +4,61 @@ import { openRepository } from '../git/repository.ts'
 import { type SyncChange, type SyncResult, syncRepository } from '../git/sync.ts'
 import type { SyncTarget } from '../git/target.ts'
 import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
-import { type Command, type Context, requiredOption, textOption, UsageError } from './command.ts'
-import { forCommands, withDatabase } from './database.ts'
-import { untilInterrupted } from './interruption.ts'
-import { createProgress } from './progress.ts'
+import { type Command, type Context, UsageError } from './command.ts'
+import { withDatabase } from './database.ts'
 
-export const syncCommands: Record<string, Command> = {
-  sync: {
+export const commands: Command[] = [
+  {
     usage:
       'sync [DIR] --org ORG|--url URL [--branch B] [--repository OWNER/NAME|URL] [--create GLOB] [--map FILE] [--dry-run]',
     does:
       'makes the histories of prompts what a clone says; --url calls a service with the key in PROMPT_SIGNALS_KEY, ' +
       '--create makes a prompt for every file that matches, --map writes which file has which prompt',
-    values: ['org', 'url', 'branch', 'repository', 'create', 'map'],
-    flags: ['dry-run'],
-    optionalWords: 1,
     ifInterrupted: 'what was recorded stays, and the next sync does the rest',
-    check(typed) {
-      const [org, url] = [textOption(typed, 'org'), textOption(typed, 'url')]
+    check(args) {
+      const [org, url] = [args.text('org'), args.text('url')]
       if ((org === null) === (url === null)) throw new UsageError('give either --org or --url')
       if (url !== null && !/^https?:\/\/[^/]/.test(url))
         throw new UsageError('--url must begin with http:// or https://')
-      if (typed.options['dry-run'] && textOption(typed, 'map') !== null) {
+      if (args.options['dry-run'] && args.text('map') !== null) {
         throw new UsageError('--map is not written by a --dry-run')
       }
     },
     async run(context) {
-      const { typed, config, clock } = context
-      const url = textOption(typed, 'url')
+      const { args, config, clock } = context
+      const url = args.text('url')
       if (url !== null) {
         const key = config.PROMPT_SIGNALS_KEY
         if (key === undefined) throw new Error('Set PROMPT_SIGNALS_KEY to an API key of the service (preset ci).')
         const { openHttpTarget } = await import('../git/target_http.ts')
         return sync(context, openHttpTarget(url, key, context.interruption.signal))
       }
-      const { openDatabase } = await import('../db/open.ts')
-      const opening = untilInterrupted(context.interruption, openDatabase(config, forCommands), 0)
-      await withDatabase(context, opening, async (db) => {
+      await withDatabase(context, async (db) => {
         const { openDatabaseTarget } = await import('../git/target_database.ts')
-        await sync(context, await openDatabaseTarget(db, clock, requiredOption(typed, 'org')))
+        await sync(context, await openDatabaseTarget(db, clock, args.required('org')))
       })
     },
   },
-}
+]
 
-async function sync({ typed, clock, output, interruption }: Context, target: SyncTarget): Promise<void> {
-  const isDryRun = typed.options['dry-run'] === true
-  const folder = typed.words[0] ?? '.'
+async function sync({ args, clock, output, progress, interruption }: Context, target: SyncTarget): Promise<void> {
+  const isDryRun = args.options['dry-run'] === true
+  const folder = args.words[0] ?? '.'
   const git = createGit(folder, gitEnvironment(), interruption.signal)
-  const progress = createProgress()
-  const isForPeople = typed.options.json !== true
-  const map = textOption(typed, 'map')
+  const map = args.text('map')
   if (map !== null) await requireMapName(map)
-  try {
-    const repository = await openRepository(git, folder, {
-      branch: textOption(typed, 'branch'),
-      repository: textOption(typed, 'repository'),
-    })
-    const result = await syncRepository({
-      ...{ git, repository, target, isDryRun, createGlob: textOption(typed, 'create'), now: clock.now() },
-      onProgress: progress.count,
-      onChange(change) {
-        if (isForPeople) {
-          progress.end()
-          output.say(oneLine(describe(change, isDryRun)))
-        } else output.show(change)
-      },
-    })
-    progress.end()
-    if (map !== null) await writeMap(map, result.map)
-    output.say(oneLine(summarise(result, `${repository.repository} ${repository.branch}`, isDryRun)))
-  } finally {
-    progress.end()
-  }
+  const given = { branch: args.text('branch'), repository: args.text('repository') }
+  const repository = await openRepository(git, folder, given)
+  const result = await syncRepository({
+    ...{ git, repository, target, isDryRun, createGlob: args.text('create'), now: clock.now() },
+    onProgress: progress.count,
+    onChange(change) {
+      if (args.options.json) output.show(change)
+      else output.say(oneLine(describe(change, isDryRun)))
+    },
+  })
+  if (map !== null) await writeMap(map, result.map)
+  output.say(oneLine(summarise(result, `${repository.repository} ${repository.branch}`, isDryRun)))
 }
 
 /** What cannot be written in the end is said in the beginning. */

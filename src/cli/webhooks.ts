@@ -1,17 +1,14 @@
 import { setWebhook } from '../github/manage.ts'
-import { requiredOption } from './command.ts'
 import { onDatabase } from './database.ts'
 
-export const webhookCommands = onDatabase({
-  'webhooks github set': {
+export const commands = onDatabase([
+  {
     usage: 'webhooks github set --org ORG',
     does: "makes the secret of an organisation's GitHub webhook, in place of an earlier one, and shows it, this once",
-    values: ['org'],
-    required: ['org'],
     verifyWith: 'audit list --org ORG',
-    async run({ db, clock, typed, output }) {
-      output.show(await setWebhook(db, clock, requiredOption(typed, 'org')))
+    async run({ db, clock, args, output }) {
+      output.show(await setWebhook(db, clock, args.required('org')))
       output.say('Keep the secret now: it is not shown again. An earlier one is no longer accepted.')
     },
   },
-})
+])

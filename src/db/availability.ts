@@ -1,19 +1,15 @@
 import { DeadlineError } from '../lib/deadline.ts'
+import type { Db, Sql } from './client.ts'
 import { isPostgresError, isReadOnly, reasonOf } from './faults.ts'
 
 /** Called when the database stops answering or is found to be read-only, and when it serves again. */
 export type OnAvailability = (isUp: boolean, reason: string) => void
 
-/** Derives from the outcomes of statements whether the database can be reached. */
-type AvailabilityTracker = {
-  answered(): void
-  failed(error: unknown, sentAt: number): void
-}
-
 /** Whether the error shows that the database is down. Most errors that it returns for a statement show the opposite. */
 const isDown = (error: unknown): boolean => !isPostgresError(error) || /^(08|25006|28|3D|53|57P)/.test(error.code)
 
-export function createAvailabilityTracker(onAvailability: OnAvailability): AvailabilityTracker {
+/** Derives from the outcomes of statements whether the database can be reached. */
+export function createAvailabilityTracker(onAvailability: OnAvailability) {
   /** Undefined before the first answer, because a database that was never reached cannot be lost. */
   let isUp: boolean | undefined
   let isKnownReadOnly = false
@@ -28,7 +24,7 @@ export function createAvailabilityTracker(onAvailability: OnAvailability): Avail
 
   return {
     answered,
-    failed(error, sentAt) {
+    failed(error: unknown, sentAt: number) {
       // A statement that times out while others are answered waits for a lock.
       const isSlow = error instanceof DeadlineError && answeredAt > sentAt
       if (!isDown(error)) return answered()
@@ -40,4 +36,15 @@ export function createAvailabilityTracker(onAvailability: OnAvailability): Avail
       onAvailability(false, reasonOf(error))
     },
   }
+}
+
+/** Whether a commit of this user waits for a synchronous standby. */
+export async function isStandbyAwaited(db: Db): Promise<boolean> {
+  const query = async (sql: Sql) => {
+    const [row] = await sql<{ waits: boolean }>`
+      select exists (select from pg_stat_activity where wait_event = 'SyncRep') as waits`
+    return row?.waits === true
+  }
+  // The waiting commit blocks either the connection for statements or the one for transactions; the other one answers.
+  return Promise.any([query(db.sql), db.transaction(query)])
 }

@@ -10,7 +10,6 @@ export type Lock = { release(): void }
 export class DataDirInUse extends Error {
   constructor(dir: string) {
     super(`the data directory ${dir} is in use by another process`)
-    this.name = 'DataDirInUse'
   }
 }
 
@@ -20,18 +19,14 @@ export class DataDirInUse extends Error {
  * number means nothing, and it ends with its process however that ends.
  */
 export function lockDataDir(dir: string): Lock | undefined {
-  let file: DatabaseSync
+  let file: DatabaseSync | undefined
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
     file = new DatabaseSync(join(dir, 'lock'))
-  } catch (error) {
-    throw unusable(dir, error)
-  }
-  try {
     // Nothing is ever written, so a journal file would only be left behind by a crash.
     file.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
   } catch (error) {
-    file.close()
+    file?.close()
     if (isBusy(error)) return undefined
     throw unusable(dir, error)
   }

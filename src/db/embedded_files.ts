@@ -36,7 +36,11 @@ export class DurableFS extends NodeFS {
 
 /** Makes the engine's directory on the first start, and rejects one that this engine cannot read. */
 export async function prepareFiles(directory: string): Promise<void> {
-  if (fs.existsSync(directory)) return checkVersion(directory)
+  if (!fs.existsSync(directory)) await createFiles(directory)
+  checkVersion(directory)
+}
+
+async function createFiles(directory: string): Promise<void> {
   const fresh = `${directory}.new`
   fs.rmSync(fresh, { recursive: true, force: true })
   fs.mkdirSync(fresh, { mode: 0o700 })
@@ -46,7 +50,6 @@ export async function prepareFiles(directory: string): Promise<void> {
   syncPath(fresh)
   fs.renameSync(fresh, directory)
   syncPath(dirname(directory))
-  checkVersion(directory)
 }
 
 function syncPath(path: string): void {

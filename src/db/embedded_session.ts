@@ -47,7 +47,10 @@ export class Backend {
     })
     const reply = parseReply(Buffer.from(output.buffer, output.byteOffset, output.length))
     if (reply.failure) throw this.fail(reply.failure)
-    for (const other of this.sessions) if (other !== session) other.notify(reply.notifications)
+    // Notifications may be for any session: the backend has one list of listeners for all of them.
+    for (const notification of reply.notifications) {
+      for (const other of this.sessions) if (other !== session) other.push(notification)
+    }
     // A connection that was closed in this very moment has already released it.
     if (reply.idle && this.#owner === session) this.#release()
     return reply
@@ -122,11 +125,6 @@ export class Session extends Duplex {
   /** The driver reads it before it sends a Terminate message. */
   get readyState(): 'open' | 'closed' {
     return this.destroyed ? 'closed' : 'open'
-  }
-
-  /** Delivers what the backend sent in reply to another session: it has one list of listeners for all of them. */
-  notify(notifications: Buffer[]): void {
-    for (const bytes of notifications) this.push(bytes)
   }
 
   override _read(): void {}

@@ -18,17 +18,12 @@ export async function startEngineThread(directory: string, worker = startEngineW
   const died = Promise.withResolvers<string>()
   let endedBy: string | undefined
 
-  function end(reason: string): void {
+  function end(reason: string, isOnPurpose: boolean): void {
     if (endedBy !== undefined) return
     endedBy = reason
     worker.terminate()
     for (const { reject } of pending.splice(0)) reject(new Error(reason))
-  }
-
-  function die(reason: string): void {
-    if (endedBy !== undefined) return
-    end(reason)
-    died.resolve(reason)
+    if (!isOnPurpose) died.resolve(reason)
   }
 
   function send(request: EngineRequest, transfer: ArrayBuffer[] = []): Promise<Bytes> {
@@ -44,22 +39,22 @@ export async function startEngineThread(directory: string, worker = startEngineW
     if ('error' in data) reply?.reject(new Error(data.error))
     else reply?.resolve(data.bytes)
   }
-  worker.onerror = (event) => die(event.message)
-  worker.addEventListener('close', () => die('its thread has ended'))
+  worker.onerror = (event) => end(event.message, false)
+  worker.addEventListener('close', () => end('its thread has ended', false))
 
   try {
     await send({ open: directory })
   } catch (error) {
-    end('it did not start')
+    end('it did not start', true)
     throw error
   }
   return {
     execute: (messages) => send({ execute: messages }, [messages.buffer]),
     async close() {
       await send({ close: true })
-      end('it was closed')
+      end('it was closed', true)
     },
     died: died.promise,
-    terminate: () => end('it was terminated'),
+    terminate: () => end('it was terminated', true),
   }
 }

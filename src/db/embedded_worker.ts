@@ -10,7 +10,7 @@ const thread = globalThis as unknown as {
   postMessage(reply: EngineReply, transfer?: ArrayBuffer[]): void
 }
 
-let engine: Engine | undefined
+let engine: Engine
 let last: Promise<void> = Promise.resolve()
 
 thread.onmessage = ({ data: request }) => {
@@ -28,7 +28,6 @@ async function reply(request: EngineRequest): Promise<void> {
 
 async function handle(request: EngineRequest): Promise<Bytes> {
   if ('open' in request) engine = await openEngine(request.open)
-  else if (!engine) throw new Error('the engine is not open')
   else if ('execute' in request) return engine.execute(request.execute)
   else await engine.close()
   return new Uint8Array()

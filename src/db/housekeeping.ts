@@ -1,6 +1,7 @@
 // What a Postgres server does on its own and the embedded engine does not: checkpoints and vacuums.
 import type { Duplex } from 'node:stream'
 import postgres from 'postgres'
+import { runPeriodically } from '../lib/periodic.ts'
 
 const EVERY_MS = 60_000
 const CHECKPOINT_AFTER_BYTES = 16 * 1024 * 1024
@@ -8,7 +9,6 @@ const CHECKPOINT_AFTER_ROUNDS = 5
 
 export type Housekeeping = {
   checkpoint(): Promise<void>
-  vacuum(): Promise<void>
   /** What the timer does: vacuum and analyse the tables that need it, and checkpoint when enough was written. */
   maintain(): Promise<void>
   close(): Promise<void>
@@ -37,7 +37,6 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
   const sql = postgres(options)
   let checkpointAt = 0
   let rounds = 0
-  let underWay = false
   let closing = false
 
   async function readPosition(): Promise<number> {
@@ -54,9 +53,11 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
     rounds = 0
   }
 
-  /** The thresholds are those of Postgres' own autovacuum. */
-  function findTablesToVacuum() {
-    return sql<{ name: string }[]>`
+  async function maintain(): Promise<void> {
+    // A backend keeps its counts to itself for a while; without this a burst of changes is seen a round late.
+    await sql`select pg_stat_force_next_flush()`
+    // The thresholds are those of Postgres' own autovacuum.
+    const tables = await sql<{ name: string }[]>`
       select c.oid::regclass::text as name
       from pg_class c join pg_stat_all_tables s on s.relid = c.oid
       where c.relkind in ('r', 'm') and (
@@ -65,40 +66,24 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
         or s.n_mod_since_analyze > 50 + 0.1 * greatest(c.reltuples, 0)
         or age(c.relfrozenxid) > 200000000
       )`
-  }
-
-  async function maintain(): Promise<void> {
-    // A backend keeps its counts to itself for a while; without this a burst of changes is seen a round late.
-    await sql`select pg_stat_force_next_flush()`
     // Each table is vacuumed by a statement of its own, so that requests get the backend between two of them.
-    for (const { name } of await findTablesToVacuum()) await sql`vacuum (analyze) ${sql.unsafe(name)}`.simple()
+    for (const { name } of tables) await sql`vacuum (analyze) ${sql.unsafe(name)}`.simple()
     const written = (await readPosition()) - checkpointAt
     rounds += 1
     if (written > CHECKPOINT_AFTER_BYTES || (written > 0 && rounds >= CHECKPOINT_AFTER_ROUNDS)) await checkpoint()
   }
 
-  async function takeRound(): Promise<void> {
-    if (underWay) return
-    underWay = true
-    // The next round tries again what failed in this one; the failure of the engine itself is reported by its backend.
-    await maintain().catch((error) => {
-      if (!closing) observer.engine?.housekeepingFailed(error)
-    })
-    underWay = false
-  }
-
-  const timer = setInterval(takeRound, EVERY_MS)
-  timer.unref()
+  // The next round tries again what failed in this one; the failure of the engine itself is reported by its backend.
+  const timer = runPeriodically(EVERY_MS, maintain, (error) => {
+    if (!closing) observer.engine?.housekeepingFailed(error as Error)
+  })
 
   return {
     checkpoint,
     maintain,
-    async vacuum() {
-      await sql`vacuum (analyze)`.simple()
-    },
     async close() {
       closing = true
-      clearInterval(timer)
+      timer.stop()
       // The timeout is zero because a transaction that another connection holds open must not delay the close.
       await sql.end({ timeout: 0 })
     },

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
@@ -8,24 +9,19 @@ import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sq
 import { becomeOwner, DataDirInUse, filesOf, removeAbandonedCopy } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
 import { reasonOf } from './faults.ts'
-import { type Migration, migrate, requireSchema, SchemaError } from './migrations.ts'
+import { migrate, requireSchema, SchemaError } from './migrations.ts'
 import { rejectMixingPooler } from './pooler.ts'
 import { parseTls } from './tls.ts'
 
 export type Options = ClientOptions & {
-  migrations: Migration[]
   /** What to do when another process holds the data directory: work through that process, or fail. */
   whenInUse: 'share' | 'fail'
   /** Whether an empty data directory is rejected, instead of getting a new database. */
   mustExist?: boolean
 }
 
-type Opened = {
-  db: Db
-  isEmbedded: boolean
-  /** Whether it is the embedded engine of another process. */
-  isShared: boolean
-}
+/** An embedded database, and whether it is the engine of another process. */
+type Opened = { db: Db; isShared: boolean }
 
 /** How long a database may take to answer the first query. */
 const answerMs = 5_000
@@ -42,11 +38,11 @@ const controlSocket = (dataDir: string) => join(dataDir, 'control.sock')
 /** Opens the configured database and requires this program's schema; the embedded one is migrated to it. */
 export async function openDatabase(config: Config, options: Options): Promise<Db> {
   if (config.DATABASE_URL) {
-    return openServer(config.DATABASE_URL, options, (sql) => requireSchema(sql, options.migrations))
+    return openServer(config.DATABASE_URL, options, (sql) => requireSchema(sql, migrations))
   }
-  const { db } = await openDataDir(config.DATA_DIR, options)
+  const db = await openAny(config, options)
   try {
-    await migrate(db, options.migrations)
+    await migrate(db, migrations)
     return db
   } catch (error) {
     await db.close()
@@ -57,7 +53,6 @@ export async function openDatabase(config: Config, options: Options): Promise<Db
 /** Opens it for a service, which runs many statements concurrently and gives each a deadline. */
 export const openForService = (config: Config, observer: DatabaseObserver): Promise<Db> =>
   openDatabase(config, {
-    migrations,
     queryTimeoutMs: 4_500,
     maxConnections: 10,
     mustBeWritable: true,
@@ -66,10 +61,9 @@ export const openForService = (config: Config, observer: DatabaseObserver): Prom
   })
 
 /** Opens the configured database with any schema, to migrate or restore it. */
-export async function openAny(config: Config, options: Options): Promise<Opened> {
-  if (!config.DATABASE_URL) return openDataDir(config.DATA_DIR, options)
-  const db = await openServer(config.DATABASE_URL, options, (sql) => sql`select 1`)
-  return { db, isEmbedded: false, isShared: false }
+export async function openAny(config: Config, options: Options): Promise<Db> {
+  if (config.DATABASE_URL) return openServer(config.DATABASE_URL, options, (sql) => sql`select 1`)
+  return asOwner(config.DATA_DIR, async () => (await openDataDir(config.DATA_DIR, options)).db)
 }
 
 /** Opens a database server and runs a first query, since only that shows whether it can be used. */
@@ -104,18 +98,18 @@ export const afterClose = (db: Db, end: () => unknown): Db => ({
   },
 })
 
-async function openDataDir(dataDir: string, options: Options): Promise<Opened> {
+/** Opens a database with the rights of the owner of the data directory, which this process then keeps until it is closed. */
+export async function asOwner(dataDir: string, open: () => Promise<Db>): Promise<Db> {
   const regainRights = becomeOwner(dataDir)
   try {
-    const opened = await openAsOwner(dataDir, options)
-    return { ...opened, db: afterClose(opened.db, regainRights) }
+    return afterClose(await open(), regainRights)
   } catch (error) {
     regainRights()
     throw error
   }
 }
 
-async function openAsOwner(dataDir: string, options: Options): Promise<Opened> {
+export async function openDataDir(dataDir: string, options: Options): Promise<Opened> {
   // A mistyped name must not create another database and show that it is empty.
   if (options.mustExist && !existsSync(filesOf(dataDir))) {
     throw new Error(`There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL, or begin with "orgs create".`)
@@ -123,12 +117,12 @@ async function openAsOwner(dataDir: string, options: Options): Promise<Opened> {
   const giveUpAt = performance.now() + holderMs[options.whenInUse]
   for (;;) {
     try {
-      return { db: await openOwn(dataDir, options), isEmbedded: true, isShared: false }
+      return { db: await openOwn(dataDir, options), isShared: false }
     } catch (error) {
       if (!(error instanceof DataDirInUse)) throw error
     }
     const shared = options.whenInUse === 'share' ? await openShared(dataDir, options) : undefined
-    if (shared) return { db: shared, isEmbedded: true, isShared: true }
+    if (shared) return { db: shared, isShared: true }
     if (performance.now() > giveUpAt) {
       throw new Error(`The data directory ${dataDir} is in use by another prompt-signals.`)
     }
@@ -169,10 +163,7 @@ async function share(engine: Embedded, path: string): Promise<() => Promise<void
     guest.pipe(session).pipe(guest)
   })
   rmSync(path, { force: true })
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(path, resolve)
-  })
+  await once(server.listen(path), 'listening')
   chmodSync(path, 0o600)
   server.unref()
   return () => new Promise((resolve) => server.close(() => resolve()))
@@ -181,19 +172,17 @@ async function share(engine: Embedded, path: string): Promise<() => Promise<void
 /** Connects to the process that holds the data directory; undefined when it does not answer. */
 async function openShared(dataDir: string, options: Options): Promise<Db | undefined> {
   const path = controlSocket(dataDir)
-  const socket = () =>
-    new Promise((resolve, reject) => {
-      const guest = connect(path, () => resolve(guest))
-      guest.once('error', reject)
-    })
+  const socket = async () => {
+    const guest = connect(path)
+    await once(guest, 'connect')
+    return guest
+  }
   const db = openClient({ socket }, { ...options, maxConnections: 1 })
   try {
     // Both connections of the client are opened now, because a process that is closing accepts no further ones.
     await within(answerMs, db.sql`select 1`)
-    await within(
-      answerMs,
-      db.transaction((sql) => sql`select 1`),
-    )
+    const transaction = db.transaction((sql) => sql`select 1`)
+    await within(answerMs, transaction)
     return db
   } catch {
     // The close is not awaited, because the driver takes seconds over a connection that it could not make.

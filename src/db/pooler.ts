@@ -7,13 +7,8 @@ const secondServerMs = 1_000
 /** Other clients of the pooler may take the server connection that is meant to be kept busy. */
 const attempts = 3
 
-class MixingPoolerError extends Error {
-  constructor() {
-    super(
-      'the connection pooler in front of it mixes up prepared statements. Use PgBouncer 1.21 or newer with max_prepared_statements above 0, or put ?prepare=false at the end of DATABASE_URL.',
-    )
-  }
-}
+const mixes =
+  'the connection pooler in front of it mixes up prepared statements. Use PgBouncer 1.21 or newer with max_prepared_statements above 0, or put ?prepare=false at the end of DATABASE_URL.'
 
 /**
  * Rejects when a connection pooler runs the statements of one connection on several servers, whether or not they were
@@ -25,7 +20,7 @@ export async function rejectMixingPooler(target: Target, session: Session, sql: 
   if (rows[0]?.pid === state.pid) return
   for (let attempt = 0; attempt < attempts; attempt++) {
     const isMixing = await probe(target, session)
-    if (isMixing) throw new MixingPoolerError()
+    if (isMixing) throw new Error(mixes)
     if (isMixing === false) return
   }
 }

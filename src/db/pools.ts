@@ -7,15 +7,6 @@ export type PoolPair = { statements: Pool; transactions: Pool }
 
 export type Listener = [channel: string, onNotice: (payload: string) => void, onGap: () => void]
 
-type Pools = {
-  readonly current: PoolPair
-  /** Opens new connections in the place of these, unless they have been replaced already. */
-  replace(broken: PoolPair): void
-  /** Subscribes to a channel, and again whenever the connection is lost or replaced. */
-  subscribe(...listener: Listener): void
-  end(): Promise<void>
-}
-
 /** How long the pending statements of a pool may take when it is closed. */
 const endSeconds = 5
 
@@ -23,7 +14,7 @@ const endSeconds = 5
  * Opens both pools. Single statements are not pipelined, so that a slow one never delays others behind it. Within a
  * transaction the driver has to pipeline.
  */
-export function openPools(target: Target, session: Session, sizes: Record<keyof PoolPair, number>): Pools {
+export function openPools(target: Target, session: Session, sizes: Record<keyof PoolPair, number>) {
   const open = (): PoolPair => ({
     statements: openPool(target, session, sizes.statements, 0),
     transactions: openPool(target, session, sizes.transactions, 1),
@@ -42,15 +33,19 @@ export function openPools(target: Target, session: Session, sizes: Record<keyof 
     get current() {
       return current
     },
-    // A connection whose peer has vanished without closing it would be used for as long as the kernel takes to notice,
-    // a quarter of an hour or more. The driver cannot close a single one, so all are replaced.
-    replace(broken) {
+    /**
+     * Opens new connections in the place of these, unless they have been replaced already. One whose peer has vanished
+     * without closing it would be used for as long as the kernel takes to notice, a quarter of an hour or more. The
+     * driver cannot close a single one, so all are replaced.
+     */
+    replace(broken: PoolPair): void {
       if (broken !== current || !('url' in target)) return
       current = open()
       for (const listener of listeners) listen(listener)
       end(broken).catch(() => {})
     },
-    subscribe(...listener) {
+    /** Subscribes to a channel, and again whenever the connection is lost or replaced. */
+    subscribe(...listener: Listener): void {
       listeners.push(listener)
       listen(listener)
     },

@@ -1,10 +1,11 @@
-import { constants, rmSync } from 'node:fs'
+import { constants, mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs'
 import { cp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Config } from '../config.ts'
 import { type Db, openClient } from './client.ts'
-import { chooseCopyPlace } from './copy_place.ts'
-import { backupOf, becomeOwner, filesOf, lockDataDir } from './data_dir.ts'
-import { afterClose, type Options, openAny } from './open.ts'
+import { backupOf, filesOf, lockDataDir } from './data_dir.ts'
+import { afterClose, asOwner, type Options, openAny, openDataDir } from './open.ts'
 
 /**
  * Opens the configured database for reading all of it. When a server holds the data directory this is a copy of its
@@ -12,16 +13,11 @@ import { afterClose, type Options, openAny } from './open.ts'
  * long, and copying blocks it only for a moment.
  */
 export async function openSnapshot(config: Config, options: Options): Promise<Db> {
-  if (config.DATABASE_URL) return (await openAny(config, options)).db
-  const regainRights = becomeOwner(config.DATA_DIR)
-  try {
-    const { db, isShared } = await openAny(config, options)
-    if (!isShared) return afterClose(db, regainRights)
-    return afterClose(await openCopy(db, config.DATA_DIR, options).finally(db.close), regainRights)
-  } catch (error) {
-    regainRights()
-    throw error
-  }
+  if (config.DATABASE_URL) return openAny(config, options)
+  return asOwner(config.DATA_DIR, async () => {
+    const { db, isShared } = await openDataDir(config.DATA_DIR, options)
+    return isShared ? openCopy(db, config.DATA_DIR, options).finally(db.close) : db
+  })
 }
 
 async function openCopy(shared: Db, dataDir: string, options: Options): Promise<Db> {
@@ -63,4 +59,24 @@ async function copyFiles(db: Db, from: string, to: string): Promise<void> {
   })
   // The connection is closed immediately, because a server that stops waits for the processes it shares with.
   await db.close()
+}
+
+/**
+ * Chooses where a copy of a folder's files goes: to the preferred path, on the same disk, or, when that has no room, to a
+ * new folder for temporary files, if there is room. A full disk can thereby still be backed up to elsewhere.
+ */
+function chooseCopyPlace(files: string, preferred: string): string {
+  const needed = sizeOf(files)
+  if (freeOn(files) > needed || freeOn(tmpdir()) < needed) return preferred
+  return mkdtempSync(join(tmpdir(), 'prompt-signals-backup-'))
+}
+
+function sizeOf(folder: string): number {
+  const entries = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  return entries.reduce((sum, entry) => sum + (statSync(join(folder, entry), { throwIfNoEntry: false })?.size ?? 0), 0)
+}
+
+function freeOn(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder)
+  return bavail * bsize
 }

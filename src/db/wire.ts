@@ -12,28 +12,24 @@ export type Message = { kind: string; bytes: Buffer }
 /** Splits what the driver writes into whole messages; an incomplete one waits for the next write. */
 export class MessageReader {
   #rest: Buffer = Buffer.alloc(0)
-  #started = false
+  /** Whether a message has a letter in front of its length, 1 or 0: none has before the session has started. */
+  #letter = 0
 
   read(chunk: Buffer): Message[] {
     const bytes = this.#rest.length > 0 ? Buffer.concat([this.#rest, chunk]) : chunk
     const messages: Message[] = []
     let at = 0
-    // Before the session has started a message has no letter in front of its length.
-    for (let letter = this.#letter; bytes.length >= at + letter + 4; letter = this.#letter) {
-      const end = at + letter + bytes.readUInt32BE(at + letter)
+    while (bytes.length >= at + this.#letter + 4) {
+      const end = at + this.#letter + bytes.readUInt32BE(at + this.#letter)
       if (end > bytes.length) break
       const message = bytes.subarray(at, end)
-      const kind = this.#started ? String.fromCharCode(message[0] ?? 0) : requestKind(message)
-      if (kind === 'startup') this.#started = true
+      const kind = this.#letter === 1 ? String.fromCharCode(message[0] ?? 0) : requestKind(message)
+      if (kind === 'startup') this.#letter = 1
       messages.push({ kind, bytes: message })
       at = end
     }
     this.#rest = bytes.subarray(at)
     return messages
-  }
-
-  get #letter(): number {
-    return this.#started ? 1 : 0
   }
 }
 
@@ -44,15 +40,7 @@ function requestKind(message: Buffer): 'encryption' | 'cancel' | 'startup' {
 }
 
 /** All of the chunks as one array with memory of its own. */
-export function joinBytes(chunks: Uint8Array[]): Bytes {
-  const joined = new Uint8Array(chunks.reduce((length, chunk) => length + chunk.length, 0))
-  let at = 0
-  for (const chunk of chunks) {
-    joined.set(chunk, at)
-    at += chunk.length
-  }
-  return joined
-}
+export const joinBytes = (chunks: Uint8Array[]): Bytes => new Uint8Array(Buffer.concat(chunks))
 
 /** A reply of the engine, and what it means for the other sessions. */
 export type Reply = {
@@ -82,14 +70,11 @@ export function parseReply(bytes: Buffer): Reply {
   return reply
 }
 
-function parseFailure(fields: Buffer): string | undefined {
-  const values = new Map(
-    fields
-      .toString()
-      .split('\0')
-      .map((field) => [field[0], field.slice(1)]),
-  )
-  return /^(FATAL|PANIC)$/.test(values.get('V') ?? '') ? values.get('M') : undefined
+/** Each field of an error is a letter and its value: V the severity, M the message. */
+function parseFailure(error: Buffer): string | undefined {
+  const fields = error.toString().split('\0')
+  if (!fields.includes('VFATAL') && !fields.includes('VPANIC')) return undefined
+  return fields.find((field) => field.startsWith('M'))?.slice(1)
 }
 
 export const sync = frame('S', '')
@@ -108,18 +93,12 @@ export const replyToSkipped = (messages: Message[]): Buffer =>
 export const replyToTimedOut = (messages: Message[]): Buffer =>
   Buffer.concat([statementTimeout, replyToSkipped(messages)])
 
-export function simpleQuery(sql: string): Buffer {
-  return frame('Q', `${sql}\0`)
-}
+export const simpleQuery = (sql: string): Buffer => frame('Q', `${sql}\0`)
 
-export function closeStatement(name: string): Buffer {
-  return frame('C', `S${name}\0`)
-}
+export const closeStatement = (name: string): Buffer => frame('C', `S${name}\0`)
 
 /** The name a Parse message gives its statement; empty for the unnamed one. */
-export function statementName(parse: Buffer): string {
-  return parse.toString('utf8', 5, parse.indexOf(0, 5))
-}
+export const statementName = (parse: Buffer): string => parse.toString('utf8', 5, parse.indexOf(0, 5))
 
 /** The settings that a startup message asks for, without those that only choose the database. */
 export function startupSettings(startup: Buffer): Record<string, string> {

@@ -2,7 +2,6 @@ import { afterAll } from 'bun:test'
 import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/db/client.ts'
 import { openAny } from '../../src/db/open.ts'
-import { migrations } from '../../src/platform.ts'
 import { createEmptyDatabase } from '../harness.ts'
 
 /** Returns a function that opens databases without a schema, which are removed after the tests of the file. */
@@ -14,8 +13,8 @@ export function useEmptyDatabases(): () => Promise<Db> {
   return async () => {
     const database = await createEmptyDatabase()
     closings.push(database.close)
-    const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
-    const { db } = await openAny(readConfig({}, database.settings), options)
+    const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
+    const db = await openAny(readConfig({}, database.settings), options)
     closings.push(db.close)
     return db
   }

@@ -4,7 +4,6 @@ import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import type { Sql } from '../../src/db/client.ts'
 import { openDatabase } from '../../src/db/open.ts'
-import { migrations } from '../../src/platform.ts'
 import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
 import {
   createFolder,
@@ -33,7 +32,7 @@ afterAll(() => Promise.all(databases.map(({ close }) => close())))
 /** Queries the database itself, with or without a server on it. */
 async function query<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
   const config = readConfig({}, database.settings)
-  const db = await openDatabase(config, { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' })
+  const db = await openDatabase(config, { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' })
   try {
     return await work(db.sql)
   } finally {

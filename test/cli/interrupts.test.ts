@@ -4,7 +4,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/db/open.ts'
-import { migrations } from '../../src/platform.ts'
 import { createDatabase, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
 import { createFolder, createOperator, createTenant, eventually, run, type Settings } from '../program.ts'
 import { entry } from '../service.ts'
@@ -24,7 +23,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all(databases.map(({ close }) => close())))
 
 const openTest = (settings: Settings) =>
-  openDatabase(readConfig({}, settings), { migrations, queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'share' })
+  openDatabase(readConfig({}, settings), { queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'share' })
 
 function start(args: string[], settings: Settings) {
   const child = Bun.spawn([PROGRAM, ...args], {

@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/db/open.ts'
-import { migrations } from '../../src/platform.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createOperator, type Operator, run } from '../program.ts'
 
@@ -20,7 +19,7 @@ beforeAll(async () => {
   operator = createOperator(database.settings)
   ;({ id: org } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team'))
   ;({ id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting'))
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
+  const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
   const db = await openDatabase(readConfig({}, database.settings), options)
   await db.sql`
     insert into signals (organisation_id, prompt_id, value, metadata, created_at)

@@ -140,7 +140,7 @@ test('checkpoints and vacuums only between the transactions of others', async ()
   let upkeep: Promise<unknown> | undefined
   await sql.begin(async (tx) => {
     await tx`delete from busy where n > 10`
-    upkeep = Promise.all([embedded.checkpoint(), embedded.vacuum()]).then(() => order.push('upkeep'))
+    upkeep = Promise.all([embedded.checkpoint(), embedded.maintain()]).then(() => order.push('upkeep'))
     for (let i = 0; i < 20; i++) await tx`select pg_sleep(0)`
     order.push('transaction')
   })

@@ -20,8 +20,8 @@ async function openOwn() {
   closings.push(database.close)
   const open = async () => {
     const config = readConfig({}, database.settings)
-    const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
-    return (await openAny(config, options)).db
+    const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
+    return await openAny(config, options)
   }
   const use = async <T>(work: (db: Db) => Promise<T>): Promise<T> => {
     const db = await open()

@@ -2,7 +2,6 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readConfig } from '../../src/config.ts'
 import type { Db, Sql } from '../../src/db/client.ts'
 import { openDatabase } from '../../src/db/open.ts'
-import { migrations } from '../../src/platform.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { rejectionOf } from '../program.ts'
 
@@ -13,7 +12,7 @@ let db: Db
 
 beforeAll(async () => {
   database = await createDatabase()
-  const options = { migrations, queryTimeoutMs, maxConnections: 2, whenInUse: 'fail' as const }
+  const options = { queryTimeoutMs, maxConnections: 2, whenInUse: 'fail' as const }
   db = await openDatabase(readConfig({}, database.settings), options)
   await db.sql.script('create table counted (n integer); insert into counted values (0)')
 })

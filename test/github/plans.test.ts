@@ -9,7 +9,6 @@ import { pruneDeliveries } from '../../src/github/prune.ts'
 import { receiveDelivery } from '../../src/github/receive.ts'
 import { requireWebhook } from '../../src/github/verify.ts'
 import { createOrganisation } from '../../src/orgs/manage.ts'
-import { migrations } from '../../src/platform.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createTestClock } from '../service.ts'
@@ -35,7 +34,7 @@ let org: string
 beforeAll(async () => {
   database = await createDatabase()
   // One connection each for statements and for transactions, so that every plan is made and used on the same one.
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
+  const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
   db = await openDatabase(readConfig({}, database.settings), options)
   for (const table of tables) await db.sql.script(`alter table ${table} set (autovacuum_enabled = off)`)
   org = (await createOrganisation(db, clock, { name: 'Acme', plan: 'free', monthlyLimit: null })).id

@@ -1,7 +1,7 @@
 // What became of a delivery is in its answer, which GitHub shows, and in a metric.
 import { expect, test } from 'bun:test'
 import { randomUUID } from 'node:crypto'
-import { createWatch } from '../../src/ops/watch.ts'
+import { createMetrics } from '../../src/ops/metrics.ts'
 import { hookEachTest, paths } from './hook.ts'
 import { merged, pullRequest, push, renamed } from './payloads.ts'
 
@@ -157,7 +157,7 @@ test('one that is not signed is not counted', async () => {
 test('one that leaves something out is in the log, and no other', () => {
   const warnings: unknown[] = []
   const log = { warn: (...line: unknown[]) => warnings.push(line) }
-  const { deliveries } = createWatch(log as never, service.services.metrics)
+  const { deliveries } = createMetrics(log as never)
   deliveries.ended({ recorded: 1, outcome: 'recorded', message: 'Recorded.' }, 'org_1')
   deliveries.ended({ recorded: 0, outcome: 'force_push', message: 'Run sync.' }, 'org_1')
   expect(warnings).toEqual([[{ org: 'org_1', outcome: 'force_push' }, 'a delivery of GitHub is incomplete: Run sync.']])

@@ -73,8 +73,8 @@ test('a cached page of another organisation cannot be read', async () => {
 /** A service on a database of its own that has no deadlines, as operators' commands have none. */
 async function openOther() {
   const database = await createEmptyDatabase()
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'fail' as const }
-  const { db } = await openAny(readConfig({}, database.settings), options)
+  const options = { queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'fail' as const }
+  const db = await openAny(readConfig({}, database.settings), options)
   const { clock, log } = service.services
   const services = createServices({ db, clock, log })
   const app = createApp(services)

@@ -144,7 +144,7 @@ test.each(['https://api.example.com', 'https://example.com/prompts/v2'])(
   'links begin with %s when callers reach it there',
   async (baseUrl) => {
     const { db, clock, log } = service.services
-    const services = createServices({ db, clock, log, baseUrl })
+    const services = createServices({ db, clock, log }, { PUBLIC_URL: baseUrl })
     const url = `http://localhost/api/v1/prompts/${tenant.prompt}/history?limit=100`
     const { headers } = await createApp(services).fetch(
       new Request(url, { headers: { authorization: `Bearer ${tenant.key}` } }),

@@ -4,7 +4,6 @@ import { readConfig } from '../../src/config.ts'
 import type { Sql } from '../../src/db/client.ts'
 import { openAny } from '../../src/db/open.ts'
 import { selectFilteredPage, selectPage, selectStates } from '../../src/history/store.ts'
-import { migrations } from '../../src/platform.ts'
 import {
   findPromptInFile,
   findPromptOfAny,
@@ -76,8 +75,8 @@ test.each<[string, string, Statements]>([
   ['empty and analysed', 'analyze prompts, history_entries', lookUps],
 ])('nothing scans a table that was %s when the statement was planned', async (_, prepare, statements) => {
   const database = await createDatabase()
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
-  const { db } = await openAny(readConfig({}, database.settings), options)
+  const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
+  const db = await openAny(readConfig({}, database.settings), options)
   await db.sql.script(`
     alter table prompts set (autovacuum_enabled = off);
     alter table history_entries set (autovacuum_enabled = off);

@@ -5,7 +5,6 @@ import type { Db } from '../../src/db/client.ts'
 import { openAny } from '../../src/db/open.ts'
 import { selectPage } from '../../src/history/store.ts'
 import { type EntryToRecord, insertEntries, lockHistories, reconcileEntries } from '../../src/history/store_write.ts'
-import { migrations } from '../../src/platform.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 
 let database: TestDatabase
@@ -13,8 +12,8 @@ let db: Db
 
 beforeAll(async () => {
   database = await createDatabase()
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
-  db = (await openAny(readConfig({}, database.settings), options)).db
+  const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
+  db = await openAny(readConfig({}, database.settings), options)
 })
 
 afterAll(async () => {

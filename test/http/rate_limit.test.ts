@@ -231,9 +231,10 @@ test('replicas with one Redis share the rate of a key', async () => {
   service.clock.set('2026-11-15T13:50:00.000Z')
   const tenant = await service.createTenant()
   const { db, clock } = service.services
-  const other = createServices({
-    ...{ db, redis: service.redis, clock, log: createLog('silent'), perKey: perMinute(perKey) },
-  })
+  const other = createServices(
+    { db, redis: service.redis, clock, log: createLog('silent') },
+    { RATE_LIMIT_PER_KEY: perMinute(perKey) },
+  )
   const app = createApp(other)
   const headers = { authorization: `Bearer ${tenant.key}` }
   const path = `/api/v1/prompts/${tenant.prompt}/history`

@@ -197,7 +197,7 @@ test('lists go by cursor, newest first, to the end; a forged cursor is refused',
 
 test('links begin with the address that callers reach the service at', async () => {
   const { db, clock, log } = service.services
-  const app = createApp(createServices({ db, clock, log, baseUrl: 'https://example.com/signals' }))
+  const app = createApp(createServices({ db, clock, log }, { PUBLIC_URL: 'https://example.com/signals' }))
   const request = new Request('http://localhost/api/v1/keys?limit=1', { headers: { authorization: `Bearer ${admin}` } })
   const { headers } = await app.fetch(request)
   expect(headers.get('link')).toStartWith('<https://example.com/signals/api/v1/keys?limit=1&cursor=')

@@ -3,7 +3,6 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { openAny } from '../../src/db/open.ts'
-import { migrations } from '../../src/platform.ts'
 import { createFolder, createOperator, createTenant, startServer } from '../program.ts'
 
 /** Well beyond the five seconds that a request may take. */
@@ -24,8 +23,8 @@ test('health, metrics and deadlines go on while a long statement of a command ru
     })
   expect((await post()).status).toBe(201)
 
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
-  const { db: command } = await openAny(readConfig({}, settings), options)
+  const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
+  const command = await openAny(readConfig({}, settings), options)
   const begun = Promise.withResolvers<void>()
   let isBusy = true
   const busy = command

@@ -19,7 +19,6 @@ import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { lockDataDir } from '../../src/db/data_dir.ts'
 import { openAny } from '../../src/db/open.ts'
-import { migrations } from '../../src/platform.ts'
 import { createFolder, createOperator, eventually, readJsonLines, refusalOf, run, startServer } from '../program.ts'
 
 const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
@@ -161,9 +160,9 @@ test.concurrent('the copy of an interrupted or a killed backup does not stay', a
 
 test.concurrent('a command that works through another process can finish while that process stops', async () => {
   const config = readConfig({}, { DATA_DIR: fresh() })
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
-  const { db: holder } = await openAny(config, options)
-  const { db: guest } = await openAny(config, options)
+  const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
+  const holder = await openAny(config, options)
+  const guest = await openAny(config, options)
   const left = holder.close()
   expect(await guest.transaction((sql) => sql`select 1 as n`)).toEqual([{ n: 1 }])
   expect(await guest.sql`select 2 as n`).toEqual([{ n: 2 }])

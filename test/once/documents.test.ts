@@ -1,6 +1,7 @@
 import { expect, test } from 'bun:test'
 import { loadCommands } from '../../src/cli/run.ts'
 import { settings } from '../../src/config.ts'
+import { createLog } from '../../src/log.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
 
 const textOf = (file: string) => Bun.file(file).text()
@@ -35,7 +36,7 @@ test('every command that changes something names the one that shows whether it d
 })
 
 test('the table of metrics in the documentation is what the service shows', async () => {
-  const metrics = createMetrics()
+  const metrics = createMetrics(createLog('silent'))
   metrics.watchDatabase(() => ({ pending: 0, connections: 1 }))
   metrics.describeBuild({ version: '', commit: '', bun: '' })
   const shown = [...(await metrics.text()).matchAll(/^# HELP (prompt_signals_\S+) (.+)$/gm)]

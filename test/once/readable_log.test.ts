@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { readableLine } from '../../src/readable_log.ts'
+import { readableLine } from '../../src/log.ts'
 
 const time = '2026-11-14T23:35:07.123Z'
 

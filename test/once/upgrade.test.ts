@@ -17,8 +17,8 @@ beforeAll(async () => {
   database = await createDatabase()
   server = await startServer(database.settings)
   tenant = await createTenant(createOperator(database.settings), 1_000_000)
-  const options = { migrations, queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'fail' as const }
-  db = (await openAny(readConfig({}, database.settings), options)).db
+  const options = { queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'fail' as const }
+  db = await openAny(readConfig({}, database.settings), options)
 })
 
 afterAll(async () => {

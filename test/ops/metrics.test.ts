@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createApp } from '../../src/app.ts'
+import { createLog } from '../../src/log.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
 import { build } from '../../src/platform.ts'
 import { entry, startService, type TestService } from '../service.ts'
@@ -126,7 +127,7 @@ test('knows the load of the database and the state of what the service stands on
 })
 
 test('says how much memory the process has, as the system sees it', async () => {
-  const metrics = createMetrics()
+  const metrics = createMetrics(createLog('silent'))
   metrics.describeBuild(build)
   const samples = readSamples(await metrics.text())
   const rss = samples.find(({ name }) => name === 'process_resident_memory_bytes')?.value as number
@@ -136,7 +137,7 @@ test('says how much memory the process has, as the system sees it', async () => 
 })
 
 test('every metric that the dashboard queries exists, and every one of ours is on it', async () => {
-  const metrics = createMetrics()
+  const metrics = createMetrics(createLog('silent'))
   metrics.describeBuild(build)
   metrics.watchDatabase(service.services.db.load)
   const exposed = [...(await metrics.text()).matchAll(/^# TYPE (\S+) (\S+)/gm)].flatMap(([, name, type]) =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { runPeriodically } from '../../src/ops/periodic.ts'
+import { runPeriodically } from '../../src/lib/periodic.ts'
 import { eventually } from '../program.ts'
 
 test('a round that fails is reported and followed by the next, and one that takes long has none beside it', async () => {

@@ -30,3 +30,7 @@ export function drawLine(numbers: number[]): string {
   const most = Math.max(...numbers, 1)
   return numbers.map((number) => (number === 0 ? '·' : heights[Math.ceil((number / most) * 8) - 1])).join('')
 }
+
+export const number = (count: number): string => count.toLocaleString('en-GB')
+
+export const percent = (share: number): string => (share * 100).toFixed(1)
