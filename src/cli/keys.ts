@@ -1,6 +1,5 @@
 import { createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
-import type { KeyRestrictions } from '../keys/restrictions.ts'
-import type { Scope } from '../keys/schema.ts'
+import type { KeyRestrictions, Scope } from '../keys/schema.ts'
 import { defaultScopes, parseScopes, presets, scopesOfPreset } from '../keys/scopes.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { parseDuration } from '../lib/durations.ts'
@@ -30,7 +29,7 @@ export const keyCommands = onDatabase({
         name: textOption(typed, 'name') ?? 'default',
         scopes: scopesOption(typed),
         expiresAt: expiryOption(typed),
-        restrictions: restrictionOptions(typed),
+        ...restrictionOptions(typed),
       })
       output.show(key)
       output.say(keepItNow)

@@ -3,15 +3,26 @@ import { type Detail, type ErrorCode, limits, statusOfCode } from '../errors.ts'
 
 export type ErrorStatus = (typeof statusOfCode)[ErrorCode]
 
-type DescribedError = { meaning: string; message: string; fields?: TProperties; example?: Record<string, unknown> }
+export type DescribedError = {
+  title: string
+  meaning: string
+  message: string
+  /** What it adds to the fields that every error has, and an example of that. */
+  fields?: TProperties
+  example?: Record<string, unknown>
+  /** The headers that it adds, each with an example. */
+  headers?: Record<string, unknown>
+}
 
-/** What each code means, and what it adds to the fields that every error has. */
 const described: Record<ErrorCode, DescribedError> = {
   unauthorized: {
+    title: 'Unauthorized',
     meaning: 'The API key is missing, malformed, unknown, revoked or expired.',
     message: 'Send a valid API key as "Authorization: Bearer psk_…".',
+    headers: { 'WWW-Authenticate': 'Bearer' },
   },
   forbidden: {
+    title: 'Forbidden',
     meaning:
       'The API key lacks the scope that this operation needs, or is not for pages of this origin. Nothing was looked up.',
     message: 'This API key lacks the scope signals:write. Use a key that has it.',
@@ -21,10 +32,12 @@ const described: Record<ErrorCode, DescribedError> = {
     example: { scope: 'signals:write' },
   },
   not_found: {
+    title: 'NotFound',
     meaning: 'The prompt does not exist in the organisation of the key.',
     message: 'There is nothing here. Check the path, and that the prompt belongs to the organisation of this key.',
   },
   validation_error: {
+    title: 'ValidationError',
     meaning: 'The request body is not valid. Nothing was recorded or counted.',
     message: 'The signal is not valid.',
     fields: {
@@ -41,6 +54,7 @@ const described: Record<ErrorCode, DescribedError> = {
     example: { details: [{ path: '/value', message: 'must be positive or negative' }] },
   },
   rate_limited: {
+    title: 'RateLimited',
     meaning:
       'A limit is reached: that of signals in a month, of the organisation or of a browser key; or that of requests in a ' +
       'short time, of the key or the address, if the operator has set one. Nothing was recorded.',
@@ -62,20 +76,18 @@ const described: Record<ErrorCode, DescribedError> = {
       }),
     },
     example: { limited_by: 'organisation_month', limit: 1000, used: 1000, resets_at: '2026-12-01T00:00:00.000Z' },
+    headers: {
+      RateLimit: '"signals";r=0;t=1383900',
+      'RateLimit-Policy': '"signals";q=1000;w=2592000',
+      'Retry-After': 1383900,
+    },
   },
   internal_error: {
+    title: 'InternalError',
     meaning: 'The service could not complete the request. Try again after the seconds in Retry-After.',
     message: 'The service could not complete the request. Try again shortly.',
+    headers: { 'Retry-After': 1 },
   },
-}
-
-const titleOf: Record<ErrorCode, string> = {
-  unauthorized: 'Unauthorized',
-  forbidden: 'Forbidden',
-  not_found: 'NotFound',
-  validation_error: 'ValidationError',
-  rate_limited: 'RateLimited',
-  internal_error: 'InternalError',
 }
 
 /** What is wrong in the example of an operation that is not about signals. */
@@ -87,12 +99,13 @@ export const rateExample = {
     'The limit of requests in a short time, of the key or the address, is reached. Only where the operator has set one.',
   message: 'More than 600 requests in 60 s with this API key. Wait until resets_at.',
   example: { limited_by: 'key_rate', limit: 600, used: 600, resets_at: '2026-11-15T12:01:00.000Z' },
+  headers: { RateLimit: '"burst";r=0;t=60', 'RateLimit-Policy': '"burst";q=600;w=60', 'Retry-After': 1 },
 }
 
 /** The one shape of an error, as the code of this status fills it; the operation may have an example of its own. */
 export function errorOfStatus(status: ErrorStatus, own: Partial<DescribedError> = {}) {
   const code = (Object.keys(statusOfCode) as ErrorCode[]).find((key) => statusOfCode[key] === status) as ErrorCode
-  const { meaning, message, fields, example } = { ...described[code], ...own }
+  const { title, meaning, message, fields, example, headers = {} } = { ...described[code], ...own }
   const error = Type.Object({
     code: Type.Literal(code, { description: 'Machine-readable error type' }),
     message: Type.String({ description: 'What went wrong and what to do about it, for a person' }),
@@ -100,5 +113,5 @@ export function errorOfStatus(status: ErrorStatus, own: Partial<DescribedError> 
     request_id: Type.String({ description: 'The same as the X-Request-Id header' }),
   })
   const shown = { code, message, ...example, request_id: 'f2a7f1a0-6d0b-4c6e-9a38-1f5d3c1b7e42' }
-  return { meaning, schema: Type.Object({ error }, { title: titleOf[code], examples: [{ error: shown }] }) }
+  return { meaning, headers, schema: Type.Object({ error }, { title, examples: [{ error: shown }] }) }
 }

@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import { writeEntryFilters } from '../history/query.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
-import { replyPage, searchOf } from '../http/paging.ts'
+import { describePage, replyPage, searchOf } from '../http/paging.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
@@ -34,7 +34,6 @@ const reading = describeOperation({
   path: PromptPath,
   query: ImpactQuery,
   success: { status: 200, description: 'One page of changes.', schema: ImpactPage, headers: ['Link'] },
-  errors: [401, 403, 404, 422, 500],
   invalid: invalidMargin,
 })
 
@@ -45,15 +44,8 @@ const listing = describeOperation({
   description:
     'Lists the prompts of the organisation, newest first unless sort says otherwise, each with what its live change did. ' +
     `At most ${maxSortedPrompts} prompts are sorted: of more, search for fewer.`,
+  ...describePage('A page of prompts.', PromptImpactList),
   query: PromptImpactQuery,
-  success: {
-    status: 200,
-    description: 'A page of prompts.',
-    schema: PromptImpactList,
-    headers: [],
-    sometimes: ['Link'],
-  },
-  errors: [401, 403, 422, 500],
   invalid: invalidMargin,
 })
 

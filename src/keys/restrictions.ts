@@ -2,13 +2,8 @@ import type { Sql } from '../db/client.ts'
 import { type Detail, invalid } from '../errors.ts'
 import { isOriginPattern } from '../lib/origins.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
-import type { Scope } from './schema.ts'
 import { presets } from './scopes.ts'
-import type { KeyRestrictions } from './store.ts'
-
-export type { KeyRestrictions }
-
-export const unrestricted: KeyRestrictions = { origins: null, prompts: null, monthly_limit: null }
+import type { KeyValues } from './store.ts'
 
 /**
  * Checks the restrictions of a key against its scopes and its organisation. Anybody who opens a page can read its key,
@@ -17,8 +12,7 @@ export const unrestricted: KeyRestrictions = { origins: null, prompts: null, mon
 export async function requireRestrictions(
   sql: Sql,
   organisationId: number,
-  scopes: Scope[],
-  { origins, prompts, monthly_limit: limit }: KeyRestrictions,
+  { scopes, origins, prompts, monthly_limit: limit }: KeyValues,
 ): Promise<void> {
   const problems: Detail[] = []
   if (origins) {

@@ -7,8 +7,7 @@ import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import { parseIdempotentRequest, replyCreated } from '../http/idempotency.ts'
-import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
-import { readPageRequest } from '../lib/cursor_page.ts'
+import { describePage, pageRequestOf, replyPage, searchOf } from '../http/paging.ts'
 import { createQueryReader } from '../lib/query_reader.ts'
 import { createValidator } from '../lib/validate.ts'
 import { changeOnce } from '../requests/replay.ts'
@@ -40,10 +39,8 @@ const listing = describeOperation({
   tag,
   summary: 'List prompts',
   description: 'The prompts of the organisation, newest first.',
+  ...describePage('A page of prompts.', PromptList),
   query: PromptQuery,
-  success: { status: 200, description: 'A page of prompts.', schema: PromptList, sometimes: ['Link'] },
-  errors: [401, 403, 422, 500],
-  invalid: { ...invalidCursor, meaning: 'A parameter of the query is not valid.' },
 })
 
 const creating = describeOperation({
@@ -55,12 +52,7 @@ const creating = describeOperation({
     'are given.',
   isIdempotent: true,
   body: NewPrompt,
-  success: {
-    ...shown,
-    status: 201,
-    sometimes: ['Idempotent-Replayed'],
-  },
-  errors: [401, 403, 422, 500],
+  success: { ...shown, status: 201, sometimes: ['Idempotent-Replayed'] },
   invalid: invalidPrompt,
 })
 
@@ -71,7 +63,6 @@ const showing = describeOperation({
   description: 'The name of a prompt, and the file that it is kept in.',
   path: PromptPath,
   success: shown,
-  errors: [401, 403, 404, 500],
 })
 
 const changing = describeOperation({
@@ -84,7 +75,6 @@ const changing = describeOperation({
   path: PromptPath,
   body: PromptChange,
   success: shown,
-  errors: [401, 403, 404, 422, 500],
   invalid: invalidPrompt,
 })
 
@@ -96,11 +86,10 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
     .get(
       '/api/v1/prompts',
       authenticated('prompts:read', async (exchange, _: object, { organisationId }) => {
-        const query = searchOf(exchange.request)
-        const reader = createQueryReader(query)
+        const reader = createQueryReader(searchOf(exchange.request))
         const search = readSearch(reader)
         reader.requireValid()
-        const list = () => listPrompts(db, organisationId, readPageRequest(query), search)
+        const list = () => listPrompts(db, organisationId, pageRequestOf(exchange), search)
         // A search looks at every prompt of the organisation.
         return replyPage(exchange, await (search === null ? list() : signalReader.limited(organisationId, list)))
       }),

@@ -39,7 +39,6 @@ const ofPrompt = describeOperation({
   summary: 'Export the signals of a prompt',
   description: `All signals of a prompt. ${about}`,
   path: PromptPath,
-  errors: [401, 403, 404, 422, 500],
 })
 
 const ofOrganisation = describeOperation({
@@ -47,7 +46,6 @@ const ofOrganisation = describeOperation({
   id: 'exportAllSignals',
   summary: 'Export all signals',
   description: `All signals of the organisation, prompt by prompt. ${about}`,
-  errors: [401, 403, 422, 500],
 })
 
 const types = { ndjson: 'application/x-ndjson', csv: 'text/csv; charset=utf-8' }
