@@ -1,5 +1,5 @@
 // Makes generated/seed.tar.gz: a data directory of the embedded engine after initdb, so that a first start only unpacks it.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -20,7 +20,7 @@ async function describeRecipe(): Promise<string> {
     'utf8',
   )
   const script = await readFile(import.meta.filename)
-  return `${JSON.parse(manifest).version} ${createHash('sha256').update(script).digest('hex')}`
+  return `${JSON.parse(manifest).version} ${hash('sha256', script, 'hex')}`
 }
 
 async function isCurrent(): Promise<boolean> {

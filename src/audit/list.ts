@@ -1,7 +1,8 @@
 import type { Db } from '../db/client.ts'
 import { type CursorPage, type PageRequest, toPage } from '../lib/cursor_page.ts'
 import { cursorsOf } from '../requests/cursors.ts'
-import { type AuditRow, selectAuditEntries } from './store.ts'
+import type { AuditRow } from './schema.ts'
+import { selectAuditEntries } from './store.ts'
 
 /** A page of an organisation's audit log, newest first. */
 export const listAudit = (db: Db, organisationId: number, request: PageRequest): Promise<CursorPage<AuditRow>> =>

@@ -9,12 +9,13 @@ type Schema = OpenAPIV3.SchemaObject
  */
 export function toOpenApi(schema: TSchema): Schema {
   const { anyOf, const: constant, examples, properties, items, ...rest } = schema
+  const fields = Object.entries<TSchema>(properties ?? {}).map(([name, property]) => [name, toOpenApi(property)])
   return {
     ...(anyOf ? toChoice(anyOf) : {}),
     ...rest,
     ...(constant === undefined ? {} : { enum: [constant] }),
     ...(examples ? { example: examples[0] } : {}),
-    ...(properties ? { properties: mapValues(properties, toOpenApi) } : {}),
+    ...(properties ? { properties: Object.fromEntries(fields) } : {}),
     ...(items ? { items: toOpenApi(items) } : {}),
   } as Schema
 }
@@ -36,9 +37,6 @@ function toChoice(options: TSchema[]): Schema {
   if (!only || more.length > 0) throw new Error('Only a choice of texts, or one type or null, can be described')
   return { ...only, ...nullable } as Schema
 }
-
-const mapValues = <T, R>(values: Record<string, T>, map: (value: T) => R): Record<string, R> =>
-  Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value)]))
 
 /** Moves objects with a title to `components.schemas`, so that a generated client has one type of that name for each. */
 export function nameSchemas(text: string): string {

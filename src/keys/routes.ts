@@ -6,7 +6,7 @@ import { invalid, ServiceError } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
-import { parseIdempotentRequest, replyCreated } from '../http/idempotency.ts'
+import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
@@ -139,11 +139,9 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
     .post(
       '/api/v1/keys',
       authenticated('keys:write', async (exchange, _: object, caller) => {
-        const text = await readJsonText(exchange)
-        const given = validateNew(parseJson(text))
-        const { expiresAt = null, ...change } = parseChange(given)
-        const key = { ...change, name: given.name, expiresAt }
-        const request = parseIdempotentRequest(exchange, caller.organisationId, text)
+        const { body, request } = await readIdempotentRequest(exchange, caller.organisationId, validateNew)
+        const { expiresAt = null, ...given } = parseChange(body)
+        const key = { ...given, name: body.name, expiresAt }
         const make = (sql: Sql) => addKey(sql, clock, caller, key, keyHolder(caller))
         return replyCreated(exchange, await changeOnce(db, clock, request, make, withoutText))
       }),
@@ -178,9 +176,8 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
       authenticated('keys:write', async (exchange, { key_id: id }: KeyParams, caller) => {
         const actor = keyHolder(caller)
         await showKey(db, id, actor)
-        const text = await readJsonText(exchange)
-        const { overlap_seconds: seconds = 86_400 } = validateRotation(parseJson(text))
-        const request = parseIdempotentRequest(exchange, caller.organisationId, text)
+        const { body, request } = await readIdempotentRequest(exchange, caller.organisationId, validateRotation)
+        const { overlap_seconds: seconds = 86_400 } = body
         const rotate = (sql: Sql) => replaceKey(sql, clock, id, seconds * 1_000, actor)
         return replyCreated(exchange, await changeOnce(db, clock, request, rotate, withoutText))
       }),

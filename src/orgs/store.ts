@@ -32,11 +32,12 @@ export async function insertOrganisation(
     )`
 }
 
-export async function updatePlan(sql: Sql, id: number, plan: string, monthlyLimit: number | null): Promise<void> {
+/** Each update returns whether it has changed anything; that of a plan always has. */
+export async function updatePlan(sql: Sql, id: number, plan: string, monthlyLimit: number | null): Promise<true> {
   await sql`update organisations set plan = ${plan}, monthly_limit = ${monthlyLimit} where id = ${id}`
+  return true
 }
 
-/** False when that changes nothing. */
 export async function updateRetention(sql: Sql, id: number, days: number | null): Promise<boolean> {
   const rows = await sql`
     update organisations set retention_days = ${days}
@@ -52,7 +53,7 @@ export const selectRetentions = (sql: Sql): Promise<{ organisationId: number; da
     from organisations where retention_days is not null
     order by id`
 
-/** Suspends an organisation from a time on, or resumes it with null; false when that changes nothing. */
+/** Suspends an organisation from a time on, or resumes it with null. */
 export async function updateSuspension(sql: Sql, id: number, suspendedAt: Date | null): Promise<boolean> {
   const rows = await sql`
     update organisations set suspended_at = ${suspendedAt}

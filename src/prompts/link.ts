@@ -1,4 +1,4 @@
-import { type Actor, recordAudits } from '../audit/record.ts'
+import { type Actor, type AuditEvent, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
@@ -45,27 +45,14 @@ export async function moveLinks(
   to: string,
 ): Promise<void> {
   const moved = await updateRepository(sql, organisationId, from, to)
-  await recordAudits(
-    sql,
-    clock,
-    github,
-    moved.map(({ id, path }) => ({
-      organisationId,
-      action: 'prompt.updated',
-      subject: id,
-      details: { repository: to, path },
-    })),
-  )
+  const events = moved.map(({ id, path }): AuditEvent => {
+    return { organisationId, action: 'prompt.updated', subject: id, details: { repository: to, path } }
+  })
+  await recordAudit(sql, clock, github, ...events)
 }
 
 /** Moves the links of all repositories of an owner who was renamed. */
-export async function moveLinksOfOwner(
-  sql: Sql,
-  clock: Clock,
-  organisationId: number,
-  from: string,
-  to: string,
-): Promise<void> {
+export async function moveLinksOfOwner(sql: Sql, clock: Clock, organisationId: number, from: string, to: string) {
   for (const repository of await selectRepositoriesOf(sql, organisationId, from)) {
     await moveLinks(sql, clock, organisationId, repository, `${to}${repository.slice(from.length)}`)
   }

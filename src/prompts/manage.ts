@@ -27,7 +27,7 @@ const promptsPerStatement = 500
 
 export type { PromptRow }
 
-type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null }
+type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null | undefined }
 
 /** Makes a prompt known to an organisation. */
 export async function createPrompt(
@@ -127,12 +127,8 @@ export async function changePrompt(
       if (isSame(before, changed)) return before
       const after = isSameFile(before, changed) ? changed : { ...changed, ...notSeen }
       await updatePrompt(sql, id, after)
-      await recordAudit(sql, clock, actor, {
-        organisationId,
-        action: 'prompt.updated',
-        subject: before.id,
-        details: change,
-      })
+      const event = { organisationId, action: 'prompt.updated', subject: before.id, details: change } as const
+      await recordAudit(sql, clock, actor, event)
       return after
     }, claimOf(actor))
   } catch (error) {

@@ -6,7 +6,7 @@ import { invalid } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
-import { parseIdempotentRequest, replyCreated } from '../http/idempotency.ts'
+import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { describePage, pageRequestOf, replyPage, searchOf } from '../http/paging.ts'
 import { createQueryReader } from '../lib/query_reader.ts'
 import { createValidator } from '../lib/validate.ts'
@@ -99,10 +99,9 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
       '/api/v1/prompts',
       authenticated('prompts:write', async (exchange, _: object, caller) => {
         const { organisationId } = caller
-        const text = await readJsonText(exchange)
-        const { name, id = null, ...link } = validateNew(parseJson(text))
-        const prompt = { name, id, file: parseLink(link) ?? null }
-        const request = parseIdempotentRequest(exchange, organisationId, text)
+        const { body, request } = await readIdempotentRequest(exchange, organisationId, validateNew)
+        const { name, id = null, ...link } = body
+        const prompt = { name, id, file: parseLink(link) }
         const make = (sql: Sql) => addPrompt(sql, clock, organisationId, prompt, keyHolder(caller))
         return replyCreated(exchange, await changeOnce(db, clock, request, make))
       }),
