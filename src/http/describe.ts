@@ -2,14 +2,12 @@ import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/ty
 import type { DocumentDecoration } from 'elysia'
 import type { OpenAPIV3 } from 'openapi-types'
 import { toOpenApi } from './openapi.ts'
-import { type DescribedError, type ErrorStatus, errorOfStatus, type InvalidExample, rateExample } from './schema.ts'
+import { type DescribedError, type ErrorStatus, errorOfStatus, rateExample } from './schema.ts'
 
 /** JSON of a schema, or texts of other content types, each with an example. */
 type Body = { schema: TSchema } | { texts: Record<string, string> }
 
 type Operation = {
-  id: string
-  tag: string
   summary: string
   description: string
   /** The parameters of the path, if it has any. */
@@ -20,7 +18,8 @@ type Operation = {
   success: Body & { status: number; description: string; headers?: HeaderName[]; sometimes?: HeaderName[] }
   /** The errors that do not follow from the rest. Every operation has 401, 403 and 500; a path adds 404, a query or a body 422. */
   errors?: ErrorStatus[]
-  invalid?: InvalidExample
+  /** What its 422 says, unless it is about a signal. */
+  invalid?: Partial<DescribedError>
   /** Whether a retry with the same Idempotency-Key changes nothing twice. */
   isIdempotent?: boolean
   /** Whether it answers 304 to a caller who has the current version. */
@@ -101,11 +100,17 @@ const idempotencyHeaders = {
   }),
 }
 
+/** What the document says of the operations of a feature, by their ids. */
+export function describeOperations<Id extends string>(tag: string, operations: Record<Id, Operation>) {
+  const describe = ([id, operation]: [string, Operation]) => [id, describeOperation({ id, tag, ...operation })]
+  return Object.fromEntries(Object.entries<Operation>(operations).map(describe)) as Record<Id, DocumentDecoration>
+}
+
 /**
  * What the document says of an operation. Written out, because the routes declare no schemas to
  * Elysia: it would read and check the body before the key.
  */
-export function describeOperation({ unchanged, isIdempotent, ...operation }: Operation): DocumentDecoration {
+export function describeOperation(operation: Operation & { id: string; tag: string }): DocumentDecoration {
   const { id, tag, summary, description, path, query, headers, body, success, errors = [], invalid } = operation
   const isLimitedByMonth = errors.includes(429)
   const statuses: ErrorStatus[] = [401, 403, 500, ...errors]
@@ -125,7 +130,11 @@ export function describeOperation({ unchanged, isIdempotent, ...operation }: Ope
       return [
         ...parameters('path', path?.properties),
         ...parameters('query', query?.properties),
-        ...parameters('header', { ...headers?.properties, ...(isIdempotent && idempotencyHeaders), ...commonHeaders }),
+        ...parameters('header', {
+          ...headers?.properties,
+          ...(operation.isIdempotent && idempotencyHeaders),
+          ...commonHeaders,
+        }),
       ]
     },
     get responses() {
@@ -138,7 +147,7 @@ export function describeOperation({ unchanged, isIdempotent, ...operation }: Ope
           ]),
           content: 'schema' in success ? json(success.schema) : describeTexts(success.texts),
         },
-        ...(unchanged && {
+        ...(operation.unchanged && {
           304: { description: 'What the caller has is still current.', headers: describeHeaders(['ETag']) },
         }),
         ...Object.fromEntries(statuses.map((status) => [status, describeError(status, status === 422 ? invalid : {})])),

@@ -1,10 +1,9 @@
 import { type TProperties, Type } from '@sinclair/typebox'
-import { type Detail, type ErrorCode, limits, statusOfCode } from '../errors.ts'
+import { type ErrorCode, limits, statusOfCode } from '../errors.ts'
 
 export type ErrorStatus = (typeof statusOfCode)[ErrorCode]
 
 export type DescribedError = {
-  title: string
   meaning: string
   message: string
   /** What it adds to the fields that every error has, and an example of that. */
@@ -16,13 +15,11 @@ export type DescribedError = {
 
 const described: Record<ErrorCode, DescribedError> = {
   unauthorized: {
-    title: 'Unauthorized',
     meaning: 'The API key is missing, malformed, unknown, revoked or expired.',
     message: 'Send a valid API key as "Authorization: Bearer psk_…".',
     headers: { 'WWW-Authenticate': 'Bearer' },
   },
   forbidden: {
-    title: 'Forbidden',
     meaning:
       'The API key lacks the scope that this operation needs, or is not for pages of this origin. Nothing was looked up.',
     message: 'This API key lacks the scope signals:write. Use a key that has it.',
@@ -32,12 +29,10 @@ const described: Record<ErrorCode, DescribedError> = {
     example: { scope: 'signals:write' },
   },
   not_found: {
-    title: 'NotFound',
     meaning: 'The prompt does not exist in the organisation of the key.',
     message: 'There is nothing here. Check the path, and that the prompt belongs to the organisation of this key.',
   },
   validation_error: {
-    title: 'ValidationError',
     meaning: 'The request body is not valid. Nothing was recorded or counted.',
     message: 'The signal is not valid.',
     fields: {
@@ -54,7 +49,6 @@ const described: Record<ErrorCode, DescribedError> = {
     example: { details: [{ path: '/value', message: 'must be positive or negative' }] },
   },
   rate_limited: {
-    title: 'RateLimited',
     meaning:
       'A limit is reached: that of signals in a month, of the organisation or of a browser key; or that of requests in a ' +
       'short time, of the key or the address, if the operator has set one. Nothing was recorded.',
@@ -83,15 +77,11 @@ const described: Record<ErrorCode, DescribedError> = {
     },
   },
   internal_error: {
-    title: 'InternalError',
     meaning: 'The service could not complete the request. Try again after the seconds in Retry-After.',
     message: 'The service could not complete the request. Try again shortly.',
     headers: { 'Retry-After': 1 },
   },
 }
-
-/** What is wrong in the example of an operation that is not about signals. */
-export type InvalidExample = { meaning?: string; message: string; example: { details: Detail[] } }
 
 /** A 429 of an operation that is not about signals. */
 export const rateExample = {
@@ -105,13 +95,14 @@ export const rateExample = {
 /** The one shape of an error, as the code of this status fills it; the operation may have an example of its own. */
 export function errorOfStatus(status: ErrorStatus, own: Partial<DescribedError> = {}) {
   const code = (Object.keys(statusOfCode) as ErrorCode[]).find((key) => statusOfCode[key] === status) as ErrorCode
-  const { title, meaning, message, fields, example, headers = {} } = { ...described[code], ...own }
+  const { meaning, message, fields, example, headers = {} } = { ...described[code], ...own }
   const error = Type.Object({
     code: Type.Literal(code, { description: 'Machine-readable error type' }),
     message: Type.String({ description: 'What went wrong and what to do about it, for a person' }),
     ...fields,
     request_id: Type.String({ description: 'The same as the X-Request-Id header' }),
   })
+  const title = code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
   const shown = { code, message, ...example, request_id: 'f2a7f1a0-6d0b-4c6e-9a38-1f5d3c1b7e42' }
   return { meaning, headers, schema: Type.Object({ error }, { title, examples: [{ error: shown }] }) }
 }

@@ -37,7 +37,7 @@ export function createBucketSharing(redis: Redis, { prefix, rate, onShared, onBr
     bucket.unshared = 0
     const key = `${prefix}:{${bucket.subject}}`
     const aheadUs = await breaker.attempt(() => redis.run(addScript, key, addedUs, windowUs))
-    // After a failure nobody knows whether Redis has added it. It is not sent again: a sum that is too high would refuse
+    // After a failure nobody knows whether Redis has added it. It is not sent again: a sum that is too high would reject
     // callers who have kept to their rate.
     if (typeof aheadUs === 'number') onShared(bucket, aheadUs / usPerRequest)
   }

@@ -5,7 +5,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
-import { describeOperation } from '../http/describe.ts'
+import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
 import { parseInstant } from '../lib/times.ts'
@@ -29,7 +29,6 @@ import type { Caller } from './verify.ts'
 
 type KeyParams = { key_id: string }
 
-const tag = 'Keys'
 const shown = { status: 200, description: 'The key, without its text.', schema: ShownApiKey }
 const created = {
   status: 201,
@@ -43,84 +42,66 @@ const invalidKey = {
   example: { details: [{ path: '/name', message: 'must be given' }] },
 }
 
-const listing = describeOperation({
-  id: 'listKeys',
-  tag,
-  summary: 'List API keys',
-  description: 'The keys of the organisation, newest first, also those that have ended.',
-  ...describePage('A page of keys.', ApiKeyList),
-})
-
-const creating = describeOperation({
-  id: 'createKey',
-  tag,
-  summary: 'Make an API key',
-  description:
-    'Makes a key with the scopes given, or those of a preset. The preset browser needs the origins of the pages that ' +
-    'its key is for. Nobody can grant a scope that their own key lacks (403). ' +
-    'A retry with the same Idempotency-Key makes no second key, and does not show the text again: if the first answer ' +
-    'was lost, rotate the key that the replayed one names.',
-  isIdempotent: true,
-  body: NewApiKey,
-  success: created,
-  invalid: invalidKey,
-})
-
-const showing = describeOperation({
-  id: 'getKey',
-  tag,
-  summary: 'Show an API key',
-  description: 'What is known of a key, without its text.',
-  path: KeyPath,
-  success: shown,
-})
-
-const changing = describeOperation({
-  id: 'changeKey',
-  tag,
-  summary: 'Change an API key',
-  description: 'Changes what is given of a key, and leaves the rest.',
-  path: KeyPath,
-  body: ApiKeyChange,
-  success: shown,
-  invalid: invalidKey,
-})
-
-const revoking = describeOperation({
-  id: 'revokeKey',
-  tag,
-  summary: 'Revoke an API key',
-  description: 'Ends a key: it is rejected everywhere within a second. Repeated, it changes nothing.',
-  path: KeyPath,
-  success: shown,
-})
-
-const rotating = describeOperation({
-  id: 'rotateKey',
-  tag,
-  summary: 'Rotate an API key',
-  description:
-    'Makes a key with the name, the scopes and the limits of this one, which goes on working until the overlap ends. A key that ' +
-    'expires is replaced by one that lives as long.',
-  path: KeyPath,
-  isIdempotent: true,
-  body: KeyRotation,
-  success: created,
-  invalid: {
-    message: 'The rotation is not valid.',
-    example: { details: [{ path: '/overlap_seconds', message: 'must be an integer' }] },
+const operations = describeOperations('Keys', {
+  listKeys: {
+    summary: 'List API keys',
+    description: 'The keys of the organisation, newest first, also those that have ended.',
+    ...describePage('A page of keys.', ApiKeyList),
   },
-})
-
-const showingOwn = describeOperation({
-  id: 'getOwnKey',
-  tag,
-  summary: 'Show the key of this request',
-  description:
-    'What the key that is sent may do, until when, and for which organisation: for a program that has been given a key. ' +
-    'It needs no scope; what the organisation has used of its month is shown to a key with usage:read. A browser key is ' +
-    'shown nothing.',
-  success: { ...shown, schema: OwnApiKey },
+  createKey: {
+    summary: 'Make an API key',
+    description:
+      'Makes a key with the scopes given, or those of a preset. The preset browser needs the origins of the pages that ' +
+      'its key is for. Nobody can grant a scope that their own key lacks (403). ' +
+      'A retry with the same Idempotency-Key makes no second key, and does not show the text again: if the first answer ' +
+      'was lost, rotate the key that the replayed one names.',
+    isIdempotent: true,
+    body: NewApiKey,
+    success: created,
+    invalid: invalidKey,
+  },
+  getKey: {
+    summary: 'Show an API key',
+    description: 'What is known of a key, without its text.',
+    path: KeyPath,
+    success: shown,
+  },
+  changeKey: {
+    summary: 'Change an API key',
+    description: 'Changes what is given of a key, and leaves the rest.',
+    path: KeyPath,
+    body: ApiKeyChange,
+    success: shown,
+    invalid: invalidKey,
+  },
+  revokeKey: {
+    summary: 'Revoke an API key',
+    description: 'Ends a key: it is rejected everywhere within a second. Repeated, it changes nothing.',
+    path: KeyPath,
+    success: shown,
+  },
+  rotateKey: {
+    summary: 'Rotate an API key',
+    description:
+      'Makes a key with the name, the scopes and the limits of this one, which goes on working until the overlap ends. A key that ' +
+      'expires is replaced by one that lives as long.',
+    path: KeyPath,
+    isIdempotent: true,
+    body: KeyRotation,
+    success: created,
+    invalid: {
+      message: 'The rotation is not valid.',
+      example: { details: [{ path: '/overlap_seconds', message: 'must be an integer' }] },
+    },
+  },
+  getOwnKey: {
+    summary: 'Show the key of this request',
+    description:
+      'What the key that is sent may do, until when, and for which organisation: for a program that has been given a key. ' +
+      'It needs no scope; what the organisation has used of its month is shown to a key with usage:read. A browser key is ' +
+      'shown nothing.',
+    success: { ...shown, schema: OwnApiKey },
+  },
 })
 
 const validateNew = createValidator(NewApiKey, 'The key')
@@ -134,7 +115,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
       authenticated('keys:read', async (exchange, _: object, { organisationId }) =>
         replyPage(exchange, await listKeys(db, organisationId, pageRequestOf(exchange))),
       ),
-      { detail: listing },
+      { detail: operations.listKeys },
     )
     .post(
       '/api/v1/keys',
@@ -145,14 +126,14 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const make = (sql: Sql) => addKey(sql, clock, caller, key, keyHolder(caller))
         return replyCreated(exchange, await changeOnce(db, clock, request, make, withoutText))
       }),
-      { ...readByHandler, detail: creating },
+      { ...readByHandler, detail: operations.createKey },
     )
     .get(
       '/api/v1/keys/:key_id',
       authenticated('keys:read', async (exchange, { key_id: id }: KeyParams, caller) =>
         exchange.reply(200, JSON.stringify({ data: await showKey(db, id, keyHolder(caller)) })),
       ),
-      { detail: showing },
+      { detail: operations.getKey },
     )
     .patch(
       '/api/v1/keys/:key_id',
@@ -162,14 +143,14 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const change = parseChange(validateChange(parseJson(await readJsonText(exchange))))
         return exchange.reply(200, JSON.stringify({ data: await changeKey(db, clock, id, change, actor) }))
       }),
-      { ...readByHandler, detail: changing },
+      { ...readByHandler, detail: operations.changeKey },
     )
     .delete(
       '/api/v1/keys/:key_id',
       authenticated('keys:write', async (exchange, { key_id: id }: KeyParams, caller) =>
         exchange.reply(200, JSON.stringify({ data: await revokeKey(db, clock, id, keyHolder(caller)) })),
       ),
-      { detail: revoking },
+      { detail: operations.revokeKey },
     )
     .post(
       '/api/v1/keys/:key_id/rotate',
@@ -181,7 +162,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const rotate = (sql: Sql) => replaceKey(sql, clock, id, seconds * 1_000, actor)
         return replyCreated(exchange, await changeOnce(db, clock, request, rotate, withoutText))
       }),
-      { ...readByHandler, detail: rotating },
+      { ...readByHandler, detail: operations.rotateKey },
     )
     .get(
       '/api/v1/key',
@@ -190,7 +171,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         if (caller.browser) throw new ServiceError('forbidden', 'A browser key records signals, and nothing else.')
         return exchange.reply(200, JSON.stringify({ data: await describeCaller(db, clock, caller) }))
       }),
-      { detail: showingOwn },
+      { detail: operations.getOwnKey },
     )
 
 const withoutText = (key: NewKey) => ({ ...key, key: null })

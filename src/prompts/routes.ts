@@ -5,7 +5,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
-import { describeOperation } from '../http/describe.ts'
+import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { describePage, pageRequestOf, replyPage, searchOf } from '../http/paging.ts'
 import { createQueryReader } from '../lib/query_reader.ts'
@@ -26,7 +26,6 @@ type Services = {
 }
 type PromptParams = { prompt_id: string }
 
-const tag = 'Prompts'
 const shown = { status: 200, description: 'The prompt.', schema: ShownPrompt }
 
 const invalidPrompt = {
@@ -34,48 +33,39 @@ const invalidPrompt = {
   example: { details: [{ path: '/name', message: 'must be given' }] },
 }
 
-const listing = describeOperation({
-  id: 'listPrompts',
-  tag,
-  summary: 'List prompts',
-  description: 'The prompts of the organisation, newest first.',
-  ...describePage('A page of prompts.', PromptList),
-  query: PromptQuery,
-})
-
-const creating = describeOperation({
-  id: 'createPrompt',
-  tag,
-  summary: 'Make a prompt known',
-  description:
-    'Makes a prompt, with an ID of its own or the one given, linked to the file of a repository if repository and path ' +
-    'are given.',
-  isIdempotent: true,
-  body: NewPrompt,
-  success: { ...shown, status: 201, sometimes: ['Idempotent-Replayed'] },
-  invalid: invalidPrompt,
-})
-
-const showing = describeOperation({
-  id: 'getPrompt',
-  tag,
-  summary: 'Show a prompt',
-  description: 'The name of a prompt, and the file that it is kept in.',
-  path: PromptPath,
-  success: shown,
-})
-
-const changing = describeOperation({
-  id: 'changePrompt',
-  tag,
-  summary: 'Change a prompt',
-  description:
-    'Changes what is given of the name and the link, and leaves the rest. Repository and path belong together; both ' +
-    'null unlink the prompt.',
-  path: PromptPath,
-  body: PromptChange,
-  success: shown,
-  invalid: invalidPrompt,
+const operations = describeOperations('Prompts', {
+  listPrompts: {
+    summary: 'List prompts',
+    description: 'The prompts of the organisation, newest first.',
+    ...describePage('A page of prompts.', PromptList),
+    query: PromptQuery,
+  },
+  createPrompt: {
+    summary: 'Make a prompt known',
+    description:
+      'Makes a prompt, with an ID of its own or the one given, linked to the file of a repository if repository and path ' +
+      'are given.',
+    isIdempotent: true,
+    body: NewPrompt,
+    success: { ...shown, status: 201, sometimes: ['Idempotent-Replayed'] },
+    invalid: invalidPrompt,
+  },
+  getPrompt: {
+    summary: 'Show a prompt',
+    description: 'The name of a prompt, and the file that it is kept in.',
+    path: PromptPath,
+    success: shown,
+  },
+  changePrompt: {
+    summary: 'Change a prompt',
+    description:
+      'Changes what is given of the name and the link, and leaves the rest. Repository and path belong together; both ' +
+      'null unlink the prompt.',
+    path: PromptPath,
+    body: PromptChange,
+    success: shown,
+    invalid: invalidPrompt,
+  },
 })
 
 const validateNew = createValidator(NewPrompt, 'The prompt')
@@ -93,7 +83,7 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
         // A search looks at every prompt of the organisation.
         return replyPage(exchange, await (search === null ? list() : signalReader.limited(organisationId, list)))
       }),
-      { detail: listing },
+      { detail: operations.listPrompts },
     )
     .post(
       '/api/v1/prompts',
@@ -105,7 +95,7 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
         const make = (sql: Sql) => addPrompt(sql, clock, organisationId, prompt, keyHolder(caller))
         return replyCreated(exchange, await changeOnce(db, clock, request, make))
       }),
-      { ...readByHandler, detail: creating },
+      { ...readByHandler, detail: operations.createPrompt },
     )
     .get(
       '/api/v1/prompts/:prompt_id',
@@ -113,7 +103,7 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
         const prompt = await showPrompt(db, await findPrompt(organisationId, id))
         return exchange.reply(200, JSON.stringify({ data: prompt }))
       }),
-      { detail: showing },
+      { detail: operations.getPrompt },
     )
     .patch(
       '/api/v1/prompts/:prompt_id',
@@ -123,7 +113,7 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
         const changed = await changePrompt(db, clock, prompt, { name, file: parseLink(link) }, keyHolder(caller))
         return exchange.reply(200, JSON.stringify({ data: changed }))
       }),
-      { ...readByHandler, detail: changing },
+      { ...readByHandler, detail: operations.changePrompt },
     )
 
 type Link = { repository?: string | null; path?: string | null }
