@@ -116,16 +116,17 @@ export async function changePrompt(
   given: PromptUpdate,
   actor: Actor = operator,
 ): Promise<PromptRow> {
-  const name = given.name === undefined ? undefined : requireText('name', given.name)
+  const name = given.name === undefined ? {} : { name: requireText('name', given.name) }
   const file = given.file && parsePromptFile(given.file)
+  const change = { ...name, ...(file === undefined ? {} : (file ?? noFile)) }
   try {
     return await db.transaction(async (sql) => {
       await lockPrompt(sql, id)
       const before = await selectPrompt(sql, id)
-      const change = { ...(name === undefined ? {} : { name }), ...(given.file === undefined ? {} : (file ?? noFile)) }
       const changed = { ...before, ...change }
-      if (isSame(before, changed)) return before
-      const after = isSameFile(before, changed) ? changed : { ...changed, ...notSeen }
+      const isSameFile = changed.repository === before.repository && changed.path === before.path
+      if (isSameFile && changed.name === before.name) return before
+      const after = isSameFile ? changed : { ...changed, ...notSeen }
       await updatePrompt(sql, id, after)
       const event = { organisationId, action: 'prompt.updated', subject: before.id, details: change } as const
       await recordAudit(sql, clock, actor, event)
@@ -141,9 +142,6 @@ const noFile = { repository: null, path: null }
 
 /** What was seen of another file says nothing of this one. */
 const notSeen = { file_state: null, file_moved_to: null }
-
-const isSameFile = (a: PromptRow, b: PromptRow): boolean => a.repository === b.repository && a.path === b.path
-const isSame = (a: PromptRow, b: PromptRow): boolean => a.name === b.name && isSameFile(a, b)
 
 /** Ids are unique over all organisations, so that an id alone names a prompt. */
 const idIsTaken = (id: string) =>
