@@ -17,12 +17,7 @@ export async function insertAuditEntries(sql: Sql, actor: string, at: Date, even
 }
 
 /** The newest entries of an organisation that are older than the one of this id. */
-export const selectAuditEntries = (
-  sql: Sql,
-  organisationId: number,
-  beforeId: number,
-  limit: number,
-): Promise<(AuditRow & { rowId: number })[]> =>
+export const selectAuditEntries = (sql: Sql, organisationId: number, beforeId: number, limit: number) =>
   sql<AuditRow & { rowId: number }>`
     select id as "rowId", id, actor, action, subject, details, created_at
     from audit_log

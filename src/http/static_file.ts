@@ -22,18 +22,14 @@ export const serveFile = (type: string, read: () => Promise<string>, more: Heade
   })
 
 /** Serves a file that may have been compressed before, with the caching that the headers given say. */
-export function serveEncodings(
-  type: string,
-  read: () => Promise<Encodings>,
-  more: Headers,
-): (exchange: Exchange) => Promise<Response> {
+export function serveEncodings(type: string, read: () => Promise<Encodings>, more: Headers) {
   const headers = { 'content-type': type, vary: 'Accept-Encoding', ...more }
   const loadVariants = loadOnce(async () => {
     const contents = Object.entries(await read())
     return new Map(contents.map(([encoding, content]) => [encoding, variantOf(encoding, content, headers)]))
   })
 
-  return async (exchange) => {
+  return async (exchange: Exchange): Promise<Response> => {
     const variants = await loadVariants()
     const asked = exchange.request.headers
     const accepted = asked.get('accept-encoding')

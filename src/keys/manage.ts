@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { forbidden, invalid, ServiceError } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
-import { type CursorPage, type PageRequest, toPage } from '../lib/cursor_page.ts'
+import { type PageRequest, toPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
 import { earlierOf, latestInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
@@ -69,8 +69,8 @@ async function makeKey(sql: Sql, clock: Clock, { org, organisationId }: Owner, v
 }
 
 /** The keys of an organisation, newest first. */
-export const listKeys = (db: Db, organisationId: number, request: PageRequest): Promise<CursorPage<KeyRow>> =>
-  toPage(cursorsOf(db), `keys ${organisationId}`, request, (beforeId, limit) =>
+export const listKeys = (db: Db, organisationId: number, request: PageRequest) =>
+  toPage<KeyRow>(cursorsOf(db), `keys ${organisationId}`, request, (beforeId, limit) =>
     selectKeys(db.sql, organisationId, beforeId, limit),
   )
 
@@ -78,13 +78,7 @@ export const showKey = async (db: Db, id: string, actor: Actor): Promise<KeyRow>
   showable(await requireKey(db.sql, id, actor))
 
 /** Changes what is given of a key, and leaves the rest. */
-export const changeKey = (
-  db: Db,
-  clock: Clock,
-  id: string,
-  given: KeyChange,
-  actor: Actor = operator,
-): Promise<KeyRow> =>
+export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, actor = operator): Promise<KeyRow> =>
   db.transaction(async (sql) => {
     const key = await requireKey(sql, id, actor, lockKey)
     if (given.scopes) requireGrantable(actor, given.scopes)
@@ -101,7 +95,7 @@ export const changeKey = (
   }, claimOf(actor))
 
 /** Ends a key at once. Repeated, it changes nothing. */
-export const revokeKey = (db: Db, clock: Clock, id: string, actor: Actor = operator): Promise<KeyRow> =>
+export const revokeKey = (db: Db, clock: Clock, id: string, actor = operator): Promise<KeyRow> =>
   db.transaction(async (sql) => {
     const key = await requireKey(sql, id, actor, lockKey)
     if (key.revoked_at) return showable(key)

@@ -9,11 +9,8 @@ import type { KeyValues } from './store.ts'
  * Checks the restrictions of a key against its scopes and its organisation. Anybody who opens a page can read its key,
  * so that such a key may do nothing but record signals, and only a key with origins has limits of its own.
  */
-export async function requireRestrictions(
-  sql: Sql,
-  organisationId: number,
-  { scopes, origins, prompts, monthly_limit: limit }: KeyValues,
-): Promise<void> {
+export async function requireRestrictions(sql: Sql, organisationId: number, key: KeyValues): Promise<void> {
+  const { scopes, origins, prompts, monthly_limit: limit } = key
   const problems: Detail[] = []
   if (origins) {
     if (scopes.join() !== presets.browser.join()) {

@@ -54,12 +54,7 @@ export async function insertKey(
 }
 
 /** The newest keys of an organisation that are older than the one of this id. */
-export const selectKeys = (
-  sql: Sql,
-  organisationId: number,
-  beforeId: number,
-  limit: number,
-): Promise<(KeyRow & { rowId: number })[]> =>
+export const selectKeys = (sql: Sql, organisationId: number, beforeId: number, limit: number) =>
   sql<KeyRow & { rowId: number }>`
     select
       k.id as "rowId", k.public_id as id, k.name, k.prefix, to_json(k.scopes) as scopes, k.created_at, k.expires_at,

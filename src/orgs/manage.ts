@@ -9,6 +9,7 @@ import {
   findOrganisationId,
   findPlanLimit,
   insertOrganisation,
+  type NewOrganisation,
   type OrganisationRow,
   selectOrganisations,
   selectRetentions,
@@ -19,11 +20,7 @@ import {
 
 type Organisation = OrganisationRow & { resets_at: string }
 
-export async function createOrganisation(
-  db: Db,
-  clock: Clock,
-  given: { name: string; plan: string; monthlyLimit: number | null },
-): Promise<{ id: string; name: string; plan: string; monthly_limit: number }> {
+export async function createOrganisation(db: Db, clock: Clock, given: NewOrganisation) {
   const planLimit = await requirePlan(db, given.plan)
   const id = `org_${randomBase62(16)}`
   const name = requireText('name', given.name)
@@ -32,13 +29,7 @@ export async function createOrganisation(
 }
 
 /** Changes the plan. Without a limit of its own the organisation has its plan's again. */
-export async function setPlan(
-  db: Db,
-  clock: Clock,
-  org: string,
-  plan: string,
-  monthlyLimit: number | null,
-): Promise<Organisation> {
+export async function setPlan(db: Db, clock: Clock, org: string, plan: string, monthlyLimit: number | null) {
   await requirePlan(db, plan)
   const event = { action: 'plan.changed', details: { plan, monthly_limit: monthlyLimit } } as const
   return changeOrganisation(db, clock, org, event, (sql, id) => updatePlan(sql, id, plan, monthlyLimit))

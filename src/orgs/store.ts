@@ -10,6 +10,8 @@ export type OrganisationRow = {
   suspended_at: Date | null
 }
 
+export type NewOrganisation = { name: string; plan: string; monthlyLimit: number | null }
+
 export async function findOrganisationId(sql: Sql, publicId: string): Promise<number | undefined> {
   const [row] = await sql<{ id: number }>`select id from organisations where public_id = ${publicId}`
   return row?.id
@@ -22,14 +24,11 @@ export async function findPlanLimit(sql: Sql, plan: string): Promise<number | un
 
 export async function insertOrganisation(
   sql: Sql,
-  organisation: { id: string; name: string; plan: string; monthlyLimit: number | null; createdAt: Date },
+  { id, name, plan, monthlyLimit, createdAt }: NewOrganisation & { id: string; createdAt: Date },
 ): Promise<void> {
   await sql`
     insert into organisations (public_id, name, plan, monthly_limit, created_at)
-    values (
-      ${organisation.id}, ${organisation.name}, ${organisation.plan},
-      ${organisation.monthlyLimit}, ${organisation.createdAt}
-    )`
+    values (${id}, ${name}, ${plan}, ${monthlyLimit}, ${createdAt})`
 }
 
 /** Each update returns whether it has changed anything; that of a plan always has. */

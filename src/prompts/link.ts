@@ -37,13 +37,7 @@ export const findLinkedPrompts = (sql: Sql, organisationId: number, repository: 
   selectPromptsIn(sql, organisationId, repository)
 
 /** Moves the links of a repository to its new name, except those of files that are linked to another prompt there. */
-export async function moveLinks(
-  sql: Sql,
-  clock: Clock,
-  organisationId: number,
-  from: string,
-  to: string,
-): Promise<void> {
+export async function moveLinks(sql: Sql, clock: Clock, organisationId: number, from: string, to: string) {
   const moved = await updateRepository(sql, organisationId, from, to)
   const events = moved.map(({ id, path }): AuditEvent => {
     return { organisationId, action: 'prompt.updated', subject: id, details: { repository: to, path } }

@@ -4,7 +4,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { faultOf } from '../db/faults.ts'
 import { invalid } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
-import { type CursorPage, type PageRequest, readAllPages, toPage } from '../lib/cursor_page.ts'
+import { type PageRequest, readAllPages, toPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { cursorsOf } from '../requests/cursors.ts'
@@ -30,11 +30,7 @@ export type { PromptRow }
 type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null | undefined }
 
 /** Makes a prompt known to an organisation. */
-export async function createPrompt(
-  db: Db,
-  clock: Clock,
-  { org, ...given }: PromptToCreate & { org: string },
-): Promise<PromptRow & { org: string }> {
+export async function createPrompt(db: Db, clock: Clock, { org, ...given }: PromptToCreate & { org: string }) {
   const { id: organisationId } = await requireOrganisation(db, org)
   const { id, ...prompt } = await db.transaction((sql) => addPrompt(sql, clock, organisationId, given, operator))
   return { id, org, ...prompt }
@@ -67,13 +63,8 @@ export async function addPrompt(
 }
 
 /** The prompts of an organisation, newest first: all, or those that a search finds. */
-export const listPrompts = (
-  db: Db,
-  organisationId: number,
-  request: PageRequest,
-  search: string | null = null,
-): Promise<CursorPage<PromptRow>> =>
-  toPage(cursorsOf(db), JSON.stringify(['prompts', organisationId, search]), request, (beforeId, limit) =>
+export const listPrompts = (db: Db, organisationId: number, request: PageRequest, search: string | null = null) =>
+  toPage<PromptRow>(cursorsOf(db), JSON.stringify(['prompts', organisationId, search]), request, (beforeId, limit) =>
     selectPrompts(db.sql, organisationId, search, beforeId, limit),
   )
 
@@ -81,12 +72,7 @@ export const listPrompts = (
 export type ListedPrompt = PromptRow & { rowId: number }
 
 /** Every prompt of an organisation that a search finds, newest first; undefined when they are more than so many. */
-export async function findPrompts(
-  db: Db,
-  organisationId: number,
-  search: string | null,
-  most: number,
-): Promise<ListedPrompt[] | undefined> {
+export async function findPrompts(db: Db, organisationId: number, search: string | null, most: number) {
   const found: ListedPrompt[] = []
   for (let beforeId = Number.MAX_SAFE_INTEGER; ; beforeId = found.at(-1)?.rowId as number) {
     const rows = await selectPrompts(db.sql, organisationId, search, beforeId, promptsPerStatement)
@@ -109,13 +95,8 @@ export const showPrompt = (db: Db, { id }: Prompt): Promise<PromptRow> => select
 type PromptUpdate = { name?: string | undefined; file?: PromptFile | null | undefined }
 
 /** Changes what is given of a prompt, and leaves the rest. What changes nothing is not in the audit log. */
-export async function changePrompt(
-  db: Db,
-  clock: Clock,
-  { id, organisationId }: Prompt,
-  given: PromptUpdate,
-  actor: Actor = operator,
-): Promise<PromptRow> {
+export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: PromptUpdate, actor = operator) {
+  const { id, organisationId } = prompt
   const name = given.name === undefined ? {} : { name: requireText('name', given.name) }
   const file = given.file && parsePromptFile(given.file)
   const change = { ...name, ...(file === undefined ? {} : (file ?? noFile)) }
