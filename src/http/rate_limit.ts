@@ -83,18 +83,14 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: O
       onBreaker: observe?.breakerChanged,
     })
 
-  function findBucket(subject: string | number, now: number): Bucket {
-    const known = buckets.get(subject)
-    if (known) return known
-    const bucket = { subject, used: 0, unshared: 0, leakedAt: now }
-    buckets.set(subject, bucket)
-    return bucket
-  }
-
   return {
     take(subject) {
       const now = clock.now().getTime()
-      const bucket = findBucket(subject, now)
+      let bucket = buckets.get(subject)
+      if (!bucket) {
+        bucket = { subject, used: 0, unshared: 0, leakedAt: now }
+        buckets.set(subject, bucket)
+      }
       leak(bucket, now)
       const isExceeded = bucket.used + 1 > requests + tolerance
       if (!isExceeded) {
