@@ -5,6 +5,9 @@ import { findOwnPrompts } from '../prompts/find.ts'
 import { presets } from './scopes.ts'
 import type { KeyValues } from './store.ts'
 
+const expectedOrigin = 'must be an origin as browsers send it, as https://example.com, or https://*.example.com'
+const expectedPrompt = 'must be a prompt of the organisation'
+
 /**
  * Checks the restrictions of a key against its scopes and its organisation. Anybody who opens a page can read its key,
  * so that such a key may do nothing but record signals, and only a key with origins has limits of its own.
@@ -16,16 +19,13 @@ export async function requireRestrictions(sql: Sql, organisationId: number, key:
     if (scopes.join() !== presets.browser.join()) {
       problems.push({ path: '/origins', message: `must be absent unless ${presets.browser} is the only scope` })
     }
-    origins.forEach((origin, index) => {
-      if (isOriginPattern(origin)) return
-      const message = 'must be an origin as browsers send it, as https://example.com, or https://*.example.com'
-      problems.push({ path: `/origins/${index}`, message })
-    })
+    for (const [index, origin] of origins.entries()) {
+      if (!isOriginPattern(origin)) problems.push({ path: `/origins/${index}`, message: expectedOrigin })
+    }
     const own = await findOwnPrompts(sql, organisationId, prompts ?? [])
-    prompts?.forEach((prompt, index) => {
-      if (own.has(prompt)) return
-      problems.push({ path: `/prompts/${index}`, message: 'must be a prompt of the organisation' })
-    })
+    for (const [index, prompt] of (prompts ?? []).entries()) {
+      if (!own.has(prompt)) problems.push({ path: `/prompts/${index}`, message: expectedPrompt })
+    }
   } else {
     const message = 'must be absent for a key without origins'
     if (prompts) problems.push({ path: '/prompts', message })
