@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf } from '../lib/cursor_page.ts'
+import { maxTextLength } from '../lib/texts.ts'
 import { envelopeOf, nullable, oneOf, type Row } from '../lib/typebox.ts'
 
 /** What a key may do, as `resource:action`. To write never implies to read. */
@@ -142,7 +143,7 @@ export const CreatedApiKey = envelopeOf(CreatedKey, 'CreatedApiKey', {
 
 export const NewApiKey = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 200 }),
+    name: Type.String({ minLength: 1, maxLength: maxTextLength }),
     scopes: Type.Optional(Type.Array(Scope, { minItems: 1, description: 'What the key may do; or give a preset' })),
     preset: Type.Optional(
       oneOf(presets, { description: 'The scopes that a purpose needs. Neither: all but administration.' }),

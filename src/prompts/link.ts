@@ -2,6 +2,7 @@ import { type Actor, type AuditEvent, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
+import { isPlain } from '../lib/texts.ts'
 import { type PromptFile, selectPromptsIn, selectRepositoriesOf, updateRepository } from './store.ts'
 
 export type LinkedPrompt = { id: number; path: string }
@@ -25,7 +26,7 @@ export function parsePromptFile(given: { repository: string; path: string }): Pr
   }
   const path = given.path.replace(/^(?:\.?\/)+/, '')
   const isOdd = path.split('/').some((part) => ['', '.', '..'].includes(part))
-  if (isOdd || Buffer.byteLength(path) > maxPathBytes || /\p{Cc}/u.test(path) || !path.isWellFormed()) {
+  if (isOdd || Buffer.byteLength(path) > maxPathBytes || !isPlain(path)) {
     const message = `must be that of a file, from the root of the repository, of at most ${maxPathBytes} bytes`
     throw invalid('The link is not valid.', [{ path: '/path', message }])
   }

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
+import { maxTextLength } from '../lib/texts.ts'
 import { envelopeOf, nullable } from '../lib/typebox.ts'
 
 export const PromptId = Type.String({
@@ -45,12 +46,10 @@ export const examplePrompt = {
   created_at: '2026-11-14T23:35:00.000Z',
 }
 
-export const maxSearchLength = 200
-
 /** These schemas are for the documentation alone; a query is parsed from its text. */
 export const search = Type.String({
   minLength: 1,
-  maxLength: maxSearchLength,
+  maxLength: maxTextLength,
   description:
     'Only prompts that have this text in their name, their ID or the path of their file, in any letter case.',
 })
@@ -63,7 +62,7 @@ export const ShownPrompt = envelopeOf(Prompt, 'ShownPrompt', examplePrompt)
 
 export const NewPrompt = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 200 }),
+    name: Type.String({ minLength: 1, maxLength: maxTextLength }),
     id: Type.Optional(
       Type.String({ description: 'A public ID of your own, pmt_ and 1 to 64 letters, digits, "_" or "-"' }),
     ),
