@@ -29,13 +29,10 @@ const isWithin = (list: BlockList, address: string): boolean =>
  */
 export function walkForwarded(peer: string, forwarded: string, isTrusted: (address: string) => boolean): string {
   let address = peer
-  let end = forwarded.length
-  while (end >= 0 && isTrusted(address)) {
-    const comma = end === 0 ? -1 : forwarded.lastIndexOf(',', end - 1)
-    const next = parseAddress(forwarded.slice(comma + 1, end).trim())
+  for (const entry of forwarded.split(',').reverse()) {
+    const next = isTrusted(address) ? parseAddress(entry.trim()) : undefined
     if (next === undefined) return address
     address = next
-    end = comma
   }
   return address
 }

@@ -22,9 +22,9 @@ export type Scope = Static<typeof Scope>
 
 export const scopes = Scope.anyOf.map((option) => option.const)
 
-const presets = ['app', 'reader', 'ci', 'browser', 'admin'] as const
+const presetNames = ['app', 'reader', 'ci', 'browser', 'admin'] as const
 
-export type Preset = (typeof presets)[number]
+export type Preset = (typeof presetNames)[number]
 
 const time = Type.String({ format: 'date-time' })
 
@@ -146,7 +146,7 @@ export const NewApiKey = Type.Object(
     name: Type.String({ minLength: 1, maxLength: maxTextLength }),
     scopes: Type.Optional(Type.Array(Scope, { minItems: 1, description: 'What the key may do; or give a preset' })),
     preset: Type.Optional(
-      oneOf(presets, { description: 'The scopes that a purpose needs. Neither: all but administration.' }),
+      oneOf(presetNames, { description: 'The scopes that a purpose needs. Neither: all but administration.' }),
     ),
     expires_at: Type.Optional(nullable(time, 'ISO 8601 with its zone')),
     ...Type.Partial(KeyRestrictions).properties,
