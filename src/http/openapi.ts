@@ -22,15 +22,10 @@ export function toOpenApi(schema: TSchema): Schema {
 
 function toChoice(options: TSchema[]): Schema {
   const others = options.filter(({ type }) => type !== 'null')
-  const isNullable = others.length < options.length
-  const nullable = isNullable ? { nullable: true } : {}
+  const nullable = others.length < options.length ? { nullable: true } : {}
   if (others.every((option) => option.const !== undefined)) {
     // OpenAPI 3.0 takes null for a value of an enum only if it is listed there.
-    return {
-      type: 'string',
-      enum: [...others.map((option) => option.const), ...(isNullable ? [null] : [])],
-      ...nullable,
-    }
+    return { type: 'string', enum: options.map((option) => option.const ?? null), ...nullable }
   }
   const [only, ...more] = others.map(toOpenApi)
   // A second alternative would need `anyOf`, and no schema here has one.
