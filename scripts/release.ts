@@ -1,5 +1,5 @@
 // Makes dist/release: for each platform the binary, its checksum and the list of its components; and the licences.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { version } from '../package.json'
@@ -16,10 +16,8 @@ for (const target of targets.filter((one) => !one.endsWith('musl'))) {
   const packages = await findPackages(await compile(binary, target))
   await writeFile(`${binary}.cdx.json`, describeComponents(version, packages))
   await writeFile(join(folder, `prompt-signals-${version}-licences.txt`), await describeLicences(packages))
-  const hash = createHash('sha256')
-    .update(await readFile(binary))
-    .digest('hex')
+  const checksum = hash('sha256', await readFile(binary), 'hex')
   // In the form that sha256sum --check reads.
-  await writeFile(`${binary}.sha256`, `${hash}  ${basename(binary)}\n`)
-  console.log(`${hash}  ${binary}`)
+  await writeFile(`${binary}.sha256`, `${checksum}  ${basename(binary)}\n`)
+  console.log(`${checksum}  ${binary}`)
 }

@@ -1,32 +1,21 @@
 // Makes generated/seed.tar.gz: a data directory of the embedded engine after initdb, so that a first start only unpacks it.
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { PGlite } from '@electric-sql/pglite'
 import { NodeFS } from '@electric-sql/pglite/nodefs'
+import { dependencies } from '../package.json'
 
 const generated = join(import.meta.dirname, '../generated')
 const seedPath = join(generated, 'seed.tar.gz')
 const stampPath = join(generated, 'seed.stamp')
 
-const stamp = await describeRecipe()
-if (!(await isCurrent())) await makeSeed()
-
-/** A seed is as good as what made it: the engine's version and this very file. */
-async function describeRecipe(): Promise<string> {
-  const manifest = await readFile(
-    join(import.meta.dirname, '../node_modules/@electric-sql/pglite/package.json'),
-    'utf8',
-  )
-  const script = await readFile(import.meta.filename)
-  return `${JSON.parse(manifest).version} ${createHash('sha256').update(script).digest('hex')}`
-}
-
-async function isCurrent(): Promise<boolean> {
-  const made = await readFile(stampPath, 'utf8').catch(() => undefined)
-  return made === stamp && (await readdir(generated)).includes('seed.tar.gz')
-}
+/** A seed is as good as what made it: the engine, whose version is pinned, and this very file. */
+const stamp = `${dependencies['@electric-sql/pglite']} ${hash('sha256', await readFile(import.meta.filename), 'hex')}`
+const made = await readFile(stampPath, 'utf8').catch(() => undefined)
+if (made !== stamp || !existsSync(seedPath)) await makeSeed()
 
 async function makeSeed(): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'seed-'))

@@ -125,16 +125,14 @@ as $$
 begin
   return query
   select
-    encode(found.hash, 'hex'), found.id, found.organisation_id, found.org, found.key, to_json(found.scopes),
+    encode(found.hash, 'hex'), found.id, found.organisation_id, found.org, found.public_id, to_json(found.scopes),
     found.expires_at,
     case when found.origins is not null then
       json_build_object('origins', found.origins, 'prompts', found.prompts, 'monthlyLimit', found.monthly_limit)
     end
   from unnest(hashes) wanted (hash)
   cross join lateral (
-    select
-      k.hash, k.id, k.organisation_id, o.public_id as org, k.public_id as key, k.scopes, k.expires_at, k.origins,
-      k.prompts, k.monthly_limit
+    select k.*, o.public_id as org
     from api_keys k
     join organisations o on o.id = k.organisation_id
     where k.hash = decode(wanted.hash, 'hex') and k.revoked_at is null and o.suspended_at is null

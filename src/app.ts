@@ -10,7 +10,6 @@ import { consoleOffRoutes, consoleRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
 import { impactRoutes } from './impact/routes.ts'
 import { keyRoutes } from './keys/routes.ts'
-import { ownKeyRoutes } from './keys/routes_own.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import type { App } from './platform.ts'
 import { promptRoutes } from './prompts/routes.ts'
@@ -33,7 +32,6 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
     signalReadRoutes(services, wrapper),
     impactRoutes(services, wrapper),
     keyRoutes(services, wrapper),
-    ownKeyRoutes(services, wrapper),
     promptRoutes(services, wrapper),
     webhookRoutes(services, wrapper),
     auditRoutes(services, wrapper),

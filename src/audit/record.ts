@@ -19,7 +19,7 @@ export const keyHolder = (caller: { key: string; organisationId: number; scopes:
 /** Changes that an organisation makes itself have no more than its share of the transactions. */
 export const claimOf = ({ organisationId }: Actor): Claim => ({ tenant: organisationId })
 
-type AuditEvent = {
+export type AuditEvent = {
   organisationId: number
   action:
     | 'key.created'
@@ -42,14 +42,5 @@ type AuditEvent = {
 }
 
 /** Writes to the audit log, within the transaction of the change itself: either both are kept or neither. */
-export const recordAudit = (sql: Sql, clock: Clock, actor: Actor, event: AuditEvent): Promise<void> =>
-  recordAudits(sql, clock, actor, [event])
-
-/** Writes several entries to the audit log, for a change of several things at once. */
-export const recordAudits = (sql: Sql, clock: Clock, actor: Actor, events: AuditEvent[]): Promise<void> =>
-  insertAuditEntries(
-    sql,
-    actor.name,
-    clock.now(),
-    events.map((event) => ({ details: {}, ...event })),
-  )
+export const recordAudit = (sql: Sql, clock: Clock, actor: Actor, ...events: AuditEvent[]): Promise<void> =>
+  insertAuditEntries(sql, actor.name, clock.now(), events)

@@ -2,8 +2,7 @@ import { Elysia } from 'elysia'
 import type { Db } from '../db/client.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
-import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
-import { PageQuery, readPageRequest } from '../lib/cursor_page.ts'
+import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
 import { listAudit } from './list.ts'
 import { AuditEntryList } from './schema.ts'
 
@@ -13,23 +12,14 @@ const listing = describeOperation({
   summary: 'Read the audit log',
   description:
     'Every change of a key, a plan, a prompt, a webhook secret or a suspension: who made it, what and when, newest first.',
-  query: PageQuery,
-  success: {
-    status: 200,
-    description: 'A page of the audit log.',
-    schema: AuditEntryList,
-    sometimes: ['Link'],
-  },
-  errors: [401, 403, 422, 500],
-  invalid: invalidCursor,
+  ...describePage('A page of the audit log.', AuditEntryList),
 })
 
 export const auditRoutes = ({ db }: { db: Db }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'audit' }).get(
     '/api/v1/audit',
-    authenticated('keys:read', async (exchange, _: object, { organisationId }) => {
-      const request = readPageRequest(searchOf(exchange.request))
-      return replyPage(exchange, await listAudit(db, organisationId, request))
-    }),
+    authenticated('keys:read', async (exchange, _: object, { organisationId }) =>
+      replyPage(exchange, await listAudit(db, organisationId, pageRequestOf(exchange))),
+    ),
     { detail: listing },
   )

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { cursorPageOf } from '../lib/cursor_page.ts'
+import type { Row } from '../lib/typebox.ts'
 
 export const AuditEntry = Type.Object(
   {
@@ -14,6 +15,8 @@ export const AuditEntry = Type.Object(
   },
   { title: 'AuditEntry' },
 )
+
+export type AuditRow = Row<typeof AuditEntry>
 
 export const AuditEntryList = cursorPageOf(AuditEntry, {
   id: 17,

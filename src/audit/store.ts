@@ -1,42 +1,23 @@
 import type { Sql } from '../db/client.ts'
-
-export type AuditRow = {
-  id: number
-  actor: string
-  action: string
-  subject: string
-  details: Record<string, unknown>
-  created_at: Date
-}
-
-type NewAuditEntry = Omit<AuditRow, 'id' | 'actor' | 'created_at'> & { organisationId: number }
+import type { AuditEvent } from './record.ts'
+import type { AuditRow } from './schema.ts'
 
 /** Inserts the entries of one change, in their order. */
-export async function insertAuditEntries(
-  sql: Sql,
-  actor: string,
-  createdAt: Date,
-  entries: NewAuditEntry[],
-): Promise<void> {
+export async function insertAuditEntries(sql: Sql, actor: string, at: Date, events: AuditEvent[]): Promise<void> {
   await sql`
     insert into audit_log (organisation_id, actor, action, subject, details, created_at)
-    select e.organisation_id, ${actor}::text, e.action, e.subject, e.details::jsonb, ${createdAt}::timestamptz
+    select e.organisation_id, ${actor}::text, e.action, e.subject, e.details::jsonb, ${at}::timestamptz
     from unnest(
-      ${entries.map(({ organisationId }) => String(organisationId))}::text[]::bigint[],
-      ${entries.map(({ action }) => action)}::text[],
-      ${entries.map(({ subject }) => subject)}::text[],
-      ${entries.map(({ details }) => JSON.stringify(details))}::text[]
+      ${events.map(({ organisationId }) => String(organisationId))}::text[]::bigint[],
+      ${events.map(({ action }) => action)}::text[],
+      ${events.map(({ subject }) => subject)}::text[],
+      ${events.map(({ details = {} }) => JSON.stringify(details))}::text[]
     ) with ordinality e (organisation_id, action, subject, details, position)
     order by e.position`
 }
 
 /** The newest entries of an organisation that are older than the one of this id. */
-export const selectAuditEntries = (
-  sql: Sql,
-  organisationId: number,
-  beforeId: number,
-  limit: number,
-): Promise<(AuditRow & { rowId: number })[]> =>
+export const selectAuditEntries = (sql: Sql, organisationId: number, beforeId: number, limit: number) =>
   sql<AuditRow & { rowId: number }>`
     select id as "rowId", id, actor, action, subject, details, created_at
     from audit_log

@@ -1,6 +1,5 @@
 import { createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
-import type { KeyRestrictions } from '../keys/restrictions.ts'
-import type { Scope } from '../keys/schema.ts'
+import type { KeyRestrictions, Scope } from '../keys/schema.ts'
 import { defaultScopes, parseScopes, presets, scopesOfPreset } from '../keys/scopes.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { parseDuration } from '../lib/durations.ts'
@@ -55,7 +54,7 @@ export const commands = onDatabase([
 function keyOptions(args: Arguments) {
   const [org, name] = [args.required('org'), args.text('name') ?? 'default']
   const expiresAt = expiryOption(args)
-  return { org, name, expiresAt, scopes: scopesOption(args), restrictions: restrictionOptions(args) }
+  return { org, name, expiresAt, scopes: scopesOption(args), ...restrictionOptions(args) }
 }
 
 function scopesOption(args: Arguments): Scope[] {

@@ -21,8 +21,7 @@ const setting = describeOperation({
   description:
     "Makes the secret of the organisation's webhook and shows it, this once; an earlier one is no longer taken. If the " +
     'answer was lost, ask again. The path is where GitHub delivers to.',
-  success: { status: 200, description: 'The webhook, with its secret.', schema: GithubWebhook, headers: [] },
-  errors: [401, 403, 500],
+  success: { status: 200, description: 'The webhook, with its secret.', schema: GithubWebhook },
 })
 
 /** The route by which callers administer the webhook of their own organisation. */

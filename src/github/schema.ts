@@ -1,5 +1,6 @@
 // The fields of GitHub's payloads that are used; the payloads have far more.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { envelopeOf } from '../lib/typebox.ts'
 
 /** GitHub leaves out, or sends as null, what it does not know of a person. */
 const maybe = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))
@@ -104,18 +105,12 @@ export const OrganizationPayload = Type.Object({
 export type OrganizationPayload = Static<typeof OrganizationPayload>
 
 /** A webhook as it is shown when its secret is made. */
-export const GithubWebhook = Type.Object(
-  {
-    data: Type.Object({
-      org: Type.String({ description: 'Public id of the organisation' }),
-      path: Type.String({ description: 'Where GitHub delivers to, below the address of the service' }),
-      secret: Type.String({ description: 'For the webhook on GitHub; shown this once' }),
-    }),
-  },
-  {
-    title: 'GithubWebhook',
-    examples: [
-      { data: { org: 'org_1aB2c3D4e5F6g7H8', path: '/webhooks/github/org_1aB2c3D4e5F6g7H8', secret: 'x'.repeat(43) } },
-    ],
-  },
+export const GithubWebhook = envelopeOf(
+  Type.Object({
+    org: Type.String({ description: 'Public id of the organisation' }),
+    path: Type.String({ description: 'Where GitHub delivers to, below the address of the service' }),
+    secret: Type.String({ description: 'For the webhook on GitHub; shown this once' }),
+  }),
+  'GithubWebhook',
+  { org: 'org_1aB2c3D4e5F6g7H8', path: '/webhooks/github/org_1aB2c3D4e5F6g7H8', secret: 'x'.repeat(43) },
 )

@@ -18,7 +18,7 @@ const recording = describeOperation({
     'repeat, and beside the webhook: the same change is one entry, and each field is that of the source which knows it better.',
   body: HistoryBatch,
   success: { status: 200, description: 'The histories say it.', schema: HistoryBatchResult },
-  errors: [401, 403, 404, 422, 500],
+  errors: [404],
   invalid: {
     message: 'The batch is not valid.',
     example: {

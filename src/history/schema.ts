@@ -1,36 +1,30 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { numberedPageOf, numberedPageParameters } from '../lib/numbered_page.ts'
+import { envelopeOf, nullable, oneOf } from '../lib/typebox.ts'
 
-export const Action = Type.Union(
-  [Type.Literal('deployed'), Type.Literal('pr_opened'), Type.Literal('pr_merged'), Type.Literal('pr_closed')],
-  {
-    description:
-      'deployed: committed directly to the default branch; pr_opened, pr_merged, pr_closed: a pull request was created, merged, or closed without being merged',
-  },
-)
+const Action = oneOf(['deployed', 'pr_opened', 'pr_merged', 'pr_closed'], {
+  description:
+    'deployed: committed directly to the default branch; pr_opened, pr_merged, pr_closed: a pull request was created, merged, or closed without being merged',
+})
 
 export type Action = Static<typeof Action>
 
 export const actions = Action.anyOf.map((option) => option.const)
 
-const LiveAction = Type.Union([Type.Literal('deployed'), Type.Literal('pr_merged')])
-
 /** The actions of the entries that went live. */
-export const liveActions: Action[] = LiveAction.anyOf.map((option) => option.const)
-
-const User = Type.Object(
-  { name: Type.String(), email: Type.String() },
-  { title: 'User', description: 'Who made the change' },
-)
+export const liveActions: Action[] = ['deployed', 'pr_merged']
 
 export const HistoryEntry = Type.Object(
   {
     id: Type.Integer({ format: 'int64', description: 'Identifier of the history entry' }),
     action: Action,
-    user: User,
+    user: Type.Object(
+      { name: Type.String(), email: Type.String() },
+      { title: 'User', description: 'Who made the change' },
+    ),
     commit_sha: Type.String({ description: 'Commit hash of the change' }),
-    pr_number: Type.Union([Type.Integer(), Type.Null()], { description: 'Null when no pull request is involved' }),
-    pr_url: Type.Union([Type.String(), Type.Null()], { description: 'Null when no pull request is involved' }),
+    pr_number: nullable(Type.Integer(), 'Null when no pull request is involved'),
+    pr_url: nullable(Type.String(), 'Null when no pull request is involved'),
     branch_name: Type.String({ description: 'Branch the change went to' }),
     created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
   },
@@ -49,21 +43,18 @@ export const exampleEntry = {
   created_at: '2026-11-14T23:35:00.000Z',
 }
 
-const exampleEntries = [
+export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', [
   { id: 42, ...exampleEntry },
   {
     id: 41,
+    ...exampleEntry,
     action: 'deployed',
-    user: { name: 'Ada Example', email: 'ada@example.com' },
     commit_sha: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2',
     pr_number: null,
     pr_url: null,
-    branch_name: 'main',
     created_at: '2026-11-14T21:10:00.000Z',
   },
-]
-
-export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', exampleEntries)
+])
 
 const actionFilter = (action: TSchema) =>
   Type.Array(action, {
@@ -86,7 +77,7 @@ const otherFilters = {
 export const HistoryQuery = Type.Object({ ...numberedPageParameters, action: actionFilter(Action), ...otherFilters })
 
 /** The filters of a list of changes. */
-export const changeFilters = { action: actionFilter(LiveAction), ...otherFilters }
+export const changeFilters = { action: actionFilter(oneOf(liveActions)), ...otherFilters }
 
 /** This schema is for the documentation alone; the header is parsed from its text. */
 export const HistoryHeaders = Type.Object({
@@ -112,10 +103,8 @@ export const NewHistoryEntry = Type.Object(
     user: Type.Object({ name: printable(200), email: printable(320) }),
     commit_sha: printable(100),
     branch_name: printable(255),
-    pr_number: Type.Optional(
-      Type.Union([Type.Integer({ minimum: 1, maximum: 2_147_483_647 }), Type.Null()], { description: forPullRequests }),
-    ),
-    pr_url: Type.Optional(Type.Union([printable(2_000), Type.Null()], { description: forPullRequests })),
+    pr_number: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 2_147_483_647 }), forPullRequests)),
+    pr_url: Type.Optional(nullable(printable(2_000), forPullRequests)),
     created_at: Type.Optional(
       Type.String({
         format: 'date-time',
@@ -128,12 +117,10 @@ export const NewHistoryEntry = Type.Object(
 
 export type NewHistoryEntry = Static<typeof NewHistoryEntry>
 
-export const RecordedEntry = Type.Object(
-  { data: HistoryEntry },
-  { title: 'RecordedHistoryEntry', examples: [{ data: exampleEntries[0] }] },
-)
+export const RecordedEntry = envelopeOf(HistoryEntry, 'RecordedHistoryEntry', { id: 42, ...exampleEntry })
 
 const maxEntries = 500
+const promptId = Type.String({ description: "The prompt's public ID" })
 
 /** What a program has read in a repository, for several prompts. */
 export const HistoryBatch = Type.Object(
@@ -141,7 +128,7 @@ export const HistoryBatch = Type.Object(
     entries: Type.Array(
       Type.Composite([
         Type.Object({
-          prompt_id: Type.String({ description: "The prompt's public ID" }),
+          prompt_id: promptId,
           covers: Type.Optional(
             Type.Array(printable(100), {
               maxItems: maxEntries,
@@ -157,8 +144,8 @@ export const HistoryBatch = Type.Object(
     files: Type.Optional(
       Type.Array(
         Type.Object({
-          prompt_id: Type.String({ description: "The prompt's public ID" }),
-          state: Type.Union([Type.Literal('present'), Type.Literal('removed')]),
+          prompt_id: promptId,
+          state: oneOf(['present', 'removed']),
           seen_at: Type.String({
             format: 'date-time',
             description: 'Of which time that is, now at the latest. ISO 8601 with its zone.',
@@ -179,19 +166,15 @@ export const HistoryBatch = Type.Object(
   },
 )
 
-export const HistoryBatchResult = Type.Object(
-  {
-    data: Type.Object({
-      outcomes: Type.Array(
-        Type.Union([Type.Literal('added'), Type.Literal('changed'), Type.Literal('known'), Type.Literal('covered')]),
-        {
-          description:
-            'What became of each entry, in the order given. added: it is new; changed: an entry was there, and now says ' +
-            'what is known better; known: nothing had to change; covered: it is the commit of a pull request, whose merge ' +
-            'is in the history',
-        },
-      ),
+export const HistoryBatchResult = envelopeOf(
+  Type.Object({
+    outcomes: Type.Array(oneOf(['added', 'changed', 'known', 'covered']), {
+      description:
+        'What became of each entry, in the order given. added: it is new; changed: an entry was there, and now says ' +
+        'what is known better; known: nothing had to change; covered: it is the commit of a pull request, whose merge ' +
+        'is in the history',
     }),
-  },
-  { title: 'HistoryBatchResult', examples: [{ data: { outcomes: ['added'] } }] },
+  }),
+  'HistoryBatchResult',
+  { outcomes: ['added'] },
 )

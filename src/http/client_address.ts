@@ -29,13 +29,10 @@ const isWithin = (list: BlockList, address: string): boolean =>
  */
 export function walkForwarded(peer: string, forwarded: string, isTrusted: (address: string) => boolean): string {
   let address = peer
-  let end = forwarded.length
-  while (end >= 0 && isTrusted(address)) {
-    const comma = end === 0 ? -1 : forwarded.lastIndexOf(',', end - 1)
-    const next = parseAddress(forwarded.slice(comma + 1, end).trim())
+  for (const entry of forwarded.split(',').reverse()) {
+    const next = isTrusted(address) ? parseAddress(entry.trim()) : undefined
     if (next === undefined) return address
     address = next
-    end = comma
   }
   return address
 }
@@ -54,34 +51,14 @@ function parseAddress(entry: string): string | undefined {
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
-  const groups = expand(address)
-  const isMapped = groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0)
-  if (isMapped)
-    return groups
-      .slice(6)
-      .flatMap((group) => [group >> 8, group & 255])
-      .join('.')
-  return `${groups
-    .slice(0, 4)
-    .map((group) => group.toString(16))
-    .join(':')}::/64`
+  // A URL has one way to write an address: as hexadecimal groups in lower case, with the longest run of zeros left out.
+  const written = new URL(`http://[${address.replace(/%.*$/, '')}]`).hostname.slice(1, -1)
+  const mapped = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(written)?.slice(1)
+  if (mapped) {
+    const groups = mapped.map((group) => Number.parseInt(group, 16))
+    return groups.flatMap((group) => [group >> 8, group & 255]).join('.')
+  }
+  const zeros = '0:'.repeat(8 - written.split(':').filter(Boolean).length)
+  const groups = written.replace('::', `:${zeros}`).split(':').filter(Boolean)
+  return `${groups.slice(0, 4).join(':')}::/64`
 }
-
-/** The eight groups of a well-formed IPv6 address. */
-function expand(address: string): number[] {
-  const [head = '', tail] = address.replace(/%.*$/, '').split('::') as [string, string?]
-  const before = parseGroups(head)
-  if (tail === undefined) return before
-  const after = parseGroups(tail)
-  return [...before, ...new Array(8 - before.length - after.length).fill(0), ...after]
-}
-
-const parseGroups = (text: string): number[] =>
-  text === ''
-    ? []
-    : text.split(':').flatMap((group) => {
-        const bytes = group.split('.').map(Number)
-        if (bytes.length === 1) return Number.parseInt(group, 16)
-        const [a = 0, b = 0, c = 0, d = 0] = bytes
-        return [a * 256 + b, c * 256 + d]
-      })

@@ -1,15 +1,13 @@
-import { type TObject, type TSchema, Type } from '@sinclair/typebox'
+import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { DocumentDecoration } from 'elysia'
 import type { OpenAPIV3 } from 'openapi-types'
 import { toOpenApi } from './openapi.ts'
-import { type ErrorStatus, errorOfStatus, type InvalidExample, rateExample } from './schema.ts'
+import { type DescribedError, type ErrorStatus, errorOfStatus, rateExample } from './schema.ts'
 
 /** JSON of a schema, or texts of other content types, each with an example. */
 type Body = { schema: TSchema } | { texts: Record<string, string> }
 
 type Operation = {
-  id: string
-  tag: string
   summary: string
   description: string
   /** The parameters of the path, if it has any. */
@@ -18,8 +16,10 @@ type Operation = {
   headers?: TObject
   body?: TSchema
   success: Body & { status: number; description: string; headers?: HeaderName[]; sometimes?: HeaderName[] }
-  errors: ErrorStatus[]
-  invalid?: InvalidExample
+  /** The errors that do not follow from the rest. Every operation has 401, 403 and 500; a path adds 404, a query or a body 422. */
+  errors?: ErrorStatus[]
+  /** What its 422 says, unless it is about a signal. */
+  invalid?: Partial<DescribedError>
   /** Whether a retry with the same Idempotency-Key changes nothing twice. */
   isIdempotent?: boolean
   /** Whether it answers 304 to a caller who has the current version. */
@@ -83,14 +83,14 @@ type HeaderName = keyof typeof headersOfAnswers
 const headersOfEveryRate: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 
 /** The schemas of request headers are for the documentation alone: none is validated by its schema. */
-const CommonHeaders = Type.Object({
+const commonHeaders = {
   'X-Request-Id': Type.String({
     pattern: headersOfAnswers['X-Request-Id'].schema.pattern,
     description: "Names the request in the service's log, and comes back with the answer. One is made if none is sent.",
   }),
-})
+}
 
-const IdempotencyHeaders = Type.Object({
+const idempotencyHeaders = {
   'Idempotency-Key': Type.String({
     minLength: 1,
     maxLength: 255,
@@ -98,28 +98,24 @@ const IdempotencyHeaders = Type.Object({
       'Makes a retry safe: within 24 hours, the same request with the same key changes nothing again. It is answered as ' +
       'the first one was, without what may be shown only once.',
   }),
-})
+}
 
-/** The examples of a 429, where nothing is left of the month, or of the rate. */
-const examplesOfMonth = { RateLimit: '"signals";r=0;t=1383900', 'Retry-After': 1383900 }
-const examplesOfRate = { RateLimit: '"burst";r=0;t=60', 'RateLimit-Policy': '"burst";q=600;w=60', 'Retry-After': 1 }
-
-const headersOfError: Record<ErrorStatus, HeaderName[]> = {
-  401: ['WWW-Authenticate'],
-  403: [],
-  404: [],
-  422: [],
-  429: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
-  500: ['Retry-After'],
+/** What the document says of the operations of a feature, by their ids. */
+export function describeOperations<Id extends string>(tag: string, operations: Record<Id, Operation>) {
+  const describe = ([id, operation]: [string, Operation]) => [id, describeOperation({ id, tag, ...operation })]
+  return Object.fromEntries(Object.entries<Operation>(operations).map(describe)) as Record<Id, DocumentDecoration>
 }
 
 /**
  * What the document says of an operation. Written out, because the routes declare no schemas to
  * Elysia: it would read and check the body before the key.
  */
-export function describeOperation({ unchanged, isIdempotent, ...operation }: Operation): DocumentDecoration {
-  const { id, tag, summary, description, path, query, headers, body, success, errors, invalid } = operation
+export function describeOperation(operation: Operation & { id: string; tag: string }): DocumentDecoration {
+  const { id, tag, summary, description, path, query, headers, body, success, errors = [], invalid } = operation
   const isLimitedByMonth = errors.includes(429)
+  const statuses: ErrorStatus[] = [401, 403, 500, ...errors]
+  if (path) statuses.push(404)
+  if (query || body) statuses.push(422)
   return {
     operationId: id,
     tags: [tag],
@@ -132,76 +128,67 @@ export function describeOperation({ unchanged, isIdempotent, ...operation }: Ope
     },
     get parameters() {
       return [
-        ...(path ? parameters('path', path) : []),
-        ...(query ? parameters('query', query) : []),
-        ...(headers ? parameters('header', headers) : []),
-        ...(isIdempotent ? parameters('header', IdempotencyHeaders) : []),
-        ...parameters('header', CommonHeaders),
+        ...parameters('path', path?.properties),
+        ...parameters('query', query?.properties),
+        ...parameters('header', {
+          ...headers?.properties,
+          ...(operation.isIdempotent && idempotencyHeaders),
+          ...commonHeaders,
+        }),
       ]
     },
     get responses() {
       return {
-        [success.status]: describeResponse(success.description, success, success.headers ?? [], [
-          ...(isLimitedByMonth ? [] : headersOfEveryRate),
-          ...(success.sometimes ?? []),
-        ]),
-        ...(unchanged ? { 304: describeUnchanged() } : {}),
-        ...Object.fromEntries(errors.map((status) => [status, describeError(status, status === 422 ? invalid : {})])),
-        429: isLimitedByMonth ? describeLimit(examplesOfMonth) : describeLimit(examplesOfRate, rateExample),
+        [success.status]: {
+          description: success.description,
+          headers: describeHeaders(success.headers, [
+            ...(isLimitedByMonth ? [] : headersOfEveryRate),
+            ...(success.sometimes ?? []),
+          ]),
+          content: 'schema' in success ? json(success.schema) : describeTexts(success.texts),
+        },
+        ...(operation.unchanged && {
+          304: { description: 'What the caller has is still current.', headers: describeHeaders(['ETag']) },
+        }),
+        ...Object.fromEntries(statuses.map((status) => [status, describeError(status, status === 422 ? invalid : {})])),
+        429: describeError(429, isLimitedByMonth ? {} : rateExample),
       }
     },
   } as DocumentDecoration
 }
 
-const describeUnchanged = (): OpenAPIV3.ResponseObject => ({
-  description: 'What the caller has is still current.',
-  headers: describeHeaders(['X-Request-Id', 'ETag']),
-})
-
-function describeError(status: ErrorStatus, own: Parameters<typeof errorOfStatus>[1]): OpenAPIV3.ResponseObject {
-  const { meaning, schema } = errorOfStatus(status, own)
-  return describeResponse(meaning, { schema }, headersOfError[status])
-}
-
-function describeLimit(examples: Record<string, unknown>, own?: typeof rateExample): OpenAPIV3.ResponseObject {
-  const response = describeError(429, own)
-  const headers = Object.entries((response.headers ?? {}) as Record<string, OpenAPIV3.HeaderObject>).map(
-    ([name, header]) => [name, { ...header, example: examples[name] ?? header.example }],
-  )
-  return { ...response, headers: Object.fromEntries(headers) }
-}
-
-function describeResponse(
-  description: string,
-  body: Body,
-  always: HeaderName[],
-  sometimes: HeaderName[] = [],
-): OpenAPIV3.ResponseObject {
-  const content = 'schema' in body ? json(body.schema) : describeTexts(body.texts)
-  return { description, headers: describeHeaders(['X-Request-Id', ...always], sometimes), content }
+function describeError(status: ErrorStatus, own?: Partial<DescribedError>): OpenAPIV3.ResponseObject {
+  const { meaning, schema, headers } = errorOfStatus(status, own)
+  const names = Object.keys(headers) as HeaderName[]
+  return { description: meaning, headers: describeHeaders(names, [], headers), content: json(schema) }
 }
 
 const describeTexts = (texts: Record<string, string>): Record<string, OpenAPIV3.MediaTypeObject> =>
   Object.fromEntries(Object.entries(texts).map(([type, example]) => [type, { schema: { type: 'string' }, example }]))
 
-function describeHeaders(always: HeaderName[], sometimes: HeaderName[] = []): Record<string, OpenAPIV3.HeaderObject> {
-  return Object.fromEntries([
-    ...always.map((name) => [name, { ...headersOfAnswers[name], required: true }]),
+/** Describes the headers of an answer; an example given replaces that of the table. */
+const describeHeaders = (
+  always: HeaderName[] = [],
+  sometimes: HeaderName[] = [],
+  examples: Record<string, unknown> = {},
+) =>
+  Object.fromEntries([
+    ...['X-Request-Id' as const, ...always].map((name) => [
+      name,
+      { ...headersOfAnswers[name], example: examples[name] ?? headersOfAnswers[name].example, required: true },
+    ]),
     ...sometimes.map((name) => [name, headersOfAnswers[name]]),
   ])
-}
 
 function json(typed: TSchema): Record<string, OpenAPIV3.MediaTypeObject> {
   const { example, ...schema } = toOpenApi(typed)
   return { 'application/json': { schema, example } }
 }
 
-const parameters = (place: 'path' | 'query' | 'header', { properties }: TObject) =>
-  Object.entries(properties).map(([name, property]) => parameter(place, name, property))
-
 /** Only a required one has an example: the page pre-fills its form with it, and would send every optional one. */
-function parameter(place: 'path' | 'query' | 'header', name: string, property: TSchema): OpenAPIV3.ParameterObject {
-  const { description = '', example, ...schema } = toOpenApi(property)
-  const required = place === 'path'
-  return { name, in: place, required, description, schema, ...(required ? { example } : {}) }
-}
+const parameters = (place: 'path' | 'query' | 'header', properties: TProperties = {}): OpenAPIV3.ParameterObject[] =>
+  Object.entries(properties).map(([name, property]) => {
+    const { description = '', example, ...schema } = toOpenApi(property)
+    const required = place === 'path'
+    return { name, in: place, required, description, schema, ...(required ? { example } : {}) }
+  })

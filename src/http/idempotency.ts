@@ -1,19 +1,22 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
 import type { IdempotentRequest } from '../requests/store.ts'
+import { parseJson, readJsonText } from './body.ts'
 import type { Exchange } from './exchange.ts'
 
-/** The request with its Idempotency-Key, which stands for one route and body within an organisation. */
-export function parseIdempotentRequest(
-  { request: { method, url, headers } }: Exchange,
+/** Reads the body of a request that may have an Idempotency-Key, which stands for one route and body of an organisation. */
+export async function readIdempotentRequest<Body>(
+  exchange: Exchange,
   organisationId: number,
-  body: string,
-): IdempotentRequest {
+  validate: (value: unknown) => Body,
+): Promise<{ body: Body; request: IdempotentRequest }> {
+  const { method, url, headers } = exchange.request
+  const text = await readJsonText(exchange)
+  const body = validate(parseJson(text))
   const key = parseIdempotencyKey(headers.get('idempotency-key'))
   // Without the host, because a retry may reach another replica, or come by another name.
   const path = url.replace(/^\w+:\/\/[^/]*/, '')
-  const fingerprint = createHash('sha256').update(`${method} ${path}\n${body}`).digest()
-  return { organisationId, key, fingerprint }
+  return { body, request: { organisationId, key, fingerprint: hash('sha256', `${method} ${path}\n${text}`, 'buffer') } }
 }
 
 /** 201 with what was made, now or by an earlier request with the same Idempotency-Key. */

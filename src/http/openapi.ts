@@ -9,36 +9,29 @@ type Schema = OpenAPIV3.SchemaObject
  */
 export function toOpenApi(schema: TSchema): Schema {
   const { anyOf, const: constant, examples, properties, items, ...rest } = schema
+  const fields = Object.entries<TSchema>(properties ?? {}).map(([name, property]) => [name, toOpenApi(property)])
   return {
     ...(anyOf ? toChoice(anyOf) : {}),
     ...rest,
     ...(constant === undefined ? {} : { enum: [constant] }),
     ...(examples ? { example: examples[0] } : {}),
-    ...(properties ? { properties: mapValues(properties, toOpenApi) } : {}),
+    ...(properties ? { properties: Object.fromEntries(fields) } : {}),
     ...(items ? { items: toOpenApi(items) } : {}),
   } as Schema
 }
 
 function toChoice(options: TSchema[]): Schema {
   const others = options.filter(({ type }) => type !== 'null')
-  const isNullable = others.length < options.length
-  const nullable = isNullable ? { nullable: true } : {}
+  const nullable = others.length < options.length ? { nullable: true } : {}
   if (others.every((option) => option.const !== undefined)) {
     // OpenAPI 3.0 takes null for a value of an enum only if it is listed there.
-    return {
-      type: 'string',
-      enum: [...others.map((option) => option.const), ...(isNullable ? [null] : [])],
-      ...nullable,
-    }
+    return { type: 'string', enum: options.map((option) => option.const ?? null), ...nullable }
   }
   const [only, ...more] = others.map(toOpenApi)
   // A second alternative would need `anyOf`, and no schema here has one.
   if (!only || more.length > 0) throw new Error('Only a choice of texts, or one type or null, can be described')
   return { ...only, ...nullable } as Schema
 }
-
-const mapValues = <T, R>(values: Record<string, T>, map: (value: T) => R): Record<string, R> =>
-  Object.fromEntries(Object.entries(values).map(([key, value]) => [key, map(value)]))
 
 /** Moves objects with a title to `components.schemas`, so that a generated client has one type of that name for each. */
 export function nameSchemas(text: string): string {

@@ -1,11 +1,17 @@
-import type { CursorPage } from '../lib/cursor_page.ts'
+import type { TSchema } from '@sinclair/typebox'
+import { type CursorPage, PageQuery, type PageRequest, readPageRequest } from '../lib/cursor_page.ts'
 import type { Exchange } from './exchange.ts'
 
-/** What the document shows as the mistake in a list's query. */
-export const invalidCursor = {
-  message: 'The query is not valid.',
-  example: { details: [{ path: 'cursor', message: 'must be the next_cursor of an earlier page' }] },
-}
+/** What the document says of every list that is read by cursor. */
+export const describePage = (description: string, schema: TSchema) => ({
+  query: PageQuery,
+  success: { status: 200, description, schema, sometimes: ['Link' as const] },
+  invalid: {
+    meaning: 'A parameter of the query is not valid.',
+    message: 'The query is not valid.',
+    example: { details: [{ path: 'cursor', message: 'must be the next_cursor of an earlier page' }] },
+  },
+})
 
 /** The text of a request's query, from the question mark on; the rest of its address may be malformed. */
 export function queryTextOf({ url }: Request): string {
@@ -14,6 +20,9 @@ export function queryTextOf({ url }: Request): string {
 }
 
 export const searchOf = (request: Request): URLSearchParams => new URLSearchParams(queryTextOf(request))
+
+/** The page that a request asks for. */
+export const pageRequestOf = ({ request }: Exchange): PageRequest => readPageRequest(searchOf(request))
 
 /** A page of a list that is read by cursor, with a link to the next one. */
 export const replyPage = <Row>(exchange: Exchange, { data, limit, nextCursor }: CursorPage<Row>): Response =>

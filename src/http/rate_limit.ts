@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Redis } from '../db/redis.ts'
 import type { ApiError, LimitedBy } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
-import { type BucketSharing, createBucketSharing } from './shared_buckets.ts'
+import { createBucketSharing } from './shared_buckets.ts'
 
 /** So many requests at once; and after that, as many more in each window, one at a time. */
 export type Rate = { requests: number; windowSeconds: number }
@@ -71,7 +71,7 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: O
     bucket.leakedAt = now
   }
 
-  const sharing: BucketSharing | undefined =
+  const shareSoon =
     redis &&
     createBucketSharing(redis, {
       prefix: `rate:${name}`,
@@ -83,24 +83,20 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: O
       onBreaker: observe?.breakerChanged,
     })
 
-  function findBucket(subject: string | number, now: number): Bucket {
-    const known = buckets.get(subject)
-    if (known) return known
-    const bucket = { subject, used: 0, unshared: 0, leakedAt: now }
-    buckets.set(subject, bucket)
-    return bucket
-  }
-
   return {
     take(subject) {
       const now = clock.now().getTime()
-      const bucket = findBucket(subject, now)
+      let bucket = buckets.get(subject)
+      if (!bucket) {
+        bucket = { subject, used: 0, unshared: 0, leakedAt: now }
+        buckets.set(subject, bucket)
+      }
       leak(bucket, now)
       const isExceeded = bucket.used + 1 > requests + tolerance
       if (!isExceeded) {
         bucket.used += 1
         bucket.unshared += 1
-        if (bucket.used >= requests * sharedFrom) sharing?.shareSoon(bucket)
+        if (bucket.used >= requests * sharedFrom) shareSoon?.(bucket)
       }
       const { used } = bucket
       const msToNext = Math.max(used + 1 - requests, 0) * msPerRequest

@@ -1,15 +1,24 @@
 import { type TProperties, Type } from '@sinclair/typebox'
-import { type Detail, type ErrorCode, limits, statusOfCode } from '../errors.ts'
+import { type ErrorCode, limits, statusOfCode } from '../errors.ts'
+import { oneOf } from '../lib/typebox.ts'
 
 export type ErrorStatus = (typeof statusOfCode)[ErrorCode]
 
-type DescribedError = { meaning: string; message: string; fields?: TProperties; example?: Record<string, unknown> }
+export type DescribedError = {
+  meaning: string
+  message: string
+  /** What it adds to the fields that every error has, and an example of that. */
+  fields?: TProperties
+  example?: Record<string, unknown>
+  /** The headers that it adds, each with an example. */
+  headers?: Record<string, unknown>
+}
 
-/** What each code means, and what it adds to the fields that every error has. */
 const described: Record<ErrorCode, DescribedError> = {
   unauthorized: {
     meaning: 'The API key is missing, malformed, unknown, revoked or expired.',
     message: 'Send a valid API key as "Authorization: Bearer psk_…".',
+    headers: { 'WWW-Authenticate': 'Bearer' },
   },
   forbidden: {
     meaning:
@@ -46,14 +55,11 @@ const described: Record<ErrorCode, DescribedError> = {
       'short time, of the key or the address, if the operator has set one. Nothing was recorded.',
     message: "This month's 1000 signals are used up. Wait until resets_at, or move to a larger plan.",
     fields: {
-      limited_by: Type.Union(
-        limits.map((limit) => Type.Literal(limit)),
-        {
-          description:
-            "Which limit it is: the organisation's or the browser key's of signals in a month, or the key's or the " +
-            "address's of requests in a short time",
-        },
-      ),
+      limited_by: oneOf(limits, {
+        description:
+          "Which limit it is: the organisation's or the browser key's of signals in a month, or the key's or the " +
+          "address's of requests in a short time",
+      }),
       limit: Type.Integer({ description: 'The monthly signal limit, or how many requests are allowed' }),
       used: Type.Integer({ description: 'Signals recorded in the current month, or requests counted' }),
       resets_at: Type.String({
@@ -62,24 +68,18 @@ const described: Record<ErrorCode, DescribedError> = {
       }),
     },
     example: { limited_by: 'organisation_month', limit: 1000, used: 1000, resets_at: '2026-12-01T00:00:00.000Z' },
+    headers: {
+      RateLimit: '"signals";r=0;t=1383900',
+      'RateLimit-Policy': '"signals";q=1000;w=2592000',
+      'Retry-After': 1383900,
+    },
   },
   internal_error: {
     meaning: 'The service could not complete the request. Try again after the seconds in Retry-After.',
     message: 'The service could not complete the request. Try again shortly.',
+    headers: { 'Retry-After': 1 },
   },
 }
-
-const titleOf: Record<ErrorCode, string> = {
-  unauthorized: 'Unauthorized',
-  forbidden: 'Forbidden',
-  not_found: 'NotFound',
-  validation_error: 'ValidationError',
-  rate_limited: 'RateLimited',
-  internal_error: 'InternalError',
-}
-
-/** What is wrong in the example of an operation that is not about signals. */
-export type InvalidExample = { meaning?: string; message: string; example: { details: Detail[] } }
 
 /** A 429 of an operation that is not about signals. */
 export const rateExample = {
@@ -87,18 +87,20 @@ export const rateExample = {
     'The limit of requests in a short time, of the key or the address, is reached. Only where the operator has set one.',
   message: 'More than 600 requests in 60 s with this API key. Wait until resets_at.',
   example: { limited_by: 'key_rate', limit: 600, used: 600, resets_at: '2026-11-15T12:01:00.000Z' },
+  headers: { RateLimit: '"burst";r=0;t=60', 'RateLimit-Policy': '"burst";q=600;w=60', 'Retry-After': 1 },
 }
 
 /** The one shape of an error, as the code of this status fills it; the operation may have an example of its own. */
 export function errorOfStatus(status: ErrorStatus, own: Partial<DescribedError> = {}) {
   const code = (Object.keys(statusOfCode) as ErrorCode[]).find((key) => statusOfCode[key] === status) as ErrorCode
-  const { meaning, message, fields, example } = { ...described[code], ...own }
+  const { meaning, message, fields, example, headers = {} } = { ...described[code], ...own }
   const error = Type.Object({
     code: Type.Literal(code, { description: 'Machine-readable error type' }),
     message: Type.String({ description: 'What went wrong and what to do about it, for a person' }),
     ...fields,
     request_id: Type.String({ description: 'The same as the X-Request-Id header' }),
   })
+  const title = code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
   const shown = { code, message, ...example, request_id: 'f2a7f1a0-6d0b-4c6e-9a38-1f5d3c1b7e42' }
-  return { meaning, schema: Type.Object({ error }, { title: titleOf[code], examples: [{ error: shown }] }) }
+  return { meaning, headers, schema: Type.Object({ error }, { title, examples: [{ error: shown }] }) }
 }

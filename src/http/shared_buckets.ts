@@ -2,9 +2,6 @@ import type { Redis } from '../db/redis.ts'
 import { createBreaker } from '../lib/breaker.ts'
 import type { Bucket, Rate } from './rate_limit.ts'
 
-/** Adds the requests of this process to the buckets in Redis, and takes over what all replicas have used. */
-export type BucketSharing = { shareSoon(bucket: Bucket): void }
-
 /** How long requests are gathered: a busy subject is one command in this time, however many its requests. */
 const gatherMs = 10
 
@@ -28,7 +25,8 @@ type Options = {
   onBreaker?: ((isOpen: boolean) => void) | undefined
 }
 
-export function createBucketSharing(redis: Redis, { prefix, rate, onShared, onBreaker }: Options): BucketSharing {
+/** Adds the requests of this process to the buckets in Redis, and takes over what all replicas have used. */
+export function createBucketSharing(redis: Redis, { prefix, rate, onShared, onBreaker }: Options) {
   const breaker = createBreaker({ failures: 2, retryMs: 1_000, onChange: (isOpen) => onBreaker?.(isOpen) })
   const windowUs = rate.windowSeconds * 1_000_000
   const usPerRequest = windowUs / rate.requests
@@ -39,7 +37,7 @@ export function createBucketSharing(redis: Redis, { prefix, rate, onShared, onBr
     bucket.unshared = 0
     const key = `${prefix}:{${bucket.subject}}`
     const aheadUs = await breaker.attempt(() => redis.run(addScript, key, addedUs, windowUs))
-    // After a failure nobody knows whether Redis has added it. It is not sent again: a sum that is too high would refuse
+    // After a failure nobody knows whether Redis has added it. It is not sent again: a sum that is too high would reject
     // callers who have kept to their rate.
     if (typeof aheadUs === 'number') onShared(bucket, aheadUs / usPerRequest)
   }
@@ -50,10 +48,8 @@ export function createBucketSharing(redis: Redis, { prefix, rate, onShared, onBr
     for (const bucket of buckets) share(bucket)
   }
 
-  return {
-    shareSoon(bucket) {
-      if (changed.size === 0) setTimeout(shareAll, gatherMs)
-      changed.add(bucket)
-    },
+  return function shareSoon(bucket: Bucket): void {
+    if (changed.size === 0) setTimeout(shareAll, gatherMs)
+    changed.add(bucket)
   }
 }

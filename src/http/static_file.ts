@@ -1,4 +1,5 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
+import { loadOnce } from '../lib/load_once.ts'
 import type { Exchange } from './exchange.ts'
 
 type Bytes = Uint8Array<ArrayBuffer>
@@ -14,66 +15,48 @@ const encodings = ['br', 'gzip'] as const
  * Serves a file that never changes while the process runs: it is read, hashed and compressed at its first use. Browsers
  * ask again at every visit and get it again only when it has changed, so that nothing is stale after an upgrade.
  */
-export const serveFile = (
-  type: string,
-  read: () => Promise<string>,
-  more: Headers = {},
-): ((exchange: Exchange) => Promise<Response>) =>
+export const serveFile = (type: string, read: () => Promise<string>, more: Headers = {}) =>
   serveEncodings(type, async () => compress(new TextEncoder().encode(await read())), {
     'cache-control': 'no-cache',
     ...more,
   })
 
 /** Serves a file that may have been compressed before, with the caching that the headers given say. */
-export function serveEncodings(
-  type: string,
-  read: () => Promise<Encodings>,
-  more: Headers,
-): (exchange: Exchange) => Promise<Response> {
+export function serveEncodings(type: string, read: () => Promise<Encodings>, more: Headers) {
   const headers = { 'content-type': type, vary: 'Accept-Encoding', ...more }
-  let variants: Promise<Map<string, Variant>> | undefined
+  const loadVariants = loadOnce(async () => {
+    const contents = Object.entries(await read())
+    return new Map(contents.map(([encoding, content]) => [encoding, variantOf(encoding, content, headers)]))
+  })
 
-  const load = async () =>
-    new Map(
-      Object.entries(await read()).map(([encoding, content]) => [
-        encoding,
-        variantOf(content, encoding === 'identity' ? headers : { ...headers, 'content-encoding': encoding }),
-      ]),
-    )
-
-  return async (exchange) => {
-    variants ??= load().catch((error) => {
-      // A failure is not remembered: the next request reads the file again.
-      variants = undefined
-      throw error
-    })
-    const known = await variants
+  return async (exchange: Exchange): Promise<Response> => {
+    const variants = await loadVariants()
     const asked = exchange.request.headers
     const accepted = asked.get('accept-encoding')
-    const encoding = encodings.find((one) => known.has(one) && accepts(accepted, one)) ?? 'identity'
-    const { content, etag, headers } = known.get(encoding) as Variant
+    const encoding = encodings.find((one) => variants.has(one) && accepts(accepted, one)) ?? 'identity'
+    const { content, etag, headers } = variants.get(encoding) as Variant
     const isKnown = asked.get('if-none-match')?.includes(etag)
     return isKnown ? exchange.reply(304, null, headers) : exchange.reply(200, content, headers)
   }
 }
 
 /** Whether the header names the encoding, and not with a weight of zero. */
-export function accepts(header: string | null, encoding: string): boolean {
-  const named = (header ?? '').split(',').map((one) =>
-    one
+export const accepts = (header: string | null, encoding: string): boolean =>
+  (header ?? '').split(',').some((one) => {
+    const [name, weight = ''] = one
       .trim()
       .toLowerCase()
-      .split(/\s*;\s*/),
-  )
-  return named.some(([name, weight]) => name === encoding && !/^q=0(\.0*)?$/.test(weight ?? ''))
-}
+      .split(/\s*;\s*/)
+    return name === encoding && !/^q=0(\.0*)?$/.test(weight)
+  })
 
 async function compress(identity: Bytes): Promise<Encodings> {
   const compressed = new Blob([identity]).stream().pipeThrough(new CompressionStream('gzip'))
   return { identity, gzip: new Uint8Array(await new Response(compressed).arrayBuffer()) }
 }
 
-function variantOf(content: Bytes, headers: Headers): Variant {
-  const etag = `"${createHash('sha256').update(content).digest('base64url')}"`
-  return { content, etag, headers: { ...headers, etag } }
+function variantOf(encoding: string, content: Bytes, headers: Headers): Variant {
+  const etag = `"${hash('sha256', content, 'base64url')}"`
+  const coding: Headers = encoding === 'identity' ? {} : { 'content-encoding': encoding }
+  return { content, etag, headers: { ...headers, ...coding, etag } }
 }

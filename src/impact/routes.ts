@@ -2,8 +2,8 @@ import { Elysia } from 'elysia'
 import type { Db } from '../db/client.ts'
 import { writeEntryFilters } from '../history/query.ts'
 import type { RouteWrapper } from '../http/answer.ts'
-import { describeOperation } from '../http/describe.ts'
-import { replyPage, searchOf } from '../http/paging.ts'
+import { describeOperations } from '../http/describe.ts'
+import { describePage, replyPage, searchOf } from '../http/paging.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
@@ -21,40 +21,29 @@ const invalidMargin = {
   example: { details: [{ path: 'margin', message: `must be ${expectedMargin}, and given once` }] },
 }
 
-const reading = describeOperation({
-  id: 'getPromptImpact',
-  tag: 'Impact',
-  summary: 'See what each change of a prompt did',
-  description:
-    'Lists the changes that went live (deployed, pr_merged), newest first, a page at a time: the signals that belong to ' +
-    'each, its rate, and the difference to the change before it. A signal belongs to the change that its ' +
-    'metadata.commit_sha names, whole or by at least 7 characters that begin no other, else to the one that was live at ' +
-    'its time. Filters choose the changes that are listed, and each is still compared with the one before it. With base ' +
-    'and head, only these two are listed, the head first, and it is compared with the base.',
-  path: PromptPath,
-  query: ImpactQuery,
-  success: { status: 200, description: 'One page of changes.', schema: ImpactPage, headers: ['Link'] },
-  errors: [401, 403, 404, 422, 500],
-  invalid: invalidMargin,
-})
-
-const listing = describeOperation({
-  id: 'listImpact',
-  tag: 'Impact',
-  summary: 'See the live change and the last 30 days of every prompt',
-  description:
-    'Lists the prompts of the organisation, newest first unless sort says otherwise, each with what its live change did. ' +
-    `At most ${maxSortedPrompts} prompts are sorted: of more, search for fewer.`,
-  query: PromptImpactQuery,
-  success: {
-    status: 200,
-    description: 'A page of prompts.',
-    schema: PromptImpactList,
-    headers: [],
-    sometimes: ['Link'],
+const operations = describeOperations('Impact', {
+  getPromptImpact: {
+    summary: 'See what each change of a prompt did',
+    description:
+      'Lists the changes that went live (deployed, pr_merged), newest first, a page at a time: the signals that belong to ' +
+      'each, its rate, and the difference to the change before it. A signal belongs to the change that its ' +
+      'metadata.commit_sha names, whole or by at least 7 characters that begin no other, else to the one that was live at ' +
+      'its time. Filters choose the changes that are listed, and each is still compared with the one before it. With base ' +
+      'and head, only these two are listed, the head first, and it is compared with the base.',
+    path: PromptPath,
+    query: ImpactQuery,
+    success: { status: 200, description: 'One page of changes.', schema: ImpactPage, headers: ['Link'] },
+    invalid: invalidMargin,
   },
-  errors: [401, 403, 422, 500],
-  invalid: invalidMargin,
+  listImpact: {
+    summary: 'See the live change and the last 30 days of every prompt',
+    description:
+      'Lists the prompts of the organisation, newest first unless sort says otherwise, each with what its live change did. ' +
+      `At most ${maxSortedPrompts} prompts are sorted: of more, search for fewer.`,
+    ...describePage('A page of prompts.', PromptImpactList),
+    query: PromptImpactQuery,
+    invalid: invalidMargin,
+  },
 })
 
 export const impactRoutes = ({ db, findPrompt, loadImpact, baseUrl }: Services, { authenticated }: RouteWrapper) =>
@@ -70,7 +59,7 @@ export const impactRoutes = ({ db, findPrompt, loadImpact, baseUrl }: Services, 
         const link = linkPages(query, totalCount, (page) => `${path}?${writeQuery(query, page)}`)
         return exchange.reply(200, writeNumberedPage(query, totalCount, data, { prompt: shown }), { link })
       }),
-      { detail: reading },
+      { detail: operations.getPromptImpact },
     )
     .get(
       '/api/v1/impact',
@@ -79,7 +68,7 @@ export const impactRoutes = ({ db, findPrompt, loadImpact, baseUrl }: Services, 
         const impact = await loadImpact()
         return replyPage(exchange, await impact.summarise(organisationId, query))
       }),
-      { detail: listing },
+      { detail: operations.listImpact },
     )
 
 /** The same query for another page. */

@@ -1,26 +1,24 @@
-import { type Static, type TProperties, Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { changeFilters, exampleEntry, HistoryEntry } from '../history/schema.ts'
 import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
 import { numberedPageOf, numberedPageParameters } from '../lib/numbered_page.ts'
+import { nullable, oneOf } from '../lib/typebox.ts'
 import { examplePrompt, Prompt, search } from '../prompts/schema.ts'
 
-const orNull = <P extends TProperties>(properties: P, description: string) =>
-  Type.Union([Type.Object(properties), Type.Null()], { description })
-
-const estimate = {
+const estimate = Type.Object({
   value: Type.Number(),
   low: Type.Number({ description: 'Where its interval begins' }),
   high: Type.Number({ description: 'Where its interval ends' }),
-}
+})
 
-const rate = orNull(estimate, 'Share of positive signals, from 0 to 1, with its 95 % interval; null without signals')
+const rate = nullable(estimate, 'Share of positive signals, from 0 to 1, with its 95 % interval; null without signals')
 const count = Type.Integer({ format: 'int64' })
 const time = Type.String({ format: 'date-time' })
 
 const impact = {
   change: HistoryEntry,
   window: Type.Object(
-    { from: time, until: Type.Union([time, Type.Null()], { description: 'Null while it is live' }) },
+    { from: time, until: nullable(time, 'Null while it is live') },
     { title: 'LiveWindow', description: 'From when on, and until when, the change was the live one' },
   ),
   signals: Type.Object(
@@ -34,7 +32,7 @@ const impact = {
     { title: 'ChangeSignals', description: 'The signals that belong to the change' },
   ),
   rate,
-  difference: orNull(
+  difference: nullable(
     estimate,
     'Its rate less that of the change before, from -1 to 1, with an interval that stays valid however often one looks; ' +
       'null for the first change, and while one of the two has no signals',
@@ -47,11 +45,11 @@ const impact = {
         'undecided: none of these; null for the first change',
     },
   ),
-  signals_needed: Type.Union([count, Type.Null()], {
-    description:
-      'About how many more signals of the change would decide it, if the rates stay as they are; null when it is decided, ' +
+  signals_needed: nullable(
+    count,
+    'About how many more signals of the change would decide it, if the rates stay as they are; null when it is decided, ' +
       'or when no number would be enough',
-  }),
+  ),
 }
 
 export const Impact = Type.Object(impact, { title: 'Impact' })
@@ -117,7 +115,7 @@ export type RecentSignals = Static<typeof RecentSignals>
 const PromptImpact = Type.Object(
   {
     prompt: Prompt,
-    latest: orNull(impact, 'The change that is live, against the one before; null without one'),
+    latest: nullable(Type.Object(impact), 'The change that is live, against the one before; null without one'),
     recent: RecentSignals,
   },
   { title: 'PromptImpact' },
@@ -146,12 +144,9 @@ export const PromptImpactQuery = Type.Object({
   ...PageQuery.properties,
   margin,
   search,
-  sort: Type.Union(
-    sorts.map((sort) => Type.Literal(sort)),
-    {
-      description:
-        'last_change: changed last first; name: in the order of a dictionary; rate: the lowest rate of the last 30 days ' +
-        'first; signals: the most of them in the last 30 days first. Left out, newest first.',
-    },
-  ),
+  sort: oneOf(sorts, {
+    description:
+      'last_change: changed last first; name: in the order of a dictionary; rate: the lowest rate of the last 30 days ' +
+      'first; signals: the most of them in the last 30 days first. Left out, newest first.',
+  }),
 })

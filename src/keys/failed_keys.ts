@@ -36,9 +36,8 @@ export function createFailedKeys(observe?: FailedKeyObserver, now = () => perfor
   return {
     take(address) {
       const left = leftOf(address)
-      const isWithinBudget = left >= 1
-      budgets.set(address, { left: isWithinBudget ? left - 1 : left, at: now() })
-      return isWithinBudget
+      budgets.set(address, { left: left < 1 ? left : left - 1, at: now() })
+      return left >= 1
     },
     giveBack(address) {
       budgets.set(address, { left: leftOf(address) + 1, at: now() })
@@ -48,11 +47,8 @@ export function createFailedKeys(observe?: FailedKeyObserver, now = () => perfor
       observe?.failed(isSlowed ? 'slowed' : 'at_once')
       if (!isSlowed) return undefined
       held += 1
-      return new Promise((resolve) => {
-        setTimeout(() => {
-          held -= 1
-          resolve()
-        }, slowedByMs)
+      return new Promise<void>((resolve) => setTimeout(resolve, slowedByMs)).finally(() => {
+        held -= 1
       })
     },
   }

@@ -19,27 +19,23 @@ const flushFullEveryMs = 1_000
 export function createLastUsed(db: Db): LastUsed {
   let pending = new Map<number, Date>()
   let flushedAt = Number.NEGATIVE_INFINITY
-  let flushesAt = Number.POSITIVE_INFINITY
   let timer: ReturnType<typeof setTimeout> | undefined
 
   function schedule(gapMs: number): void {
-    const dueAt = flushedAt + gapMs
-    if (dueAt >= flushesAt) return
     clearTimeout(timer)
-    flushesAt = dueAt
-    timer = setTimeout(flush, Math.max(0, dueAt - performance.now()))
+    timer = setTimeout(flush, Math.max(0, flushedAt + gapMs - performance.now()))
     timer.unref()
   }
 
   function record(keyId: number, usedAt: Date): void {
     if (pending.size >= maxPending && !pending.has(keyId)) return
     pending.set(keyId, usedAt)
-    schedule(pending.size < maxPending ? flushEveryMs : flushFullEveryMs)
+    if (pending.size === 1) schedule(flushEveryMs)
+    if (pending.size === maxPending) schedule(flushFullEveryMs)
   }
 
   async function flush(): Promise<void> {
     clearTimeout(timer)
-    flushesAt = Number.POSITIVE_INFINITY
     const batch = pending
     if (batch.size === 0) return
     pending = new Map()

@@ -3,40 +3,41 @@ import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { forbidden, invalid, ServiceError } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
-import { type CursorPage, type PageRequest, toPage } from '../lib/cursor_page.ts'
+import { type PageRequest, toPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
-import { latestInstant } from '../lib/times.ts'
+import { earlierOf, latestInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { cursorsOf } from '../requests/cursors.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
-import { type KeyRestrictions, requireRestrictions, unrestricted } from './restrictions.ts'
-import type { Scope } from './schema.ts'
+import { requireRestrictions } from './restrictions.ts'
+import type { KeyRestrictions, KeyRow, NewKey, Scope } from './schema.ts'
 import { defaultScopes } from './scopes.ts'
-import { findKey, insertKey, type KeyRow, lockKey, selectKeys, setReplaced, setRevoked, updateKey } from './store.ts'
+import {
+  findKey,
+  insertKey,
+  type KeyValues,
+  lockKey,
+  type OwnedKey,
+  selectKeys,
+  setReplaced,
+  setRevoked,
+  updateKey,
+} from './store.ts'
 
-/** A key as it is shown this once, with its text; null where that was shown before. */
-export type NewKey = {
-  id: string
-  key: string | null
-  org: string
-  name: string
-  scopes: Scope[]
-  expires_at: Date | null
-} & KeyRestrictions
-
-type KeyToCreate = {
-  name: string
+/** What is given of a key that is to be changed; what is undefined stays as it is. */
+type KeyChange = { [Name in keyof KeyRestrictions]?: KeyRestrictions[Name] | undefined } & {
+  name?: string | undefined
   scopes?: Scope[] | undefined
-  expiresAt: Date | null
-  restrictions?: KeyRestrictions
+  expiresAt?: Date | null | undefined
 }
 
+type KeyToCreate = KeyChange & { name: string; expiresAt: Date | null }
+
+type Owner = { org: string; organisationId: number }
+
 /** Creates a key for an organisation; its text is returned this once and not stored. */
-export async function createKey(
-  db: Db,
-  clock: Clock,
-  { org, ...given }: KeyToCreate & { org: string },
-): Promise<NewKey & { key: string }> {
+export async function createKey(db: Db, clock: Clock, given: KeyToCreate & { org: string }): Promise<NewKey> {
+  const { org } = given
   const { id: organisationId } = await requireOrganisation(db, org)
   return db.transaction((sql) => addKey(sql, clock, { org, organisationId }, given, operator))
 }
@@ -45,85 +46,58 @@ export async function createKey(
 export async function addKey(
   sql: Sql,
   clock: Clock,
-  { org, organisationId }: { org: string; organisationId: number },
-  { name, scopes = defaultScopes, expiresAt, restrictions = unrestricted }: KeyToCreate,
+  owner: Owner,
+  { name, scopes = defaultScopes, expiresAt, origins = null, prompts = null, monthly_limit = null }: KeyToCreate,
   actor: Actor,
-): Promise<NewKey & { key: string }> {
+): Promise<NewKey> {
+  const { organisationId } = owner
   requireGrantable(actor, scopes)
   requireFuture(expiresAt, clock)
-  await requireRestrictions(sql, organisationId, scopes, restrictions)
-  const given = { name: requireText('name', name), scopes, expiresAt, restrictions }
-  const key = await makeKey(sql, clock, { org, organisationId, ...given })
-  await recordAudit(sql, clock, actor, {
-    organisationId,
-    action: 'key.created',
-    subject: key.id,
-    details: { name: key.name, scopes, expires_at: expiresAt, ...auditable(restrictions) },
-  })
+  const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
+  await requireRestrictions(sql, organisationId, values)
+  const key = await makeKey(sql, clock, owner, values)
+  const details = auditable(values)
+  await recordAudit(sql, clock, actor, { organisationId, action: 'key.created', subject: key.id, details })
   return key
 }
 
-type KeyToMake = Required<KeyToCreate> & { org: string; organisationId: number; scopes: Scope[] }
-
-async function makeKey(
-  sql: Sql,
-  clock: Clock,
-  { org, organisationId, name, scopes, expiresAt, restrictions }: KeyToMake,
-): Promise<NewKey & { key: string }> {
+async function makeKey(sql: Sql, clock: Clock, { org, organisationId }: Owner, values: KeyValues): Promise<NewKey> {
   const [id, key, createdAt] = [`key_${randomBase62(16)}`, generateKey(), clock.now()]
   const [prefix, hash] = [prefixOfKey(key), hashKey(key)]
-  await insertKey(sql, { id, organisationId, name, prefix, hash, scopes, createdAt, expiresAt, ...restrictions })
-  return { id, key, org, name, scopes, expires_at: expiresAt, ...restrictions }
+  await insertKey(sql, { id, organisationId, prefix, hash, createdAt, ...values })
+  return { id, key, org, ...values }
 }
 
 /** The keys of an organisation, newest first. */
-export const listKeys = (db: Db, organisationId: number, request: PageRequest): Promise<CursorPage<KeyRow>> =>
-  toPage(cursorsOf(db), `keys ${organisationId}`, request, (beforeId, limit) =>
+export const listKeys = (db: Db, organisationId: number, request: PageRequest) =>
+  toPage<KeyRow>(cursorsOf(db), `keys ${organisationId}`, request, (beforeId, limit) =>
     selectKeys(db.sql, organisationId, beforeId, limit),
   )
 
-export async function showKey(db: Db, id: string, actor: Actor): Promise<KeyRow> {
-  requireKeyId(id)
-  return showable(requireVisible(await findKey(db.sql, id), id, actor))
-}
-
-type KeyChange = {
-  name?: string | undefined
-  scopes?: Scope[] | undefined
-  expiresAt?: Date | null | undefined
-  restrictions?: Partial<KeyRestrictions>
-}
+export const showKey = async (db: Db, id: string, actor: Actor): Promise<KeyRow> =>
+  showable(await requireKey(db.sql, id, actor))
 
 /** Changes what is given of a key, and leaves the rest. */
-export const changeKey = (
-  db: Db,
-  clock: Clock,
-  id: string,
-  given: KeyChange,
-  actor: Actor = operator,
-): Promise<KeyRow> =>
+export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, actor = operator): Promise<KeyRow> =>
   db.transaction(async (sql) => {
-    const key = await readLockedKey(sql, id, actor)
+    const key = await requireKey(sql, id, actor, lockKey)
     if (given.scopes) requireGrantable(actor, given.scopes)
     requireFuture(given.expiresAt ?? null, clock)
-    const name = given.name === undefined ? key.name : requireText('name', given.name)
-    const { scopes = key.scopes, expiresAt = key.expires_at } = given
-    const restrictions = { ...restrictionsOf(key), ...given.restrictions }
-    await requireRestrictions(sql, key.organisationId, scopes, restrictions)
-    await updateKey(sql, id, { name, scopes, expiresAt, ...restrictions })
-    await recordAudit(sql, clock, actor, {
-      organisationId: key.organisationId,
-      action: 'key.updated',
-      subject: id,
-      details: { name, scopes, expires_at: expiresAt, ...auditable(restrictions) },
-    })
-    return { ...showable(key), name, scopes, expires_at: expiresAt, ...restrictions }
+    const { name = key.name, scopes = key.scopes, expiresAt = key.expires_at } = given
+    const { origins = key.origins, prompts = key.prompts, monthly_limit = key.monthly_limit } = given
+    const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
+    const { organisationId } = key
+    await requireRestrictions(sql, organisationId, values)
+    await updateKey(sql, id, values)
+    const details = auditable(values)
+    await recordAudit(sql, clock, actor, { organisationId, action: 'key.updated', subject: id, details })
+    return { ...showable(key), ...values }
   }, claimOf(actor))
 
 /** Ends a key at once. Repeated, it changes nothing. */
-export const revokeKey = (db: Db, clock: Clock, id: string, actor: Actor = operator): Promise<KeyRow> =>
+export const revokeKey = (db: Db, clock: Clock, id: string, actor = operator): Promise<KeyRow> =>
   db.transaction(async (sql) => {
-    const key = await readLockedKey(sql, id, actor)
+    const key = await requireKey(sql, id, actor, lockKey)
     if (key.revoked_at) return showable(key)
     const revokedAt = clock.now()
     await setRevoked(sql, id, revokedAt)
@@ -133,82 +107,62 @@ export const revokeKey = (db: Db, clock: Clock, id: string, actor: Actor = opera
   }, claimOf(actor))
 
 /** Makes a key in the place of another, which works until the overlap ends. */
-export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number): Promise<NewKey & { key: string }> =>
+export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number): Promise<NewKey> =>
   db.transaction((sql) => replaceKey(sql, clock, id, overlapMs, operator))
 
 /**
  * Rotates a key within the caller's transaction. The new key has the name, the scopes and the limits of the old one, so
  * nobody gets one by it that can do what they cannot. A key that expires is replaced by one that lives as long.
  */
-export async function replaceKey(
-  sql: Sql,
-  clock: Clock,
-  id: string,
-  overlapMs: number,
-  actor: Actor,
-): Promise<NewKey & { key: string }> {
-  const old = await readLockedKey(sql, id, actor)
-  requireGrantable(actor, old.scopes)
+export async function replaceKey(sql: Sql, clock: Clock, id: string, overlapMs: number, actor: Actor): Promise<NewKey> {
+  const old = await requireKey(sql, id, actor, lockKey)
+  const { organisationId, name, scopes, created_at, expires_at, origins, prompts, monthly_limit } = old
+  requireGrantable(actor, scopes)
   const now = clock.now()
   if (old.replaced_by) {
     throw invalid(`The key ${id} was rotated to ${old.replaced_by} already.`, [
       { path: '', message: 'must be a key that was not rotated before' },
     ])
   }
-  if (old.revoked_at || (old.expires_at && old.expires_at <= now)) {
+  if (old.revoked_at || (expires_at && expires_at <= now)) {
     throw invalid(`The key ${id} has ended: make a new one instead.`, [
       { path: '', message: 'must be a key that still works' },
     ])
   }
-  const lifeMs = old.expires_at && old.expires_at.getTime() - old.created_at.getTime()
-  const expiresAt = lifeMs === null ? null : new Date(Math.min(now.getTime() + lifeMs, latestInstant))
-  const made = await makeKey(sql, clock, { ...old, expiresAt, restrictions: restrictionsOf(old) })
+  const livesUntil = expires_at && now.getTime() + expires_at.getTime() - created_at.getTime()
+  const expiresAt = livesUntil === null ? null : new Date(Math.min(livesUntil, latestInstant))
+  const made = await makeKey(sql, clock, old, { name, scopes, expires_at: expiresAt, origins, prompts, monthly_limit })
   const overlapEndsAt = new Date(now.getTime() + overlapMs)
-  const endsAt = old.expires_at && old.expires_at < overlapEndsAt ? old.expires_at : overlapEndsAt
+  const endsAt = expires_at ? earlierOf(expires_at, overlapEndsAt) : overlapEndsAt
   await setReplaced(sql, id, made.id, endsAt)
-  await recordAudit(sql, clock, actor, {
-    organisationId: old.organisationId,
-    action: 'key.rotated',
-    subject: id,
-    details: { replaced_by: made.id, ends_at: endsAt },
-  })
+  const details = { replaced_by: made.id, ends_at: endsAt }
+  await recordAudit(sql, clock, actor, { organisationId, action: 'key.rotated', subject: id, details })
   return made
 }
 
-type LockedKey = KeyRow & { organisationId: number; org: string }
-
-/** Locks a key until the transaction ends, and reads it. */
-async function readLockedKey(sql: Sql, id: string, actor: Actor): Promise<LockedKey> {
-  requireKeyId(id)
-  await lockKey(sql, id)
-  return requireVisible(await findKey(sql, id), id, actor)
-}
-
-/** A key of another organisation is answered exactly like one that does not exist. */
-function requireVisible(key: LockedKey | undefined, id: string, actor: Actor): LockedKey {
+/**
+ * Reads a key, which may be locked first until the transaction ends. A key of another organisation is answered exactly
+ * like one that does not exist.
+ */
+async function requireKey(sql: Sql, id: string, actor: Actor, lock?: typeof lockKey): Promise<OwnedKey> {
+  // What is no id is not looked up: Postgres takes no text with a zero byte.
+  const isId = /^key_[0-9A-Za-z]{1,64}$/.test(id)
+  if (isId) await lock?.(sql, id)
+  const key = isId ? await findKey(sql, id) : undefined
   const isVisible = key && (actor.organisationId === undefined || actor.organisationId === key.organisationId)
-  if (!isVisible) throw noKey(id)
+  if (!isVisible) throw new ServiceError('not_found', `There is no key ${id}.`)
   return key
 }
 
-/** What is no id is not looked up: Postgres takes no text with a zero byte. */
-function requireKeyId(id: string): void {
-  if (!/^key_[0-9A-Za-z]{1,64}$/.test(id)) throw noKey(id)
-}
-
-const noKey = (id: string) => new ServiceError('not_found', `There is no key ${id}.`)
-
-const restrictionsOf = ({ origins, prompts, monthly_limit }: KeyRestrictions): KeyRestrictions => ({
-  origins,
-  prompts,
-  monthly_limit,
+/** The audit entry of a key without restrictions leaves their nulls out. */
+const auditable = ({ name, scopes, expires_at, ...restrictions }: KeyValues): Partial<KeyValues> => ({
+  name,
+  scopes,
+  expires_at,
+  ...(restrictions.origins ? restrictions : {}),
 })
 
-/** The audit entry of a key without restrictions leaves their nulls out. */
-const auditable = (restrictions: KeyRestrictions): Partial<KeyRestrictions> =>
-  restrictions.origins ? restrictions : {}
-
-const showable = ({ organisationId: _, org: __, ...key }: LockedKey): KeyRow => key
+const showable = ({ organisationId: _, org: __, ...key }: OwnedKey): KeyRow => key
 
 function requireGrantable({ scopes: held }: Actor, granted: Scope[]): void {
   const missing = held && granted.find((scope) => !held.includes(scope))

@@ -2,39 +2,30 @@ import type { Sql } from '../db/client.ts'
 import { type Detail, invalid } from '../errors.ts'
 import { isOriginPattern } from '../lib/origins.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
-import type { Scope } from './schema.ts'
 import { presets } from './scopes.ts'
-import type { KeyRestrictions } from './store.ts'
+import type { KeyValues } from './store.ts'
 
-export type { KeyRestrictions }
-
-export const unrestricted: KeyRestrictions = { origins: null, prompts: null, monthly_limit: null }
+const expectedOrigin = 'must be an origin as browsers send it, as https://example.com, or https://*.example.com'
+const expectedPrompt = 'must be a prompt of the organisation'
 
 /**
  * Checks the restrictions of a key against its scopes and its organisation. Anybody who opens a page can read its key,
  * so that such a key may do nothing but record signals, and only a key with origins has limits of its own.
  */
-export async function requireRestrictions(
-  sql: Sql,
-  organisationId: number,
-  scopes: Scope[],
-  { origins, prompts, monthly_limit: limit }: KeyRestrictions,
-): Promise<void> {
+export async function requireRestrictions(sql: Sql, organisationId: number, key: KeyValues): Promise<void> {
+  const { scopes, origins, prompts, monthly_limit: limit } = key
   const problems: Detail[] = []
   if (origins) {
     if (scopes.join() !== presets.browser.join()) {
       problems.push({ path: '/origins', message: `must be absent unless ${presets.browser} is the only scope` })
     }
-    origins.forEach((origin, index) => {
-      if (isOriginPattern(origin)) return
-      const message = 'must be an origin as browsers send it, as https://example.com, or https://*.example.com'
-      problems.push({ path: `/origins/${index}`, message })
-    })
+    for (const [index, origin] of origins.entries()) {
+      if (!isOriginPattern(origin)) problems.push({ path: `/origins/${index}`, message: expectedOrigin })
+    }
     const own = await findOwnPrompts(sql, organisationId, prompts ?? [])
-    prompts?.forEach((prompt, index) => {
-      if (own.has(prompt)) return
-      problems.push({ path: `/prompts/${index}`, message: 'must be a prompt of the organisation' })
-    })
+    for (const [index, prompt] of (prompts ?? []).entries()) {
+      if (!own.has(prompt)) problems.push({ path: `/prompts/${index}`, message: expectedPrompt })
+    }
   } else {
     const message = 'must be absent for a key without origins'
     if (prompts) problems.push({ path: '/prompts', message })

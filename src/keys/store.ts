@@ -1,27 +1,11 @@
 import type { Sql } from '../db/client.ts'
-import type { Scope } from './schema.ts'
+import type { KeyRow, Scope } from './schema.ts'
 
-/** What a browser key is restricted to; any other key has nulls. */
-export type KeyRestrictions = {
-  /** Exact, or `https://*.example.com`. */
-  origins: string[] | null
-  /** Public ids of the prompts that it is limited to. */
-  prompts: string[] | null
-  monthly_limit: number | null
-}
+/** What can be chosen of a key. */
+export type KeyValues = Pick<KeyRow, 'name' | 'scopes' | 'expires_at' | 'origins' | 'prompts' | 'monthly_limit'>
 
-export type KeyRow = {
-  id: string
-  name: string
-  prefix: string
-  scopes: Scope[]
-  created_at: Date
-  expires_at: Date | null
-  last_used_at: Date | null
-  revoked_at: Date | null
-  /** The public id of the key that it was rotated to. */
-  replaced_by: string | null
-} & KeyRestrictions
+/** A key with the ids of its organisation. */
+export type OwnedKey = KeyRow & { organisationId: number; org: string }
 
 /** What a request needs to know of its key. */
 export type KnownKey = {
@@ -57,16 +41,7 @@ export async function markKeysUsed(sql: Sql, lastUses: Map<number, Date>): Promi
 
 export async function insertKey(
   sql: Sql,
-  key: {
-    id: string
-    organisationId: number
-    name: string
-    prefix: string
-    hash: Buffer
-    scopes: Scope[]
-    createdAt: Date
-    expiresAt: Date | null
-  } & KeyRestrictions,
+  key: KeyValues & { id: string; organisationId: number; prefix: string; hash: Buffer; createdAt: Date },
 ): Promise<void> {
   await sql`
     insert into api_keys (
@@ -74,17 +49,12 @@ export async function insertKey(
     )
     values (
       ${key.id}, ${key.organisationId}, ${key.name}, ${key.prefix}, ${key.hash}, ${key.scopes}::text[],
-      ${key.createdAt}, ${key.expiresAt}, ${key.origins}::text[], ${key.prompts}::text[], ${key.monthly_limit}
+      ${key.createdAt}, ${key.expires_at}, ${key.origins}::text[], ${key.prompts}::text[], ${key.monthly_limit}
     )`
 }
 
 /** The newest keys of an organisation that are older than the one of this id. */
-export const selectKeys = (
-  sql: Sql,
-  organisationId: number,
-  beforeId: number,
-  limit: number,
-): Promise<(KeyRow & { rowId: number })[]> =>
+export const selectKeys = (sql: Sql, organisationId: number, beforeId: number, limit: number) =>
   sql<KeyRow & { rowId: number }>`
     select
       k.id as "rowId", k.public_id as id, k.name, k.prefix, to_json(k.scopes) as scopes, k.created_at, k.expires_at,
@@ -96,11 +66,8 @@ export const selectKeys = (
     limit ${limit}`
 
 /** A key by its public id, with its organisation. */
-export async function findKey(
-  sql: Sql,
-  id: string,
-): Promise<(KeyRow & { organisationId: number; org: string }) | undefined> {
-  const [row] = await sql<KeyRow & { organisationId: number; org: string }>`
+export async function findKey(sql: Sql, id: string): Promise<OwnedKey | undefined> {
+  const [row] = await sql<OwnedKey>`
     select
       k.organisation_id as "organisationId", o.public_id as org, k.public_id as id, k.name, k.prefix,
       to_json(k.scopes) as scopes, k.created_at, k.expires_at, k.last_used_at, k.revoked_at,
@@ -117,15 +84,11 @@ export async function lockKey(sql: Sql, id: string): Promise<void> {
   await sql`select from api_keys where public_id = ${id} for update`
 }
 
-export async function updateKey(
-  sql: Sql,
-  id: string,
-  key: { name: string; scopes: Scope[]; expiresAt: Date | null } & KeyRestrictions,
-): Promise<void> {
+export async function updateKey(sql: Sql, id: string, key: KeyValues): Promise<void> {
   await sql`
     update api_keys
     set
-      name = ${key.name}, scopes = ${key.scopes}::text[], expires_at = ${key.expiresAt},
+      name = ${key.name}, scopes = ${key.scopes}::text[], expires_at = ${key.expires_at},
       origins = ${key.origins}::text[], prompts = ${key.prompts}::text[], monthly_limit = ${key.monthly_limit}
     where public_id = ${id}`
 }

@@ -12,10 +12,8 @@ export function isOriginPattern(text: string): boolean {
 }
 
 /** What a browser sends has neither a path nor a default port, and is in lower case. */
-function isOrigin(text: string): boolean {
-  if (text.length > maxLength || !/^https?:\/\/[^*]+$/.test(text) || !URL.canParse(text)) return false
-  return new URL(text).origin === text
-}
+const isOrigin = (text: string): boolean =>
+  text.length <= maxLength && /^https?:\/\/[^*]+$/.test(text) && URL.parse(text)?.origin === text
 
 /**
  * Whether an Origin header is one of the origins. Schemes and ports must be the same. A wildcard stands for subdomains of

@@ -1,6 +1,6 @@
-import { operator, recordAudit } from '../audit/record.ts'
+import { type AuditEvent, operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { monthOf } from '../lib/months.ts'
@@ -9,6 +9,7 @@ import {
   findOrganisationId,
   findPlanLimit,
   insertOrganisation,
+  type NewOrganisation,
   type OrganisationRow,
   selectOrganisations,
   selectRetentions,
@@ -19,11 +20,7 @@ import {
 
 type Organisation = OrganisationRow & { resets_at: string }
 
-export async function createOrganisation(
-  db: Db,
-  clock: Clock,
-  given: { name: string; plan: string; monthlyLimit: number | null },
-): Promise<{ id: string; name: string; plan: string; monthly_limit: number }> {
+export async function createOrganisation(db: Db, clock: Clock, given: NewOrganisation) {
   const planLimit = await requirePlan(db, given.plan)
   const id = `org_${randomBase62(16)}`
   const name = requireText('name', given.name)
@@ -32,55 +29,43 @@ export async function createOrganisation(
 }
 
 /** Changes the plan. Without a limit of its own the organisation has its plan's again. */
-export async function setPlan(
-  db: Db,
-  clock: Clock,
-  org: string,
-  plan: string,
-  monthlyLimit: number | null,
-): Promise<Organisation> {
+export async function setPlan(db: Db, clock: Clock, org: string, plan: string, monthlyLimit: number | null) {
   await requirePlan(db, plan)
-  const { id: organisationId } = await requireOrganisation(db, org)
-  await db.transaction(async (sql) => {
-    await updatePlan(sql, organisationId, plan, monthlyLimit)
-    const details = { plan, monthly_limit: monthlyLimit }
-    await recordAudit(sql, clock, operator, { organisationId, action: 'plan.changed', subject: org, details })
-  })
-  return showOrganisation(db, clock, org)
+  const event = { action: 'plan.changed', details: { plan, monthly_limit: monthlyLimit } } as const
+  return changeOrganisation(db, clock, org, event, (sql, id) => updatePlan(sql, id, plan, monthlyLimit))
 }
 
 /** Erases the organisation's signals from now on when they are so many days old; never with null. */
-export async function setRetention(db: Db, clock: Clock, org: string, days: number | null): Promise<Organisation> {
-  const { id: organisationId } = await requireOrganisation(db, org)
-  await db.transaction(async (sql) => {
-    if (!(await updateRetention(sql, organisationId, days))) return
-    const details = { retention_days: days }
-    await recordAudit(sql, clock, operator, { organisationId, action: 'retention.changed', subject: org, details })
-  })
-  return showOrganisation(db, clock, org)
+export function setRetention(db: Db, clock: Clock, org: string, days: number | null): Promise<Organisation> {
+  const event = { action: 'retention.changed', details: { retention_days: days } } as const
+  return changeOrganisation(db, clock, org, event, (sql, id) => updateRetention(sql, id, days))
 }
 
 export const listRetentions = (db: Db) => selectRetentions(db.sql)
 
 /** Makes every replica reject the keys of an organisation within a second; its data stays. */
 export const suspendOrganisation = (db: Db, clock: Clock, org: string): Promise<Organisation> =>
-  changeSuspension(db, clock, org, clock.now())
+  changeOrganisation(db, clock, org, { action: 'organisation.suspended' }, (sql, id) =>
+    updateSuspension(sql, id, clock.now()),
+  )
 
 /** Accepts the keys of a suspended organisation again, as they are. */
 export const resumeOrganisation = (db: Db, clock: Clock, org: string): Promise<Organisation> =>
-  changeSuspension(db, clock, org, null)
+  changeOrganisation(db, clock, org, { action: 'organisation.resumed' }, (sql, id) => updateSuspension(sql, id, null))
 
-async function changeSuspension(db: Db, clock: Clock, org: string, suspendedAt: Date | null): Promise<Organisation> {
+/** Makes a change together with its audit entry. An update that returns false has changed nothing, and has no entry. */
+async function changeOrganisation(
+  db: Db,
+  clock: Clock,
+  org: string,
+  event: Pick<AuditEvent, 'action' | 'details'>,
+  update: (sql: Sql, id: number) => Promise<boolean>,
+): Promise<Organisation> {
   const { id: organisationId } = await requireOrganisation(db, org)
   await db.transaction(async (sql) => {
-    if (!(await updateSuspension(sql, organisationId, suspendedAt))) return
-    const action = suspendedAt ? 'organisation.suspended' : 'organisation.resumed'
-    await recordAudit(sql, clock, operator, { organisationId, action, subject: org })
+    const isChanged = await update(sql, organisationId)
+    if (isChanged) await recordAudit(sql, clock, operator, { ...event, organisationId, subject: org })
   })
-  return showOrganisation(db, clock, org)
-}
-
-async function showOrganisation(db: Db, clock: Clock, org: string): Promise<Organisation> {
   const [organisation] = await listOrganisations(db, clock, org)
   return organisation as Organisation
 }

@@ -10,6 +10,8 @@ export type OrganisationRow = {
   suspended_at: Date | null
 }
 
+export type NewOrganisation = { name: string; plan: string; monthlyLimit: number | null }
+
 export async function findOrganisationId(sql: Sql, publicId: string): Promise<number | undefined> {
   const [row] = await sql<{ id: number }>`select id from organisations where public_id = ${publicId}`
   return row?.id
@@ -22,21 +24,19 @@ export async function findPlanLimit(sql: Sql, plan: string): Promise<number | un
 
 export async function insertOrganisation(
   sql: Sql,
-  organisation: { id: string; name: string; plan: string; monthlyLimit: number | null; createdAt: Date },
+  { id, name, plan, monthlyLimit, createdAt }: NewOrganisation & { id: string; createdAt: Date },
 ): Promise<void> {
   await sql`
     insert into organisations (public_id, name, plan, monthly_limit, created_at)
-    values (
-      ${organisation.id}, ${organisation.name}, ${organisation.plan},
-      ${organisation.monthlyLimit}, ${organisation.createdAt}
-    )`
+    values (${id}, ${name}, ${plan}, ${monthlyLimit}, ${createdAt})`
 }
 
-export async function updatePlan(sql: Sql, id: number, plan: string, monthlyLimit: number | null): Promise<void> {
+/** Each update returns whether it has changed anything; that of a plan always has. */
+export async function updatePlan(sql: Sql, id: number, plan: string, monthlyLimit: number | null): Promise<true> {
   await sql`update organisations set plan = ${plan}, monthly_limit = ${monthlyLimit} where id = ${id}`
+  return true
 }
 
-/** False when that changes nothing. */
 export async function updateRetention(sql: Sql, id: number, days: number | null): Promise<boolean> {
   const rows = await sql`
     update organisations set retention_days = ${days}
@@ -52,7 +52,7 @@ export const selectRetentions = (sql: Sql): Promise<{ organisationId: number; da
     from organisations where retention_days is not null
     order by id`
 
-/** Suspends an organisation from a time on, or resumes it with null; false when that changes nothing. */
+/** Suspends an organisation from a time on, or resumes it with null. */
 export async function updateSuspension(sql: Sql, id: number, suspendedAt: Date | null): Promise<boolean> {
   const rows = await sql`
     update organisations set suspended_at = ${suspendedAt}

@@ -1,7 +1,8 @@
-import { type Actor, recordAudits } from '../audit/record.ts'
+import { type Actor, type AuditEvent, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
+import { isPlain } from '../lib/texts.ts'
 import { type PromptFile, selectPromptsIn, selectRepositoriesOf, updateRepository } from './store.ts'
 
 export type LinkedPrompt = { id: number; path: string }
@@ -25,7 +26,7 @@ export function parsePromptFile(given: { repository: string; path: string }): Pr
   }
   const path = given.path.replace(/^(?:\.?\/)+/, '')
   const isOdd = path.split('/').some((part) => ['', '.', '..'].includes(part))
-  if (isOdd || Buffer.byteLength(path) > maxPathBytes || /\p{Cc}/u.test(path) || !path.isWellFormed()) {
+  if (isOdd || Buffer.byteLength(path) > maxPathBytes || !isPlain(path)) {
     const message = `must be that of a file, from the root of the repository, of at most ${maxPathBytes} bytes`
     throw invalid('The link is not valid.', [{ path: '/path', message }])
   }
@@ -37,35 +38,16 @@ export const findLinkedPrompts = (sql: Sql, organisationId: number, repository: 
   selectPromptsIn(sql, organisationId, repository)
 
 /** Moves the links of a repository to its new name, except those of files that are linked to another prompt there. */
-export async function moveLinks(
-  sql: Sql,
-  clock: Clock,
-  organisationId: number,
-  from: string,
-  to: string,
-): Promise<void> {
+export async function moveLinks(sql: Sql, clock: Clock, organisationId: number, from: string, to: string) {
   const moved = await updateRepository(sql, organisationId, from, to)
-  await recordAudits(
-    sql,
-    clock,
-    github,
-    moved.map(({ id, path }) => ({
-      organisationId,
-      action: 'prompt.updated',
-      subject: id,
-      details: { repository: to, path },
-    })),
-  )
+  const events = moved.map(({ id, path }): AuditEvent => {
+    return { organisationId, action: 'prompt.updated', subject: id, details: { repository: to, path } }
+  })
+  await recordAudit(sql, clock, github, ...events)
 }
 
 /** Moves the links of all repositories of an owner who was renamed. */
-export async function moveLinksOfOwner(
-  sql: Sql,
-  clock: Clock,
-  organisationId: number,
-  from: string,
-  to: string,
-): Promise<void> {
+export async function moveLinksOfOwner(sql: Sql, clock: Clock, organisationId: number, from: string, to: string) {
   for (const repository of await selectRepositoriesOf(sql, organisationId, from)) {
     await moveLinks(sql, clock, organisationId, repository, `${to}${repository.slice(from.length)}`)
   }

@@ -4,7 +4,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { faultOf } from '../db/faults.ts'
 import { invalid } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
-import { type CursorPage, type PageRequest, readAllPages, toPage } from '../lib/cursor_page.ts'
+import { type PageRequest, readAllPages, toPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { cursorsOf } from '../requests/cursors.ts'
@@ -27,14 +27,10 @@ const promptsPerStatement = 500
 
 export type { PromptRow }
 
-type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null }
+type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null | undefined }
 
 /** Makes a prompt known to an organisation. */
-export async function createPrompt(
-  db: Db,
-  clock: Clock,
-  { org, ...given }: PromptToCreate & { org: string },
-): Promise<PromptRow & { org: string }> {
+export async function createPrompt(db: Db, clock: Clock, { org, ...given }: PromptToCreate & { org: string }) {
   const { id: organisationId } = await requireOrganisation(db, org)
   const { id, ...prompt } = await db.transaction((sql) => addPrompt(sql, clock, organisationId, given, operator))
   return { id, org, ...prompt }
@@ -67,13 +63,8 @@ export async function addPrompt(
 }
 
 /** The prompts of an organisation, newest first: all, or those that a search finds. */
-export const listPrompts = (
-  db: Db,
-  organisationId: number,
-  request: PageRequest,
-  search: string | null = null,
-): Promise<CursorPage<PromptRow>> =>
-  toPage(cursorsOf(db), JSON.stringify(['prompts', organisationId, search]), request, (beforeId, limit) =>
+export const listPrompts = (db: Db, organisationId: number, request: PageRequest, search: string | null = null) =>
+  toPage<PromptRow>(cursorsOf(db), JSON.stringify(['prompts', organisationId, search]), request, (beforeId, limit) =>
     selectPrompts(db.sql, organisationId, search, beforeId, limit),
   )
 
@@ -81,12 +72,7 @@ export const listPrompts = (
 export type ListedPrompt = PromptRow & { rowId: number }
 
 /** Every prompt of an organisation that a search finds, newest first; undefined when they are more than so many. */
-export async function findPrompts(
-  db: Db,
-  organisationId: number,
-  search: string | null,
-  most: number,
-): Promise<ListedPrompt[] | undefined> {
+export async function findPrompts(db: Db, organisationId: number, search: string | null, most: number) {
   const found: ListedPrompt[] = []
   for (let beforeId = Number.MAX_SAFE_INTEGER; ; beforeId = found.at(-1)?.rowId as number) {
     const rows = await selectPrompts(db.sql, organisationId, search, beforeId, promptsPerStatement)
@@ -109,30 +95,22 @@ export const showPrompt = (db: Db, { id }: Prompt): Promise<PromptRow> => select
 type PromptUpdate = { name?: string | undefined; file?: PromptFile | null | undefined }
 
 /** Changes what is given of a prompt, and leaves the rest. What changes nothing is not in the audit log. */
-export async function changePrompt(
-  db: Db,
-  clock: Clock,
-  { id, organisationId }: Prompt,
-  given: PromptUpdate,
-  actor: Actor = operator,
-): Promise<PromptRow> {
-  const name = given.name === undefined ? undefined : requireText('name', given.name)
+export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: PromptUpdate, actor = operator) {
+  const { id, organisationId } = prompt
+  const name = given.name === undefined ? {} : { name: requireText('name', given.name) }
   const file = given.file && parsePromptFile(given.file)
+  const change = { ...name, ...(file === undefined ? {} : (file ?? noFile)) }
   try {
     return await db.transaction(async (sql) => {
       await lockPrompt(sql, id)
       const before = await selectPrompt(sql, id)
-      const change = { ...(name === undefined ? {} : { name }), ...(given.file === undefined ? {} : (file ?? noFile)) }
       const changed = { ...before, ...change }
-      if (isSame(before, changed)) return before
-      const after = isSameFile(before, changed) ? changed : { ...changed, ...notSeen }
+      const isSameFile = changed.repository === before.repository && changed.path === before.path
+      if (isSameFile && changed.name === before.name) return before
+      const after = isSameFile ? changed : { ...changed, ...notSeen }
       await updatePrompt(sql, id, after)
-      await recordAudit(sql, clock, actor, {
-        organisationId,
-        action: 'prompt.updated',
-        subject: before.id,
-        details: change,
-      })
+      const event = { organisationId, action: 'prompt.updated', subject: before.id, details: change } as const
+      await recordAudit(sql, clock, actor, event)
       return after
     }, claimOf(actor))
   } catch (error) {
@@ -145,9 +123,6 @@ const noFile = { repository: null, path: null }
 
 /** What was seen of another file says nothing of this one. */
 const notSeen = { file_state: null, file_moved_to: null }
-
-const isSameFile = (a: PromptRow, b: PromptRow): boolean => a.repository === b.repository && a.path === b.path
-const isSame = (a: PromptRow, b: PromptRow): boolean => a.name === b.name && isSameFile(a, b)
 
 /** Ids are unique over all organisations, so that an id alone names a prompt. */
 const idIsTaken = (id: string) =>

@@ -5,10 +5,9 @@ import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
-import { describeOperation } from '../http/describe.ts'
-import { parseIdempotentRequest, replyCreated } from '../http/idempotency.ts'
-import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
-import { readPageRequest } from '../lib/cursor_page.ts'
+import { describeOperations } from '../http/describe.ts'
+import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
+import { describePage, pageRequestOf, replyPage, searchOf } from '../http/paging.ts'
 import { createQueryReader } from '../lib/query_reader.ts'
 import { createValidator } from '../lib/validate.ts'
 import { changeOnce } from '../requests/replay.ts'
@@ -27,7 +26,6 @@ type Services = {
 }
 type PromptParams = { prompt_id: string }
 
-const tag = 'Prompts'
 const shown = { status: 200, description: 'The prompt.', schema: ShownPrompt }
 
 const invalidPrompt = {
@@ -35,57 +33,39 @@ const invalidPrompt = {
   example: { details: [{ path: '/name', message: 'must be given' }] },
 }
 
-const listing = describeOperation({
-  id: 'listPrompts',
-  tag,
-  summary: 'List prompts',
-  description: 'The prompts of the organisation, newest first.',
-  query: PromptQuery,
-  success: { status: 200, description: 'A page of prompts.', schema: PromptList, sometimes: ['Link'] },
-  errors: [401, 403, 422, 500],
-  invalid: { ...invalidCursor, meaning: 'A parameter of the query is not valid.' },
-})
-
-const creating = describeOperation({
-  id: 'createPrompt',
-  tag,
-  summary: 'Make a prompt known',
-  description:
-    'Makes a prompt, with an ID of its own or the one given, linked to the file of a repository if repository and path ' +
-    'are given.',
-  isIdempotent: true,
-  body: NewPrompt,
-  success: {
-    ...shown,
-    status: 201,
-    sometimes: ['Idempotent-Replayed'],
+const operations = describeOperations('Prompts', {
+  listPrompts: {
+    summary: 'List prompts',
+    description: 'The prompts of the organisation, newest first.',
+    ...describePage('A page of prompts.', PromptList),
+    query: PromptQuery,
   },
-  errors: [401, 403, 422, 500],
-  invalid: invalidPrompt,
-})
-
-const showing = describeOperation({
-  id: 'getPrompt',
-  tag,
-  summary: 'Show a prompt',
-  description: 'The name of a prompt, and the file that it is kept in.',
-  path: PromptPath,
-  success: shown,
-  errors: [401, 403, 404, 500],
-})
-
-const changing = describeOperation({
-  id: 'changePrompt',
-  tag,
-  summary: 'Change a prompt',
-  description:
-    'Changes what is given of the name and the link, and leaves the rest. Repository and path belong together; both ' +
-    'null unlink the prompt.',
-  path: PromptPath,
-  body: PromptChange,
-  success: shown,
-  errors: [401, 403, 404, 422, 500],
-  invalid: invalidPrompt,
+  createPrompt: {
+    summary: 'Make a prompt known',
+    description:
+      'Makes a prompt, with an ID of its own or the one given, linked to the file of a repository if repository and path ' +
+      'are given.',
+    isIdempotent: true,
+    body: NewPrompt,
+    success: { ...shown, status: 201, sometimes: ['Idempotent-Replayed'] },
+    invalid: invalidPrompt,
+  },
+  getPrompt: {
+    summary: 'Show a prompt',
+    description: 'The name of a prompt, and the file that it is kept in.',
+    path: PromptPath,
+    success: shown,
+  },
+  changePrompt: {
+    summary: 'Change a prompt',
+    description:
+      'Changes what is given of the name and the link, and leaves the rest. Repository and path belong together; both ' +
+      'null unlink the prompt.',
+    path: PromptPath,
+    body: PromptChange,
+    success: shown,
+    invalid: invalidPrompt,
+  },
 })
 
 const validateNew = createValidator(NewPrompt, 'The prompt')
@@ -96,28 +76,26 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
     .get(
       '/api/v1/prompts',
       authenticated('prompts:read', async (exchange, _: object, { organisationId }) => {
-        const query = searchOf(exchange.request)
-        const reader = createQueryReader(query)
+        const reader = createQueryReader(searchOf(exchange.request))
         const search = readSearch(reader)
         reader.requireValid()
-        const list = () => listPrompts(db, organisationId, readPageRequest(query), search)
+        const list = () => listPrompts(db, organisationId, pageRequestOf(exchange), search)
         // A search looks at every prompt of the organisation.
         return replyPage(exchange, await (search === null ? list() : signalReader.limited(organisationId, list)))
       }),
-      { detail: listing },
+      { detail: operations.listPrompts },
     )
     .post(
       '/api/v1/prompts',
       authenticated('prompts:write', async (exchange, _: object, caller) => {
         const { organisationId } = caller
-        const text = await readJsonText(exchange)
-        const { name, id = null, ...link } = validateNew(parseJson(text))
-        const prompt = { name, id, file: parseLink(link) ?? null }
-        const request = parseIdempotentRequest(exchange, organisationId, text)
+        const { body, request } = await readIdempotentRequest(exchange, organisationId, validateNew)
+        const { name, id = null, ...link } = body
+        const prompt = { name, id, file: parseLink(link) }
         const make = (sql: Sql) => addPrompt(sql, clock, organisationId, prompt, keyHolder(caller))
         return replyCreated(exchange, await changeOnce(db, clock, request, make))
       }),
-      { ...readByHandler, detail: creating },
+      { ...readByHandler, detail: operations.createPrompt },
     )
     .get(
       '/api/v1/prompts/:prompt_id',
@@ -125,7 +103,7 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
         const prompt = await showPrompt(db, await findPrompt(organisationId, id))
         return exchange.reply(200, JSON.stringify({ data: prompt }))
       }),
-      { detail: showing },
+      { detail: operations.getPrompt },
     )
     .patch(
       '/api/v1/prompts/:prompt_id',
@@ -135,7 +113,7 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
         const changed = await changePrompt(db, clock, prompt, { name, file: parseLink(link) }, keyHolder(caller))
         return exchange.reply(200, JSON.stringify({ data: changed }))
       }),
-      { ...readByHandler, detail: changing },
+      { ...readByHandler, detail: operations.changePrompt },
     )
 
 type Link = { repository?: string | null; path?: string | null }

@@ -1,5 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
+import { maxTextLength } from '../lib/texts.ts'
+import { envelopeOf, nullable } from '../lib/typebox.ts'
 
 export const PromptId = Type.String({
   pattern: '^pmt_[0-9A-Za-z_-]{1,64}$',
@@ -10,8 +12,9 @@ export const PromptId = Type.String({
 /** This schema is for the documentation alone. */
 export const PromptPath = Type.Object({ prompt_id: PromptId })
 
-const maybeText = (description: string) => Type.Union([Type.String(), Type.Null()], { description })
+const maybeText = (description: string) => nullable(Type.String(), description)
 
+const time = Type.String({ format: 'date-time' })
 const repository = maybeText('owner/name of the GitHub repository that the prompt is kept in; null for none')
 const path = maybeText('Path of its file there, from the root of the repository; null for none')
 
@@ -26,10 +29,8 @@ export const Prompt = Type.Object(
         'How the file was last seen on the default branch; removed or renamed: the link is dead; null: not seen yet',
     }),
     file_moved_to: maybeText('Path that a renamed file has now, if it is known'),
-    last_entry_at: Type.Union([Type.String({ format: 'date-time' }), Type.Null()], {
-      description: 'Time of the newest entry of its history; null for none',
-    }),
-    created_at: Type.String({ format: 'date-time' }),
+    last_entry_at: nullable(time, 'Time of the newest entry of its history; null for none'),
+    created_at: time,
   },
   { title: 'Prompt' },
 )
@@ -45,12 +46,10 @@ export const examplePrompt = {
   created_at: '2026-11-14T23:35:00.000Z',
 }
 
-export const maxSearchLength = 200
-
 /** These schemas are for the documentation alone; a query is parsed from its text. */
 export const search = Type.String({
   minLength: 1,
-  maxLength: maxSearchLength,
+  maxLength: maxTextLength,
   description:
     'Only prompts that have this text in their name, their ID or the path of their file, in any letter case.',
 })
@@ -59,18 +58,16 @@ export const PromptQuery = Type.Object({ ...PageQuery.properties, search })
 
 export const PromptList = cursorPageOf(Prompt, examplePrompt)
 
-export const ShownPrompt = Type.Object({ data: Prompt }, { title: 'ShownPrompt', examples: [{ data: examplePrompt }] })
-
-const name = Type.String({ minLength: 1, maxLength: 200 })
-const file = { repository: Type.Optional(repository), path: Type.Optional(path) }
+export const ShownPrompt = envelopeOf(Prompt, 'ShownPrompt', examplePrompt)
 
 export const NewPrompt = Type.Object(
   {
-    name,
+    name: Type.String({ minLength: 1, maxLength: maxTextLength }),
     id: Type.Optional(
       Type.String({ description: 'A public ID of your own, pmt_ and 1 to 64 letters, digits, "_" or "-"' }),
     ),
-    ...file,
+    repository: Type.Optional(repository),
+    path: Type.Optional(path),
   },
   {
     title: 'NewPrompt',
@@ -78,7 +75,7 @@ export const NewPrompt = Type.Object(
   },
 )
 
-export const PromptChange = Type.Object(
-  { name: Type.Optional(name), ...file },
-  { title: 'PromptChange', examples: [{ name: 'Warm greeting' }] },
-)
+export const PromptChange = Type.Partial(Type.Omit(NewPrompt, ['id']), {
+  title: 'PromptChange',
+  examples: [{ name: 'Warm greeting' }],
+})

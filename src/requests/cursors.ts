@@ -1,6 +1,7 @@
 import type { Db } from '../db/client.ts'
 import { decryptCursor, encryptCursor } from '../lib/cursor_cipher.ts'
 import type { Cursors } from '../lib/cursor_page.ts'
+import { loadOnce } from '../lib/load_once.ts'
 import { selectCursorKey } from './store.ts'
 
 const cursorsOfDb = new WeakMap<Db, Cursors>()
@@ -13,18 +14,9 @@ export function cursorsOf(db: Db): Cursors {
 }
 
 function createCursors(db: Db): Cursors {
-  let key: Promise<Buffer> | undefined
-
-  function readKey(): Promise<Buffer> {
-    key ??= selectCursorKey(db.sql).catch((error) => {
-      key = undefined
-      throw error
-    })
-    return key
-  }
-
+  const loadKey = loadOnce(() => selectCursorKey(db.sql))
   return {
-    encrypt: async (list, position) => encryptCursor(await readKey(), list, position),
-    decrypt: async (list, cursor) => decryptCursor(await readKey(), list, cursor),
+    encrypt: async (list, position) => encryptCursor(await loadKey(), list, position),
+    decrypt: async (list, cursor) => decryptCursor(await loadKey(), list, cursor),
   }
 }

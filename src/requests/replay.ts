@@ -7,8 +7,6 @@ import { claimKey, deleteRequests, findAnswer, type IdempotentRequest, keepAnswe
 const keptMs = 24 * 3_600_000
 const pruneBatch = 5_000
 
-type Replayable<T> = { answer: T; isReplayed: boolean }
-
 /**
  * Makes an organisation's change in a transaction, once for each Idempotency-Key: a retry gets the answer that was kept
  * instead, which lacks what may be shown only once. Without a key the change is simply made.
@@ -18,8 +16,8 @@ export const changeOnce = <T extends object>(
   clock: Clock,
   request: IdempotentRequest,
   change: (sql: Sql) => Promise<T>,
-  withoutSecret: (answer: T) => T = (answer) => answer,
-): Promise<Replayable<T>> =>
+  withoutSecret: (answer: T) => object = (answer) => answer,
+): Promise<{ answer: object; isReplayed: boolean }> =>
   db.transaction(
     async (sql) => {
       if (request.key === null) return { answer: await change(sql), isReplayed: false }
@@ -28,7 +26,7 @@ export const changeOnce = <T extends object>(
         await keepAnswer(sql, request, withoutSecret(answer))
         return { answer, isReplayed: false }
       }
-      const answer = await findAnswer<T>(sql, request)
+      const answer = await findAnswer(sql, request)
       if (!answer) throw conflict()
       return { answer, isReplayed: true }
     },

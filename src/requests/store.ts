@@ -26,8 +26,8 @@ export async function keepAnswer(sql: Sql, { organisationId, key }: IdempotentRe
 }
 
 /** The answer kept for the key, unless it was given to another request. */
-export async function findAnswer<T>(sql: Sql, request: IdempotentRequest): Promise<T | undefined> {
-  const [row] = await sql<{ answer: T }>`
+export async function findAnswer(sql: Sql, request: IdempotentRequest): Promise<object | undefined> {
+  const [row] = await sql<{ answer: object }>`
     select answer from idempotent_requests
     where organisation_id = ${request.organisationId} and key = ${request.key}
       and fingerprint = ${request.fingerprint}`

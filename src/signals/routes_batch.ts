@@ -34,7 +34,6 @@ const recording = describeOperation({
     schema: RecordedBatch,
     sometimes: ['RateLimit', 'RateLimit-Policy'],
   },
-  errors: [401, 403, 404, 422, 500],
   invalid: {
     message: 'The batch is not valid.',
     example: { details: [{ path: '/signals', message: 'must be an array' }] },

@@ -20,7 +20,6 @@ const erasing = describeOperation({
     'count and limit stay as they are.',
   path: SignalPath,
   success: { status: 200, description: 'The signal is erased.', schema: ErasedSignal },
-  errors: [401, 403, 404, 500],
 })
 
 export const eraseRoutes = ({ db, clock, findPrompt }: Services, { authenticated }: RouteWrapper) =>

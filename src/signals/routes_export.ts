@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import type { Db } from '../db/client.ts'
 import { unavailable } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
-import { describeOperation } from '../http/describe.ts'
+import { describeOperations } from '../http/describe.ts'
 import type { Drain } from '../http/drain.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { searchOf } from '../http/paging.ts'
@@ -23,7 +23,6 @@ const about =
   'with after. Signals that are recorded meanwhile may be in it or not.'
 
 const described = {
-  tag: 'Signals',
   query: ExportQuery,
   success: { status: 200, description: 'The signals.', texts: exportExamples },
   invalid: {
@@ -33,21 +32,18 @@ const described = {
   },
 }
 
-const ofPrompt = describeOperation({
-  ...described,
-  id: 'exportSignals',
-  summary: 'Export the signals of a prompt',
-  description: `All signals of a prompt. ${about}`,
-  path: PromptPath,
-  errors: [401, 403, 404, 422, 500],
-})
-
-const ofOrganisation = describeOperation({
-  ...described,
-  id: 'exportAllSignals',
-  summary: 'Export all signals',
-  description: `All signals of the organisation, prompt by prompt. ${about}`,
-  errors: [401, 403, 422, 500],
+const operations = describeOperations('Signals', {
+  exportSignals: {
+    ...described,
+    summary: 'Export the signals of a prompt',
+    description: `All signals of a prompt. ${about}`,
+    path: PromptPath,
+  },
+  exportAllSignals: {
+    ...described,
+    summary: 'Export all signals',
+    description: `All signals of the organisation, prompt by prompt. ${about}`,
+  },
 })
 
 const types = { ndjson: 'application/x-ndjson', csv: 'text/csv; charset=utf-8' }
@@ -92,14 +88,14 @@ export function exportRoutes({ db, drain, log, findPrompt, signalReader }: Servi
         const { id } = await findPrompt(organisationId, prompt_id)
         return answer(exchange, { organisationId, prompt: { id, publicId: prompt_id } }, `signals-${prompt_id}`)
       }),
-      { detail: ofPrompt },
+      { detail: operations.exportSignals },
     )
     .get(
       '/api/v1/signals/export',
       authenticated('signals:read', async (exchange, _: object, { organisationId }) =>
         answer(exchange, { organisationId, prompt: null }, 'signals'),
       ),
-      { detail: ofOrganisation },
+      { detail: operations.exportAllSignals },
     )
 }
 

@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
-import { invalidCursor, replyJsonPage, searchOf } from '../http/paging.ts'
+import { describePage, replyJsonPage, searchOf } from '../http/paging.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { signalJson } from './list.ts'
@@ -21,10 +21,8 @@ const listing = describeOperation({
     'The signals of a prompt, newest first. With a filter on the value or the metadata, each request looks at up to 5,000 ' +
     'signals: a page may then have few signals or none, and still a next_cursor.',
   path: PromptPath,
+  ...describePage('A page of signals.', SignalList),
   query: SignalQuery,
-  success: { status: 200, description: 'A page of signals.', schema: SignalList, sometimes: ['Link'] },
-  errors: [401, 403, 404, 422, 500],
-  invalid: invalidCursor,
 })
 
 const counting = describeOperation({
@@ -37,7 +35,6 @@ const counting = describeOperation({
   path: PromptPath,
   query: StatsQuery,
   success: { status: 200, description: 'The counts.', schema: SignalStats },
-  errors: [401, 403, 404, 422, 500],
   invalid: {
     meaning: 'The query is not valid, or has more than 1,000 points.',
     message: 'The query is not valid.',
@@ -51,7 +48,6 @@ const usage = describeOperation({
   summary: "Read the month's usage",
   description: "What the organisation has used of the current month's signals, by day and by prompt.",
   success: { status: 200, description: 'The usage of the current month.', schema: Usage },
-  errors: [401, 403, 500],
 })
 
 export const signalReadRoutes = ({ clock, findPrompt, signalReader }: Services, { authenticated }: RouteWrapper) =>

@@ -1,8 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { envelopeOf, oneOf } from '../lib/typebox.ts'
 
-export const SignalValue = Type.Union([Type.Literal('positive'), Type.Literal('negative')], {
-  description: 'The feedback itself',
-})
+export const SignalValue = oneOf(['positive', 'negative'], { description: 'The feedback itself' })
 
 export const NewSignal = Type.Object(
   {
@@ -34,21 +33,17 @@ export const SignalHeaders = Type.Object({
   }),
 })
 
-export const CreatedSignal = Type.Object(
-  {
-    data: Type.Object(
-      {
-        id: Type.Integer({ format: 'int64', description: 'Identifier of the signal' }),
-        value: SignalValue,
-        created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
-      },
-      { title: 'Signal' },
-    ),
-  },
-  {
-    title: 'CreatedSignal',
-    examples: [{ data: { id: 1, value: 'positive', created_at: '2026-11-14T23:35:00.000Z' } }],
-  },
+export const CreatedSignal = envelopeOf(
+  Type.Object(
+    {
+      id: Type.Integer({ format: 'int64', description: 'Identifier of the signal' }),
+      value: SignalValue,
+      created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
+    },
+    { title: 'Signal' },
+  ),
+  'CreatedSignal',
+  { id: 1, value: 'positive', created_at: '2026-11-14T23:35:00.000Z' },
 )
 
 export type CreatedSignal = Static<typeof CreatedSignal>

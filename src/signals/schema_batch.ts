@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { envelopeOf, oneOf } from '../lib/typebox.ts'
 import { NewSignal } from './schema.ts'
 
 export const maxSignals = 1_000
@@ -54,7 +55,7 @@ export const NewSignalBatch = Type.Object(
 
 const BatchError = Type.Object(
   {
-    code: Type.Union([Type.Literal('validation_error'), Type.Literal('rate_limited')]),
+    code: oneOf(['validation_error', 'rate_limited']),
     message: Type.String({ description: 'What went wrong and what to do about it, for a person' }),
     details: Type.Optional(
       Type.Array(
@@ -73,50 +74,42 @@ const BatchError = Type.Object(
   { title: 'BatchError', description: 'The error that this signal would have been answered with by itself' },
 )
 
-export const RecordedBatch = Type.Object(
-  {
-    data: Type.Array(
-      Type.Object(
-        {
-          status: Type.Integer({
-            enum: [201, 422, 429],
-            description: 'The status that this signal would have been answered with by itself',
-          }),
-          id: Type.Optional(Type.Integer({ format: 'int64', description: 'Identifier of the signal, with 201' })),
-          created_at: Type.Optional(
-            Type.String({ format: 'date-time', description: 'The time it is recorded with, with 201' }),
-          ),
-          replayed: Type.Optional(
-            Type.Literal(true, {
-              description: 'There when nothing new was recorded: the signal was recorded before with the same key',
-            }),
-          ),
-          error: Type.Optional(BatchError),
-        },
-        { title: 'BatchResult' },
-      ),
-      { description: 'One for each signal, in the order they were sent' },
-    ),
-  },
-  {
-    title: 'RecordedBatch',
-    examples: [
+export const RecordedBatch = envelopeOf(
+  Type.Array(
+    Type.Object(
       {
-        data: [
-          { status: 201, id: 1, created_at: '2026-11-14T23:35:00.000Z' },
-          {
-            status: 422,
-            error: {
-              code: 'validation_error',
-              message: 'The signal is not valid.',
-              details: [{ path: '/value', message: 'must be positive or negative' }],
-              request_id: 'f2a7f1a0-6d0b-4c6e-9a38-1f5d3c1b7e42',
-            },
-          },
-        ],
+        status: Type.Integer({
+          enum: [201, 422, 429],
+          description: 'The status that this signal would have been answered with by itself',
+        }),
+        id: Type.Optional(Type.Integer({ format: 'int64', description: 'Identifier of the signal, with 201' })),
+        created_at: Type.Optional(
+          Type.String({ format: 'date-time', description: 'The time it is recorded with, with 201' }),
+        ),
+        replayed: Type.Optional(
+          Type.Literal(true, {
+            description: 'There when nothing new was recorded: the signal was recorded before with the same key',
+          }),
+        ),
+        error: Type.Optional(BatchError),
       },
-    ],
-  },
+      { title: 'BatchResult' },
+    ),
+    { description: 'One for each signal, in the order they were sent' },
+  ),
+  'RecordedBatch',
+  [
+    { status: 201, id: 1, created_at: '2026-11-14T23:35:00.000Z' },
+    {
+      status: 422,
+      error: {
+        code: 'validation_error',
+        message: 'The signal is not valid.',
+        details: [{ path: '/value', message: 'must be positive or negative' }],
+        request_id: 'f2a7f1a0-6d0b-4c6e-9a38-1f5d3c1b7e42',
+      },
+    },
+  ],
 )
 
 export type RecordedBatch = Static<typeof RecordedBatch>

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { envelopeOf } from '../lib/typebox.ts'
 import { PromptPath } from '../prompts/schema.ts'
 
 /** This schema is for the documentation alone. */
@@ -7,7 +8,6 @@ export const SignalPath = Type.Object({
   signal_id: Type.Integer({ format: 'int64', description: 'Identifier of the signal', examples: [7] }),
 })
 
-export const ErasedSignal = Type.Object(
-  { data: Type.Object({ id: Type.Integer({ format: 'int64', description: 'Identifier of the signal' }) }) },
-  { title: 'ErasedSignal', examples: [{ data: { id: 7 } }] },
-)
+const id = Type.Integer({ format: 'int64', description: 'Identifier of the signal' })
+
+export const ErasedSignal = envelopeOf(Type.Object({ id }), 'ErasedSignal', { id: 7 })

@@ -1,13 +1,12 @@
 import { Type } from '@sinclair/typebox'
 import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
+import { envelopeOf, nullable, oneOf } from '../lib/typebox.ts'
 import { SignalValue } from './schema.ts'
 
 /** This schema is for the documentation alone, as are the other queries; they are parsed from their text. */
 export const SignalQuery = Type.Object({
   ...PageQuery.properties,
-  value: Type.Union([Type.Literal('positive'), Type.Literal('negative')], {
-    description: 'Only signals of this value.',
-  }),
+  value: oneOf(['positive', 'negative'], { description: 'Only signals of this value.' }),
   since: Type.String({
     format: 'date-time',
     description: 'Only signals from this ISO 8601 time on; a date alone is its first instant, UTC.',
@@ -27,9 +26,7 @@ export const RecordedSignal = Type.Object(
   {
     id: Type.Integer({ format: 'int64', description: 'Identifier of the signal' }),
     value: SignalValue,
-    metadata: Type.Union([Type.Object({}, { additionalProperties: true }), Type.Null()], {
-      description: 'As it was sent; null for none',
-    }),
+    metadata: nullable(Type.Object({}, { additionalProperties: true }), 'As it was sent; null for none'),
     created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
   },
   { title: 'RecordedSignal' },
@@ -72,9 +69,7 @@ const counts = {
   positive: Type.Integer(),
   negative: Type.Integer(),
   total: Type.Integer(),
-  rate: Type.Union([Type.Number(), Type.Null()], {
-    description: 'The share of positive signals, to four digits; null where there are none',
-  }),
+  rate: nullable(Type.Number(), 'The share of positive signals, to four digits; null where there are none'),
 }
 
 const Split = Type.Object(
@@ -144,50 +139,42 @@ export const SignalStats = Type.Object(
   },
 )
 
-export const Usage = Type.Object(
+export const Usage = envelopeOf(
+  Type.Object(
+    {
+      plan: Type.String(),
+      month: Type.String({ pattern: '^\\d{4}-\\d{2}$', description: 'The current month, UTC' }),
+      limit: Type.Integer({ description: 'The monthly signal limit' }),
+      used: Type.Integer({ description: 'Signals recorded in the month; erasing one does not lower it' }),
+      remaining: Type.Integer(),
+      resets_at: Type.String({ format: 'date-time', description: 'When the counter resets: the next month, UTC' }),
+      days: Type.Array(
+        Type.Object({ date: Type.String({ format: 'date' }), total: Type.Integer() }, { title: 'UsageDay' }),
+        { description: 'From the first of the month to today, UTC: the signals that there are' },
+      ),
+      prompts: Type.Array(Type.Object({ prompt: Type.String(), total: Type.Integer() }, { title: 'UsagePrompt' }), {
+        description: 'The prompts with signals this month, the 100 with the most, these first',
+      }),
+      other_prompts: Type.Object(
+        { prompts: Type.Integer({ description: 'How many prompts are not listed' }), total: Type.Integer() },
+        { description: 'All other prompts together' },
+      ),
+    },
+    { title: 'UsageData' },
+  ),
+  'Usage',
   {
-    data: Type.Object(
-      {
-        plan: Type.String(),
-        month: Type.String({ pattern: '^\\d{4}-\\d{2}$', description: 'The current month, UTC' }),
-        limit: Type.Integer({ description: 'The monthly signal limit' }),
-        used: Type.Integer({ description: 'Signals recorded in the month; erasing one does not lower it' }),
-        remaining: Type.Integer(),
-        resets_at: Type.String({ format: 'date-time', description: 'When the counter resets: the next month, UTC' }),
-        days: Type.Array(
-          Type.Object({ date: Type.String({ format: 'date' }), total: Type.Integer() }, { title: 'UsageDay' }),
-          { description: 'From the first of the month to today, UTC: the signals that there are' },
-        ),
-        prompts: Type.Array(Type.Object({ prompt: Type.String(), total: Type.Integer() }, { title: 'UsagePrompt' }), {
-          description: 'The prompts with signals this month, the 100 with the most, these first',
-        }),
-        other_prompts: Type.Object(
-          { prompts: Type.Integer({ description: 'How many prompts are not listed' }), total: Type.Integer() },
-          { description: 'All other prompts together' },
-        ),
-      },
-      { title: 'UsageData' },
-    ),
-  },
-  {
-    title: 'Usage',
-    examples: [
-      {
-        data: {
-          plan: 'team',
-          month: '2026-11',
-          limit: 10_000,
-          used: 321,
-          remaining: 9_679,
-          resets_at: '2026-12-01T00:00:00.000Z',
-          days: [
-            { date: '2026-11-01', total: 12 },
-            { date: '2026-11-02', total: 309 },
-          ],
-          prompts: [{ prompt: 'pmt_greeting', total: 321 }],
-          other_prompts: { prompts: 0, total: 0 },
-        },
-      },
+    plan: 'team',
+    month: '2026-11',
+    limit: 10_000,
+    used: 321,
+    remaining: 9_679,
+    resets_at: '2026-12-01T00:00:00.000Z',
+    days: [
+      { date: '2026-11-01', total: 12 },
+      { date: '2026-11-02', total: 309 },
     ],
+    prompts: [{ prompt: 'pmt_greeting', total: 321 }],
+    other_prompts: { prompts: 0, total: 0 },
   },
 )

@@ -46,6 +46,14 @@ describe('the document', () => {
     expect(await new Validator().validate({ ...document })).toEqual({ valid: true })
   })
 
+  test('speaks of a body only where one is sent', () => {
+    const wrong = operations().filter(({ operation: { requestBody, responses } }) => {
+      const invalid = responses['422'] as OpenAPIV3.ResponseObject | undefined
+      return !requestBody && invalid?.description.includes('body')
+    })
+    expect(wrong.map(({ path, method }) => `${method} ${path}`)).toEqual([])
+  })
+
   test('has one schema for each type, under the name that a generated client gives it', () => {
     expect(Object.keys(document.components?.schemas ?? {}).sort()).toEqual([
       'ApiKey',

@@ -48,7 +48,7 @@ test('a key can read its own scopes and organisation, and what is used of the mo
 
 test('a browser key, which anybody can read, is not told whose it is', async () => {
   const restrictions = { origins: ['https://example.com'], prompts: null, monthly_limit: null }
-  const given = { org: tenant.org, name: 'page', scopes: ['signals:write' as const], expiresAt: null, restrictions }
+  const given = { org: tenant.org, name: 'page', scopes: ['signals:write' as const], expiresAt: null, ...restrictions }
   const { key } = await createKey(service.services.db, service.clock, given)
   for (const headers of [{}, { origin: 'https://example.com' }]) {
     const { status, text, body } = await service.call('GET', '/api/v1/key', { key, headers })

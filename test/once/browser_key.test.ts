@@ -31,7 +31,7 @@ beforeAll(async () => {
     name: 'page',
     scopes: ['signals:write' as const],
     expiresAt: null,
-    restrictions: terms,
+    ...terms,
   }
   key = (await createKey(service.services.db, service.clock, given)).key
   // The snippet as it stands in the guide, with what the guide says to put there.

@@ -224,7 +224,7 @@ test('a browser key records signals one at a time', async () => {
     name: 'page',
     scopes: ['signals:write'],
     expiresAt: null,
-    restrictions: { origins: ['https://example.com'], prompts: null, monthly_limit: null },
+    origins: ['https://example.com'],
   })
   const answer = await record({ ...tenant, key }, [positive])
   expect([answer.status, answer.body.error.code]).toEqual([403, 'forbidden'])

@@ -1,0 +1,20 @@
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
+
+export const nullable = <S extends TSchema>(schema: S, description: string) =>
+  Type.Union([schema, Type.Null()], { description })
+
+/** One of some texts. */
+export const oneOf = <const Text extends string>(texts: readonly Text[], options: { description?: string } = {}) =>
+  Type.Union(
+    texts.map((text) => Type.Literal(text)),
+    options,
+  )
+
+/** The body of an answer that is about one thing. */
+export const envelopeOf = <S extends TSchema>(data: S, title: string, example: object) =>
+  Type.Object({ data }, { title, examples: [{ data: example }] })
+
+/** What a schema describes, with the times (`…_at`) as they are before they become texts. */
+export type Row<S extends TSchema> = {
+  [Name in keyof Static<S>]: Name extends `${string}_at` ? Date | Extract<Static<S>[Name], null> : Static<S>[Name]
+}
