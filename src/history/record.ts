@@ -8,14 +8,7 @@ import { type Prompt, requirePrompt } from '../prompts/find.ts'
 import { parseEntry } from './entry.ts'
 import { showEntry } from './list.ts'
 import type { HistoryEntry, NewHistoryEntry } from './schema.ts'
-import {
-  type EntryToRecord,
-  insertEntries,
-  lockHistories,
-  type RecordedRow,
-  reconcileEntries,
-  type Source,
-} from './store_write.ts'
+import { type EntryToRecord, insertEntries, lockHistories, type RecordedRow, reconcileEntries } from './store_write.ts'
 
 type Recorded = { entry: HistoryEntry; isNew: boolean }
 
@@ -112,6 +105,9 @@ export async function recordHistory(db: Db, clock: Clock, prompt: string, given:
 /** What became of an entry: a commit that is covered has no entry of its own, because it belongs to a merge. */
 export type Outcome = 'added' | 'changed' | 'known' | 'covered'
 
+/** Where an entry was read: in a clone, or in a delivery of GitHub's. */
+type Source = 'git' | 'github'
+
 /**
  * Records entries of one source within the caller's transaction, and says what became of each. The histories are the same
  * in whichever order two sources bring the same changes; docs/git.md has the rule.
@@ -122,7 +118,8 @@ export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[]
     ...parseEntry(entry, clock),
     prompt_id: promptId,
     reopenings,
-    source,
+    in_git: source === 'git',
+    on_github: source === 'github',
     covers,
   }))
   await lockHistories(sql, entries)
