@@ -24,10 +24,11 @@ export type HistoryRecorder = {
 
 /** An entry for the history of one prompt. */
 export type PromptEntry = {
-  promptId: number
+  /** The id of the prompt's row; in the plan of a sync, the position of the prompt. */
+  prompt: number
   entry: NewHistoryEntry
   /** The commits that a merge brought to its branch, beside its own; they are not deployed by themselves. */
-  covers?: string[] | undefined
+  covers?: string[]
   /** How often the pull request had been reopened, for one that is closed again at the same commit. */
   reopenings?: number
 }
@@ -114,9 +115,9 @@ type Source = 'git' | 'github'
  */
 export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[], source: Source): Promise<Outcome[]> {
   if (given.length === 0) return []
-  const entries = given.map(({ promptId, entry, covers = [], reopenings = 0 }) => ({
+  const entries = given.map(({ prompt, entry, covers = [], reopenings = 0 }) => ({
     ...parseEntry(entry, clock),
-    prompt_id: promptId,
+    prompt_id: prompt,
     reopenings,
     in_git: source === 'git',
     on_github: source === 'github',

@@ -179,6 +179,8 @@ export const HistoryBatch = Type.Object(
   },
 )
 
+export type HistoryBatch = Static<typeof HistoryBatch>
+
 export const HistoryBatchResult = Type.Object(
   {
     data: Type.Object({
