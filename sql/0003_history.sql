@@ -219,12 +219,8 @@ begin
     )
     select
       p.organisation_id, p.id, g.action, g.user_name, g.user_email, g.commit_sha, g.branch_name, g.pr_number, g.pr_url,
-      g.created_at, coalesce(g.reopenings, 0), coalesce(g.source = 'git', false), coalesce(g.source = 'github', false)
-    from json_array_elements(given) e (entry)
-    cross join lateral json_to_record(e.entry) g (
-      prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
-      pr_number integer, pr_url text, created_at timestamptz, reopenings integer, source text
-    )
+      g.created_at, coalesce(g.reopenings, 0), coalesce(g.in_git, false), coalesce(g.on_github, false)
+    from json_populate_recordset(null::history_entries, given) g
     cross join lateral (select p.id, p.organisation_id from prompts p where p.id = g.prompt_id limit 1) p
     -- The update changes nothing, but returns the existing entry. The index that finds it is the only one that can.
     on conflict (prompt_id, commit_sha, action, pr_number, reopenings) do update set action = excluded.action
@@ -273,45 +269,9 @@ begin
 end
 $$;
 
--- The id of an entry by its identity. As a comparison of rows, in this order, it can only be served by the index of the
--- identity; with equalities the planner might take another one, and read the whole history.
-create function find_history_entry(
-  given_prompt_id bigint, given_commit_sha text, given_action text, given_pr_number integer, given_reopenings integer
-)
-returns bigint
-language plpgsql
-stable
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_sort = off
-set enable_incremental_sort = off
-as $$
-begin
-  if given_pr_number is null then
-    return (
-      select h.id
-      from history_entries h
-      where (h.prompt_id, h.commit_sha, h.action) >= (given_prompt_id, given_commit_sha, given_action)
-        and (h.prompt_id, h.commit_sha, h.action) <= (given_prompt_id, given_commit_sha, given_action)
-      order by h.prompt_id, h.commit_sha, h.action, h.pr_number
-      limit 1
-    );
-  end if;
-  return (
-    select h.id
-    from history_entries h
-    where (h.prompt_id, h.commit_sha, h.action, h.pr_number, h.reopenings)
-        >= (given_prompt_id, given_commit_sha, given_action, given_pr_number, given_reopenings)
-      and (h.prompt_id, h.commit_sha, h.action, h.pr_number, h.reopenings)
-        <= (given_prompt_id, given_commit_sha, given_action, given_pr_number, given_reopenings)
-    order by h.prompt_id, h.commit_sha, h.action, h.pr_number, h.reopenings
-    limit 1
-  );
-end
-$$;
-
--- Ranks everything in a history from a time on anew.
-create function rerank_history(given_prompt_id bigint, earliest timestamptz)
+-- Brings the count, the version and the ranks of a history up to date after entries were added, removed (a negative
+-- number) or changed; everything from `earliest` on is ranked anew, and nothing if that is null.
+create function renew_history(given_prompt_id bigint, added bigint, earliest timestamptz)
 returns void
 language plpgsql
 set enable_seqscan = off
@@ -319,8 +279,16 @@ set enable_bitmapscan = off
 set enable_sort = off
 as $$
 declare
+  new_count bigint;
   low history_ranks;
 begin
+  update prompts p
+  set history_version = default, history_count = p.history_count + added
+  where p.id = given_prompt_id
+  returning p.history_count into new_count;
+
+  if earliest is null then return; end if;
+
   delete from history_ranks r where r.prompt_id = given_prompt_id and r.created_at >= earliest;
 
   select r.* into low
@@ -329,54 +297,7 @@ begin
   order by r.created_at desc, r.entry_id desc
   limit 1;
 
-  perform rank_history_gap(p.id, low.created_at, low.entry_id, coalesce(low.rank, 0), p.history_count)
-  from prompts p
-  where p.id = given_prompt_id;
-end
-$$;
-
--- Deletes entries of a history, of which there are few. Returns the time from which on the history must be ranked anew.
-create function delete_history_entries(given_prompt_id bigint, entry_ids bigint[])
-returns timestamptz
-language plpgsql
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-  earliest timestamptz;
-begin
-  with deleted as (
-    delete from history_entries h where h.id = any(entry_ids) returning h.created_at
-  )
-  select min(d.created_at) into earliest from deleted d;
-
-  update prompts p
-  set history_version = default, history_count = p.history_count - cardinality(entry_ids)
-  where p.id = given_prompt_id;
-
-  return earliest;
-end
-$$;
-
--- Replaces what an entry says, with the same id. Returns the time from which on the history must be ranked anew, null for
--- none.
-create function replace_history_entry(replaced history_entries, given history_entries)
-returns timestamptz
-language plpgsql
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-begin
-  update history_entries h
-  set
-    action = given.action, user_name = given.user_name, user_email = given.user_email, commit_sha = given.commit_sha,
-    branch_name = given.branch_name, pr_number = given.pr_number, pr_url = given.pr_url, created_at = given.created_at,
-    in_git = given.in_git, on_github = given.on_github
-  where h.id = replaced.id;
-
-  update prompts p set history_version = default where p.id = replaced.prompt_id;
-
-  return case when given.created_at <> replaced.created_at then least(given.created_at, replaced.created_at) end;
+  perform rank_history_gap(given_prompt_id, low.created_at, low.entry_id, coalesce(low.rank, 0), new_count);
 end
 $$;
 
@@ -389,8 +310,9 @@ create table merged_commits (
   primary key (prompt_id, branch_name, commit_sha)
 );
 
--- Returns the entries by which the commit of a merge is the merge of another pull request.
-create function find_other_merges(merge_of history_entries)
+-- Returns the entries of a commit that have an action. As a comparison of rows, in this order, they can only be found by
+-- the index of the identity; with equalities the planner might take another one, and read the whole history.
+create function find_commit_entries(given_prompt_id bigint, given_commit_sha text, given_action text)
 returns setof history_entries
 language plpgsql
 stable
@@ -403,11 +325,9 @@ begin
   return query
   select h.*
   from history_entries h
-  where (h.prompt_id, h.commit_sha, h.action) >= (merge_of.prompt_id, merge_of.commit_sha, merge_of.action)
-    and (h.prompt_id, h.commit_sha, h.action) <= (merge_of.prompt_id, merge_of.commit_sha, merge_of.action)
-    and h.pr_number <> merge_of.pr_number
-  -- Only one index has this order.
-  order by h.prompt_id, h.commit_sha, h.action, h.pr_number;
+  where (h.prompt_id, h.commit_sha, h.action) >= (given_prompt_id, given_commit_sha, given_action)
+    and (h.prompt_id, h.commit_sha, h.action) <= (given_prompt_id, given_commit_sha, given_action)
+  order by h.prompt_id, h.commit_sha, h.action, h.pr_number, h.reopenings;
 end
 $$;
 
@@ -418,25 +338,18 @@ create function find_superseded(merge_of history_entries, covers text[])
 returns bigint[]
 language plpgsql
 stable
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
 as $$
 begin
-  return (
-    select array_agg(h.id order by h.commit_sha = merge_of.commit_sha desc, h.created_at desc, h.id desc)
+  return array(
+    select h.id
     from (select distinct c.commit_sha from unnest(covers || merge_of.commit_sha) c (commit_sha)) c
-    cross join lateral (
-      select e.id, e.commit_sha, e.branch_name, e.created_at
-      from history_entries e
-      where e.id = find_history_entry(merge_of.prompt_id, c.commit_sha, 'deployed', null, 0)
-      offset 0
-    ) h
+    cross join lateral find_commit_entries(merge_of.prompt_id, c.commit_sha, 'deployed') h
     where h.branch_name = merge_of.branch_name
-  ) || (
-    select array_agg(h.id)
-    from find_other_merges(merge_of) h
-    where merge_of.on_github and h.in_git and not h.on_github
+    order by h.commit_sha = merge_of.commit_sha desc, h.created_at desc, h.id desc
+  ) || array(
+    select h.id
+    from find_commit_entries(merge_of.prompt_id, merge_of.commit_sha, 'pr_merged') h
+    where merge_of.on_github and h.pr_number <> merge_of.pr_number and h.in_git and not h.on_github
   );
 end
 $$;
@@ -474,15 +387,17 @@ begin
 end
 $$;
 
--- Reconciles what two sources know of the same changes. The entries are a JSON array as above, each with its source,
--- and a merge with the commits that it covers. Answers the places in the array, from 1 on, of the entries by which a
--- history has changed; of those that are in it now; and of those that are not to be recorded: commits that a merge covers,
--- and merges that GitHub knows to be others.
+-- Reconciles what two sources know of the same changes. The entries are a JSON array as above, each with reopenings, in_git
+-- and on_github, and a merge with the commits that it covers. Answers the places in the array, from 1 on, of the entries by
+-- which a history has changed; of those that are in it now; and of those that are not to be recorded: commits that a merge
+-- covers, and merges that GitHub knows to be others.
 create function reconcile_history(given json, out changed bigint[], out present bigint[], out covered bigint[])
 language plpgsql
+-- Each look-up, also of the functions that are called, is planned once: planned for its values, it would read more rows for
+-- the plan than for the answer.
+set plan_cache_mode = 'force_generic_plan'
 set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
+set enable_bitmapscan = off
 as $$
 declare
   item record;
@@ -490,9 +405,12 @@ declare
   known history_entries;
   combined history_entries;
   superseded bigint[];
-  -- From when on which histories must be ranked anew: once for all entries, since a rank costs as much as all later ones.
-  reranked_prompts bigint[] := '{}';
-  reranked_from timestamptz[] := '{}';
+  superseded_id bigint;
+  earliest timestamptz;
+  -- What has changed in which histories: each is renewed once, since ranking reads all entries from the earliest one on.
+  renewed_prompts bigint[] := '{}';
+  renewed_counts bigint[] := '{}';
+  renewed_from timestamptz[] := '{}';
 begin
   changed := '{}';
   present := '{}';
@@ -500,34 +418,22 @@ begin
 
   -- Merges come first, so that they cover what is given beside them.
   for item in
-    select e.place, g.*
+    select e.place, e.entry, array(select json_array_elements_text(e.entry -> 'covers')) as covers
     from json_array_elements(given) with ordinality e (entry, place)
-    cross join lateral json_to_record(e.entry) g (
-      prompt_id bigint, action text, user_name text, user_email text, commit_sha text, branch_name text,
-      pr_number integer, pr_url text, created_at timestamptz, reopenings integer, source text,
-      covers text[]
-    )
     -- What is opened or closed, GitHub alone knows.
-    where g.action in ('deployed', 'pr_merged')
-    order by g.action = 'pr_merged' desc, e.place
+    where e.entry ->> 'action' in ('deployed', 'pr_merged')
+    order by e.entry ->> 'action' = 'pr_merged' desc, e.place
   loop
-    incoming := null;
-    incoming.prompt_id := item.prompt_id;
-    incoming.action := item.action;
-    incoming.user_name := item.user_name;
-    incoming.user_email := item.user_email;
-    incoming.commit_sha := item.commit_sha;
-    incoming.branch_name := item.branch_name;
-    incoming.pr_number := item.pr_number;
-    incoming.pr_url := item.pr_url;
-    incoming.created_at := item.created_at;
-    incoming.reopenings := coalesce(item.reopenings, 0);
-    incoming.in_git := coalesce(item.source = 'git', false);
-    incoming.on_github := coalesce(item.source = 'github', false);
+    incoming := json_populate_record(null::history_entries, item.entry);
+    superseded := '{}';
+    earliest := null;
 
     if incoming.action = 'pr_merged' then
       -- GitHub knows the numbers of its pull requests; in git they are read from messages.
-      if incoming.in_git and exists (select from find_other_merges(incoming) h where h.on_github) then
+      if incoming.in_git and exists (
+        select from find_commit_entries(incoming.prompt_id, incoming.commit_sha, incoming.action) h
+        where h.pr_number <> incoming.pr_number and h.on_github
+      ) then
         covered := covered || item.place;
         continue;
       end if;
@@ -538,21 +444,6 @@ begin
       on conflict do nothing;
 
       superseded := find_superseded(incoming, item.covers);
-      if superseded is not null then
-        changed := changed || item.place;
-        if find_history_entry(
-          incoming.prompt_id, incoming.commit_sha, incoming.action, incoming.pr_number, incoming.reopenings
-        ) is null then
-          select h.* into known from history_entries h where h.id = superseded[1];
-          reranked_prompts := reranked_prompts || incoming.prompt_id;
-          reranked_from := reranked_from || replace_history_entry(known, incoming);
-          superseded := superseded[2:];
-        end if;
-        if cardinality(superseded) > 0 then
-          reranked_prompts := reranked_prompts || incoming.prompt_id;
-          reranked_from := reranked_from || delete_history_entries(incoming.prompt_id, superseded);
-        end if;
-      end if;
     elsif exists (
       select from merged_commits m
       where m.prompt_id = incoming.prompt_id
@@ -564,40 +455,57 @@ begin
     end if;
 
     select h.* into known
-    from history_entries h
-    where h.id = find_history_entry(
-      incoming.prompt_id, incoming.commit_sha, incoming.action, incoming.pr_number, incoming.reopenings
-    );
-    continue when not found;
+    from find_commit_entries(incoming.prompt_id, incoming.commit_sha, incoming.action) h
+    where h.pr_number is not distinct from incoming.pr_number and h.reopenings = incoming.reopenings;
+
+    if found then
+      combined := combine_history_entries(known, incoming);
+    elsif cardinality(superseded) > 0 then
+      select h.* into known from history_entries h where h.id = superseded[1];
+      superseded := superseded[2:];
+      combined := incoming;
+    else
+      continue;
+    end if;
     present := present || item.place;
 
-    combined := combine_history_entries(known, incoming);
-    if (combined.user_name, combined.user_email, combined.branch_name, combined.created_at)
-      is distinct from (known.user_name, known.user_email, known.branch_name, known.created_at)
-      or combined.pr_url is distinct from known.pr_url
-    then
-      reranked_prompts := reranked_prompts || incoming.prompt_id;
-      reranked_from := reranked_from || replace_history_entry(known, combined);
+    if combined is distinct from known then
+      update history_entries h
+      set
+        action = combined.action, user_name = combined.user_name, user_email = combined.user_email,
+        commit_sha = combined.commit_sha, branch_name = combined.branch_name, pr_number = combined.pr_number,
+        pr_url = combined.pr_url, created_at = combined.created_at, in_git = combined.in_git,
+        on_github = combined.on_github
+      where h.id = known.id;
+    end if;
+
+    foreach superseded_id in array superseded loop
+      delete from history_entries h where h.id = superseded_id returning least(earliest, h.created_at) into earliest;
+    end loop;
+    if combined.created_at <> known.created_at then
+      earliest := least(earliest, combined.created_at, known.created_at);
+    end if;
+
+    -- Which sources have an entry is not shown.
+    combined.in_git := known.in_git;
+    combined.on_github := known.on_github;
+    if cardinality(superseded) > 0 or combined is distinct from known then
       changed := changed || item.place;
-    elsif combined is distinct from known then
-      update history_entries h set in_git = combined.in_git, on_github = combined.on_github where h.id = known.id;
+      renewed_prompts := renewed_prompts || incoming.prompt_id;
+      renewed_counts := renewed_counts || -cardinality(superseded)::bigint;
+      renewed_from := renewed_from || earliest;
     end if;
   end loop;
 
-  perform rerank_history(r.prompt_id, r.earliest)
-  from (
-    select r.prompt_id, min(r.earliest) as earliest
-    from unnest(reranked_prompts, reranked_from) r (prompt_id, earliest)
-    where r.earliest is not null
-    group by r.prompt_id
-  ) r;
+  perform renew_history(r.prompt_id, sum(r.added)::bigint, min(r.earliest))
+  from unnest(renewed_prompts, renewed_counts, renewed_from) r (prompt_id, added, earliest)
+  group by r.prompt_id;
 end
 $$;
 
--- Where an import gathers its entries, as one batch, before they are recorded. No row outlives its transaction, so the
--- table needs no write-ahead log.
-create unlogged table history_incoming (
-  batch bigint not null,
+-- Where an import gathers its entries before they are recorded. No row outlives its transaction, so that each import sees
+-- its own rows alone, and the table needs no write-ahead log.
+create unlogged table history_staging (
   item bigint not null,
   prompt_id bigint not null,
   action text not null,
@@ -607,42 +515,37 @@ create unlogged table history_incoming (
   branch_name text not null,
   pr_number integer,
   pr_url text,
-  created_at timestamptz(3) not null,
-  primary key (batch, item)
+  created_at timestamptz(3) not null
 );
 
-create sequence history_batches;
-
--- Moves a batch of any size into the histories, and returns how many entries are new. An entry that exists already, or
--- is repeated in the batch, is skipped. Unlike record_history it is planned for the size of the batch.
-create function record_history_batch(batch_id bigint, out added bigint)
+-- Moves the staged entries of an import into the histories, and returns how many are new. An entry that exists already, or
+-- is repeated, is skipped. Unlike record_history it is planned for the number of entries.
+create function import_history(out added bigint)
 language plpgsql
 as $$
 declare
-  prompt record;
-  low history_ranks;
+  history record;
 begin
   added := 0;
 
   perform
   from prompts p
-  where p.id in (select i.prompt_id from history_incoming i where i.batch = batch_id)
+  where p.id in (select s.prompt_id from history_staging s)
   order by p.id
   for no key update;
 
-  for prompt in
+  for history in
     with fresh as (
-      select distinct on (i.prompt_id, i.commit_sha, i.action, i.pr_number) i.*
-      from history_incoming i
-      where i.batch = batch_id
-        and not exists (
-          select from history_entries h
-          where h.prompt_id = i.prompt_id
-            and h.commit_sha = i.commit_sha
-            and h.action = i.action
-            and h.pr_number is not distinct from i.pr_number
-        )
-      order by i.prompt_id, i.commit_sha, i.action, i.pr_number, i.item
+      select distinct on (s.prompt_id, s.commit_sha, s.action, s.pr_number) s.*
+      from history_staging s
+      where not exists (
+        select from history_entries h
+        where h.prompt_id = s.prompt_id
+          and h.commit_sha = s.commit_sha
+          and h.action = s.action
+          and h.pr_number is not distinct from s.pr_number
+      )
+      order by s.prompt_id, s.commit_sha, s.action, s.pr_number, s.item
     ), written as (
       insert into history_entries (
         organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url,
@@ -655,30 +558,13 @@ begin
       join prompts p on p.id = f.prompt_id
       order by p.id, f.created_at, f.item
       returning prompt_id, created_at
-    ), per_prompt as (
-      select w.prompt_id, count(*) as number, min(w.created_at) as earliest from written w group by w.prompt_id
     )
-    update prompts p
-    set history_version = default, history_count = p.history_count + a.number
-    from per_prompt a
-    where p.id = a.prompt_id
-    returning p.id, p.history_count, a.number, a.earliest
+    select w.prompt_id, count(*) as number, min(w.created_at) as earliest from written w group by w.prompt_id
   loop
-    added := added + prompt.number;
-
-    -- Everything from the earliest new entry on is ranked anew.
-    delete from history_ranks r where r.prompt_id = prompt.id and r.created_at > prompt.earliest;
-
-    low := null;
-    select r.* into low
-    from history_ranks r
-    where r.prompt_id = prompt.id
-    order by r.created_at desc, r.entry_id desc
-    limit 1;
-
-    perform rank_history_gap(
-      prompt.id, low.created_at, low.entry_id, coalesce(low.rank, 0), prompt.history_count
-    );
+    added := added + history.number;
+    perform renew_history(history.prompt_id, history.number, history.earliest);
   end loop;
+
+  delete from history_staging;
 end
 $$;

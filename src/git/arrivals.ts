@@ -91,17 +91,19 @@ export function listArrivals(commits: Commit[], isOwnPull: IsOwnPull): Arrival[]
 }
 
 /**
- * When each commit of a line reached the branch, oldest first: by the clock of its committer, unless that contradicts the
+ * When each commit of the branch's own line reached the branch: by the clock of its committer, unless that contradicts the
  * others. Commits follow each other, so the times do: the fewest possible that do not are taken for wrong, and so is any
  * that is later than now. In their place stands the time of the commit before, or for the first ones of the one after.
  */
-export function arrivalTimes(committed: number[], now: number): number[] {
-  const isRight = longestRise(committed.map((time) => (time > now ? null : time)))
-  const times: number[] = []
-  let last = committed.find((_, position) => isRight[position]) ?? now
-  for (const [position, time] of committed.entries()) {
-    if (isRight[position]) last = time
-    times.push(last)
+export function timeArrivals(commits: Commit[], arrivals: Arrival[], now: Date): Map<number, Date> {
+  const line = [...new Set(arrivals.map(({ via }) => via))]
+  const committed = line.map((commit) => (commits[commit] as Commit).time)
+  const isRight = longestRise(committed.map((time) => (time > now.getTime() ? null : time)))
+  let last = committed.find((_, position) => isRight[position]) ?? now.getTime()
+  const times = new Map<number, Date>()
+  for (const [position, commit] of line.entries()) {
+    if (isRight[position]) last = committed[position] as number
+    times.set(commit, new Date(last))
   }
   return times
 }

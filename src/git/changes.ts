@@ -1,7 +1,7 @@
-import { type Arrival, arrivalTimes } from './arrivals.ts'
+import type { Arrival } from './arrivals.ts'
 import type { Commit } from './commits.ts'
-import type { Change, Merge, Person } from './facts.ts'
-import { type Host, isPullRequest, type MessageMeaning } from './messages.ts'
+import type { Change, Person, PullRequestEvent } from './entries.ts'
+import { type Host, isPullRequest, plain } from './messages.ts'
 import { fitPerson } from './people.ts'
 import { hostOf, pullRequestUrl } from './remote.ts'
 
@@ -23,7 +23,6 @@ export function findHost(commits: Commit[], webUrl: string | null): Host | null 
 
 /** The hosts on which #12 is a pull request: on the others it is an issue, or nothing that is known. */
 const namingByNumber: (Host | null)[] = ['github', 'gitea']
-const plain: MessageMeaning = { kind: 'plain' }
 
 /** The commits with the meanings that their messages have on a host. */
 export const readOnHost = (commits: Commit[], host: Host | null): Commit[] =>
@@ -36,15 +35,7 @@ export const readOnHost = (commits: Commit[], host: Host | null): Commit[] =>
     return isOfAnyHost || isOfHost ? commit : { ...commit, meaning: plain }
   })
 
-/** When each commit of the branch's own line reached the branch. */
-export function timeArrivals(commits: Commit[], arrivals: Arrival[], now: Date): Map<number, Date> {
-  const line = [...new Set(arrivals.map(({ via }) => via))]
-  const committed = line.map((commit) => (commits[commit] as Commit).time)
-  const times = arrivalTimes(committed, now.getTime())
-  return new Map(line.map((commit, index) => [commit, new Date(times[index] as number)]))
-}
-
-type Facts = {
+type Branch = {
   commits: Commit[]
   arrivals: Arrival[]
   times: Map<number, Date>
@@ -54,12 +45,12 @@ type Facts = {
 }
 
 /** The changes of prompts, oldest first; `touched` has the prompts that each arrival changes. */
-export function listChanges({ commits, arrivals, times, host, webUrl }: Facts, touched: number[][]): Change<number>[] {
+export function listChanges({ commits, arrivals, times, host, webUrl }: Branch, touched: number[][]): Change[] {
   const at = (position: number) => commits[position] as Commit
   const places = new Map(arrivals.map(({ commit }, index) => [commit, index]))
-  const merges = new Map<number, Merge>()
+  const merges = new Map<number, PullRequestEvent>()
 
-  function readMerge(position: number, via: number): Merge {
+  function readMerge(position: number, via: number): PullRequestEvent {
     const { sha, meaning, author, committer, parents } = at(position)
     const { number } = meaning as { number: number }
     const isSquash = parents.length < 2 && !isGitHub(committer)
@@ -72,7 +63,7 @@ export function listChanges({ commits, arrivals, times, host, webUrl }: Facts, t
     }
   }
 
-  return arrivals.flatMap(({ commit, via, merge }, index): Change<number>[] => {
+  return arrivals.flatMap(({ commit, via, merge }, index): Change[] => {
     const { sha, author, committer } = at(commit)
     const change = { commitSha: sha, author: fitPerson(author, committer), at: times.get(via) as Date }
     const prompts = touched[index] ?? []

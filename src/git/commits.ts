@@ -1,4 +1,4 @@
-import type { Person } from './facts.ts'
+import type { Person } from './entries.ts'
 import { type MessageMeaning, readMessage } from './messages.ts'
 import { decode, type Git, splitAt } from './program.ts'
 
@@ -16,7 +16,6 @@ export type Commit = {
 const fields = ['%P', '%ct', '%aN', '%aE', '%cN', '%cE', '%B']
 /** What a message says about a merge is in its first lines; the rest of a huge one is not kept. */
 const maxFieldLength = 64 * 1024
-const plain: MessageMeaning = { kind: 'plain' }
 
 /** Reads every commit that is reachable from one, that one first. Names and addresses are those of the mailmap. */
 export async function readCommits(git: Git, tip: string, onProgress: (read: number) => void): Promise<Commit[]> {
@@ -24,7 +23,7 @@ export async function readCommits(git: Git, tip: string, onProgress: (read: numb
   const mailmap = ['-c', `mailmap.blob=${tip}:.mailmap`]
   const output = git.stream([...mailmap, 'rev-list', '--topo-order', '--encoding=UTF-8', format, tip])
   const people = createInterner()
-  const found: (Omit<Commit, 'parents'> & { parents: string })[] = []
+  const found: (Omit<Commit, 'parents'> & { parents: string[] })[] = []
   let record: string[] = []
   for await (const parts of splitAt('\0', output, maxFieldLength)) {
     for (const part of parts) {
@@ -35,27 +34,22 @@ export async function readCommits(git: Git, tip: string, onProgress: (read: numb
       }
       // rev-list writes "commit SHA" on a line of its own before each.
       const [, sha = '', parents = ''] = /commit ([0-9a-f]+)\n(.*)$/s.exec(head as string) ?? []
-      const meaning = readMessage(message as string)
       found.push({
         sha,
-        parents,
+        parents: parents.split(' '),
         time: Number(time) * 1_000,
         author: people(authorName as string, authorEmail as string),
         committer: people(committerName as string, committerEmail as string),
-        meaning: meaning.kind === 'plain' ? plain : meaning,
+        meaning: readMessage(message as string),
       })
       record = []
     }
     onProgress(found.length)
   }
-  return linkParents(found)
-}
-
-function linkParents(found: (Omit<Commit, 'parents'> & { parents: string })[]): Commit[] {
   const positions = new Map(found.map(({ sha }, position) => [sha, position]))
-  return found.map((commit) => ({
+  return found.map(({ parents, ...commit }) => ({
     ...commit,
-    parents: commit.parents.split(' ').flatMap((sha) => positions.get(sha) ?? []),
+    parents: parents.flatMap((sha) => positions.get(sha) ?? []),
   }))
 }
 

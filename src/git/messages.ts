@@ -12,6 +12,9 @@ export type MessageMeaning =
   | { kind: 'branch'; branch: string; from: string | null }
   | { kind: 'plain' }
 
+/** One object for all of them, of which there are many. */
+export const plain: MessageMeaning = { kind: 'plain' }
+
 /** Whether a commit is what the merge of a pull request left on the branch. */
 export const isPullRequest = (meaning: MessageMeaning): meaning is Extract<MessageMeaning, { number: number }> =>
   meaning.kind === 'pull_request' || meaning.kind === 'squash'
@@ -56,5 +59,5 @@ export function readMessage(message: string): MessageMeaning {
     const found = pattern.exec(subject)
     if (found) return { kind: 'squash', number: Number(found[1]), host }
   }
-  return { kind: 'plain' }
+  return plain
 }

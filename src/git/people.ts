@@ -1,5 +1,5 @@
 import { NewHistoryEntry } from '../history/schema.ts'
-import type { Person } from './facts.ts'
+import type { Person } from './entries.ts'
 
 const { user, commit_sha, branch_name, pr_url } = NewHistoryEntry.properties
 const { name, email } = user.properties

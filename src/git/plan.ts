@@ -1,11 +1,12 @@
 // Decides from a clone and the links of prompts what a sync has to do. Writes nothing.
 
+import type { PromptEntry } from '../history/record.ts'
 import { requireText } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
-import { listArrivals } from './arrivals.ts'
-import { findHost, listChanges, readOnHost, timeArrivals } from './changes.ts'
+import { listArrivals, timeArrivals } from './arrivals.ts'
+import { findHost, listChanges, readOnHost } from './changes.ts'
 import { type Commit, readCommits } from './commits.ts'
-import { type EntryOf, entriesOf } from './entries.ts'
+import { entriesOf } from './entries.ts'
 import { readChangedFiles } from './files.ts'
 import { findFates, followFiles } from './follow.ts'
 import { compileGlob, nameOfPath } from './glob.ts'
@@ -32,7 +33,7 @@ export type SyncedPrompt = {
 export type Plan = {
   prompts: SyncedPrompt[]
   /** Entries for the prompts, which are known by their positions, oldest first. */
-  entries: EntryOf<number>[]
+  entries: PromptEntry[]
   /** The hashes of all commits of the branch. */
   commits: Set<string>
   /** When the branch came to be as it was read. */
@@ -92,11 +93,10 @@ export async function planSync(
 
   const paths = prompts.map(({ path }) => encode(path))
   const times = timeArrivals(commits, arrivals, now)
-  const facts = { commits, arrivals, times, host, webUrl: repository.webUrl }
   const promptsOf = followFiles(commits, arrivals, files, paths)
   await keepOwnChanges(git, commits, arrivals, files, (arrival) => promptsOf(arrival).length > 0)
   const touched = arrivals.map((_, arrival) => promptsOf(arrival))
-  const changes = listChanges(facts, touched)
+  const changes = listChanges({ commits, arrivals, times, host, webUrl: repository.webUrl }, touched)
   if (repository.webUrl === null && changes.some(({ merge }) => merge !== null)) {
     throw new Error(
       'The history has merges of pull requests, and their addresses are not known. Say where the repository is shown: ' +

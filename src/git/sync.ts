@@ -1,6 +1,6 @@
-import type { Outcome } from '../history/record.ts'
+import type { Outcome, PromptEntry } from '../history/record.ts'
+import type { NewHistoryEntry } from '../history/schema.ts'
 import { repositoryKey } from '../prompts/link.ts'
-import type { EntryOf } from './entries.ts'
 import { fitBranch } from './people.ts'
 import { planSync, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
@@ -13,7 +13,7 @@ export type SyncChange =
   | { change: 'created'; prompt: string | null; path: string; name: string }
   | { change: 'moved'; prompt: string; path: string; from: string; problem: string | null }
   | { change: 'missing'; prompt: string; path: string; problem: string }
-  | ({ change: 'added' | 'changed'; prompt: string | null; path: string } & EntryOf<string>['entry'])
+  | ({ change: 'added' | 'changed'; prompt: string | null; path: string } & NewHistoryEntry)
   | TakenBack
 
 export type SyncResult = {
@@ -78,11 +78,11 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
     onProgress(done, 'entries', done / entries.length)
   }
   const files = prompts.flatMap(({ missing }, index) => {
-    const prompt = ids[index]
-    return prompt ? { prompt, isPresent: missing === null, seenAt: readAt } : []
+    const state: 'present' | 'removed' = missing === null ? 'present' : 'removed'
+    return ids[index] ? { prompt_id: ids[index], state, seen_at: readAt.toISOString() } : []
   })
   for (let first = 0; first < files.length && !isDryRun; first += maxEntriesPerCall) {
-    await target.markFiles(files.slice(first, first + maxEntriesPerCall))
+    await target.recordBatch({ entries: [], files: files.slice(first, first + maxEntriesPerCall) })
   }
   const takenBack = await reportTakenBack(target, fitBranch(repository.branch), plan, options)
   const map = prompts.flatMap(({ path, missing }, index) => (ids[index] && !missing ? [[path, ids[index]]] : []))
@@ -123,20 +123,20 @@ async function createOrFind(target: SyncTarget, name: string, repository: string
 async function recordCall(
   target: SyncTarget,
   ids: (string | null)[],
-  call: EntryOf<number>[],
+  call: PromptEntry[],
   isDryRun: boolean,
 ): Promise<Outcome[]> {
-  const known = call.flatMap((entry) => {
-    const prompt = ids[entry.prompt]
-    return prompt ? { ...entry, prompt } : []
+  const known = call.flatMap(({ prompt, entry, covers = [] }) => {
+    const id = ids[prompt]
+    return id ? { prompt_id: id, ...entry, covers } : []
   })
-  const outcomes = known.length > 0 ? await target.record(known, isDryRun) : []
+  const outcomes = known.length > 0 ? await target.recordBatch({ entries: known, dry_run: isDryRun }) : []
   return call.map(({ prompt }) => (ids[prompt] ? (outcomes.shift() as Outcome) : 'added'))
 }
 
 /** The entries in groups that one call takes. */
-function* callsOf(entries: EntryOf<number>[]): Iterable<EntryOf<number>[]> {
-  let call: EntryOf<number>[] = []
+function* callsOf(entries: PromptEntry[]): Iterable<PromptEntry[]> {
+  let call: PromptEntry[] = []
   let bytes = 0
   for (const part of entries.flatMap(splitCovered)) {
     const size = Buffer.byteLength(JSON.stringify(part))
@@ -151,11 +151,10 @@ function* callsOf(entries: EntryOf<number>[]): Iterable<EntryOf<number>[]> {
   if (call.length > 0) yield call
 }
 
-function splitCovered(entry: EntryOf<number>): EntryOf<number>[] {
-  if (entry.covers.length <= maxCovered) return [entry]
-  const parts = Math.ceil(entry.covers.length / maxCovered)
+function splitCovered({ covers = [], ...entry }: PromptEntry): PromptEntry[] {
+  const parts = Math.max(1, Math.ceil(covers.length / maxCovered))
   return Array.from({ length: parts }, (_, part) => ({
     ...entry,
-    covers: entry.covers.slice(part * maxCovered, (part + 1) * maxCovered),
+    covers: covers.slice(part * maxCovered, (part + 1) * maxCovered),
   }))
 }

@@ -6,7 +6,7 @@ import { parseQuery } from '../history/query.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { createPromptFinder } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
-import { historyQuery, type SyncTarget, toBatch } from './target.ts'
+import { historyQuery, type SyncTarget } from './target.ts'
 
 /** The service by its database, for an operator. */
 export async function openDatabaseTarget(db: Db, clock: Clock, org: string): Promise<SyncTarget> {
@@ -27,14 +27,11 @@ export async function openDatabaseTarget(db: Db, clock: Clock, org: string): Pro
       await changePrompt(db, clock, await find(id), { file: { repository, path } })
       return null
     },
-    record: (entries, isDryRun) => recordHistoryBatch(db, clock, organisationId, toBatch(entries, [], isDryRun), find),
+    recordBatch: (batch) => recordHistoryBatch(db, clock, organisationId, batch, find),
     async readHistory(id, page) {
       const found = await history.findHistory(organisationId, id)
       const { body } = await history.readPage(found, parseQuery(historyQuery(page)))
       return JSON.parse(body)
-    },
-    async markFiles(files) {
-      await recordHistoryBatch(db, clock, organisationId, toBatch([], files, false), find)
     },
   }
 }

@@ -1,6 +1,5 @@
 import type { Outcome } from '../history/record.ts'
-import type { CursorPage } from '../lib/cursor_page.ts'
-import { type HistoryPage, historyQuery, type SyncTarget, toBatch } from './target.ts'
+import { type HistoryPage, historyQuery, type SyncTarget } from './target.ts'
 
 type Answer = {
   status: number
@@ -48,46 +47,36 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
     }
   }
 
-  async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
-    const answer = await call(method, path, body)
-    return dataOf(answer) as T
-  }
-
   return {
     async listLinked(repository) {
       const found: { id: string; path: string }[] = []
       for (let cursor: string | null = ''; cursor !== null; ) {
         const query = new URLSearchParams({ limit: '100', ...(cursor ? { cursor } : {}) })
         const answer = await call('GET', `/prompts?${query}`)
-        const prompts = dataOf(answer) as CursorPage<PromptShown>['data']
-        found.push(
-          ...prompts.flatMap(({ id, path, ...of }) => (path && of.repository === repository ? { id, path } : [])),
-        )
+        for (const { id, path, ...prompt } of dataOf<PromptShown[]>(answer)) {
+          if (path && prompt.repository === repository) found.push({ id, path })
+        }
         cursor = answer.body.pagination?.next_cursor ?? null
       }
       return found.reverse()
     },
     async createPrompt(name, repository, path) {
-      return (await ask<PromptShown>('POST', '/prompts', { name, repository, path })).id
+      return dataOf<PromptShown>(await call('POST', '/prompts', { name, repository, path })).id
     },
     async moveLink(id, repository, path) {
       const answer = await call('PATCH', `/prompts/${id}`, { repository, path })
-      if (answer.status === 403) return refusal(answer).message
+      if (answer.status === 403) return errorOf(answer).message
       dataOf(answer)
       return null
     },
-    async record(entries, isDryRun) {
-      const { outcomes } = await ask<{ outcomes: Outcome[] }>('POST', '/history/batch', toBatch(entries, [], isDryRun))
-      return outcomes
+    async recordBatch(batch) {
+      return dataOf<{ outcomes: Outcome[] }>(await call('POST', '/history/batch', batch)).outcomes
     },
     async readHistory(id, page) {
       const answer = await call('GET', `/prompts/${id}/history${historyQuery(page)}`)
       if (answer.status === 403) return null
       dataOf(answer)
       return answer.body as HistoryPage
-    },
-    async markFiles(files) {
-      await ask('POST', '/history/batch', toBatch([], files, false))
     },
   }
 }
@@ -102,12 +91,12 @@ function parseAnswer(text: string): Answer['body'] {
   return { error: { message: 'That is not how the service answers. Is the address right?' } }
 }
 
-function dataOf(answer: Answer): unknown {
-  if (answer.status >= 300 || answer.body.error) throw refusal(answer)
-  return answer.body.data
+function dataOf<T>(answer: Answer): T {
+  if (answer.status >= 300 || answer.body.error) throw errorOf(answer)
+  return answer.body.data as T
 }
 
-function refusal({ status, body: { error } }: Answer): Error {
+function errorOf({ status, body: { error } }: Answer): Error {
   const details = (error?.details ?? []).map(({ path, message }) => `${path} ${message}`).join('; ')
   return new Error(`The service answered ${status}: ${error?.message ?? 'without a reason.'} ${details}`.trimEnd())
 }

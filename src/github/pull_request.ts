@@ -1,11 +1,23 @@
-import { fitBranch, fitSha, fitUrl } from '../git/people.ts'
-import { attributeCommits, endedEntries, entriesForPrompts, openedEntry, type PullRequest } from '../git/pushes.ts'
+import type { Sql } from '../db/client.ts'
+import { type Person, type PullRequestEvent, pullRequestEntry } from '../git/entries.ts'
+import { fitBranch, fitPerson, fitSha, fitUrl } from '../git/people.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
-import { accountPerson } from './people.ts'
-import { type DeliveryContext, recordTouches } from './push.ts'
-import type { PullRequestPayload } from './schema.ts'
-import { addBranchPrompts, savePullRequest, selectMerges, selectPrompts, selectPushes } from './store_facts.ts'
+import { attributeCommits } from './attribute.ts'
+import type { Account, PullRequestPayload } from './schema.ts'
+import type { RepositoryRef } from './store.ts'
+import {
+  addBranchPrompts,
+  addPrompts,
+  insertTouches,
+  type PullRequest,
+  type Push,
+  savePullRequest,
+  selectMerges,
+  selectPrompts,
+  selectPullRequestsFrom,
+  selectPushes,
+} from './store_facts.ts'
 
 type PullRequestChange = {
   action: string
@@ -25,33 +37,41 @@ export function readPullRequest(payload: PullRequestPayload, now: Date): PullReq
     number: given.number,
     url: fitUrl(given.html_url),
     state: action !== 'closed' ? 'open' : isMerged ? 'merged' : 'closed',
-    headRepositoryId: given.head.repo?.id ?? null,
-    headBranch: fitBranch(given.head.ref),
-    headSha: fitSha(given.head.sha),
-    baseBranch: fitBranch(given.base.ref),
+    head_repository_id: given.head.repo?.id ?? null,
+    head_branch: fitBranch(given.head.ref),
+    head_sha: fitSha(given.head.sha),
+    base_branch: fitBranch(given.base.ref),
     // For an open pull request GitHub sends a trial merge, which is on no branch.
-    mergeCommitSha: isMerged ? fitSha(given.merge_commit_sha ?? given.head.sha) : null,
+    merge_commit_sha: isMerged ? fitSha(given.merge_commit_sha ?? given.head.sha) : null,
     commits: given.commits ?? 0,
-    openedBy: accountPerson(given.user),
-    openedAt: instant(given.created_at),
-    mergedBy: isMerged ? accountPerson(given.merged_by ?? given.user) : null,
-    closedAt: action === 'closed' ? instant(isMerged ? given.merged_at : given.closed_at) : null,
+    opened_by: accountPerson(given.user),
+    opened_at: instant(given.created_at),
+    merged_by: isMerged ? accountPerson(given.merged_by ?? given.user) : null,
+    closed_at: action === 'closed' ? instant(isMerged ? given.merged_at : given.closed_at) : null,
   }
-  return { action, pr, isDefaultBase: pr.baseBranch === repository.default_branch }
+  return { action, pr, isDefaultBase: pr.base_branch === repository.default_branch }
+}
+
+/** An account by the address that GitHub gives it; one that was deleted is shown as ghost, as GitHub does. */
+function accountPerson(account: Account | null | undefined): Person {
+  const { login, id } = account ?? { login: 'ghost', id: 10_137 }
+  return fitPerson({ name: login, email: `${id}+${login}@users.noreply.github.com` })
 }
 
 /** Stores the pull request, and returns the entries that follow from its event. */
-export async function recordPullRequest(context: DeliveryContext, change: PullRequestChange): Promise<PromptEntry[]> {
-  const { sql, ref } = context
-  const { action } = change
-  const pr = await savePullRequest(sql, ref, change.pr, action)
+export async function recordPullRequest(
+  sql: Sql,
+  ref: RepositoryRef,
+  { action, pr: given, isDefaultBase }: PullRequestChange,
+): Promise<PromptEntry[]> {
+  const pr = await savePullRequest(sql, ref, given, action)
   const added = await addBranchPrompts(sql, ref, pr.number)
-  if (action === 'reopened') return entriesForPrompts(added, openedEntry(pr, pr.headSha))
+  if (action === 'reopened') return openedEntries(added, pr, pr.head_sha)
   const promptIds = await selectPrompts(sql, ref, pr.number)
-  if (action === 'opened') return entriesForPrompts(promptIds, openedEntry(pr, pr.headSha))
-  if (pr.mergeCommitSha === null) return endedEntries(promptIds, pr)
+  if (action === 'opened') return openedEntries(promptIds, pr, pr.head_sha)
+  if (pr.merge_commit_sha === null) return endedEntries(promptIds, pr)
 
-  const head = { branch: pr.baseBranch, commitSha: pr.mergeCommitSha }
+  const head = { branch: pr.base_branch, commitSha: pr.merge_commit_sha }
   const covers = new Map<number, string[]>(promptIds.map((promptId) => [promptId, []]))
   // The push of the merge may have arrived first. For a fork, it alone shows which prompts the branch changes.
   for (const push of await selectPushes(sql, ref, head)) {
@@ -59,14 +79,53 @@ export async function recordPullRequest(context: DeliveryContext, change: PullRe
       if (merge?.number === pr.number) covers.set(promptId, [...(covers.get(promptId) ?? []), commitSha])
     }
   }
-  const entries = endedEntries([...covers.keys()], pr).map((entry) => ({
-    ...entry,
-    covers: covers.get(entry.promptId),
-  }))
-  if (change.isDefaultBase) return entries
+  const merges = endedEntries([...covers.keys()], pr)
+  const entries = merges.map((entry) => ({ ...entry, covers: covers.get(entry.prompt) ?? [] }))
+  if (isDefaultBase) return entries
   // What was merged is now on the other branch, which may have a pull request of its own.
   const commits = [head.commitSha]
   const touches = [...covers.keys()].map((promptId) => ({ promptId, commits }))
   const push = { head, commits, isAllNew: false, touches }
-  return [...entries, ...(await recordTouches(context, push, pr.closedAt ?? pr.openedAt))]
+  return [...entries, ...(await recordTouches(sql, ref, push, pr.closed_at ?? pr.opened_at))]
 }
+
+/** Stores which prompts a push to a branch touches, and returns the entries of the pull requests from that branch. */
+export async function recordTouches(sql: Sql, ref: RepositoryRef, push: Push, pushedAt: Date): Promise<PromptEntry[]> {
+  await insertTouches(sql, ref, push, pushedAt)
+  const promptIds = push.touches.map(({ promptId }) => promptId)
+  const entries: PromptEntry[] = []
+  for (const pr of await selectPullRequestsFrom(sql, ref, push.head)) {
+    const added = await addPrompts(sql, ref, pr.number, promptIds)
+    // The end of one that ended at this commit arrived before the push did, and still lacks both entries.
+    entries.push(...openedEntries(added, pr, push.head.commitSha), ...endedEntries(added, pr))
+  }
+  return entries
+}
+
+/** The opening for each of the prompts, at the head of the branch when the prompt was first seen to be changed. */
+function openedEntries(promptIds: number[], pr: PullRequest, commitSha: string): PromptEntry[] {
+  const { number, url, opened_by: by, opened_at: at } = pr
+  const entry = pullRequestEntry('pr_opened', pr.head_branch, { number, url, commitSha, by, at })
+  return promptIds.map((prompt) => ({ prompt, entry }))
+}
+
+/** How the pull request ended for each of the prompts; none for one that is open. */
+function endedEntries(promptIds: number[], pr: PullRequest): PromptEntry[] {
+  if (pr.state === 'open') return []
+  if (pr.state === 'merged') {
+    const entry = pullRequestEntry('pr_merged', pr.base_branch, endOf(pr))
+    return promptIds.map((prompt) => ({ prompt, entry }))
+  }
+  const entry = pullRequestEntry('pr_closed', pr.head_branch, endOf(pr))
+  // Each closing is an entry of its own.
+  return promptIds.map((prompt) => ({ prompt, entry, reopenings: pr.reopenings }))
+}
+
+/** The merge of a pull request, or its closing at the head of its branch. */
+export const endOf = (pr: PullRequest): PullRequestEvent => ({
+  number: pr.number,
+  url: pr.url,
+  commitSha: pr.merge_commit_sha ?? pr.head_sha,
+  by: pr.merged_by ?? pr.opened_by,
+  at: pr.closed_at ?? pr.opened_at,
+})

@@ -1,32 +1,22 @@
+import { posix } from 'node:path'
 import type { Sql } from '../db/client.ts'
-import { entriesOf } from '../git/entries.ts'
-import type { Person } from '../git/facts.ts'
+import { entriesOf, type Person } from '../git/entries.ts'
 import { readMessage } from '../git/messages.ts'
-import { fitBranch, fitSha } from '../git/people.ts'
-import {
-  attributeCommits,
-  type Commit,
-  endedEntries,
-  entriesForPrompts,
-  findFilesSeen,
-  findTouches,
-  mergeOf,
-  openedEntry,
-  type Push,
-} from '../git/pushes.ts'
+import { fitBranch, fitPerson, fitSha } from '../git/people.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { earlierOf } from '../lib/times.ts'
 import type { LinkedPrompt } from '../prompts/link.ts'
 import type { FileSeen } from '../prompts/seen.ts'
-import { authorOf } from './people.ts'
+import { attributeCommits } from './attribute.ts'
+import { endOf, recordTouches } from './pull_request.ts'
 import type { Gap } from './receipt.ts'
 import { readTime } from './repository.ts'
 import type { PushPayload } from './schema.ts'
 import type { RepositoryRef } from './store.ts'
-import { addPrompts, deleteTouches, insertTouches, selectMerges, selectPullRequestsFrom } from './store_facts.ts'
+import { deleteTouches, type Push, selectMerges, type Touch } from './store_facts.ts'
 
-/** The transaction of a delivery, in which no other delivery works on the repository. */
-export type DeliveryContext = { sql: Sql; ref: RepositoryRef }
+/** A commit, with the files that it itself changes: none for one that merely merges another branch in. */
+type Commit = { sha: string; author: Person; added: string[]; modified: string[]; removed: string[] }
 
 type PushChange = {
   push: Push
@@ -99,34 +89,58 @@ function isMergeCommit(message: string): boolean {
   return meaning.kind === 'branch' || (meaning.kind === 'pull_request' && meaning.host !== null)
 }
 
+/** The author as the commit says, or else the account of GitHub's. */
+function authorOf({ author: { name, email, username } }: PushPayload['commits'][number]): Person {
+  const account = { name: username ?? '', email: `${username || 'unknown'}@users.noreply.github.com` }
+  return fitPerson({ name: name ?? '', email: email ?? '' }, account)
+}
+
+/** The prompts whose files the commits touch, each with the commits that do. */
+function findTouches(commits: Commit[], linked: LinkedPrompt[]): Touch[] {
+  const touches = new Map(linked.map(({ id, path }) => [path, { promptId: id, commits: [] as string[] }]))
+  for (const { sha, added, modified, removed } of commits) {
+    for (const path of new Set([...added, ...modified, ...removed])) touches.get(path)?.commits.push(sha)
+  }
+  return [...touches.values()].filter((touch) => touch.commits.length > 0)
+}
+
+/** How the commits leave the files of the prompts that they touch. */
+function findFilesSeen(commits: Commit[], linked: LinkedPrompt[], at: Date): FileSeen[] {
+  const last = new Map<string, Commit>()
+  for (const commit of commits) {
+    for (const path of [...commit.added, ...commit.modified, ...commit.removed]) last.set(path, commit)
+  }
+  return linked.flatMap(({ id: promptId, path }): FileSeen[] => {
+    const commit = last.get(path)
+    if (!commit) return []
+    if (!commit.removed.includes(path)) return [{ promptId, state: 'present', movedTo: null, at }]
+    const movedTo = findMovedTo(path, commit)
+    return [{ promptId, state: movedTo === null ? 'removed' : 'renamed', movedTo, at }]
+  })
+}
+
+/** A push says of a renamed file that it was removed, and of another that it was added: the only one, or of the same name. */
+function findMovedTo(path: string, { added, removed }: Commit): string | null {
+  if (added.length === 1 && removed.length === 1) return added[0] as string
+  const namesakes = added.filter((other) => posix.basename(other) === posix.basename(path))
+  return namesakes.length === 1 ? (namesakes[0] as string) : null
+}
+
 /** Stores the push, and returns the entries that follow from it. */
-export async function recordPush(context: DeliveryContext, change: PushChange): Promise<PromptEntry[]> {
-  const { sql, ref } = context
-  const { push, authors, pushedAt } = change
-  if (change.isNewBranch) await deleteTouches(sql, ref, push.head.branch, pushedAt)
-  const branchEntries = await recordTouches(context, push, pushedAt)
+export async function recordPush(
+  sql: Sql,
+  ref: RepositoryRef,
+  { push, authors, isDefaultBranch, isNewBranch, pushedAt }: PushChange,
+): Promise<PromptEntry[]> {
+  if (isNewBranch) await deleteTouches(sql, ref, push.head.branch, pushedAt)
+  const branchEntries = await recordTouches(sql, ref, push, pushedAt)
   const changes = attributeCommits(push, await selectMerges(sql, ref, push)).map(({ promptId, commitSha, merge }) => ({
     prompt: promptId,
     commitSha,
     author: authors.get(commitSha) as Person,
     at: pushedAt,
-    merge: (merge && mergeOf(merge)) ?? null,
+    merge: merge ? endOf(merge) : null,
   }))
   const entries = entriesOf(push.head.branch, changes)
-    .filter(({ entry }) => change.isDefaultBranch || entry.action !== 'deployed')
-    .map(({ prompt, entry, covers }) => ({ promptId: prompt, entry, covers }))
-  return [...entries, ...branchEntries]
-}
-
-/** Stores which prompts a push to a branch touches, and returns the entries of the pull requests from that branch. */
-export async function recordTouches({ sql, ref }: DeliveryContext, push: Push, pushedAt: Date): Promise<PromptEntry[]> {
-  await insertTouches(sql, ref, push, pushedAt)
-  const promptIds = push.touches.map(({ promptId }) => promptId)
-  const entries: PromptEntry[] = []
-  for (const pr of await selectPullRequestsFrom(sql, ref, push.head)) {
-    const added = await addPrompts(sql, ref, pr.number, promptIds)
-    // The end of one that ended at this commit arrived before the push did, and still lacks both entries.
-    entries.push(...entriesForPrompts(added, openedEntry(pr, push.head.commitSha)), ...endedEntries(added, pr))
-  }
-  return entries
+  return [...entries.filter(({ entry }) => isDefaultBranch || entry.action !== 'deployed'), ...branchEntries]
 }

@@ -1,15 +1,15 @@
 import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { countChanges, recordEntries } from '../history/record.ts'
 import { createValidator } from '../lib/validate.ts'
 import { markFilesSeen } from '../prompts/seen.ts'
 import { readPullRequest, recordPullRequest } from './pull_request.ts'
-import { type DeliveryContext, findGap, readPush, recordPush } from './push.ts'
+import { findGap, readPush, recordPush } from './push.ts'
 import { type Receipt, receiptOf } from './receipt.ts'
 import { followOwner, followRepository, previousName, readRepository } from './repository.ts'
 import { OrganizationPayload, PullRequestPayload, PushPayload, RepositoryPayload } from './schema.ts'
-import { insertDelivery, lockRepository, requireIndexPlans } from './store.ts'
+import { insertDelivery, lockRepository, type RepositoryRef, requireIndexPlans } from './store.ts'
 
 type Delivery = {
   event: string
@@ -22,9 +22,6 @@ type RepositoryEvent =
   | { name: 'push'; payload: PushPayload }
   | { name: 'pull_request'; payload: PullRequestPayload }
   | { name: 'repository'; payload: RepositoryPayload }
-
-/** A validated delivery. */
-type Event = RepositoryEvent | { name: 'organization'; payload: OrganizationPayload }
 
 const validatePush = createValidator(PushPayload, 'The push')
 const validatePullRequest = createValidator(PullRequestPayload, 'The pull request')
@@ -54,15 +51,18 @@ export async function receiveDelivery(
       if (isNew) await followOwner(sql, clock, organisationId, event.payload)
       return receiptOf(isNew ? 'unchanged' : 'repeated')
     }
-    const context = { sql, ref: { organisationId, repositoryId } }
+    const ref = { organisationId, repositoryId }
     // A merge and its push arrive concurrently, perhaps at two replicas, and each must see what the other has recorded.
-    await lockRepository(sql, context.ref)
-    return recordEvent(context, clock, id, event)
+    await lockRepository(sql, ref)
+    return recordEvent(sql, clock, ref, id, event)
   }, claim)
 }
 
-/** Undefined for an event that is not handled. */
-function readEvent(name: string, given: unknown): Event | undefined {
+/** Validates a delivery; undefined for an event that is not handled. */
+function readEvent(
+  name: string,
+  given: unknown,
+): RepositoryEvent | { name: 'organization'; payload: OrganizationPayload } | undefined {
   if (name === 'push') return { name, payload: validatePush(given) }
   if (name === 'pull_request') return { name, payload: validatePullRequest(given) }
   if (name === 'repository') return { name, payload: validateRepository(given) }
@@ -73,12 +73,12 @@ function readEvent(name: string, given: unknown): Event | undefined {
 
 /** Records what happened in a repository, in its transaction. */
 async function recordEvent(
-  context: DeliveryContext,
+  sql: Sql,
   clock: Clock,
+  ref: RepositoryRef,
   delivery: string,
   { name, payload }: RepositoryEvent,
 ): Promise<Receipt> {
-  const { sql, ref } = context
   const now = clock.now()
   const repository = readRepository(payload.repository, now)
   const previously = name === 'repository' ? previousName(payload) : repository.name
@@ -91,7 +91,7 @@ async function recordEvent(
   // A delivery that changes nothing is not stored: redelivered after a prompt was linked, it may change something.
   if (typeof change === 'string') return receiptOf(gap ?? change)
   if (!(await insertDelivery(sql, ref.organisationId, delivery, now))) return receiptOf('repeated')
-  const entries = 'push' in change ? await recordPush(context, change) : await recordPullRequest(context, change)
+  const entries = 'push' in change ? await recordPush(sql, ref, change) : await recordPullRequest(sql, ref, change)
   const recorded = countChanges(await recordEntries(sql, clock, entries, 'github'))
   // Only now, since the prompts are locked in the order of their ids.
   if ('push' in change) await markFilesSeen(sql, change.filesSeen)

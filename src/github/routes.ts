@@ -2,17 +2,19 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
+import { ServiceError } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { decodeText, parseJson, readBody, requireJson } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { createDeliveryLimiter } from './in_flight.ts'
+import { createInFlightLimiter, type InFlightLimiter } from '../lib/in_flight.ts'
 import { setWebhook } from './manage.ts'
 import type { DeliveryObserver } from './receipt.ts'
 import { GithubWebhook } from './schema.ts'
 
+const mebibyte = 1024 * 1024
 /** The largest payload that GitHub sends. */
-const maxBytes = 25 * 1024 * 1024
+const maxBytes = 25 * mebibyte
 
 const setting = describeOperation({
   id: 'setGithubWebhook',
@@ -65,6 +67,21 @@ export function githubRoutes(
   // The body is read by the handler, because the signature is over its exact bytes.
   return new Elysia({ name: 'github' }).post('/webhooks/github/:org_id', receive, { parse: 'none' })
 }
+
+/**
+ * Bounds the deliveries that are in flight. A signature can only be checked once the whole body has arrived, so that
+ * anyone who knows an organisation's id can make the service hold bodies in memory. One organisation gets a quarter of
+ * the total: room for one of the largest bodies, and for many ordinary ones.
+ */
+export const createDeliveryLimiter = (): InFlightLimiter =>
+  createInFlightLimiter({
+    perTenant: { requests: 128, bytes: 32 * mebibyte },
+    inAll: { requests: 512, bytes: 128 * mebibyte },
+    rejectWith: () => {
+      const message = 'Too many deliveries are under way. Send this one again shortly.'
+      return new ServiceError('internal_error', message, {}, { 'retry-after': '1' })
+    },
+  })
 
 /** GitHub sends JSON, or, where the webhook is set so, a form with the JSON in it. */
 async function readPayload(

@@ -35,8 +35,6 @@ const Commit = Type.Object({
   id: Type.String(),
 })
 
-export type Commit = Static<typeof Commit>
-
 export const PushPayload = Type.Object({
   ref: Type.String(),
   after: Type.String({ minLength: 1 }),

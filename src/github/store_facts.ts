@@ -1,6 +1,50 @@
 import type { Sql } from '../db/client.ts'
-import type { Head, MergedPullRequest, PullRequest, Push } from '../git/pushes.ts'
+import type { Person } from '../git/entries.ts'
 import type { RepositoryRef } from './store.ts'
+
+/** A pull request, by the names of its columns. */
+export type PullRequest = {
+  number: number
+  url: string
+  state: 'open' | 'merged' | 'closed'
+  /** Null when that fork is gone. */
+  head_repository_id: number | null
+  head_branch: string
+  head_sha: string
+  base_branch: string
+  /** Null unless it is merged. */
+  merge_commit_sha: string | null
+  /** How many commits its branch has. */
+  commits: number
+  opened_by: Person
+  opened_at: Date
+  merged_by: Person | null
+  closed_at: Date | null
+  /** How often it was reopened. */
+  reopenings: number
+}
+
+/** A merged pull request, with the commits that were pushed to its branch and the prompts that it is known to change. */
+export type MergedPullRequest = PullRequest & {
+  merge_commit_sha: string
+  branch_commits: string[]
+  prompt_ids: number[]
+}
+
+/** The head of a branch after a push, or after a merge into it. */
+type Head = { branch: string; commitSha: string }
+
+/** A prompt, and the commits that touch its file, oldest first. */
+export type Touch = { promptId: number; commits: string[] }
+
+export type Push = {
+  head: Head
+  /** The SHAs of all its commits, oldest first. */
+  commits: string[]
+  /** Whether none of them was pushed before, to another branch. */
+  isAllNew: boolean
+  touches: Touch[]
+}
 
 export async function insertTouches(
   sql: Sql,
@@ -42,20 +86,15 @@ export const selectPushes = (sql: Sql, ref: RepositoryRef, { branch, commitSha }
 /** Upserts a pull request from an event. A late `opened` changes nothing, and a merge is final. */
 export async function savePullRequest(
   sql: Sql,
-  ref: RepositoryRef,
-  pr: Omit<PullRequest, 'reopenings'>,
+  { organisationId, repositoryId }: RepositoryRef,
+  given: Omit<PullRequest, 'reopenings'>,
   action: string,
 ): Promise<PullRequest> {
-  const [row] = await sql<{ reopenings: number }>`
-    insert into github_pull_requests as known (
-      organisation_id, repository_id, number, url, state, head_repository_id, head_branch, head_sha, base_branch,
-      merge_commit_sha, commits, opened_by, opened_at, merged_by, closed_at
-    )
-    values (
-      ${ref.organisationId}, ${ref.repositoryId}, ${pr.number}, ${pr.url}, ${pr.state}, ${pr.headRepositoryId}, ${pr.headBranch},
-      ${pr.headSha}, ${pr.baseBranch}, ${pr.mergeCommitSha}, ${pr.commits}, ${JSON.stringify(pr.openedBy)}::text::jsonb,
-      ${pr.openedAt}, ${pr.mergedBy && JSON.stringify(pr.mergedBy)}::text::jsonb, ${pr.closedAt}
-    )
+  const pr = { ...given, reopenings: 0 }
+  const row = { organisation_id: organisationId, repository_id: repositoryId, ...pr }
+  const [saved] = await sql<{ reopenings: number }>`
+    insert into github_pull_requests as known
+    select * from json_populate_record(null::github_pull_requests, ${JSON.stringify(row)}::text::json)
     on conflict (organisation_id, repository_id, number) do update
     set
       state = excluded.state, head_repository_id = excluded.head_repository_id, head_branch = excluded.head_branch,
@@ -64,44 +103,38 @@ export async function savePullRequest(
       reopenings = known.reopenings + (${action}::text = 'reopened')::integer
     where known.state <> 'merged' and ${action}::text <> 'opened'
     returning reopenings`
-  return { ...pr, reopenings: row?.reopenings ?? 0 }
+  return { ...pr, ...saved }
 }
 
 /** The pull requests from a branch that are open, or that ended at its head. */
 export const selectPullRequestsFrom = (
   sql: Sql,
-  ref: RepositoryRef,
+  { organisationId, repositoryId }: RepositoryRef,
   { branch, commitSha }: Head,
 ): Promise<PullRequest[]> =>
   sql<PullRequest>`
-    select
-      number, url, state, head_repository_id as "headRepositoryId", head_branch as "headBranch", head_sha as "headSha",
-      base_branch as "baseBranch", merge_commit_sha as "mergeCommitSha", commits, opened_by as "openedBy",
-      opened_at as "openedAt", merged_by as "mergedBy", closed_at as "closedAt", reopenings
-    from github_pull_requests
-    where organisation_id::text || ' ' || repository_id::text || ' ' || head_branch = ${`${ref.organisationId} ${ref.repositoryId} ${branch}`}
-      and head_repository_id = ${ref.repositoryId} and base_branch <> ${branch} and (state = 'open' or head_sha = ${commitSha})
+    select pr.*
+    from github_pull_requests pr
+    where organisation_id::text || ' ' || repository_id::text || ' ' || head_branch
+        = ${`${organisationId} ${repositoryId} ${branch}`}
+      and head_repository_id = ${repositoryId} and base_branch <> ${branch} and (state = 'open' or head_sha = ${commitSha})
     order by number`
 
 /** The pull requests whose merge into the branch made one of the commits of a push. */
-export const selectMerges = (
+export function selectMerges(
   sql: Sql,
-  ref: RepositoryRef,
+  { organisationId, repositoryId }: RepositoryRef,
   { head: { branch, commitSha }, commits }: Push,
-): Promise<MergedPullRequest[]> => {
-  const mergeKeys = [commitSha, ...commits].map((sha) => `${ref.organisationId} ${ref.repositoryId} ${sha}`)
+): Promise<MergedPullRequest[]> {
+  const mergeKeys = [commitSha, ...commits].map((sha) => `${organisationId} ${repositoryId} ${sha}`)
   return sql<MergedPullRequest>`
     select
-      number, url, state, head_repository_id as "headRepositoryId", head_branch as "headBranch", head_sha as "headSha",
-      base_branch as "baseBranch", merge_commit_sha as "mergeCommitSha", commits, opened_by as "openedBy",
-      opened_at as "openedAt", merged_by as "mergedBy", closed_at as "closedAt", reopenings,
-      array_to_json(array(
-        select unnest(t.touching) from github_branch_touches(pr) t
-      )) as "branchCommits",
+      pr.*,
+      array_to_json(array(select unnest(t.touching) from github_branch_touches(pr) t)) as branch_commits,
       array_to_json(array(
         select p.prompt_id from github_pull_request_prompts p
         where p.organisation_id = pr.organisation_id and p.repository_id = pr.repository_id and p.number = pr.number
-      )) as "promptIds"
+      )) as prompt_ids
     from github_pull_requests pr
     where organisation_id::text || ' ' || repository_id::text || ' ' || merge_commit_sha = any(${mergeKeys}::text[])
       and state = 'merged' and base_branch = ${branch}

@@ -31,7 +31,7 @@ export async function recordHistoryBatch(
   const prompts = new Map(await Promise.all(ids.map(async (id) => [id, (await findPrompt(id)).id] as const)))
   const toRecord = entries.map(({ prompt_id, covers = [], ...entry }, index) => {
     requireValid(entry, clock, index)
-    return { promptId: prompts.get(prompt_id) as number, entry, covers }
+    return { prompt: prompts.get(prompt_id) as number, entry, covers }
   })
   const seen = files.map(({ prompt_id, state, seen_at }, index) => {
     // A clock that is ahead must not keep what is seen later from being believed.

@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { parseEntry } from './entry.ts'
-import { addToBatch, type EntryToRecord, openBatch, recordBatch } from './store_write.ts'
+import { type EntryToRecord, recordStagedEntries, stageEntries } from './store_write.ts'
 
 const entriesPerInsert = 5_000
 
@@ -18,9 +18,8 @@ export function importHistory(
 ): Promise<{ recorded: number }> {
   return db.transaction(async (sql) => {
     const promptIds = new Map<string, number>()
-    const batch = await openBatch(sql)
     let waiting: EntryToRecord[] = []
-    let added = 0
+    let staged = 0
     let lineNumber = 0
 
     async function readLine(line: string): Promise<EntryToRecord> {
@@ -32,8 +31,8 @@ export function importHistory(
     }
 
     async function flush(): Promise<void> {
-      if (waiting.length > 0) await addToBatch(sql, batch, added, waiting)
-      added += waiting.length
+      if (waiting.length > 0) await stageEntries(sql, staged, waiting)
+      staged += waiting.length
       waiting = []
       onProgress(lineNumber)
     }
@@ -45,7 +44,7 @@ export function importHistory(
       if (waiting.length === entriesPerInsert) await flush()
     }
     await flush()
-    return { recorded: await recordBatch(sql, batch) }
+    return { recorded: await recordStagedEntries(sql) }
   })
 }
 

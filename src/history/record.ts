@@ -8,14 +8,7 @@ import { type Prompt, requirePrompt } from '../prompts/find.ts'
 import { parseEntry } from './entry.ts'
 import { showEntry } from './list.ts'
 import type { HistoryEntry, NewHistoryEntry } from './schema.ts'
-import {
-  type EntryToRecord,
-  insertEntries,
-  lockHistories,
-  type RecordedRow,
-  reconcileEntries,
-  type Source,
-} from './store_write.ts'
+import { type EntryToRecord, insertEntries, lockHistories, type RecordedRow, reconcileEntries } from './store_write.ts'
 
 type Recorded = { entry: HistoryEntry; isNew: boolean }
 
@@ -31,10 +24,11 @@ export type HistoryRecorder = {
 
 /** An entry for the history of one prompt. */
 export type PromptEntry = {
-  promptId: number
+  /** The id of the prompt's row; in the plan of a sync, the position of the prompt. */
+  prompt: number
   entry: NewHistoryEntry
   /** The commits that a merge brought to its branch, beside its own; they are not deployed by themselves. */
-  covers?: string[] | undefined
+  covers?: string[]
   /** How often the pull request had been reopened, for one that is closed again at the same commit. */
   reopenings?: number
 }
@@ -112,17 +106,21 @@ export async function recordHistory(db: Db, clock: Clock, prompt: string, given:
 /** What became of an entry: a commit that is covered has no entry of its own, because it belongs to a merge. */
 export type Outcome = 'added' | 'changed' | 'known' | 'covered'
 
+/** Where an entry was read: in a clone, or in a delivery of GitHub's. */
+type Source = 'git' | 'github'
+
 /**
  * Records entries of one source within the caller's transaction, and says what became of each. The histories are the same
  * in whichever order two sources bring the same changes; docs/git.md has the rule.
  */
 export async function recordEntries(sql: Sql, clock: Clock, given: PromptEntry[], source: Source): Promise<Outcome[]> {
   if (given.length === 0) return []
-  const entries = given.map(({ promptId, entry, covers = [], reopenings = 0 }) => ({
+  const entries = given.map(({ prompt, entry, covers = [], reopenings = 0 }) => ({
     ...parseEntry(entry, clock),
-    prompt_id: promptId,
+    prompt_id: prompt,
     reopenings,
-    source,
+    in_git: source === 'git',
+    on_github: source === 'github',
     covers,
   }))
   await lockHistories(sql, entries)

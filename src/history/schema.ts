@@ -166,6 +166,8 @@ export const HistoryBatch = Type.Object(
   },
 )
 
+export type HistoryBatch = Static<typeof HistoryBatch>
+
 export const HistoryBatchResult = envelopeOf(
   Type.Object({
     outcomes: Type.Array(oneOf(['added', 'changed', 'known', 'covered']), {

@@ -63,10 +63,7 @@ export async function lockHistories(sql: Sql, entries: OfPrompt[]): Promise<void
   await sql`select lock_histories(${promptIdsOf(entries)}::text::bigint[])`
 }
 
-/** Where an entry was read: in a clone, or in a delivery of GitHub's. */
-export type Source = 'git' | 'github'
-
-type EntryToReconcile = EntryToRecord & { source: Source; covers: string[] }
+type EntryToReconcile = EntryToRecord & { reopenings: number; in_git: boolean; on_github: boolean; covers: string[] }
 
 /**
  * Reconciles the entries with what another source has recorded of the same changes. Answers by which of them a history
@@ -83,38 +80,19 @@ export async function reconcileEntries(
   return { changed: at(row?.changed), present: at(row?.present), covered: at(row?.covered) }
 }
 
-export async function openBatch(sql: Sql): Promise<number> {
-  const [row] = await sql<{ batch: number }>`select nextval('history_batches') as batch`
-  return row?.batch as number
-}
-
-/** Adds entries to a batch, which is invisible until it is recorded. */
-export async function addToBatch(sql: Sql, batch: number, first: number, entries: EntryToRecord[]): Promise<void> {
+/** Stages entries of an import, the first of them under the given number; they are in no history until they are recorded. */
+export async function stageEntries(sql: Sql, first: number, entries: EntryToRecord[]): Promise<void> {
+  const items = entries.map((entry, index) => ({ item: first + index, ...entry }))
   await sql`
-    insert into history_incoming
-    select ${batch}, ${first} + e.item, e.prompt_id::bigint, e.action, e.user_name, e.user_email, e.commit_sha,
-      e.branch_name, e.pr_number::integer, e.pr_url, e.created_at::timestamptz
-    from unnest(
-      ${entries.map((entry) => String(entry.prompt_id))}::text[],
-      ${entries.map((entry) => entry.action)}::text[],
-      ${entries.map((entry) => entry.user_name)}::text[],
-      ${entries.map((entry) => entry.user_email)}::text[],
-      ${entries.map((entry) => entry.commit_sha)}::text[],
-      ${entries.map((entry) => entry.branch_name)}::text[],
-      ${entries.map((entry) => (entry.pr_number === null ? null : String(entry.pr_number)))}::text[],
-      ${entries.map((entry) => entry.pr_url)}::text[],
-      ${entries.map((entry) => entry.created_at.toISOString())}::text[]
-    ) with ordinality e (
-      prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at, item
-    )`
+    insert into history_staging
+    select * from json_populate_recordset(null::history_staging, ${JSON.stringify(items)}::text::json)`
 }
 
-/** Moves a batch into the histories, and returns how many of its entries were new. */
-export async function recordBatch(sql: Sql, batch: number): Promise<number> {
+/** Moves the staged entries into the histories, and returns how many of them were new. */
+export async function recordStagedEntries(sql: Sql): Promise<number> {
   // Without knowing how many rows there are, the planner would compare each with each.
-  await sql`analyze history_incoming, history_entries`
+  await sql`analyze history_staging, history_entries`
   await sql`set local work_mem = '64MB'`
-  const [row] = await sql<{ added: number }>`select added from record_history_batch(${batch})`
-  await sql`delete from history_incoming where batch = ${batch}`
+  const [row] = await sql<{ added: number }>`select added from import_history()`
   return row?.added ?? 0
 }

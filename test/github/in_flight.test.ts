@@ -1,7 +1,7 @@
 // Bodies are kept in memory before their signature can be checked, so they are bounded by organisation and in all.
 import { expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
-import { createDeliveryLimiter } from '../../src/github/in_flight.ts'
+import { createDeliveryLimiter } from '../../src/github/routes.ts'
 import { eventually } from '../program.ts'
 import { createHook, hookEachTest, paths } from './hook.ts'
 import { push } from './payloads.ts'

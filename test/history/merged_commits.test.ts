@@ -20,7 +20,7 @@ afterAll(() => service.close())
 const minute = (number: number) => new Date(Date.UTC(2026, 0, 1) + number * 60_000).toISOString()
 
 const deploy = (number: number, branch_name = 'main'): PromptEntry => ({
-  promptId,
+  prompt: promptId,
   entry: { ...entry({ commit_sha: `commit ${number}` }), action: 'deployed', branch_name, created_at: minute(number) },
 })
 

@@ -42,7 +42,9 @@ const writes: Record<string, () => Promise<unknown>> = {
   'a replay': () => insertEntries(db.sql, [entryOf(1, 'sha 1')]),
   'a lock': () => lockHistories(db.sql, [entryOf(1, ''), entryOf(2, '')]),
   'a merge of a deploy': () =>
-    reconcileEntries(db.sql, [{ ...entryOf(2, `m ${round}`, merge), source: 'github', covers: ['sha 9'] }]),
+    reconcileEntries(db.sql, [
+      { ...entryOf(2, `m ${round}`, merge), reopenings: 0, in_git: false, on_github: true, covers: ['sha 9'] },
+    ]),
   'a deep page': () =>
     selectPage(db.sql, 1, { number: 10, size: 25, since: '2026-01-02T00:00:00Z', until: '2026-12-01T00:00:00Z' }),
 }

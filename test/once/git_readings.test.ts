@@ -21,7 +21,7 @@ async function plan({ folder }: Clone, { paths = ['a.md'], createGlob = null, re
 /** The entries of a.md, or of the prompts given, in short and oldest first. */
 async function story(clone: Clone, options: Options = {}): Promise<string[]> {
   const { prompts, entries } = await plan(clone, options)
-  return entries.map(({ prompt, entry, covers }) => {
+  return entries.map(({ prompt, entry, covers = [] }) => {
     const { action, commit_sha, pr_number, user, created_at } = entry
     const others = covers.filter((sha) => sha !== commit_sha).map((sha) => subjectOf(clone, sha))
     return [

@@ -1,0 +1,38 @@
+import type { MergedPullRequest, Push } from './store_facts.ts'
+
+/** A commit that changes the file of a prompt, with the pull request whose merge brought it; undefined for none. */
+type Attributed = { promptId: number; commitSha: string; merge: MergedPullRequest | undefined }
+
+/**
+ * Which commits of a push belong to which of the merges that it brings. GitHub does not say it, nor how a pull request
+ * was merged, and lists the commits of several branches by their time.
+ */
+export function attributeCommits(push: Push, merges: MergedPullRequest[]): Attributed[] {
+  const whole = merges.find((merge) => isWholePush(push, merge))
+  const places = new Map(push.commits.map((sha, place) => [sha, place]))
+  const placeOf = (sha: string) => places.get(sha) ?? -1
+  const byCommit = new Map<string, MergedPullRequest>()
+  for (const merge of merges) for (const sha of merge.branch_commits) byCommit.set(sha, merge)
+  for (const merge of merges) byCommit.set(merge.merge_commit_sha, merge)
+  // Squashed or rebased commits are others than those of the branch, but touch the same prompts, and end with the merge's.
+  const rewriting = merges
+    .filter((merge) => !places.has(merge.head_sha))
+    .sort((a, b) => placeOf(a.merge_commit_sha) - placeOf(b.merge_commit_sha))
+  const findRewriting = (promptId: number, commitSha: string) =>
+    rewriting.find(
+      (merge) => merge.prompt_ids.includes(promptId) && placeOf(commitSha) <= placeOf(merge.merge_commit_sha),
+    )
+  return push.touches.flatMap(({ promptId, commits }) =>
+    commits.map((commitSha) => ({
+      promptId,
+      commitSha,
+      merge: whole ?? byCommit.get(commitSha) ?? findRewriting(promptId, commitSha),
+    })),
+  )
+}
+
+/** A merge queue has pushed its commits before, to a branch of its own; the rebase button has not. */
+function isWholePush({ head, commits, isAllNew }: Push, merge: MergedPullRequest): boolean {
+  const isNothingElse = merge.merge_commit_sha === head.commitSha && commits.length <= merge.commits + 1
+  return isNothingElse && (commits.includes(merge.head_sha) || isAllNew)
+}
