@@ -20,10 +20,8 @@ import { Page } from './parts/page.tsx'
 import { FailureNote } from './parts/states.tsx'
 import type { ConsolePath } from './paths.ts'
 
-type PageEntry = { Content: FunctionComponent<{ prompt: string }>; scope: Scope; name?: string }
-
 /** Each page, the scope without which it has nothing to show, and its name in the navigation if it stands there. */
-const pages: Record<ConsolePath, PageEntry> = {
+const pages: Record<ConsolePath, { Content: FunctionComponent<{ prompt: string }>; scope: Scope; name?: string }> = {
   '/': { Content: Prompts, scope: 'signals:read', name: 'Prompts' },
   '/prompts/:prompt_id': { Content: Prompt, scope: 'signals:read' },
   '/prompts/:prompt_id/compare': { Content: Compare, scope: 'signals:read' },

@@ -14,8 +14,7 @@ import { Changes, toRow } from './changes.tsx'
 
 /** Any two changes of a prompt, the later against the earlier. */
 export function Compare({ prompt }: { prompt: string }) {
-  const page = readPage(usePlace().query)
-  const known = useQuery(getImpact(prompt, { page }))
+  const known = useQuery(getImpact(prompt, { page: readPage(usePlace().query) }))
   return (
     <Page title={known.data ? `Two changes of ${known.data.prompt.name}` : 'Compare two changes'}>
       <p>

@@ -77,12 +77,12 @@ export function NewKey({ onClose }: { onClose(): void }) {
           </label>
         ))}
       </fieldset>
-      <div hidden={!isBrowser}>
+      <fieldset hidden={!isBrowser} disabled={!isBrowser}>
         <Lines
           label="Origins"
           hint="One a line, as https://example.com or https://*.example.com"
           name="origins"
-          required={isBrowser}
+          required
         />
         <Lines label="Prompts" hint="Ids, one a line; empty for all" name="prompts" />
         <Input
@@ -92,7 +92,7 @@ export function NewKey({ onClose }: { onClose(): void }) {
           type="number"
           min={0}
         />
-      </div>
+      </fieldset>
       <Select label="Expires" name="life" options={lives} />
     </KeyForm>
   )
@@ -100,8 +100,9 @@ export function NewKey({ onClose }: { onClose(): void }) {
 
 const dayMs = 86_400_000
 
+/** What is disabled is not in the form. */
 function describeKey(purpose: Preset | 'scopes', form: FormData): Schemas['NewApiKey'] {
-  const text = (name: string) => form.get(name) as string
+  const text = (name: string) => String(form.get(name) ?? '')
   const lines = (name: string) =>
     text(name)
       .split('\n')

@@ -19,13 +19,12 @@ const orders = {
   signals: 'most signals',
   newest: 'newest prompt',
 }
-type Order = keyof typeof orders
 
 /** Every prompt: what its users said in the last 30 days, and whether its last change did it good. */
 export function Prompts() {
   const { query } = usePlace()
   const sort = query.get('sort') ?? ''
-  const order = Object.hasOwn(orders, sort) ? (sort as Order) : 'last_change'
+  const order = Object.hasOwn(orders, sort) ? (sort as keyof typeof orders) : 'last_change'
   const search = query.get('find') ?? ''
   const choose = (sort: string) => changeQuery({ sort: sort === 'last_change' ? undefined : sort, cursor: undefined })
   const controls = (

@@ -5,11 +5,9 @@ import { hrefWith, usePlace } from '../client/router.ts'
 import { Await } from './states.tsx'
 import { Table, type TableProps } from './table.tsx'
 
-type Listed<Row> = { data: Row[]; pagination: { next_cursor: string | null } }
-
 type ListProps<Row> = Omit<TableProps<Row>, 'rows'> & {
   /** The page that begins at a cursor, or the first one. */
-  pageAt(cursor: string | null): Question<Listed<Row>>
+  pageAt(cursor: string | null): Question<{ data: Row[]; pagination: { next_cursor: string | null } }>
   /** What stands in the place of a page without rows, which may not be the last one. */
   empty(isLast: boolean): ComponentChildren
   keepPrevious?: boolean
