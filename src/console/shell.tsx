@@ -47,7 +47,8 @@ export function Shell() {
   useEffect(() => {
     whenSignedOut(() => end(true))
     const takeOver = () => {
-      if (!takeKeyFromAddress()) return
+      const previous = currentKey()
+      if (!takeKeyFromAddress() || currentKey() === previous) return
       forgetAnswers()
       start()
     }
