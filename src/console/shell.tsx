@@ -1,14 +1,13 @@
 import type { FunctionComponent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import { useOwnKey } from './client/own_key.ts'
+import { useOwnKey } from './client/organisation.ts'
 import { forgetAnswers, whenSignedOut } from './client/query.ts'
-import { usePlace } from './client/router.ts'
+import { href, usePlace } from './client/router.ts'
 import type { Scope } from './client/schemas.ts'
 import { currentKey, forgetKey, keepKey, takeKeyFromAddress } from './client/session.ts'
 import { Audit } from './pages/audit.tsx'
 import { Compare } from './pages/compare.tsx'
 import { Keys } from './pages/keys.tsx'
-import { Nothing } from './pages/nothing.tsx'
 import { Prompt } from './pages/prompt.tsx'
 import { PromptLinks } from './pages/prompt_links.tsx'
 import { Prompts } from './pages/prompts.tsx'
@@ -16,87 +15,92 @@ import { SignIn } from './pages/sign_in.tsx'
 import { Signals } from './pages/signals.tsx'
 import { Usage } from './pages/usage.tsx'
 import { Webhooks } from './pages/webhooks.tsx'
-import { Header } from './parts/header.tsx'
+import { Header, Nav } from './parts/header.tsx'
 import { Page } from './parts/page.tsx'
-import { SettingsNav } from './parts/settings_nav.tsx'
 import { FailureNote } from './parts/states.tsx'
 import type { ConsolePath } from './paths.ts'
 
-type PageProps = { params: Record<string, string> }
-
-/** Each page, and the scope without which it has nothing to show. */
-const pages: Record<ConsolePath, { Content: FunctionComponent<PageProps>; scope: Scope }> = {
-  '/': { Content: Prompts, scope: 'signals:read' },
+/** Each page, the scope without which it has nothing to show, and its name in the navigation if it stands there. */
+const pages: Record<ConsolePath, { Content: FunctionComponent<{ prompt: string }>; scope: Scope; name?: string }> = {
+  '/': { Content: Prompts, scope: 'signals:read', name: 'Prompts' },
   '/prompts/:prompt_id': { Content: Prompt, scope: 'signals:read' },
   '/prompts/:prompt_id/compare': { Content: Compare, scope: 'signals:read' },
-  '/signals': { Content: Signals, scope: 'signals:read' },
-  '/usage': { Content: Usage, scope: 'usage:read' },
-  '/settings/keys': { Content: Keys, scope: 'keys:read' },
-  '/settings/prompts': { Content: PromptLinks, scope: 'prompts:read' },
-  '/settings/webhooks': { Content: Webhooks, scope: 'webhooks:write' },
-  '/settings/audit': { Content: Audit, scope: 'keys:read' },
+  '/signals': { Content: Signals, scope: 'signals:read', name: 'Signals' },
+  '/usage': { Content: Usage, scope: 'usage:read', name: 'Usage' },
+  '/settings/keys': { Content: Keys, scope: 'keys:read', name: 'Keys' },
+  '/settings/prompts': { Content: PromptLinks, scope: 'prompts:read', name: 'Prompts and links' },
+  '/settings/webhooks': { Content: Webhooks, scope: 'webhooks:write', name: 'GitHub webhook' },
+  '/settings/audit': { Content: Audit, scope: 'keys:read', name: 'Audit log' },
 }
+
+const isSetting = (path: string): boolean => path.startsWith('/settings/')
 
 /** What surrounds the pages, and the way in. */
 export function Shell() {
-  const [key, setKey] = useState(currentKey)
-  const [wasRefused, setRefused] = useState(false)
-
-  useEffect(() => {
-    const leave = (isRefused: boolean) => {
-      forgetKey()
-      forgetAnswers()
-      setRefused(isRefused)
-      setKey(null)
-    }
-    whenSignedOut(() => leave(true))
-    const enter = () => {
-      if (!takeKeyFromAddress()) return
-      forgetAnswers()
-      setKey(currentKey())
-    }
-    addEventListener('hashchange', enter)
-    return () => removeEventListener('hashchange', enter)
-  }, [])
-
-  const signIn = (given: string) => {
-    keepKey(given)
-    setRefused(false)
-    setKey(currentKey())
-  }
-  const signOut = () => {
+  const [{ key, wasRefused }, setSession] = useState({ key: currentKey(), wasRefused: false })
+  const start = () => setSession({ key: currentKey(), wasRefused: false })
+  const end = (wasRefused: boolean) => {
     forgetKey()
     forgetAnswers()
-    setRefused(false)
-    setKey(null)
+    setSession({ key: null, wasRefused })
+  }
+  useEffect(() => {
+    whenSignedOut(() => end(true))
+    const takeOver = () => {
+      const previous = currentKey()
+      if (!takeKeyFromAddress() || currentKey() === previous) return
+      forgetAnswers()
+      start()
+    }
+    addEventListener('hashchange', takeOver)
+    return () => removeEventListener('hashchange', takeOver)
+  }, [])
+  const signIn = (given: string) => {
+    keepKey(given)
+    start()
   }
   return key === null ? (
     <SignIn wasRefused={wasRefused} onSignIn={signIn} />
   ) : (
-    <SignedIn key={key} onSignOut={signOut} />
+    <SignedIn key={key} onSignOut={() => end(false)} />
   )
 }
 
 function SignedIn({ onSignOut }: { onSignOut(): void }) {
-  const { path, params } = usePlace()
-  const { data } = useOwnKey()
-  const shown = path && pages[path]
-  const isForbidden = shown && data && !data.data.scopes.includes(shown.scope)
+  const { page } = usePlace()
+  const own = useOwnKey()
+  const path = page?.path ?? ''
+  const shown = page && pages[page.path]
+  const isForbidden = shown && own && !own.scopes.includes(shown.scope)
+  const places = Object.entries(pages).flatMap(([path, { scope, name }]) =>
+    name && own?.scopes.includes(scope) ? [{ path, name }] : [],
+  )
+  const settings = places.filter(({ path }) => isSetting(path))
+  const main = places.filter(({ path }) => !isSetting(path))
+  if (settings[0]) main.push({ path: settings[0].path, name: 'Settings' })
   return (
     <>
       <a class="skip" href="#content">
         Skip to the content
       </a>
-      <Header own={data?.data} path={path} onSignOut={onSignOut} />
+      <Header places={main} path={path} onSignOut={onSignOut} />
       <main id="content" tabIndex={-1}>
-        {path?.startsWith('/settings/') && data && <SettingsNav scopes={data.data.scopes} path={path} />}
-        {!shown && <Nothing />}
+        {own && isSetting(path) && (
+          <Nav class="subnav" label="Settings" places={settings} isHere={(place) => place === path} />
+        )}
+        {!shown && (
+          <Page title="There is no such page">
+            <p>
+              <a href={href('/')}>Go to the prompts</a>
+            </p>
+          </Page>
+        )}
         {isForbidden && (
           <Page title="No access">
             <FailureNote failure={{ kind: 'forbidden', scope: shown.scope }} />
           </Page>
         )}
-        {shown && !isForbidden && <shown.Content key={`${path} ${JSON.stringify(params)}`} params={params} />}
+        {shown && !isForbidden && <shown.Content key={`${path} ${page.prompt}`} prompt={page.prompt} />}
       </main>
     </>
   )

@@ -27,13 +27,10 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
     return reading
   }
 
-  const pages = new Map<number, Serve>()
   const pageAt = (depth: number): Serve => {
-    const page = pages.get(depth) ?? serveFile('text/html; charset=utf-8', () => writePage(depth), pageHeaders)
-    pages.set(depth, page)
-    return page
+    const write = async () => consolePage('../'.repeat(depth), (await read()).page)
+    return serveFile('text/html; charset=utf-8', write, pageHeaders)
   }
-  const writePage = async (depth: number) => consolePage('../'.repeat(depth), (await read()).page)
 
   const routes = new Elysia({ name: 'console' }).get(
     '/console/:file',
@@ -46,10 +43,11 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
   for (const path of consolePaths) {
     const depth = path.split('/').length - 2
     // The addresses in the page are relative, so they differ with a slash at the end of its own.
-    const depthOf = (url: string) => depth + (path !== '/' && /^[^?]*\/(\?|$)/.test(url) ? 1 : 0)
+    const [page, pageWithSlash] = [pageAt(depth), pageAt(path === '/' ? depth : depth + 1)]
+    const endsInSlash = ({ request }: Exchange) => new URL(request.url).pathname.endsWith('/')
     routes.get(
       path,
-      publicRoute((exchange) => pageAt(depthOf(exchange.request.url))(exchange)),
+      publicRoute((exchange) => (endsInSlash(exchange) ? pageWithSlash(exchange) : page(exchange))),
     )
   }
   return routes

@@ -86,6 +86,21 @@ test('a link may be opened in a tab that is signed in with another key', async (
   await page.close()
 })
 
+test('a link may be opened again in the tab that it has signed in', async () => {
+  const { page, troubles } = await openWindow(browser, server.url)
+  const { link } = await operator.one('console', '--org', tenant.org)
+  for (let count = 0; count < 2; count++) {
+    await page.goto(link.replace('/#', '/settings/keys#'))
+    await eventually(() => page.url(), `${server.url}/settings/keys`)
+    await page.getByRole('row').nth(1).waitFor()
+  }
+  await page.getByRole('link', { name: 'Audit log' }).click()
+  await page.getByRole('row').nth(1).waitFor()
+  await page.getByText('Key console').waitFor()
+  expect(troubles).toEqual([])
+  await page.close()
+})
+
 test('the documentation is one click away and leads back, still signed in', async () => {
   const { page, troubles } = await openWindow(browser, server.url)
   await page.goto(`${server.url}/settings/prompts#key=${tenant.key}`)

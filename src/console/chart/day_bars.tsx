@@ -1,12 +1,11 @@
+import type { Schemas } from '../client/schemas.ts'
 import { formatDate, formatNumber } from '../parts/format.ts'
 import { niceCeiling } from './points.ts'
-
-type Day = { date: string; total: number }
 
 const [width, height] = [720, 120]
 
 /** A bar for each day of the month. A table beside it has the figures. */
-export function DayBars({ days }: { days: Day[] }) {
+export function DayBars({ days }: { days: Schemas['UsageDay'][] }) {
   const most = niceCeiling(Math.max(1, ...days.map(({ total }) => total)))
   const step = width / Math.max(days.length, 1)
   return (
@@ -26,7 +25,7 @@ export function DayBars({ days }: { days: Day[] }) {
           </rect>
         ))}
       </svg>
-      <figcaption class="muted">
+      <figcaption class="fine">
         <span>{formatDate(days[0]?.date ?? '')}</span>
         <span>at most {formatNumber(Math.max(0, ...days.map(({ total }) => total)))} a day</span>
         <span>{formatDate(days.at(-1)?.date ?? '')}</span>

@@ -1,11 +1,13 @@
 import type uPlot from 'uplot'
 import { formatNumber, formatPercent } from '../parts/format.ts'
-import { axisTimes } from './axis_times.ts'
 import { type Columns, niceCeiling } from './points.ts'
 
 /** The rate has the upper part of the plot, the counts the lower one. */
 const ratePart = 0.56
 const countPart = 0.36
+
+/** A colour of the style sheet as it is at the moment, in light or dark: the bundler makes plain colours of both. */
+const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
 
 type Events = {
   onDraw(plot: uPlot): void
@@ -13,18 +15,14 @@ type Events = {
   onSelect(from: number, until: number): void
 }
 
-/** How the plot looks and what it shows. Its colours are those of the style sheet at the moment. */
-export function plotOptions(
-  library: typeof uPlot,
-  columns: Columns,
-  { width, height }: { width: number; height: number },
-  events: Events,
-): uPlot.Options {
-  const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
-  const [ink, line, positive, negative] = [colour('quiet'), colour('line'), colour('positive'), colour('negative')]
+type Look = Omit<uPlot.Options, 'width' | 'height'>
+
+/** How the plot looks and what it shows. */
+export function plotOptions(library: typeof uPlot, columns: Columns, events: Events): Look {
+  const positive = colour('positive')
   const counts = [...columns.positive, ...columns.negative].map((count) => Math.abs(count ?? 0))
   const most = niceCeiling(Math.max(...counts, 1))
-  const axis = { stroke: ink, font: '12px system-ui, sans-serif', ticks: { show: false } }
+  const axis = { stroke: colour('quiet'), font: '12px system-ui, sans-serif', ticks: { show: false } }
   const isSparse = columns.x.length <= 60
   const paths = library.paths.bars?.({ size: [0.8, 72] })
   const bars = (fill: string): uPlot.Series => ({
@@ -35,9 +33,8 @@ export function plotOptions(
     points: { show: false },
     ...(paths ? { paths } : {}),
   })
+  const edge = { scale: 'rate', stroke: 'transparent', width: 0, points: { show: false } }
   return {
-    width,
-    height,
     padding: [8, 0, 0, 0],
     legend: { show: false },
     cursor: { drag: { x: true, y: false, setScale: false }, points: { size: 7 }, y: false },
@@ -49,18 +46,12 @@ export function plotOptions(
       count: { range: [-1.1 * most, -1.1 * most + (2.2 * most) / countPart] },
     },
     axes: [
-      {
-        ...axis,
-        size: 32,
-        grid: { show: false },
-        space: 70,
-        values: (_, splits, __, ___, step) => axisTimes(splits, step),
-      },
+      { ...axis, size: 32, grid: { show: false }, space: 70, values: (_, times, _1, _2, step) => timesOf(times, step) },
       {
         ...axis,
         scale: 'rate',
         size: 52,
-        grid: { stroke: line, width: 1 },
+        grid: { stroke: colour('line'), width: 1 },
         splits: () => [0, 0.25, 0.5, 0.75, 1],
         values: (_, splits) => splits.map((share) => (share === 0.25 || share === 0.75 ? '' : formatPercent(share))),
       },
@@ -77,9 +68,9 @@ export function plotOptions(
     series: [
       {},
       bars(positive),
-      bars(negative),
-      { scale: 'rate', stroke: 'transparent', width: 0, points: { show: false } },
-      { scale: 'rate', stroke: 'transparent', width: 0, points: { show: false } },
+      bars(colour('negative')),
+      edge,
+      edge,
       { scale: 'rate', stroke: positive, width: 2, points: { show: isSparse, size: 4, fill: positive } },
     ],
     bands: [{ series: [4, 3], fill: colour('positive-soft') }],
@@ -99,33 +90,35 @@ export function plotOptions(
 }
 
 /** Half of an interval, in seconds. */
-const halfOf = (x: number[]): number => ((x[1] ?? 0) - (x[0] ?? 0)) / 2 || 43_200
+const halfOf = (x: number[]): number => ((x[1] ?? 0) - (x[0] ?? 0)) / 2 || daySeconds / 2
 
-/** Draws the changes as dashed lines from top to bottom, and the line that the counts stand on. */
+const daySeconds = 86_400
+const hour = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
+const day = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' })
+const month = new Intl.DateTimeFormat(undefined, { month: 'short', year: 'numeric' })
+
+/** The words below the axis of time, in the reader's own. The step between them says how exact they must be. */
+const timesOf = (seconds: number[], step: number): string[] =>
+  seconds.map((one) => {
+    const time = new Date(one * 1_000)
+    if (step >= 28 * daySeconds) return month.format(time)
+    const isMidnight = time.getHours() === 0 && time.getMinutes() === 0
+    return step >= daySeconds || isMidnight ? day.format(time) : hour.format(time)
+  })
+
+/** Draws the line that the counts stand on, and the changes as dashed lines from top to bottom. */
 export function drawMarkers(plot: uPlot, times: number[]): void {
   const { ctx, bbox } = plot
-  const right = bbox.left + bbox.width
-  const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim()
-  const draw = (stroke: string, dash: number[], lines: [x1: number, y1: number, x2: number, y2: number][]) => {
-    ctx.strokeStyle = stroke
-    ctx.setLineDash(dash.map((length) => length * devicePixelRatio))
-    ctx.beginPath()
-    for (const [x1, y1, x2, y2] of lines) {
-      ctx.moveTo(x1, y1)
-      ctx.lineTo(x2, y2)
-    }
-    ctx.stroke()
-  }
   ctx.save()
   ctx.lineWidth = devicePixelRatio
-  const zero = Math.round(plot.valToPos(0, 'count', true))
-  draw(colour('line'), [], [[bbox.left, zero, right, zero]])
-  const places = times.map((time) => Math.round(plot.valToPos(time, 'x', true)))
-  const inside = places.filter((x) => x >= bbox.left && x <= right)
-  draw(
-    colour('field'),
-    [3, 3],
-    inside.map((x) => [x, bbox.top, x, bbox.top + bbox.height]),
-  )
+  ctx.strokeStyle = colour('line')
+  ctx.stroke(new Path2D(`M${bbox.left} ${Math.round(plot.valToPos(0, 'count', true))}h${bbox.width}`))
+  ctx.strokeStyle = colour('field')
+  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio])
+  for (const time of times) {
+    const x = Math.round(plot.valToPos(time, 'x', true))
+    const isInside = x >= bbox.left && x <= bbox.left + bbox.width
+    if (isInside) ctx.stroke(new Path2D(`M${x} ${bbox.top}v${bbox.height}`))
+  }
   ctx.restore()
 }

@@ -3,18 +3,13 @@ import { rateOf } from '../../impact/rate.ts'
 /** The signals of one interval of time. */
 export type Point = { start: string; positive: number; negative: number }
 
-/** Columns as the plot wants them: times in seconds, counts to both sides of zero, and the rate with its band. */
-export type Columns = {
-  x: number[]
-  positive: (number | null)[]
-  negative: (number | null)[]
-  low: (number | null)[]
-  high: (number | null)[]
-  rate: (number | null)[]
-}
+export type Columns = ReturnType<typeof toColumns>
 
-/** Each interval stands at its middle, so that a change within it is on the right side of it. */
-export function toColumns(points: Point[]): Columns {
+/**
+ * Columns as the plot wants them: times in seconds, counts to both sides of zero, and the rate with its band. Each interval
+ * stands at its middle, so that a change within it is on the right side of it.
+ */
+export function toColumns(points: Point[]) {
   const starts = points.map(({ start }) => new Date(start).getTime() / 1_000)
   const lastWidth = starts.length > 1 ? (starts.at(-1) as number) - (starts.at(-2) as number) : 86_400
   const rates = points.map(rateOf)
@@ -31,7 +26,6 @@ export function toColumns(points: Point[]): Columns {
 /** A count of one or two digits and zeros that is at least as large, for the end of an axis. */
 export function niceCeiling(count: number): number {
   const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, count))))
-  return (
-    [1, 1.2, 1.5, 2, 3, 4, 5, 6, 8, 10].map((step) => Math.ceil(step * unit)).find((one) => one >= count) ?? 10 * unit
-  )
+  const ends = [1, 1.2, 1.5, 2, 3, 4, 5, 6, 8, 10].map((step) => Math.ceil(step * unit))
+  return ends.find((end) => end >= count) ?? 10 * unit
 }

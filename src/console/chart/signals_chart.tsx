@@ -2,9 +2,14 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { rateOf } from '../../impact/rate.ts'
 import { countOf, formatMoment, formatNumber, formatPercent } from '../parts/format.ts'
-import { type Flag, gather, type Marker } from './markers.ts'
 import { drawMarkers, plotOptions } from './plot.ts'
 import { type Point, toColumns } from './points.ts'
+
+/** A change that went live, as a flag on the chart. */
+type Marker = { id: number; time: string; label: string }
+
+/** Flags that would overlap are one, with their number. */
+type Flag = { left: number; markers: Marker[] }
 
 type SignalsChartProps = {
   points: Point[]
@@ -32,36 +37,28 @@ export function SignalsChart({ points, markers, nameOf, onZoom, onFlag }: Signal
   const point = index === null ? undefined : points[index]
 
   useEffect(() => {
-    let isGone = false
-    let observer: ResizeObserver | undefined
+    const target = place.current as HTMLDivElement
     const markerTimes = markers.map(({ time }) => new Date(time).getTime() / 1_000)
-    const placeFlags = (drawn: uPlot) => {
-      const left = drawn.bbox.left / devicePixelRatio
-      const inside = markers
-        .map((marker, index) => ({ marker, x: drawn.valToPos(markerTimes[index] as number, 'x') }))
-        .filter(({ x }) => x >= 0 && x <= drawn.bbox.width / devicePixelRatio)
-      setFlags(gather(inside.map(({ marker, x }) => ({ marker, left: Math.round(left + x) }))))
-    }
+    const observer = new ResizeObserver(() => plot.current?.setSize({ width: target.clientWidth, height }))
+    let isGone = false
     import('uplot').then(({ default: library }) => {
-      const target = place.current
-      if (isGone || !target) return
-      const size = { width: target.clientWidth, height }
-      const options = plotOptions(library, columns, size, {
+      if (isGone) return
+      const look = plotOptions(library, columns, {
         onDraw(drawn) {
           drawMarkers(drawn, markerTimes)
-          placeFlags(drawn)
+          setFlags(toFlags(drawn, markers, markerTimes))
         },
         onPoint: setIndex,
         onSelect: (from, until) => onZoom(new Date(from * 1_000), new Date(until * 1_000)),
       })
       const { x, positive, negative, low, high, rate } = columns
-      plot.current = new library(options, [x, positive, negative, low, high, rate], target)
-      observer = new ResizeObserver(() => plot.current?.setSize({ width: target.clientWidth, height }))
+      const data: uPlot.AlignedData = [x, positive, negative, low, high, rate]
+      plot.current = new library({ ...look, width: target.clientWidth, height }, data, target)
       observer.observe(target)
     })
     return () => {
       isGone = true
-      observer?.disconnect()
+      observer.disconnect()
       plot.current?.destroy()
       plot.current = null
     }
@@ -85,7 +82,7 @@ export function SignalsChart({ points, markers, nameOf, onZoom, onFlag }: Signal
         {flags.map(({ left, markers }) => (
           <a
             key={markers[0]?.id}
-            class="flag"
+            class="flag cut"
             href={`#change-${markers.at(-1)?.id}`}
             onClick={() => onFlag(markers.at(-1)?.id as number)}
             style={{ left: `${left}px` }}
@@ -104,12 +101,32 @@ export function SignalsChart({ points, markers, nameOf, onZoom, onFlag }: Signal
         aria-valuemin={0}
         aria-valuemax={points.length - 1}
         aria-valuenow={index ?? 0}
-        aria-valuetext={point ? textOf(point, nameOf) : 'The arrow keys walk over the chart'}
+        aria-valuetext={point ? textOf(point, nameOf(point.start)) : 'The arrow keys walk over the chart'}
         onKeyDown={walk}
       />
-      <figcaption class="reading">{point ? <Reading point={point} nameOf={nameOf} /> : <Legend />}</figcaption>
+      <figcaption class="reading">
+        {point ? <Reading point={point} name={nameOf(point.start)} /> : <Legend />}
+      </figcaption>
     </figure>
   )
+}
+
+const flagWidth = 44
+
+/** Puts those markers that are on the plot into flags from left to right. */
+function toFlags({ bbox, valToPos }: uPlot, markers: Marker[], times: number[]): Flag[] {
+  const flags: Flag[] = []
+  const placed = markers
+    .map((marker, index) => ({ marker, x: valToPos(times[index] as number, 'x') }))
+    .filter(({ x }) => x >= 0 && x <= bbox.width / devicePixelRatio)
+    .map(({ marker, x }) => ({ marker, left: Math.round(bbox.left / devicePixelRatio + x) }))
+    .sort((a, b) => a.left - b.left)
+  for (const { marker, left } of placed) {
+    const last = flags.at(-1)
+    if (last && left - last.left < flagWidth) last.markers.push(marker)
+    else flags.push({ left, markers: [marker] })
+  }
+  return flags
 }
 
 const Legend = () => (
@@ -120,13 +137,11 @@ const Legend = () => (
   </>
 )
 
-type ReadingProps = { point: Point; nameOf(start: string): string }
-
-function Reading({ point: { start, positive, negative }, nameOf }: ReadingProps) {
+function Reading({ point: { positive, negative }, name }: { point: Point; name: string }) {
   const rate = rateOf({ positive, negative })
   return (
     <>
-      <strong>{nameOf(start)}</strong>
+      <strong>{name}</strong>
       {rate ? (
         <>
           <span class="key key-rate">
@@ -143,10 +158,10 @@ function Reading({ point: { start, positive, negative }, nameOf }: ReadingProps)
 }
 
 /** The same for those who hear it. */
-function textOf({ start, positive, negative }: Point, nameOf: (start: string) => string): string {
+function textOf({ positive, negative }: Point, name: string): string {
   const rate = rateOf({ positive, negative })
-  if (!rate) return `${nameOf(start)}: no signals`
-  return `${nameOf(start)}: ${formatPercent(rate.value)} positive, of ${countOf(positive + negative, 'signal')}`
+  if (!rate) return `${name}: no signals`
+  return `${name}: ${formatPercent(rate.value)} positive, of ${countOf(positive + negative, 'signal')}`
 }
 
 /** Changes with the reader's choice of light or dark, so that the chart is drawn anew in the other colours. */

@@ -1,7 +1,7 @@
-import createClient from 'openapi-fetch'
+import createClient, { type ClientPathsWithMethod, type MethodResponse } from 'openapi-fetch'
 import type { paths } from '../../../generated/api.d.ts'
 import { failureOf, RequestFailed } from './failure.ts'
-import { root } from './root.ts'
+import { root } from './router.ts'
 import { currentKey } from './session.ts'
 
 /** The interface, typed by its document. */
@@ -22,4 +22,22 @@ export async function answerOf<Data>(
   })
   if (data === undefined || !response.ok) throw new RequestFailed(failureOf(response, error))
   return data
+}
+
+/** What can be asked for: `ask` sends the request, and `name` is what its answer is kept under. */
+export type Question<Data> = { name: string; ask(): Promise<Data> }
+
+type GetPath = ClientPathsWithMethod<typeof api, 'get'>
+type Parameters<Path extends GetPath> = paths[Path]['get']['parameters']
+type OrNull<Values> = { [Name in keyof Values]: Values[Name] | null }
+export type QueryOf<Path extends GetPath> = OrNull<NonNullable<Parameters<Path>['query']>>
+
+/** A GET of the interface. Parameters of the query that are null or empty are left out. */
+export function get<Path extends GetPath>(
+  url: Path,
+  { path, query }: Pick<Parameters<Path>, 'path'> & { query?: QueryOf<Path> },
+): Question<MethodResponse<typeof api, 'get', Path>> {
+  const given = Object.entries(query ?? {}).filter(([, value]) => value !== null && String(value) !== '')
+  const params = { path, query: Object.fromEntries(given) }
+  return { name: `${url} ${JSON.stringify(params)}`, ask: () => answerOf(api.GET(url, { params } as never)) }
 }

@@ -1,10 +1,14 @@
+import type { Schemas } from './schemas.ts'
+
+type Details = Schemas['ValidationError']['error']['details']
+
 /** Why there is no answer, or not the one asked for. Each kind has its own words on the page. */
 export type Failure =
   | { kind: 'offline' }
   | { kind: 'signed out' }
   | { kind: 'forbidden'; scope: string }
   | { kind: 'missing' }
-  | { kind: 'invalid'; message: string; details: { path: string; message: string }[] }
+  | { kind: 'invalid'; message: string; details: Details }
   | { kind: 'limited'; againAt: Date | undefined }
   | { kind: 'failed'; requestId: string | undefined }
 
@@ -14,28 +18,23 @@ export class RequestFailed extends Error {
   }
 }
 
-type Envelope = {
-  error?: {
-    message?: string
-    scope?: string
-    request_id?: string
-    details?: { path: string; message: string }[]
-  }
+export function readFailure(error: unknown): Failure {
+  if (error instanceof RequestFailed) return error.failure
+  throw error
 }
+
+type Envelope = { error?: { message?: string; scope?: string; request_id?: string; details?: Details } }
 
 /** Reads the one shape that all errors of the service have; what stands between may answer with any other. */
-export function failureOf(response: Response, body: unknown): Failure {
+export function failureOf({ status, headers }: Response, body: unknown): Failure {
   const { error = {} } = (typeof body === 'object' && body !== null ? body : {}) as Envelope
-  const requestId = error.request_id ?? response.headers.get('x-request-id') ?? undefined
-  if (response.status === 401) return { kind: 'signed out' }
-  if (response.status === 403 && error.scope) return { kind: 'forbidden', scope: error.scope }
-  if (response.status === 404) return { kind: 'missing' }
-  if (response.status === 422) return { kind: 'invalid', message: error.message ?? '', details: error.details ?? [] }
-  if (response.status === 429) return { kind: 'limited', againAt: readRetryAfter(response) }
-  return { kind: 'failed', requestId }
-}
-
-function readRetryAfter({ headers }: Response): Date | undefined {
-  const seconds = headers.get('retry-after')
-  return seconds === null ? undefined : new Date(Date.now() + Number(seconds) * 1_000)
+  const { message = '', details = [], scope, request_id } = error
+  const retryAfter = headers.get('retry-after')
+  const againAt = retryAfter === null ? undefined : new Date(Date.now() + Number(retryAfter) * 1_000)
+  if (status === 401) return { kind: 'signed out' }
+  if (status === 403 && scope) return { kind: 'forbidden', scope }
+  if (status === 404) return { kind: 'missing' }
+  if (status === 422) return { kind: 'invalid', message, details }
+  if (status === 429) return { kind: 'limited', againAt }
+  return { kind: 'failed', requestId: request_id ?? headers.get('x-request-id') ?? undefined }
 }

@@ -1,28 +1,13 @@
 import { useState } from 'preact/hooks'
-import { type Failure, RequestFailed } from './failure.ts'
-import { readFailure } from './query.ts'
+import { type Failure, readFailure } from './failure.ts'
 
-/** A change that is being sent, and why it was refused. */
-export type Sending = {
-  isSending: boolean
-  failure: Failure | undefined
-  send(work: () => Promise<void>): Promise<void>
-}
-
-export function useSending(): Sending {
-  const [isSending, setSending] = useState(false)
-  const [failure, setFailure] = useState<Failure>()
+/** A change that is being sent, and why it failed. */
+export function useSending() {
+  const [state, setState] = useState<{ isSending: boolean; failure?: Failure | undefined }>({ isSending: false })
   const send = async (work: () => Promise<void>) => {
-    setSending(true)
-    setFailure(undefined)
-    try {
-      await work()
-    } catch (error) {
-      if (!(error instanceof RequestFailed)) throw error
-      setFailure(readFailure(error))
-    } finally {
-      setSending(false)
-    }
+    setState({ isSending: true })
+    const failure = await work().then(() => undefined, readFailure)
+    setState({ isSending: false, failure })
   }
-  return { isSending, failure, send }
+  return { ...state, send }
 }

@@ -1,81 +1,72 @@
 import { useEffect, useReducer } from 'preact/hooks'
 import { type ConsolePath, consolePaths } from '../paths.ts'
-import { href, root } from './root.ts'
 
-/** Where the reader is: the page, the parts of its address that have names, and its query. */
-export type Place = { path: ConsolePath | undefined; params: Record<string, string>; query: URLSearchParams }
+/** The root of the service, at whatever path a proxy mounts it: this script is in its folder `console`. */
+export const root = new URL('..', import.meta.url)
 
-const watchers = new Set<() => void>()
+/** The address of a place of the service, as `/signals`, as a link needs it. */
+export const href = (place: string): string => root.pathname + place.slice(1)
 
-function currentPlace(): Place {
-  const place = `/${location.pathname.slice(root.pathname.length)}`.replace(/(.)\/$/, '$1')
-  const query = new URLSearchParams(location.search)
+/** A page by its path, and the id of the prompt that its address names, if any. */
+type Page = { path: ConsolePath; prompt: string }
+
+function findPage(pathname: string): Page | undefined {
+  const place = `/${pathname.slice(root.pathname.length)}`
   for (const path of consolePaths) {
-    const pattern = new RegExp(`^${path.replace(/:(\w+)/g, '(?<$1>[^/]+)')}$`)
-    const match = pattern.exec(place)
-    if (match) return { path, params: decode(match.groups ?? {}), query }
+    const match = new RegExp(`^${path.replace(':prompt_id', '([^/]+)')}/?$`).exec(place)
+    if (match) return { path, prompt: decode(match[1] ?? '') }
   }
-  return { path: undefined, params: {}, query }
 }
 
-function decode(params: Record<string, string>): Record<string, string> {
+function decode(text: string): string {
   try {
-    return Object.fromEntries(Object.entries(params).map(([name, text]) => [name, decodeURIComponent(text)]))
+    return decodeURIComponent(text)
   } catch {
-    return params
+    return text
   }
 }
 
-export function usePlace(): Place {
+/** Where the reader is: the page, if there is one, and the query of its address. */
+export function usePlace(): { page: Page | undefined; query: URLSearchParams } {
   const [, redraw] = useReducer((count: number) => count + 1, 0)
   useEffect(() => {
-    const watch = () => redraw(undefined)
-    watchers.add(watch)
-    return () => {
-      watchers.delete(watch)
-    }
+    addEventListener('popstate', redraw)
+    return () => removeEventListener('popstate', redraw)
   }, [])
-  return currentPlace()
+  return { page: findPage(location.pathname), query: new URLSearchParams(location.search) }
 }
 
-const announce = () => {
-  for (const watch of watchers) watch()
-}
+/** Browsers send this event only for ways that they went by themselves, back and forward. */
+const announce = () => dispatchEvent(new PopStateEvent('popstate'))
 
-/** Opens a place of the console, as `/signals?value=negative`. */
-function navigate(place: string): void {
-  history.pushState(null, '', href(place))
-  announce()
-  scrollTo(0, 0)
-}
+type QueryChange = Record<string, string | undefined>
 
 /** Changes the query of this page, as a filter does; empty values are left out. Going back skips it. */
-export function changeQuery(change: Record<string, string | undefined>): void {
-  history.replaceState(null, '', `${location.pathname}${queryWith(change)}`)
+export function changeQuery(change: QueryChange): void {
+  history.replaceState(null, '', hrefWith(change))
   announce()
 }
 
-/** The query of this page with a change, as `?a=b`; empty when nothing is left. */
-export function queryWith(change: Record<string, string | undefined>): string {
+/** The address of this page with a change of its query. */
+export function hrefWith(change: QueryChange): string {
   const query = new URLSearchParams(location.search)
   for (const [name, value] of Object.entries(change)) {
     if (value) query.set(name, value)
     else query.delete(name)
   }
-  return query.size > 0 ? `?${query}` : ''
+  return location.pathname + (query.size > 0 ? `?${query}` : '')
 }
 
 /** Links within the console change the page without loading it again; the reader's own ways of opening them stay. */
 export function listenToLinks(): void {
-  addEventListener('popstate', announce)
   addEventListener('click', (event) => {
     const link = (event.target as Element | null)?.closest?.('a')
     const isPlain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey && !event.altKey
-    if (!link || !isPlain || event.defaultPrevented || link.target || link.origin !== location.origin) return
-    const place = `/${link.pathname.slice(root.pathname.length)}`
-    const isOurs = consolePaths.some((path) => new RegExp(`^${path.replace(/:\w+/g, '[^/]+')}$`).test(place))
-    if (!isOurs || link.hash) return
+    if (!link || !isPlain || event.defaultPrevented || link.target || link.hash) return
+    if (link.origin !== location.origin || !findPage(link.pathname)) return
     event.preventDefault()
-    navigate(place + link.search)
+    history.pushState(null, '', link.href)
+    announce()
+    scrollTo(0, 0)
   })
 }

@@ -3,7 +3,7 @@ import type { Schemas } from '../client/schemas.ts'
 import { nameOf } from '../parts/change.tsx'
 import { countOf, formatNumber, formatPercent } from '../parts/format.ts'
 import { Text } from '../parts/text.tsx'
-import { formatPoints, Verdict, type VerdictName, VerdictSign } from '../parts/verdict.tsx'
+import { formatPoints, Verdict, type VerdictName } from '../parts/verdict.tsx'
 
 type Impact = Schemas['Impact']
 
@@ -12,7 +12,7 @@ export const Answer = ({ impact }: { impact: Impact }) => (
   <p class="answer">
     {impact.verdict && (
       <>
-        <VerdictSign verdict={impact.verdict} />{' '}
+        <Verdict isSign verdict={impact.verdict} />{' '}
       </>
     )}
     {sentenceOf(impact)}
@@ -60,8 +60,8 @@ function sentenceOf({ change, signals, rate, difference, verdict, signals_needed
 
 /** How a verdict comes about, one click away. */
 export const HowWeDecide = () => (
-  <details class="how">
-    <summary>How we decide</summary>
+  <details class="fold">
+    <summary class="fine">How we decide</summary>
     <div class="prose">
       <p>
         Each change is compared with the one before it: the share of positive signals that belong to each, and an

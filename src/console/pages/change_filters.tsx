@@ -1,68 +1,29 @@
-import { useState } from 'preact/hooks'
-import { changeQuery } from '../client/router.ts'
-import type { Schemas } from '../client/schemas.ts'
-import { Field, Select } from '../parts/field.tsx'
+import { useScopes } from '../client/organisation.ts'
+import { changeQuery, usePlace } from '../client/router.ts'
+import { Input, Select } from '../parts/field.tsx'
 
-/** Empty texts are no filter. */
-export type Filters = { action: string; branch: string; time: string }
+const times = Object.entries({ '': 'any time', chart: 'that of the chart' })
 
-export const readChangeFilters = (query: URLSearchParams): Filters => ({
-  action: query.get('action') ?? '',
-  branch: query.get('branch') ?? '',
-  time: query.get('time') ?? '',
-})
+const liveActions = { '': 'went live', deployed: 'deployed', pr_merged: 'merged' }
 
-/** The actions of changes that went live. */
-export const liveActions: Schemas['HistoryEntry']['action'][] = ['deployed', 'pr_merged']
-
-const liveChoices: [string, string][] = [
-  ['', 'went live'],
-  ['deployed', 'deployed'],
-  ['pr_merged', 'merged'],
-]
-
-/** Those that need the whole history. */
-const otherChoices: [string, string][] = [
-  ['pr_opened', 'opened'],
-  ['pr_closed', 'closed'],
-  ['deployed,pr_merged,pr_opened,pr_closed', 'everything'],
-]
-
-const times: [string, string][] = [
-  ['', 'any time'],
-  ['chart', 'that of the chart'],
-]
+const allActions = {
+  ...liveActions,
+  pr_opened: 'opened',
+  pr_closed: 'closed',
+  'deployed,pr_merged,pr_opened,pr_closed': 'everything',
+}
 
 /** Which changes are listed. */
-export function ChangeFilters({ action, branch, time, mayReadHistory }: Filters & { mayReadHistory: boolean }) {
-  const actions = [...liveChoices, ...(mayReadHistory ? otherChoices : [])]
-  const [typed, setTyped] = useState(branch)
-  const change = (filter: Partial<Filters>) => changeQuery({ ...filter, page: undefined })
-  const submit = (event: Event) => {
-    event.preventDefault()
-    change({ branch: typed.trim() })
-  }
+export function ChangeFilters() {
+  const { query } = usePlace()
+  const actions = useScopes().includes('history:read') ? allActions : liveActions
+  const given = (name: string) => query.get(name) ?? ''
+  const change = (name: string) => (value: string) => changeQuery({ [name]: value.trim(), page: undefined })
   return (
     <>
-      <Field label="Action">
-        {(tied) => <Select {...tied} value={action} options={actions} onChange={(action) => change({ action })} />}
-      </Field>
-      <Field label="Time">
-        {(tied) => <Select {...tied} value={time} options={times} onChange={(time) => change({ time })} />}
-      </Field>
-      <form onSubmit={submit}>
-        <Field label="Branch">
-          {(tied) => (
-            <input
-              {...tied}
-              type="search"
-              value={typed}
-              onInput={(event) => setTyped(event.currentTarget.value)}
-              onChange={submit}
-            />
-          )}
-        </Field>
-      </form>
+      <Select label="Action" value={given('action')} options={Object.entries(actions)} onChange={change('action')} />
+      <Select label="Time" value={given('time')} options={times} onChange={change('time')} />
+      <Input label="Branch" type="search" defaultValue={given('branch')} onTyped={change('branch')} />
     </>
   )
 }

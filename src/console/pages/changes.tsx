@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks'
 import { IntervalBar, reachOf } from '../chart/interval_bar.tsx'
-import { href } from '../client/root.ts'
+import { href } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { ChangeLinks } from '../parts/change.tsx'
 import { countOf, formatNumber } from '../parts/format.ts'
@@ -10,9 +10,11 @@ import { formatPoints, Rate, Verdict } from '../parts/verdict.tsx'
 
 type Impact = Schemas['Impact']
 /** A change, with what it did where that is known. */
-export type Row = { change: Schemas['HistoryEntry']; impact: Impact | undefined }
+export type ChangeRow = { change: Schemas['HistoryEntry']; impact: Impact | undefined }
 
-type ChangesProps = { prompt: string; repository: string | null; rows: Row[] }
+export const toRow = (impact: Impact): ChangeRow => ({ change: impact.change, impact })
+
+type ChangesProps = { prompt: string; repository: string | null; rows: ChangeRow[] }
 
 /** The changes of a prompt with what each did. The intervals are drawn on one scale. */
 export function Changes({ prompt, repository, rows }: ChangesProps) {
@@ -38,10 +40,7 @@ export function Changes({ prompt, repository, rows }: ChangesProps) {
         },
         { name: 'Verdict', cell: ({ impact }) => impact?.verdict && <Verdict verdict={impact.verdict} /> },
         { name: 'Difference in points', cell: ({ impact }) => impact && <Difference impact={impact} reach={reach} /> },
-        {
-          name: 'Positive',
-          cell: ({ impact }) => impact && <WindowSignals prompt={prompt} impact={impact} />,
-        },
+        { name: 'Positive', cell: ({ impact }) => impact && <WindowSignals prompt={prompt} impact={impact} /> },
       ]}
     />
   )
@@ -58,17 +57,12 @@ function useTarget(): void {
   })
 }
 
-function Difference({
-  impact: { difference, verdict, signals_needed: needed },
-  reach,
-}: {
-  impact: Impact
-  reach: number
-}) {
+function Difference({ impact, reach }: { impact: Impact; reach: number }) {
+  const { difference, verdict, signals_needed: needed } = impact
   if (!difference || !verdict) return null
   const { value, low, high } = difference
   return (
-    <div class="difference">
+    <div class="row difference">
       <IntervalBar difference={difference} reach={reach} tone={verdict} />
       <span>
         {formatPoints(value)}{' '}

@@ -1,82 +1,57 @@
 import { useState } from 'preact/hooks'
-import { answerOf, api } from '../client/api.ts'
-import { useOwnKey } from '../client/own_key.ts'
-import { useQuery } from '../client/query.ts'
-import { usePlace } from '../client/router.ts'
+import { get } from '../client/api.ts'
+import { useOwnKey } from '../client/organisation.ts'
 import type { Schemas } from '../client/schemas.ts'
+import { Button } from '../parts/button.tsx'
+import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
-import { Pager } from '../parts/pager.tsx'
 import { presetOf } from '../parts/scopes.ts'
-import { Await, Empty } from '../parts/states.tsx'
-import { Table } from '../parts/table.tsx'
-import { Text, When } from '../parts/text.tsx'
-import { RevokeKey, RotateKey } from './key_changes.tsx'
-import { NewKey } from './new_key.tsx'
+import { Note } from '../parts/states.tsx'
+import { Code, Text, When } from '../parts/text.tsx'
+import { NewKey, RevokeKey, RotateKey } from './key_forms.tsx'
 
 type Key = Schemas['ApiKey']
 type Change = { kind: 'new' } | { kind: 'rotate' | 'revoke'; key: Key }
 
-const asking = (cursor: string | undefined): [string, () => Promise<Schemas['ApiKeyList']>] => [
-  `keys ${cursor ?? ''}`,
-  () => answerOf(api.GET('/api/v1/keys', { params: { query: cursor ? { cursor } : {} } })),
-]
-
 /** The keys of the organisation, and what may be done with them. */
 export function Keys() {
-  const cursor = usePlace().query.get('cursor') ?? undefined
-  const query = useQuery(...asking(cursor))
-  const own = useOwnKey().data?.data
+  const own = useOwnKey()
   const mayChange = own?.scopes.includes('keys:write') ?? false
   const [change, setChange] = useState<Change>()
   const close = () => setChange(undefined)
-  const open = (kind: 'rotate' | 'revoke', key: Key) => () => setChange({ kind, key })
-  const newKey = (
-    <button type="button" class="primary" onClick={() => setChange({ kind: 'new' })}>
-      New key
-    </button>
-  )
+  const newKey = <Button look="primary" does="New key" onClick={() => setChange({ kind: 'new' })} />
   return (
     <Page title="Keys" actions={mayChange && newKey}>
-      <Await query={query}>
-        {({ data, pagination }) => (
-          <>
-            {data.length === 0 && <Empty title="There are no more keys" />}
-            <Table
-              caption="Keys"
-              rows={data}
-              keyOf={({ id }) => id}
-              columns={[
-                { name: 'Name', cell: (key) => <KeyName apiKey={key} isOwn={key.id === own?.id} /> },
-                { name: 'May', cell: ({ scopes }) => presetOf(scopes) ?? <Scopes scopes={scopes} /> },
-                { name: 'Last used', cell: ({ last_used_at: time }) => (time ? <When time={time} /> : 'never') },
-                { name: 'State', cell: (key) => <State apiKey={key} /> },
-                ...(mayChange
-                  ? [
-                      {
-                        name: 'Actions',
-                        isQuiet: true,
-                        cell: (key: Key) =>
-                          isLive(key) && (
-                            <span class="row-actions">
-                              {!key.replaced_by && (
-                                <button type="button" class="small" onClick={open('rotate', key)}>
-                                  Rotate<span class="visually-hidden"> {key.name}</span>
-                                </button>
-                              )}
-                              <button type="button" class="small" onClick={open('revoke', key)}>
-                                Revoke<span class="visually-hidden"> {key.name}</span>
-                              </button>
-                            </span>
-                          ),
-                      },
-                    ]
-                  : []),
-              ]}
-            />
-            <Pager isFirst={cursor === undefined} next={pagination.next_cursor} ask={asking} />
-          </>
-        )}
-      </Await>
+      <List
+        caption="Keys"
+        pageAt={(cursor) => get('/api/v1/keys', { query: { cursor } })}
+        empty={() => <Note title="There are no more keys" />}
+        keyOf={({ id }) => id}
+        columns={[
+          { name: 'Name', cell: (key) => <KeyName apiKey={key} isOwn={key.id === own?.id} /> },
+          { name: 'May', cell: ({ scopes }) => presetOf(scopes) ?? <Scopes scopes={scopes} /> },
+          { name: 'Last used', cell: ({ last_used_at: time }) => (time ? <When time={time} /> : 'never') },
+          { name: 'State', cell: (key) => <State apiKey={key} /> },
+          mayChange && {
+            name: 'Actions',
+            isQuiet: true,
+            cell: (key) =>
+              isLive(key) && (
+                <span class="row-actions">
+                  {!key.replaced_by && (
+                    <Button
+                      look="small"
+                      does="Rotate"
+                      to={key.name}
+                      onClick={() => setChange({ kind: 'rotate', key })}
+                    />
+                  )}
+                  <Button look="small" does="Revoke" to={key.name} onClick={() => setChange({ kind: 'revoke', key })} />
+                </span>
+              ),
+          },
+        ]}
+      />
       {change?.kind === 'new' && <NewKey onClose={close} />}
       {change?.kind === 'rotate' && <RotateKey apiKey={change.key} onClose={close} />}
       {change?.kind === 'revoke' && <RevokeKey apiKey={change.key} isOwn={change.key.id === own?.id} onClose={close} />}
@@ -89,14 +64,14 @@ const KeyName = ({ apiKey: { name, prefix, origins }, isOwn }: { apiKey: Key; is
     <Text>{name}</Text>
     {isOwn && <span class="tag">this one</span>}
     <span class="detail">
-      <code class="text">{prefix}…</code>
+      <Code>{`${prefix}…`}</Code>
       {origins && <Text>{` for ${origins.join(', ')}`}</Text>}
     </span>
   </>
 )
 
 const Scopes = ({ scopes }: { scopes: Key['scopes'] }) => (
-  <span class="scopes-inline">
+  <span class="row scopes-inline">
     {scopes.map((scope) => (
       <code key={scope}>{scope}</code>
     ))}
@@ -106,19 +81,12 @@ const Scopes = ({ scopes }: { scopes: Key['scopes'] }) => (
 const isLive = ({ revoked_at, expires_at }: Key): boolean =>
   revoked_at === null && (expires_at === null || new Date(expires_at) > new Date())
 
-function State({ apiKey: { revoked_at, expires_at, replaced_by, monthly_limit } }: { apiKey: Key }) {
-  const isPast = expires_at !== null && new Date(expires_at) <= new Date()
-  if (revoked_at) {
+function State({ apiKey }: { apiKey: Key }) {
+  const { revoked_at, expires_at, replaced_by, monthly_limit } = apiKey
+  if (!isLive(apiKey)) {
     return (
       <span class="muted">
-        revoked <When time={revoked_at} />
-      </span>
-    )
-  }
-  if (isPast) {
-    return (
-      <span class="muted">
-        expired <When time={expires_at} />
+        {revoked_at ? 'revoked' : 'expired'} <When time={(revoked_at ?? expires_at) as string} />
       </span>
     )
   }

@@ -1,52 +1,41 @@
 import { useMemo } from 'preact/hooks'
-import { rateOf } from '../../impact/rate.ts'
 import { SignalsChart } from '../chart/signals_chart.tsx'
-import { answerOf, api } from '../client/api.ts'
-import { useQuery, useSteadyQuery } from '../client/query.ts'
-import { href } from '../client/root.ts'
-import { changeQuery, usePlace } from '../client/router.ts'
+import { get } from '../client/api.ts'
+import { useQuery } from '../client/query.ts'
+import { changeQuery, href, usePlace } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { nameOf } from '../parts/change.tsx'
-import { Field, Select } from '../parts/field.tsx'
-import { countOf, formatNumber } from '../parts/format.ts'
+import { Select } from '../parts/field.tsx'
+import { countOf } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
-import { Await, Empty } from '../parts/states.tsx'
-import { Table } from '../parts/table.tsx'
+import { Await, Note } from '../parts/states.tsx'
+import { FoldedTable } from '../parts/table.tsx'
 import { Code, Text } from '../parts/text.tsx'
-import { Rate } from '../parts/verdict.tsx'
+import { countColumns, rateColumn } from '../parts/verdict.tsx'
 import { Answer, HowWeDecide } from './answer.tsx'
-import { askingImpact, ChangeList, changesPerPage } from './change_list.tsx'
+import { ChangeList, changesPerPage, getImpact } from './change_list.tsx'
 import { type Interval, nameOfInterval, type Range, ranges, readRange, timeZone } from './ranges.ts'
 import { Split } from './split.tsx'
 
-type Stats = Schemas['SignalStats']
-
 /** A prompt: what its last change did, the evidence over time, and every change before it. */
-export function Prompt({ params }: { params: Record<string, string> }) {
-  const id = params.prompt_id as string
-  const path = { prompt_id: id }
-  const impact = useQuery(...askingImpact(id))
+export function Prompt({ prompt: id }: { prompt: string }) {
+  const impact = useQuery(getImpact(id))
   const { query } = usePlace()
   const range = readRange(query, new Date())
   const split = query.get('split') ?? ''
   const flagged = useFlagged(id, impact.data, range)
-  const stats = useSteadyQuery(
-    `stats of ${id} ${range.since.getTime()} ${range.until?.getTime()} ${range.interval} ${split}`,
-    () =>
-      answerOf(
-        api.GET('/api/v1/prompts/{prompt_id}/stats', {
-          params: {
-            path,
-            query: {
-              interval: range.interval,
-              since: range.since.toISOString(),
-              ...(range.until ? { until: range.until.toISOString() } : {}),
-              tz: timeZone,
-              ...(split ? { by: `metadata.${split}` } : {}),
-            },
-          },
-        }),
-      ),
+  const stats = useQuery(
+    get('/api/v1/prompts/{prompt_id}/stats', {
+      path: { prompt_id: id },
+      query: {
+        interval: range.interval,
+        since: range.since.toISOString(),
+        until: range.until?.toISOString() ?? null,
+        tz: timeZone,
+        by: split && `metadata.${split}`,
+      },
+    }),
+    { keepPrevious: true },
   )
   const { name, repository = null, path: file } = impact.data?.prompt ?? {}
   return (
@@ -70,11 +59,11 @@ export function Prompt({ params }: { params: Record<string, string> }) {
               <HowWeDecide />
             </>
           ) : (
-            <Empty title="No change of this prompt has gone live yet">
+            <Note title="No change of this prompt has gone live yet">
               <p>
                 Link it to its file in the <a href={href('/settings/prompts')}>settings</a>, or record what you deploy.
               </p>
-            </Empty>
+            </Note>
           )
         }
       </Await>
@@ -89,11 +78,10 @@ export function Prompt({ params }: { params: Record<string, string> }) {
 function useFlagged(prompt: string, newest: Schemas['ImpactPage'] | undefined, { since, until }: Range) {
   const oldest = newest?.data.at(-1)?.change.created_at
   // Beyond the newest changes, which the page has anyway, only the reader of a longer time needs more of them.
-  const isShort = oldest !== undefined && newest !== undefined && newest.pagination.total_pages > 1
-  const isLonger = isShort && new Date(oldest) > since
-  const last = until && oldest && until < new Date(oldest) ? until.toISOString() : oldest
-  const [name, ask] = askingImpact(prompt, { limit: 100, since: since.toISOString(), ...(last && { until: last }) })
-  const older = useQuery(isLonger ? name : '', isLonger ? ask : undefined).data
+  const isLonger = oldest && newest.pagination.total_pages > 1 && new Date(oldest) > since
+  const last = oldest && until && until < new Date(oldest) ? until.toISOString() : oldest
+  const asked = { limit: 100, since: since.toISOString(), until: last ?? null }
+  const older = useQuery(isLonger ? getImpact(prompt, asked) : undefined).data
   const known = new Set(newest?.data.map(({ change }) => change.id))
   const added = older?.data.filter(({ change }) => !known.has(change.id)) ?? []
   return useMemo(
@@ -117,24 +105,19 @@ function RangeControls({ range }: { range: ReturnType<typeof readRange> }) {
           </button>
         ))}
       </fieldset>
-      <Field label="by">
-        {(tied) => (
-          <Select
-            {...tied}
-            value={range.interval}
-            options={range.intervals.toSorted(byLength).map((interval) => [interval, interval])}
-            onChange={(by) => changeQuery({ by })}
-          />
-        )}
-      </Field>
+      <Select
+        label="by"
+        value={range.interval}
+        options={intervals.filter((one) => range.intervals.includes(one)).map((one) => [one, one])}
+        onChange={(by) => changeQuery({ by })}
+      />
     </>
   )
 }
 
-const lengths: Interval[] = ['hour', 'day', 'week', 'month']
-const byLength = (a: Interval, b: Interval) => lengths.indexOf(a) - lengths.indexOf(b)
+const intervals: Interval[] = ['hour', 'day', 'week', 'month']
 
-type EvidenceProps = { stats: Stats; range: Range; changes: Schemas['Impact'][]; unflagged: number }
+type EvidenceProps = { stats: Schemas['SignalStats']; range: Range; changes: Schemas['Impact'][]; unflagged: number }
 
 /** The signals over time, as a chart and as a table. */
 function Evidence({ stats, range, changes, unflagged }: EvidenceProps) {
@@ -144,7 +127,7 @@ function Evidence({ stats, range, changes, unflagged }: EvidenceProps) {
     () => changes.map(({ change }) => ({ id: change.id, time: change.created_at, label: nameOf(change) })),
     [changes],
   )
-  if (points.length === 0) return <Empty title="No signals in this time" />
+  if (points.length === 0) return <Note title="No signals in this time" />
   const name = (start: string) => nameOfInterval(start, interval)
   const zoom = (from: Date, until: Date) =>
     changeQuery({ range: undefined, by: undefined, since: from.toISOString(), until: until.toISOString() })
@@ -166,33 +149,23 @@ function Evidence({ stats, range, changes, unflagged }: EvidenceProps) {
           shows them.
         </p>
       )}
-      <details class="as-table">
-        <summary>Show as a table</summary>
-        <Table
-          caption="Signals over time"
-          rows={points.toReversed()}
-          keyOf={({ start }) => start}
-          columns={[
-            { name: interval[0]?.toUpperCase() + interval.slice(1), cell: ({ start }) => name(start) },
-            { name: 'Positive', isFigure: true, cell: ({ positive }) => formatNumber(positive) },
-            { name: 'Negative', isFigure: true, cell: ({ negative }) => formatNumber(negative) },
-            {
-              name: 'Share of positive',
-              isFigure: true,
-              cell: (counts) => {
-                const rate = rateOf(counts)
-                return rate ? <Rate rate={rate} /> : '–'
-              },
-            },
-          ]}
-        />
-      </details>
+      <FoldedTable
+        caption="Signals over time"
+        rows={points.toReversed()}
+        keyOf={({ start }) => start}
+        columns={[
+          { name: interval[0]?.toUpperCase() + interval.slice(1), cell: ({ start }) => name(start) },
+          ...countColumns,
+          { ...rateColumn, isFigure: true },
+        ]}
+      />
     </>
   )
 }
 
 /** A long range begins where the signals do. */
-function withoutEmptyStart<P extends { total: number }>(points: P[]): P[] {
+function withoutEmptyStart(points: Schemas['StatsPoint'][]): Schemas['StatsPoint'][] {
   const first = points.findIndex(({ total }) => total > 0)
-  return first < 0 ? [] : points.length > 100 ? points.slice(Math.max(0, first - 1)) : points
+  if (first < 0) return []
+  return points.length > 100 ? points.slice(Math.max(0, first - 1)) : points
 }

@@ -1,54 +1,46 @@
-import { useEffect, useState } from 'preact/hooks'
-import { href } from '../client/root.ts'
-import { Field } from '../parts/field.tsx'
-
-type SignInProps = { wasRefused: boolean; onSignIn(key: string): void }
+import { useEffect } from 'preact/hooks'
+import { href } from '../client/router.ts'
+import { Form, Input } from '../parts/field.tsx'
+import { Note } from '../parts/states.tsx'
+import { Command } from '../parts/text.tsx'
 
 /** The way in: a key, which stays in this tab. */
-export function SignIn({ wasRefused, onSignIn }: SignInProps) {
-  const [key, setKey] = useState('')
+export function SignIn({ wasRefused, onSignIn }: { wasRefused: boolean; onSignIn(key: string): void }) {
   useEffect(() => {
     document.title = 'Sign in · prompt-signals'
   }, [])
-  const submit = (event: Event) => {
-    event.preventDefault()
-    if (key.trim() !== '') onSignIn(key)
+  const submit = (form: FormData) => {
+    const key = String(form.get('key')).trim()
+    if (key !== '') onSignIn(key)
   }
   return (
     <main class="sign-in">
       <h1>prompt-signals</h1>
       <p>What changed, and whether users liked it.</p>
       {wasRefused && (
-        <div class="note note-failure" role="alert">
-          <p class="note-title">That key is not accepted</p>
+        <Note title="That key is not accepted" role="alert">
           <p>It is unknown, revoked or expired.</p>
-        </div>
+        </Note>
       )}
-      <form onSubmit={submit}>
-        <Field label="API key" hint="It stays in this tab until you close it or sign out.">
-          {(tied) => (
-            <input
-              {...tied}
-              type="password"
-              autocomplete="off"
-              spellcheck={false}
-              placeholder="psk_…"
-              value={key}
-              onInput={(event) => setKey(event.currentTarget.value)}
-              required
-            />
-          )}
-        </Field>
+      <Form onSubmit={submit}>
+        <Input
+          label="API key"
+          hint="It stays in this tab until you close it or sign out."
+          name="key"
+          type="password"
+          autocomplete="off"
+          spellcheck={false}
+          placeholder="psk_…"
+          required
+        />
         <button type="submit" class="primary">
           Sign in
         </button>
-      </form>
+      </Form>
       <details>
         <summary>Where do I get a key?</summary>
         <p>From the operator of the service. On its machine, this prints a link that opens signed in:</p>
-        <pre>
-          <code>prompt-signals console --org ORG</code>
-        </pre>
+        <Command>prompt-signals console --org ORG</Command>
       </details>
       <p>
         <a href={href('/docs')}>Documentation of the interface</a>

@@ -1,12 +1,16 @@
 import { useState } from 'preact/hooks'
-import { href } from '../client/root.ts'
-import { changeQuery } from '../client/router.ts'
+import { changeQuery, href } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
-import { Field, Select } from '../parts/field.tsx'
+import { Form, Input, Select } from '../parts/field.tsx'
 import { formatMoment } from '../parts/format.ts'
 import { Text } from '../parts/text.tsx'
 
 type FiltersProps = { prompt: string; prompts: Schemas['PromptList'] | undefined; filters: Record<string, string> }
+
+/** What is filtered otherwise is listed from its beginning. */
+const filter = (change: Record<string, string | undefined>) => changeQuery({ ...change, cursor: undefined })
+
+const values = Object.entries({ '': 'any', positive: 'positive', negative: 'negative' })
 
 /** What is listed: a prompt, and of its signals those that fit every filter. */
 export function SignalFilters({ prompt, prompts, filters }: FiltersProps) {
@@ -14,37 +18,15 @@ export function SignalFilters({ prompt, prompts, filters }: FiltersProps) {
   if (!options.some(([id]) => id === prompt)) options.push([prompt, prompt])
   return (
     <div class="filters">
-      <div class="actions">
-        <Field label="Prompt">
-          {(tied) => (
-            <Select
-              {...tied}
-              value={prompt}
-              options={options}
-              onChange={(prompt) => changeQuery({ prompt, cursor: undefined })}
-            />
-          )}
-        </Field>
-        <Field label="Value">
-          {(tied) => (
-            <Select
-              {...tied}
-              value={filters.value ?? ''}
-              options={[
-                ['', 'any'],
-                ['positive', 'positive'],
-                ['negative', 'negative'],
-              ]}
-              onChange={(value) => changeQuery({ value, cursor: undefined })}
-            />
-          )}
-        </Field>
+      <div class="row actions">
+        <Select label="Prompt" value={prompt} options={options} onChange={(prompt) => filter({ prompt })} />
+        <Select label="Value" value={filters.value ?? ''} options={values} onChange={(value) => filter({ value })} />
         <TimeField name="since" label="From" value={filters.since} />
         <TimeField name="until" label="Before" value={filters.until} />
         <MetadataField />
       </div>
       {prompts?.pagination.next_cursor && (
-        <p class="hint">
+        <p class="detail">
           Of the prompts, the newest {prompts.data.length} are to be chosen here. The page of{' '}
           <a href={href('/')}>any prompt</a> leads to its signals.
         </p>
@@ -58,20 +40,9 @@ export function SignalFilters({ prompt, prompts, filters }: FiltersProps) {
 function TimeField({ name, label, value }: { name: string; label: string; value: string | undefined }) {
   const change = (text: string) => {
     const time = new Date(text)
-    changeQuery({ [name]: Number.isNaN(time.getTime()) ? undefined : time.toISOString(), cursor: undefined })
+    filter({ [name]: Number.isNaN(time.getTime()) ? undefined : time.toISOString() })
   }
-  return (
-    <Field label={label}>
-      {(tied) => (
-        <input
-          {...tied}
-          type="datetime-local"
-          value={localTime(value)}
-          onChange={(event) => change(event.currentTarget.value)}
-        />
-      )}
-    </Field>
-  )
+  return <Input label={label} type="datetime-local" value={localTime(value)} onTyped={change} />
 }
 
 function localTime(value: string | undefined): string {
@@ -83,26 +54,16 @@ function localTime(value: string | undefined): string {
 
 function MetadataField() {
   const [typed, setTyped] = useState('')
-  const add = (event: Event) => {
-    event.preventDefault()
+  const add = () => {
     const [, name, value] = /^\s*([^=]+?)\s*=\s*(.*?)\s*$/.exec(typed) ?? []
     if (!name || !value) return
-    changeQuery({ [`metadata.${name}`]: value, cursor: undefined })
+    filter({ [`metadata.${name}`]: value })
     setTyped('')
   }
   return (
-    <form onSubmit={add}>
-      <Field label="Metadata">
-        {(tied) => (
-          <input
-            {...tied}
-            value={typed}
-            placeholder="model = gpt-5"
-            onInput={(event) => setTyped(event.currentTarget.value)}
-          />
-        )}
-      </Field>
-    </form>
+    <Form onSubmit={add}>
+      <Input label="Metadata" placeholder="model = gpt-5" value={typed} onTyping={setTyped} />
+    </Form>
   )
 }
 
@@ -111,10 +72,10 @@ function Chips({ filters }: { filters: Record<string, string> }) {
   const entries = Object.entries(filters)
   if (entries.length === 0) return null
   return (
-    <ul class="chips" aria-label="Filters">
+    <ul class="row chips" aria-label="Filters">
       {entries.map(([name, value]) => (
         <li key={name}>
-          <button type="button" class="small" onClick={() => changeQuery({ [name]: undefined, cursor: undefined })}>
+          <button type="button" class="small" onClick={() => filter({ [name]: undefined })}>
             <Text>{describe(name, value)}</Text> <span aria-hidden="true">×</span>
             <span class="visually-hidden">, remove</span>
           </button>

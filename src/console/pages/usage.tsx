@@ -1,20 +1,21 @@
 import { DayBars } from '../chart/day_bars.tsx'
-import { answerOf, api } from '../client/api.ts'
-import { usePrompts } from '../client/prompt_names.ts'
+import { get } from '../client/api.ts'
+import { usePrompts } from '../client/organisation.ts'
 import { useQuery } from '../client/query.ts'
-import { href } from '../client/root.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { countOf, formatDate, formatDay, formatNumber, formatPercent } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
-import { Await, Empty } from '../parts/states.tsx'
-import { Table } from '../parts/table.tsx'
-import { Text } from '../parts/text.tsx'
+import { Await, Note } from '../parts/states.tsx'
+import { type Column, FoldedTable, Table } from '../parts/table.tsx'
+import { LimitMeter, PromptLink, Text } from '../parts/text.tsx'
 
 type UsageData = Schemas['UsageData']
 
+const total: Column<{ total: number }> = { name: 'Signals', isFigure: true, cell: ({ total }) => formatNumber(total) }
+
 /** The month against its limit, by day and by prompt. */
 export function Usage() {
-  const query = useQuery('usage', () => answerOf(api.GET('/api/v1/usage')))
+  const query = useQuery(get('/api/v1/usage', {}))
   return (
     <Page title="Usage">
       <Await query={query}>
@@ -24,18 +25,12 @@ export function Usage() {
             <section>
               <h2>By day</h2>
               <DayBars days={data.days} />
-              <details class="as-table">
-                <summary>Show as a table</summary>
-                <Table
-                  caption="Signals by day"
-                  rows={data.days.toReversed()}
-                  keyOf={({ date }) => date}
-                  columns={[
-                    { name: 'Day (UTC)', cell: ({ date }) => formatDate(date) },
-                    { name: 'Signals', isFigure: true, cell: ({ total }) => formatNumber(total) },
-                  ]}
-                />
-              </details>
+              <FoldedTable
+                caption="Signals by day"
+                rows={data.days.toReversed()}
+                keyOf={({ date }) => date}
+                columns={[{ name: 'Day (UTC)', cell: ({ date }) => formatDate(date) }, total]}
+              />
             </section>
             <ByPrompt usage={data} />
           </>
@@ -65,15 +60,7 @@ function Outlook({ usage: { used, limit, remaining, resets_at: resetsAt, month, 
       <p class="muted">
         Plan <Text>{plan}</Text>. The next month begins on {formatDay(resetsAt)}.
       </p>
-      <meter
-        class="wide"
-        min={0}
-        max={Math.max(limit, 1)}
-        high={limit * 0.9}
-        optimum={0}
-        value={limit === 0 ? 1 : used}
-        aria-label="Used of the month"
-      />
+      <LimitMeter class="wide" used={used} limit={limit} label="Used of the month" />
     </>
   )
 }
@@ -90,21 +77,14 @@ function ByPrompt({ usage: { prompts, other_prompts: others, used } }: { usage: 
         </p>
       )}
       {prompts.length === 0 ? (
-        <Empty title="No signals this month" />
+        <Note title="No signals this month" />
       ) : (
         <Table
           caption="Signals by prompt"
           rows={prompts}
           keyOf={({ prompt }) => prompt}
           columns={[
-            {
-              name: 'Prompt',
-              cell: ({ prompt }) => (
-                <a href={href(`/prompts/${encodeURIComponent(prompt)}`)}>
-                  <Text>{nameOf(prompt)}</Text>
-                </a>
-              ),
-            },
+            { name: 'Prompt', cell: ({ prompt }) => <PromptLink id={prompt} name={nameOf(prompt)} /> },
             {
               name: 'Share',
               cell: ({ total }) => (
@@ -114,7 +94,7 @@ function ByPrompt({ usage: { prompts, other_prompts: others, used } }: { usage: 
                 </span>
               ),
             },
-            { name: 'Signals', isFigure: true, cell: ({ total }) => formatNumber(total) },
+            total,
           ]}
         />
       )}

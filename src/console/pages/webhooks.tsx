@@ -2,23 +2,22 @@ import { useState } from 'preact/hooks'
 import { answerOf, api } from '../client/api.ts'
 import { useSending } from '../client/form.ts'
 import { refresh } from '../client/query.ts'
-import { root } from '../client/root.ts'
+import { root } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
+import { Button } from '../parts/button.tsx'
 import { Secret } from '../parts/copy.tsx'
 import { Page } from '../parts/page.tsx'
 import { FailureNote } from '../parts/states.tsx'
 
-type Webhook = Schemas['GithubWebhook']['data']
-
 /** The webhook by which GitHub writes the history. */
 export function Webhooks() {
-  const [webhook, setWebhook] = useState<Webhook>()
+  const [webhook, setWebhook] = useState<Schemas['GithubWebhook']['data']>()
   const { isSending, failure, send } = useSending()
   const make = () =>
     send(async () => {
       const { data } = await answerOf(api.PUT('/api/v1/webhooks/github'))
       setWebhook(data)
-      refresh('audit')
+      refresh('/api/v1/audit')
     })
   return (
     <Page title="GitHub webhook">
@@ -50,9 +49,7 @@ export function Webhooks() {
           <>
             <p>A new secret takes the place of an earlier one, which is then no longer taken.</p>
             {failure && <FailureNote failure={failure} />}
-            <button type="button" class="primary" disabled={isSending} onClick={make}>
-              Make a secret
-            </button>
+            <Button look="primary" does="Make a secret" isDisabled={isSending} onClick={make} />
           </>
         )}
       </div>

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import { Code } from './text.tsx'
 
 /** Copies a text. Where the browser does not let a page do so, which is so without HTTPS, the text stays to be selected. */
 export function CopyButton({ text, of }: { text: string; of: string }) {
@@ -16,7 +17,7 @@ export function CopyButton({ text, of }: { text: string; of: string }) {
       <button type="button" class="small" onClick={copy} aria-label={`Copy ${of}`}>
         {state === 'copied' ? 'Copied' : 'Copy'}
       </button>
-      <span role="status" class={state === 'refused' ? 'hint' : 'visually-hidden'}>
+      <span role="status" class={state === 'refused' ? 'detail' : 'visually-hidden'}>
         {state === 'copied' && `Copied ${of}`}
         {state === 'refused' && 'The browser does not allow it: select the text instead.'}
       </span>
@@ -26,8 +27,8 @@ export function CopyButton({ text, of }: { text: string; of: string }) {
 
 /** What is shown this once. */
 export const Secret = ({ text, of }: { text: string; of: string }) => (
-  <p class="secret">
-    <code class="text">{text}</code>
+  <p class="row secret">
+    <Code>{text}</Code>
     <CopyButton text={text} of={of} />
   </p>
 )

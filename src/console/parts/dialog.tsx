@@ -1,5 +1,9 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { useSending } from '../client/form.ts'
+import { Button } from './button.tsx'
+import { Form } from './field.tsx'
+import { FailureNote } from './states.tsx'
 
 type DialogProps = { title: string; onClose(): void; children: ComponentChildren }
 
@@ -12,5 +16,26 @@ export function Dialog({ title, onClose, children }: DialogProps) {
       <h2>{title}</h2>
       {children}
     </dialog>
+  )
+}
+
+type FormDialogProps = DialogProps & { does: string; onSubmit(form: FormData): Promise<void> }
+
+/** A form whose button sends a change; what is wrong with it is said above the button. */
+export function FormDialog({ does, onSubmit, children, ...dialog }: FormDialogProps) {
+  const { isSending, failure, send } = useSending()
+  return (
+    <Dialog {...dialog}>
+      <Form onSubmit={(form) => send(() => onSubmit(form))}>
+        {children}
+        {failure && <FailureNote failure={failure} />}
+        <div class="row buttons">
+          <Button does="Cancel" onClick={dialog.onClose} />
+          <button type="submit" class="primary" disabled={isSending}>
+            {does}
+          </button>
+        </div>
+      </Form>
+    </Dialog>
   )
 }

@@ -1,20 +1,20 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, ComponentProps } from 'preact'
 import { useEffect, useId, useState } from 'preact/hooks'
 import { changeQuery } from '../client/router.ts'
 
+type Named = { label: string; hint?: ComponentChildren }
 /** What ties a control to its name and its help. */
 type Tied = { id: string; 'aria-describedby': string | undefined }
-type FieldProps = { label: string; hint?: ComponentChildren; children(tied: Tied): ComponentChildren }
 
-/** A field with its name above it, and a word of help below. */
-export function Field({ label, hint, children }: FieldProps) {
+/** A control with its name above it, and a word of help below. */
+function Field({ label, hint, children }: Named & { children(tied: Tied): ComponentChildren }) {
   const id = useId()
   return (
     <div class="field">
       <label htmlFor={id}>{label}</label>
       {children({ id, 'aria-describedby': hint ? `${id}-hint` : undefined })}
       {hint && (
-        <span class="hint" id={`${id}-hint`}>
+        <span class="detail" id={`${id}-hint`}>
           {hint}
         </span>
       )}
@@ -22,47 +22,59 @@ export function Field({ label, hint, children }: FieldProps) {
   )
 }
 
-type SelectProps = {
-  value: string
+/** The text is told while it is typed, and once it is. */
+type Typing = { onTyping?(text: string): void; onTyped?(text: string): void }
+
+export const Input = ({ label, hint, onTyping, onTyped, ...control }: Named & Typing & ComponentProps<'input'>) => (
+  <Field label={label} hint={hint}>
+    {(tied) => (
+      <input
+        {...tied}
+        {...control}
+        onInput={(event) => onTyping?.(event.currentTarget.value)}
+        onChange={(event) => onTyped?.(event.currentTarget.value)}
+      />
+    )}
+  </Field>
+)
+
+export const Lines = ({ label, hint, ...control }: Named & ComponentProps<'textarea'>) => (
+  <Field label={label} hint={hint}>
+    {(tied) => <textarea {...tied} rows={3} {...control} />}
+  </Field>
+)
+
+type SelectProps = Named & {
   options: [value: string, text: string][]
-  onChange(value: string): void
-} & Partial<Tied>
+  name?: string
+  value?: string
+  onChange?(value: string): void
+}
 
-export const Select = ({ value, options, onChange, ...tied }: SelectProps) => (
-  <select {...tied} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-    {options.map(([value, text]) => (
-      <option key={value} value={value}>
-        {text}
-      </option>
-    ))}
-  </select>
+export const Select = ({ label, hint, options, onChange, ...control }: SelectProps) => (
+  <Field label={label} hint={hint}>
+    {(tied) => (
+      <select {...tied} {...control} onChange={(event) => onChange?.(event.currentTarget.value)}>
+        {options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    )}
+  </Field>
 )
 
-type InputProps = { value: string; isRequired?: boolean; onInput(value: string): void } & Tied
+type FormProps = { class?: string; onSubmit(form: FormData): void; children: ComponentChildren }
 
-export const Input = ({ value, isRequired, onInput, ...tied }: InputProps) => (
-  <input
-    {...tied}
-    maxLength={500}
-    value={value}
-    required={isRequired}
-    onInput={(event) => onInput(event.currentTarget.value)}
-  />
-)
-
-export const NumberInput = ({ value, onInput, ...tied }: InputProps) => (
-  <input {...tied} type="number" min={0} value={value} onInput={(event) => onInput(event.currentTarget.value)} />
-)
-
-export const Lines = ({ value, isRequired, onInput, ...tied }: InputProps) => (
-  <textarea
-    {...tied}
-    rows={3}
-    value={value}
-    required={isRequired}
-    onInput={(event) => onInput(event.currentTarget.value)}
-  />
-)
+/** A form that the page itself takes care of. */
+export function Form({ onSubmit, ...form }: FormProps) {
+  const submit = (event: SubmitEvent) => {
+    event.preventDefault()
+    onSubmit(new FormData(event.currentTarget as HTMLFormElement))
+  }
+  return <form {...form} onSubmit={submit} />
+}
 
 /** Somebody who types is waited for this long before the service is asked. */
 const typingMs = 250
@@ -76,17 +88,5 @@ export function Search({ search }: { search: string }) {
     const timer = setTimeout(() => changeQuery({ find, cursor: undefined }), typingMs)
     return () => clearTimeout(timer)
   }, [typed])
-  return (
-    <Field label="Find">
-      {(tied) => (
-        <input
-          {...tied}
-          type="search"
-          maxLength={200}
-          value={typed}
-          onInput={(event) => setTyped(event.currentTarget.value)}
-        />
-      )}
-    </Field>
-  )
+  return <Input label="Find" type="search" maxLength={200} value={typed} onTyping={setTyped} />
 }

@@ -4,6 +4,7 @@ const whole = new Intl.NumberFormat()
 const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 0 })
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
+const utcDay = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
 const relative = new Intl.RelativeTimeFormat()
 const now = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' })
 
@@ -15,8 +16,6 @@ export const formatPercent = (share: number): string => percent.format(share)
 export const formatMoment = (time: string | Date): string => moment.format(new Date(time))
 
 export const formatDay = (time: string | Date): string => day.format(new Date(time))
-
-const utcDay = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
 
 /** A day of the calendar, as 2026-11-15, which has no zone. */
 export const formatDate = (date: string): string => (date === '' ? '' : utcDay.format(new Date(date)))

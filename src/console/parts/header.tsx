@@ -1,64 +1,55 @@
 import { useEffect, useRef } from 'preact/hooks'
-import { href } from '../client/root.ts'
-import type { OwnKey, Scope } from '../client/schemas.ts'
+import { useOwnKey } from '../client/organisation.ts'
+import { href } from '../client/router.ts'
+import type { OwnKey } from '../client/schemas.ts'
+import { Button } from './button.tsx'
 import { formatMoment, formatNumber } from './format.ts'
-import { settingsPages } from './settings_nav.tsx'
-import { Text, When } from './text.tsx'
+import { Code, LimitMeter, Text, When } from './text.tsx'
 
-type HeaderProps = { own: OwnKey | undefined; path: string | undefined; onSignOut(): void }
+/** A page of the console by its path, and its name in the navigation. */
+export type Place = { path: string; name: string }
 
 /** The organisation, its month, the places, and the key that is signed in. */
-export const Header = ({ own, path, onSignOut }: HeaderProps) => (
-  <header>
-    <div class="bar">
-      <a class="organisation" href={href('/')}>
-        {own ? <Text>{own.organisation.name}</Text> : 'prompt-signals'}
-      </a>
-      {own?.usage && <UsageBar usage={own.usage} />}
-      <a class="docs" href={href('/docs')}>
-        Docs
-      </a>
-      {own && <KeyMenu own={own} onSignOut={onSignOut} />}
-    </div>
-    <nav class="places" aria-label="Places">
-      {own &&
-        placesFor(own.scopes).map(({ place, name, isHere }) => (
-          <a key={name} href={href(place)} aria-current={path && isHere(path) ? 'page' : undefined}>
-            {name}
-          </a>
-        ))}
-    </nav>
-  </header>
-)
-
-/** Those that a key of these scopes can open. */
-function placesFor(scopes: Scope[]) {
-  const settings = settingsPages.find(({ scope }) => scopes.includes(scope))
-  return [
-    ...(scopes.includes('signals:read')
-      ? [place('/', 'Prompts', (path) => path === '/' || path.startsWith('/prompts'))]
-      : []),
-    ...(scopes.includes('signals:read') ? [place('/signals', 'Signals', (path) => path === '/signals')] : []),
-    ...(scopes.includes('usage:read') ? [place('/usage', 'Usage', (path) => path === '/usage')] : []),
-    ...(settings ? [place(settings.place, 'Settings', (path) => path.startsWith('/settings/'))] : []),
-  ]
+export function Header({ places, path, onSignOut }: { places: Place[]; path: string; onSignOut(): void }) {
+  const own = useOwnKey()
+  return (
+    <header>
+      <div class="row bar">
+        <a class="organisation cut" href={href('/')}>
+          {own ? <Text>{own.organisation.name}</Text> : 'prompt-signals'}
+        </a>
+        {own?.usage && <UsageBar usage={own.usage} />}
+        <a class="fine" href={href('/docs')}>
+          Docs
+        </a>
+        {own && <KeyMenu own={own} onSignOut={onSignOut} />}
+      </div>
+      <Nav class="places" label="Places" places={places} isHere={(place) => partOf(place) === partOf(path)} />
+    </header>
+  )
 }
 
-const place = (place: string, name: string, isHere: (path: string) => boolean) => ({ place, name, isHere })
+/** The part of the console that a path belongs to: the prompts, or what the path begins with. */
+const partOf = (path: string): string => path.split('/')[1] || 'prompts'
+
+type NavProps = { class: string; label: string; places: Place[]; isHere(path: string): boolean }
+
+export const Nav = ({ class: look, label, places, isHere }: NavProps) => (
+  <nav class={`tabs ${look}`} aria-label={label}>
+    {places.map(({ path, name }) => (
+      <a key={path} href={href(path)} aria-current={isHere(path) ? 'page' : undefined}>
+        {name}
+      </a>
+    ))}
+  </nav>
+)
 
 function UsageBar({ usage: { used, limit } }: { usage: NonNullable<OwnKey['usage']> }) {
   const text = `${formatNumber(used)} of ${formatNumber(limit)} this month`
   return (
-    <a class="usage" href={href('/usage')}>
+    <a class="usage fine" href={href('/usage')}>
       <span>{text}</span>
-      <meter
-        min={0}
-        max={Math.max(limit, 1)}
-        high={limit * 0.9}
-        optimum={0}
-        value={limit === 0 ? 1 : used}
-        aria-label={text}
-      />
+      <LimitMeter used={used} limit={limit} label={text} />
     </a>
   )
 }
@@ -73,21 +64,19 @@ function KeyMenu({ own, onSignOut }: { own: OwnKey; onSignOut(): void }) {
       menu.current.open = false
       if (isEscape) menu.current.querySelector('summary')?.focus()
     }
-    addEventListener('keydown', close)
-    addEventListener('click', close)
-    return () => {
-      removeEventListener('keydown', close)
-      removeEventListener('click', close)
-    }
+    const listening = new AbortController()
+    addEventListener('keydown', close, listening)
+    addEventListener('click', close, listening)
+    return () => listening.abort()
   }, [])
   return (
     <details class="menu" ref={menu}>
-      <summary>
+      <summary class="fine cut">
         Key <Text>{own.name}</Text>
       </summary>
       <div class="menu-content">
         <p>
-          <code class="text">{own.prefix}…</code>
+          <Code>{`${own.prefix}…`}</Code>
           <br />
           {own.expires_at ? (
             <>
@@ -105,9 +94,7 @@ function KeyMenu({ own, onSignOut }: { own: OwnKey; onSignOut(): void }) {
             </li>
           ))}
         </ul>
-        <button type="button" onClick={onSignOut}>
-          Sign out
-        </button>
+        <Button does="Sign out" onClick={onSignOut} />
       </div>
     </details>
   )

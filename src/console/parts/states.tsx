@@ -1,8 +1,10 @@
 import type { ComponentChildren } from 'preact'
 import type { Failure } from '../client/failure.ts'
 import type { Query } from '../client/query.ts'
+import { Button } from './button.tsx'
 import { CopyButton } from './copy.tsx'
 import { formatDistance } from './format.ts'
+import { Code } from './text.tsx'
 
 type AwaitProps<Data> = { query: Query<Data>; children(data: Data): ComponentChildren }
 
@@ -23,77 +25,72 @@ const Skeleton = () => (
   <div class="skeleton" role="status">
     <span class="visually-hidden">Loading</span>
     {[72, 56, 64, 48].map((width) => (
-      <span key={width} class={`bone bone-${width}`} />
+      <span key={width} class="bone" style={{ width: `${width}%` }} />
     ))}
   </div>
 )
 
-/** A place with nothing in it yet, and what fills it. */
-export const Empty = ({ title, children }: { title: string; children?: ComponentChildren }) => (
-  <div class="note">
+type NoteProps = { title: string; role?: 'alert'; children?: ComponentChildren }
+
+/** Why there is nothing to see, and what to do about it. */
+export const Note = ({ title, role, children }: NoteProps) => (
+  <div class="note" role={role}>
     <p class="note-title">{title}</p>
     {children}
   </div>
 )
 
-export function FailureNote({ failure, retry }: { failure: Failure; retry?: () => void }) {
-  const { title, says } = describe(failure)
-  return (
-    <div class="note note-failure" role="alert">
-      <p class="note-title">{title}</p>
-      <p>{says}</p>
-      {failure.kind === 'invalid' && failure.details.length > 0 && (
-        <ul>
-          {failure.details.map(({ path, message }) => (
-            <li key={path}>
-              {path && <strong>{path.replace(/^\//, '')}</strong>} {message}
-            </li>
-          ))}
-        </ul>
-      )}
-      {failure.kind === 'failed' && failure.requestId && (
-        <p>
-          Request <code class="text">{failure.requestId}</code>{' '}
-          <CopyButton text={failure.requestId} of="the request id" />
-        </p>
-      )}
-      {retry && ['offline', 'failed', 'limited'].includes(failure.kind) && (
-        <button type="button" onClick={retry}>
-          Try again
-        </button>
-      )}
-    </div>
-  )
+const titles: Record<Failure['kind'], string> = {
+  offline: 'The service cannot be reached',
+  'signed out': 'This key is not accepted',
+  forbidden: 'This key may not see or do this',
+  missing: 'There is nothing here',
+  invalid: 'That cannot be right',
+  limited: 'The limit is reached',
+  failed: 'The service could not answer',
 }
 
-function describe(failure: Failure): { title: string; says: ComponentChildren } {
+/** Why a request failed, and what to do. Where trying again could help, `retry` does. */
+export const FailureNote = ({ failure, retry }: { failure: Failure; retry?: () => void }) => (
+  <Note title={titles[failure.kind]} role="alert">
+    <p>{adviceOn(failure)}</p>
+    {failure.kind === 'invalid' && failure.details.length > 0 && (
+      <ul>
+        {failure.details.map(({ path, message }) => (
+          <li key={path}>
+            {path && <strong>{path.replace(/^\//, '')}</strong>} {message}
+          </li>
+        ))}
+      </ul>
+    )}
+    {failure.kind === 'failed' && failure.requestId && (
+      <p>
+        Request <Code>{failure.requestId}</Code> <CopyButton text={failure.requestId} of="the request id" />
+      </p>
+    )}
+    {retry && ['offline', 'failed', 'limited'].includes(failure.kind) && <Button does="Try again" onClick={retry} />}
+  </Note>
+)
+
+function adviceOn(failure: Failure): ComponentChildren {
   switch (failure.kind) {
     case 'offline':
-      return { title: 'The service cannot be reached', says: 'Check the connection, then try again.' }
+      return 'Check the connection, then try again.'
     case 'signed out':
-      return { title: 'This key is not accepted', says: 'It is unknown, revoked or expired. Sign in with another one.' }
+      return 'It is unknown, revoked or expired. Sign in with another one.'
     case 'forbidden':
-      return {
-        title: 'This key may not see or do this',
-        says: (
-          <>
-            It lacks the scope <code>{failure.scope}</code>. Sign in with a key that has it.
-          </>
-        ),
-      }
+      return (
+        <>
+          It lacks the scope <code>{failure.scope}</code>. Sign in with a key that has it.
+        </>
+      )
     case 'missing':
-      return { title: 'There is nothing here', says: 'It does not exist, or belongs to another organisation.' }
+      return 'It does not exist, or belongs to another organisation.'
     case 'invalid':
-      return { title: 'That cannot be right', says: failure.message }
+      return failure.message
     case 'limited':
-      return {
-        title: 'The limit is reached',
-        says: failure.againAt ? `Try again ${formatDistance(failure.againAt)}.` : 'Try again in a moment.',
-      }
+      return failure.againAt ? `Try again ${formatDistance(failure.againAt)}.` : 'Try again in a moment.'
     case 'failed':
-      return {
-        title: 'The service could not answer',
-        says: 'Nothing was changed that you do not see here. Try again shortly.',
-      }
+      return 'Nothing was changed that you do not see here. Try again shortly.'
   }
 }

@@ -10,9 +10,10 @@ export type Column<Row> = {
   isQuiet?: boolean
 }
 
-type TableProps<Row> = {
+export type TableProps<Row> = {
   caption: string
-  columns: Column<Row>[]
+  /** A column that is false is left out. */
+  columns: (Column<NoInfer<Row>> | false)[]
   rows: Row[]
   keyOf(row: Row): string | number
   /** The anchor of a row, where something leads to it. */
@@ -20,28 +21,39 @@ type TableProps<Row> = {
 }
 
 /** A table, which becomes a list of cards where there is no room; the roles keep it a table for those who hear it. */
-export const Table = <Row,>({ caption, columns, rows, keyOf, idOf }: TableProps<Row>) => (
-  <table class="list" role="table">
-    <caption class="visually-hidden">{caption}</caption>
-    <thead role="rowgroup">
-      <tr role="row">
-        {columns.map(({ name, isFigure, isQuiet }) => (
-          <th key={name} role="columnheader" scope="col" class={isFigure ? 'figure' : ''}>
-            <span class={isQuiet ? 'visually-hidden' : ''}>{name}</span>
-          </th>
-        ))}
-      </tr>
-    </thead>
-    <tbody role="rowgroup">
-      {rows.map((row) => (
-        <tr key={keyOf(row)} id={idOf?.(row)} role="row">
-          {columns.map(({ name, cell, isFigure, isQuiet }) => (
-            <td key={name} role="cell" class={isFigure ? 'figure' : ''} data-name={isQuiet ? undefined : name}>
-              <div>{cell(row)}</div>
-            </td>
+export function Table<Row>({ caption, columns, rows, keyOf, idOf }: TableProps<Row>) {
+  const shown = columns.filter((column) => column !== false)
+  return (
+    <table class="list" role="table">
+      <caption class="visually-hidden">{caption}</caption>
+      <thead role="rowgroup">
+        <tr role="row">
+          {shown.map(({ name, isFigure, isQuiet }) => (
+            <th key={name} role="columnheader" scope="col" class={isFigure ? 'figure' : ''}>
+              <span class={isQuiet ? 'visually-hidden' : ''}>{name}</span>
+            </th>
           ))}
         </tr>
-      ))}
-    </tbody>
-  </table>
+      </thead>
+      <tbody role="rowgroup">
+        {rows.map((row) => (
+          <tr key={keyOf(row)} id={idOf?.(row)} role="row">
+            {shown.map(({ name, cell, isFigure, isQuiet }) => (
+              <td key={name} role="cell" class={isFigure ? 'figure' : ''} data-name={isQuiet ? undefined : name}>
+                <div>{cell(row)}</div>
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+/** The same below a chart, for those who want its figures. */
+export const FoldedTable = <Row,>(table: TableProps<Row>) => (
+  <details class="fold">
+    <summary class="fine">Show as a table</summary>
+    <Table {...table} />
+  </details>
 )

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { href } from '../client/router.ts'
 import { formatDistance, formatMoment } from './format.ts'
 
 /** A text that somebody else wrote. Its direction is its own, and it breaks where it must. */
@@ -6,11 +7,28 @@ export const Text = ({ children }: { children: string }) => <bdi class="text">{c
 
 export const Code = ({ children }: { children: string }) => <code class="text">{children}</code>
 
+/** What is to be typed at a terminal. */
+export const Command = ({ children }: { children: string }) => (
+  <pre>
+    <code>{children}</code>
+  </pre>
+)
+
 /** How long ago or ahead, with the exact time on demand. */
 export const When = ({ time }: { time: string }) => (
   <time dateTime={time} title={formatMoment(time)}>
     {formatDistance(time)}
   </time>
+)
+
+export const Moment = ({ time }: { time: string }) => <time dateTime={time}>{formatMoment(time)}</time>
+
+export const hrefOfPrompt = (id: string): string => href(`/prompts/${encodeURIComponent(id)}`)
+
+export const PromptLink = ({ id, name }: { id: string; name: string }) => (
+  <a href={hrefOfPrompt(id)}>
+    <Text>{name}</Text>
+  </a>
 )
 
 /** A link that somebody else wrote, where it leads to the web; else its text alone. */
@@ -22,3 +40,18 @@ export const OuterLink = ({ to, children }: { to: string | null; children: Compo
   ) : (
     <span>{children}</span>
   )
+
+type LimitMeterProps = { used: number; limit: number; label: string; class?: string }
+
+/** How much of a limit is used. A limit of nothing is used up. */
+export const LimitMeter = ({ used, limit, label, class: look }: LimitMeterProps) => (
+  <meter
+    class={look}
+    min={0}
+    max={Math.max(limit, 1)}
+    high={limit * 0.9}
+    optimum={0}
+    value={limit === 0 ? 1 : used}
+    aria-label={label}
+  />
+)

@@ -15,7 +15,7 @@ export function Tree({ name, value, isRoot }: { name: string; value: unknown; is
     <details class="tree">
       <summary>
         {isRoot || <bdi class="text">{name} </bdi>}
-        <bdi class="preview">{previewOf(entries)}</bdi>
+        <bdi class="preview muted">{previewOf(entries)}</bdi>
       </summary>
       <ul>
         {entries.map(([key, inner]) => (

@@ -1,34 +1,42 @@
-import type { ComponentChildren } from 'preact'
-import type { Estimate } from '../../impact/rate.ts'
+import { type Counts, type Estimate, rateOf } from '../../impact/rate.ts'
+import type { Schemas } from '../client/schemas.ts'
 import { formatNumber, formatPercent } from './format.ts'
+import type { Column } from './table.tsx'
 
-export type VerdictName = 'better' | 'worse' | 'same' | 'undecided'
+export type VerdictName = NonNullable<Schemas['Impact']['verdict']>
 
 const signs: Record<VerdictName, string> = { better: '▲', worse: '▼', same: '=', undecided: '?' }
 
-/** A verdict by its sign, its word and its colour, of which the word alone would do. */
-export const Verdict = ({ verdict }: { verdict: VerdictName }) => (
-  <span class={`verdict verdict-${verdict}`}>
-    <span aria-hidden="true">{signs[verdict]}</span> {verdict}
-  </span>
-)
-
-/** The sign alone, beside words that say the same. */
-export const VerdictSign = ({ verdict }: { verdict: VerdictName }) => (
-  <span class={`verdict verdict-${verdict}`} aria-hidden="true">
-    {signs[verdict]}
+/** A verdict by its sign, its word and its colour, of which the word alone would do; the sign alone beside other words. */
+export const Verdict = ({ verdict, isSign }: { verdict: VerdictName; isSign?: boolean }) => (
+  <span class={`verdict ${verdict}`}>
+    <span aria-hidden="true">{signs[verdict]}</span>
+    {!isSign && ` ${verdict}`}
   </span>
 )
 
 /** A rate with its interval, as "81 % (78–84 %)". */
-export const Rate = ({ rate }: { rate: Estimate }) => (
+export const Rate = ({ rate: { value, low, high } }: { rate: Estimate }) => (
   <span class="rate">
-    {formatPercent(rate.value)} <span class="muted">({rangeOf(rate)})</span>
+    {formatPercent(value)}{' '}
+    <span class="muted">
+      ({formatNumber(Math.round(low * 100))}–{formatPercent(high)})
+    </span>
   </span>
 )
 
-const rangeOf = ({ low, high }: Estimate): ComponentChildren =>
-  `${formatNumber(Math.round(low * 100))}–${formatPercent(high)}`
+export const countColumns: Column<Counts>[] = [
+  { name: 'Positive', isFigure: true, cell: ({ positive }) => formatNumber(positive) },
+  { name: 'Negative', isFigure: true, cell: ({ negative }) => formatNumber(negative) },
+]
+
+export const rateColumn: Column<Counts> = {
+  name: 'Share of positive',
+  cell: (counts) => {
+    const rate = rateOf(counts)
+    return rate ? <Rate rate={rate} /> : '–'
+  },
+}
 
 const signed = new Intl.NumberFormat(undefined, { signDisplay: 'exceptZero', maximumFractionDigits: 0 })
 

@@ -1,0 +1,11 @@
+import { get } from './api.ts'
+import { useQuery } from './query.ts'
+import type { OwnKey, Scope } from './schemas.ts'
+
+/** Who is signed in, what the key may do, and what the month has used. */
+export const useOwnKey = (): OwnKey | undefined => useQuery(get('/api/v1/key', {})).data?.data
+
+export const useScopes = (): Scope[] => useOwnKey()?.scopes ?? []
+
+/** The prompts to choose from, or to name in a list: the newest hundred. */
+export const usePrompts = () => useQuery(get('/api/v1/prompts', { query: { limit: 100 } }))
