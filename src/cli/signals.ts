@@ -1,8 +1,8 @@
 import { maxPageSize } from '../lib/cursor_page.ts'
-import { localOf } from '../lib/zoned_time.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createSignalCounter } from '../signals/count.ts'
+import { inZone } from '../signals/intervals.ts'
 import { listSignals, type SignalRow, signalJson } from '../signals/list.ts'
 import { parseSignalQuery, parseStatsQuery } from '../signals/read_query.ts'
 import { type Counts, readStats, type Stats } from '../signals/stats.ts'
@@ -118,7 +118,7 @@ function showStats(output: Output, { data, totals, range, by }: Stats, isForProg
     return
   }
   const showStart = ({ start }: { start: Date }) => {
-    const local = new Date(localOf(range.tz, start.getTime())).toISOString()
+    const local = inZone(range.tz, start.getTime()).toPlainDateTime().toString()
     return range.interval === 'hour' ? local.slice(0, 16).replace('T', ' ') : local.slice(0, 10)
   }
   output.table(data, [{ name: range.interval, cell: showStart }, ...countColumns(data)])

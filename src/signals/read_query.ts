@@ -2,8 +2,7 @@ import { invalid } from '../errors.ts'
 import { type PageRequest, readPageRequest } from '../lib/cursor_page.ts'
 import { createQueryReader, type QueryReader } from '../lib/query_reader.ts'
 import { expectedTime, parseTime } from '../lib/times.ts'
-import { isZone } from '../lib/zoned_time.ts'
-import { type Interval, intervals, nextStart, startBefore, startsBetween } from './intervals.ts'
+import { type Interval, intervals, isZone, nextStart, startBefore, startsBetween } from './intervals.ts'
 import type { SignalFilter } from './store_reads.ts'
 
 /** The signals that a caller asks to list. */

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import { isZone } from '../../src/lib/zoned_time.ts'
-import { type Interval, nextStart, startBefore, startsBetween } from '../../src/signals/intervals.ts'
+import { type Interval, isZone, nextStart, startBefore, startsBetween } from '../../src/signals/intervals.ts'
 
 const starts = (interval: Interval, zone: string, since: string, until: string) =>
   startsBetween(interval, zone, new Date(since), new Date(until), 1_001).map((start) =>
