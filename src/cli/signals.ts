@@ -5,8 +5,9 @@ import { createSignalCounter } from '../signals/count.ts'
 import { inZone } from '../signals/intervals.ts'
 import { listSignals, type SignalRow, signalJson } from '../signals/list.ts'
 import { parseSignalQuery, parseStatsQuery } from '../signals/read_query.ts'
-import { type Counts, readStats, type Stats } from '../signals/stats.ts'
-import { readUsage, type Usage } from '../signals/usage.ts'
+import type { SignalCounts, SignalStats, Usage } from '../signals/schema_reads.ts'
+import { readStats } from '../signals/stats.ts'
+import { readUsage } from '../signals/usage.ts'
 import { drawBar, drawLine } from './bars.ts'
 import { integerOption, listOption, requiredOption, type Typed, UsageError, withUsageErrors } from './command.ts'
 import { onDatabase } from './database.ts'
@@ -92,7 +93,7 @@ const number = (count: number): string => count.toLocaleString('en-GB')
 const percent = (share: number | null): string => (share === null ? '-' : `${(share * 100).toFixed(1)} %`)
 
 /** The counts, and a bar for the total; one scale for all, so that the bars can be compared. */
-function countColumns<T extends Counts>(rows: T[]): Column<T>[] {
+function countColumns<T extends SignalCounts>(rows: T[]): Column<T>[] {
   const most = Math.max(...rows.map(({ total }) => total), 1)
   return [
     { name: 'positive', cell: ({ positive }) => number(positive), isNumber: true },
@@ -103,7 +104,7 @@ function countColumns<T extends Counts>(rows: T[]): Column<T>[] {
   ]
 }
 
-function showStats(output: Output, { data, totals, range, by }: Stats, isForProgram: boolean): void {
+function showStats(output: Output, { data, totals, range, by }: SignalStats, isForProgram: boolean): void {
   if (by) {
     const rows = [
       ...by.values.map((row) => ({ kind: 'value', ...row })),
@@ -117,8 +118,8 @@ function showStats(output: Output, { data, totals, range, by }: Stats, isForProg
     output.say(by.complete ? `All ${number(by.signals)} signals.` : `The newest ${number(by.signals)} signals.`)
     return
   }
-  const showStart = ({ start }: { start: Date }) => {
-    const local = inZone(range.tz, start.getTime()).toPlainDateTime().toString()
+  const showStart = ({ start }: { start: string }) => {
+    const local = inZone(range.tz, Date.parse(start)).toPlainDateTime().toString()
     return range.interval === 'hour' ? local.slice(0, 16).replace('T', ' ') : local.slice(0, 10)
   }
   output.table(data, [{ name: range.interval, cell: showStart }, ...countColumns(data)])
@@ -127,7 +128,7 @@ function showStats(output: Output, { data, totals, range, by }: Stats, isForProg
   output.say(`${drawLine(data.map(({ total }) => total))}  ${sum}`)
 }
 
-function showUsage(output: Output, usage: Usage): void {
+function showUsage(output: Output, usage: Usage['data']): void {
   const { plan, month, limit, used, remaining, resets_at, days, prompts, other_prompts: others } = usage
   const share = limit === 0 ? 1 : used / limit
   output.show({

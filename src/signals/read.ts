@@ -6,14 +6,15 @@ import type { Prompt } from '../prompts/find.ts'
 import type { SignalCounter } from './count.ts'
 import { isSearch, listSignals, type SignalPage } from './list.ts'
 import type { SignalQuery, StatsQuery } from './read_query.ts'
-import { readStats, type Stats } from './stats.ts'
-import { readUsage, type Usage } from './usage.ts'
+import type { SignalStats, Usage } from './schema_reads.ts'
+import { readStats } from './stats.ts'
+import { readUsage } from './usage.ts'
 
 /** What the recorded signals are read by. */
 export type SignalReader = {
   list(prompt: Prompt, query: SignalQuery): Promise<SignalPage>
-  stats(prompt: Prompt, query: StatsQuery): Promise<Stats>
-  usage(organisationId: number): Promise<Usage>
+  stats(prompt: Prompt, query: StatsQuery): Promise<SignalStats>
+  usage(organisationId: number): Promise<Usage['data']>
   /** Runs a read of many rows, of which an organisation has no more than its share at a time. */
   limited<T>(organisationId: number, read: () => Promise<T>): Promise<T>
 }

@@ -1,4 +1,4 @@
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
 import { SignalValue } from './schema.ts'
 
@@ -77,7 +77,9 @@ const counts = {
   }),
 }
 
-const Split = Type.Object(
+export type SignalCounts = Static<ReturnType<typeof Type.Object<typeof counts>>>
+
+const MetadataSplit = Type.Object(
   {
     key: Type.String({ description: 'The metadata field' }),
     signals: Type.Integer({ description: 'How many signals were looked at: the newest of the range' }),
@@ -94,6 +96,8 @@ const Split = Type.Object(
   },
   { title: 'MetadataSplit', description: 'There when it was asked for' },
 )
+
+export type MetadataSplit = Static<typeof MetadataSplit>
 
 const exampleCounts = { positive: 3, negative: 1, total: 4, rate: 0.75 }
 
@@ -122,7 +126,7 @@ export const SignalStats = Type.Object(
       },
       { description: 'What was counted, with what was left out of the query filled in' },
     ),
-    by: Type.Optional(Split),
+    by: Type.Optional(MetadataSplit),
   },
   {
     title: 'SignalStats',
@@ -143,6 +147,8 @@ export const SignalStats = Type.Object(
     ],
   },
 )
+
+export type SignalStats = Static<typeof SignalStats>
 
 export const Usage = Type.Object(
   {
@@ -191,3 +197,5 @@ export const Usage = Type.Object(
     ],
   },
 )
+
+export type Usage = Static<typeof Usage>

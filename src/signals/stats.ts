@@ -1,37 +1,20 @@
 import type { Db } from '../db/client.ts'
 import type { SignalCounter } from './count.ts'
 import type { StatsQuery } from './read_query.ts'
+import type { MetadataSplit, SignalCounts, SignalStats } from './schema_reads.ts'
 import { countBetween, countByMetadata, type Position, selectMetadataTexts } from './store_reads.ts'
-
-/** The rate is the share of positive signals, to four digits, and null where there are none at all. */
-export type Counts = { positive: number; negative: number; total: number; rate: number | null }
-
-export type Stats = {
-  data: ({ start: Date } & Counts)[]
-  totals: Counts
-  range: { interval: string; tz: string; since: Date; until: Date }
-  by?: MetadataSplit
-}
-
-type MetadataSplit = {
-  key: string
-  /** How many signals were looked at, the newest of the range, and whether these are all of it. */
-  signals: number
-  complete: boolean
-  /** The values of most signals, the most first. */
-  values: ({ value: string } & Counts)[]
-  /** All other values together, and how many they are. */
-  rest: { values: number } & Counts
-  /** The signals whose metadata has no such field. */
-  none: Counts
-}
 
 const [maxSplitSignals, maxSplitValues] = [10_000, 20]
 /** One statement reads this many: with metadata of 16 KiB each, some tens of milliseconds of the embedded engine. */
 const splitSignalsPerStatement = 1_000
 
 /** Counts a prompt's signals by interval. What was recorded before the call is in the result. */
-export async function readStats(db: Db, counter: SignalCounter, promptId: number, query: StatsQuery): Promise<Stats> {
+export async function readStats(
+  db: Db,
+  counter: SignalCounter,
+  promptId: number,
+  query: StatsQuery,
+): Promise<SignalStats> {
   const { interval, zone, since, until, starts, by } = query
   await counter.catchUp(promptId)
   const found = await countBetween(db.sql, promptId, [since, ...starts.slice(1), until])
@@ -40,10 +23,10 @@ export async function readStats(db: Db, counter: SignalCounter, promptId: number
   return {
     data: starts.map((start, index) => {
       const { positive, negative } = counts.get(index + 1) ?? noSignals
-      return { start, ...toCounts(positive, negative) }
+      return { start: start.toISOString(), ...toCounts(positive, negative) }
     }),
     totals,
-    range: { interval, tz: zone, since, until },
+    range: { interval, tz: zone, since: since.toISOString(), until: until.toISOString() },
     ...(by !== null && { by: await splitByMetadata(db, promptId, query, by) }),
   }
 }
@@ -97,7 +80,7 @@ function sum<Field extends string>(rows: Record<Field, number>[], field: Field):
   return rows.reduce((total, row) => total + row[field], 0)
 }
 
-function toCounts(positive: number, negative: number): Counts {
+function toCounts(positive: number, negative: number): SignalCounts {
   const total = positive + negative
   return { positive, negative, total, rate: total === 0 ? null : Math.round((positive / total) * 10_000) / 10_000 }
 }
