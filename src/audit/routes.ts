@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
 import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
-import { PageQuery, readPageRequest } from '../lib/cursor_page.ts'
+import { PageQuery, parsePageRequest } from '../lib/cursor_page.ts'
 import { listAudit } from './list.ts'
 import { AuditEntryList } from './schema.ts'
 
@@ -28,7 +28,7 @@ export const auditRoutes = ({ db }: { db: Db }, { authenticated }: RouteWrapper)
   new Elysia({ name: 'audit' }).get(
     '/api/v1/audit',
     authenticated('keys:read', async (exchange, _: object, { organisationId }) => {
-      const request = readPageRequest(searchOf(exchange.request))
+      const request = parsePageRequest(searchOf(exchange.request))
       return replyPage(exchange, await listAudit(db, organisationId, request))
     }),
     { detail: listing },

@@ -25,8 +25,8 @@ export const signalCommands = onDatabase({
     check: parseListQuery,
     async run({ db, typed, output }) {
       const { id } = await requirePrompt(db.sql, requiredOption(typed, 'prompt'))
-      const { rows, nextCursor } = await listSignals(db, id, parseListQuery(typed))
-      output.table(rows, signalColumns, signalJson)
+      const { data, nextCursor } = await listSignals(db, id, parseListQuery(typed))
+      output.table(data, signalColumns, signalJson)
       if (nextCursor) output.say(`There may be older ones: --cursor ${nextCursor}`)
     },
   },

@@ -8,7 +8,7 @@ import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import { parseIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
-import { PageQuery, readPageRequest } from '../lib/cursor_page.ts'
+import { PageQuery, parsePageRequest } from '../lib/cursor_page.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import { changeOnce } from '../requests/replay.ts'
@@ -130,7 +130,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
     .get(
       '/api/v1/keys',
       authenticated('keys:read', async (exchange, _: object, { organisationId }) => {
-        const request = readPageRequest(searchOf(exchange.request))
+        const request = parsePageRequest(searchOf(exchange.request))
         return replyPage(exchange, await listKeys(db, organisationId, request))
       }),
       { detail: listing },

@@ -45,13 +45,21 @@ export const cursorPageOf = (item: TObject, example: object) =>
     },
   )
 
-/** Reads `limit` and `cursor`. A limit above the maximum means that; one that is no positive integer, the default. */
-export function readPageRequest(query: URLSearchParams): PageRequest {
-  const limits = query.getAll('limit')
-  const isGiven = limits.length === 1 && /^\d+$/.test(limits[0] as string) && Number(limits[0]) >= 1
-  const cursors = query.getAll('cursor')
-  if (cursors.length > 1) throw badCursor()
-  return { limit: isGiven ? Math.min(Number(limits[0]), maxPageSize) : defaultPageSize, cursor: cursors[0] ?? null }
+export function parsePageRequest(query: URLSearchParams): PageRequest {
+  const [cursor = null, ...others] = query.getAll('cursor')
+  if (others.length > 0) throw badCursor()
+  return { limit: parsePageSize(query), cursor }
+}
+
+/** Parses `limit`: above the maximum it means that, and what is no positive integer means the default. */
+export function parsePageSize(query: URLSearchParams): number {
+  const size = parsePositive(query.getAll('limit')) ?? BigInt(defaultPageSize)
+  return size > maxPageSize ? maxPageSize : Number(size)
+}
+
+/** A positive integer of any size; undefined for anything else, also for a parameter that is given twice. */
+export function parsePositive([text = '', ...others]: string[]): bigint | undefined {
+  return others.length === 0 && /^0*[1-9]\d*$/.test(text) ? BigInt(text) : undefined
 }
 
 /** Reads a page of the rows before an id. One more row than the page holds shows whether there is another page. */

@@ -1,12 +1,13 @@
-import type { QueryReader } from '../lib/query_reader.ts'
+import type { QueryParser } from '../lib/query_parser.ts'
 import { maxSearchLength } from './schema.ts'
 
 const expectedSearch = `a text of 1 to ${maxSearchLength} characters, none of them a control character`
 
-/** Reads the `search` of a list of prompts; null for none. */
-export const readSearch = (reader: QueryReader): string | null => reader.read('search', parseSearch, expectedSearch)
+/** Parses the `search` of a list of prompts; null for none. */
+export const parseSearch = (parser: QueryParser): string | null =>
+  parser.parse('search', parseSearchText, expectedSearch)
 
-function parseSearch(given: string): string | undefined {
+function parseSearchText(given: string): string | undefined {
   const text = given.trim()
   const isKept = text !== '' && text.length <= maxSearchLength && !/\p{Cc}/u.test(text) && text.isWellFormed()
   return isKept ? text : undefined

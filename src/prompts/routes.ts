@@ -8,14 +8,14 @@ import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import { parseIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { invalidCursor, replyPage, searchOf } from '../http/paging.ts'
-import { readPageRequest } from '../lib/cursor_page.ts'
-import { createQueryReader } from '../lib/query_reader.ts'
+import { parsePageRequest } from '../lib/cursor_page.ts'
+import { QueryParser } from '../lib/query_parser.ts'
 import { createValidator } from '../lib/validate.ts'
 import { changeOnce } from '../requests/replay.ts'
 import type { SignalReader } from '../signals/read.ts'
 import type { PromptFinder } from './find.ts'
 import { addPrompt, changePrompt, listPrompts, showPrompt } from './manage.ts'
-import { readSearch } from './query.ts'
+import { parseSearch } from './query.ts'
 import { NewPrompt, PromptChange, PromptList, PromptPath, PromptQuery, ShownPrompt } from './schema.ts'
 import type { PromptFile } from './store.ts'
 
@@ -97,10 +97,10 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
       '/api/v1/prompts',
       authenticated('prompts:read', async (exchange, _: object, { organisationId }) => {
         const query = searchOf(exchange.request)
-        const reader = createQueryReader(query)
-        const search = readSearch(reader)
-        reader.requireValid()
-        const list = () => listPrompts(db, organisationId, readPageRequest(query), search)
+        const parser = new QueryParser(query)
+        const search = parseSearch(parser)
+        parser.requireValid()
+        const list = () => listPrompts(db, organisationId, parsePageRequest(query), search)
         // A search looks at every prompt of the organisation.
         return replyPage(exchange, await (search === null ? list() : signalReader.limited(organisationId, list)))
       }),

@@ -13,7 +13,7 @@ import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { ExportSource, ExportStep } from './export.ts'
 import type { SignalReader } from './read.ts'
-import { ExportQuery, exportExamples } from './schema_export.ts'
+import { ExportQuery, exportExamples } from './schema_reads.ts'
 
 type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find']; signalReader: SignalReader }
 type PromptParams = { prompt_id: string }

@@ -61,9 +61,9 @@ export const signalReadRoutes = ({ clock, findPrompt, signalReader }: Services, 
       authenticated('signals:read', async (exchange, { prompt_id }: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, prompt_id)
         const query = parseSignalQuery(searchOf(exchange.request))
-        const { rows, limit, nextCursor } = await signalReader.list(prompt, query)
-        const data = `[${rows.map(signalJson).join()}]`
-        return replyJsonPage(exchange, `/api/v1/prompts/${prompt_id}/signals`, data, limit, nextCursor)
+        const { data, limit, nextCursor } = await signalReader.list(prompt, query)
+        const json = `[${data.map(signalJson).join()}]`
+        return replyJsonPage(exchange, `/api/v1/prompts/${prompt_id}/signals`, json, limit, nextCursor)
       }),
       { detail: listing },
     )

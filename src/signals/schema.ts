@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { PromptPath } from '../prompts/schema.ts'
 
 export const SignalValue = Type.Union([Type.Literal('positive'), Type.Literal('negative')], {
   description: 'The feedback itself',
@@ -52,3 +53,14 @@ export const CreatedSignal = Type.Object(
 )
 
 export type CreatedSignal = Static<typeof CreatedSignal>
+
+/** This schema is for the documentation alone. */
+export const SignalPath = Type.Object({
+  ...PromptPath.properties,
+  signal_id: Type.Integer({ format: 'int64', description: 'Identifier of the signal', examples: [7] }),
+})
+
+export const ErasedSignal = Type.Object(
+  { data: Type.Object({ id: Type.Integer({ format: 'int64', description: 'Identifier of the signal' }) }) },
+  { title: 'ErasedSignal', examples: [{ data: { id: 7 } }] },
+)

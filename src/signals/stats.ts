@@ -18,23 +18,24 @@ export async function readStats(
   const { interval, zone, since, until, starts, by } = query
   await counter.catchUp(promptId)
   const found = await countBetween(db.sql, promptId, [since, ...starts.slice(1), until])
-  const counts = new Map(found.map((span) => [span.number, span]))
-  const totals = toCounts(sum(found, 'positive'), sum(found, 'negative'))
+  const spans = new Map(found.map((span) => [span.number, span]))
   return {
-    data: starts.map((start, index) => {
-      const { positive, negative } = counts.get(index + 1) ?? noSignals
-      return { start: start.toISOString(), ...toCounts(positive, negative) }
-    }),
-    totals,
+    data: starts.map((start, index) => ({
+      start: start.toISOString(),
+      ...toCounts(spans.get(index + 1) ?? noSignals),
+    })),
+    totals: addUp(found),
     range: { interval, tz: zone, since: since.toISOString(), until: until.toISOString() },
     ...(by !== null && { by: await splitByMetadata(db, promptId, query, by) }),
   }
 }
 
-const noSignals = { positive: 0, negative: 0 }
+type Tally = { positive: number; negative: number }
 
-/** A value of the metadata: how it begins, a signal that has it, and its counts. */
-type Split = { begin: string; id: number; positive: number; negative: number }
+const noSignals: Tally = { positive: 0, negative: 0 }
+
+/** A value of the metadata: how it begins, and a signal that has it. */
+type Split = Tally & { begin: string; id: number }
 
 async function splitByMetadata(db: Db, promptId: number, range: StatsQuery, key: string): Promise<MetadataSplit> {
   const splits = new Map<string, Split>()
@@ -65,22 +66,24 @@ async function splitByMetadata(db: Db, promptId: number, range: StatsQuery, key:
     signals,
     complete: signals < maxSplitSignals,
     // A signal that was erased meanwhile leaves the begin of its value.
-    values: shown.map(({ begin, id, positive, negative }) => ({
-      value: texts.get(id) ?? begin,
-      ...toCounts(positive, negative),
-    })),
-    rest: { values: rest.length, ...toCounts(sum(rest, 'positive'), sum(rest, 'negative')) },
-    none: toCounts(none.positive, none.negative),
+    values: shown.map((split) => ({ value: texts.get(split.id) ?? split.begin, ...toCounts(split) })),
+    rest: { values: rest.length, ...addUp(rest) },
+    none: toCounts(none),
   }
 }
 
-const totalOf = ({ positive, negative }: { positive: number; negative: number }): number => positive + negative
+const totalOf = ({ positive, negative }: Tally): number => positive + negative
 
-function sum<Field extends string>(rows: Record<Field, number>[], field: Field): number {
-  return rows.reduce((total, row) => total + row[field], 0)
+function addUp(tallies: Tally[]): SignalCounts {
+  const sum = { ...noSignals }
+  for (const { positive, negative } of tallies) {
+    sum.positive += positive
+    sum.negative += negative
+  }
+  return toCounts(sum)
 }
 
-function toCounts(positive: number, negative: number): SignalCounts {
+function toCounts({ positive, negative }: Tally): SignalCounts {
   const total = positive + negative
   return { positive, negative, total, rate: total === 0 ? null : Math.round((positive / total) * 10_000) / 10_000 }
 }
