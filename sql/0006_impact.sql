@@ -4,6 +4,25 @@
 create index history_changes on history_entries (prompt_id, commit_sha, created_at, id)
 where action in ('deployed', 'pr_merged');
 
+-- The changes of a prompt before a position, newest first, at most so many. Each action has its own range of the index.
+create function changes_before(given_prompt_id bigint, before_time timestamptz, before_id bigint, max_rows integer)
+returns setof history_entries
+language sql
+stable
+as $$
+  select h.*
+  from (values ('deployed'), ('pr_merged')) live (action)
+  cross join lateral (
+    select h.*
+    from history_entries h
+    where h.prompt_id = given_prompt_id and h.action = live.action and (h.created_at, h.id) < (before_time, before_id)
+    order by h.created_at desc, h.id desc
+    limit max_rows
+  ) h
+  order by h.created_at desc, h.id desc
+  limit max_rows
+$$;
+
 -- The texts in the counts by commit that may name a change of a prompt: a commit of one, or at least 7 characters that one
 -- begins with.
 --

@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { type CursorPage, decryptPosition, type PageRequest } from '../lib/cursor_page.ts'
+import type { CursorPage, PageRequest } from '../lib/cursor_page.ts'
 import { findPrompts, type ListedPrompt, type PromptRow } from '../prompts/manage.ts'
 import { cursorsOf } from '../requests/cursors.ts'
 import { rateOf } from './rate.ts'
@@ -34,7 +34,7 @@ export async function listSorted(
   const { organisationId, search, sort } = list
   const cursors = cursorsOf(db)
   const name = JSON.stringify(['prompts', organisationId, search, sort])
-  const position = await decryptPosition(cursors, name, cursor)
+  const position = await cursors.decrypt(name, cursor)
   const prompts = await limited(() => findPrompts(db, organisationId, search, maxSortedPrompts))
   if (!prompts) throw tooMany()
   const valued: Valued[] = []

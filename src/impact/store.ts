@@ -56,19 +56,7 @@ export async function selectChanges(
         order by h.created_at desc, h.id desc
         offset ${skipped}::bigint limit ${size}::bigint
       ) h
-      left join lateral (
-        select e.id
-        from (values ('deployed'), ('pr_merged')) live (action)
-        cross join lateral (
-          select e.id, e.created_at
-          from history_entries e
-          where e.prompt_id = ${promptId} and e.action = live.action and (e.created_at, e.id) < (h.created_at, h.id)
-          order by e.created_at desc, e.id desc
-          limit 1
-        ) e
-        order by e.created_at desc, e.id desc
-        limit 1
-      ) e on true
+      left join lateral changes_before(${promptId}, h.created_at, h.id, 1) e on true
     ), counted as materialized (
       select *
       from count_changes(${promptId}, array(select id from page union select before_id from page))
@@ -128,19 +116,7 @@ export const selectSummaries = (
     select p.public_id as prompt, changes.list as changes, spans.list as spans
     from find_prompts(${prompts}::text[]) p
     cross join lateral (
-      with last as materialized (
-        select h.*
-        from (values ('deployed'), ('pr_merged')) live (action)
-        cross join lateral (
-          select h.*
-          from history_entries h
-          where h.prompt_id = p.id and h.action = live.action
-          order by h.created_at desc, h.id desc
-          limit 2
-        ) h
-        order by h.created_at desc, h.id desc
-        limit 2
-      )
+      with last as materialized (select * from changes_before(p.id, 'infinity', 0, 2))
       select json_agg(to_jsonb(l) || to_jsonb(c) order by l.created_at desc, l.id desc) as list
       from last l
       join count_changes(p.id, array(select id from last)) c on c.entry_id = l.id
@@ -154,20 +130,9 @@ export const selectSummaries = (
 /** When each of these prompts was changed last, of those that have changes. */
 export const selectLastChanges = (sql: Sql, promptIds: number[]): Promise<{ id: number; at: Date }[]> =>
   sql<{ id: number; at: Date }>`
-    select p.id, last.at
+    select p.id, last.created_at as at
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
-    cross join lateral (
-      select max(h.created_at) as at
-      from (values ('deployed'), ('pr_merged')) live (action)
-      cross join lateral (
-        select h.created_at
-        from history_entries h
-        where h.prompt_id = p.id and h.action = live.action
-        order by h.created_at desc, h.id desc
-        limit 1
-      ) h
-    ) last
-    where last.at is not null`
+    cross join lateral changes_before(p.id, 'infinity', 0, 1) last`
 
 type PromptTotal = { id: number; positive: number; negative: number }
 

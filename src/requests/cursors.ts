@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { decryptCursor, encryptCursor } from '../lib/cursor_cipher.ts'
-import type { Cursors } from '../lib/cursor_page.ts'
+import { badCursor, type Cursors } from '../lib/cursor_page.ts'
 import { selectCursorKey } from './store.ts'
 
 const cursorsOfDb = new WeakMap<Db, Cursors>()
@@ -25,6 +25,11 @@ function createCursors(db: Db): Cursors {
 
   return {
     encrypt: async (list, position) => encryptCursor(await readKey(), list, position),
-    decrypt: async (list, cursor) => decryptCursor(await readKey(), list, cursor),
+    async decrypt(list, cursor) {
+      if (cursor === null) return null
+      const position = decryptCursor(await readKey(), list, cursor)
+      if (!position) throw badCursor()
+      return position
+    },
   }
 }

@@ -1,5 +1,5 @@
 import type { Db } from '../db/client.ts'
-import { type CursorPage, decryptPosition } from '../lib/cursor_page.ts'
+import type { CursorPage } from '../lib/cursor_page.ts'
 import { cursorsOf } from '../requests/cursors.ts'
 import type { SignalQuery } from './read_query.ts'
 import { type Position, type SignalFilter, type SignalRow, selectSignals } from './store_reads.ts'
@@ -23,7 +23,7 @@ export async function listSignals(
   const cursors = cursorsOf(db)
   const list = nameOfList(promptId, filter)
   const rows: SignalRow[] = []
-  let stoppedAt = (await decryptPosition(cursors, list, cursor)) as Position | null
+  let stoppedAt = (await cursors.decrypt(list, cursor)) as Position | null
   for (let lookedAt = 0; lookedAt < maxLookedAt; lookedAt += lookedAtPerStatement) {
     const missing = limit + 1 - rows.length
     const step = await selectSignals(db.sql, promptId, stoppedAt, filter, missing, lookedAtPerStatement)
