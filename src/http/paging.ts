@@ -1,11 +1,14 @@
 import type { CursorPage } from '../lib/cursor_page.ts'
 import type { Exchange } from './exchange.ts'
 
-/** What the document shows as the mistake in a list's query. */
-export const invalidCursor = {
+/** What the document says of a query that is not valid, with this mistake as its example. */
+export const invalidQuery = (path: string, message: string, meaning = 'A parameter of the query is not valid.') => ({
+  meaning,
   message: 'The query is not valid.',
-  example: { details: [{ path: 'cursor', message: 'must be the next_cursor of an earlier page' }] },
-}
+  example: { details: [{ path, message }] },
+})
+
+export const invalidCursor = invalidQuery('cursor', 'must be the next_cursor of an earlier page')
 
 /** The text of a request's query, from the question mark on; the rest of its address may be malformed. */
 export function queryTextOf({ url }: Request): string {

@@ -43,7 +43,7 @@ const listing = describeOperation({
   query: PromptQuery,
   success: { status: 200, description: 'A page of prompts.', schema: PromptList, sometimes: ['Link'] },
   errors: [401, 403, 422, 500],
-  invalid: { ...invalidCursor, meaning: 'A parameter of the query is not valid.' },
+  invalid: invalidCursor,
 })
 
 const creating = describeOperation({

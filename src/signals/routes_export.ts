@@ -5,7 +5,7 @@ import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { Drain } from '../http/drain.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { searchOf } from '../http/paging.ts'
+import { invalidQuery, searchOf } from '../http/paging.ts'
 import { replyStream } from '../http/stream.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import type { Log } from '../log.ts'
@@ -26,11 +26,7 @@ const described = {
   tag: 'Signals',
   query: ExportQuery,
   success: { status: 200, description: 'The signals.', texts: exportExamples },
-  invalid: {
-    meaning: 'The query is not valid.',
-    message: 'The query is not valid.',
-    example: { details: [{ path: 'format', message: 'must be ndjson or csv, and given once' }] },
-  },
+  invalid: invalidQuery('format', 'must be ndjson or csv, and given once', 'The query is not valid.'),
 }
 
 const ofPrompt = describeOperation({

@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
-import { invalidCursor, replyJsonPage, searchOf } from '../http/paging.ts'
+import { invalidCursor, invalidQuery, replyJsonPage, searchOf } from '../http/paging.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { signalJson } from './list.ts'
@@ -38,11 +38,11 @@ const counting = describeOperation({
   query: StatsQuery,
   success: { status: 200, description: 'The counts.', schema: SignalStats },
   errors: [401, 403, 404, 422, 500],
-  invalid: {
-    meaning: 'The query is not valid, or has more than 1,000 points.',
-    message: 'The query is not valid.',
-    example: { details: [{ path: 'interval', message: 'must be hour, day, week or month, and given once' }] },
-  },
+  invalid: invalidQuery(
+    'interval',
+    'must be hour, day, week or month, and given once',
+    'The query is not valid, or has more than 1,000 points.',
+  ),
 })
 
 const usage = describeOperation({
