@@ -32,4 +32,4 @@ export const oneOf =
     choices.find((choice) => choice === text)
 
 /** Parses the id of a row. */
-export const parseId = (text: string): number | undefined => (/^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined)
+export const parseId = (text: string): number | undefined => (/^[1-9]\d{0,15}$/.test(text) ? Number(text) : undefined)

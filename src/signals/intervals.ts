@@ -1,7 +1,7 @@
 export const intervals = ['hour', 'day', 'week', 'month'] as const
 export type Interval = (typeof intervals)[number]
 
-type Dates = Exclude<Interval, 'hour'>
+type DateInterval = Exclude<Interval, 'hour'>
 
 /** Names of zones as the IANA database has them. Offsets such as +05:30, which Temporal knows too, are left out. */
 const zoneName = /^[A-Za-z][A-Za-z0-9_+-]{0,31}(\/[A-Za-z0-9_+-]{1,32}){0,2}$/
@@ -16,6 +16,7 @@ export function isZone(name: string): boolean {
   }
 }
 
+/** What the clocks of a zone show at an instant. */
 export const inZone = (zone: string, instant: number): Temporal.ZonedDateTime =>
   new Temporal.ZonedDateTime(BigInt(instant) * 1_000_000n, zone)
 
@@ -62,13 +63,13 @@ function* startsFrom(interval: Interval, zone: string, instant: number): Generat
 const startOf = (date: Temporal.PlainDate, zone: string): number => date.toZonedDateTime(zone).epochMilliseconds
 
 /** The first date of the interval that an instant is in. Weeks begin on Monday. */
-function firstDateOf(interval: Dates, instant: Temporal.ZonedDateTime): Temporal.PlainDate {
+function firstDateOf(interval: DateInterval, instant: Temporal.ZonedDateTime): Temporal.PlainDate {
   const date = instant.toPlainDate()
   if (interval === 'month') return date.with({ day: 1 })
   return interval === 'week' ? date.subtract({ days: date.dayOfWeek - 1 }) : date
 }
 
-const addIntervals = (date: Temporal.PlainDate, interval: Dates, number: number): Temporal.PlainDate =>
+const addIntervals = (date: Temporal.PlainDate, interval: DateInterval, number: number): Temporal.PlainDate =>
   date.add({ [`${interval}s`]: number })
 
 /**
@@ -76,7 +77,7 @@ const addIntervals = (date: Temporal.PlainDate, interval: Dates, number: number)
  * two of them.
  */
 function nextHour(from: Temporal.ZonedDateTime): Temporal.ZonedDateTime {
-  const next = from.add({ minutes: 60 - from.minute, seconds: -from.second })
+  const next = from.add({ seconds: 3_600 - 60 * from.minute - from.second })
   const change = from.getTimeZoneTransition('next')
   if (!change || Temporal.ZonedDateTime.compare(change, next) >= 0) return next
   return change.subtract({ seconds: 1 }).hour === change.hour ? nextHour(change) : change

@@ -1,4 +1,4 @@
-import { type Static, Type } from '@sinclair/typebox'
+import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
 import { SignalValue } from './schema.ts'
 
@@ -99,7 +99,7 @@ const counts = {
   }),
 }
 
-export type SignalCounts = Static<ReturnType<typeof Type.Object<typeof counts>>>
+export type SignalCounts = Static<TObject<typeof counts>>
 
 const MetadataSplit = Type.Object(
   {

@@ -80,9 +80,9 @@ async function compare(sql: Sql, promptId: number) {
                 count(*) filter (where value = 'positive') as positive,
                 count(*) filter (where value = 'negative') as negative
               from signals
-              join signal_watermarks w using (prompt_id)
+              join signal_watermarks m using (prompt_id)
               cross join (values (15), (1440)) w (minutes)
-              where prompt_id = ${promptId} and id <= w.counted_to and metadata is not null
+              where prompt_id = ${promptId} and id <= m.counted_to and metadata is not null
               group by 1, 2, 3
             ) c
           )

@@ -119,6 +119,13 @@ test.each([
     ['1972-01-06T12:00Z', '1972-01-08T12:00Z'],
     ['1972-01-06T00:44:30.000Z', '1972-01-07T00:44:30.000Z', '1972-01-08T00:00Z'],
   ],
+  [
+    'the hours of that zone',
+    'hour',
+    'Africa/Monrovia',
+    ['1972-01-06T23:44:30Z', '1972-01-07T02:00Z'],
+    ['1972-01-06T23:44:30.000Z', '1972-01-07T00:44:30.000Z', '1972-01-07T01:00Z'],
+  ],
 ] as const)('intervals begin right in %s', (_, interval, zone, [since, until], expected) => {
   expect(starts(interval, zone, since, until)).toEqual([...expected])
 })
