@@ -130,9 +130,17 @@ export const selectSummaries = (
 /** When each of these prompts was changed last, of those that have changes. */
 export const selectLastChanges = (sql: Sql, promptIds: number[]): Promise<{ id: number; at: Date }[]> =>
   sql<{ id: number; at: Date }>`
-    select p.id, last.created_at as at
+    select p.id, max(h.created_at) as at
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
-    cross join lateral changes_before(p.id, 'infinity', 0, 1) last`
+    cross join (values ('deployed'), ('pr_merged')) live (action)
+    cross join lateral (
+      select h.created_at
+      from history_entries h
+      where h.prompt_id = p.id and h.action = live.action
+      order by h.created_at desc, h.id desc
+      limit 1
+    ) h
+    group by p.id`
 
 type PromptTotal = { id: number; positive: number; negative: number }
 
