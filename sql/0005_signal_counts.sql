@@ -252,7 +252,8 @@ end
 $$;
 
 -- The part of a span that consists of whole units of so many minutes. Without any it is empty, and ends with the span.
--- `offset 0` has each bound computed once; the planner would put the expressions of one call into those of the next.
+-- `offset 0` has each bound computed once: the planner would put the expressions of one call into those of the next, and
+-- a year of days would take 200 ms instead of 9.
 create function whole_units(span_low timestamptz, span_high timestamptz, minutes integer)
 returns table (low timestamptz, high timestamptz)
 language sql
