@@ -35,7 +35,7 @@ export type Table = keyof typeof counts
 export async function startTable(db: Db, table: Table): Promise<number> {
   if (table === 'signals')
     await db.sql.script(
-      'truncate signals, signal_usage, idempotency_keys, signal_marks, signal_counts, signal_commit_counts',
+      'truncate signals, signal_usage, idempotency_keys, signal_watermarks, signal_counts, signal_commit_counts',
     )
   else if (table !== 'history_entries') await db.sql.script(`truncate ${table}`)
   await db.sql.script('checkpoint')

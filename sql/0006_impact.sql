@@ -4,6 +4,25 @@
 create index history_changes on history_entries (prompt_id, commit_sha, created_at, id)
 where action in ('deployed', 'pr_merged');
 
+-- The changes of a prompt before a position, newest first, at most so many. Each action has its own range of the index.
+create function changes_before(given_prompt_id bigint, before_time timestamptz, before_id bigint, max_rows integer)
+returns setof history_entries
+language sql
+stable
+as $$
+  select h.*
+  from (values ('deployed'), ('pr_merged')) live (action)
+  cross join lateral (
+    select h.*
+    from history_entries h
+    where h.prompt_id = given_prompt_id and h.action = live.action and (h.created_at, h.id) < (before_time, before_id)
+    order by h.created_at desc, h.id desc
+    limit max_rows
+  ) h
+  order by h.created_at desc, h.id desc
+  limit max_rows
+$$;
+
 -- The texts in the counts by commit that may name a change of a prompt: a commit of one, or at least 7 characters that one
 -- begins with.
 --
@@ -71,7 +90,7 @@ $$;
 -- All that name a change are read from the counts by commit, which have them whatever their time; those of its window that
 -- name this or another change are taken away from what the window has. So the sums over all changes, and over what came
 -- before the first, equal the rows. Everything is read from one snapshot. Texts that name no change are not read at all,
--- but for those after the mark.
+-- but for those after the watermark.
 create function count_changes(given_prompt_id bigint, entry_ids bigint[])
 returns table (entry_id bigint, live_until timestamptz, positive bigint, negative bigint, by_commit bigint)
 language plpgsql
@@ -87,12 +106,11 @@ set enable_incremental_sort = off
 set jit = off
 as $$
 declare
-  mark bigint := coalesce((select m.counted_to from signal_marks m where m.prompt_id = given_prompt_id), 0);
+  watermark bigint := coalesce((select w.counted_to from signal_watermarks w where w.prompt_id = given_prompt_id), 0);
   -- The changes in the order of time, and where the window of each begins and ends: bounds 1 and 2, 3 and 4, …. What is
   -- between these two has an odd number by width_bucket.
   ids bigint[];
-  froms timestamptz[];
-  untils timestamptz[];
+  windows timestamptz[];
   bounds timestamptz[];
   first_day timestamptz;
   -- The last instant of a quarter of an hour and of a day, from its start.
@@ -101,9 +119,8 @@ declare
 begin
   select
     array_agg(c.id order by c.created_at, c.id),
-    array_agg(c.created_at order by c.created_at, c.id),
-    array_agg(c.live_until order by c.created_at, c.id)
-  into ids, froms, untils
+    array_agg(array[c.created_at, coalesce(c.live_until, 'infinity')] order by c.created_at, c.id)
+  into ids, windows
   from (
     select h.id, h.created_at, next.live_until
     from unnest(entry_ids) given (id)
@@ -124,10 +141,7 @@ begin
     return;
   end if;
 
-  select array_agg(b.bound order by c.number, b.bound)
-  into bounds
-  from unnest(froms, untils) with ordinality c (live_from, live_until, number)
-  cross join lateral (values (c.live_from), (coalesce(c.live_until, 'infinity'))) b (bound);
+  bounds := array(select unnest(windows));
   first_day := floor_minutes(bounds[1], 1440);
 
   return query
@@ -138,7 +152,7 @@ begin
     from (
       select commit_of_signal(s.metadata) as commit_sha, s.value, width_bucket(s.created_at, bounds) as span
       from signals s
-      where s.prompt_id = given_prompt_id and s.id > mark
+      where s.prompt_id = given_prompt_id and s.id > watermark
       order by s.prompt_id, s.id
       offset 0
     ) s
@@ -221,7 +235,7 @@ begin
       offset 0
     ) s
     join named n on n.commit_sha = s.commit_sha
-    where s.id <= mark
+    where s.id <= watermark
   ), elsewhere as (
     select w.span, sum(w.positive)::bigint as positive, sum(w.negative)::bigint as negative
     from (
@@ -236,11 +250,11 @@ begin
     group by w.span
   )
   select
-    c.id, c.live_until,
+    c.id, nullif(bounds[2 * c.number], 'infinity'),
     coalesce(t.positive, 0) - coalesce(e.positive, 0) + coalesce(b.positive, 0),
     coalesce(t.negative, 0) - coalesce(e.negative, 0) + coalesce(b.negative, 0),
     coalesce(b.positive + b.negative, 0)
-  from unnest(ids, untils) with ordinality c (id, live_until, number)
+  from unnest(ids) with ordinality c (id, number)
   left join count_signals_between(given_prompt_id, bounds) t on t.number = 2 * c.number - 1
   left join elsewhere e on e.span = 2 * c.number - 1
   left join by_commit b on b.entry_id = c.id;

@@ -1,11 +1,12 @@
-import { localOf } from '../lib/zoned_time.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createSignalCounter } from '../signals/count.ts'
+import { inZone } from '../signals/intervals.ts'
 import { listSignals, type SignalRow, signalJson } from '../signals/list.ts'
 import { parseSignalQuery, parseStatsQuery, type SignalQuery } from '../signals/read_query.ts'
-import { type Counts, readStats, type Stats } from '../signals/stats.ts'
-import { readUsage, type Usage } from '../signals/usage.ts'
+import type { SignalCounts, SignalStats, Usage } from '../signals/schema_reads.ts'
+import { readStats } from '../signals/stats.ts'
+import { readUsage } from '../signals/usage.ts'
 import type { Arguments } from './arguments.ts'
 import { UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
@@ -25,8 +26,8 @@ const readCommands = onDatabase([
     check: parseListQuery,
     async run({ db, args, output }) {
       const { id } = await requirePrompt(db.sql, args.required('prompt'))
-      const { rows, nextCursor } = await listSignals(db, id, parseListQuery(args))
-      output.table(rows, signalColumns, signalJson)
+      const { data, nextCursor } = await listSignals(db, id, parseListQuery(args))
+      output.table(data, signalColumns, signalJson)
       if (nextCursor) output.say(`There may be older ones: --cursor ${nextCursor}`)
     },
   },
@@ -93,7 +94,7 @@ function barColumn<T extends { total: number }>(rows: T[]): Column<T> {
   return { name: '', cell: ({ total }) => drawBar(total / most), colour: () => 'blue' }
 }
 
-function countColumns<T extends Counts>(rows: T[]): Column<T>[] {
+function countColumns<T extends SignalCounts>(rows: T[]): Column<T>[] {
   return [
     { name: 'positive', cell: ({ positive }) => number(positive), isNumber: true },
     { name: 'negative', cell: ({ negative }) => number(negative), isNumber: true },
@@ -103,7 +104,7 @@ function countColumns<T extends Counts>(rows: T[]): Column<T>[] {
   ]
 }
 
-function showStats(output: Output, { data, totals, range, by }: Stats, isForProgram: boolean): void {
+function showStats(output: Output, { data, totals, range, by }: SignalStats, isForProgram: boolean): void {
   if (by) {
     const rows = [
       ...by.values.map((row) => ({ kind: 'value', ...row })),
@@ -117,8 +118,8 @@ function showStats(output: Output, { data, totals, range, by }: Stats, isForProg
     output.say(by.complete ? `All ${number(by.signals)} signals.` : `The newest ${number(by.signals)} signals.`)
     return
   }
-  const showStart = ({ start }: { start: Date }) => {
-    const local = new Date(localOf(range.tz, start.getTime())).toISOString()
+  const showStart = ({ start }: { start: string }) => {
+    const local = inZone(range.tz, Date.parse(start)).toPlainDateTime().toString()
     return range.interval === 'hour' ? local.slice(0, 16).replace('T', ' ') : local.slice(0, 10)
   }
   output.table(data, [{ name: range.interval, cell: showStart }, ...countColumns(data)])
@@ -127,7 +128,7 @@ function showStats(output: Output, { data, totals, range, by }: Stats, isForProg
   output.say(`${drawLine(data.map(({ total }) => total))}  ${sum}`)
 }
 
-function showUsage(output: Output, usage: Usage): void {
+function showUsage(output: Output, usage: Usage['data']): void {
   const { plan, month, limit, used, remaining, resets_at, days, prompts, other_prompts: others } = usage
   const share = limit === 0 ? 1 : used / limit
   output.show({

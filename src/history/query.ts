@@ -1,6 +1,6 @@
 import { defaultPageSize } from '../lib/cursor_page.ts'
-import { type NumberedPage, readNumberedPage } from '../lib/numbered_page.ts'
-import { createQueryReader, type QueryReader } from '../lib/query_reader.ts'
+import { type NumberedPage, parseNumberedPage } from '../lib/numbered_page.ts'
+import { QueryParser } from '../lib/query_parser.ts'
 import { expectedTime, parseTime } from '../lib/times.ts'
 import { type Action, actions } from './schema.ts'
 
@@ -37,25 +37,25 @@ export function parseQuery(search: string): HistoryQuery {
   }
 
   const given = new URLSearchParams(search)
-  const reader = createQueryReader(given)
-  const query = { ...readNumberedPage(given), ...readEntryFilters(given, reader, actions) }
-  reader.requireValid()
+  const parser = new QueryParser(given)
+  const query = { ...parseNumberedPage(given), ...parseEntryFilters(given, parser, actions) }
+  parser.requireValid()
   return { ...query, key: keyOf(query) }
 }
 
-/** Reads the filters of a list that has entries of these actions. */
-export const readEntryFilters = (given: URLSearchParams, reader: QueryReader, possible: Action[]): EntryFilters => ({
-  actions: parseActions(given.getAll('action'), reader, possible),
-  branch: reader.read('branch', parseBranch, 'the name of a branch'),
-  since: reader.read('since', parseTime, expectedTime),
-  until: reader.read('until', parseTime, expectedTime),
+/** Parses the filters of a list that has entries of these actions. */
+export const parseEntryFilters = (given: URLSearchParams, parser: QueryParser, possible: Action[]): EntryFilters => ({
+  actions: parseActions(given.getAll('action'), parser, possible),
+  branch: parser.parse('branch', parseBranch, 'the name of a branch'),
+  since: parser.parse('since', parseTime, expectedTime),
+  until: parser.parse('until', parseTime, expectedTime),
 })
 
 /** The parameter may be repeated, as clients do that are generated from the document, or hold a list with commas. */
-function parseActions(values: string[], reader: QueryReader, possible: Action[]): Action[] | null {
+function parseActions(values: string[], parser: QueryParser, possible: Action[]): Action[] | null {
   const given = values.flatMap((value) => value.split(','))
   if (!given.every((value) => possible.includes(value as Action))) {
-    reader.addProblem('action', `must be one or more of ${possible.join(', ')}`)
+    parser.addProblem('action', `must be one or more of ${possible.join(', ')}`)
   }
   const wanted = possible.filter((action) => given.includes(action))
   return wanted.length === 0 || wanted.length === possible.length ? null : wanted

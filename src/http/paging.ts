@@ -1,16 +1,19 @@
 import type { TSchema } from '@sinclair/typebox'
-import { type CursorPage, PageQuery, type PageRequest, readPageRequest } from '../lib/cursor_page.ts'
+import { type CursorPage, PageQuery, type PageRequest, parsePageRequest } from '../lib/cursor_page.ts'
 import type { Exchange } from './exchange.ts'
+
+/** What the document says of a query that is not valid, with this mistake as its example. */
+export const invalidQuery = (path: string, message: string, meaning = 'A parameter of the query is not valid.') => ({
+  meaning,
+  message: 'The query is not valid.',
+  example: { details: [{ path, message }] },
+})
 
 /** What the document says of every list that is read by cursor. */
 export const describePage = (description: string, schema: TSchema) => ({
   query: PageQuery,
   success: { status: 200, description, schema, sometimes: ['Link' as const] },
-  invalid: {
-    meaning: 'A parameter of the query is not valid.',
-    message: 'The query is not valid.',
-    example: { details: [{ path: 'cursor', message: 'must be the next_cursor of an earlier page' }] },
-  },
+  invalid: invalidQuery('cursor', 'must be the next_cursor of an earlier page'),
 })
 
 /** The text of a request's query, from the question mark on; the rest of its address may be malformed. */
@@ -22,7 +25,7 @@ export function queryTextOf({ url }: Request): string {
 export const searchOf = (request: Request): URLSearchParams => new URLSearchParams(queryTextOf(request))
 
 /** The page that a request asks for. */
-export const pageRequestOf = ({ request }: Exchange): PageRequest => readPageRequest(searchOf(request))
+export const pageRequestOf = ({ request }: Exchange): PageRequest => parsePageRequest(searchOf(request))
 
 /** A page of a list that is read by cursor, with a link to the next one. */
 export const replyPage = <Row>(exchange: Exchange, { data, limit, nextCursor }: CursorPage<Row>): Response =>

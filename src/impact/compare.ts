@@ -59,8 +59,7 @@ const observedDifference = (base: Counts, head: Counts): number =>
 
 /** The end of the interval on one side of the observed difference, from which the evidence only grows. */
 function findEnd(base: Counts, head: Counts, observed: number, limit: -1 | 1): number {
-  const constant = logMixture(base) + logMixture(head)
-  const isRuledOut = (difference: number) => constant - greatestLogLikelihood(base, head, difference) >= decidedAt
+  const isRuledOut = (difference: number) => logEvidence(base, head, difference) >= decidedAt
   if (!isRuledOut(limit)) return limit
   let [within, outside] = [observed, limit as number]
   while (Math.abs(outside - within) > 1e-9) {
@@ -72,16 +71,13 @@ function findEnd(base: Counts, head: Counts, observed: number, limit: -1 | 1): n
 }
 
 /** ln E: the evidence that the two rates do not have this difference. */
-export const logEvidence = (base: Counts, head: Counts, difference: number): number =>
-  logMixture(base) + logMixture(head) - greatestLogLikelihood(base, head, difference)
+export function logEvidence(base: Counts, head: Counts, difference: number): number {
+  const rate = likeliestRate(base, head, difference)
+  return logMixture(base) + logMixture(head) - (logLikelihood(base, rate) + logLikelihood(head, rate + difference))
+}
 
 /** The likelihood of a side under all rates alike. */
 const logMixture = ({ positive, negative }: Counts): number => logBeta(positive + 1, negative + 1)
-
-function greatestLogLikelihood(base: Counts, head: Counts, difference: number): number {
-  const rate = likeliestRate(base, head, difference)
-  return logLikelihood(base, rate) + logLikelihood(head, rate + difference)
-}
 
 function logLikelihood({ positive, negative }: Counts, rate: number): number {
   const ofPositive = positive === 0 ? 0 : positive * Math.log(Math.max(rate, 0))

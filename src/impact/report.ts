@@ -57,7 +57,7 @@ export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter,
         { path: name, message: 'must be the id of a history entry of this prompt that is deployed or pr_merged' },
       ])
     }) as [ChangeRow, ChangeRow]
-    return { totalCount: 2, data: [describeChange(head, base, margin), describeChange(base, undefined, margin)] }
+    return { totalCount: 2, data: [describeChange(head, base, margin), describeChange(base, null, margin)] }
   }
 
   return {
@@ -98,7 +98,7 @@ export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter,
 }
 
 /** A change against the signals of the one before it, if there is one. */
-function describeChange(change: ChangeRow, before: Counts | undefined, margin: number): Impact {
+function describeChange(change: ChangeRow, before: Counts | null, margin: number): Impact {
   const { positive, negative, by_commit, live_until } = change
   const compared = before && compare(before, change, margin)
   const total = positive + negative
@@ -119,7 +119,7 @@ function describeLatest(summary: PromptSummary | undefined, margin: number): Imp
     created_at: new Date(created_at),
     live_until: live_until === null ? null : new Date(live_until),
   }))
-  return latest ? describeChange(latest, before, margin) : null
+  return latest ? describeChange(latest, before ?? null, margin) : null
 }
 
 /** The first instants of the last days, UTC, and of tomorrow. */
@@ -132,8 +132,7 @@ function describeDays(summary: PromptSummary | undefined, bounds: Date[]): Recen
   const counts = new Map((summary?.spans ?? []).map(([number, positive, negative]) => [number, { positive, negative }]))
   const days = bounds.slice(0, -1).map((start, index) => ({
     date: start.toISOString().slice(0, 10),
-    positive: counts.get(index + 1)?.positive ?? 0,
-    negative: counts.get(index + 1)?.negative ?? 0,
+    ...(counts.get(index + 1) ?? { positive: 0, negative: 0 }),
   }))
   const positive = days.reduce((sum, day) => sum + day.positive, 0)
   const negative = days.reduce((sum, day) => sum + day.negative, 0)

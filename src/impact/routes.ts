@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import { writeEntryFilters } from '../history/query.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperations } from '../http/describe.ts'
-import { describePage, replyPage, searchOf } from '../http/paging.ts'
+import { describePage, invalidQuery, replyPage, searchOf } from '../http/paging.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
@@ -15,11 +15,7 @@ import { ImpactPage, ImpactQuery, maxSortedPrompts, PromptImpactList, PromptImpa
 type Services = { db: Db; findPrompt: PromptFinder['find']; loadImpact(): Promise<ImpactReader>; baseUrl: string }
 type PromptParams = { prompt_id: string }
 
-const invalidMargin = {
-  meaning: 'A parameter of the query is not valid.',
-  message: 'The query is not valid.',
-  example: { details: [{ path: 'margin', message: `must be ${expectedMargin}, and given once` }] },
-}
+const invalidMargin = invalidQuery('margin', `must be ${expectedMargin}, and given once`)
 
 const operations = describeOperations('Impact', {
   getPromptImpact: {

@@ -1,9 +1,9 @@
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { type CursorPage, decryptPosition, type PageRequest } from '../lib/cursor_page.ts'
+import type { CursorPage, PageRequest } from '../lib/cursor_page.ts'
 import { findPrompts, type ListedPrompt, type PromptRow } from '../prompts/manage.ts'
 import { cursorsOf } from '../requests/cursors.ts'
-import { rateOf } from './rate.ts'
+import { rateOf, totalOf } from './rate.ts'
 import { maxSortedPrompts, type Sort } from './schema.ts'
 import { selectLastChanges, selectTotals } from './store.ts'
 
@@ -34,14 +34,14 @@ export async function listSorted(
   const { organisationId, search, sort } = list
   const cursors = cursorsOf(db)
   const name = JSON.stringify(['prompts', organisationId, search, sort])
-  const position = await decryptPosition(cursors, name, cursor)
+  const position = await cursors.decrypt(name, cursor)
   const prompts = await limited(() => findPrompts(db, organisationId, search, maxSortedPrompts))
   if (!prompts) throw tooMany()
   const valued: Valued[] = []
   for (let start = 0; start < prompts.length; start += promptsPerStatement) {
     const some = prompts.slice(start, start + promptsPerStatement)
     const values = await limited(() => readValues(db, list, some, catchUp))
-    valued.push(...some.map((prompt) => ({ prompt, value: values(prompt) })))
+    valued.push(...some.map((prompt, index) => ({ prompt, value: values[index] as Value })))
   }
   // The cursor has the value itself, so that one which has changed since moves no prompt but its own.
   const compare = (a: Valued, b: Valued) => compareValues(a.value, b.value) || b.prompt.rowId - a.prompt.rowId
@@ -60,27 +60,23 @@ export async function listSorted(
 /** The value of a prompt that has none: it comes after all others. */
 const afterAll = Number.MAX_VALUE
 
-/** Reads what these prompts are sorted by. */
+/** Reads what each of these prompts is sorted by. */
 async function readValues(
   { sql }: Db,
   { sort, since, until }: SortedList,
   prompts: ListedPrompt[],
   catchUp: (promptIds: number[]) => Promise<void>,
-): Promise<(prompt: ListedPrompt) => Value> {
-  if (sort === 'name') return ({ name }) => name
+): Promise<Value[]> {
+  if (sort === 'name') return prompts.map(({ name }) => name)
   const ids = prompts.map(({ rowId }) => rowId)
   if (sort === 'last_change') {
     const times = new Map((await selectLastChanges(sql, ids)).map(({ id, at }) => [id, at.getTime()]))
-    return ({ rowId }) => -(times.get(rowId) ?? -afterAll)
+    return ids.map((id) => -(times.get(id) ?? -afterAll))
   }
   await catchUp(ids)
   const totals = new Map((await selectTotals(sql, ids, since, until)).map(({ id, ...counts }) => [id, counts]))
-  const noSignals = { positive: 0, negative: 0 }
-  if (sort === 'rate') return ({ rowId }) => rateOf(totals.get(rowId) ?? noSignals)?.value ?? afterAll
-  return ({ rowId }) => {
-    const { positive, negative } = totals.get(rowId) ?? noSignals
-    return -(positive + negative)
-  }
+  const counts = ids.map((id) => totals.get(id) ?? { positive: 0, negative: 0 })
+  return counts.map((one) => (sort === 'rate' ? (rateOf(one)?.value ?? afterAll) : -totalOf(one)))
 }
 
 const tooMany = () =>

@@ -1,30 +1,20 @@
 import type { Sql } from '../db/client.ts'
-import type { Action } from '../history/schema.ts'
+import type { showEntry } from '../history/list.ts'
 import type { Counts } from './rate.ts'
 
 /** A history entry that went live, with the signals that belong to it. */
-export type ChangeRow = {
-  id: number
-  action: Action
-  user_name: string
-  user_email: string
-  commit_sha: string
-  branch_name: string
-  pr_number: number | null
-  pr_url: string | null
-  created_at: Date
-  /** Null for the change that is live. */
-  live_until: Date | null
-  positive: number
-  negative: number
-  by_commit: number
-}
+export type ChangeRow = Parameters<typeof showEntry>[0] &
+  Counts & {
+    /** Null for the change that is live. */
+    live_until: Date | null
+    by_commit: number
+  }
 
 /** Null for all. */
 type ChangeFilters = { actions: string[] | null; branch: string | null; since: Date | null; until: Date | null }
 
-/** A change, with the signals of the one before it, whatever a filter says of that; undefined for the first. */
-type ListedChange = ChangeRow & { before: Counts | undefined }
+/** A change, with the signals of the one before it, whatever a filter says of that; null for the first. */
+type ListedChange = ChangeRow & { before: Counts | null }
 
 /** The changes of a prompt that filters choose, newest first, from one snapshot with their number and their signals. */
 export async function selectChanges(
@@ -34,8 +24,7 @@ export async function selectChanges(
   skipped: number,
   size: number,
 ): Promise<{ totalCount: number; changes: ListedChange[] }> {
-  type Row = ChangeRow & { total_count: number; before_positive: number | null; before_negative: number | null }
-  const rows = await sql<Row>`
+  const rows = await sql<ListedChange & { total_count: number }>`
     with asked as materialized (
       select
         live.action, ${branch}::text as branch, ${since?.toISOString() ?? '-infinity'}::text::timestamptz as since,
@@ -52,59 +41,37 @@ export async function selectChanges(
           and (a.branch is null or h.branch_name = a.branch)
       ) n
     ), page as materialized (
-      select h.*
-      from asked a
-      cross join lateral (
+      select h.*, e.id as before_id
+      from (
         select h.*
-        from history_entries h
-        where h.prompt_id = ${promptId} and h.action = a.action and h.created_at between a.since and a.until
-          and (a.branch is null or h.branch_name = a.branch)
-        order by h.created_at desc, h.id desc
-        limit ${skipped}::bigint + ${size}::bigint
-      ) h
-      order by h.created_at desc, h.id desc
-      offset ${skipped}::bigint limit ${size}::bigint
-    ), earlier as materialized (
-      select p.id, e.id as before_id
-      from page p
-      cross join lateral (
-        select e.id
-        from (values ('deployed'), ('pr_merged')) live (action)
+        from asked a
         cross join lateral (
-          select e.id, e.created_at
-          from history_entries e
-          where e.prompt_id = ${promptId} and e.action = live.action and (e.created_at, e.id) < (p.created_at, p.id)
-          order by e.created_at desc, e.id desc
-          limit 1
-        ) e
-        order by e.created_at desc, e.id desc
-        limit 1
-      ) e
+          select h.*
+          from history_entries h
+          where h.prompt_id = ${promptId} and h.action = a.action and h.created_at between a.since and a.until
+            and (a.branch is null or h.branch_name = a.branch)
+          order by h.created_at desc, h.id desc
+          limit ${skipped}::bigint + ${size}::bigint
+        ) h
+        order by h.created_at desc, h.id desc
+        offset ${skipped}::bigint limit ${size}::bigint
+      ) h
+      left join lateral changes_before(${promptId}, h.created_at, h.id, 1) e on true
     ), counted as materialized (
       select *
-      from count_changes(${promptId}, array(select id from page union select before_id from earlier))
+      from count_changes(${promptId}, array(select id from page union select before_id from page))
     )
     select
-      t.number as total_count, h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number,
-      h.pr_url, h.created_at, h.live_until, h.positive, h.negative, h.by_commit, h.before_positive, h.before_negative
+      t.number as total_count, p.id, p.action, p.user_name, p.user_email, p.commit_sha, p.branch_name, p.pr_number,
+      p.pr_url, p.created_at, c.live_until, c.positive, c.negative, c.by_commit,
+      case when b.entry_id is not null then json_build_object('positive', b.positive, 'negative', b.negative) end as before
     from total t
-    left join (
-      select
-        p.*, c.live_until, c.positive, c.negative, c.by_commit, b.positive as before_positive,
-        b.negative as before_negative
-      from page p
-      join counted c on c.entry_id = p.id
-      left join earlier e on e.id = p.id
-      left join counted b on b.entry_id = e.before_id
-    ) h on true
-    order by h.created_at desc, h.id desc`
-  const [first] = rows
-  const changes = rows.flatMap(({ total_count: _, before_positive: positive, before_negative: negative, ...change }) =>
-    change.id === null
-      ? []
-      : [{ ...change, before: positive === null || negative === null ? undefined : { positive, negative } }],
-  )
-  return { totalCount: first?.total_count ?? 0, changes }
+    left join page p on true
+    left join counted c on c.entry_id = p.id
+    left join counted b on b.entry_id = p.before_id
+    order by p.created_at desc, p.id desc`
+  // The total comes with a row of nulls when the page is empty.
+  return { totalCount: rows[0]?.total_count ?? 0, changes: rows.filter(({ id }) => id !== null) }
 }
 
 /** Those of these entries that are changes of the prompt, with their signals, in no order. */
@@ -149,25 +116,8 @@ export const selectSummaries = (
     select p.public_id as prompt, changes.list as changes, spans.list as spans
     from find_prompts(${prompts}::text[]) p
     cross join lateral (
-      with last as materialized (
-        select h.*
-        from (values ('deployed'), ('pr_merged')) live (action)
-        cross join lateral (
-          select h.*
-          from history_entries h
-          where h.prompt_id = p.id and h.action = live.action
-          order by h.created_at desc, h.id desc
-          limit 2
-        ) h
-        order by h.created_at desc, h.id desc
-        limit 2
-      )
-      select json_agg(json_build_object(
-        'id', l.id, 'action', l.action, 'user_name', l.user_name, 'user_email', l.user_email,
-        'commit_sha', l.commit_sha, 'branch_name', l.branch_name, 'pr_number', l.pr_number, 'pr_url', l.pr_url,
-        'created_at', l.created_at, 'live_until', c.live_until, 'positive', c.positive, 'negative', c.negative,
-        'by_commit', c.by_commit
-      ) order by l.created_at desc, l.id desc) as list
+      with last as materialized (select * from changes_before(p.id, 'infinity', 0, 2))
+      select json_agg(to_jsonb(l) || to_jsonb(c) order by l.created_at desc, l.id desc) as list
       from last l
       join count_changes(p.id, array(select id from last)) c on c.entry_id = l.id
     ) changes
@@ -180,20 +130,17 @@ export const selectSummaries = (
 /** When each of these prompts was changed last, of those that have changes. */
 export const selectLastChanges = (sql: Sql, promptIds: number[]): Promise<{ id: number; at: Date }[]> =>
   sql<{ id: number; at: Date }>`
-    select p.id, last.at
+    select p.id, max(h.created_at) as at
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
+    cross join (values ('deployed'), ('pr_merged')) live (action)
     cross join lateral (
-      select max(h.created_at) as at
-      from (values ('deployed'), ('pr_merged')) live (action)
-      cross join lateral (
-        select h.created_at
-        from history_entries h
-        where h.prompt_id = p.id and h.action = live.action
-        order by h.created_at desc, h.id desc
-        limit 1
-      ) h
-    ) last
-    where last.at is not null`
+      select h.created_at
+      from history_entries h
+      where h.prompt_id = p.id and h.action = live.action
+      order by h.created_at desc, h.id desc
+      limit 1
+    ) h
+    group by p.id`
 
 type PromptTotal = { id: number; positive: number; negative: number }
 

@@ -5,8 +5,8 @@ import type { CursorPosition } from './cursor_cipher.ts'
 /** Cursors are opaque to callers, and each is good for one list alone, which is named by whose it is and its filters. */
 export type Cursors = {
   encrypt(list: string, position: CursorPosition): Promise<string>
-  /** Resolves with undefined for a cursor that is forged, or of another list. */
-  decrypt(list: string, cursor: string): Promise<CursorPosition | undefined>
+  /** Where the page begins; null at the beginning of the list. Rejects a cursor that is forged, or of another list. */
+  decrypt(list: string, cursor: string | null): Promise<CursorPosition | null>
 }
 
 /** A page of a list that is read by cursor, newest first. */
@@ -45,13 +45,21 @@ export const cursorPageOf = (item: TObject, example: object) =>
     },
   )
 
-/** Reads `limit` and `cursor`. A limit above the maximum means that; one that is no positive integer, the default. */
-export function readPageRequest(query: URLSearchParams): PageRequest {
-  const limits = query.getAll('limit')
-  const isGiven = limits.length === 1 && /^\d+$/.test(limits[0] as string) && Number(limits[0]) >= 1
-  const cursors = query.getAll('cursor')
-  if (cursors.length > 1) throw badCursor()
-  return { limit: isGiven ? Math.min(Number(limits[0]), maxPageSize) : defaultPageSize, cursor: cursors[0] ?? null }
+export function parsePageRequest(query: URLSearchParams): PageRequest {
+  const [cursor = null, ...others] = query.getAll('cursor')
+  if (others.length > 0) throw badCursor()
+  return { limit: parsePageSize(query), cursor }
+}
+
+/** Parses `limit`: above the maximum it means that, and what is no positive integer means the default. */
+export function parsePageSize(query: URLSearchParams): number {
+  const size = parsePositive(query.getAll('limit')) ?? BigInt(defaultPageSize)
+  return size > maxPageSize ? maxPageSize : Number(size)
+}
+
+/** A positive integer of any size; undefined for anything else, also for a parameter that is given twice. */
+export function parsePositive([text = '', ...others]: string[]): bigint | undefined {
+  return others.length === 0 && /^0*[1-9]\d*$/.test(text) ? BigInt(text) : undefined
 }
 
 /** Reads a page of the rows before an id. One more row than the page holds shows whether there is another page. */
@@ -61,24 +69,12 @@ export async function toPage<Row>(
   { limit, cursor }: PageRequest,
   read: (beforeId: number, limit: number) => Promise<(Row & { rowId: number })[]>,
 ): Promise<CursorPage<Row>> {
-  const position = await decryptPosition(cursors, list, cursor)
+  const position = await cursors.decrypt(list, cursor)
   const rows = await read(position?.id ?? Number.MAX_SAFE_INTEGER, limit + 1)
   const shown = rows.slice(0, limit)
   const id = shown.at(-1)?.rowId as number
   const nextCursor = rows.length > limit ? await cursors.encrypt(list, { id, at: null }) : null
   return { data: shown.map(({ rowId: _, ...row }) => row as Row), limit, nextCursor }
-}
-
-/** Where the requested page begins; null at the beginning of the list. */
-export async function decryptPosition(
-  cursors: Cursors,
-  list: string,
-  cursor: string | null,
-): Promise<CursorPosition | null> {
-  if (cursor === null) return null
-  const position = await cursors.decrypt(list, cursor)
-  if (!position) throw badCursor()
-  return position
 }
 
 /** Every row of a list, read page by page. */
@@ -92,5 +88,5 @@ export async function readAllPages<Row>(read: (request: PageRequest) => Promise<
   }
 }
 
-const badCursor = () =>
+export const badCursor = () =>
   invalid('The query is not valid.', [{ path: 'cursor', message: 'must be the next_cursor of an earlier page' }])

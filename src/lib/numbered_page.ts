@@ -1,5 +1,5 @@
 import { type TObject, type TProperties, Type } from '@sinclair/typebox'
-import { defaultPageSize, maxPageSize } from './cursor_page.ts'
+import { defaultPageSize, maxPageSize, parsePageSize, parsePositive } from './cursor_page.ts'
 
 /** A page by its number, as the interface has it for the history. */
 export type NumberedPage = {
@@ -57,20 +57,8 @@ export const numberedPageOf = (
 const lastConceivablePage = 10 ** 15
 
 /** A page or a limit that makes no sense gets its default, because the interface knows no error for them. */
-export function readNumberedPage(given: URLSearchParams): NumberedPage {
-  const limit = parseInteger(given.getAll('limit')) ?? BigInt(defaultPageSize)
-  return {
-    page: parseInteger(given.getAll('page')) ?? 1n,
-    limit: limit > maxPageSize ? maxPageSize : Number(limit),
-  }
-}
-
-function parseInteger(values: string[]): bigint | undefined {
-  const [text = '', ...others] = values
-  // A parameter that is given twice is ambiguous.
-  if (others.length > 0 || !/^\d+$/.test(text)) return undefined
-  const number = BigInt(text)
-  return number >= 1n ? number : undefined
+export function parseNumberedPage(given: URLSearchParams): NumberedPage {
+  return { page: parsePositive(given.getAll('page')) ?? 1n, limit: parsePageSize(given) }
 }
 
 export const numberOfPage = ({ page }: NumberedPage): number => Math.min(Number(page), lastConceivablePage)

@@ -8,13 +8,13 @@ import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import { describePage, pageRequestOf, replyPage, searchOf } from '../http/paging.ts'
-import { createQueryReader } from '../lib/query_reader.ts'
+import { QueryParser } from '../lib/query_parser.ts'
 import { createValidator } from '../lib/validate.ts'
 import { changeOnce } from '../requests/replay.ts'
 import type { SignalReader } from '../signals/read.ts'
 import type { PromptFinder } from './find.ts'
 import { addPrompt, changePrompt, listPrompts, showPrompt } from './manage.ts'
-import { readSearch } from './query.ts'
+import { parseSearch } from './query.ts'
 import { NewPrompt, PromptChange, PromptList, PromptPath, PromptQuery, ShownPrompt } from './schema.ts'
 import type { PromptFile } from './store.ts'
 
@@ -76,9 +76,9 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
     .get(
       '/api/v1/prompts',
       authenticated('prompts:read', async (exchange, _: object, { organisationId }) => {
-        const reader = createQueryReader(searchOf(exchange.request))
-        const search = readSearch(reader)
-        reader.requireValid()
+        const parser = new QueryParser(searchOf(exchange.request))
+        const search = parseSearch(parser)
+        parser.requireValid()
         const list = () => listPrompts(db, organisationId, pageRequestOf(exchange), search)
         // A search looks at every prompt of the organisation.
         return replyPage(exchange, await (search === null ? list() : signalReader.limited(organisationId, list)))

@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { decryptCursor, encryptCursor } from '../lib/cursor_cipher.ts'
-import type { Cursors } from '../lib/cursor_page.ts'
+import { badCursor, type Cursors } from '../lib/cursor_page.ts'
 import { loadOnce } from '../lib/load_once.ts'
 import { selectCursorKey } from './store.ts'
 
@@ -17,6 +17,11 @@ function createCursors(db: Db): Cursors {
   const loadKey = loadOnce(() => selectCursorKey(db.sql))
   return {
     encrypt: async (list, position) => encryptCursor(await loadKey(), list, position),
-    decrypt: async (list, cursor) => decryptCursor(await loadKey(), list, cursor),
+    async decrypt(list, cursor) {
+      if (cursor === null) return null
+      const position = decryptCursor(await loadKey(), list, cursor)
+      if (!position) throw badCursor()
+      return position
+    },
   }
 }

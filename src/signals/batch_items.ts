@@ -21,7 +21,7 @@ const turnLength = 256 * 1024
 const validateBatch = createValidator(SignalBatch, 'The batch')
 const validateItem = createValidator(BatchSignal, 'The signal')
 
-/** Reads each signal of a batch by itself. Throws `validation_error` for what is no batch at all. */
+/** Parses each signal of a batch by itself. Throws `validation_error` for what is no batch at all. */
 export async function parseBatch(text: string, parsed: unknown, now: Date): Promise<BatchItem[]> {
   const { signals } = validateBatch(parsed)
   const texts = cutItems(text, 'signals')

@@ -1,7 +1,7 @@
 import type { Db } from '../db/client.ts'
 import { unavailable } from '../errors.ts'
 import { restAfter } from '../lib/rest.ts'
-import { countSignals, hasUncounted, selectUncounted } from './store_reads.ts'
+import { countSignals, selectUncounted } from './store_reads.ts'
 
 /**
  * Keeps the counts of signals close behind the signals themselves. They are exact wherever they are; this makes them
@@ -56,12 +56,15 @@ export function createSignalCounter(db: Db, { patienceMs = defaultPatienceMs } =
     return counting
   }
 
-  async function countAll(promptId: number, endsAt: number): Promise<void> {
-    while (!(await countOnce(promptId, endsAt))) {
-      if (performance.now() < endsAt) continue
-      // Rounds go on until nothing is left.
-      newSignals.set(promptId, Number.POSITIVE_INFINITY)
-      throw unavailable()
+  async function countUncounted(promptIds: number[], moreThan: number, beganAt: number): Promise<void> {
+    const endsAt = beganAt + patienceMs
+    for (const promptId of await selectUncounted(db.sql, promptIds, moreThan)) {
+      while (!(await countOnce(promptId, endsAt))) {
+        if (performance.now() < endsAt) continue
+        // Rounds go on until nothing is left.
+        newSignals.set(promptId, Number.POSITIVE_INFINITY)
+        throw unavailable()
+      }
     }
   }
 
@@ -108,12 +111,7 @@ export function createSignalCounter(db: Db, { patienceMs = defaultPatienceMs } =
         isInRound = false
       }
     },
-    async catchUp(promptId) {
-      if (await hasUncounted(db.sql, promptId, maxUncounted)) await countAll(promptId, performance.now() + patienceMs)
-    },
-    async catchUpEach(promptIds, beganAt) {
-      for (const promptId of await selectUncounted(db.sql, promptIds, maxUncountedOfEach))
-        await countAll(promptId, beganAt + patienceMs)
-    },
+    catchUp: (promptId) => countUncounted([promptId], maxUncounted, performance.now()),
+    catchUpEach: (promptIds, beganAt) => countUncounted(promptIds, maxUncountedOfEach, beganAt),
   }
 }

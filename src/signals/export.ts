@@ -1,8 +1,8 @@
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { createQueryReader } from '../lib/query_reader.ts'
+import { oneOf, parseId, QueryParser } from '../lib/query_parser.ts'
 import { type PromptIds, readPrompts } from '../prompts/find.ts'
-import { oneOf, parseValueAndRange } from './read_query.ts'
+import { parseValueAndRange } from './read_query.ts'
 import { type ExportFormat, type ExportPosition, findSignal, selectLines } from './store_export.ts'
 
 export type ExportQuery = {
@@ -35,17 +35,15 @@ const formats = ['ndjson', 'csv'] as const
 const csvHeading = 'id,prompt,value,created_at,metadata\r\n'
 
 export function parseExportQuery(given: URLSearchParams): ExportQuery {
-  const reader = createQueryReader(given)
+  const parser = new QueryParser(given)
   const query = {
-    format: reader.read('format', oneOf(formats), 'ndjson or csv') ?? 'ndjson',
-    ...parseValueAndRange(reader),
-    after: reader.read('after', parseId, 'the id of a signal'),
+    format: parser.parse('format', oneOf(formats), 'ndjson or csv') ?? 'ndjson',
+    ...parseValueAndRange(parser),
+    after: parser.parse('after', parseId, 'the id of a signal'),
   }
-  reader.requireValid()
+  parser.requireValid()
   return query
 }
-
-const parseId = (text: string): number | undefined => (/^[1-9]\d{0,15}$/.test(text) ? Number(text) : undefined)
 
 /**
  * Reads all signals of a source in steps, each a short statement of its own: prompt by prompt, and those of a prompt in the

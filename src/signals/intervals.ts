@@ -1,11 +1,24 @@
-import { findOffsetChange, firstInstantOf, localOf, offsetOf } from '../lib/zoned_time.ts'
-
 export const intervals = ['hour', 'day', 'week', 'month'] as const
 export type Interval = (typeof intervals)[number]
 
-const [hourMs, dayMs] = [3_600_000, 86_400_000]
-/** 1 January 1970 was a Thursday, and weeks begin on Monday. */
-const firstMonday = 4 * dayMs
+type DateInterval = Exclude<Interval, 'hour'>
+
+/** Names of zones as the IANA database has them. Offsets such as +05:30, which Temporal knows too, are left out. */
+const zoneName = /^[A-Za-z][A-Za-z0-9_+-]{0,31}(\/[A-Za-z0-9_+-]{1,32}){0,2}$/
+
+export function isZone(name: string): boolean {
+  if (!zoneName.test(name)) return false
+  try {
+    inZone(name, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** What the clocks of a zone show at an instant. */
+export const inZone = (zone: string, instant: number): Temporal.ZonedDateTime =>
+  new Temporal.ZonedDateTime(BigInt(instant) * 1_000_000n, zone)
 
 /**
  * The starts of all intervals of a zone that have a part from `since` to before `until`, at most so many of them: the
@@ -32,59 +45,40 @@ export function nextStart(interval: Interval, zone: string, instant: Date): Date
 
 /** The start of the interval that is this many before the one that ends at, or has a part before, an instant. */
 export function startBefore(interval: Interval, zone: string, until: Date, intervalsBefore: number): Date {
-  if (interval === 'hour') return new Date(until.getTime() - hourMs * intervalsBefore)
-  const local = stepBack(interval, floorLocal(interval, localOf(zone, until.getTime() - 1)), intervalsBefore - 1)
-  return new Date(firstInstantOf(zone, local))
+  if (interval === 'hour') return new Date(until.getTime() - 3_600_000 * intervalsBefore)
+  const last = firstDateOf(interval, inZone(zone, until.getTime() - 1))
+  return new Date(startOf(addIntervals(last, interval, 1 - intervalsBefore), zone))
 }
 
 /** Ascending starts, endless, from one that is at or before the instant. */
-function startsFrom(interval: Interval, zone: string, instant: number): Generator<number> {
-  return interval === 'hour' ? hoursFrom(zone, instant) : datesFrom(interval, zone, instant)
-}
-
-function* datesFrom(interval: Interval, zone: string, instant: number): Generator<number> {
-  let local = floorLocal(interval, localOf(zone, instant))
-  for (;;) {
-    yield firstInstantOf(zone, local)
-    local = stepBack(interval, local, -1)
+function* startsFrom(interval: Interval, zone: string, instant: number): Generator<number> {
+  const shown = inZone(zone, instant)
+  if (interval === 'hour') {
+    for (let hour = shown.startOfDay(); ; hour = nextHour(hour)) yield hour.epochMilliseconds
   }
+  for (let date = firstDateOf(interval, shown); ; date = addIntervals(date, interval, 1)) yield startOf(date, zone)
 }
 
-/** The start of an interval on the calendar, for what clocks show. */
-function floorLocal(interval: Interval, local: number): number {
-  const shown = new Date(local)
-  if (interval === 'month') return Date.UTC(shown.getUTCFullYear(), shown.getUTCMonth())
-  const [length, origin] = interval === 'week' ? [7 * dayMs, firstMonday] : [dayMs, 0]
-  return Math.floor((local - origin) / length) * length + origin
+/** The first instant of a date: where clocks skip midnight, the moment at which they are set forward. */
+const startOf = (date: Temporal.PlainDate, zone: string): number => date.toZonedDateTime(zone).epochMilliseconds
+
+/** The first date of the interval that an instant is in. Weeks begin on Monday. */
+function firstDateOf(interval: DateInterval, instant: Temporal.ZonedDateTime): Temporal.PlainDate {
+  const date = instant.toPlainDate()
+  if (interval === 'month') return date.with({ day: 1 })
+  return interval === 'week' ? date.subtract({ days: date.dayOfWeek - 1 }) : date
 }
 
-function stepBack(interval: Interval, local: number, times: number): number {
-  if (interval !== 'month') return local - times * (interval === 'week' ? 7 : 1) * dayMs
-  const shown = new Date(local)
-  return Date.UTC(shown.getUTCFullYear(), shown.getUTCMonth() - times)
-}
+const addIntervals = (date: Temporal.PlainDate, interval: DateInterval, number: number): Temporal.PlainDate =>
+  date.add({ [`${interval}s`]: number })
 
 /**
  * Hours begin when the clocks show a full hour, and when they are set to another one. An hour that clocks show twice is
  * two of them.
  */
-function* hoursFrom(zone: string, instant: number): Generator<number> {
-  let start = firstInstantOf(zone, floorLocal('day', localOf(zone, instant)))
-  for (;;) {
-    yield start
-    start = nextHour(zone, start)
-  }
+function nextHour(from: Temporal.ZonedDateTime): Temporal.ZonedDateTime {
+  const next = from.add({ seconds: 3_600 - 60 * from.minute - from.second })
+  const change = from.getTimeZoneTransition('next')
+  if (!change || Temporal.ZonedDateTime.compare(change, next) >= 0) return next
+  return change.subtract({ seconds: 1 }).hour === change.hour ? nextHour(change) : change
 }
-
-function nextHour(zone: string, from: number): number {
-  const offset = offsetOf(zone, from)
-  const next = from + hourMs - mod(from + offset, hourMs)
-  if (offsetOf(zone, next) === offset) return next
-  const change = findOffsetChange(zone, from, next)
-  if (change === next) return next
-  const [before, after] = [change + offset, localOf(zone, change)]
-  if (Math.floor(before / hourMs) !== Math.floor(after / hourMs)) return change
-  return change + hourMs - mod(after, hourMs)
-}
-
-const mod = (value: number, by: number): number => ((value % by) + by) % by

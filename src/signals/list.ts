@@ -1,13 +1,10 @@
 import type { Db } from '../db/client.ts'
-import { decryptPosition } from '../lib/cursor_page.ts'
+import type { CursorPage } from '../lib/cursor_page.ts'
 import { cursorsOf } from '../requests/cursors.ts'
 import type { SignalQuery } from './read_query.ts'
 import { type Position, type SignalFilter, type SignalRow, selectSignals } from './store_reads.ts'
 
 export type { SignalRow }
-
-/** A page of signals, newest first. It may be empty and not the last: filters make a request stop after a while. */
-export type SignalPage = { rows: SignalRow[]; limit: number; nextCursor: string | null }
 
 /** How many signals one request looks at for those that its filters select. */
 const maxLookedAt = 5_000
@@ -17,15 +14,16 @@ const lookedAtPerStatement = 1_000
 /** Whether matching signals have to be searched for: a range of time alone is found by the index. */
 export const isSearch = ({ value, metadata }: SignalFilter): boolean => value !== null || metadata.length > 0
 
+/** A page of signals, newest first. It may be empty and not the last: filters make a request stop after a while. */
 export async function listSignals(
   db: Db,
   promptId: number,
   { filter, page: { limit, cursor } }: SignalQuery,
-): Promise<SignalPage> {
+): Promise<CursorPage<SignalRow>> {
   const cursors = cursorsOf(db)
   const list = nameOfList(promptId, filter)
   const rows: SignalRow[] = []
-  let stoppedAt = (await decryptPosition(cursors, list, cursor)) as Position | null
+  let stoppedAt = (await cursors.decrypt(list, cursor)) as Position | null
   for (let lookedAt = 0; lookedAt < maxLookedAt; lookedAt += lookedAtPerStatement) {
     const missing = limit + 1 - rows.length
     const step = await selectSignals(db.sql, promptId, stoppedAt, filter, missing, lookedAtPerStatement)
@@ -35,7 +33,7 @@ export async function listSignals(
   }
   const shown = rows.slice(0, limit)
   const next = rows.length > limit ? positionOf(shown.at(-1) as SignalRow) : stoppedAt
-  return { rows: shown, limit, nextCursor: next && (await cursors.encrypt(list, next)) }
+  return { data: shown, limit, nextCursor: next && (await cursors.encrypt(list, next)) }
 }
 
 const positionOf = ({ id, created_at }: SignalRow): Position => ({ id, at: created_at })

@@ -1,19 +1,21 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { unavailable } from '../errors.ts'
+import type { CursorPage } from '../lib/cursor_page.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalCounter } from './count.ts'
-import { isSearch, listSignals, type SignalPage } from './list.ts'
+import { isSearch, listSignals, type SignalRow } from './list.ts'
 import type { SignalQuery, StatsQuery } from './read_query.ts'
-import { readStats, type Stats } from './stats.ts'
-import { readUsage, type Usage } from './usage.ts'
+import type { SignalStats, Usage } from './schema_reads.ts'
+import { readStats } from './stats.ts'
+import { readUsage } from './usage.ts'
 
 /** What the recorded signals are read by. */
 export type SignalReader = {
-  list(prompt: Prompt, query: SignalQuery): Promise<SignalPage>
-  stats(prompt: Prompt, query: StatsQuery): Promise<Stats>
-  usage(organisationId: number): Promise<Usage>
+  list(prompt: Prompt, query: SignalQuery): Promise<CursorPage<SignalRow>>
+  stats(prompt: Prompt, query: StatsQuery): Promise<SignalStats>
+  usage(organisationId: number): Promise<Usage['data']>
   /** Runs a read of many rows, of which an organisation has no more than its share at a time. */
   limited<T>(organisationId: number, read: () => Promise<T>): Promise<T>
 }

@@ -1,9 +1,8 @@
 import { invalid } from '../errors.ts'
-import { type PageRequest, readPageRequest } from '../lib/cursor_page.ts'
-import { createQueryReader, type QueryReader } from '../lib/query_reader.ts'
+import { type PageRequest, parsePageRequest } from '../lib/cursor_page.ts'
+import { oneOf, QueryParser } from '../lib/query_parser.ts'
 import { expectedTime, parseTime } from '../lib/times.ts'
-import { isZone } from '../lib/zoned_time.ts'
-import { type Interval, intervals, nextStart, startBefore, startsBetween } from './intervals.ts'
+import { type Interval, intervals, isZone, nextStart, startBefore, startsBetween } from './intervals.ts'
 import type { SignalFilter } from './store_reads.ts'
 
 /** The signals that a caller asks to list. */
@@ -33,40 +32,35 @@ const defaultPoints: Record<Interval, number> = { hour: 24, day: 30, week: 12, m
 /** Signals begin with the service; zones have no better rules for earlier times anyway. */
 const earliest = Date.UTC(1970, 0, 2)
 
-export const oneOf =
-  <T extends string>(choices: readonly T[]) =>
-  (text: string): T | undefined =>
-    choices.find((choice) => choice === text)
-
 export function parseSignalQuery(given: URLSearchParams): SignalQuery {
-  const reader = createQueryReader(given)
-  const filter = { ...parseValueAndRange(reader), metadata: parseMetadataFilters(given, reader) }
-  reader.requireValid()
-  return { filter, page: readPageRequest(given) }
+  const parser = new QueryParser(given)
+  const filter = { ...parseValueAndRange(parser), metadata: parseMetadataFilters(given, parser) }
+  parser.requireValid()
+  return { filter, page: parsePageRequest(given) }
 }
 
 /** Parses the filters that lists and exports have in common. */
-export function parseValueAndRange(reader: QueryReader) {
-  const value = reader.read('value', oneOf(['positive', 'negative']), 'positive or negative')
-  const since = reader.read('since', parseTime, expectedTime)
-  const until = reader.read('until', parseTime, expectedTime)
-  if (since && until) requireOrder(reader, since, until)
+export function parseValueAndRange(parser: QueryParser) {
+  const value = parser.parse('value', oneOf(['positive', 'negative']), 'positive or negative')
+  const since = parser.parse('since', parseTime, expectedTime)
+  const until = parser.parse('until', parseTime, expectedTime)
+  if (since && until) requireOrder(parser, since, until)
   return { value, since, until }
 }
 
 /** Sorted by key, so that a cursor does not depend on the order in which the filters are written. */
-function parseMetadataFilters(given: URLSearchParams, reader: QueryReader): [string, string][] {
+function parseMetadataFilters(given: URLSearchParams, parser: QueryParser): [string, string][] {
   const names = [...new Set(given.keys())].filter((name) => name.startsWith(prefix)).sort()
   if (names.length > maxMetadataFilters) {
-    reader.addProblem(
+    parser.addProblem(
       names[maxMetadataFilters] as string,
       `must be one of at most ${maxMetadataFilters} metadata filters`,
     )
   }
   return names.flatMap((name) => {
     const key = parseKey(name)
-    if (key === undefined) reader.addProblem(name, expectedKey)
-    const text = reader.read(name, parseText, 'a text')
+    if (key === undefined) parser.addProblem(name, expectedKey)
+    const text = parser.parse(name, parseText, 'a text')
     return key === undefined || text === null ? [] : [[key, text]]
   })
 }
@@ -80,23 +74,23 @@ function parseKey(text: string): string | undefined {
   return text.startsWith(prefix) && text.length > prefix.length ? parseText(text.slice(prefix.length)) : undefined
 }
 
-function requireOrder(reader: QueryReader, since: Date, until: Date): void {
-  if (since >= until) reader.addProblem('since', 'must be before until')
+function requireOrder(parser: QueryParser, since: Date, until: Date): void {
+  if (since >= until) parser.addProblem('since', 'must be before until')
 }
 
 /** Parses what is to be counted. Without `until` it ends with the interval that is under way. */
 export function parseStatsQuery(given: URLSearchParams, now: Date): StatsQuery {
-  const reader = createQueryReader(given)
-  const interval = reader.read('interval', oneOf(intervals), 'hour, day, week or month') ?? 'day'
+  const parser = new QueryParser(given)
+  const interval = parser.parse('interval', oneOf(intervals), 'hour, day, week or month') ?? 'day'
   const expectedZone = 'the name of a time zone, as Europe/London'
-  const zone = reader.read('tz', (text) => (isZone(text) ? text : undefined), expectedZone) ?? 'UTC'
-  const by = reader.read('by', parseKey, 'metadata. and the name of a top-level field, as metadata.model')
-  const until = reader.read('until', parseTime, expectedTime) ?? nextStart(interval, zone, now)
+  const zone = parser.parse('tz', (text) => (isZone(text) ? text : undefined), expectedZone) ?? 'UTC'
+  const by = parser.parse('by', parseKey, 'metadata. and the name of a top-level field, as metadata.model')
+  const until = parser.parse('until', parseTime, expectedTime) ?? nextStart(interval, zone, now)
   const since =
-    reader.read('since', parseTime, expectedTime) ?? startBefore(interval, zone, until, defaultPoints[interval])
-  requireOrder(reader, since, until)
-  if (since.getTime() < earliest) reader.addProblem('since', 'must be after 1 January 1970')
-  reader.requireValid()
+    parser.parse('since', parseTime, expectedTime) ?? startBefore(interval, zone, until, defaultPoints[interval])
+  requireOrder(parser, since, until)
+  if (since.getTime() < earliest) parser.addProblem('since', 'must be after 1 January 1970')
+  parser.requireValid()
   const starts = startsBetween(interval, zone, since, until, maxPoints + 1)
   if (starts.length > maxPoints) throw tooManyPoints(interval)
   return { interval, zone, since, until, starts, by }

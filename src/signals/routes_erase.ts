@@ -5,8 +5,9 @@ import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
+import { parseId } from '../lib/query_parser.ts'
 import type { PromptFinder } from '../prompts/find.ts'
-import { ErasedSignal, SignalPath } from './schema_erase.ts'
+import { ErasedSignal, SignalPath } from './schema.ts'
 
 type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find'] }
 type SignalParams = { prompt_id: string; signal_id: string }
@@ -27,9 +28,9 @@ export const eraseRoutes = ({ db, clock, findPrompt }: Services, { authenticated
     '/api/v1/prompts/:prompt_id/signals/:signal_id',
     authenticated('signals:delete', async (exchange, { prompt_id, signal_id }: SignalParams, caller) => {
       const prompt = await findPrompt(caller.organisationId, prompt_id)
-      if (!/^[1-9]\d{0,15}$/.test(signal_id)) throw notFound()
+      const id = parseId(signal_id)
+      if (id === undefined) throw notFound()
       const { eraseOne } = await import('./erase.ts')
-      const id = Number(signal_id)
       await eraseOne(db, clock, prompt, prompt_id, id, keyHolder(caller))
       return exchange.reply(200, JSON.stringify({ data: { id } }))
     }),

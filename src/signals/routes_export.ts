@@ -5,7 +5,7 @@ import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { Drain } from '../http/drain.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { searchOf } from '../http/paging.ts'
+import { invalidQuery, searchOf } from '../http/paging.ts'
 import { replyStream } from '../http/stream.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import type { Log } from '../log.ts'
@@ -13,7 +13,7 @@ import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { ExportSource, ExportStep } from './export.ts'
 import type { SignalReader } from './read.ts'
-import { ExportQuery, exportExamples } from './schema_export.ts'
+import { ExportQuery, exportExamples } from './schema_reads.ts'
 
 type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find']; signalReader: SignalReader }
 type PromptParams = { prompt_id: string }
@@ -25,11 +25,7 @@ const about =
 const described = {
   query: ExportQuery,
   success: { status: 200, description: 'The signals.', texts: exportExamples },
-  invalid: {
-    meaning: 'The query is not valid.',
-    message: 'The query is not valid.',
-    example: { details: [{ path: 'format', message: 'must be ndjson or csv, and given once' }] },
-  },
+  invalid: invalidQuery('format', 'must be ndjson or csv, and given once', 'The query is not valid.'),
 }
 
 const operations = describeOperations('Signals', {

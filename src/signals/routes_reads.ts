@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
-import { describePage, replyJsonPage, searchOf } from '../http/paging.ts'
+import { describePage, invalidQuery, replyJsonPage, searchOf } from '../http/paging.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { signalJson } from './list.ts'
@@ -35,11 +35,11 @@ const counting = describeOperation({
   path: PromptPath,
   query: StatsQuery,
   success: { status: 200, description: 'The counts.', schema: SignalStats },
-  invalid: {
-    meaning: 'The query is not valid, or has more than 1,000 points.',
-    message: 'The query is not valid.',
-    example: { details: [{ path: 'interval', message: 'must be hour, day, week or month, and given once' }] },
-  },
+  invalid: invalidQuery(
+    'interval',
+    'must be hour, day, week or month, and given once',
+    'The query is not valid, or has more than 1,000 points.',
+  ),
 })
 
 const usage = describeOperation({
@@ -57,9 +57,9 @@ export const signalReadRoutes = ({ clock, findPrompt, signalReader }: Services, 
       authenticated('signals:read', async (exchange, { prompt_id }: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, prompt_id)
         const query = parseSignalQuery(searchOf(exchange.request))
-        const { rows, limit, nextCursor } = await signalReader.list(prompt, query)
-        const data = `[${rows.map(signalJson).join()}]`
-        return replyJsonPage(exchange, `/api/v1/prompts/${prompt_id}/signals`, data, limit, nextCursor)
+        const { data, limit, nextCursor } = await signalReader.list(prompt, query)
+        const json = `[${data.map(signalJson).join()}]`
+        return replyJsonPage(exchange, `/api/v1/prompts/${prompt_id}/signals`, json, limit, nextCursor)
       }),
       { detail: listing },
     )

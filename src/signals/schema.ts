@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { envelopeOf, oneOf } from '../lib/typebox.ts'
+import { PromptPath } from '../prompts/schema.ts'
 
 export const SignalValue = oneOf(['positive', 'negative'], { description: 'The feedback itself' })
 
@@ -47,3 +48,13 @@ export const CreatedSignal = envelopeOf(
 )
 
 export type CreatedSignal = Static<typeof CreatedSignal>
+
+/** This schema is for the documentation alone. */
+export const SignalPath = Type.Object({
+  ...PromptPath.properties,
+  signal_id: Type.Integer({ format: 'int64', description: 'Identifier of the signal', examples: [7] }),
+})
+
+const id = Type.Integer({ format: 'int64', description: 'Identifier of the signal' })
+
+export const ErasedSignal = envelopeOf(Type.Object({ id }), 'ErasedSignal', { id: 7 })

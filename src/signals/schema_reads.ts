@@ -1,4 +1,4 @@
-import { Type } from '@sinclair/typebox'
+import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
 import { envelopeOf, nullable, oneOf } from '../lib/typebox.ts'
 import { SignalValue } from './schema.ts'
@@ -39,6 +39,28 @@ export const SignalList = cursorPageOf(RecordedSignal, {
   created_at: '2026-11-14T23:35:00.000Z',
 })
 
+export const ExportQuery = Type.Object({
+  format: Type.Union([Type.Literal('ndjson'), Type.Literal('csv')], {
+    default: 'ndjson',
+    description: 'A JSON object for each signal, one a line; or a table with a heading',
+  }),
+  value: SignalValue,
+  since: Type.String({ description: 'Signals from this time on; a date alone is its first instant, UTC' }),
+  until: Type.String({ description: 'Signals before this time' }),
+  after: Type.Integer({
+    format: 'int64',
+    description: 'Goes on with an export that was cut: the id in the last line that was received whole',
+  }),
+})
+
+/** The lines of an export as examples. */
+export const exportExamples = {
+  'application/x-ndjson':
+    '{"id":7,"prompt":"pmt_greeting","value":"negative","metadata":{"model":"gpt-5"},"created_at":"2026-11-14T23:35:00.000Z"}\n',
+  'text/csv':
+    'id,prompt,value,created_at,metadata\r\n7,pmt_greeting,negative,2026-11-14T23:35:00.000Z,"{""model"": ""gpt-5""}"\r\n',
+}
+
 export const StatsQuery = Type.Object({
   interval: Type.Union([Type.Literal('hour'), Type.Literal('day'), Type.Literal('week'), Type.Literal('month')], {
     default: 'day',
@@ -72,7 +94,9 @@ const counts = {
   rate: nullable(Type.Number(), 'The share of positive signals, to four digits; null where there are none'),
 }
 
-const Split = Type.Object(
+export type SignalCounts = Static<TObject<typeof counts>>
+
+const MetadataSplit = Type.Object(
   {
     key: Type.String({ description: 'The metadata field' }),
     signals: Type.Integer({ description: 'How many signals were looked at: the newest of the range' }),
@@ -89,6 +113,8 @@ const Split = Type.Object(
   },
   { title: 'MetadataSplit', description: 'There when it was asked for' },
 )
+
+export type MetadataSplit = Static<typeof MetadataSplit>
 
 const exampleCounts = { positive: 3, negative: 1, total: 4, rate: 0.75 }
 
@@ -117,7 +143,7 @@ export const SignalStats = Type.Object(
       },
       { description: 'What was counted, with what was left out of the query filled in' },
     ),
-    by: Type.Optional(Split),
+    by: Type.Optional(MetadataSplit),
   },
   {
     title: 'SignalStats',
@@ -138,6 +164,8 @@ export const SignalStats = Type.Object(
     ],
   },
 )
+
+export type SignalStats = Static<typeof SignalStats>
 
 export const Usage = envelopeOf(
   Type.Object(
@@ -178,3 +206,5 @@ export const Usage = envelopeOf(
     other_prompts: { prompts: 0, total: 0 },
   },
 )
+
+export type Usage = Static<typeof Usage>

@@ -1,57 +1,41 @@
 import type { Db } from '../db/client.ts'
 import type { SignalCounter } from './count.ts'
 import type { StatsQuery } from './read_query.ts'
+import type { MetadataSplit, SignalCounts, SignalStats } from './schema_reads.ts'
 import { countBetween, countByMetadata, type Position, selectMetadataTexts } from './store_reads.ts'
-
-/** The rate is the share of positive signals, to four digits, and null where there are none at all. */
-export type Counts = { positive: number; negative: number; total: number; rate: number | null }
-
-export type Stats = {
-  data: ({ start: Date } & Counts)[]
-  totals: Counts
-  range: { interval: string; tz: string; since: Date; until: Date }
-  by?: MetadataSplit
-}
-
-type MetadataSplit = {
-  key: string
-  /** How many signals were looked at, the newest of the range, and whether these are all of it. */
-  signals: number
-  complete: boolean
-  /** The values of most signals, the most first. */
-  values: ({ value: string } & Counts)[]
-  /** All other values together, and how many they are. */
-  rest: { values: number } & Counts
-  /** The signals whose metadata has no such field. */
-  none: Counts
-}
 
 const [maxSplitSignals, maxSplitValues] = [10_000, 20]
 /** One statement reads this many: with metadata of 16 KiB each, some tens of milliseconds of the embedded engine. */
 const splitSignalsPerStatement = 1_000
 
 /** Counts a prompt's signals by interval. What was recorded before the call is in the result. */
-export async function readStats(db: Db, counter: SignalCounter, promptId: number, query: StatsQuery): Promise<Stats> {
+export async function readStats(
+  db: Db,
+  counter: SignalCounter,
+  promptId: number,
+  query: StatsQuery,
+): Promise<SignalStats> {
   const { interval, zone, since, until, starts, by } = query
   await counter.catchUp(promptId)
   const found = await countBetween(db.sql, promptId, [since, ...starts.slice(1), until])
-  const counts = new Map(found.map((span) => [span.number, span]))
-  const totals = toCounts(sum(found, 'positive'), sum(found, 'negative'))
+  const spans = new Map(found.map((span) => [span.number, span]))
   return {
-    data: starts.map((start, index) => {
-      const { positive, negative } = counts.get(index + 1) ?? noSignals
-      return { start, ...toCounts(positive, negative) }
-    }),
-    totals,
-    range: { interval, tz: zone, since, until },
+    data: starts.map((start, index) => ({
+      start: start.toISOString(),
+      ...toCounts(spans.get(index + 1) ?? noSignals),
+    })),
+    totals: addUp(found),
+    range: { interval, tz: zone, since: since.toISOString(), until: until.toISOString() },
     ...(by !== null && { by: await splitByMetadata(db, promptId, query, by) }),
   }
 }
 
-const noSignals = { positive: 0, negative: 0 }
+type Tally = { positive: number; negative: number }
 
-/** A value of the metadata: how it begins, a signal that has it, and its counts. */
-type Split = { begin: string; id: number; positive: number; negative: number }
+const noSignals: Tally = { positive: 0, negative: 0 }
+
+/** A value of the metadata: how it begins, and a signal that has it. */
+type Split = Tally & { begin: string; id: number }
 
 async function splitByMetadata(db: Db, promptId: number, range: StatsQuery, key: string): Promise<MetadataSplit> {
   const splits = new Map<string, Split>()
@@ -82,22 +66,24 @@ async function splitByMetadata(db: Db, promptId: number, range: StatsQuery, key:
     signals,
     complete: signals < maxSplitSignals,
     // A signal that was erased meanwhile leaves the begin of its value.
-    values: shown.map(({ begin, id, positive, negative }) => ({
-      value: texts.get(id) ?? begin,
-      ...toCounts(positive, negative),
-    })),
-    rest: { values: rest.length, ...toCounts(sum(rest, 'positive'), sum(rest, 'negative')) },
-    none: toCounts(none.positive, none.negative),
+    values: shown.map((split) => ({ value: texts.get(split.id) ?? split.begin, ...toCounts(split) })),
+    rest: { values: rest.length, ...addUp(rest) },
+    none: toCounts(none),
   }
 }
 
-const totalOf = ({ positive, negative }: { positive: number; negative: number }): number => positive + negative
+const totalOf = ({ positive, negative }: Tally): number => positive + negative
 
-function sum<Field extends string>(rows: Record<Field, number>[], field: Field): number {
-  return rows.reduce((total, row) => total + row[field], 0)
+function addUp(tallies: Tally[]): SignalCounts {
+  const sum = { ...noSignals }
+  for (const { positive, negative } of tallies) {
+    sum.positive += positive
+    sum.negative += negative
+  }
+  return toCounts(sum)
 }
 
-function toCounts(positive: number, negative: number): Counts {
+function toCounts({ positive, negative }: Tally): SignalCounts {
   const total = positive + negative
   return { positive, negative, total, rate: total === 0 ? null : Math.round((positive / total) * 10_000) / 10_000 }
 }

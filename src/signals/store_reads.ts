@@ -91,31 +91,22 @@ export async function countSignals(sql: Sql, promptId: number, maxRows: number):
   return row?.counted ?? 0
 }
 
-/** Whether more than so many of a prompt's signals are not counted yet. */
-export async function hasUncounted(sql: Sql, promptId: number, moreThan: number): Promise<boolean> {
-  const [row] = await sql<{ has: boolean }>`select has_uncounted_signals(${promptId}, ${moreThan}) as has`
-  return row?.has ?? false
-}
-
 /** Those of these prompts of whose signals more than so many are not counted yet. */
 export async function selectUncounted(sql: Sql, promptIds: number[], moreThan: number): Promise<number[]> {
   const rows = await sql<{ id: number }>`
-    select id from uncounted_prompts(${promptIds.map(String)}::text[]::bigint[], ${moreThan}) id`
+    select p.id from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
+    where has_uncounted_signals(p.id, ${moreThan})`
   return rows.map(({ id }) => id)
 }
 
-type MonthCounts = {
-  /** Those that have signals, in no order. */
-  days: { date: string; total: number }[]
-  prompts: { id: number; total: number }[]
-}
+/** The signals of a prompt, or those of a day over all prompts. */
+type MonthCount = { promptId: number; date: null; total: number } | { promptId: null; date: string; total: number }
 
-/** How many signals of a month these prompts have, by day over all of them, and by prompt. */
-export async function countMonth(sql: Sql, promptIds: number[], month: string): Promise<MonthCounts> {
-  const [row] = await sql<MonthCounts>`
-    select days, prompts from count_month(${promptIds.map(String)}::text[]::bigint[], ${`${month}-01`}::text::date)`
-  return row as MonthCounts
-}
+/** How many signals of a month these prompts have, by prompt and by day; those that have none are left out. */
+export const countMonth = (sql: Sql, promptIds: number[], month: string): Promise<MonthCount[]> =>
+  sql<MonthCount>`
+    select prompt_id as "promptId", day::text as date, total
+    from count_month(${promptIds.map(String)}::text[]::bigint[], ${`${month}-01`}::text::date)`
 
 type MonthUsage = { plan: string; limit: number; used: number }
 

@@ -4,22 +4,8 @@ import { notFound } from '../errors.ts'
 import { monthOf } from '../lib/months.ts'
 import { readPrompts } from '../prompts/find.ts'
 import type { SignalCounter } from './count.ts'
+import type { Usage } from './schema_reads.ts'
 import { countMonth, selectUsage } from './store_reads.ts'
-
-export type Usage = {
-  plan: string
-  month: string
-  limit: number
-  used: number
-  remaining: number
-  resets_at: string
-  /** From the first of the month to today, UTC. */
-  days: { date: string; total: number }[]
-  /** Those with the most signals first. */
-  prompts: { prompt: string; total: number }[]
-  /** The prompts that are not listed, together. */
-  other_prompts: { prompts: number; total: number }
-}
 
 const maxPrompts = 100
 
@@ -27,19 +13,25 @@ const maxPrompts = 100
  * What an organisation has used of this month. What was recorded before the call is in the result. Prompts are counted
  * some at a time, and what was used is read last: it is never less than what they add up to, unless some was erased.
  */
-export async function readUsage(db: Db, clock: Clock, counter: SignalCounter, organisationId: number): Promise<Usage> {
+export async function readUsage(
+  db: Db,
+  clock: Clock,
+  counter: SignalCounter,
+  organisationId: number,
+): Promise<Usage['data']> {
   const beganAt = performance.now()
   const now = clock.now()
   const month = monthOf(now)
   const days = new Map<string, number>()
-  const used: Usage['prompts'] = []
+  const used: Usage['data']['prompts'] = []
   for await (const prompts of readPrompts(db, organisationId)) {
     const publicIds = new Map(prompts.map(({ id, publicId }) => [id, publicId]))
     const ids = [...publicIds.keys()]
     await counter.catchUpEach(ids, beganAt)
-    const counts = await countMonth(db.sql, ids, month.name)
-    for (const { date, total } of counts.days) days.set(date, (days.get(date) ?? 0) + total)
-    used.push(...counts.prompts.map(({ id, total }) => ({ prompt: publicIds.get(id) as string, total })))
+    for (const { promptId, date, total } of await countMonth(db.sql, ids, month.name)) {
+      if (date === null) used.push({ prompt: publicIds.get(promptId) as string, total })
+      else days.set(date, (days.get(date) ?? 0) + total)
+    }
   }
   const row = await selectUsage(db.sql, organisationId, month.name)
   // The organisation is missing only after a failover that lost it.
@@ -48,7 +40,7 @@ export async function readUsage(db: Db, clock: Clock, counter: SignalCounter, or
   const others = used.slice(maxPrompts)
   // A day that has begun since, or by the clock of another replica, is shown too: the days add up to what is recorded.
   const today = Math.max(now.getUTCDate(), ...[...days.keys()].map((date) => Number(date.slice(-2))))
-  const dates = Array.from({ length: today }, (_, index) => `${month.name}-${pad(index + 1)}`)
+  const dates = Array.from({ length: today }, (_, index) => `${month.name}-${String(index + 1).padStart(2, '0')}`)
   return {
     plan: row.plan,
     month: month.name,
@@ -61,5 +53,3 @@ export async function readUsage(db: Db, clock: Clock, counter: SignalCounter, or
     other_prompts: { prompts: others.length, total: others.reduce((sum, { total }) => sum + total, 0) },
   }
 }
-
-const pad = (day: number): string => String(day).padStart(2, '0')

@@ -191,6 +191,14 @@ describe('the document', () => {
     expect(parameters.filter(({ required, example }) => !required && example !== undefined)).toEqual([])
   })
 
+  test('says of no operation without a body that a body is not valid', () => {
+    const bodiless = operations().filter(({ operation }) => !operation.requestBody)
+    const meanings = bodiless.map(
+      ({ operation }) => (operation.responses['422'] as OpenAPIV3.ResponseObject)?.description,
+    )
+    expect(meanings.filter((meaning) => meaning?.includes('body'))).toEqual([])
+  })
+
   test('asks for a bearer key on every operation', () => {
     for (const { operation } of operations()) expect(operation.security).toEqual([{ bearer: [] }])
     expect(document.components?.securitySchemes?.bearer).toMatchObject({ type: 'http', scheme: 'bearer' })

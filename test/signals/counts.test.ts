@@ -1,4 +1,4 @@
-// The counts of signals, with those that came after the mark, equal the signals that there are.
+// The counts of signals, with those that came after the watermark, equal the signals that there are.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Sql } from '../../src/db/client.ts'
@@ -80,7 +80,7 @@ async function compare(sql: Sql, promptId: number) {
                 count(*) filter (where value = 'positive') as positive,
                 count(*) filter (where value = 'negative') as negative
               from signals
-              join signal_marks m using (prompt_id)
+              join signal_watermarks m using (prompt_id)
               cross join (values (15), (1440)) w (minutes)
               where prompt_id = ${promptId} and id <= m.counted_to and metadata is not null
               group by 1, 2, 3

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
-import { isZone } from '../../src/lib/zoned_time.ts'
-import { type Interval, nextStart, startBefore, startsBetween } from '../../src/signals/intervals.ts'
+import { type Interval, isZone, nextStart, startBefore, startsBetween } from '../../src/signals/intervals.ts'
 
 const starts = (interval: Interval, zone: string, since: string, until: string) =>
   startsBetween(interval, zone, new Date(since), new Date(until), 1_001).map((start) =>
@@ -119,6 +118,13 @@ test.each([
     'Africa/Monrovia',
     ['1972-01-06T12:00Z', '1972-01-08T12:00Z'],
     ['1972-01-06T00:44:30.000Z', '1972-01-07T00:44:30.000Z', '1972-01-08T00:00Z'],
+  ],
+  [
+    'the hours of that zone',
+    'hour',
+    'Africa/Monrovia',
+    ['1972-01-06T23:44:30Z', '1972-01-07T02:00Z'],
+    ['1972-01-06T23:44:30.000Z', '1972-01-07T00:44:30.000Z', '1972-01-07T01:00Z'],
   ],
 ] as const)('intervals begin right in %s', (_, interval, zone, [since, until], expected) => {
   expect(starts(interval, zone, since, until)).toEqual([...expected])
