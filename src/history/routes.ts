@@ -26,7 +26,6 @@ const reading = describeOperation({
   query: HistoryQuery,
   headers: HistoryHeaders,
   success: { status: 200, description: 'One page of the history.', schema: HistoryPage, headers: ['Link', 'ETag'] },
-  errors: [401, 403, 404, 422, 500],
   invalid: {
     meaning: 'A filter is not valid.',
     message: 'The query is not valid.',
@@ -50,7 +49,6 @@ const recording = describeOperation({
     schema: RecordedEntry,
     sometimes: ['Idempotent-Replayed'],
   },
-  errors: [401, 403, 404, 422, 500],
   invalid: {
     message: 'The history entry is not valid.',
     example: { details: [{ path: '/pr_number', message: 'must be given, with pr_url, when the action is pr_merged' }] },

@@ -1,6 +1,7 @@
 import { Elysia } from 'elysia'
 import { consolePaths } from '../console/paths.ts'
 import { notFound } from '../errors.ts'
+import { loadOnce } from '../lib/load_once.ts'
 import { consoleBundle } from '../platform.ts'
 import type { RouteWrapper } from './answer.ts'
 import { consolePage, type PageFiles, pageHeaders } from './console_page.ts'
@@ -16,16 +17,7 @@ const forEver = { 'cache-control': 'public, max-age=31536000, immutable', 'x-con
 /** The console: one page under the address of each of its places, and the files that it is made of. */
 export function consoleRoutes({ publicRoute }: RouteWrapper) {
   // Read with the first request for it, to keep the start short.
-  let reading: Promise<{ page: PageFiles; files: Map<string, Serve> }> | undefined
-  const read = () => {
-    reading ??= consoleBundle()
-      .then(unpack)
-      .catch((error) => {
-        reading = undefined
-        throw error
-      })
-    return reading
-  }
+  const read = loadOnce(async () => unpack(await consoleBundle()))
 
   const pageAt = (depth: number): Serve => {
     const write = async () => consolePage('../'.repeat(depth), (await read()).page)

@@ -38,7 +38,7 @@ const detail = describeOperation({
     headers: ['RateLimit', 'RateLimit-Policy'],
     sometimes: ['Idempotent-Replayed'],
   },
-  errors: [401, 403, 404, 422, 429, 500],
+  errors: [429],
 })
 
 const validate = createValidator(NewSignal, 'The signal')
