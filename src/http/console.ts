@@ -36,7 +36,8 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
     const depth = path.split('/').length - 2
     // The addresses in the page are relative, so they differ with a slash at the end of its own.
     const [page, pageWithSlash] = [pageAt(depth), pageAt(path === '/' ? depth : depth + 1)]
-    const endsInSlash = ({ request }: Exchange) => new URL(request.url).pathname.endsWith('/')
+    // Not parsed as a URL, because the host may be malformed.
+    const endsInSlash = ({ request }: Exchange) => /^[^?]*\/(\?|$)/.test(request.url)
     routes.get(
       path,
       publicRoute((exchange) => (endsInSlash(exchange) ? pageWithSlash(exchange) : page(exchange))),
