@@ -77,8 +77,9 @@ export async function runCommandLine(args: string[]): Promise<number> {
     return 0
   }
   const { commands } = (await groups.get(first)?.()) ?? { commands: [] }
-  const command = commands.find((one) => `${args.join(' ')} `.startsWith(`${nameOf(one)} `))
-  return command ? runCommand(command, args.slice(nameOf(command).split(' ').length)) : listInstead(args, commands)
+  const wordsOf = (command: Command) => nameOf(command).split(' ')
+  const command = commands.find((one) => wordsOf(one).every((word, index) => word === args[index]))
+  return command ? runCommand(command, args.slice(wordsOf(command).length)) : listInstead(args, commands)
 }
 
 async function runCommand(command: Command, given: string[]): Promise<number> {

@@ -164,6 +164,8 @@ async function share(engine: Embedded, path: string): Promise<() => Promise<void
   })
   rmSync(path, { force: true })
   await once(server.listen(path), 'listening')
+  // A guest that cannot be accepted tries again, and must not end the service.
+  server.on('error', () => {})
   chmodSync(path, 0o600)
   server.unref()
   return () => new Promise((resolve) => server.close(() => resolve()))

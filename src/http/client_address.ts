@@ -51,8 +51,13 @@ function parseAddress(entry: string): string | undefined {
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
-  // A URL has one way to write an address: as hexadecimal groups in lower case, with the longest run of zeros left out.
-  const written = new URL(`http://[${address.replace(/%.*$/, '')}]`).hostname.slice(1, -1)
+  // A URL has one way to write an address: as hexadecimal groups in lower case, with the longest run of zeros left out. Bun
+  // rejects some that end as an IPv4 address does.
+  const hex = (high: string, low: string) => (Number(high) * 256 + Number(low)).toString(16)
+  const plain = address
+    .replace(/%.*$/, '')
+    .replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, a, b, c, d) => `${hex(a, b)}:${hex(c, d)}`)
+  const written = new URL(`http://[${plain}]`).hostname.slice(1, -1)
   const mapped = /^::ffff:([0-9a-f]+):([0-9a-f]+)$/.exec(written)?.slice(1)
   if (mapped) {
     const groups = mapped.map((group) => Number.parseInt(group, 16))

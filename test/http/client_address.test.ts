@@ -76,6 +76,7 @@ test.each([
   ['::', '0:0:0:0::/64'],
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['64:ff9b::192.0.2.7', '64:ff9b:0:0::/64'],
+  ['2001:db8:1:2::192.0.2.7', '2001:db8:1:2::/64'],
 ])('%s is counted as %s', (given, network) => {
   expect(networkOf(given)).toBe(network)
 })

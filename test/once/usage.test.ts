@@ -79,6 +79,7 @@ test.concurrent('the name of a group, or what is not in it, lists the commands o
     [['orgs'], '"orgs" is a group of commands:'],
     [['webhooks', 'github'], '"webhooks github" is a group of commands:'],
     [['orgs', 'nope'], 'There is no command "orgs nope".'],
+    [['orgs', 'list --json'], 'There is no command "orgs list --json".'],
   ] as const) {
     const { status, stdout, stderr } = await run([...args])
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' })

@@ -6,8 +6,14 @@ export function useSending() {
   const [state, setState] = useState<{ isSending: boolean; failure?: Failure | undefined }>({ isSending: false })
   const send = async (work: () => Promise<void>) => {
     setState({ isSending: true })
-    const failure = await work().then(() => undefined, readFailure)
-    setState({ isSending: false, failure })
+    let failure: Failure | undefined
+    try {
+      await work()
+    } catch (error) {
+      failure = readFailure(error)
+    } finally {
+      setState({ isSending: false, failure })
+    }
   }
   return { ...state, send }
 }
