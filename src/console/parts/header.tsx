@@ -24,7 +24,12 @@ export function Header({ places, path, onSignOut }: { places: Place[]; path: str
         </a>
         {own && <KeyMenu own={own} onSignOut={onSignOut} />}
       </div>
-      <Nav class="places" label="Places" places={places} isHere={(place) => path !== '' && partOf(place) === partOf(path)} />
+      <Nav
+        class="places"
+        label="Places"
+        places={places}
+        isHere={(place) => path !== '' && partOf(place) === partOf(path)}
+      />
     </header>
   )
 }
