@@ -310,7 +310,7 @@ create table merged_commits (
   primary key (prompt_id, branch_name, commit_sha)
 );
 
--- Returns the entries of a commit that have an action. As a comparison of rows, in this order, they can only be found by
+-- Returns the entries of a commit with the given action. As a comparison of rows, in this order, they can only be found by
 -- the index of the identity; with equalities the planner might take another one, and read the whole history.
 create function find_commit_entries(given_prompt_id bigint, given_commit_sha text, given_action text)
 returns setof history_entries

@@ -61,7 +61,7 @@ as $$
   select date_bin(make_interval(mins => minutes), instant, timestamptz '2000-01-01 00:00:00Z')
 $$;
 
--- Adds signals to the counts of a prompt, or with -1 takes them away. The commit of a signal is null for none. The caller
+-- Adds signals to the counts of a prompt, or with -1 takes them away. A signal that names no commit has null for it. The caller
 -- holds the watermark of the prompt.
 create function add_to_signal_counts(
   given_prompt_id bigint, given_organisation_id bigint,

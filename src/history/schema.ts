@@ -1,8 +1,8 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { numberedPageOf, numberedPageParameters } from '../lib/numbered_page.ts'
-import { envelopeOf, nullable, oneOf } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
 
-const Action = oneOf(['deployed', 'pr_opened', 'pr_merged', 'pr_closed'], {
+const Action = literals(['deployed', 'pr_opened', 'pr_merged', 'pr_closed'], {
   description:
     'deployed: committed directly to the default branch; pr_opened, pr_merged, pr_closed: a pull request was created, merged, or closed without being merged',
 })
@@ -77,7 +77,7 @@ const otherFilters = {
 export const HistoryQuery = Type.Object({ ...numberedPageParameters, action: actionFilter(Action), ...otherFilters })
 
 /** The filters of a list of changes. */
-export const changeFilters = { action: actionFilter(oneOf(liveActions)), ...otherFilters }
+export const changeFilters = { action: actionFilter(literals(liveActions)), ...otherFilters }
 
 /** This schema is for the documentation alone; the header is parsed from its text. */
 export const HistoryHeaders = Type.Object({
@@ -145,7 +145,7 @@ export const HistoryBatch = Type.Object(
       Type.Array(
         Type.Object({
           prompt_id: promptId,
-          state: oneOf(['present', 'removed']),
+          state: literals(['present', 'removed']),
           seen_at: Type.String({
             format: 'date-time',
             description: 'Of which time that is, now at the latest. ISO 8601 with its zone.',
@@ -170,7 +170,7 @@ export type HistoryBatch = Static<typeof HistoryBatch>
 
 export const HistoryBatchResult = envelopeOf(
   Type.Object({
-    outcomes: Type.Array(oneOf(['added', 'changed', 'known', 'covered']), {
+    outcomes: Type.Array(literals(['added', 'changed', 'known', 'covered']), {
       description:
         'What became of each entry, in the order given. added: it is new; changed: an entry was there, and now says ' +
         'what is known better; known: nothing had to change; covered: it is the commit of a pull request, whose merge ' +

@@ -1,6 +1,6 @@
 import { type TProperties, Type } from '@sinclair/typebox'
 import { type ErrorCode, limits, statusOfCode } from '../errors.ts'
-import { oneOf } from '../lib/typebox.ts'
+import { literals } from '../lib/typebox.ts'
 
 export type ErrorStatus = (typeof statusOfCode)[ErrorCode]
 
@@ -55,7 +55,7 @@ const described: Record<ErrorCode, DescribedError> = {
       'short time, of the key or the address, if the operator has set one. Nothing was recorded.',
     message: "This month's 1000 signals are used up. Wait until resets_at, or move to a larger plan.",
     fields: {
-      limited_by: oneOf(limits, {
+      limited_by: literals(limits, {
         description:
           "Which limit it is: the organisation's or the browser key's of signals in a month, or the key's or the " +
           "address's of requests in a short time",

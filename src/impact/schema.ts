@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { changeFilters, exampleEntry, HistoryEntry } from '../history/schema.ts'
 import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
 import { numberedPageOf, numberedPageParameters } from '../lib/numbered_page.ts'
-import { nullable, oneOf } from '../lib/typebox.ts'
+import { literals, nullable } from '../lib/typebox.ts'
 import { examplePrompt, Prompt, search } from '../prompts/schema.ts'
 
 const estimate = Type.Object({
@@ -144,7 +144,7 @@ export const PromptImpactQuery = Type.Object({
   ...PageQuery.properties,
   margin,
   search,
-  sort: oneOf(sorts, {
+  sort: literals(sorts, {
     description:
       'last_change: changed last first; name: in the order of a dictionary; rate: the lowest rate of the last 30 days ' +
       'first; signals: the most of them in the last 30 days first. Left out, newest first.',

@@ -1,10 +1,10 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf } from '../lib/cursor_page.ts'
 import { maxTextLength } from '../lib/texts.ts'
-import { envelopeOf, nullable, oneOf, type Row } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable, type Row } from '../lib/typebox.ts'
 
 /** What a key may do, as `resource:action`. To write never implies to read. */
-const Scope = oneOf([
+const Scope = literals([
   'history:read',
   'history:write',
   'signals:read',
@@ -146,7 +146,7 @@ export const NewApiKey = Type.Object(
     name: Type.String({ minLength: 1, maxLength: maxTextLength }),
     scopes: Type.Optional(Type.Array(Scope, { minItems: 1, description: 'What the key may do; or give a preset' })),
     preset: Type.Optional(
-      oneOf(presetNames, { description: 'The scopes that a purpose needs. Neither: all but administration.' }),
+      literals(presetNames, { description: 'The scopes that a purpose needs. Neither: all but administration.' }),
     ),
     expires_at: Type.Optional(nullable(time, 'ISO 8601 with its zone')),
     ...Type.Partial(KeyRestrictions).properties,

@@ -31,5 +31,5 @@ export const oneOf =
   (text: string): T | undefined =>
     choices.find((choice) => choice === text)
 
-/** Parses the id of a row. */
-export const parseId = (text: string): number | undefined => (/^[1-9]\d{0,15}$/.test(text) ? Number(text) : undefined)
+/** Parses the id of a row, which is within what a number holds exactly. */
+export const parseId = (text: string): number | undefined => (/^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined)

@@ -4,7 +4,7 @@ export const nullable = <S extends TSchema>(schema: S, description: string) =>
   Type.Union([schema, Type.Null()], { description })
 
 /** One of some texts. */
-export const oneOf = <const Text extends string>(texts: readonly Text[], options: { description?: string } = {}) =>
+export const literals = <const Text extends string>(texts: readonly Text[], options: { description?: string } = {}) =>
   Type.Union(
     texts.map((text) => Type.Literal(text)),
     options,

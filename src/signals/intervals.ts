@@ -53,9 +53,7 @@ export function startBefore(interval: Interval, zone: string, until: Date, inter
 /** Ascending starts, endless, from one that is at or before the instant. */
 function* startsFrom(interval: Interval, zone: string, instant: number): Generator<number> {
   const shown = inZone(zone, instant)
-  if (interval === 'hour') {
-    for (let hour = shown.startOfDay(); ; hour = nextHour(hour)) yield hour.epochMilliseconds
-  }
+  if (interval === 'hour') return yield* hoursFrom(shown.startOfDay())
   for (let date = firstDateOf(interval, shown); ; date = addIntervals(date, interval, 1)) yield startOf(date, zone)
 }
 
@@ -76,9 +74,21 @@ const addIntervals = (date: Temporal.PlainDate, interval: DateInterval, number: 
  * Hours begin when the clocks show a full hour, and when they are set to another one. An hour that clocks show twice is
  * two of them.
  */
-function nextHour(from: Temporal.ZonedDateTime): Temporal.ZonedDateTime {
-  const next = from.add({ seconds: 3_600 - 60 * from.minute - from.second })
-  const change = from.getTimeZoneTransition('next')
-  if (!change || Temporal.ZonedDateTime.compare(change, next) >= 0) return next
-  return change.subtract({ seconds: 1 }).hour === change.hour ? nextHour(change) : change
+function* hoursFrom(first: Temporal.ZonedDateTime): Generator<number> {
+  let hour = first
+  // Looked up once for all hours until then: with a look-up for each, 1,000 hours of Casablanca took 12 instead of 2 ms.
+  let change = hour.getTimeZoneTransition('next')
+  for (;;) {
+    yield hour.epochMilliseconds
+    hour = fullHourAfter(hour)
+    while (change && Temporal.ZonedDateTime.compare(change, hour) < 0) {
+      const isSameHour = change.subtract({ seconds: 1 }).hour === change.hour
+      hour = isSameHour ? fullHourAfter(change) : change
+      change = change.getTimeZoneTransition('next')
+    }
+    if (change?.equals(hour)) change = hour.getTimeZoneTransition('next')
+  }
 }
+
+const fullHourAfter = (from: Temporal.ZonedDateTime): Temporal.ZonedDateTime =>
+  from.add({ seconds: 3_600 - 60 * from.minute - from.second })

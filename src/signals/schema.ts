@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { envelopeOf, oneOf } from '../lib/typebox.ts'
+import { envelopeOf, literals } from '../lib/typebox.ts'
 import { PromptPath } from '../prompts/schema.ts'
 
-export const SignalValue = oneOf(['positive', 'negative'], { description: 'The feedback itself' })
+export const SignalValue = literals(['positive', 'negative'], { description: 'The feedback itself' })
 
 export const NewSignal = Type.Object(
   {
@@ -34,10 +34,12 @@ export const SignalHeaders = Type.Object({
   }),
 })
 
+const id = Type.Integer({ format: 'int64', description: 'Identifier of the signal' })
+
 export const CreatedSignal = envelopeOf(
   Type.Object(
     {
-      id: Type.Integer({ format: 'int64', description: 'Identifier of the signal' }),
+      id,
       value: SignalValue,
       created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
     },
@@ -54,7 +56,5 @@ export const SignalPath = Type.Object({
   ...PromptPath.properties,
   signal_id: Type.Integer({ format: 'int64', description: 'Identifier of the signal', examples: [7] }),
 })
-
-const id = Type.Integer({ format: 'int64', description: 'Identifier of the signal' })
 
 export const ErasedSignal = envelopeOf(Type.Object({ id }), 'ErasedSignal', { id: 7 })

@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { envelopeOf, oneOf } from '../lib/typebox.ts'
+import { envelopeOf, literals } from '../lib/typebox.ts'
 import { NewSignal } from './schema.ts'
 
 export const maxSignals = 1_000
@@ -55,7 +55,7 @@ export const NewSignalBatch = Type.Object(
 
 const BatchError = Type.Object(
   {
-    code: oneOf(['validation_error', 'rate_limited']),
+    code: literals(['validation_error', 'rate_limited']),
     message: Type.String({ description: 'What went wrong and what to do about it, for a person' }),
     details: Type.Optional(
       Type.Array(

@@ -1,12 +1,12 @@
 import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
-import { envelopeOf, nullable, oneOf } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
 import { SignalValue } from './schema.ts'
 
 /** This schema is for the documentation alone, as are the other queries; they are parsed from their text. */
 export const SignalQuery = Type.Object({
   ...PageQuery.properties,
-  value: oneOf(['positive', 'negative'], { description: 'Only signals of this value.' }),
+  value: literals(['positive', 'negative'], { description: 'Only signals of this value.' }),
   since: Type.String({
     format: 'date-time',
     description: 'Only signals from this ISO 8601 time on; a date alone is its first instant, UTC.',

@@ -105,7 +105,7 @@ type MonthCount = { promptId: number; date: null; total: number } | { promptId: 
 /** How many signals of a month these prompts have, by prompt and by day; those that have none are left out. */
 export const countMonth = (sql: Sql, promptIds: number[], month: string): Promise<MonthCount[]> =>
   sql<MonthCount>`
-    select prompt_id as "promptId", day::text as date, total
+    select prompt_id as "promptId", to_char(day, 'YYYY-MM-DD') as date, total
     from count_month(${promptIds.map(String)}::text[]::bigint[], ${`${month}-01`}::text::date)`
 
 type MonthUsage = { plan: string; limit: number; used: number }

@@ -241,7 +241,8 @@ test(`${requests} random requests of two organisations and all sets of scopes le
       where o.public_id = ${org}`
     const strangers = rows.filter(({ actor }) => actor !== 'cli' && !keyIds.includes(actor))
     expect(strangers).toEqual([])
-    expect(rows.length).toBeGreaterThan(2)
+    // Beside the operator at least one key has changed something, so that the check above is about keys too.
+    expect(rows.length).toBeGreaterThan(1)
   }
 }, 120_000)
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/manage.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
+import { countMonth } from '../../src/signals/store_reads.ts'
 import { startService, type TestService } from '../service.ts'
 
 let service: TestService
@@ -47,6 +48,19 @@ test('shows the month by day and by prompt, with the limit and what is left of i
       other_prompts: { prompts: 0, total: 0 },
     },
   })
+})
+
+test('names the days the same however the database is set to write dates', async () => {
+  const { key, prompt } = await service.createTenant(10)
+  const { db } = service.services
+  service.clock.set('2026-11-03T12:00:00.000Z')
+  await service.postSignal(prompt, key)
+  const [{ id } = { id: 0 }] = await db.sql<{ id: number }>`select id from prompts where public_id = ${prompt}`
+  const counts = await db.transaction(async (sql) => {
+    await sql.dynamic("set local DateStyle = 'SQL, MDY'")
+    return countMonth(sql, [id], '2026-11')
+  })
+  expect(counts.filter(({ date }) => date !== null)).toEqual([{ promptId: null, date: '2026-11-03', total: 1 }])
 })
 
 test('counts the same before and after the signals were counted, and no more than a hundred prompts one by one', async () => {
