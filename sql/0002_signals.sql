@@ -161,7 +161,7 @@ create function write_signals(
   are_positive boolean[],
   -- An array of objects and nulls; null when no signal has metadata.
   metadata_list jsonb,
-  -- In milliseconds since 1970, which are read in a tenth of the time that a date takes.
+  -- In milliseconds since 1970: a number is parsed in a tenth of the instructions of a date.
   created_ats bigint[],
   -- Texts or nulls, no text twice for one organisation; null when no signal has a key.
   keys text[],
