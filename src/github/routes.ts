@@ -31,7 +31,7 @@ export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authent
   new Elysia({ name: 'webhooks' }).put(
     '/api/v1/webhooks/github',
     authenticated('webhooks:write', async (exchange, _: object, caller) =>
-      exchange.reply(200, JSON.stringify({ data: await setWebhook(db, clock, caller.org, keyHolder(caller)) })),
+      exchange.replyData(await setWebhook(db, clock, caller.org, keyHolder(caller))),
     ),
     { parse: 'none', detail: setting },
   )
@@ -61,7 +61,7 @@ export function githubRoutes(
       }
       const receipt = await receiveDelivery(db, clock, organisationId, delivery)
       deliveries.ended(receipt, org)
-      return exchange.reply(200, JSON.stringify({ data: receipt }))
+      return exchange.replyData(receipt)
     })
   })
   // The body is read by the handler, because the signature is over its exact bytes.

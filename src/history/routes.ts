@@ -79,7 +79,7 @@ export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services
         const body = parseJson(await readJsonText(exchange))
         const { entry, isNew } = await historyRecorder.record(prompt, body, exchange.endsAt)
         const headers: Record<string, string> = isNew ? {} : { 'idempotent-replayed': 'true' }
-        return exchange.reply(201, JSON.stringify({ data: entry }), headers)
+        return exchange.replyData(entry, 201, headers)
       }),
       { ...readByHandler, detail: recording },
     )

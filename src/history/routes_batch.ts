@@ -35,7 +35,7 @@ export const historyBatchRoutes = ({ db, clock, findPrompt }: Services, { authen
       const { recordHistoryBatch } = await import('./batch.ts')
       const find = (id: string) => findPrompt(organisationId, id)
       const outcomes = await recordHistoryBatch(db, clock, organisationId, body, find)
-      return exchange.reply(200, JSON.stringify({ data: { outcomes } }))
+      return exchange.replyData({ outcomes })
     }),
     { ...readByHandler, detail: recording },
   )

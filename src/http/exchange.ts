@@ -76,6 +76,11 @@ export class Exchange implements Timed {
     return new Response(body, { status, headers: all })
   }
 
+  /** Answers with data in the envelope. */
+  replyData(data: unknown, status = 200, headers?: Record<string, string>): Response {
+    return this.reply(status, JSON.stringify({ data }), headers)
+  }
+
   /** Answers with an error, in the one shape that all errors have. */
   replyError({ code, message, context, headers }: ApiError): Response {
     const error = { code, message, ...context, request_id: this.requestId }

@@ -21,4 +21,4 @@ export async function readIdempotentRequest<Body>(
 
 /** 201 with what was made, now or by an earlier request with the same Idempotency-Key. */
 export const replyCreated = (exchange: Exchange, { answer, isReplayed }: { answer: object; isReplayed: boolean }) =>
-  exchange.reply(201, JSON.stringify({ data: answer }), isReplayed ? { 'idempotent-replayed': 'true' } : {})
+  exchange.replyData(answer, 201, isReplayed ? { 'idempotent-replayed': 'true' } : {})

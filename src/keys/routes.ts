@@ -131,7 +131,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
     .get(
       '/api/v1/keys/:key_id',
       authenticated('keys:read', async (exchange, { key_id: id }: KeyParams, caller) =>
-        exchange.reply(200, JSON.stringify({ data: await showKey(db, id, keyHolder(caller)) })),
+        exchange.replyData(await showKey(db, id, keyHolder(caller))),
       ),
       { detail: operations.getKey },
     )
@@ -141,14 +141,14 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const actor = keyHolder(caller)
         await showKey(db, id, actor)
         const change = parseChange(validateChange(parseJson(await readJsonText(exchange))))
-        return exchange.reply(200, JSON.stringify({ data: await changeKey(db, clock, id, change, actor) }))
+        return exchange.replyData(await changeKey(db, clock, id, change, actor))
       }),
       { ...readByHandler, detail: operations.changeKey },
     )
     .delete(
       '/api/v1/keys/:key_id',
       authenticated('keys:write', async (exchange, { key_id: id }: KeyParams, caller) =>
-        exchange.reply(200, JSON.stringify({ data: await revokeKey(db, clock, id, keyHolder(caller)) })),
+        exchange.replyData(await revokeKey(db, clock, id, keyHolder(caller))),
       ),
       { detail: operations.revokeKey },
     )
@@ -169,7 +169,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
       authenticated(null, async (exchange, _: object, caller) => {
         // Anybody who opens a page can read its key, and is to learn nothing of the organisation by it.
         if (caller.browser) throw new ServiceError('forbidden', 'A browser key records signals, and nothing else.')
-        return exchange.reply(200, JSON.stringify({ data: await describeCaller(db, clock, caller) }))
+        return exchange.replyData(await describeCaller(db, clock, caller))
       }),
       { detail: operations.getOwnKey },
     )

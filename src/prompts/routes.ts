@@ -101,7 +101,7 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
       '/api/v1/prompts/:prompt_id',
       authenticated('prompts:read', async (exchange, { prompt_id: id }: PromptParams, { organisationId }) => {
         const prompt = await showPrompt(db, await findPrompt(organisationId, id))
-        return exchange.reply(200, JSON.stringify({ data: prompt }))
+        return exchange.replyData(prompt)
       }),
       { detail: operations.getPrompt },
     )
@@ -111,7 +111,7 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
         const prompt = await findPrompt(caller.organisationId, id)
         const { name, ...link } = validateChange(parseJson(await readJsonText(exchange)))
         const changed = await changePrompt(db, clock, prompt, { name, file: parseLink(link) }, keyHolder(caller))
-        return exchange.reply(200, JSON.stringify({ data: changed }))
+        return exchange.replyData(changed)
       }),
       { ...readByHandler, detail: operations.changePrompt },
     )

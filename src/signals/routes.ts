@@ -62,7 +62,7 @@ export const signalRoutes = (
       const headers = limitHeaders(used, limit, month)
       if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
       const data = { id: id as number, value: signal.value, created_at: createdAt.toISOString() }
-      return exchange.reply(201, JSON.stringify({ data } satisfies CreatedSignal), headers)
+      return exchange.replyData(data satisfies CreatedSignal['data'], 201, headers)
     }),
     { ...readByHandler, detail },
   )

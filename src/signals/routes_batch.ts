@@ -60,7 +60,7 @@ export function batchRoutes({ clock, findPrompt, signalBatches }: Services, { au
         const { results, usage } = await signalBatches.record(prompt, items, now, exchange.endsAt)
         const data = results.map((result) => show(result, exchange.requestId))
         const headers = usage ? limitHeaders(usage.used, usage.limit, usage.month) : {}
-        return exchange.reply(200, JSON.stringify({ data } satisfies RecordedBatch), headers)
+        return exchange.replyData(data satisfies RecordedBatch['data'], 200, headers)
       })
     }),
     { ...readByHandler, detail: recording },

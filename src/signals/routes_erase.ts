@@ -32,7 +32,7 @@ export const eraseRoutes = ({ db, clock, findPrompt }: Services, { authenticated
       if (id === undefined) throw notFound()
       const { eraseOne } = await import('./erase.ts')
       await eraseOne(db, clock, prompt, prompt_id, id, keyHolder(caller))
-      return exchange.reply(200, JSON.stringify({ data: { id } }))
+      return exchange.replyData({ id })
     }),
     { detail: erasing },
   )

@@ -75,7 +75,7 @@ export const signalReadRoutes = ({ clock, findPrompt, signalReader }: Services, 
     .get(
       '/api/v1/usage',
       authenticated('usage:read', async (exchange, _: object, { organisationId }) =>
-        exchange.reply(200, JSON.stringify({ data: await signalReader.usage(organisationId) })),
+        exchange.replyData(await signalReader.usage(organisationId)),
       ),
       { detail: usage },
     )
