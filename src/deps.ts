@@ -71,7 +71,7 @@ export function createServices(
   const counter = createSignalCounter(db)
   const signalReader = createSignalReader(db, clock, counter)
   let impact: ImpactReader | undefined
-  const signals = createSignalRecorder(db, admission, clock, metrics.signals, counter)
+  const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, counter)
   const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
   const drain = createDrain()
@@ -99,12 +99,12 @@ export function createServices(
     verifyKey: createKeyVerifier(db, clock, lastUsed, createFailedKeys(metrics.failedKeys)),
     findPrompt: prompts.find,
     findCachedPrompt: prompts.findCached,
-    signals,
-    signalBatches: createBatchRecorder(db, admission, metrics.signals, counter),
+    signalRecorder,
+    batchRecorder: createBatchRecorder(db, admission, metrics.signals, counter),
     signalReader,
-    history: createHistoryReader(db, { observer: metrics.history, baseUrl }),
+    historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
-    deliveries: metrics.deliveries,
+    deliveryObserver: metrics.deliveries,
     /** Loaded when it is first asked for, which keeps the start short. */
     async loadImpact(): Promise<ImpactReader> {
       impact ??= (await import('./impact/report.ts')).createImpactReader(db, clock, counter, signalReader.limited)
@@ -124,7 +124,7 @@ export function createServices(
     async close() {
       for (const pruning of prunings) pruning.stop()
       counting.stop()
-      await Promise.all([signals.drain(), historyRecorder.drain()])
+      await Promise.all([signalRecorder.drain(), historyRecorder.drain()])
       await lastUsed.flush()
       await redis?.disconnect()
       await db.close()

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Db } from '../db/client.ts'
-import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
+import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
 import { listAudit } from './list.ts'
 import { AuditEntryList } from './schema.ts'

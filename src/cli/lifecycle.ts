@@ -3,7 +3,7 @@ import type { Config } from '../config.ts'
 import type { DatabaseObserver, Db } from '../db/client.ts'
 import { isUnencryptedRemote } from '../db/tls.ts'
 import { openServices, type Services } from '../deps.ts'
-import { crashResponse } from '../http/answer.ts'
+import { crashResponse } from '../http/middleware.ts'
 import { within } from '../lib/deadline.ts'
 import { createLog, type Log } from '../log.ts'
 import { type App, build, type Certificate, type Listener, listen } from '../platform.ts'
@@ -11,6 +11,8 @@ import { readCertificate, reloadOnSignal } from './certificate.ts'
 import type { Context } from './command.ts'
 
 const logFlushMs = 1_000
+/** How long closing may take when requests are not waited for. */
+const closeMs = 1_000
 
 /** Opens what the settings name, serves until it is stopped, and closes everything. */
 export async function runUntilStopped(
@@ -87,7 +89,7 @@ async function stopListening(
   await drain.run(DRAIN_SECONDS * 1_000)
   const outOfTime = () =>
     giveUp(log, { seconds: SHUTDOWN_SECONDS }, 'not everything under way ended in time; it is given up')
-  setTimeout(outOfTime, SHUTDOWN_SECONDS > 0 ? SHUTDOWN_SECONDS * 1_000 : logFlushMs).unref()
+  setTimeout(outOfTime, SHUTDOWN_SECONDS > 0 ? SHUTDOWN_SECONDS * 1_000 : closeMs).unref()
   const stopped = Promise.all(listeners.map((listener) => listener.stop()))
   if (SHUTDOWN_SECONDS > 0) await stopped
 }

@@ -61,13 +61,13 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
   output.say(oneLine(summarise(result, `${repository.repository} ${repository.branch}`, isDryRun)))
 }
 
-/** What cannot be written in the end is said in the beginning. */
+/** Rejects a name that cannot be written before the sync begins, not after it. */
 const requireMapName = (file: string): Promise<void> =>
   requireFileName(file).catch(({ message }) => {
     throw new Error(`--map: ${message}`)
   })
 
-/** Whole at any time, for an application that may read it meanwhile, as whoever it is. */
+/** Writes atomically, and readable by all, because an application may read the map meanwhile, and as another user. */
 const writeMap = (file: string, map: SyncResult['map']): Promise<void> =>
   writeFileAtomically(file, (put) => put(`${JSON.stringify(map, null, 2)}\n`), 0o666)
 

@@ -25,7 +25,7 @@ export function findHost(commits: Commit[], webUrl: string | null): Host | null 
 const namingByNumber: (Host | null)[] = ['github', 'gitea']
 
 /** The commits with the meanings that their messages have on a host. */
-export const readOnHost = (commits: Commit[], host: Host | null): Commit[] =>
+export const interpretForHost = (commits: Commit[], host: Host | null): Commit[] =>
   commits.map((commit) => {
     const { meaning } = commit
     if (!isPullRequest(meaning)) return commit
@@ -70,7 +70,7 @@ export function listChanges({ commits, arrivals, times, host, webUrl }: Branch, 
     if (merge === null || prompts.length === 0) return prompts.map((prompt) => ({ ...change, prompt, merge: null }))
     const mergeOf = merges.get(merge) ?? readMerge(merge, via)
     merges.set(merge, mergeOf)
-    // What a pull request takes back before it is merged, it does not change.
+    // What a pull request reverts before it is merged, it does not change.
     const merged = touched[places.get(merge) as number] ?? []
     return prompts.filter((prompt) => merged.includes(prompt)).map((prompt) => ({ ...change, prompt, merge: mergeOf }))
   })

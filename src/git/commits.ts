@@ -1,5 +1,5 @@
 import type { Person } from './entries.ts'
-import { type MessageMeaning, readMessage } from './messages.ts'
+import { type MessageMeaning, parseMessage } from './messages.ts'
 import { decode, type Git, splitAt } from './program.ts'
 
 /** A commit as the graph has it. Commits are known by their position in the list, in which no parent comes before a child. */
@@ -40,7 +40,7 @@ export async function readCommits(git: Git, tip: string, onProgress: (read: numb
         time: Number(time) * 1_000,
         author: people(authorName as string, authorEmail as string),
         committer: people(committerName as string, committerEmail as string),
-        meaning: readMessage(message as string),
+        meaning: parseMessage(message as string),
       })
       record = []
     }

@@ -9,6 +9,7 @@ export type PullRequestEvent = { number: number; url: string; commitSha: string;
 
 /** A commit that changes the file of a prompt, at the time it reached the branch. */
 export type Change = {
+  /** The id of the prompt's row; in the plan of a sync, the position of the prompt. */
   prompt: number
   commitSha: string
   author: Person

@@ -21,14 +21,14 @@ export function followFiles(
   files: ChangedFiles,
   paths: string[],
 ): (arrival: number) => number[] {
-  const knows = createKnowledge(commits)
-  const spans = findSpans(listRenames(arrivals, files), files, paths, knows)
+  const isSameOrDescendant = createDescendantTest(commits)
+  const spans = findSpans(listRenames(arrivals, files), files, paths, isSameOrDescendant)
   return (arrival) => {
     const { commit } = arrivals[arrival] as Arrival
     const changed = (files.changes[arrival] ?? []).flatMap(({ path }) => {
       const span = spans.get(path)?.find(({ since, until }) => {
-        const isOver = until !== null && knows(commit, until)
-        return !isOver && (since.length === 0 || since.some((rename) => knows(commit, rename)))
+        const isOver = until !== null && isSameOrDescendant(commit, until)
+        return !isOver && (since.length === 0 || since.some((rename) => isSameOrDescendant(commit, rename)))
       })
       return span ? span.prompt : []
     })
@@ -55,7 +55,7 @@ function findSpans(
   renames: Map<number, Rename[]>,
   files: ChangedFiles,
   paths: string[],
-  knows: Knows,
+  isSameOrDescendant: DescendantTest,
 ): Map<number, Span[]> {
   const spans = new Map<number, Span[]>()
   const isFound = new Set<string>()
@@ -65,10 +65,12 @@ function findSpans(
     const key = `${name} ${prompt} ${until}`
     if (name === undefined || isFound.has(key)) continue
     isFound.add(key)
-    const before = (renames.get(name) ?? []).filter(({ commit }) => until === null || !knows(commit, until))
+    const before = (renames.get(name) ?? []).filter(
+      ({ commit }) => until === null || !isSameOrDescendant(commit, until),
+    )
     // Of renames that follow each other the last counts; two sides of a merge may have made the same one.
     const last = before.filter(
-      ({ commit }) => !before.some((other) => other.commit !== commit && knows(other.commit, commit)),
+      ({ commit }) => !before.some((other) => other.commit !== commit && isSameOrDescendant(other.commit, commit)),
     )
     const span = { prompt, since: last.map(({ commit }) => commit), until }
     const known = spans.get(name) ?? []
@@ -79,16 +81,16 @@ function findSpans(
 }
 
 /** Whether a commit is another, or has it among its ancestors. */
-type Knows = (commit: number, other: number) => boolean
+type DescendantTest = (commit: number, other: number) => boolean
 
-function createKnowledge(commits: Commit[]): Knows {
+function createDescendantTest(commits: Commit[]): DescendantTest {
   const cache = new Map<number, Uint8Array>()
   return (commit, other) => {
     // No parent comes before a child.
     if (commit > other) return false
-    const knowing = cache.get(other) ?? descendantsOf(commits, other)
-    cache.set(other, knowing)
-    return knowing[commit] === 1
+    const descendants = cache.get(other) ?? descendantsOf(commits, other)
+    cache.set(other, descendants)
+    return descendants[commit] === 1
   }
 }
 

@@ -8,9 +8,9 @@ const fileHeader = 'diff --cc '
 const maxLineLength = 64 * 1024
 
 /**
- * Leaves of the changes of merges that are looked through only what was made in the merge, as to resolve a conflict. A
- * file that both sides have changed is like neither of them, though git may have put it together by itself; a combined
- * diff shows only what comes from no side. Merges that are not `wanted` are left without changes.
+ * Removes, in place, from the changes of merges that are looked through all but what was made in the merge itself, as to
+ * resolve a conflict. A file that both sides have changed is like neither of them, though git may have put it together by
+ * itself; a combined diff shows only what comes from no side. Merges that are not wanted are left without changes.
  */
 export async function keepOwnChanges(
   git: Git,

@@ -45,7 +45,7 @@ const branchSubject =
   /^Merge (?:remote-tracking )?(?:branch(?:es)?|tag|commit) '([^']*)'(?:.*?\bof (\S+))?|^Merge [0-9a-f]{7,64} into [0-9a-f]{7,64}$/
 
 /** Reads a message. A payload has no parents to tell a merge commit by, so that its message alone must do. */
-export function readMessage(message: string): MessageMeaning {
+export function parseMessage(message: string): MessageMeaning {
   const [subject = ''] = message.split('\n', 1)
   const inBody = gitlabReference.exec(message)
   if (inBody) return { kind: 'pull_request', number: Number(inBody[1]), host: 'gitlab' }

@@ -4,7 +4,7 @@ import type { PromptEntry } from '../history/record.ts'
 import { requireText } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
 import { listArrivals, timeArrivals } from './arrivals.ts'
-import { findHost, listChanges, readOnHost } from './changes.ts'
+import { findHost, interpretForHost, listChanges } from './changes.ts'
 import { type Commit, readCommits } from './commits.ts'
 import { entriesOf } from './entries.ts'
 import { readChangedFiles } from './files.ts'
@@ -36,8 +36,8 @@ export type Plan = {
   entries: PromptEntry[]
   /** The hashes of all commits of the branch. */
   commits: Set<string>
-  /** When the branch came to be as it was read. */
-  readAt: Date
+  /** When the newest commit of the branch arrived there. */
+  lastArrivalAt: Date
 }
 
 type Options = {
@@ -61,7 +61,7 @@ export async function planSync(
   }
   const read = await readCommits(git, repository.tip, (count) => onProgress(count, 'commits read', null))
   const host = findHost(read, repository.webUrl)
-  const commits = readOnHost(read, host)
+  const commits = interpretForHost(read, host)
   const arrivals = listArrivals(commits, isOwnPullOf(repository))
   const files = await readChangedFiles(git, commits, arrivals, (count) =>
     onProgress(count, 'commits compared', count / arrivals.length),
@@ -103,9 +103,9 @@ export async function planSync(
         `--repository https://HOST/${repository.repository}`,
     )
   }
-  const readAt = [...times.values()].at(-1) ?? now
+  const lastArrivalAt = [...times.values()].at(-1) ?? now
   const entries = entriesOf(fitBranch(repository.branch), changes)
-  return { prompts, entries, commits: new Set(commits.map(({ sha }) => sha)), readAt }
+  return { prompts, entries, commits: new Set(commits.map(({ sha }) => sha)), lastArrivalAt }
 }
 
 function whyMissing({ tree }: Repository, path: string, fate: 'removed' | 'unknown'): string {

@@ -54,11 +54,11 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
   const repository = { ...options.repository, repository: repositoryKey(options.repository.repository) }
   const linked = await target.listLinked(repository.repository)
   const plan = await planSync(git, repository, linked, options)
-  const { prompts, entries, commits, readAt } = plan
+  const { prompts, entries, commits, lastArrivalAt } = plan
 
   const ids: (string | null)[] = []
   for (const [done, prompt] of prompts.entries()) {
-    ids.push(await settlePrompt(options, repository.repository, prompt))
+    ids.push(await createOrMovePrompt(options, repository.repository, prompt))
     onProgress(done + 1, 'prompts', (done + 1) / prompts.length)
   }
 
@@ -79,7 +79,7 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
   }
   const files = prompts.flatMap(({ missing }, index) => {
     const state: 'present' | 'removed' = missing === null ? 'present' : 'removed'
-    return ids[index] ? { prompt_id: ids[index], state, seen_at: readAt.toISOString() } : []
+    return ids[index] ? { prompt_id: ids[index], state, seen_at: lastArrivalAt.toISOString() } : []
   })
   for (let first = 0; first < files.length && !isDryRun; first += maxEntriesPerCall) {
     await target.recordBatch({ entries: [], files: files.slice(first, first + maxEntriesPerCall) })
@@ -90,7 +90,7 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
 }
 
 /** Makes a prompt, or moves its link, and returns its id; null for one that a dry run does not make. */
-async function settlePrompt(
+async function createOrMovePrompt(
   { target, isDryRun, onChange }: Options,
   repository: string,
   { id, name, path, movedFrom, missing }: SyncedPrompt,

@@ -23,7 +23,7 @@ const fullHash = /^[0-9a-f]{40,64}$/
 export async function reportTakenBack(
   target: SyncTarget,
   branch: string,
-  { prompts, commits, readAt }: Plan,
+  { prompts, commits, lastArrivalAt }: Plan,
   { onChange, onProgress }: Reporting,
 ): Promise<number | null> {
   const isTakenBack = ({ action, branch_name, commit_sha }: HistoryEntry) => {
@@ -39,7 +39,7 @@ export async function reportTakenBack(
       if (!entries) return null
       const { id, path } = some[index] as { id: string; path: string }
       for (const entry of entries) {
-        const isOlder = new Date(entry.created_at) <= readAt
+        const isOlder = new Date(entry.created_at) <= lastArrivalAt
         const problem = `is not on ${branch} any more${isOlder ? '' : ', or the clone is behind'}`
         onChange({ change: 'taken_back', prompt: id, path, problem, ...entry })
       }

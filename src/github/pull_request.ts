@@ -19,7 +19,7 @@ import {
   selectPushes,
 } from './store_facts.ts'
 
-type PullRequestChange = {
+type ParsedPullRequest = {
   action: string
   pr: Omit<PullRequest, 'reopenings'>
   isDefaultBase: boolean
@@ -28,12 +28,12 @@ type PullRequestChange = {
 const handledActions = ['opened', 'reopened', 'closed']
 
 /** What an event of a pull request changes. */
-export function readPullRequest(payload: PullRequestPayload, now: Date): PullRequestChange | 'ignored' {
+export function parsePullRequest(payload: PullRequestPayload, now: Date): ParsedPullRequest | 'ignored' {
   const { action, pull_request: given, repository } = payload
   if (!handledActions.includes(action)) return 'ignored'
   const isMerged = action === 'closed' && given.merged === true
   const instant = (text: string | null | undefined) => parseInstant(text ?? '') ?? now
-  const pr: PullRequestChange['pr'] = {
+  const pr: ParsedPullRequest['pr'] = {
     number: given.number,
     url: fitUrl(given.html_url),
     state: action !== 'closed' ? 'open' : isMerged ? 'merged' : 'closed',
@@ -62,7 +62,7 @@ function accountPerson(account: Account | null | undefined): Person {
 export async function recordPullRequest(
   sql: Sql,
   ref: RepositoryRef,
-  { action, pr: given, isDefaultBase }: PullRequestChange,
+  { action, pr: given, isDefaultBase }: ParsedPullRequest,
 ): Promise<PromptEntry[]> {
   const pr = await savePullRequest(sql, ref, given, action)
   const added = await addBranchPrompts(sql, ref, pr.number)

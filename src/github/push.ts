@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import type { Sql } from '../db/client.ts'
 import { entriesOf, type Person } from '../git/entries.ts'
-import { readMessage } from '../git/messages.ts'
+import { parseMessage } from '../git/messages.ts'
 import { fitBranch, fitPerson, fitSha } from '../git/people.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { earlierOf } from '../lib/times.ts'
@@ -10,7 +10,7 @@ import type { FileSeen } from '../prompts/seen.ts'
 import { attributeCommits } from './attribute.ts'
 import { endOf, recordTouches } from './pull_request.ts'
 import type { Gap } from './receipt.ts'
-import { readTime } from './repository.ts'
+import { parseTimestamp } from './repository.ts'
 import type { PushPayload } from './schema.ts'
 import type { RepositoryRef } from './store.ts'
 import { deleteTouches, type Push, selectMerges, type Touch } from './store_facts.ts'
@@ -18,7 +18,7 @@ import { deleteTouches, type Push, selectMerges, type Touch } from './store_fact
 /** A commit, with the files that it itself changes: none for one that merely merges another branch in. */
 type Commit = { sha: string; author: Person; added: string[]; modified: string[]; removed: string[] }
 
-type PushChange = {
+type ParsedPush = {
   push: Push
   authors: Map<string, Person>
   isDefaultBranch: boolean
@@ -32,17 +32,17 @@ const branches = 'refs/heads/'
 const maxListedCommits = 2_048
 
 /** What a push changes, or why it changes nothing. */
-export function readPush(
+export function parsePush(
   payload: PushPayload,
   linked: LinkedPrompt[],
   now: Date,
-): PushChange | 'ignored' | 'unlinked_files' {
+): ParsedPush | 'ignored' | 'unlinked_files' {
   const branch = branchOf(payload)
   if (branch === undefined) return 'ignored'
   const isDefaultBranch = branch === payload.repository.default_branch
   const isNewBranch = payload.created === true && !isDefaultBranch
   // Elsewhere a commit that was pushed before is one of the default branch that was merged or rebased upon.
-  const commits = payload.commits.filter(({ distinct }) => isDefaultBranch || distinct !== false).map(readCommit)
+  const commits = payload.commits.filter(({ distinct }) => isDefaultBranch || distinct !== false).map(parseCommit)
   const touches = findTouches(commits, linked)
   if (touches.length === 0 && !isNewBranch) return 'unlinked_files'
   const push = {
@@ -53,7 +53,7 @@ export function readPush(
   }
   // GitHub's own time: that of a commit is when it was made, by a clock that may be wrong. A clock that is ahead must not
   // keep an entry on top of those to come.
-  const pushedAt = earlierOf(readTime(payload.repository.pushed_at) ?? now, now)
+  const pushedAt = earlierOf(parseTimestamp(payload.repository.pushed_at) ?? now, now)
   const authors = new Map(commits.map(({ sha, author }) => [sha, author]))
   const filesSeen = isDefaultBranch ? findFilesSeen(commits, linked, pushedAt) : []
   return { push, authors, isDefaultBranch, isNewBranch, pushedAt, filesSeen }
@@ -72,7 +72,7 @@ const branchOf = ({ deleted, ref }: PushPayload): string | undefined =>
   deleted || !ref.startsWith(branches) ? undefined : ref.slice(branches.length)
 
 /** A merge commit lists what came from the other side, which the commits of that side list as well. */
-function readCommit(given: PushPayload['commits'][number]): Commit {
+function parseCommit(given: PushPayload['commits'][number]): Commit {
   const { added, modified, removed } = isMergeCommit(given.message ?? '') ? {} : given
   return {
     sha: fitSha(given.id),
@@ -85,7 +85,7 @@ function readCommit(given: PushPayload['commits'][number]): Commit {
 
 /** A title that no host has written for a merge alone may also be that of a squash. */
 function isMergeCommit(message: string): boolean {
-  const meaning = readMessage(message)
+  const meaning = parseMessage(message)
   return meaning.kind === 'branch' || (meaning.kind === 'pull_request' && meaning.host !== null)
 }
 
@@ -130,7 +130,7 @@ function findMovedTo(path: string, { added, removed }: Commit): string | null {
 export async function recordPush(
   sql: Sql,
   ref: RepositoryRef,
-  { push, authors, isDefaultBranch, isNewBranch, pushedAt }: PushChange,
+  { push, authors, isDefaultBranch, isNewBranch, pushedAt }: ParsedPush,
 ): Promise<PromptEntry[]> {
   if (isNewBranch) await deleteTouches(sql, ref, push.head.branch, pushedAt)
   const branchEntries = await recordTouches(sql, ref, push, pushedAt)

@@ -2,7 +2,7 @@
 
 /** A push that does not say all of what happened to the default branch; a clone does. */
 const gaps = {
-  force_push: 'The push took commits back, and does not say which',
+  force_push: 'The push removed commits from the branch, and does not say which',
   too_many_commits: 'GitHub lists no more than 2,048 commits of a push',
   files_not_listed: 'GitHub has not listed the files of every commit',
 }
@@ -11,7 +11,7 @@ export type Gap = keyof typeof gaps
 
 const messages = {
   recorded: 'The histories have new or changed entries.',
-  unchanged: 'The histories have nothing new by it.',
+  unchanged: 'The delivery changed no history.',
   repeated: 'The delivery was recorded before.',
   ignored: 'The event is not one that changes a history.',
   unlinked_repository: 'No prompt is linked to a file of this repository.',

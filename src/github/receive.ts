@@ -4,10 +4,10 @@ import { invalid } from '../errors.ts'
 import { countChanges, recordEntries } from '../history/record.ts'
 import { createValidator } from '../lib/validate.ts'
 import { markFilesSeen } from '../prompts/seen.ts'
-import { readPullRequest, recordPullRequest } from './pull_request.ts'
-import { findGap, readPush, recordPush } from './push.ts'
+import { parsePullRequest, recordPullRequest } from './pull_request.ts'
+import { findGap, parsePush, recordPush } from './push.ts'
 import { type Receipt, receiptOf } from './receipt.ts'
-import { followOwner, followRepository, previousName, readRepository } from './repository.ts'
+import { followOwner, followRepository, parseRepository, previousName } from './repository.ts'
 import { OrganizationPayload, PullRequestPayload, PushPayload, RepositoryPayload } from './schema.ts'
 import { insertDelivery, lockRepository, type RepositoryRef, requireIndexPlans } from './store.ts'
 
@@ -35,7 +35,7 @@ export async function receiveDelivery(
   organisationId: number,
   { event: name, id, payload }: Delivery,
 ): Promise<Receipt> {
-  const event = readEvent(name, payload)
+  const event = parseEvent(name, payload)
   if (!event) return receiptOf('ignored')
   if (!/^[\x21-\x7e]{1,255}$/.test(id)) {
     throw invalid('The delivery is not valid.', [
@@ -59,7 +59,7 @@ export async function receiveDelivery(
 }
 
 /** Validates a delivery; undefined for an event that is not handled. */
-function readEvent(
+function parseEvent(
   name: string,
   given: unknown,
 ): RepositoryEvent | { name: 'organization'; payload: OrganizationPayload } | undefined {
@@ -80,13 +80,13 @@ async function recordEvent(
   { name, payload }: RepositoryEvent,
 ): Promise<Receipt> {
   const now = clock.now()
-  const repository = readRepository(payload.repository, now)
+  const repository = parseRepository(payload.repository, now)
   const previously = name === 'repository' ? previousName(payload) : repository.name
   const linked = await followRepository(sql, clock, ref, repository, previously)
   if (linked.length === 0) return receiptOf('unlinked_repository')
   if (name === 'repository') return receiptOf('unchanged')
 
-  const change = name === 'push' ? readPush(payload, linked, now) : readPullRequest(payload, now)
+  const change = name === 'push' ? parsePush(payload, linked, now) : parsePullRequest(payload, now)
   const gap = name === 'push' ? findGap(payload) : undefined
   // A delivery that changes nothing is not stored: redelivered after a prompt was linked, it may change something.
   if (typeof change === 'string') return receiptOf(gap ?? change)

@@ -27,14 +27,16 @@ export async function followRepository(
 }
 
 /** The name of a repository, and since when it bears it at the latest, by GitHub's clock. */
-export function readRepository(repository: Repository, now: Date): { name: string; seenAt: Date } {
-  const times = [readTime(repository.pushed_at), readTime(repository.updated_at)].filter((time) => time !== undefined)
+export function parseRepository(repository: Repository, now: Date): { name: string; seenAt: Date } {
+  const times = [parseTimestamp(repository.pushed_at), parseTimestamp(repository.updated_at)].filter(
+    (time) => time !== undefined,
+  )
   const seenAt = times.length > 0 ? new Date(Math.max(...times.map(Number))) : now
   return { name: repositoryKey(repository.full_name), seenAt }
 }
 
 /** GitHub gives a time as seconds since 1970, or as a text. */
-export const readTime = (given: number | string | null | undefined): Date | undefined =>
+export const parseTimestamp = (given: number | string | null | undefined): Date | undefined =>
   typeof given === 'number' ? keepable(new Date(given * 1_000)) : parseInstant(given ?? '')
 
 /** What a repository was called before it was renamed or transferred; its name of now for one that was not. */

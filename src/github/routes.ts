@@ -3,10 +3,10 @@ import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
-import type { RouteWrapper } from '../http/answer.ts'
 import { decodeText, parseJson, readBody, requireJson } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { Exchange } from '../http/exchange.ts'
+import type { RouteWrapper } from '../http/middleware.ts'
 import { createInFlightLimiter, type InFlightLimiter } from '../lib/in_flight.ts'
 import { setWebhook } from './manage.ts'
 import type { DeliveryObserver } from './receipt.ts'
@@ -38,7 +38,7 @@ export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authent
 
 /** The route for GitHub alone. It is not in the OpenAPI document; docs/git.md says what it does. */
 export function githubRoutes(
-  { db, clock, deliveries }: { db: Db; clock: Clock; deliveries: DeliveryObserver },
+  { db, clock, deliveryObserver }: { db: Db; clock: Clock; deliveryObserver: DeliveryObserver },
   { publicRoute }: RouteWrapper,
 ) {
   const limitInFlight = createDeliveryLimiter()
@@ -60,7 +60,7 @@ export function githubRoutes(
         payload,
       }
       const receipt = await receiveDelivery(db, clock, organisationId, delivery)
-      deliveries.ended(receipt, org)
+      deliveryObserver.ended(receipt, org)
       return exchange.replyData(receipt)
     })
   })

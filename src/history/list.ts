@@ -1,7 +1,7 @@
 import type { Db } from '../db/client.ts'
 import { notFound, unavailable } from '../errors.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
-import { linkPages, numberOfPage, writeNumberedPage } from '../lib/numbered_page.ts'
+import { clampPage, linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { SharedCache } from '../lib/shared_cache.ts'
 import { isPromptId } from '../prompts/find.ts'
@@ -17,13 +17,13 @@ import {
 } from './store.ts'
 
 /** A finished page: its JSON, and the links to those around it. */
-export type HistoryPage = { version: string; body: string; links: string }
+export type RenderedPage = { version: string; body: string; links: string }
 
 export type HistoryReader = {
   /** The history of a prompt as it is now. Rejects with `not_found` unless the prompt is the organisation's own. */
   findHistory(organisationId: number, prompt: string): Promise<HistoryState>
   /** The page that a query selects, as it is now; without a promise when it is cached. */
-  readPage(history: HistoryState, query: HistoryQuery): HistoryPage | Promise<HistoryPage>
+  readPage(history: HistoryState, query: HistoryQuery): RenderedPage | Promise<RenderedPage>
 }
 
 export type HistoryObserver = {
@@ -41,7 +41,7 @@ type Options = {
 
 const maxCachedCharacters = 32 * 1024 * 1024
 /**
- * How many pages with filters are read concurrently, and how many wait. Postgres counts all entries that match, so that
+ * How many pages by action or branch are read concurrently, and how many wait. Postgres counts all entries that match, so that
  * with more of them one organisation could take every connection to the database; and without a share, every permit.
  */
 const filteredLimits = { permits: 3, permitsPerTenant: 2, maxWaiting: 60, maxWaitingPerTenant: 20, patienceMs: 4_000 }
@@ -52,7 +52,7 @@ const filteredLimits = { permits: 3, permitsPerTenant: 2, maxWaiting: 60, maxWai
  * have lost the changes that a cached page shows.
  */
 export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options = {}): HistoryReader {
-  const cache = new SharedCache<number, string, HistoryPage>(
+  const cache = new SharedCache<number, string, RenderedPage>(
     maxCachedCharacters,
     ({ body, links }, key) => body.length + links.length + key.length,
   )
@@ -66,7 +66,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
 
   const limitFiltered = createSemaphore({ ...filteredLimits, rejectWith: unavailable })
 
-  async function buildPage({ promptId, prompt }: HistoryState, query: HistoryQuery): Promise<HistoryPage> {
+  async function buildPage({ promptId, prompt }: HistoryState, query: HistoryQuery): Promise<RenderedPage> {
     const selected = await readEntries(db, promptId, query)
     // The prompt is missing only after a failover that lost it between the look-up and now.
     if (!selected) throw notFound()
@@ -78,10 +78,10 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     }
   }
 
-  async function readAnew(key: string, history: HistoryState, query: HistoryQuery): Promise<HistoryPage> {
+  async function readAnew(key: string, history: HistoryState, query: HistoryQuery): Promise<RenderedPage> {
     observer?.read('database')
     const build = () => buildPage(history, query)
-    const page = await (isFiltered(query) ? limitFiltered(build, { tenant: history.organisationId }) : build())
+    const page = await (mustCountMatches(query) ? limitFiltered(build, { tenant: history.organisationId }) : build())
     cache.set(history.organisationId, key, page)
     observer?.cached(cache.size)
     return page
@@ -106,17 +106,17 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
 /** The organisation is part of the key, so that another's prompt is looked up exactly like one that does not exist. */
 const stateId = ({ organisationId, prompt }: StateKey): string => `${organisationId} ${prompt}`
 
-/** Whether matching entries have to be counted: a range of time alone is a range of numbers. */
-const isFiltered = ({ actions, branch }: HistoryQuery): boolean => actions !== null || branch !== null
+/** Whether matching entries are counted one by one: for an action or a branch, but not for a range of time, which is one of ranks. */
+const mustCountMatches = ({ actions, branch }: HistoryQuery): boolean => actions !== null || branch !== null
 
 function readEntries({ sql }: Db, promptId: number, query: HistoryQuery) {
   const page = {
-    number: numberOfPage(query),
+    number: clampPage(query),
     size: query.limit,
     since: query.since?.toISOString() ?? '-infinity',
     until: query.until?.toISOString() ?? 'infinity',
   }
-  return isFiltered(query)
+  return mustCountMatches(query)
     ? selectFilteredPage(sql, promptId, page, query.actions ?? actions, query.branch)
     : selectPage(sql, promptId, page)
 }

@@ -39,37 +39,37 @@ type Write = { entry: EntryToRecord; organisationId: number; endsAt: number }
 const [maxQueued, maxQueuedPerTenant] = [2_000, 1_000]
 /** The part of a caller's time that is left for the last attempt. */
 const writeMs = 1_000
-/** An attempt is put off when it gets no slot within this time. */
-const slotPatienceMs = 500
+/** An attempt is put off when it gets no permit within this time. */
+const permitPatienceMs = 500
 
 /**
  * Commits entries that arrive together in one statement. When one of their prompts is locked by another transaction,
  * each prompt is tried separately until its entries are written or given up.
  */
 export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
-  const admission = createSemaphore({
+  const limitQueued = createSemaphore({
     permits: maxQueued,
     permitsPerTenant: maxQueuedPerTenant,
     maxWaiting: 0,
     rejectWith: unavailable,
   })
-  // Attempts that wait for locked prompts must not take all connections, nor may one organisation take all slots.
-  const noSlot = new Error('no slot in time')
-  const slots = createSemaphore({
+  // Attempts that wait for locked prompts must not take all connections, nor may one organisation take all permits.
+  const noPermit = new Error('no permit in time')
+  const limitWrites = createSemaphore({
     permits: 4,
     permitsPerTenant: 2,
     maxWaiting: maxQueued,
-    patienceMs: slotPatienceMs,
-    rejectWith: () => noSlot,
+    patienceMs: permitPatienceMs,
+    rejectWith: () => noPermit,
   })
   const writes = createGroupCommit<Write, RecordedRow | undefined>({
     write(writes) {
       const organisationId = writes[0]?.organisationId
       const isOfOne = writes.every((write) => write.organisationId === organisationId)
       const entries = writes.map(({ entry }) => entry)
-      return slots(() => insertEntries(db.sql, entries), { tenant: isOfOne ? organisationId : undefined })
+      return limitWrites(() => insertEntries(db.sql, entries), { tenant: isOfOne ? organisationId : undefined })
     },
-    faultOf: (error) => (error === noSlot ? 'busy' : faultOf(error)),
+    faultOf: (error) => (error === noPermit ? 'busy' : faultOf(error)),
     groupOf: ({ entry }) => entry.prompt_id,
     rejectWith: unavailable,
     maxBatch: 200,
@@ -80,7 +80,7 @@ export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
   return {
     async record({ id, organisationId }, given, endsAt) {
       const entry = { ...parseEntry(given, clock), prompt_id: id }
-      const recorded = await admission(() => writes.add({ entry, organisationId, endsAt }), {
+      const recorded = await limitQueued(() => writes.add({ entry, organisationId, endsAt }), {
         tenant: organisationId,
       })
       // The prompt is missing only after a failover that lost it between the look-up and now.

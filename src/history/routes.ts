@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
-import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
+import type { RouteWrapper } from '../http/middleware.ts'
 import { queryTextOf } from '../http/paging.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
@@ -10,7 +10,7 @@ import { parseQuery } from './query.ts'
 import type { HistoryRecorder } from './record.ts'
 import { actions, HistoryHeaders, HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
 
-type Services = { findPrompt: PromptFinder['find']; history: HistoryReader; historyRecorder: HistoryRecorder }
+type Services = { findPrompt: PromptFinder['find']; historyReader: HistoryReader; historyRecorder: HistoryRecorder }
 type PromptParams = { prompt_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/history'
@@ -55,18 +55,21 @@ const recording = describeOperation({
   },
 })
 
-export const historyRoutes = ({ findPrompt, history, historyRecorder }: Services, { authenticated }: RouteWrapper) =>
+export const historyRoutes = (
+  { findPrompt, historyReader, historyRecorder }: Services,
+  { authenticated }: RouteWrapper,
+) =>
   new Elysia({ name: 'history' })
     .get(
       path,
       authenticated('history:read', async (exchange, params: PromptParams, { organisationId }) => {
         const { request } = exchange
-        const found = await history.findHistory(organisationId, params.prompt_id)
+        const found = await historyReader.findHistory(organisationId, params.prompt_id)
         const query = parseQuery(queryTextOf(request))
         if (matchesEtag(request.headers.get('if-none-match'), found.version)) {
           return exchange.reply(304, null, cachingHeaders(found.version))
         }
-        const read = history.readPage(found, query)
+        const read = historyReader.readPage(found, query)
         const page = read instanceof Promise ? await read : read
         return exchange.reply(200, page.body, { ...cachingHeaders(page.version), link: page.links })
       }),

@@ -1,9 +1,9 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
+import type { RouteWrapper } from '../http/middleware.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { HistoryBatch, HistoryBatchResult } from './schema.ts'
 

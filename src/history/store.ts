@@ -89,7 +89,7 @@ export async function selectPage(sql: Sql, promptId: number, page: PageToSelect)
   return toPage(rows)
 }
 
-/** Selects a page of the entries of some actions, and of one branch unless that is null; an index bounds the cost. */
+/** Selects a page of the entries of some actions, and of one branch unless that is null. All that match are counted, by an index. */
 export async function selectFilteredPage(
   sql: Sql,
   promptId: number,

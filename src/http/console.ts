@@ -3,9 +3,9 @@ import { consolePaths } from '../console/paths.ts'
 import { notFound } from '../errors.ts'
 import { loadOnce } from '../lib/load_once.ts'
 import { consoleBundle } from '../platform.ts'
-import type { RouteWrapper } from './answer.ts'
 import { consolePage, type PageFiles, pageHeaders } from './console_page.ts'
 import type { Exchange } from './exchange.ts'
+import type { RouteWrapper } from './middleware.ts'
 import { serveEncodings, serveFile } from './static_file.ts'
 
 type Serve = (exchange: Exchange) => Promise<Response>

@@ -1,7 +1,7 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { build, docsFiles } from '../platform.ts'
-import type { RouteWrapper } from './answer.ts'
 import { docsPage, pagePolicy, startScript } from './docs_page.ts'
+import type { RouteWrapper } from './middleware.ts'
 import { nameSchemas } from './openapi.ts'
 import { serveFile } from './static_file.ts'
 

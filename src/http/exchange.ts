@@ -3,7 +3,7 @@ import { type ApiError, statusOfCode } from '../errors.ts'
 import { DeadlineError, type Timed } from '../lib/deadline.ts'
 import type { Receiver } from '../platform.ts'
 import type { AddressFinder } from './client_address.ts'
-import { addBurst, type Quota } from './rate_limit.ts'
+import { addRateLimitHeaders, type RateUsage } from './rate_limit.ts'
 
 /** A little under the five seconds promised, so that the answer itself arrives in time. */
 const workMs = 4_500
@@ -22,17 +22,18 @@ export class Exchange implements Timed {
   /** What lets the page of a browser key read the answer. */
   cors: Record<string, string> | undefined
   /** What the caller has used of a request rate, where there is a limit. */
-  quota: Quota | undefined
+  rateUsage: RateUsage | undefined
   readonly beganAt = performance.now()
   endsAt = this.beganAt + workMs
   isOver = false
-  late: () => Error = noAnswer
+  /** Makes the error that the caller gets at the deadline. */
+  deadlineError: () => Error = noAnswer
   private leftMs = 0
 
   constructor(
     readonly request: Request,
     readonly route = '',
-    readonly answer: (response: Response) => void = ignore,
+    readonly send: (response: Response) => void = ignore,
     readonly giveUp: (this: Exchange) => void = ignore,
     private readonly findAddress: AddressFinder = nowhere,
     private readonly receiver?: Receiver | null,
@@ -51,18 +52,18 @@ export class Exchange implements Timed {
   }
 
   /** Pauses the deadline while the caller sends: they have time of their own, which is not taken from the work's. */
-  pauseDeadline(ms: number, late: () => Error): void {
+  pauseDeadline(ms: number, deadlineError: () => Error): void {
     const now = performance.now()
     this.leftMs = this.endsAt - now
     this.endsAt = now + ms
-    this.late = late
+    this.deadlineError = deadlineError
   }
 
   /** Resumes it; throws if the request was given up meanwhile, because nobody would get the result. */
   resumeDeadline(): void {
-    if (this.isOver) throw this.late()
+    if (this.isOver) throw this.deadlineError()
     this.endsAt = performance.now() + this.leftMs
-    this.late = noAnswer
+    this.deadlineError = noAnswer
   }
 
   reply(
@@ -70,7 +71,7 @@ export class Exchange implements Timed {
     body: string | Uint8Array<ArrayBuffer> | ReadableStream | null,
     headers: Record<string, string> = {},
   ): Response {
-    const all = { ...this.cors, ...(this.quota ? addBurst(headers, this.quota) : headers) }
+    const all = { ...this.cors, ...(this.rateUsage ? addRateLimitHeaders(headers, this.rateUsage) : headers) }
     all['x-request-id'] = this.requestId
     if (body !== null) all['content-type'] ??= 'application/json'
     return new Response(body, { status, headers: all })

@@ -4,11 +4,11 @@ import type { ApiError, LimitedBy } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createBucketSharing } from './shared_buckets.ts'
 
-/** So many requests at once; and after that, as many more in each window, one at a time. */
+/** Allows so many requests at once, and after that as many more in each window, evenly spaced. */
 export type Rate = { requests: number; windowSeconds: number }
 
 /** What a subject has used of its rate, with the request that was just counted. */
-export type Quota = Rate & {
+export type RateUsage = Rate & {
   used: number
   isExceeded: boolean
   /** Until nothing is used any more. */
@@ -18,7 +18,7 @@ export type Quota = Rate & {
   nextAt: () => string
 }
 
-type RateLimiter = { take(subject: string | number): Quota }
+type RateLimiter = { take(subject: string | number): RateUsage }
 
 export type RateLimit = Extract<LimitedBy, 'key_rate' | 'address_rate'>
 
@@ -40,7 +40,7 @@ export type Bucket = { readonly subject: string | number; used: number; unshared
 const maxSubjects = 50_000
 /** The part of a rate from which on its requests are added to Redis; below it the replicas do not know of each other's. */
 const sharedFrom = 0.1
-/** Of a request: sums of fractions are not exact. */
+/** The excess that is ignored, as a part of a request, because sums of fractions are not exact. */
 const tolerance = 1e-6
 
 type Options = {
@@ -115,8 +115,8 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: O
 }
 
 /** Adds what is left of the rate to the RateLimit header fields, behind what they say of the month. */
-export function addBurst(headers: Record<string, string>, quota: Quota): Record<string, string> {
-  const { requests, windowSeconds, used, secondsToFull } = quota
+export function addRateLimitHeaders(headers: Record<string, string>, rateUsage: RateUsage): Record<string, string> {
+  const { requests, windowSeconds, used, secondsToFull } = rateUsage
   const { 'ratelimit-policy': policy, ratelimit, ...others } = headers
   const [before, beforePolicy] = [ratelimit ? `${ratelimit}, ` : '', policy ? `${policy}, ` : '']
   return {
@@ -129,9 +129,9 @@ export function addBurst(headers: Record<string, string>, quota: Quota): Record<
 const whose: Record<RateLimit, string> = { key_rate: 'with this API key', address_rate: 'from this address' }
 
 /** An error to return: throwing one would cost more than the rest of such a request. */
-export const tooManyRequests = (quota: Quota, limitedBy: RateLimit): ApiError => ({
+export const tooManyRequests = (rateUsage: RateUsage, limitedBy: RateLimit): ApiError => ({
   code: 'rate_limited',
-  message: `More than ${quota.requests} requests in ${quota.windowSeconds} s ${whose[limitedBy]}. Wait until resets_at.`,
-  context: { limited_by: limitedBy, limit: quota.requests, used: quota.used, resets_at: quota.nextAt() },
-  headers: { 'retry-after': String(quota.secondsToNext) },
+  message: `More than ${rateUsage.requests} requests in ${rateUsage.windowSeconds} s ${whose[limitedBy]}. Wait until resets_at.`,
+  context: { limited_by: limitedBy, limit: rateUsage.requests, used: rateUsage.used, resets_at: rateUsage.nextAt() },
+  headers: { 'retry-after': String(rateUsage.secondsToNext) },
 })

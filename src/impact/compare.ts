@@ -12,7 +12,7 @@ type Comparison = {
 }
 
 /** The evidence against a difference at which it is ruled out: E = 20, as rare as one in twenty however often one looks. */
-const decidedAt = Math.log(20)
+const logThreshold = Math.log(20)
 /** A forecast beyond a million signals would say nothing. */
 const farthestForecast = 2 ** 20
 
@@ -59,7 +59,7 @@ const observedDifference = (base: Counts, head: Counts): number =>
 
 /** The end of the interval on one side of the observed difference, from which the evidence only grows. */
 function findEnd(base: Counts, head: Counts, observed: number, limit: -1 | 1): number {
-  const isRuledOut = (difference: number) => logEvidence(base, head, difference) >= decidedAt
+  const isRuledOut = (difference: number) => logEvidence(base, head, difference) >= logThreshold
   if (!isRuledOut(limit)) return limit
   let [within, outside] = [observed, limit as number]
   while (Math.abs(outside - within) > 1e-9) {
@@ -100,12 +100,12 @@ function likeliestRate(base: Counts, head: Counts, difference: number): number {
     if (slope === 0) return rate
     if (slope > 0) low = rate
     else high = rate
-    const bend =
+    const curvature =
       ratio(base.positive, p * p) +
       ratio(base.negative, q * q) +
       ratio(head.positive, r * r) +
       ratio(head.negative, t * t)
-    const next = rate + slope / bend
+    const next = rate + slope / curvature
     const step = next > low && next < high ? next : (low + high) / 2
     if (Math.abs(step - rate) < 1e-14) return step
     rate = step
@@ -143,7 +143,7 @@ function forecast(base: Counts, head: Counts, margin: number): number | null {
 
 /** Whether the verdict is out, without looking for the ends of the interval. */
 function decides(base: Counts, head: Counts, margin: number): boolean {
-  if (logEvidence(base, head, 0) >= decidedAt) return true
+  if (logEvidence(base, head, 0) >= logThreshold) return true
   if (Math.abs(observedDifference(base, head)) > margin) return false
-  return logEvidence(base, head, margin) >= decidedAt && logEvidence(base, head, -margin) >= decidedAt
+  return logEvidence(base, head, margin) >= logThreshold && logEvidence(base, head, -margin) >= logThreshold
 }

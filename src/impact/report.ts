@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { showEntry } from '../history/list.ts'
 import type { CursorPage } from '../lib/cursor_page.ts'
-import { numberOfPage } from '../lib/numbered_page.ts'
+import { clampPage } from '../lib/numbered_page.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { listPrompts } from '../prompts/manage.ts'
 import type { SignalCounter } from '../signals/count.ts'
@@ -43,7 +43,7 @@ type Limited = SignalReader['limited']
 export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter, limited: Limited): ImpactReader {
   async function readPage({ id }: Prompt, query: ImpactQuery) {
     const { limit, margin } = query
-    const skipped = (numberOfPage(query) - 1) * limit
+    const skipped = (clampPage(query) - 1) * limit
     const { totalCount, changes } = await selectChanges(db.sql, id, query, skipped, limit)
     return { totalCount, data: changes.map(({ before, ...change }) => describeChange(change, before, margin)) }
   }

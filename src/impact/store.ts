@@ -10,7 +10,7 @@ export type ChangeRow = Parameters<typeof showEntry>[0] &
     by_commit: number
   }
 
-/** Null for all. */
+/** Narrows down the changes; null does not. */
 type ChangeFilters = { actions: string[] | null; branch: string | null; since: Date | null; until: Date | null }
 
 /** A change, with the signals of the one before it, whatever a filter says of that; null for the first. */

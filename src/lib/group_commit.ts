@@ -5,7 +5,7 @@
 //
 //   idle ──add──▶ scheduled ──next turn──▶ writing ──queue empty──▶ idle
 //                                            │  ▲
-//                        few callers to wait │  │ they are back, or the time is up
+//                    few callers to wait for │  │ they are back, or the time is up
 //                                            ▼  │
 //                                         lingering
 //

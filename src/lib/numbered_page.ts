@@ -34,7 +34,7 @@ export const numberedPageOf = (
         {
           current_page: Type.Integer({ description: 'The page returned' }),
           total_pages: Type.Integer({ description: 'Number of pages at this per_page' }),
-          total_count: Type.Integer({ description: 'Number of history entries that there are' }),
+          total_count: Type.Integer({ description: 'Number of items on all pages' }),
           per_page: Type.Integer({ description: 'Page size used' }),
         },
         { title: 'Pagination' },
@@ -61,7 +61,7 @@ export function parseNumberedPage(given: URLSearchParams): NumberedPage {
   return { page: parsePositive(given.getAll('page')) ?? 1n, limit: parsePageSize(given) }
 }
 
-export const numberOfPage = ({ page }: NumberedPage): number => Math.min(Number(page), lastConceivablePage)
+export const clampPage = ({ page }: NumberedPage): number => Math.min(Number(page), lastConceivablePage)
 
 const totalPagesOf = ({ limit }: NumberedPage, totalCount: number): number => Math.ceil(totalCount / limit)
 

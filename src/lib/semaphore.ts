@@ -1,16 +1,17 @@
 /** What a piece of work needs beside a permit. */
 export type Claim = {
-  /** The tenant that it is done for; undefined for the operator. */
+  /** The tenant that it is done for; undefined for the operator, and for several tenants at once. */
   tenant?: unknown
-  /** Works with the same key run one after the other. */
+  /** Pieces of work with the same key run one after the other. */
   key?: unknown
 }
 
 type Options = {
   permits: number
-  /** How many permits, and how much of the queue, one tenant may have; all of it by default. */
+  /** How many permits one tenant may have; all by default. */
   permitsPerTenant?: number
   maxWaiting: number
+  /** How much of the queue one tenant may have; all by default. */
   maxWaitingPerTenant?: number
   /** A waiter gives up after this time; never by default. */
   patienceMs?: number
@@ -40,7 +41,7 @@ export function createSemaphore({
   let free = permits
   let waiting = 0
 
-  /** Work without a tenant is the operator's own, which has no share to keep to. */
+  /** Work that is not of one tenant has no share to keep to. */
   const hasShare = (tenant: unknown): boolean => tenant === undefined || (permitsOf.get(tenant) ?? 0) < permitsPerTenant
 
   const canStart = ({ tenant, key }: Claim): boolean => free > 0 && hasShare(tenant) && !keysInUse.has(key)

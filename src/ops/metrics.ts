@@ -4,7 +4,7 @@ import type { Db } from '../db/client.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
 import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/receipt.ts'
 import type { HistoryObserver } from '../history/list.ts'
-import type { RequestObserver } from '../http/answer.ts'
+import type { RequestObserver } from '../http/middleware.ts'
 import type { RateLimitObserver } from '../http/rate_limit.ts'
 import type { FailedKeyObserver } from '../keys/failed_keys.ts'
 import type { Log } from '../log.ts'
@@ -155,7 +155,7 @@ export function createMetrics(log: Log) {
     failedKeys: { failed: countFailedKey } satisfies FailedKeyObserver,
     signals: {
       ended: countOutcome,
-      wrote(signals, waitedMs) {
+      batchStarted(signals, waitedMs) {
         batchSize.observe('', signals, noLabels)
         batchWait.observe('', waitedMs / 1_000, noLabels)
       },

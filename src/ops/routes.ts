@@ -1,5 +1,5 @@
 import { Elysia } from 'elysia'
-import type { RouteWrapper } from '../http/answer.ts'
+import type { RouteWrapper } from '../http/middleware.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
 

@@ -3,7 +3,7 @@ import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import type { Month } from '../lib/months.ts'
 import type { Gate, GateObserver } from './gate.ts'
-import { type Recorded, readUsages, type SignalToRecord, type Usage, type UsageMonth, usageRowId } from './store.ts'
+import { readUsages, type SignalToRecord, type Usage, type UsageMonth, usageRowId, type WriteResult } from './store.ts'
 
 /** A signal to record, with the count that the gate returned for it, unless the gate was bypassed. */
 export type AdmittedSignal = SignalToRecord & { taken?: number | undefined }
@@ -16,7 +16,7 @@ export type Admission = {
   /** Returns without a promise when neither the gate nor Postgres is asked. */
   admit(organisationId: number, month: Month): AdmissionResult | Promise<AdmissionResult>
   /** Caches the usage that Postgres returned for one batch, and corrects the gate where it is behind. */
-  applyBatchResult(signals: AdmittedSignal[], recorded: Recorded[]): void
+  applyBatchResult(signals: AdmittedSignal[], recorded: WriteResult[]): void
   /** Forgets cached refusals when limits may have changed, of one organisation or of any. */
   forgetRefusals(organisationId?: number): void
 }
@@ -110,11 +110,11 @@ const isFarFromFull = ({ used, limit }: Usage): boolean => used < limit * 0.9
 /** What one batch showed of a month. The gate is behind when it counted less than what is recorded. */
 type UsageUpdate = Usage & { organisationId: number; month: Month; isGateBehind: boolean }
 
-function gatherUpdates(signals: AdmittedSignal[], recorded: Recorded[]): Iterable<UsageUpdate> {
+function gatherUpdates(signals: AdmittedSignal[], recorded: WriteResult[]): Iterable<UsageUpdate> {
   const updates = new Map<string, UsageUpdate>()
   signals.forEach((signal, index) => {
     const { organisationId, month, taken } = signal
-    const { outcome, used, limit } = recorded[index] as Recorded
+    const { outcome, used, limit } = recorded[index] as WriteResult
     const id = usageRowId(signal)
     let update = updates.get(id)
     if (!update) {

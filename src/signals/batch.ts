@@ -6,9 +6,9 @@ import type { Prompt } from '../prompts/find.ts'
 import type { Admission, AdmittedSignal } from './admit.ts'
 import type { BatchItem } from './batch_items.ts'
 import type { SignalCounter } from './count.ts'
-import { rateLimited } from './limit.ts'
+import { monthlyLimitReached } from './limit.ts'
 import { type SignalObserver, writeMs } from './record.ts'
-import { type Recorded, writeSignals } from './store.ts'
+import { type WriteResult, writeSignals } from './store.ts'
 
 /** What became of a signal of a batch: it is recorded, now or before, or answered with an error. */
 export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } | { error: ApiError }
@@ -43,7 +43,7 @@ export function createBatchRecorder(
     signals: AdmittedSignal[],
     now: Date,
     endsAt: number,
-  ): Promise<Recorded[]> {
+  ): Promise<WriteResult[]> {
     const claim = { tenant: organisationId, key: `signals of ${organisationId}` }
     const addedAt = performance.now()
     for (;;) {
@@ -51,7 +51,7 @@ export function createBatchRecorder(
         return await db.transaction(async (sql) => {
           const beganAt = performance.now()
           if (beganAt >= endsAt - writeMs) throw unavailable()
-          observe?.wrote(signals.length, beganAt - addedAt)
+          observe?.batchStarted(signals.length, beganAt - addedAt)
           return writeSignals(sql, signals, now)
         }, claim)
       } catch (error) {
@@ -67,7 +67,7 @@ export function createBatchRecorder(
     signals: AdmittedSignal[],
     now: Date,
     endsAt: number,
-  ): Promise<Recorded[]> {
+  ): Promise<WriteResult[]> {
     // With keys the gate is not asked: a replay spends nothing, and is answered at the limit too.
     const isKeyed = signals.some(({ idempotencyKey }) => idempotencyKey !== null)
     const { full, taken } = isKeyed ? {} : await admission.admit(organisationId, month)
@@ -95,7 +95,7 @@ export function createBatchRecorder(
       const signals = distinct.map((item) => ({ ...item, ...more }))
       const recorded = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, now, endsAt) : []
       const results = places.map((place) =>
-        'error' in place ? place : toResult(recorded[place.index] as Recorded, place.isRepeat),
+        'error' in place ? place : toResult(recorded[place.index] as WriteResult, place.isRepeat),
       )
       return { results, usage: recorded.at(-1) }
     },
@@ -130,8 +130,8 @@ function findRepeats(items: BatchItem[]): { distinct: WellFormed[]; places: Plac
   return { distinct, places }
 }
 
-function toResult({ outcome, id, createdAt, used, limit, month }: Recorded, isRepeat: boolean): BatchResult {
-  if (outcome === 'refused') return { error: rateLimited(used, limit, month) }
+function toResult({ outcome, id, createdAt, used, limit, month }: WriteResult, isRepeat: boolean): BatchResult {
+  if (outcome === 'refused') return { error: monthlyLimitReached(used, limit, month) }
   if (outcome === 'conflict') return { error: conflict() }
   return { id: id as number, createdAt, isReplayed: isRepeat || outcome === 'replayed' }
 }

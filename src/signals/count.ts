@@ -17,7 +17,7 @@ export type SignalCounter = {
    * must find few of them. Rejects when there are too many to be counted in time; the counting then goes on without it.
    */
   catchUp(promptId: number): Promise<void>
-  /** The same for some of the prompts that are read together, by a reader who began then. */
+  /** Does the same for prompts that are read together; the time that it may take begins at `beganAt`. */
   catchUpEach(promptIds: number[], beganAt: number): Promise<void>
 }
 

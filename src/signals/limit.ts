@@ -8,7 +8,7 @@ export const limitHeaders = (used: number, limit: number, month: Month): Record<
 })
 
 /** An error to return: throwing one would cost more than the rest of such a request. */
-export const rateLimited = (
+export const monthlyLimitReached = (
   used: number,
   limit: number,
   month: Month,

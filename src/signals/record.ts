@@ -10,7 +10,7 @@ import type { Admission, AdmissionResult, AdmittedSignal } from './admit.ts'
 import type { SignalCounter } from './count.ts'
 import { type BrowserKey, createKeyRefusals } from './key_refusals.ts'
 import type { NewSignal } from './schema.ts'
-import { type Recorded, type Usage, writeSignals } from './store.ts'
+import { type Usage, type WriteResult, writeSignals } from './store.ts'
 
 export type Signal = {
   value: NewSignal['value']
@@ -24,7 +24,7 @@ export type Signal = {
  * What the caller is answered. The count and the limit are the organisation's; or the key's, if the signal came with a
  * browser key that has a limit of its own, unless it is the organisation's that refuses.
  */
-type SignalOutcome = Omit<Recorded, 'ofKey'> & { limitedBy?: 'key_month' }
+type SignalOutcome = Omit<WriteResult, 'ofKey'> & { limitedBy?: 'key_month' }
 
 export type SignalRecorder = {
   /**
@@ -38,9 +38,9 @@ export type SignalRecorder = {
 
 export type SignalObserver = {
   /** Called with the outcome of every signal that went to the database. */
-  ended(outcome: Recorded['outcome']): void
+  ended(outcome: WriteResult['outcome']): void
   /** Called when a batch insert begins, with the number of signals and how long the first of them waited. */
-  wrote(signals: number, waitedMs: number): void
+  batchStarted(signals: number, waitedMs: number): void
 }
 
 type TimedSignal = AdmittedSignal & { endsAt: number }
@@ -74,7 +74,7 @@ export function createSignalRecorder(
         const keyId = signals[index]?.browserKeyId
         if (outcome === 'refused' && keyId && isFull(ofKey)) keyRefusals.add(keyId, month, ofKey)
       })
-      return recorded.map(toShown)
+      return recorded.map(toSignalOutcome)
     },
     faultOf,
     groupOf: ({ organisationId }) => organisationId,
@@ -85,7 +85,7 @@ export function createSignalRecorder(
     maxQueued: 10_000,
     giveUpAt: ({ endsAt }) => endsAt - writeMs,
     lingerMs: 1,
-    onWrite: (signals, waitedMs) => observe?.wrote(signals, waitedMs),
+    onWrite: (signals, waitedMs) => observe?.batchStarted(signals, waitedMs),
   })
   const keyRefusals = createKeyRefusals()
   // A batch must not hold one key twice.
@@ -137,7 +137,7 @@ const refuse = ({ createdAt, month }: TimedSignal, { used, limit }: Usage): Sign
 
 const isFull = (usage: Usage | undefined): usage is Usage => usage !== undefined && usage.used >= usage.limit
 
-function toShown(recorded: Recorded): SignalOutcome {
+function toSignalOutcome(recorded: WriteResult): SignalOutcome {
   const { ofKey } = recorded
   const isOrganisations = ofKey === undefined || (recorded.outcome === 'refused' && !isFull(ofKey))
   return isOrganisations ? recorded : { ...recorded, ...ofKey, limitedBy: 'key_month' }

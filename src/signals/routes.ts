@@ -1,14 +1,14 @@
 import { Elysia } from 'elysia'
 import { notFound } from '../errors.ts'
-import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { answerPreflight } from '../http/cors.ts'
 import { describeOperation } from '../http/describe.ts'
+import type { RouteWrapper } from '../http/middleware.ts'
 import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
-import { limitHeaders, rateLimited } from './limit.ts'
+import { limitHeaders, monthlyLimitReached } from './limit.ts'
 import { parseMetadata } from './metadata.ts'
 import type { Signal, SignalRecorder } from './record.ts'
 import { CreatedSignal, NewSignal, SignalHeaders } from './schema.ts'
@@ -16,7 +16,7 @@ import { CreatedSignal, NewSignal, SignalHeaders } from './schema.ts'
 type Services = {
   findPrompt: PromptFinder['find']
   findCachedPrompt: PromptFinder['findCached']
-  signals: SignalRecorder
+  signalRecorder: SignalRecorder
 }
 
 const path = '/api/v1/prompts/:prompt_id/signals'
@@ -44,7 +44,7 @@ const detail = describeOperation({
 const validate = createValidator(NewSignal, 'The signal')
 
 export const signalRoutes = (
-  { findPrompt, findCachedPrompt, signals }: Services,
+  { findPrompt, findCachedPrompt, signalRecorder }: Services,
   { authenticated, publicRoute }: RouteWrapper,
 ) =>
   new Elysia({ name: 'signals' }).options(path, publicRoute(answerPreflight), { detail: { hide: true } }).post(
@@ -56,9 +56,9 @@ export const signalRoutes = (
       const idempotencyKey = parseIdempotencyKey(exchange.request.headers.get('idempotency-key'))
       const signal = parseSignal(await readJsonText(exchange), idempotencyKey)
       const browserKey = browser && { id: caller.id, monthlyLimit: browser.monthlyLimit }
-      const recorded = await signals.record(prompt, signal, exchange.endsAt, browserKey)
+      const recorded = await signalRecorder.record(prompt, signal, exchange.endsAt, browserKey)
       const { id, createdAt, outcome, used, limit, month, limitedBy } = recorded
-      if (outcome === 'refused') return exchange.replyError(rateLimited(used, limit, month, limitedBy))
+      if (outcome === 'refused') return exchange.replyError(monthlyLimitReached(used, limit, month, limitedBy))
       const headers = limitHeaders(used, limit, month)
       if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
       const data = { id: id as number, value: signal.value, created_at: createdAt.toISOString() }

@@ -1,9 +1,9 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import { type ApiError, invalid, ServiceError, statusOfCode, unavailable } from '../errors.ts'
-import type { RouteWrapper } from '../http/answer.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
+import type { RouteWrapper } from '../http/middleware.ts'
 import { createInFlightLimiter } from '../lib/in_flight.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
@@ -12,7 +12,7 @@ import { parseBatch } from './batch_items.ts'
 import { limitHeaders } from './limit.ts'
 import { NewSignalBatch, RecordedBatch } from './schema_batch.ts'
 
-type Services = { clock: Clock; findPrompt: PromptFinder['find']; signalBatches: BatchRecorder }
+type Services = { clock: Clock; findPrompt: PromptFinder['find']; batchRecorder: BatchRecorder }
 
 const mebibyte = 1024 * 1024
 /** 4 KiB on average for each of 1,000 signals. The embedded engine keeps the memory of its largest write. */
@@ -40,7 +40,7 @@ const recording = describeOperation({
   },
 })
 
-export function batchRoutes({ clock, findPrompt, signalBatches }: Services, { authenticated }: RouteWrapper) {
+export function batchRoutes({ clock, findPrompt, batchRecorder }: Services, { authenticated }: RouteWrapper) {
   const limitInFlight = createInFlightLimiter({
     perTenant: { requests: 32, bytes: 16 * mebibyte },
     inAll: { requests: 128, bytes: 64 * mebibyte },
@@ -57,7 +57,7 @@ export function batchRoutes({ clock, findPrompt, signalBatches }: Services, { au
         const text = await readJsonText(exchange, maxBytes, reserve)
         const now = clock.now()
         const items = await parseBatch(text, parseJson(text), now)
-        const { results, usage } = await signalBatches.record(prompt, items, now, exchange.endsAt)
+        const { results, usage } = await batchRecorder.record(prompt, items, now, exchange.endsAt)
         const data = results.map((result) => show(result, exchange.requestId))
         const headers = usage ? limitHeaders(usage.used, usage.limit, usage.month) : {}
         return exchange.replyData(data satisfies RecordedBatch['data'], 200, headers)

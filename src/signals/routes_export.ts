@@ -1,10 +1,10 @@
 import { Elysia } from 'elysia'
 import type { Db } from '../db/client.ts'
 import { unavailable } from '../errors.ts'
-import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { Drain } from '../http/drain.ts'
 import type { Exchange } from '../http/exchange.ts'
+import type { RouteWrapper } from '../http/middleware.ts'
 import { invalidQuery, searchOf } from '../http/paging.ts'
 import { replyStream } from '../http/stream.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
@@ -46,12 +46,12 @@ const types = { ndjson: 'application/x-ndjson', csv: 'text/csv; charset=utf-8' }
 
 export function exportRoutes({ db, drain, log, findPrompt, signalReader }: Services, { authenticated }: RouteWrapper) {
   // An export takes as long as its caller, so nobody waits for another's to end.
-  const slots = createSemaphore({ permits: 16, permitsPerTenant: 2, maxWaiting: 0, rejectWith: tooMany })
+  const limitExports = createSemaphore({ permits: 16, permitsPerTenant: 2, maxWaiting: 0, rejectWith: tooMany })
 
-  /** Resolves with what releases the slot. */
+  /** Resolves with what releases the permit. */
   const takeSlot = (organisationId: number): Promise<() => void> =>
     new Promise((resolve, reject) => {
-      slots(() => new Promise<void>(resolve), { tenant: organisationId }).catch(reject)
+      limitExports(() => new Promise<void>(resolve), { tenant: organisationId }).catch(reject)
     })
 
   async function answer(exchange: Exchange, source: ExportSource, name: string): Promise<Response> {

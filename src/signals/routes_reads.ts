@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
-import type { RouteWrapper } from '../http/answer.ts'
 import { describeOperation } from '../http/describe.ts'
+import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, invalidQuery, replyJsonPage, searchOf } from '../http/paging.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'

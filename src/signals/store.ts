@@ -16,7 +16,7 @@ export type SignalToRecord = {
 }
 
 /** What became of a signal, with the count after it and the limit in force. */
-export type Recorded = {
+export type WriteResult = {
   outcome: 'recorded' | 'refused' | 'replayed' | 'conflict'
   /** Null when refused. */
   id: number | null
@@ -50,7 +50,7 @@ export type UsageMonth = { organisationId: number; month: Month }
 let writes = 0
 
 /** `keysSentAt` is needed where a signal may be of an earlier time than the request that has its key. */
-export async function writeSignals(sql: Sql, signals: SignalToRecord[], keysSentAt?: Date): Promise<Recorded[]> {
+export async function writeSignals(sql: Sql, signals: SignalToRecord[], keysSentAt?: Date): Promise<WriteResult[]> {
   const { rows, rowNumbers } = groupByUsageRow(signals)
   const browserKeys = groupByKeyUsageRow(signals)
   const hasMetadata = signals.some(({ metadata }) => metadata !== null)
@@ -83,7 +83,7 @@ export async function writeSignals(sql: Sql, signals: SignalToRecord[], keysSent
   return recorded
 }
 
-function toOutcomes(signals: SignalToRecord[], rowNumbers: number[], written: Written): Recorded[] {
+function toOutcomes(signals: SignalToRecord[], rowNumbers: number[], written: Written): WriteResult[] {
   const { usages, ids } = written
   const replays = new Map(written.replays?.map(([position, ...earlier]) => [position, earlier]))
   return signals.map(({ createdAt, month }, index) => {
@@ -101,7 +101,7 @@ function toOutcomes(signals: SignalToRecord[], rowNumbers: number[], written: Wr
 }
 
 /** Says of each signal that came with a limited browser key what the key had used after it. */
-function addKeyUsages(recorded: Recorded[], rowNumbers: (number | null)[], written: Written): void {
+function addKeyUsages(recorded: WriteResult[], rowNumbers: (number | null)[], written: Written): void {
   const { keyUsedBefore: used, keyLimits: limits } = written
   recorded.forEach((one, index) => {
     const row = Number(rowNumbers[index]) - 1

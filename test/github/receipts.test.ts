@@ -35,7 +35,7 @@ test.each([
     pullRequest('opened'),
     0,
     'unchanged',
-    'The histories have nothing new by it.',
+    'The delivery changed no history.',
   ],
   [
     'a repository that is renamed',
@@ -43,7 +43,7 @@ test.each([
     renamed('Acme/Words', 'Prompts'),
     0,
     'unchanged',
-    'The histories have nothing new by it.',
+    'The delivery changed no history.',
   ],
   [
     'a tag',

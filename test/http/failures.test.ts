@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { ServiceError } from '../../src/errors.ts'
-import { crashResponse } from '../../src/http/answer.ts'
+import { crashResponse } from '../../src/http/middleware.ts'
 import { listen } from '../../src/platform.ts'
 import { createClient } from '../client.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { createServices } from '../../src/deps.ts'
-import { crashResponse } from '../../src/http/answer.ts'
+import { crashResponse } from '../../src/http/middleware.ts'
 import { createLog } from '../../src/log.ts'
 import { listen } from '../../src/platform.ts'
 import { createClient } from '../client.ts'

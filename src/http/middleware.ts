@@ -10,7 +10,13 @@ import type { AddressFinder } from './client_address.ts'
 import { corsHeaders } from './cors.ts'
 import type { Drain } from './drain.ts'
 import { Exchange } from './exchange.ts'
-import { type Quota, type RateLimit, type RateLimitObserver, type RateLimits, tooManyRequests } from './rate_limit.ts'
+import {
+  type RateLimit,
+  type RateLimitObserver,
+  type RateLimits,
+  type RateUsage,
+  tooManyRequests,
+} from './rate_limit.ts'
 
 /** What the runtime's router, or the framework, passes to a route. */
 type Context<Params> = { request: Request; params: Params; route: string; receiver?: Receiver }
@@ -69,7 +75,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     const level = quietRoutes.has(route) ? 'debug' : status >= 500 ? 'error' : 'info'
     const { org, key } = caller ?? {}
     log.request({ level, time: clock.now(), method, route, status, ms, org, key, requestId, traceId })
-    exchange.answer(response)
+    exchange.send(response)
   }
 
   function fail(exchange: Exchange, error: unknown): void {
@@ -80,7 +86,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
   }
 
   function giveUp(this: Exchange): void {
-    fail(this, this.late())
+    fail(this, this.deadlineError())
   }
 
   const publicRoute =
@@ -107,11 +113,11 @@ export function createRouteWrapper(services: Services): RouteWrapper {
       })
 
   /** The answer to a request that exceeds its rate; undefined to all others. */
-  function rejectExceeded(exchange: Exchange, quota: Quota, by: RateLimit): Promise<Response> | undefined {
-    exchange.quota = quota
-    if (!quota.isExceeded) return undefined
+  function rejectExceeded(exchange: Exchange, rateUsage: RateUsage, by: RateLimit): Promise<Response> | undefined {
+    exchange.rateUsage = rateUsage
+    if (!rateUsage.isExceeded) return undefined
     metrics.rates.limited(by)
-    return Promise.resolve(exchange.replyError(tooManyRequests(quota, by)))
+    return Promise.resolve(exchange.replyError(tooManyRequests(rateUsage, by)))
   }
 
   return {
