@@ -31,5 +31,8 @@ export const oneOf =
   (text: string): T | undefined =>
     choices.find((choice) => choice === text)
 
-/** Parses the id of a row, which is within what a number holds exactly. */
-export const parseId = (text: string): number | undefined => (/^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined)
+/** Parses the id of a row, which is no greater than what a number holds exactly. */
+export function parseId(text: string): number | undefined {
+  const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN
+  return Number.isSafeInteger(id) ? id : undefined
+}
