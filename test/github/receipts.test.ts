@@ -92,7 +92,7 @@ test.each([
     push({ commits: [], more: { forced: true } }),
     0,
     'force_push',
-    `The push took commits back, and does not say which. ${sync}`,
+    `The push removed commits from the branch, and does not say which. ${sync}`,
   ],
   [
     'commits rewritten',
@@ -100,7 +100,7 @@ test.each([
     push({ commits: [change], more: { forced: true } }),
     1,
     'force_push',
-    `The push took commits back, and does not say which. ${sync}`,
+    `The push removed commits from the branch, and does not say which. ${sync}`,
   ],
   [
     '2,048 commits',
