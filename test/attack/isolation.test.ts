@@ -208,6 +208,18 @@ test(`${requests} random requests of two organisations and all sets of scopes le
   const table = createApp(service.services).routes as { method: string; path: string }[]
   const routes = table.filter(({ method, path }) => method !== 'ALL' && !/^\/(docs|console)\//.test(path))
   const statuses = new Map<number, number>()
+  // Two keys of each side change something for certain: with some seeds, the random requests of only one of them succeed.
+  for (const own of Object.values(sides)) {
+    for (const held of [['prompts:write'], ['prompts:write', 'prompts:read']] satisfies Scope[][]) {
+      const answer = await service.call('POST', '/api/v1/prompts', {
+        key: await keyOf(own, held),
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ name: `${own.tag} made` }),
+      })
+      expect(answer.status).toBe(201)
+      collect(own, answer)
+    }
+  }
   await fc.assert(
     fc.asyncProperty(sent(routes), async (request) => {
       const { side, route, reference, idempotencyKey } = request
@@ -241,8 +253,7 @@ test(`${requests} random requests of two organisations and all sets of scopes le
       where o.public_id = ${org}`
     const strangers = rows.filter(({ actor }) => actor !== 'cli' && !keyIds.includes(actor))
     expect(strangers).toEqual([])
-    // Beside the operator at least one key has changed something, so that the check above is about keys too.
-    expect(rows.length).toBeGreaterThan(1)
+    expect(rows.length).toBeGreaterThan(2)
   }
 }, 120_000)
 
