@@ -5,9 +5,9 @@ import { type Month, monthOf } from '../lib/months.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { Admission, AdmittedSignal } from './admit.ts'
 import type { BatchItem } from './batch_items.ts'
-import type { SignalCounter } from './count.ts'
 import { monthlyLimitReached } from './limit.ts'
 import { type SignalObserver, writeMs } from './record.ts'
+import type { SignalRollup } from './rollup.ts'
 import { type WriteResult, writeSignals } from './store.ts'
 
 /** What became of a signal of a batch: it is recorded, now or before, or answered with an error. */
@@ -32,7 +32,7 @@ export function createBatchRecorder(
   db: Db,
   admission: Admission,
   observe?: SignalObserver,
-  counter?: SignalCounter,
+  rollup?: SignalRollup,
 ): BatchRecorder {
   /**
    * Writes in a transaction of the organisation's own, which holds up nobody else. Another batch of the organisation
@@ -82,7 +82,7 @@ export function createBatchRecorder(
     admission.applyBatchResult(admitted, recorded)
     recorded.forEach(({ outcome }, index) => {
       observe?.ended(outcome)
-      if (outcome === 'recorded') counter?.recorded((admitted[index] as AdmittedSignal).promptId)
+      if (outcome === 'recorded') rollup?.recorded((admitted[index] as AdmittedSignal).promptId)
     })
     return recorded
   }
