@@ -3,12 +3,12 @@ import type { Config } from './config.ts'
 import type { DatabaseObserver, Db } from './db/client.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
-import { createHistoryReader } from './history/list.ts'
+import { createHistoryReader } from './history/read.ts'
 import { createHistoryRecorder } from './history/record.ts'
 import { createAddressFinder } from './http/client_address.ts'
 import { createDrain } from './http/drain.ts'
 import { createRateLimiter, type Rate } from './http/rate_limit.ts'
-import type { ImpactReader } from './impact/report.ts'
+import type { ImpactReader } from './impact/read.ts'
 import { createFailedKeys } from './keys/failed_keys.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier } from './keys/verify.ts'
@@ -107,7 +107,7 @@ export function createServices(
     deliveryObserver: metrics.deliveries,
     /** Loaded when it is first asked for, which keeps the start short. */
     async loadImpact(): Promise<ImpactReader> {
-      impact ??= (await import('./impact/report.ts')).createImpactReader(db, clock, rollup, signalReader.limited)
+      impact ??= (await import('./impact/read.ts')).createImpactReader(db, clock, rollup, signalReader.limited)
       return impact
     },
     readiness: createReadiness(db, redis, migrations),

@@ -1,5 +1,5 @@
 import { parseImpactQuery } from '../impact/query.ts'
-import { createImpactReader } from '../impact/report.ts'
+import { createImpactReader } from '../impact/read.ts'
 import type { Impact } from '../impact/schema.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createSignalReader } from '../signals/read.ts'

@@ -3,7 +3,7 @@
 import type { Db } from '../db/client.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
 import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/receipt.ts'
-import type { HistoryObserver } from '../history/list.ts'
+import type { HistoryObserver } from '../history/read.ts'
 import type { RequestObserver } from '../http/middleware.ts'
 import type { RateLimitObserver } from '../http/rate_limit.ts'
 import type { FailedKeyObserver } from '../keys/failed_keys.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Db } from '../../src/db/client.ts'
-import { createHistoryReader } from '../../src/history/list.ts'
 import { parseQuery } from '../../src/history/query.ts'
+import { createHistoryReader } from '../../src/history/read.ts'
 import { entry, startService, type Tenant, type TestService } from '../service.ts'
 
 type Shown = { action: string; branch_name: string; created_at: string }

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { showEntry } from '../history/list.ts'
+import { showEntry } from '../history/read.ts'
 import type { CursorPage } from '../lib/cursor_page.ts'
 import { clampPage } from '../lib/numbered_page.ts'
 import type { Prompt } from '../prompts/find.ts'
