@@ -76,7 +76,7 @@ export function openClient(
   const session = { queryTimeoutMs, mustBeWritable }
   const pools = openPools(target, session, { statements: maxConnections, transactions: maxConcurrent })
   const transactionMs = transactionShare * queryTimeoutMs
-  const transactionSlots = createSemaphore({
+  const limitTransactions = createSemaphore({
     permits: maxConcurrent,
     permitsPerTenant: Math.ceil(maxConcurrent / 2),
     maxWaiting: maxWaitingTransactions,
@@ -166,7 +166,7 @@ export function openClient(
     transaction<T>(work: (sql: Sql) => Promise<T>, claim: TransactionClaim = {}) {
       const hasDeadline = queryTimeoutMs > 0 && claim.hasDeadline !== false
       const giveUpAt = hasDeadline ? performance.now() + transactionMs : Number.POSITIVE_INFINITY
-      return transactionSlots(() => {
+      return limitTransactions(() => {
         const isBounded = hasDeadline && isRemote
         const ended = begin(async (on) => {
           if (isBounded)

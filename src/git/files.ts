@@ -36,7 +36,7 @@ export async function readChangedFiles(
 ): Promise<ChangedFiles> {
   const positions = new Map<string, number>()
   const paths: string[] = []
-  const place = new Map(arrivals.map(({ commit }, index) => [commits[commit]?.sha, index]))
+  const indexes = new Map(arrivals.map(({ commit }, index) => [commits[commit]?.sha, index]))
   const changes: FileChange[][] = arrivals.map(() => noChanges)
   let read = 0
 
@@ -57,7 +57,7 @@ export async function readChangedFiles(
       for (const part of parts) {
         if (status === '' && sha.test(part)) {
           current = []
-          changes[place.get(part) as number] = current
+          changes[indexes.get(part) as number] = current
           read += 1
         } else if (status === '') {
           status = part

@@ -45,12 +45,10 @@ type Branch = {
 }
 
 /** The commits that change prompts, oldest first; `touched` has the prompts that each arrival changes. */
-export function listPromptCommits(
-  { commits, arrivals, times, host, webUrl }: Branch,
-  touched: number[][],
-): PromptCommit[] {
+export function listPromptCommits(branch: Branch, touched: number[][]): PromptCommit[] {
+  const { commits, arrivals, times, host, webUrl } = branch
   const at = (position: number) => commits[position] as Commit
-  const places = new Map(arrivals.map(({ commit }, index) => [commit, index]))
+  const indexes = new Map(arrivals.map(({ commit }, index) => [commit, index]))
   const merges = new Map<number, PullRequestEvent>()
 
   function describeMerge(position: number, via: number): PullRequestEvent {
@@ -74,7 +72,7 @@ export function listPromptCommits(
     const mergeOf = merges.get(merge) ?? describeMerge(merge, via)
     merges.set(merge, mergeOf)
     // What a pull request reverts before it is merged, it does not change.
-    const merged = touched[places.get(merge) as number] ?? []
+    const merged = touched[indexes.get(merge) as number] ?? []
     return prompts.filter((prompt) => merged.includes(prompt)).map((prompt) => ({ ...found, prompt, merge: mergeOf }))
   })
 }

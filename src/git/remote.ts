@@ -38,7 +38,7 @@ export function hostOf(webUrl: string | null): Host | null {
   return /github/.test(host) ? 'github' : null
 }
 
-const places: Record<Host, string> = {
+const pullRequestPaths: Record<Host, string> = {
   github: 'pull',
   gitlab: '-/merge_requests',
   gitea: 'pulls',
@@ -47,4 +47,4 @@ const places: Record<Host, string> = {
 
 /** Where a host shows a pull request. */
 export const pullRequestUrl = (webUrl: string, host: Host, number: number): string =>
-  `${webUrl}/${places[host]}/${number}`
+  `${webUrl}/${pullRequestPaths[host]}/${number}`

@@ -76,7 +76,7 @@ export async function reconcileEntries(
   const [row] = await sql<Record<'changed' | 'present' | 'covered', number[]>>`
     select to_json(changed) as changed, to_json(present) as present, to_json(covered) as covered
     from reconcile_history(${JSON.stringify(entries)}::text::json)`
-  const at = (places: number[] = []) => new Set(places.map((place) => entries[place - 1] as EntryToRecord))
+  const at = (positions: number[] = []) => new Set(positions.map((position) => entries[position - 1] as EntryToRecord))
   return { changed: at(row?.changed), present: at(row?.present), covered: at(row?.covered) }
 }
 

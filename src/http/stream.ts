@@ -50,13 +50,13 @@ export async function replyStream(
   let isOver = false
 
   // The time that it takes to read a text is not the caller's.
-  function awaitCaller(controller: ReadableStreamDefaultController, sentBytes = 0): void {
+  function startTimer(controller: ReadableStreamDefaultController, sentBytes = 0): void {
     patienceMs = Math.min(patienceMs + gainedMs(sentBytes), maxPauseMs)
     waitingSince = performance.now()
     timer = setTimeout(cut, patienceMs, controller)
   }
 
-  function resume(): void {
+  function stopTimer(): void {
     clearTimeout(timer)
     patienceMs -= performance.now() - waitingSince
   }
@@ -75,9 +75,9 @@ export async function replyStream(
   }
 
   const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    start: awaitCaller,
+    start: startTimer,
     async pull(controller) {
-      resume()
+      stopTimer()
       try {
         for (;;) {
           if (isStopping()) return cut(controller)
@@ -93,7 +93,7 @@ export async function replyStream(
           const bytes = encoder.encode(value)
           if (bytes.length === 0) continue
           controller.enqueue(bytes)
-          return awaitCaller(controller, bytes.length)
+          return startTimer(controller, bytes.length)
         }
       } catch (error) {
         cut(controller, error)

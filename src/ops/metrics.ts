@@ -121,7 +121,7 @@ export function createMetrics(log: Log) {
   const setCachedCharacters = gauge('history_cache_characters', 'Characters held in the history page cache')
   const countDelivery = labelledCounter(
     'github_deliveries_total',
-    'Signed deliveries of GitHub by outcome; unlinked: of no linked prompt; force_push, too_many_commits, files_not_listed: incomplete',
+    'Signed deliveries of GitHub by outcome; unlinked_repository, unlinked_files: of no linked prompt; force_push, too_many_commits, files_not_listed: incomplete',
     'outcome',
     deliveryOutcomes,
   )
