@@ -69,8 +69,7 @@ export const historyRoutes = (
         if (matchesEtag(request.headers.get('if-none-match'), found.version)) {
           return exchange.reply(304, null, cachingHeaders(found.version))
         }
-        const read = historyReader.readPage(found, query)
-        const page = read instanceof Promise ? await read : read
+        const page = await historyReader.readPage(found, query)
         return exchange.reply(200, page.body, { ...cachingHeaders(page.version), link: page.links })
       }),
       { detail: reading },
