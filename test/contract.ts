@@ -44,8 +44,8 @@ export function createContract(document: unknown): Contract {
         promises: compile(responses),
       })),
   )
-  // An unknown route is refused as the operations are, in these ways alone.
-  const refusals: Promises = new Map(
+  // An unknown route is rejected as the operations are, in these ways alone.
+  const rejections: Promises = new Map(
     [401, 404, 500].flatMap((status) => {
       const promised = operations.map(({ promises }) => promises.get(status)).find((one) => one !== undefined)
       return promised ? [[status, promised] as const] : []
@@ -67,7 +67,7 @@ export function createContract(document: unknown): Contract {
       const documented = method === 'HEAD' ? 'GET' : method
       const operation = operations.find((one) => one.method === documented && one.path.test(path))
       const problem = findProblem(
-        operation?.promises ?? refusals,
+        operation?.promises ?? rejections,
         status,
         headers,
         method === 'HEAD' ? undefined : body,

@@ -71,7 +71,7 @@ test('has a commit on the disk before it is acknowledged, and the tables at a ch
 })
 
 test('stops for good when a write to disk fails, acknowledges nothing and loses nothing', async () => {
-  const dir = join(root, 'refusing')
+  const dir = join(root, 'rejecting')
   const failures: Error[] = []
   const engine = await openHere(dir, (error) => failures.push(error))
   const driver = openDriver(engine, { backoff: false })

@@ -137,7 +137,7 @@ function redisRecipe(program: string, folder: string): Recipe {
   }
 }
 
-/** As the first start did it: Postgres refuses to run as root. */
+/** As the first start did it: Postgres does not run as root. */
 function asOwnerOf(folder: string): string[] {
   const { uid, gid } = statSync(folder)
   return process.getuid?.() === 0 ? ['setpriv', '--reuid', `${uid}`, '--regid', `${gid}`, '--clear-groups'] : []

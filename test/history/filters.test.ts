@@ -92,7 +92,7 @@ test.each([
   ['branch=main&branch=main', 'branch'],
   ['branch=%00', 'branch'],
   ['page=x&limit=y&since=z', 'since'],
-])('%p is refused, naming the parameter', async (query, parameter) => {
+])('%p is rejected, naming the parameter', async (query, parameter) => {
   const { status, body } = await service.getHistory(tenant.prompt, tenant.key, `?${query}`)
   expect([status, body.error.code]).toEqual([422, 'validation_error'])
   expect(body.error.details).toEqual([{ path: parameter, message: expect.stringMatching(/^must be /) }])

@@ -38,8 +38,8 @@ test('pages with filters, which can take long, leave connections to all others',
     sql.begin(async (on) => {
       await on`lock table history_entries in access exclusive mode`
       pages = Array.from({ length: 30 }, (_, index) => client.getHistory(prompt, key, `?branch=b${index}`))
-      const refused = await Promise.race(pages)
-      expect([refused.status, refused.headers.get('retry-after')]).toEqual([500, '1'])
+      const rejected = await Promise.race(pages)
+      expect([rejected.status, rejected.headers.get('retry-after')]).toEqual([500, '1'])
       await expectSignalsTaken()
     }),
   )

@@ -25,7 +25,7 @@ const slowMs = 200
 const entries = new Map<string, Entry>()
 let onSignedOut = () => {}
 
-/** Called when the key is refused. */
+/** Called when the key is rejected. */
 export function whenSignedOut(callback: () => void): void {
   onSignedOut = callback
 }

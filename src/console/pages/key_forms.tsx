@@ -154,7 +154,7 @@ export function RevokeKey({ apiKey: { id, name }, isOwn, onClose }: KeyProps & {
   return (
     <FormDialog title="Revoke the key" does="Revoke" onSubmit={submit} onClose={onClose}>
       <p>
-        <Text>{name}</Text> is refused everywhere within a second, for good.
+        <Text>{name}</Text> is rejected everywhere within a second, for good.
       </p>
       {isOwn && <p>It is the key that you are signed in with.</p>}
     </FormDialog>
