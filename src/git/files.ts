@@ -66,7 +66,7 @@ export async function readChangedFiles(
           if (status.startsWith('R') && expected.length < 2) continue
           const path = intern(expected.at(-1) as string)
           const from = status.startsWith('R') ? intern(expected[0] as string) : null
-          // Of a merge there is a letter for each parent.
+          // The status of a merge has a letter for each parent.
           current.push({ path, from, isRemoved: /^D+$/.test(status) })
           expected.length = 0
           status = ''

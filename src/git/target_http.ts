@@ -86,7 +86,7 @@ function parseAnswer(text: string): Answer['body'] {
     const body = JSON.parse(text)
     if (typeof body === 'object' && body !== null && ('data' in body || 'error' in body)) return body
   } catch {
-    // Said below.
+    // The error below says so.
   }
   return { error: { message: 'That is not how the service answers. Is the address right?' } }
 }

@@ -49,7 +49,7 @@ export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise
   return entries.map((entry) => {
     const identity = identityOf(entry)
     const row = rows.get(identity)
-    // Of two in one batch, the second is a replay of the first.
+    // The second of two in one batch is a replay of the first.
     return row && first.get(identity) !== entry ? { ...row, is_new: false } : row
   })
 }

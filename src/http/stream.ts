@@ -68,7 +68,7 @@ export async function replyStream(
     onEnd(error)
   }
 
-  // Cut without a reason, because the runtime would print it: the reason is for the log.
+  // No reason is given, because the runtime would print it: the reason is for the log.
   function cut(controller: ReadableStreamDefaultController, error?: unknown): void {
     end(error)
     controller.error()
@@ -87,7 +87,7 @@ export async function replyStream(
             end()
             return controller.close()
           }
-          // Read while this one is on its way.
+          // The next text is read while this one is on its way.
           next = texts.next()
           next.catch(() => {})
           const bytes = encoder.encode(value)

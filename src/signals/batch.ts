@@ -14,7 +14,7 @@ import { type WriteResult, writeSignals } from './store.ts'
 export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } | { error: ApiError }
 
 type BatchOutcome = {
-  /** In the order of the signals. */
+  /** The results, in the order of the signals. */
   results: BatchResult[]
   /** The month's count after the batch, and its limit; undefined when no signal was well-formed. */
   usage: { used: number; limit: number; month: Month } | undefined

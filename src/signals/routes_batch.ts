@@ -75,7 +75,7 @@ function show(result: BatchResult, requestId: string): RecordedBatch['data'][num
   return { status: 201, id, created_at: createdAt.toISOString(), ...(isReplayed ? { replayed: true } : {}) }
 }
 
-/** Left unnoticed, it would let its sender believe that the whole batch may be sent again. */
+/** The header is rejected, since it would let its sender believe that the whole batch may be sent again. */
 const keyOfBatch = () =>
   invalid('A batch has no Idempotency-Key.', [
     { path: 'Idempotency-Key', message: 'must be absent: give each signal an idempotency_key' },
