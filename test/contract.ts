@@ -8,7 +8,7 @@ export interface Contract {
   check(method: string, url: string, status: number, headers: Headers, body: string): void
 }
 
-/** Of a response: what checks its headers, and its body by content type. */
+/** What checks the headers of a response, and its body by content type. */
 interface Promised {
   headers: ValidateFunction
   bodies: Map<string, ValidateFunction>
@@ -19,7 +19,7 @@ type Promises = Map<number, Promised>
 /** For operators, readers and GitHub, not callers: these paths are not in the document. */
 const UNDOCUMENTED =
   /^\/(livez|readyz|metrics|docs(\/.*)?|console\/.*|prompts\/.*|signals|usage|settings\/.*|webhooks\/github\/[^/]+)?\/*$/
-/** Of those, the ones whose errors are read by programs, and so have the shape of all others. */
+/** The undocumented paths whose errors are read by programs, and so have the shape of all others. */
 const ENVELOPED = /^\/webhooks\//
 
 const bodyAjv = createAjv({})

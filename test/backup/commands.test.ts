@@ -151,7 +151,7 @@ if (engine === 'embedded') {
     const place = join(settings.DATA_DIR as string, 'backup')
     const server = await startServer(settings)
     const operator = createOperator(settings)
-    // As a killed backup leaves it.
+    // The file is what a killed backup leaves.
     mkdirSync(join(place, 'copy/pgdata'), { recursive: true })
     writeFileSync(join(place, 'copy/pgdata/PG_VERSION'), 'half')
     await operator.one('backup', join(folder, 'after.backup'))

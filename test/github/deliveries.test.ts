@@ -75,7 +75,7 @@ test('no organisation, one without a webhook and no possible one are rejected al
 test('a look-up that returns another organisation is not used', async () => {
   const { db } = service.services
   const other = await service.createTenant()
-  // As a connection pooler does that mixes up the statements of its clients.
+  // A connection pooler that mixes up the statements of its clients does this.
   const sql = Object.assign(
     (text: TemplateStringsArray) => db.sql<object>(text, hook.tenant.org),
     db.sql,

@@ -116,7 +116,7 @@ test('an unchanged history is a 304, a changed one is sent anew', async () => {
     const { status, text, headers } = await revalidate(known, '?limit=3')
     expect([status, text, headers.get('etag')]).toEqual([304, '', etag])
   }
-  // Of an earlier time, so that only the version shows the change.
+  // The entry is of an earlier time, so that only the version shows the change.
   await post(entry({ created_at: '2020-01-01T00:00:00Z' }), own)
   const { status, headers, body } = await revalidate(etag)
   expect([status, body.pagination.total_count]).toEqual([200, 2])

@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** As a browser gets it, and before it is unpacked. */
+/** Gets a file as a browser does, before it is unpacked. */
 async function get(path: string, headers: Record<string, string> = {}) {
   const response = await fetch(service.url + path, { headers, decompress: false })
   return { status: response.status, headers: response.headers, body: Buffer.from(await response.arrayBuffer()) }

@@ -28,7 +28,7 @@ beforeAll(async () => {
     deployed(third, '2026-11-10T09:30:00.000Z'),
   ])
   await addSignals(service, tenant.prompt, [
-    // Before the first change: of none.
+    // Signals from before the first change belong to none.
     ...signals(5, 5, { at: '2026-09-30T12:00:00.000Z' }),
     ...signals(700, 300, { at: '2026-10-02T12:00:00.000Z' }),
     ...signals(500, 100, { at: '2026-10-20T12:00:00.000Z' }),

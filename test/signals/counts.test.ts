@@ -245,7 +245,7 @@ async function isBehind(promptId: number, rows: number): Promise<boolean | undef
 test.each([
   ['stats', 3_500, (prompt: string) => `/api/v1/prompts/${prompt}/stats`],
   ['usage', 3_500, () => '/api/v1/usage'],
-  // Of thousands of prompts, these would be too many to add up.
+  // With thousands of prompts, these would be too many to add up.
   ['usage', 150, () => '/api/v1/usage'],
   ['impact of all prompts', 150, () => '/api/v1/impact'],
 ])('who reads the %s shortens a tail of %d signals that are not counted yet', async (_, tail, pathTo) => {
