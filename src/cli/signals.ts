@@ -4,7 +4,7 @@ import { inZone } from '../signals/intervals.ts'
 import { listSignals, type SignalRow, signalJson } from '../signals/list.ts'
 import { parseSignalQuery, parseStatsQuery, type SignalQuery } from '../signals/read_query.ts'
 import { createSignalRollup } from '../signals/rollup.ts'
-import type { SignalCounts, SignalStats, Usage } from '../signals/schema_reads.ts'
+import type { SignalCounts, SignalStats, UsageReport } from '../signals/schema_reads.ts'
 import { readStats } from '../signals/stats.ts'
 import { readUsage } from '../signals/usage.ts'
 import type { Arguments } from './arguments.ts'
@@ -128,7 +128,7 @@ function showStats(output: Output, { data, totals, range, by }: SignalStats, isF
   output.say(`${drawLine(data.map(({ total }) => total))}  ${sum}`)
 }
 
-function showUsage(output: Output, usage: Usage['data']): void {
+function showUsage(output: Output, usage: UsageReport['data']): void {
   const { plan, month, limit, used, remaining, resets_at, days, prompts, other_prompts: others } = usage
   const share = limit === 0 ? 1 : used / limit
   output.show({

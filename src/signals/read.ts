@@ -7,7 +7,7 @@ import type { Prompt } from '../prompts/find.ts'
 import { isSearch, listSignals, type SignalRow } from './list.ts'
 import type { SignalQuery, StatsQuery } from './read_query.ts'
 import type { SignalRollup } from './rollup.ts'
-import type { SignalStats, Usage } from './schema_reads.ts'
+import type { SignalStats, UsageReport } from './schema_reads.ts'
 import { readStats } from './stats.ts'
 import { readUsage } from './usage.ts'
 
@@ -15,7 +15,7 @@ import { readUsage } from './usage.ts'
 export type SignalReader = {
   list(prompt: Prompt, query: SignalQuery): Promise<CursorPage<SignalRow>>
   stats(prompt: Prompt, query: StatsQuery): Promise<SignalStats>
-  usage(organisationId: number): Promise<Usage['data']>
+  usage(organisationId: number): Promise<UsageReport['data']>
   /** Runs a read of many rows, of which an organisation has no more than its share at a time. */
   limited<T>(organisationId: number, read: () => Promise<T>): Promise<T>
 }

@@ -4,7 +4,7 @@ import { notFound } from '../errors.ts'
 import { monthOf } from '../lib/months.ts'
 import { readPrompts } from '../prompts/find.ts'
 import type { SignalRollup } from './rollup.ts'
-import type { Usage } from './schema_reads.ts'
+import type { UsageReport } from './schema_reads.ts'
 import { countMonth, selectUsage } from './store_reads.ts'
 
 const maxPrompts = 100
@@ -18,12 +18,12 @@ export async function readUsage(
   clock: Clock,
   rollup: SignalRollup,
   organisationId: number,
-): Promise<Usage['data']> {
+): Promise<UsageReport['data']> {
   const beganAt = performance.now()
   const now = clock.now()
   const month = monthOf(now)
   const days = new Map<string, number>()
-  const used: Usage['data']['prompts'] = []
+  const used: UsageReport['data']['prompts'] = []
   for await (const prompts of readPrompts(db, organisationId)) {
     const publicIds = new Map(prompts.map(({ id, publicId }) => [id, publicId]))
     const ids = [...publicIds.keys()]
