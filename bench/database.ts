@@ -54,7 +54,7 @@ export async function countSettled(db: Db, table: Table): Promise<number> {
   }
 }
 
-/** Organisations whose counter is not the number of their signals. There must be none. */
+/** Organisations whose count is not the number of their signals. There must be none. */
 export const findMiscounted = (db: Db): Promise<{ organisation: number; used: number; recorded: number }[]> =>
   db.sql`
     with recorded as (select organisation_id, count(*) as number from signals group by organisation_id),

@@ -7,7 +7,7 @@ import { residentMb, runProgram } from './processes.ts'
 import type { Row } from './report.ts'
 import type { Server } from './server.ts'
 
-/** Enough for a median: each round reads everything twice. */
+/** Rounds enough for a median: each round reads everything twice. */
 const rounds = 3
 
 /** An export of many signals over HTTP, beside psql's \copy of the same columns. */
@@ -35,7 +35,7 @@ export async function measureExport(context: Context, server: Server, request: R
     let chunks = 0
     for await (const chunk of response.body as ReadableStream<Uint8Array>) {
       for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, at + 1)) lines += 1
-      // Looked at now and then, because a look takes as long as a chunk.
+      // The memory is read now and then, because a reading takes as long as a chunk.
       if (chunks % 64 === 0) memoryMb = Math.max(memoryMb, await residentMb(server.pid))
       chunks += 1
     }

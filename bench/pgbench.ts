@@ -7,7 +7,7 @@ import { runProgram } from './processes.ts'
 import type { Row } from './report.ts'
 
 const clients = 64
-/** Of the transactions, how many have their time kept: enough for a p99, too few to be felt. */
+/** The share of transactions whose time is kept: enough for a p99, too few to be felt. */
 const sampling = 0.05
 
 /** One-row inserts, each a transaction of its own, by the database's own load program. */

@@ -20,7 +20,7 @@ export async function runProgram(
   return stdout
 }
 
-/** Nothing of the developer's own settings: they would change what is measured. */
+/** The environment without the developer's own settings, which would change what is measured. */
 export function basicEnvironment(): Record<string, string | undefined> {
   const { PATH, HOME, TMPDIR } = process.env
   return { PATH, HOME, TMPDIR }

@@ -7,7 +7,7 @@ export type Row = {
   p99Ms: number
   /** Answers other than the expected one, and requests without any. */
   errors: number
-  /** Of all processes of the service together; null where it is none of ours. */
+  /** The memory of all processes of the service together; null where it is none of ours. */
   residentMb: number | null
 }
 

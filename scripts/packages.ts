@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 export type Package = { name: string; version: string; licence: string; texts: string[] }
 
-/** Put in as files, which are not bundled. */
+/** Packages that are put in as files, and so are not bundled. */
 const asFiles = ['node_modules/@electric-sql/pglite', 'node_modules/swagger-ui-dist']
 
 export async function findPackages(bundledFiles: string[]): Promise<Package[]> {

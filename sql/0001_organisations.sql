@@ -158,7 +158,7 @@ $$;
 
 create table prompts (
   id bigint generated always as identity primary key,
-  -- Compared byte by byte: the order of a language would cost every look-up time, and is of no use for ids.
+  -- Ids are compared byte by byte: the order of a language would cost every look-up time, and is of no use.
   public_id text collate "C" not null unique check (public_id like 'pmt\_%'),
   organisation_id bigint not null references organisations,
   name text not null check (name <> ''),

@@ -56,10 +56,10 @@ create table idempotency_keys (
 
 create index on idempotency_keys (created_at);
 
--- Returns what each organisation has used of a month and its limit, by the position in the arrays; and the place of its
+-- Returns what each organisation has used of a month and its limit, by the position in the arrays; and the ctid of its
 -- row, which is null before the first signal of the month.
 create function usages_of(organisation_ids bigint[], months date[])
-returns table (number bigint, place tid, used integer, monthly_limit integer)
+returns table (number bigint, row_ctid tid, used integer, monthly_limit integer)
 language sql
 stable
 as $$
@@ -192,7 +192,7 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 as $$
 declare
-  -- For each signal, its place among those of its month that may be recorded, from 1, or null for one that may not; null
+  -- For each signal, its position among those of its month that may be recorded, from 1, or null for one that may not; null
   -- as a whole as long as all may.
   nths integer[];
   replayed bigint[];
@@ -248,7 +248,7 @@ begin
     end if;
   end if;
 
-  -- What exceeds the limit of its key takes no room of the organisation's: it gets no place among the signals of the month.
+  -- What exceeds the limit of its key takes no room of the organisation's: it gets no position among the signals of the month.
   if browser_key_numbers is not null then
     select
       array_agg(u.used order by u.number),
@@ -288,7 +288,7 @@ begin
     );
   end if;
 
-  -- The row of a month is updated by its place, where nobody moves it while the organisation is locked.
+  -- The row of a month is updated by its ctid, which stays the same while the organisation is locked.
   with
     granted as materialized (
       select u.*, asked[u.number] as asked, least(asked[u.number], greatest(u.monthly_limit - u.used, 0)) as granted
@@ -298,12 +298,12 @@ begin
       update signal_usage u
       set used = g.used + g.granted, block = (g.used + g.granted) / 200
       from granted g
-      where u.ctid = g.place and g.granted > 0
+      where u.ctid = g.row_ctid and g.granted > 0
     )
   select
     array_agg(array[g.used, g.monthly_limit] order by g.number),
     bool_or(g.granted < g.asked),
-    array_agg(g.number) filter (where g.place is null and g.granted > 0),
+    array_agg(g.number) filter (where g.row_ctid is null and g.granted > 0),
     array(select nextval('signals_id_seq') from generate_series(1, cardinality(prompt_ids)))
   into usages, is_full, first_months, ids
   from granted g;

@@ -388,7 +388,7 @@ end
 $$;
 
 -- Reconciles what two sources know of the same changes. The entries are a JSON array as above, each with reopenings, in_git
--- and on_github, and a merge with the commits that it covers. Answers the places in the array, from 1 on, of the entries by
+-- and on_github, and a merge with the commits that it covers. Answers the positions in the array, from 1 on, of the entries by
 -- which a history has changed; of those that are in it now; and of those that are not to be recorded: commits that a merge
 -- covers, and merges that GitHub knows to be others.
 create function reconcile_history(given json, out changed bigint[], out present bigint[], out covered bigint[])
@@ -418,11 +418,11 @@ begin
 
   -- Merges come first, so that they cover what is given beside them.
   for item in
-    select e.place, e.entry, array(select json_array_elements_text(e.entry -> 'covers')) as covers
-    from json_array_elements(given) with ordinality e (entry, place)
+    select e.position, e.entry, array(select json_array_elements_text(e.entry -> 'covers')) as covers
+    from json_array_elements(given) with ordinality e (entry, position)
     -- What is opened or closed, GitHub alone knows.
     where e.entry ->> 'action' in ('deployed', 'pr_merged')
-    order by e.entry ->> 'action' = 'pr_merged' desc, e.place
+    order by e.entry ->> 'action' = 'pr_merged' desc, e.position
   loop
     incoming := json_populate_record(null::history_entries, item.entry);
     superseded := '{}';
@@ -434,7 +434,7 @@ begin
         select from find_commit_entries(incoming.prompt_id, incoming.commit_sha, incoming.action) h
         where h.pr_number <> incoming.pr_number and h.on_github
       ) then
-        covered := covered || item.place;
+        covered := covered || item.position;
         continue;
       end if;
 
@@ -450,7 +450,7 @@ begin
         and m.branch_name = incoming.branch_name
         and m.commit_sha = incoming.commit_sha
     ) then
-      covered := covered || item.place;
+      covered := covered || item.position;
       continue;
     end if;
 
@@ -467,7 +467,7 @@ begin
     else
       continue;
     end if;
-    present := present || item.place;
+    present := present || item.position;
 
     if combined is distinct from known then
       update history_entries h
@@ -490,7 +490,7 @@ begin
     combined.in_git := known.in_git;
     combined.on_github := known.on_github;
     if cardinality(superseded) > 0 or combined is distinct from known then
-      changed := changed || item.place;
+      changed := changed || item.position;
       renewed_prompts := renewed_prompts || incoming.prompt_id;
       renewed_counts := renewed_counts || -cardinality(superseded)::bigint;
       renewed_from := renewed_from || earliest;

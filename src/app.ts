@@ -72,7 +72,7 @@ function toApp(features: AnyElysia[], wrapper: RouteWrapper, paths: string[]): A
  * key was checked. On a path that has routes for other methods, the Allow header lists these.
  */
 function createRouter(features: AnyElysia[], { authenticated, publicRoute }: RouteWrapper, paths: string[]): AnyElysia {
-  // Without `aot`, which compiles strings into code, and the binary runs none (scripts/compile.ts). The framework then
+  // The framework runs without `aot`, which compiles strings into code: the binary runs none (scripts/compile.ts). It then
   // knows no `parse: 'none'`, so it is given one that leaves the body to the handlers.
   const router = new Elysia({ aot: false, handler: { standardHostname: false } }).parser('none', () => 'unread')
   for (const feature of features) router.use(feature)

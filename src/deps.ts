@@ -3,12 +3,12 @@ import type { Config } from './config.ts'
 import type { DatabaseObserver, Db } from './db/client.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
-import { createHistoryReader } from './history/list.ts'
+import { createHistoryReader } from './history/read.ts'
 import { createHistoryRecorder } from './history/record.ts'
 import { createAddressFinder } from './http/client_address.ts'
 import { createDrain } from './http/drain.ts'
 import { createRateLimiter, type Rate } from './http/rate_limit.ts'
-import type { ImpactReader } from './impact/report.ts'
+import type { ImpactReader } from './impact/read.ts'
 import { createFailedKeys } from './keys/failed_keys.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier } from './keys/verify.ts'
@@ -21,11 +21,11 @@ import { createPromptFinder } from './prompts/find.ts'
 import { pruneRequests } from './requests/replay.ts'
 import { createAdmission } from './signals/admit.ts'
 import { createBatchRecorder } from './signals/batch.ts'
-import { createSignalCounter } from './signals/count.ts'
 import { createGate, noGate } from './signals/gate.ts'
 import { pruneOldIdempotencyKeys } from './signals/prune.ts'
 import { createSignalReader } from './signals/read.ts'
 import { createSignalRecorder } from './signals/record.ts'
+import { createSignalRollup } from './signals/rollup.ts'
 
 /** What the routes depend on. */
 export type Services = ReturnType<typeof createServices>
@@ -68,10 +68,10 @@ export function createServices(
       prompts.forget()
     },
   )
-  const counter = createSignalCounter(db)
-  const signalReader = createSignalReader(db, clock, counter)
+  const rollup = createSignalRollup(db)
+  const signalReader = createSignalReader(db, clock, rollup)
   let impact: ImpactReader | undefined
-  const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, counter)
+  const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
   const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
   const drain = createDrain()
@@ -91,7 +91,7 @@ export function createServices(
       log.error({ err }, 'what is past its time was not all deleted; it is tried again'),
     ),
   )
-  const counting = runPeriodically(countEveryMs, counter.countRecorded)
+  const counting = runPeriodically(countEveryMs, rollup.countRecorded)
   return {
     db,
     clock,
@@ -100,14 +100,14 @@ export function createServices(
     findPrompt: prompts.find,
     findCachedPrompt: prompts.findCached,
     signalRecorder,
-    batchRecorder: createBatchRecorder(db, admission, metrics.signals, counter),
+    batchRecorder: createBatchRecorder(db, admission, metrics.signals, rollup),
     signalReader,
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
     deliveryObserver: metrics.deliveries,
     /** Loaded when it is first asked for, which keeps the start short. */
     async loadImpact(): Promise<ImpactReader> {
-      impact ??= (await import('./impact/report.ts')).createImpactReader(db, clock, counter, signalReader.limited)
+      impact ??= (await import('./impact/read.ts')).createImpactReader(db, clock, rollup, signalReader.limited)
       return impact
     },
     readiness: createReadiness(db, redis, migrations),

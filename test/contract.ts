@@ -8,7 +8,7 @@ export interface Contract {
   check(method: string, url: string, status: number, headers: Headers, body: string): void
 }
 
-/** Of a response: what checks its headers, and its body by content type. */
+/** What checks the headers of a response, and its body by content type. */
 interface Promised {
   headers: ValidateFunction
   bodies: Map<string, ValidateFunction>
@@ -19,7 +19,7 @@ type Promises = Map<number, Promised>
 /** For operators, readers and GitHub, not callers: these paths are not in the document. */
 const UNDOCUMENTED =
   /^\/(livez|readyz|metrics|docs(\/.*)?|console\/.*|prompts\/.*|signals|usage|settings\/.*|webhooks\/github\/[^/]+)?\/*$/
-/** Of those, the ones whose errors are read by programs, and so have the shape of all others. */
+/** The undocumented paths whose errors are read by programs, and so have the shape of all others. */
 const ENVELOPED = /^\/webhooks\//
 
 const bodyAjv = createAjv({})
@@ -44,8 +44,8 @@ export function createContract(document: unknown): Contract {
         promises: compile(responses),
       })),
   )
-  // An unknown route is refused as the operations are, in these ways alone.
-  const refusals: Promises = new Map(
+  // An unknown route is rejected as the operations are, in these ways alone.
+  const rejections: Promises = new Map(
     [401, 404, 500].flatMap((status) => {
       const promised = operations.map(({ promises }) => promises.get(status)).find((one) => one !== undefined)
       return promised ? [[status, promised] as const] : []
@@ -67,7 +67,7 @@ export function createContract(document: unknown): Contract {
       const documented = method === 'HEAD' ? 'GET' : method
       const operation = operations.find((one) => one.method === documented && one.path.test(path))
       const problem = findProblem(
-        operation?.promises ?? refusals,
+        operation?.promises ?? rejections,
         status,
         headers,
         method === 'HEAD' ? undefined : body,

@@ -48,7 +48,7 @@ async function createPostgresDatabase(): Promise<TestDatabase> {
   return {
     settings: { DATABASE_URL: urlOfDatabase(serverUrl, name) },
     close: async () => {
-      // By force: a test of a crashed server leaves its connections open.
+      // The database is dropped by force: a test of a crashed server leaves its connections open.
       await withAdmin(serverUrl, (sql) => sql`drop database if exists ${sql(name)} with (force)`)
     },
   }

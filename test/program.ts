@@ -30,8 +30,8 @@ export type Operator = {
   one(...args: string[]): Promise<Row>
   /** What a person reads on standard output. */
   plain(...args: string[]): Promise<string>
-  /** The one line with which a command is refused. */
-  refused(...args: string[]): Promise<string>
+  /** The one line that a command fails with. */
+  errorLine(...args: string[]): Promise<string>
 }
 
 const PROGRAM = join(import.meta.dir, '../dist/prompt-signals')
@@ -171,7 +171,7 @@ export function createOperator(settings: Settings): Operator {
       expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
       return stdout
     },
-    refused: async (...args) => refusalOf(await run(args, { settings })),
+    errorLine: async (...args) => errorLineOf(await run(args, { settings })),
   }
 }
 
@@ -184,8 +184,8 @@ export function readJsonLines(stdout: string): Row[] {
     .map((line) => JSON.parse(line))
 }
 
-/** The message of a command that was refused or failed: one line on standard error, and nothing done or shown. */
-export function refusalOf({ status, stdout, stderr }: Finished): string {
+/** The message of a command that failed: one line on standard error, and nothing done or shown. */
+export function errorLineOf({ status, stdout, stderr }: Finished): string {
   expect({ status, stdout, stderr }).toEqual({
     status: 1,
     stdout: '',

@@ -17,7 +17,7 @@ const ONCE = [
   'test/lib/**',
   // These open the embedded engine themselves.
   'test/db/embedded*',
-  // Of the file; what a restore leaves behind on either engine is in everything.test.ts.
+  // This is about the file; what a restore leaves behind on either engine is in everything.test.ts.
   'test/backup/damage.test.ts',
 ]
 // Two files at a time, each with a database of its own: tests wait much, and more at a time would miss their deadlines.

@@ -49,7 +49,7 @@ export async function startThrowaway(makeRecipe: (folder: string) => Recipe): Pr
   }
 }
 
-/** Postgres refuses to run as root. Returns what to put before a command. */
+/** Postgres does not run as root. Returns what to put before a command. */
 async function giveToUnprivilegedUser(folder: string): Promise<string[]> {
   if (process.getuid?.() !== 0) return []
   const user = idOf('postgres') ?? idOf('nobody')

@@ -61,7 +61,7 @@ export async function measureDeepHistory(context: Context): Promise<void> {
     if (data?.length !== pageSize) report.problems.push(`page ${page} has ${data?.length} entries`)
     return performance.now() - askedAt
   }
-  // Once for the code to be compiled, and for Postgres to have read its indexes.
+  // These pages are for the code to be compiled, and for Postgres to have read its indexes.
   for (let page = 0; page < pagesEach; page += 1) await readPage(last / 4 + page)
   const times: Record<'first' | 'middle' | 'last', number[]> = { first: [], middle: [], last: [] }
   for (let page = 0; page < pagesEach; page += 1) {

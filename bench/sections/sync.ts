@@ -36,7 +36,7 @@ export async function measureSync({ folder, operator, report, signal }: Context)
     await runProgram(command, { cwd, env: settings, signal })
     return (performance.now() - startedAt) / 1_000
   }
-  // Once for the files to be in memory.
+  // The first run is for the files to be in memory.
   await seconds(log)
   const [first, whole, again, last] = [await seconds(log), await seconds(sync), await seconds(sync), await seconds(log)]
   const alone = (first + last) / 2

@@ -1,9 +1,9 @@
 import { parseImpactQuery } from '../impact/query.ts'
-import { createImpactReader } from '../impact/report.ts'
+import { createImpactReader } from '../impact/read.ts'
 import type { Impact } from '../impact/schema.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import { createSignalCounter } from '../signals/count.ts'
 import { createSignalReader } from '../signals/read.ts'
+import { createSignalRollup } from '../signals/rollup.ts'
 import { onDatabase } from './database.ts'
 import { drawInterval, number, percent } from './figures.ts'
 import type { Column } from './output.ts'
@@ -16,9 +16,9 @@ export const commands = onDatabase([
     async run({ db, clock, args, output }) {
       const prompt = await requirePrompt(db.sql, args.required('prompt'))
       const query = args.asQuery(parseImpactQuery)
-      const counter = createSignalCounter(db, { patienceMs: Number.POSITIVE_INFINITY })
-      const { limited } = createSignalReader(db, clock, counter)
-      const { totalCount, data } = await createImpactReader(db, clock, counter, limited).read(prompt, query)
+      const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
+      const { limited } = createSignalReader(db, clock, rollup)
+      const { totalCount, data } = await createImpactReader(db, clock, rollup, limited).read(prompt, query)
       const [newest] = data
       if (newest && !args.options.json) output.say(`${describe(newest)}\n`)
       output.table(data, columnsFor(data))

@@ -1,10 +1,10 @@
 import { requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import { createSignalCounter } from '../signals/count.ts'
 import { inZone } from '../signals/intervals.ts'
 import { listSignals, type SignalRow, signalJson } from '../signals/list.ts'
 import { parseSignalQuery, parseStatsQuery, type SignalQuery } from '../signals/read_query.ts'
-import type { SignalCounts, SignalStats, Usage } from '../signals/schema_reads.ts'
+import { createSignalRollup } from '../signals/rollup.ts'
+import type { SignalCounts, SignalStats, UsageReport } from '../signals/schema_reads.ts'
 import { readStats } from '../signals/stats.ts'
 import { readUsage } from '../signals/usage.ts'
 import type { Arguments } from './arguments.ts'
@@ -39,7 +39,7 @@ const readCommands = onDatabase([
     async run({ db, clock, args, output }) {
       const { id } = await requirePrompt(db.sql, args.required('prompt'))
       const query = args.asQuery((given) => parseStatsQuery(given, clock.now()))
-      const stats = await readStats(db, createSignalCounter(db, patient), id, query)
+      const stats = await readStats(db, createSignalRollup(db, patient), id, query)
       showStats(output, stats, args.options.json === true)
     },
   },
@@ -48,7 +48,7 @@ const readCommands = onDatabase([
     does: 'shows what an organisation has used of the month, by day and by prompt',
     async run({ db, clock, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))
-      const usage = await readUsage(db, clock, createSignalCounter(db, patient), id)
+      const usage = await readUsage(db, clock, createSignalRollup(db, patient), id)
       if (args.options.json) output.show(usage)
       else showUsage(output, usage)
     },
@@ -128,7 +128,7 @@ function showStats(output: Output, { data, totals, range, by }: SignalStats, isF
   output.say(`${drawLine(data.map(({ total }) => total))}  ${sum}`)
 }
 
-function showUsage(output: Output, usage: Usage['data']): void {
+function showUsage(output: Output, usage: UsageReport['data']): void {
   const { plan, month, limit, used, remaining, resets_at, days, prompts, other_prompts: others } = usage
   const share = limit === 0 ? 1 : used / limit
   output.show({

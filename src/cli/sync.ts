@@ -58,7 +58,7 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
     },
   })
   if (map !== null) await writeMap(map, result.map)
-  output.say(oneLine(summarise(result, `${repository.repository} ${repository.branch}`, isDryRun)))
+  output.say(oneLine(summarise(result, `${repository.fullName} ${repository.branch}`, isDryRun)))
 }
 
 /** Rejects a name that cannot be written before the sync begins, not after it. */

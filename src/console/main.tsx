@@ -4,7 +4,7 @@ import { takeKeyFromAddress } from './client/session.ts'
 import { Shell } from './shell.tsx'
 import './style.css'
 
-// Before anything else, so that the key is in the address for no longer than it must.
+// The key is taken before anything else, so that it is in the address for no longer than it must.
 takeKeyFromAddress()
 listenToLinks()
 render(<Shell />, document.getElementById('console') as HTMLElement)

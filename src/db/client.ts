@@ -3,10 +3,10 @@ import { unavailable } from '../errors.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 import { type Claim, createSemaphore } from '../lib/semaphore.ts'
 import { createAvailabilityTracker, type OnAvailability } from './availability.ts'
-import type { Driver, Session, Target } from './driver.ts'
+import type { Driver, SessionOptions, Target } from './driver.ts'
 import { isConnectionLost, isPostgresError, isReadOnly, ReadOnlyError } from './faults.ts'
 import type { EngineObserver } from './housekeeping.ts'
-import { type Listener, openPools, type PoolPair } from './pools.ts'
+import { openPools, type PoolPair, type Subscription } from './pools.ts'
 
 export type Sql = {
   /** Runs one statement. The text must stay constant: each distinct one is prepared and kept. */
@@ -31,7 +31,7 @@ export type Db = {
    * Subscribes to a channel of notifications. `onGap` is called whenever the subscription begins, at first and after
    * the connection was lost: notifications from before then were missed.
    */
-  listen(...listener: Listener): void
+  listen(...subscription: Subscription): void
   /** Rejects with a ReadOnlyError, and replaces the connections, when they lead to a server that can only be read. */
   requireWritable(): Promise<void>
   /** The number of pending statements, and of the connections that there may be for them. */
@@ -48,7 +48,7 @@ export type DatabaseObserver = {
 }
 
 /** The commands of an operator may take long, and so have no query timeout. */
-export type ClientOptions = Session & {
+export type ClientOptions = SessionOptions & {
   maxConnections: number
   observer?: DatabaseObserver
 }
@@ -76,7 +76,7 @@ export function openClient(
   const session = { queryTimeoutMs, mustBeWritable }
   const pools = openPools(target, session, { statements: maxConnections, transactions: maxConcurrent })
   const transactionMs = transactionShare * queryTimeoutMs
-  const transactionSlots = createSemaphore({
+  const limitTransactions = createSemaphore({
     permits: maxConcurrent,
     permitsPerTenant: Math.ceil(maxConcurrent / 2),
     maxWaiting: maxWaitingTransactions,
@@ -166,7 +166,7 @@ export function openClient(
     transaction<T>(work: (sql: Sql) => Promise<T>, claim: TransactionClaim = {}) {
       const hasDeadline = queryTimeoutMs > 0 && claim.hasDeadline !== false
       const giveUpAt = hasDeadline ? performance.now() + transactionMs : Number.POSITIVE_INFINITY
-      return transactionSlots(() => {
+      return limitTransactions(() => {
         const isBounded = hasDeadline && isRemote
         const ended = begin(async (on) => {
           if (isBounded)

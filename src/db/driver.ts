@@ -6,7 +6,7 @@ export type Target = { url: string; ssl: Tls } | { socket: () => unknown }
 
 export type Driver = postgres.ISql<{ bigint: number }>
 
-export type Session = {
+export type SessionOptions = {
   /** Zero for no deadline. */
   queryTimeoutMs: number
   /** Whether only sessions that can write are used. A server that can only be read is the wrong one for a service. */
@@ -31,7 +31,7 @@ const writeTexts = (texts: (string | null)[]): string =>
   `{${texts.map((text) => (text === null ? 'null' : `"${text.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
 
 /** A pool of at most `max` connections, each of which has at most `pipeline` further statements in flight. */
-export function openPool(target: Target, session: Session, max: number, pipeline: number) {
+export function openPool(target: Target, session: SessionOptions, max: number, pipeline: number) {
   const options: DriverOptions = {
     max,
     max_pipeline: pipeline,

@@ -1,6 +1,6 @@
 import { DeadlineError, within } from '../lib/deadline.ts'
 import type { Sql } from './client.ts'
-import { openPool, type Session, type Target } from './driver.ts'
+import { openPool, type SessionOptions, type Target } from './driver.ts'
 
 /** How long to wait for a second server connection of the pooler. A pooler with a single one cannot mix anything up. */
 const secondServerMs = 1_000
@@ -14,7 +14,7 @@ const mixes =
  * Rejects when a connection pooler runs the statements of one connection on several servers, whether or not they were
  * prepared there. A pooler is recognised by a process id that is not that of the server behind it.
  */
-export async function rejectMixingPooler(target: Target, session: Session, sql: Sql): Promise<void> {
+export async function rejectMixingPooler(target: Target, session: SessionOptions, sql: Sql): Promise<void> {
   const rows = await sql<{ pid: number }>`select pg_backend_pid() as pid`
   const { state } = rows as unknown as { state: { pid: number } }
   if (rows[0]?.pid === state.pid) return
@@ -29,7 +29,7 @@ export async function rejectMixingPooler(target: Target, session: Session, sql: 
  * Prepares a statement, keeps the server busy that it was prepared on, and runs it again. Undefined when it ran on the
  * same server, which shows nothing.
  */
-async function probe(target: Target, session: Session): Promise<boolean | undefined> {
+async function probe(target: Target, session: SessionOptions): Promise<boolean | undefined> {
   const caller = openPool(target, session, 1, 0)
   const blocker = openPool(target, session, 1, 1)
   const readPid = () => caller<{ pid: number }[]>`select pg_backend_pid() as pid`

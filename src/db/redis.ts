@@ -44,7 +44,7 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onAvailabili
       const connected = await connecting
       const sha = shas.get(script) ?? hash('sha1', script)
       shas.set(script, sha)
-      // Not by the client's `defineCommand`: a pipeline that gathers already does not know a command that is defined now,
+      // The client's `defineCommand` is not used: a pipeline that gathers already does not know a command that is defined now,
       // and then ends the process.
       try {
         return (await connected.evalsha(sha, 1, key, ...values)) as number | null

@@ -1,4 +1,4 @@
-// Decides which history entries follow from the changes of prompts. Nothing here reads or writes anything.
+// Decides which history entries follow from the commits that change prompts. Nothing here reads or writes anything.
 import type { PromptEntry } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
 
@@ -8,7 +8,7 @@ export type Person = NewHistoryEntry['user']
 export type PullRequestEvent = { number: number; url: string; commitSha: string; by: Person; at: Date }
 
 /** A commit that changes the file of a prompt, at the time it reached the branch. */
-export type Change = {
+export type PromptCommit = {
   /** The id of the prompt's row; in the plan of a sync, the position of the prompt. */
   prompt: number
   commitSha: string
@@ -22,12 +22,12 @@ export type Change = {
 }
 
 /**
- * The entries of what reached a branch, in the order of the changes: one for each commit that was pushed directly, by its
+ * The entries of what reached a branch, in the order of the commits: one for each commit that was pushed directly, by its
  * author, and one for each prompt that a pull request changes, at the place of its last commit.
  */
-export function entriesOf(branch: string, changes: Change[]): PromptEntry[] {
+export function entriesOf(branch: string, commits: PromptCommit[]): PromptEntry[] {
   const entries = new Map<string, { prompt: number; entry: NewHistoryEntry; covers: Set<string> }>()
-  for (const { prompt, commitSha, author, at, merge } of changes) {
+  for (const { prompt, commitSha, author, at, merge } of commits) {
     if (!merge) {
       const commit = { commit_sha: commitSha, branch_name: branch, created_at: at.toISOString() }
       const entry: NewHistoryEntry = { action: 'deployed', user: author, ...commit }

@@ -36,7 +36,7 @@ export async function readChangedFiles(
 ): Promise<ChangedFiles> {
   const positions = new Map<string, number>()
   const paths: string[] = []
-  const place = new Map(arrivals.map(({ commit }, index) => [commits[commit]?.sha, index]))
+  const indexes = new Map(arrivals.map(({ commit }, index) => [commits[commit]?.sha, index]))
   const changes: FileChange[][] = arrivals.map(() => noChanges)
   let read = 0
 
@@ -57,7 +57,7 @@ export async function readChangedFiles(
       for (const part of parts) {
         if (status === '' && sha.test(part)) {
           current = []
-          changes[place.get(part) as number] = current
+          changes[indexes.get(part) as number] = current
           read += 1
         } else if (status === '') {
           status = part
@@ -66,7 +66,7 @@ export async function readChangedFiles(
           if (status.startsWith('R') && expected.length < 2) continue
           const path = intern(expected.at(-1) as string)
           const from = status.startsWith('R') ? intern(expected[0] as string) : null
-          // Of a merge there is a letter for each parent.
+          // The status of a merge has a letter for each parent.
           current.push({ path, from, isRemoved: /^D+$/.test(status) })
           expected.length = 0
           status = ''

@@ -12,7 +12,7 @@ type Span = { prompt: number; since: number[]; until: number | null }
 type Rename = { commit: number; from: number }
 
 /**
- * Finds the prompts that an arrival changes, by the place of the arrival. A prompt is given by the path of its file now,
+ * Finds the prompts that an arrival changes, by the position of the arrival. A prompt is given by the path of its file now,
  * and known by its position.
  */
 export function followFiles(

@@ -44,7 +44,7 @@ const squashTitles: [RegExp, Host | null][] = [
 const branchSubject =
   /^Merge (?:remote-tracking )?(?:branch(?:es)?|tag|commit) '([^']*)'(?:.*?\bof (\S+))?|^Merge [0-9a-f]{7,64} into [0-9a-f]{7,64}$/
 
-/** Reads a message. A payload has no parents to tell a merge commit by, so that its message alone must do. */
+/** Parses a message. A payload has no parents to tell a merge commit by, so that its message alone must do. */
 export function parseMessage(message: string): MessageMeaning {
   const [subject = ''] = message.split('\n', 1)
   const inBody = gitlabReference.exec(message)

@@ -4,17 +4,17 @@ import type { PromptEntry } from '../history/record.ts'
 import { requireText } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
 import { listArrivals, timeArrivals } from './arrivals.ts'
-import { findHost, interpretForHost, listChanges } from './changes.ts'
 import { type Commit, readCommits } from './commits.ts'
 import { entriesOf } from './entries.ts'
 import { readChangedFiles } from './files.ts'
+import { fitBranch } from './fit.ts'
 import { findFates, followFiles } from './follow.ts'
 import { compileGlob, nameOfPath } from './glob.ts'
 import { keepOwnChanges } from './merge_changes.ts'
-import { fitBranch } from './people.ts'
 import { decode, encode, type Git } from './program.ts'
+import { findHost, interpretForHost, listPromptCommits } from './prompt_commits.ts'
 import { pathText, type Repository } from './repository.ts'
-import type { LinkedPrompt } from './target.ts'
+import type { LinkedFile } from './target.ts'
 
 /** A prompt whose history is read. */
 export type SyncedPrompt = {
@@ -50,12 +50,12 @@ type Options = {
 export async function planSync(
   git: Git,
   repository: Repository,
-  linked: LinkedPrompt[],
+  linked: LinkedFile[],
   { createGlob, now, onProgress }: Options,
 ): Promise<Plan> {
   if (linked.length === 0 && createGlob === null) {
     throw new Error(
-      `No prompt is linked to a file of ${repository.repository}. Link them (prompts link), or make a prompt for each ` +
+      `No prompt is linked to a file of ${repository.fullName}. Link them (prompts link), or make a prompt for each ` +
         "file of a pattern: --create 'prompts/**/*.md'",
     )
   }
@@ -96,15 +96,15 @@ export async function planSync(
   const promptsOf = followFiles(commits, arrivals, files, paths)
   await keepOwnChanges(git, commits, arrivals, files, (arrival) => promptsOf(arrival).length > 0)
   const touched = arrivals.map((_, arrival) => promptsOf(arrival))
-  const changes = listChanges({ commits, arrivals, times, host, webUrl: repository.webUrl }, touched)
-  if (repository.webUrl === null && changes.some(({ merge }) => merge !== null)) {
+  const promptCommits = listPromptCommits({ commits, arrivals, times, host, webUrl: repository.webUrl }, touched)
+  if (repository.webUrl === null && promptCommits.some(({ merge }) => merge !== null)) {
     throw new Error(
       'The history has merges of pull requests, and their addresses are not known. Say where the repository is shown: ' +
-        `--repository https://HOST/${repository.repository}`,
+        `--repository https://HOST/${repository.fullName}`,
     )
   }
   const lastArrivalAt = [...times.values()].at(-1) ?? now
-  const entries = entriesOf(fitBranch(repository.branch), changes)
+  const entries = entriesOf(fitBranch(repository.branch), promptCommits)
   return { prompts, entries, commits: new Set(commits.map(({ sha }) => sha)), lastArrivalAt }
 }
 
@@ -118,23 +118,23 @@ function whyMissing({ tree }: Repository, path: string, fate: 'removed' | 'unkno
 }
 
 /** Throws for a file that no prompt can be linked to. */
-function listNew({ repository, tree }: Repository, glob: string, taken: Set<string>): SyncedPrompt[] {
+function listNew({ fullName, tree }: Repository, glob: string, taken: Set<string>): SyncedPrompt[] {
   const matches = compileGlob(glob)
   const paths = [...tree].flatMap(([bytes, kind]) => (kind === 'file' ? (pathText(bytes) ?? []) : []))
   return paths
     .filter((path) => !taken.has(path) && matches(path))
     .map((path) => {
-      parsePromptFile({ repository, path })
+      parsePromptFile({ repository: fullName, path })
       return { id: null, name: requireText('name', nameOfPath(glob, path)), path, movedFrom: null, missing: null }
     })
 }
 
 /** Whether a merge is that of a `git pull` of the branch into a clone of it. */
 const isOwnPullOf =
-  ({ branch, repository }: Repository) =>
+  ({ branch, fullName }: Repository) =>
   ({ meaning }: Commit): boolean => {
     if (meaning.kind !== 'branch') return false
     if (meaning.branch === `origin/${branch}`) return true
     const from = meaning.from?.toLowerCase().replace(/\.git$/, '') ?? ''
-    return meaning.branch === branch && (from.endsWith(`/${repository}`) || from.endsWith(`:${repository}`))
+    return meaning.branch === branch && (from.endsWith(`/${fullName}`) || from.endsWith(`:${fullName}`))
   }

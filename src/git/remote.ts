@@ -3,7 +3,7 @@ import type { Host } from './messages.ts'
 /** Where a repository is shown. */
 export type Remote = {
   /** Its owner and name, as owner/name; GitLab has groups of groups. */
-  repository: string
+  fullName: string
   /** Its web address; null when that is not known. */
   webUrl: string | null
 }
@@ -12,11 +12,11 @@ const name = /^[\w.-]{1,100}(?:\/[\w.-]{1,100}){1,9}$/
 /** user@host:path, as ssh has it, unless it is a Windows path. */
 const scpForm = /^(?:[^@/\s]+@)?([\w.-]{2,}):(?!\/\/)(.+)$/
 
-/** Reads the address of a remote, or owner/name; undefined for what is neither, as the path of a folder. */
+/** Parses the address of a remote, or owner/name; undefined for what is neither, as the path of a folder. */
 export function parseRemote(given: string): Remote | undefined {
   const scp = scpForm.exec(given)
   if (scp) return ofHost(scp[1] as string, scp[2] as string)
-  if (!given.includes('://')) return name.test(given) ? { repository: given, webUrl: null } : undefined
+  if (!given.includes('://')) return name.test(given) ? { fullName: given, webUrl: null } : undefined
   if (!URL.canParse(given)) return undefined
   const { protocol, hostname, host, pathname } = new URL(given)
   if (protocol === 'https:' || protocol === 'http:') return ofHost(host, pathname, protocol)
@@ -25,8 +25,8 @@ export function parseRemote(given: string): Remote | undefined {
 
 /** A user name and a password in the address stay out of it. */
 function ofHost(host: string, path: string, protocol = 'https:'): Remote | undefined {
-  const repository = path.replace(/^\/+|\/+$/g, '').replace(/\.git$/, '')
-  return name.test(repository) ? { repository, webUrl: `${protocol}//${host}/${repository}` } : undefined
+  const fullName = path.replace(/^\/+|\/+$/g, '').replace(/\.git$/, '')
+  return name.test(fullName) ? { fullName, webUrl: `${protocol}//${host}/${fullName}` } : undefined
 }
 
 /** The host by its name; null for a name that says nothing, as of most servers of one's own. */
@@ -38,7 +38,7 @@ export function hostOf(webUrl: string | null): Host | null {
   return /github/.test(host) ? 'github' : null
 }
 
-const places: Record<Host, string> = {
+const pullRequestPaths: Record<Host, string> = {
   github: 'pull',
   gitlab: '-/merge_requests',
   gitea: 'pulls',
@@ -47,4 +47,4 @@ const places: Record<Host, string> = {
 
 /** Where a host shows a pull request. */
 export const pullRequestUrl = (webUrl: string, host: Host, number: number): string =>
-  `${webUrl}/${places[host]}/${number}`
+  `${webUrl}/${pullRequestPaths[host]}/${number}`

@@ -58,7 +58,7 @@ async function findRemote(git: Git, given: string | null): Promise<Remote> {
   if (remote.webUrl !== null) return remote
   // A name alone is looked for where the clone came from.
   const host = origin?.webUrl ? new URL(origin.webUrl).origin : null
-  return { ...remote, webUrl: host && `${host}/${remote.repository}` }
+  return { ...remote, webUrl: host && `${host}/${remote.fullName}` }
 }
 
 async function findDefaultBranch(git: Git): Promise<string> {

@@ -1,7 +1,7 @@
 import type { Outcome, PromptEntry } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
 import { repositoryKey } from '../prompts/link.ts'
-import { fitBranch } from './people.ts'
+import { fitBranch } from './fit.ts'
 import { planSync, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
@@ -51,14 +51,14 @@ const maxCovered = 500
  */
 export async function syncRepository(options: Options): Promise<SyncResult> {
   const { git, target, isDryRun, onProgress, onChange } = options
-  const repository = { ...options.repository, repository: repositoryKey(options.repository.repository) }
-  const linked = await target.listLinked(repository.repository)
+  const repository = { ...options.repository, fullName: repositoryKey(options.repository.fullName) }
+  const linked = await target.listLinked(repository.fullName)
   const plan = await planSync(git, repository, linked, options)
   const { prompts, entries, commits, lastArrivalAt } = plan
 
   const ids: (string | null)[] = []
   for (const [done, prompt] of prompts.entries()) {
-    ids.push(await createOrMovePrompt(options, repository.repository, prompt))
+    ids.push(await createOrMovePrompt(options, repository.fullName, prompt))
     onProgress(done + 1, 'prompts', (done + 1) / prompts.length)
   }
 

@@ -1,5 +1,5 @@
 import type { Outcome } from '../history/record.ts'
-import { type HistoryPage, historyQuery, type SyncTarget } from './target.ts'
+import { type EntriesPage, historyQuery, type LinkedFile, type SyncTarget } from './target.ts'
 
 type Answer = {
   status: number
@@ -49,7 +49,7 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
 
   return {
     async listLinked(repository) {
-      const found: { id: string; path: string }[] = []
+      const found: LinkedFile[] = []
       for (let cursor: string | null = ''; cursor !== null; ) {
         const query = new URLSearchParams({ limit: '100', ...(cursor ? { cursor } : {}) })
         const answer = await call('GET', `/prompts?${query}`)
@@ -76,7 +76,7 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
       const answer = await call('GET', `/prompts/${id}/history${historyQuery(page)}`)
       if (answer.status === 403) return null
       dataOf(answer)
-      return answer.body as HistoryPage
+      return answer.body as EntriesPage
     },
   }
 }
@@ -86,7 +86,7 @@ function parseAnswer(text: string): Answer['body'] {
     const body = JSON.parse(text)
     if (typeof body === 'object' && body !== null && ('data' in body || 'error' in body)) return body
   } catch {
-    // Said below.
+    // The error below says so.
   }
   return { error: { message: 'That is not how the service answers. Is the address right?' } }
 }

@@ -9,18 +9,18 @@ type Attributed = { promptId: number; commitSha: string; merge: MergedPullReques
  */
 export function attributeCommits(push: Push, merges: MergedPullRequest[]): Attributed[] {
   const whole = merges.find((merge) => isWholePush(push, merge))
-  const places = new Map(push.commits.map((sha, place) => [sha, place]))
-  const placeOf = (sha: string) => places.get(sha) ?? -1
+  const positions = new Map(push.commits.map((sha, position) => [sha, position]))
+  const positionOf = (sha: string) => positions.get(sha) ?? -1
   const byCommit = new Map<string, MergedPullRequest>()
   for (const merge of merges) for (const sha of merge.branch_commits) byCommit.set(sha, merge)
   for (const merge of merges) byCommit.set(merge.merge_commit_sha, merge)
   // Squashed or rebased commits are others than those of the branch, but touch the same prompts, and end with the merge's.
   const rewriting = merges
-    .filter((merge) => !places.has(merge.head_sha))
-    .sort((a, b) => placeOf(a.merge_commit_sha) - placeOf(b.merge_commit_sha))
+    .filter((merge) => !positions.has(merge.head_sha))
+    .sort((a, b) => positionOf(a.merge_commit_sha) - positionOf(b.merge_commit_sha))
   const findRewriting = (promptId: number, commitSha: string) =>
     rewriting.find(
-      (merge) => merge.prompt_ids.includes(promptId) && placeOf(commitSha) <= placeOf(merge.merge_commit_sha),
+      (merge) => merge.prompt_ids.includes(promptId) && positionOf(commitSha) <= positionOf(merge.merge_commit_sha),
     )
   return push.touches.flatMap(({ promptId, commits }) =>
     commits.map((commitSha) => ({

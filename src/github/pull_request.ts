@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import { type Person, type PullRequestEvent, pullRequestEntry } from '../git/entries.ts'
-import { fitBranch, fitPerson, fitSha, fitUrl } from '../git/people.ts'
+import { fitBranch, fitPerson, fitSha, fitUrl } from '../git/fit.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
 import { attributeCommits } from './attribute.ts'

@@ -1,8 +1,8 @@
 import { posix } from 'node:path'
 import type { Sql } from '../db/client.ts'
 import { entriesOf, type Person } from '../git/entries.ts'
+import { fitBranch, fitPerson, fitSha } from '../git/fit.ts'
 import { parseMessage } from '../git/messages.ts'
-import { fitBranch, fitPerson, fitSha } from '../git/people.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { earlierOf } from '../lib/times.ts'
 import type { LinkedPrompt } from '../prompts/link.ts'
@@ -134,13 +134,13 @@ export async function recordPush(
 ): Promise<PromptEntry[]> {
   if (isNewBranch) await deleteTouches(sql, ref, push.head.branch, pushedAt)
   const branchEntries = await recordTouches(sql, ref, push, pushedAt)
-  const changes = attributeCommits(push, await selectMerges(sql, ref, push)).map(({ promptId, commitSha, merge }) => ({
+  const commits = attributeCommits(push, await selectMerges(sql, ref, push)).map(({ promptId, commitSha, merge }) => ({
     prompt: promptId,
     commitSha,
     author: authors.get(commitSha) as Person,
     at: pushedAt,
     merge: merge ? endOf(merge) : null,
   }))
-  const entries = entriesOf(push.head.branch, changes)
+  const entries = entriesOf(push.head.branch, commits)
   return [...entries.filter(({ entry }) => isDefaultBranch || entry.action !== 'deployed'), ...branchEntries]
 }

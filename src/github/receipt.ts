@@ -18,15 +18,15 @@ const messages = {
   unlinked_files: 'No prompt is linked to a file that this push changes.',
 }
 
-export type Outcome = keyof typeof messages | Gap
+export type DeliveryOutcome = keyof typeof messages | Gap
 
-export const outcomes = Object.keys({ ...messages, ...gaps }) as Outcome[]
+export const outcomes = Object.keys({ ...messages, ...gaps }) as DeliveryOutcome[]
 
-export const isGap = (outcome: Outcome): outcome is Gap => outcome in gaps
+export const isGap = (outcome: DeliveryOutcome): outcome is Gap => outcome in gaps
 
-export type Receipt = { recorded: number; outcome: Outcome; message: string }
+export type Receipt = { recorded: number; outcome: DeliveryOutcome; message: string }
 
-export const receiptOf = (outcome: Outcome, recorded = 0): Receipt => ({
+export const receiptOf = (outcome: DeliveryOutcome, recorded = 0): Receipt => ({
   recorded,
   outcome,
   message: isGap(outcome) ? `${gaps[outcome]}. Run prompt-signals sync to complete the histories.` : messages[outcome],

@@ -93,7 +93,7 @@ async function recordEvent(
   if (!(await insertDelivery(sql, ref.organisationId, delivery, now))) return receiptOf('repeated')
   const entries = 'push' in change ? await recordPush(sql, ref, change) : await recordPullRequest(sql, ref, change)
   const recorded = countChanges(await recordEntries(sql, clock, entries, 'github'))
-  // Only now, since the prompts are locked in the order of their ids.
+  // The files are marked only now, since the prompts are locked in the order of their ids.
   if ('push' in change) await markFilesSeen(sql, change.filesSeen)
   return receiptOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
 }

@@ -3,7 +3,7 @@ import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
-import { decodeText, parseJson, readBody, requireJson } from '../http/body.ts'
+import { decodeText, mebibyte, parseJson, readBody, requireJson } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
@@ -12,7 +12,6 @@ import { setWebhook } from './manage.ts'
 import type { DeliveryObserver } from './receipt.ts'
 import { GithubWebhook } from './schema.ts'
 
-const mebibyte = 1024 * 1024
 /** The largest payload that GitHub sends. */
 const maxBytes = 25 * mebibyte
 

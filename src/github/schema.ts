@@ -8,7 +8,7 @@ const maybe = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema
 const text = maybe(Type.String())
 /** Part of the name of a repository, which goes to the database as it is; Postgres takes no NUL in a text. */
 const name = Type.String({ pattern: '^[^\\u0000-\\u001f\\u007f]*$' })
-/** Left out where GitHub has not compared the commit with its parent. */
+/** The list is left out where GitHub has not compared the commit with its parent. */
 const files = maybe(Type.Array(Type.String()))
 const id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 /** Seconds since 1970 in a push, a text elsewhere. */

@@ -6,7 +6,7 @@ import { createGroupCommit } from '../lib/group_commit.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { type Prompt, requirePrompt } from '../prompts/find.ts'
 import { parseEntry } from './entry.ts'
-import { showEntry } from './list.ts'
+import { showEntry } from './read.ts'
 import type { HistoryEntry, NewHistoryEntry } from './schema.ts'
 import { type EntryToRecord, insertEntries, lockHistories, type RecordedRow, reconcileEntries } from './store_write.ts'
 

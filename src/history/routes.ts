@@ -5,8 +5,8 @@ import type { RouteWrapper } from '../http/middleware.ts'
 import { queryTextOf } from '../http/paging.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
-import type { HistoryReader } from './list.ts'
 import { parseQuery } from './query.ts'
+import type { HistoryReader } from './read.ts'
 import type { HistoryRecorder } from './record.ts'
 import { actions, HistoryHeaders, HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
 
@@ -69,8 +69,7 @@ export const historyRoutes = (
         if (matchesEtag(request.headers.get('if-none-match'), found.version)) {
           return exchange.reply(304, null, cachingHeaders(found.version))
         }
-        const read = historyReader.readPage(found, query)
-        const page = read instanceof Promise ? await read : read
+        const page = await historyReader.readPage(found, query)
         return exchange.reply(200, page.body, { ...cachingHeaders(page.version), link: page.links })
       }),
       { detail: reading },

@@ -49,7 +49,7 @@ export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise
   return entries.map((entry) => {
     const identity = identityOf(entry)
     const row = rows.get(identity)
-    // Of two in one batch, the second is a replay of the first.
+    // The second of two in one batch is a replay of the first.
     return row && first.get(identity) !== entry ? { ...row, is_new: false } : row
   })
 }
@@ -76,7 +76,7 @@ export async function reconcileEntries(
   const [row] = await sql<Record<'changed' | 'present' | 'covered', number[]>>`
     select to_json(changed) as changed, to_json(present) as present, to_json(covered) as covered
     from reconcile_history(${JSON.stringify(entries)}::text::json)`
-  const at = (places: number[] = []) => new Set(places.map((place) => entries[place - 1] as EntryToRecord))
+  const at = (positions: number[] = []) => new Set(positions.map((position) => entries[position - 1] as EntryToRecord))
   return { changed: at(row?.changed), present: at(row?.present), covered: at(row?.covered) }
 }
 

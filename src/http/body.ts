@@ -4,7 +4,7 @@ import type { Exchange } from './exchange.ts'
 /** The option of a route whose handler reads the body itself, after the key and the prompt were checked. */
 export const readByHandler = { parse: 'none' as const }
 
-const mebibyte = 1024 * 1024
+export const mebibyte = 1024 * 1024
 /** Time for the whole body to arrive: a slow sender must not hold a request open for ever. */
 const arrivalMs = 10_000
 

@@ -16,7 +16,7 @@ const forEver = { 'cache-control': 'public, max-age=31536000, immutable', 'x-con
 
 /** The console: one page under the address of each of its places, and the files that it is made of. */
 export function consoleRoutes({ publicRoute }: RouteWrapper) {
-  // Read with the first request for it, to keep the start short.
+  // The bundle is read with the first request for it, to keep the start short.
   const read = loadOnce(async () => unpack(await consoleBundle()))
 
   const pageAt = (depth: number): Serve => {
@@ -36,7 +36,7 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
     const depth = path.split('/').length - 2
     // The addresses in the page are relative, so they differ with a slash at the end of its own.
     const [page, pageWithSlash] = [pageAt(depth), pageAt(path === '/' ? depth : depth + 1)]
-    // Not parsed as a URL, because the host may be malformed.
+    // The address is not parsed as a URL, because the host may be malformed.
     const endsInSlash = ({ request }: Exchange) => /^[^?]*\/(\?|$)/.test(request.url)
     routes.get(
       path,

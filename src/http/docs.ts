@@ -15,7 +15,7 @@ const documentation = {
     contact: { name: 'the prompt-signals authors' },
     license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
   },
-  // Relative to /docs/json: the root of the service, at whatever path a proxy mounts it.
+  // The address is relative to /docs/json: the root of the service, at whatever path a proxy mounts it.
   servers: [{ url: '..' }],
   tags: [
     { name: 'History', description: 'Who changed a prompt, when, and how the change was deployed' },

@@ -35,7 +35,7 @@ export const startScript = `SwaggerUIBundle({
   displayRequestDuration: true,
   // The key that a reader has entered survives a reload of the page.
   persistAuthorization: true,
-  // Fully unfolded, with the bounds of the values.
+  // Schemas are shown fully unfolded, with the bounds of their values.
   defaultModelExpandDepth: 5,
   showCommonExtensions: true,
 })

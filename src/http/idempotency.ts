@@ -14,7 +14,7 @@ export async function readIdempotentRequest<Body>(
   const text = await readJsonText(exchange)
   const body = validate(parseJson(text))
   const key = parseIdempotencyKey(headers.get('idempotency-key'))
-  // Without the host, because a retry may reach another replica, or come by another name.
+  // The host is left out, because a retry may reach another replica, or come by another name.
   const path = url.replace(/^\w+:\/\/[^/]*/, '')
   return { body, request: { organisationId, key, fingerprint: hash('sha256', `${method} ${path}\n${text}`, 'buffer') } }
 }

@@ -124,7 +124,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     publicRoute,
     authenticated(scope, handle, name) {
       const route = publicRoute((exchange, params: Parameters<typeof handle>[1]) => {
-        // Before the key is looked at: a flood must cost nothing.
+        // The address comes before the key: a flood must cost nothing.
         const rejected = perAddress && rejectExceeded(exchange, perAddress.take(exchange.address), 'address_rate')
         if (rejected) return rejected
         const { headers } = exchange.request

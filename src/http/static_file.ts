@@ -8,7 +8,7 @@ type Encodings = { identity: Bytes; gzip: Bytes; br?: Bytes }
 type Headers = Record<string, string>
 type Variant = { content: Bytes; etag: string; headers: Headers }
 
-/** What is preferred stands first. */
+/** The encodings, the preferred one first. */
 const encodings = ['br', 'gzip'] as const
 
 /**

@@ -50,13 +50,13 @@ export async function replyStream(
   let isOver = false
 
   // The time that it takes to read a text is not the caller's.
-  function awaitCaller(controller: ReadableStreamDefaultController, sentBytes = 0): void {
+  function startTimer(controller: ReadableStreamDefaultController, sentBytes = 0): void {
     patienceMs = Math.min(patienceMs + gainedMs(sentBytes), maxPauseMs)
     waitingSince = performance.now()
     timer = setTimeout(cut, patienceMs, controller)
   }
 
-  function resume(): void {
+  function stopTimer(): void {
     clearTimeout(timer)
     patienceMs -= performance.now() - waitingSince
   }
@@ -68,16 +68,16 @@ export async function replyStream(
     onEnd(error)
   }
 
-  // Cut without a reason, because the runtime would print it: the reason is for the log.
+  // No reason is given, because the runtime would print it: the reason is for the log.
   function cut(controller: ReadableStreamDefaultController, error?: unknown): void {
     end(error)
     controller.error()
   }
 
   const stream = new ReadableStream<Uint8Array<ArrayBuffer>>({
-    start: awaitCaller,
+    start: startTimer,
     async pull(controller) {
-      resume()
+      stopTimer()
       try {
         for (;;) {
           if (isStopping()) return cut(controller)
@@ -87,13 +87,13 @@ export async function replyStream(
             end()
             return controller.close()
           }
-          // Read while this one is on its way.
+          // The next text is read while this one is on its way.
           next = texts.next()
           next.catch(() => {})
           const bytes = encoder.encode(value)
           if (bytes.length === 0) continue
           controller.enqueue(bytes)
-          return awaitCaller(controller, bytes.length)
+          return startTimer(controller, bytes.length)
         }
       } catch (error) {
         cut(controller, error)

@@ -48,7 +48,7 @@ function verdictFor({ low, high }: Estimate, margin: number): Verdict {
 function differenceOf(base: Counts, head: Counts): Estimate | null {
   if (totalOf(base) === 0 || totalOf(head) === 0) return null
   const value = observedDifference(base, head)
-  // Outwards, so that the shown interval leaves out nothing that the exact one has.
+  // The bounds are rounded outwards, so that the shown interval leaves out nothing that the exact one has.
   const low = Math.max(Math.floor(findEnd(base, head, value, -1) * scale) / scale, -1)
   const high = Math.min(Math.ceil(findEnd(base, head, value, 1) * scale) / scale, 1)
   return { value: Math.round(value * scale) / scale, low, high }

@@ -9,7 +9,7 @@ import type { PromptFinder } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { type ImpactQuery as Asked, expectedMargin, parseImpactQuery, parseOverviewQuery } from './query.ts'
-import type { ImpactReader } from './report.ts'
+import type { ImpactReader } from './read.ts'
 import { ImpactPage, ImpactQuery, maxSortedPrompts, PromptImpactList, PromptImpactQuery } from './schema.ts'
 
 type Services = { db: Db; findPrompt: PromptFinder['find']; loadImpact(): Promise<ImpactReader>; baseUrl: string }

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import type { showEntry } from '../history/list.ts'
+import type { showEntry } from '../history/read.ts'
 import type { Counts } from './rate.ts'
 
 /** A history entry that went live, with the signals that belong to it. */

@@ -3,7 +3,7 @@ import { randomBase62, toBase62 } from '../lib/base62.ts'
 
 const shape = /^psk_[0-9A-Za-z]{36}$/
 
-/** Enough to recognise a key by, far too little to guess it from. */
+/** The characters shown of a key: enough to recognise it by, far too little to guess it from. */
 const prefixLength = 12
 
 /** Loads the large module with the first key, to keep the start short. */

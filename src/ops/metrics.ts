@@ -3,7 +3,7 @@
 import type { Db } from '../db/client.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
 import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/receipt.ts'
-import type { HistoryObserver } from '../history/list.ts'
+import type { HistoryObserver } from '../history/read.ts'
 import type { RequestObserver } from '../http/middleware.ts'
 import type { RateLimitObserver } from '../http/rate_limit.ts'
 import type { FailedKeyObserver } from '../keys/failed_keys.ts'
@@ -121,7 +121,7 @@ export function createMetrics(log: Log) {
   const setCachedCharacters = gauge('history_cache_characters', 'Characters held in the history page cache')
   const countDelivery = labelledCounter(
     'github_deliveries_total',
-    'Signed deliveries of GitHub by outcome; unlinked: of no linked prompt; force_push, too_many_commits, files_not_listed: incomplete',
+    'Signed deliveries of GitHub by outcome; unlinked_repository, unlinked_files: of no linked prompt; force_push, too_many_commits, files_not_listed: incomplete',
     'outcome',
     deliveryOutcomes,
   )

@@ -5,16 +5,16 @@ import { type Month, monthOf } from '../lib/months.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { Admission, AdmittedSignal } from './admit.ts'
 import type { BatchItem } from './batch_items.ts'
-import type { SignalCounter } from './count.ts'
 import { monthlyLimitReached } from './limit.ts'
 import { type SignalObserver, writeMs } from './record.ts'
+import type { SignalRollup } from './rollup.ts'
 import { type WriteResult, writeSignals } from './store.ts'
 
 /** What became of a signal of a batch: it is recorded, now or before, or answered with an error. */
 export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } | { error: ApiError }
 
 type BatchOutcome = {
-  /** In the order of the signals. */
+  /** The results, in the order of the signals. */
   results: BatchResult[]
   /** The month's count after the batch, and its limit; undefined when no signal was well-formed. */
   usage: { used: number; limit: number; month: Month } | undefined
@@ -32,7 +32,7 @@ export function createBatchRecorder(
   db: Db,
   admission: Admission,
   observe?: SignalObserver,
-  counter?: SignalCounter,
+  rollup?: SignalRollup,
 ): BatchRecorder {
   /**
    * Writes in a transaction of the organisation's own, which holds up nobody else. Another batch of the organisation
@@ -82,7 +82,7 @@ export function createBatchRecorder(
     admission.applyBatchResult(admitted, recorded)
     recorded.forEach(({ outcome }, index) => {
       observe?.ended(outcome)
-      if (outcome === 'recorded') counter?.recorded((admitted[index] as AdmittedSignal).promptId)
+      if (outcome === 'recorded') rollup?.recorded((admitted[index] as AdmittedSignal).promptId)
     })
     return recorded
   }
@@ -90,12 +90,12 @@ export function createBatchRecorder(
   return {
     async record({ id: promptId, organisationId }, items, now, endsAt) {
       const month = monthOf(now)
-      const { distinct, places } = findRepeats(items)
+      const { distinct, positions } = deduplicate(items)
       const more = { organisationId, promptId, month, browserKeyId: null }
       const signals = distinct.map((item) => ({ ...item, ...more }))
       const recorded = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, now, endsAt) : []
-      const results = places.map((place) =>
-        'error' in place ? place : toResult(recorded[place.index] as WriteResult, place.isRepeat),
+      const results = positions.map((position) =>
+        'error' in position ? position : toResult(recorded[position.index] as WriteResult, position.isDuplicate),
       )
       return { results, usage: recorded.at(-1) }
     },
@@ -105,35 +105,35 @@ export function createBatchRecorder(
 type WellFormed = Exclude<BatchItem, { error: ApiError }>
 
 /** Where the outcome of an item is found among those of the distinct signals, unless it has an error already. */
-type Place = { index: number; isRepeat: boolean } | { error: ApiError }
+type Position = { index: number; isDuplicate: boolean } | { error: ApiError }
 
 /**
  * A key must not be written twice in one transaction, so an item with the key of an earlier one is not written, and has
  * the same outcome. Whether the two are the same is decided by their texts: nobody sends one signal twice in two ways.
  */
-function findRepeats(items: BatchItem[]): { distinct: WellFormed[]; places: Place[] } {
+function deduplicate(items: BatchItem[]): { distinct: WellFormed[]; positions: Position[] } {
   const distinct: WellFormed[] = []
   const indexOfKey = new Map<string, number>()
-  const places = items.map((item): Place => {
+  const positions = items.map((item): Position => {
     if ('error' in item) return item
     const { idempotencyKey: key, value, metadata } = item
     const index = key === null ? undefined : indexOfKey.get(key)
     if (index !== undefined) {
       const first = distinct[index] as WellFormed
       const isSame = first.value === value && first.metadata === metadata
-      return isSame ? { index, isRepeat: true } : { error: conflict() }
+      return isSame ? { index, isDuplicate: true } : { error: conflict() }
     }
     if (key !== null) indexOfKey.set(key, distinct.length)
     distinct.push(item)
-    return { index: distinct.length - 1, isRepeat: false }
+    return { index: distinct.length - 1, isDuplicate: false }
   })
-  return { distinct, places }
+  return { distinct, positions }
 }
 
-function toResult({ outcome, id, createdAt, used, limit, month }: WriteResult, isRepeat: boolean): BatchResult {
+function toResult({ outcome, id, createdAt, used, limit, month }: WriteResult, isDuplicate: boolean): BatchResult {
   if (outcome === 'refused') return { error: monthlyLimitReached(used, limit, month) }
   if (outcome === 'conflict') return { error: conflict() }
-  return { id: id as number, createdAt, isReplayed: isRepeat || outcome === 'replayed' }
+  return { id: id as number, createdAt, isReplayed: isDuplicate || outcome === 'replayed' }
 }
 
 const conflict = () =>

@@ -38,7 +38,7 @@ export async function purgeSignals(
   before: Date,
   onProgress: (erased: number) => void = () => {},
 ): Promise<number> {
-  // Written first, so that it is there however far the rest comes.
+  // The audit entry is written first, so that it is there however far the rest comes.
   const event = {
     organisationId,
     action: 'signals.purged',

@@ -76,7 +76,7 @@ const addIntervals = (date: Temporal.PlainDate, interval: DateInterval, number: 
  */
 function* hoursFrom(first: Temporal.ZonedDateTime): Generator<number> {
   let hour = first
-  // Looked up once for all hours until then: with a look-up for each, 1,000 hours of Casablanca took 12 instead of 2 ms.
+  // One look-up serves all hours until then: with one for each, 1,000 hours of Casablanca took 12 instead of 2 ms.
   let change = hour.getTimeZoneTransition('next')
   for (;;) {
     yield hour.epochMilliseconds

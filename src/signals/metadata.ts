@@ -90,24 +90,24 @@ export function scanMetadata(body: string): Scan {
  * name ends there. It is cut short: a person is to find the place by it.
  */
 function pointerTo(body: string, start: number, until: number): string {
-  const frames: { place: string | number; awaitsName: boolean }[] = []
+  const frames: { step: string | number; awaitsName: boolean }[] = []
   for (let at = start; at < until; ) {
     const code = body.charCodeAt(at)
     const end = endOfToken(body, at, code)
     const frame = frames.at(-1)
-    if (code === openObject) frames.push({ place: '', awaitsName: true })
-    else if (code === openList) frames.push({ place: 0, awaitsName: false })
+    if (code === openObject) frames.push({ step: '', awaitsName: true })
+    else if (code === openList) frames.push({ step: 0, awaitsName: false })
     else if (code === closeObject || code === closeList) frames.pop()
     else if (code === comma && frame) {
-      if (typeof frame.place === 'number') frame.place += 1
+      if (typeof frame.step === 'number') frame.step += 1
       else frame.awaitsName = true
     } else if (code === quote && frame?.awaitsName) {
-      frame.place = JSON.parse(body.slice(at, end)).replaceAll('~', '~0').replaceAll('/', '~1')
+      frame.step = JSON.parse(body.slice(at, end)).replaceAll('~', '~0').replaceAll('/', '~1')
       frame.awaitsName = false
     }
     at = end
   }
-  return ['/metadata', ...frames.map(({ place }) => place)].join('/').slice(0, 200)
+  return ['/metadata', ...frames.map(({ step }) => step)].join('/').slice(0, 200)
 }
 
 /** The body was decoded from UTF-8, so only an escape can bring in what text columns reject. */

@@ -48,7 +48,7 @@ export function parseValueAndRange(parser: QueryParser) {
   return { value, since, until }
 }
 
-/** Sorted by key, so that a cursor does not depend on the order in which the filters are written. */
+/** The filters, sorted by key so that a cursor does not depend on the order in which the filters are written. */
 function parseMetadataFilters(given: URLSearchParams, parser: QueryParser): [string, string][] {
   const names = [...new Set(given.keys())].filter((name) => name.startsWith(prefix)).sort()
   if (names.length > maxMetadataFilters) {

@@ -7,8 +7,8 @@ import { createKeyedMutex } from '../lib/keyed_mutex.ts'
 import { monthOf } from '../lib/months.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { Admission, AdmissionResult, AdmittedSignal } from './admit.ts'
-import type { SignalCounter } from './count.ts'
 import { type BrowserKey, createKeyRefusals } from './key_refusals.ts'
+import type { SignalRollup } from './rollup.ts'
 import type { NewSignal } from './schema.ts'
 import { type Usage, type WriteResult, writeSignals } from './store.ts'
 
@@ -62,7 +62,7 @@ export function createSignalRecorder(
   admission: Admission,
   clock: Clock,
   observe?: SignalObserver,
-  counter?: SignalCounter,
+  rollup?: SignalRollup,
 ): SignalRecorder {
   const batches = createGroupCommit<TimedSignal, SignalOutcome>({
     async write(signals) {
@@ -70,7 +70,7 @@ export function createSignalRecorder(
       admission.applyBatchResult(signals, recorded)
       recorded.forEach(({ outcome, ofKey, month }, index) => {
         observe?.ended(outcome)
-        if (outcome === 'recorded') counter?.recorded((signals[index] as TimedSignal).promptId)
+        if (outcome === 'recorded') rollup?.recorded((signals[index] as TimedSignal).promptId)
         const keyId = signals[index]?.browserKeyId
         if (outcome === 'refused' && keyId && isFull(ofKey)) keyRefusals.add(keyId, month, ofKey)
       })

@@ -1,7 +1,7 @@
 import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import { type ApiError, invalid, ServiceError, statusOfCode, unavailable } from '../errors.ts'
-import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
+import { mebibyte, parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { createInFlightLimiter } from '../lib/in_flight.ts'
@@ -14,7 +14,6 @@ import { NewSignalBatch, RecordedBatch } from './schema_batch.ts'
 
 type Services = { clock: Clock; findPrompt: PromptFinder['find']; batchRecorder: BatchRecorder }
 
-const mebibyte = 1024 * 1024
 /** 4 KiB on average for each of 1,000 signals. The embedded engine keeps the memory of its largest write. */
 const maxBytes = 4 * mebibyte
 
@@ -76,7 +75,7 @@ function show(result: BatchResult, requestId: string): RecordedBatch['data'][num
   return { status: 201, id, created_at: createdAt.toISOString(), ...(isReplayed ? { replayed: true } : {}) }
 }
 
-/** Left unnoticed, it would let its sender believe that the whole batch may be sent again. */
+/** The header is rejected, since it would let its sender believe that the whole batch may be sent again. */
 const keyOfBatch = () =>
   invalid('A batch has no Idempotency-Key.', [
     { path: 'Idempotency-Key', message: 'must be absent: give each signal an idempotency_key' },

@@ -8,7 +8,7 @@ import { PromptPath } from '../prompts/schema.ts'
 import { signalJson } from './list.ts'
 import type { SignalReader } from './read.ts'
 import { parseSignalQuery, parseStatsQuery } from './read_query.ts'
-import { SignalList, SignalQuery, SignalStats, StatsQuery, Usage } from './schema_reads.ts'
+import { SignalList, SignalQuery, SignalStats, StatsQuery, UsageReport } from './schema_reads.ts'
 
 type Services = { clock: Clock; findPrompt: PromptFinder['find']; signalReader: SignalReader }
 type PromptParams = { prompt_id: string }
@@ -47,7 +47,7 @@ const usage = describeOperation({
   tag: 'Usage',
   summary: "Read the month's usage",
   description: "What the organisation has used of the current month's signals, by day and by prompt.",
-  success: { status: 200, description: 'The usage of the current month.', schema: Usage },
+  success: { status: 200, description: 'The usage of the current month.', schema: UsageReport },
 })
 
 export const signalReadRoutes = ({ clock, findPrompt, signalReader }: Services, { authenticated }: RouteWrapper) =>

@@ -167,7 +167,7 @@ export const SignalStats = Type.Object(
 
 export type SignalStats = Static<typeof SignalStats>
 
-export const Usage = envelopeOf(
+export const UsageReport = envelopeOf(
   Type.Object(
     {
       plan: Type.String(),
@@ -207,4 +207,4 @@ export const Usage = envelopeOf(
   },
 )
 
-export type Usage = Static<typeof Usage>
+export type UsageReport = Static<typeof UsageReport>

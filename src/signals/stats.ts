@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
-import type { SignalCounter } from './count.ts'
 import type { StatsQuery } from './read_query.ts'
+import type { SignalRollup } from './rollup.ts'
 import type { MetadataSplit, SignalCounts, SignalStats } from './schema_reads.ts'
 import { countBetween, countByMetadata, type Position, selectMetadataTexts } from './store_reads.ts'
 
@@ -11,12 +11,12 @@ const splitSignalsPerStatement = 1_000
 /** Counts a prompt's signals by interval. What was recorded before the call is in the result. */
 export async function readStats(
   db: Db,
-  counter: SignalCounter,
+  rollup: SignalRollup,
   promptId: number,
   query: StatsQuery,
 ): Promise<SignalStats> {
   const { interval, zone, since, until, starts, by } = query
-  await counter.catchUp(promptId)
+  await rollup.catchUp(promptId)
   const found = await countBetween(db.sql, promptId, [since, ...starts.slice(1), until])
   const spans = new Map(found.map((span) => [span.number, span]))
   return {

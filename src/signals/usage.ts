@@ -3,8 +3,8 @@ import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { monthOf } from '../lib/months.ts'
 import { readPrompts } from '../prompts/find.ts'
-import type { SignalCounter } from './count.ts'
-import type { Usage } from './schema_reads.ts'
+import type { SignalRollup } from './rollup.ts'
+import type { UsageReport } from './schema_reads.ts'
 import { countMonth, selectUsage } from './store_reads.ts'
 
 const maxPrompts = 100
@@ -16,18 +16,18 @@ const maxPrompts = 100
 export async function readUsage(
   db: Db,
   clock: Clock,
-  counter: SignalCounter,
+  rollup: SignalRollup,
   organisationId: number,
-): Promise<Usage['data']> {
+): Promise<UsageReport['data']> {
   const beganAt = performance.now()
   const now = clock.now()
   const month = monthOf(now)
   const days = new Map<string, number>()
-  const used: Usage['data']['prompts'] = []
+  const used: UsageReport['data']['prompts'] = []
   for await (const prompts of readPrompts(db, organisationId)) {
     const publicIds = new Map(prompts.map(({ id, publicId }) => [id, publicId]))
     const ids = [...publicIds.keys()]
-    await counter.catchUpEach(ids, beganAt)
+    await rollup.catchUpEach(ids, beganAt)
     for (const { promptId, date, total } of await countMonth(db.sql, ids, month.name)) {
       if (date === null) used.push({ prompt: publicIds.get(promptId) as string, total })
       else days.set(date, (days.get(date) ?? 0) + total)

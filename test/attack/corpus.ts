@@ -106,7 +106,7 @@ const nastyTexts = [
   long('(', 5_000),
 ]
 
-/** Put raw between the slashes of a path, where a client would have encoded them. */
+/** Segments that are put raw between the slashes of a path, where a client would have encoded them. */
 const rawSegments = [
   '%',
   '%2',

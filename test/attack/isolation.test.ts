@@ -24,7 +24,7 @@ type Organisation = {
   org: string
   prompts: string[]
   keyIds: string[]
-  /** Of signals, and of whatever else has a number. */
+  /** The ids of signals, and of whatever else has a number. */
   numbers: string[]
   cursors: string[]
   etags: string[]

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { createClient } from '../client.ts'
 import { createDatabase, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
-import { createFolder, createOperator, createTenant, eventually, refusalOf, run, startServer } from '../program.ts'
+import { createFolder, createOperator, createTenant, errorLineOf, eventually, run, startServer } from '../program.ts'
 import { entry } from '../service.ts'
 
 const folder = createFolder()
@@ -118,17 +118,19 @@ test('restore rejects a database in use, a file cut off and what is no backup, a
   const operator = createOperator(settings)
   await createTenant(operator)
   const { rows } = await operator.one('backup', file)
-  expect(await operator.refused('restore', file)).toMatch(/^The database is in use: its table \w+ has rows\./)
+  expect(await operator.errorLine('restore', file)).toMatch(/^The database is in use: its table \w+ has rows\./)
 
   const empty = await own(createEmptyDatabase())
   const other = createOperator(empty)
   const cut = join(folder, 'cut.backup')
   writeFileSync(cut, readFileSync(file).subarray(0, -9))
-  expect(await other.refused('restore', cut)).toBe('The backup is damaged or cut off. Nothing was restored.')
-  expect(await other.refused('restore', import.meta.path)).toBe(
+  expect(await other.errorLine('restore', cut)).toBe('The backup is damaged or cut off. Nothing was restored.')
+  expect(await other.errorLine('restore', import.meta.path)).toBe(
     'This is not a backup made by prompt-signals, or it is damaged. Nothing was restored.',
   )
-  expect(await other.refused('backup', join(folder, 'new'))).toBe('There is nothing to back up: the database is empty.')
+  expect(await other.errorLine('backup', join(folder, 'new'))).toBe(
+    'There is nothing to back up: the database is empty.',
+  )
   expect(await other.one('restore', file)).toMatchObject({ rows })
 })
 
@@ -137,7 +139,7 @@ test('a backup that cannot be written leaves an existing file alone', async () =
   const target = join(folder, 'a folder')
   mkdirSync(target)
   for (const path of [target, '/dev/null', join(folder, 'none/x')]) {
-    expect(await operator.refused('backup', path)).toStartWith(`${path} cannot be written: `)
+    expect(await operator.errorLine('backup', path)).toStartWith(`${path} cannot be written: `)
   }
   expect(readdirSync(folder).filter((name) => name.endsWith('.unfinished'))).toEqual([])
   expect(statSync('/dev/null').isCharacterDevice()).toBe(true)
@@ -149,19 +151,19 @@ if (engine === 'embedded') {
     const place = join(settings.DATA_DIR as string, 'backup')
     const server = await startServer(settings)
     const operator = createOperator(settings)
-    // As a killed backup leaves it.
+    // The file is what a killed backup leaves.
     mkdirSync(join(place, 'copy/pgdata'), { recursive: true })
     writeFileSync(join(place, 'copy/pgdata/PG_VERSION'), 'half')
     await operator.one('backup', join(folder, 'after.backup'))
     expect(readdirSync(place)).toEqual(['lock'])
     const { lockDataDir } = await import('../../src/db/data_dir.ts')
     const lock = lockDataDir(place)
-    expect(await operator.refused('backup', join(folder, 'second.backup'))).toBe(
+    expect(await operator.errorLine('backup', join(folder, 'second.backup'))).toBe(
       `Another backup of ${dirname(place)} is under way.`,
     )
     lock?.release()
     expect(existsSync(join(folder, 'second.backup'))).toBe(false)
     expect(await server.stop()).toBe(0)
-    expect(refusalOf(await run(['backup', folder], { settings }))).toContain('cannot be written')
+    expect(errorLineOf(await run(['backup', folder], { settings }))).toContain('cannot be written')
   })
 }

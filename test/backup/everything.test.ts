@@ -110,11 +110,11 @@ test('a backup that is damaged anywhere is rejected, and leaves the database emp
     ['not even JSON', ...lines],
   ]
   for (const damage of damages) {
-    const refused = await restoreBackup(target, migrations, linesOf(damage)).then(
+    const rejected = await restoreBackup(target, migrations, linesOf(damage)).then(
       () => 'restored',
       (error: Error) => error.message,
     )
-    expect(refused).toMatch(/^(The backup is damaged|This is not a backup|The backup does not fit)/)
+    expect(rejected).toMatch(/^(The backup is damaged|This is not a backup|The backup does not fit)/)
     expect(await readSchemaVersion(target.sql)).toBe(0)
   }
   expect(await restoreBackup(target, migrations, linesOf(lines))).toMatchObject({ rows: 4 })

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createDatabase } from '../harness.ts'
-import { refusalOf, run, startServer } from '../program.ts'
+import { errorLineOf, run, startServer } from '../program.ts'
 
 test('metrics with an address of their own are served there alone, and nothing else is', async () => {
   const database = await createDatabase()
@@ -18,7 +18,7 @@ test('metrics with an address of their own are served there alone, and nothing e
 
   const taken = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
   const settings = { ...database.settings, METRICS_ADDRESS: `127.0.0.1:${taken.port}` }
-  const line = refusalOf(await run(['serve'], { settings }))
+  const line = errorLineOf(await run(['serve'], { settings }))
   expect(line).toStartWith(`Cannot listen on 127.0.0.1 port ${taken.port}: `)
   await taken.stop(true)
   await database.close()

@@ -9,8 +9,8 @@ import {
   createFolder,
   createOperator,
   createTenant,
+  errorLineOf,
   eventually,
-  refusalOf,
   run,
   type Server,
   startServer,
@@ -160,8 +160,8 @@ test.each([
   ['BUN_BE_BUN', '0'],
   ['BUN_INSPECT_NOTIFY', 'tcp://127.0.0.1:1'],
   ['BUN_JSC_useJIT', '1'],
-])('a command refuses to run with %s, and says so', async (name, value) => {
-  const line = refusalOf(await run(['version'], { settings: { [name]: value } }))
+])('a command does not run with %s, and says so', async (name, value) => {
+  const line = errorLineOf(await run(['version'], { settings: { [name]: value } }))
   expect(line).toBe(`Unset ${name}: the program runs only the code that it was built of`)
 })
 
@@ -170,7 +170,7 @@ test('a port in use is reported in one line, also when another instance uses it'
   databases.push(other)
   const server = await startServer(database.settings)
   const { port } = new URL(server.url)
-  const line = refusalOf(await run(['serve', '--port', port], { settings: other.settings }))
+  const line = errorLineOf(await run(['serve', '--port', port], { settings: other.settings }))
   expect(line).toStartWith(`Cannot listen on 127.0.0.1 port ${port}: `)
   expect(await server.stop()).toBe(0)
 })

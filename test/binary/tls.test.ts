@@ -4,7 +4,7 @@ import { copyFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
 import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createFolder, eventually, refusalOf, run, type Server, startServer } from '../program.ts'
+import { createFolder, errorLineOf, eventually, run, type Server, startServer } from '../program.ts'
 
 const folder = createFolder()
 const inFolder = (name: string) => join(folder, name)
@@ -93,12 +93,12 @@ test('SIGHUP changes the certificate for new connections, and those that are ope
   expect(await server.stop()).toBe(0)
 })
 
-test('a port that is taken is refused, also by another server with a certificate', async () => {
+test('a port that is taken is rejected, also by another server with a certificate', async () => {
   install('first')
   const server = await startServer({ ...database.settings, ...files })
   const other = await createDatabase()
   const { port } = new URL(server.url)
-  const line = refusalOf(await run(['serve', '--port', port], { settings: { ...other.settings, ...files } }))
+  const line = errorLineOf(await run(['serve', '--port', port], { settings: { ...other.settings, ...files } }))
   expect(line).toStartWith(`Cannot listen on 127.0.0.1 port ${port}: `)
   expect(await server.stop()).toBe(0)
   await other.close()
@@ -108,8 +108,8 @@ test.each([
   [{ TLS_KEY_FILE: undefined }, 'Set both TLS_CERT_FILE and TLS_KEY_FILE, or neither'],
   [{ TLS_KEY_FILE: inFolder('second.key') }, 'TLS_KEY_FILE is not the key of TLS_CERT_FILE'],
   [{ TLS_CERT_FILE: inFolder('first.key') }, `TLS_CERT_FILE cannot be used: ${inFolder('first.key')}`],
-])('a certificate that cannot be served with is refused at the start: %p', async (wrong, message) => {
+])('a certificate that cannot be served with is rejected at the start: %p', async (wrong, message) => {
   install('first')
   const settings = { ...database.settings, ...files, ...wrong }
-  expect(refusalOf(await run(['serve'], { settings }))).toBe(message)
+  expect(errorLineOf(await run(['serve'], { settings }))).toBe(message)
 })

@@ -178,10 +178,10 @@ test.concurrent('keys create makes a key for browsers, which keys list shows and
   expect(await operator.json('keys', 'list', '--org', org)).toMatchObject([terms, terms])
   const [, first] = readTable(await operator.plain('keys', 'list', '--org', org))
   expect(first?.slice(-3)).toEqual([terms.origins.join(), prompt, '50'])
-  expect(await operator.refused(...create, '--origin', 'https://example.com/page')).toContain(
+  expect(await operator.errorLine(...create, '--origin', 'https://example.com/page')).toContain(
     '/origins/1 must be an origin',
   )
-  expect(await operator.refused(...create, '--prompt', 'pmt_none')).toContain('/prompts/0 must be a prompt')
+  expect(await operator.errorLine(...create, '--prompt', 'pmt_none')).toContain('/prompts/0 must be a prompt')
 })
 
 test.concurrent('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Client, createClient } from '../client.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createFolder, createOperator, createTenant, refusalOf, run, type Server, startServer } from '../program.ts'
+import { createFolder, createOperator, createTenant, errorLineOf, run, type Server, startServer } from '../program.ts'
 import { entry } from '../service.ts'
 import { withAdmin } from '../templates.ts'
 
@@ -83,7 +83,7 @@ test('keeps texts as they are, with other characters that end a line, and reject
   const { body } = await client.getHistory(tenant.prompt, tenant.key)
   expect(body.data[0].branch_name).toBe(name)
   const broken = fileOf(Buffer.from(line({ commit_sha: 'a?b' })).map((byte) => (byte === 0x3f ? 0xff : byte)))
-  expect(refusalOf(await importing(broken))).toBe(`${broken} cannot be read: it is not UTF-8`)
+  expect(errorLineOf(await importing(broken))).toBe(`${broken} cannot be read: it is not UTF-8`)
   expect((await recorded()).total).toBe(total + 1)
 })
 
@@ -123,8 +123,8 @@ test.each([
   ['half a surrogate pair', () => line({ commit_sha: 'a\ud800b' }), /^Line 3: .* \/commit_sha must /],
 ])('a last line with %s leaves nothing behind and is named', async (_, bad, message) => {
   const before = await recorded()
-  const refusal = refusalOf(await importing('-', `${line()}\n${line()}\n${bad()}`))
-  expect(refusal).toMatch(message)
+  const rejection = errorLineOf(await importing('-', `${line()}\n${line()}\n${bad()}`))
+  expect(rejection).toMatch(message)
   expect(await recorded()).toEqual(before)
 })
 
@@ -141,12 +141,12 @@ test('thousands of good lines are rolled back when the last one is bad', async (
   const before = await recorded()
   const lines = Array.from({ length: 2_500 }, () => line())
   const path = fileOf([...lines, '{"prompt":1}'].join('\n'))
-  expect(refusalOf(await importing(path))).toStartWith('Line 2501: ')
+  expect(errorLineOf(await importing(path))).toStartWith('Line 2501: ')
   expect(await recorded()).toEqual(before)
 })
 
 test('a file that cannot be read is named', async () => {
   const missing = join(folder, 'missing.jsonl')
-  expect(refusalOf(await importing(missing))).toStartWith(`${missing} cannot be read: `)
-  expect(refusalOf(await importing(folder))).toStartWith(`${folder} cannot be read: `)
+  expect(errorLineOf(await importing(missing))).toStartWith(`${missing} cannot be read: `)
+  expect(errorLineOf(await importing(folder))).toStartWith(`${folder} cannot be read: `)
 })

@@ -73,9 +73,11 @@ test.each([
   expect({ status, stderr: stderr.split('\n')[0] }).toEqual({ status: 2, stderr: `prompt-signals: ${message}` })
 })
 
-test('what is no change of the prompt is refused', async () => {
-  expect(await operator.refused('impact', '--prompt', prompt, '--base', '2', '--head', '999')).toContain('head must be')
-  expect(await operator.refused('impact', '--prompt', 'pmt_none')).toBe('There is no prompt pmt_none.')
+test('what is no change of the prompt is rejected', async () => {
+  expect(await operator.errorLine('impact', '--prompt', prompt, '--base', '2', '--head', '999')).toContain(
+    'head must be',
+  )
+  expect(await operator.errorLine('impact', '--prompt', 'pmt_none')).toBe('There is no prompt pmt_none.')
 })
 
 test('a table is in colour where that is wanted, and aligned all the same', () => {

@@ -78,7 +78,7 @@ test.each([
   [['export', '--org', 'org_x', '--format', 'xml'], '--format must be ndjson or csv'],
   [['purge', '--before', 'yesterday'], '--before must be an ISO 8601 time'],
   [['purge', '--before', '2026-01-01', '--prompt', 'pmt_x', '--org', 'org_x'], 'give --prompt or --org'],
-])('wrong usage is refused before anything is opened: signals %p', async (args, message) => {
+])('wrong usage is rejected before anything is opened: signals %p', async (args, message) => {
   const { status, stderr } = await run(['signals', ...args], { settings: database.settings })
   expect([status, stderr.includes(message)]).toEqual([2, true])
 })

@@ -156,7 +156,7 @@ test('a list goes on, page by page, each with an address of its own', async () =
   await page.getByText('many 29', { exact: true }).first().waitFor()
   expect(await page.locator('tbody tr').count()).toBe(25)
   const older = page.getByRole('link', { name: 'Older' })
-  // Asked for as soon as somebody reaches for it, and not again when it is opened.
+  // The page is asked for as soon as the pointer is on its link, and not again when it is opened.
   await older.hover()
   await eventually(() => requests.filter((one) => one.includes('cursor=')).length, 1)
   await older.click()

@@ -129,7 +129,7 @@ test('the command makes a key that expires in 12 hours and changes nothing unles
   const scopes = keys.find(({ id }) => id === made.key)?.scopes as string[]
   expect(scopes).toEqual(['history:read', 'signals:read', 'prompts:read', 'usage:read', 'keys:read'])
   const off = createOperator({ ...database.settings, CONSOLE: 'off' })
-  expect(await off.refused('console', '--org', tenant.org)).toBe('The console is turned off: CONSOLE is off.')
+  expect(await off.errorLine('console', '--org', tenant.org)).toBe('The console is turned off: CONSOLE is off.')
 })
 
 test('turned off by its setting, the service has none', async () => {

@@ -71,7 +71,7 @@ test('has a commit on the disk before it is acknowledged, and the tables at a ch
 })
 
 test('stops for good when a write to disk fails, acknowledges nothing and loses nothing', async () => {
-  const dir = join(root, 'refusing')
+  const dir = join(root, 'rejecting')
   const failures: Error[] = []
   const engine = await openHere(dir, (error) => failures.push(error))
   const driver = openDriver(engine, { backoff: false })
@@ -172,7 +172,7 @@ test('opens a directory whose first start was killed while it was being made', a
   expect((await lines.next()).value).toBe('unpacked')
   await kill(child)
   expect(fs.readdirSync(dir).sort()).toEqual(['pgdata.new'])
-  // As if the kill had come in the middle of the unpacking.
+  // The folder is left as if the kill had come in the middle of the unpacking.
   fs.rmSync(join(dir, 'pgdata.new/global'), { recursive: true })
   const engine = await openEmbedded(dir)
   const driver = openDriver(engine)

@@ -7,7 +7,7 @@ import { type Migration, migrate } from '../../src/db/migrations.ts'
 import { openAny } from '../../src/db/open.ts'
 import { migrations } from '../../src/platform.ts'
 import { createDatabase, engine } from '../harness.ts'
-import { createOperator, refusalOf, run, startServer } from '../program.ts'
+import { createOperator, errorLineOf, run, startServer } from '../program.ts'
 
 const closings: (() => Promise<void>)[] = []
 afterAll(async () => {
@@ -101,7 +101,7 @@ test('every command rejects a newer schema', async () => {
   // On the embedded engine each opens the data directory anew, and all do so in the same way.
   const tried = engine === 'postgres' ? [...commands, ['migrate']] : [['serve'], ['orgs', 'list'], ['migrate']]
   for (const command of tried) {
-    expect([command, refusalOf(await run(command, { settings }))]).toEqual([command, line])
+    expect([command, errorLineOf(await run(command, { settings }))]).toEqual([command, line])
   }
 })
 
@@ -115,7 +115,7 @@ test('an older schema: the embedded engine is brought up, Postgres waits for its
   if (engine === 'postgres') {
     const line = `The database has schema version ${last - 1}, this program needs ${last}: run "prompt-signals migrate" first.`
     const finished = await Promise.all(commands.map((command) => run(command, { settings })))
-    expect(finished.map(refusalOf)).toEqual(commands.map(() => line))
+    expect(finished.map(errorLineOf)).toEqual(commands.map(() => line))
     expect(await createOperator(settings).one('migrate')).toEqual({ applied: [migrations.at(-1)?.name], version: last })
   }
   const server = await startServer(settings)

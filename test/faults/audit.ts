@@ -54,7 +54,7 @@ export async function auditLedger(
       from signals group by 1, 2
     ) recorded using (organisation_id, month)
     where used is distinct from coalesce(rows, 0)`
-  compare(problems, 'months whose counter is not the number of rows', [], [...miscounted])
+  compare(problems, 'months whose count is not the number of rows', [], [...miscounted])
 
   const recent = attempts.slice(from)
   const keyed = new Set(

@@ -59,7 +59,7 @@ export async function runForOne(args: string[], settings: Settings): Promise<Rec
 export async function startServer(settings: Settings): Promise<Server> {
   const child = launch(['serve'], settings)
   const serving = Promise.withResolvers<string>()
-  // Read to its end: a full pipe would hold the server up.
+  // The output is read to its end: a full pipe would hold the server up.
   const read = Promise.all([readLines(child.stdout, serving.resolve), child.stderr.text()])
   const end = async () => {
     const status = await child.exited

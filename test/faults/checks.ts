@@ -12,7 +12,7 @@ const SAMPLE_MS = 40
 /** One success may be chance. */
 const STEADY = 3
 
-/** Looks at the organisation's counter, rows and limit in one snapshot, again and again until it is stopped. */
+/** Reads the organisation's count, rows and limit in one snapshot, again and again until it is stopped. */
 export function watch(sql: postgres.Sql, { organisation }: Tenant): { stop(): Promise<Findings> } {
   const problems: string[] = []
   let samples = 0
@@ -44,7 +44,7 @@ export function watch(sql: postgres.Sql, { organisation }: Tenant): { stop(): Pr
     async stop() {
       stopping = true
       await watching
-      if (samples === 0) problems.push('the counter was never seen')
+      if (samples === 0) problems.push('the count was never read')
       return { figures: `seen ${samples} times, wrong ${problems.length}`, problems }
     },
   }

@@ -38,7 +38,7 @@ export async function startCluster(cleanups: Cleanups): Promise<Cluster> {
   cleanups.push(machines.postgres.stop, machines.redis.stop)
   const settings = { DATABASE_URL: machines.postgres.url, REDIS_URL: machines.redis.url }
   await runForOne(['migrate'], settings)
-  // As in the service itself: a server that is back is to be noticed immediately.
+  // A server that is back is to be noticed immediately, as the service itself does.
   const sql = postgres(settings.DATABASE_URL, {
     max: 1,
     backoff: () => 0.1,

@@ -26,10 +26,16 @@ export const faults: Fault[] = [
   { name: 'Redis killed and back empty: no caller notices', inject: killRedis },
   { name: 'Redis stopped for 2 s: no caller waits for it', inject: stopRedis },
   { name: 'Postgres ended immediately and restarted: nothing acknowledged is lost', inject: crashPostgres },
-  { name: 'Postgres stopped for 3 s: late or refused, never wrong', inject: (cluster) => stopPostgres(cluster, 3_000) },
-  { name: 'Postgres stopped for 6 s: refused in time, never wrong', inject: (cluster) => stopPostgres(cluster, 6_000) },
   {
-    name: 'Postgres made read-only for 2 s: refused, and served from again',
+    name: 'Postgres stopped for 3 s: late or rejected, never wrong',
+    inject: (cluster) => stopPostgres(cluster, 3_000),
+  },
+  {
+    name: 'Postgres stopped for 6 s: rejected in time, never wrong',
+    inject: (cluster) => stopPostgres(cluster, 6_000),
+  },
+  {
+    name: 'Postgres made read-only for 2 s: rejected, and served from again',
     inject: (one) => makeReadOnly(one, 2_000),
   },
   { name: 'every connection to Postgres ended, ten times: nothing is counted wrong', inject: endConnections },

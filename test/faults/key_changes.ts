@@ -4,7 +4,7 @@ import type { Cluster } from './cluster.ts'
 import type { Findings } from './findings.ts'
 import type { Replica } from './post.ts'
 
-/** How soon a revoked key is refused everywhere. */
+/** How soon a revoked key is rejected everywhere. */
 const REVOKED_MS = 1_000
 const RETRY_MS = 100
 const GIVE_UP_MS = 8_000

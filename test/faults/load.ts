@@ -12,7 +12,7 @@ export type Load = {
 const CLIENTS = 48
 /** Every twelfth client works for the organisation that is close to its limit. */
 const CLIENTS_PER_SMALL = 12
-/** Between two signals of a client: enough load to have requests under way at every moment, and no more rows than can be checked. */
+/** The pause between two signals of a client: enough load to have requests under way at every moment, and no more rows than can be checked. */
 const PAUSE_MS = 10
 /** Every sixteenth client sends batches of so many signals. */
 const [CLIENTS_PER_BATCHING, BATCH] = [16, 20] as const

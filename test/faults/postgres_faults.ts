@@ -1,4 +1,4 @@
-// While Postgres is away requests are refused or late, and what was acknowledged stays.
+// While Postgres is away requests are rejected or late, and what was acknowledged stays.
 
 import type { Cluster } from './cluster.ts'
 import { compare, type Findings, hit, touched } from './findings.ts'
@@ -10,11 +10,11 @@ const RECONNECT_MS = 2_500
 function assessPostgresFault(cluster: Cluster, from: number, delayedMs = Number.POSITIVE_INFINITY): Findings {
   const problems: string[] = []
   const during = touched(cluster, from)
-  const refused = during.filter(({ status }) => status === 500).length
+  const rejected = during.filter(({ status }) => status === 500).length
   const delayed = during.filter(({ status, ms }) => status === 201 && ms >= delayedMs).length
-  hit(problems, 'request was answered 500 or late', refused + delayed)
+  hit(problems, 'request was answered 500 or late', rejected + delayed)
   compare(problems, 'requests without an answer', 0, during.filter(({ status }) => status === 0).length)
-  return { figures: `${refused} answered 500, ${delayed} late`, problems }
+  return { figures: `${rejected} answered 500, ${delayed} late`, problems }
 }
 
 export async function crashPostgres(cluster: Cluster): Promise<() => Findings> {

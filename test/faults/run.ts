@@ -15,10 +15,10 @@ import { createSignalRequest, send, startLoad } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
 import { startWriters } from './writes.ts'
 
-/** So that the small organisation is close to its limit when the fault comes, and not at it: the gate is called for it. */
+/** Signals recorded first, so that the small organisation is close to its limit when the fault comes, and not at it: the gate is called for it. */
 const PREFILL = 0.9 * SMALL_LIMIT
 const BURST = 40
-/** Before and after a fault, to have answers from both sides of it. */
+/** The time of load before and after a fault, to have answers from both sides of it. */
 const CALM_MS = 400
 
 const cleanups: Cleanups = []

@@ -137,7 +137,7 @@ function redisRecipe(program: string, folder: string): Recipe {
   }
 }
 
-/** As the first start did it: Postgres refuses to run as root. */
+/** The prefix of a command that is to run as the owner of a folder, as the first start did: Postgres does not run as root. */
 function asOwnerOf(folder: string): string[] {
   const { uid, gid } = statSync(folder)
   return process.getuid?.() === 0 ? ['setpriv', '--reuid', `${uid}`, '--regid', `${gid}`, '--clear-groups'] : []

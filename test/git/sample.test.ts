@@ -105,8 +105,8 @@ test('over REST it makes the same histories with a key that can write prompts, a
   const { key: ci } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
   const sync = (key: string, ...more: string[]) =>
     run(['sync', clone, '--url', server.url, '--json', ...more], { settings: { PROMPT_SIGNALS_KEY: key } })
-  const refused = await sync(ci, ...create)
-  expect(refused).toMatchObject({ status: 1, stderr: expect.stringContaining('403') })
+  const rejected = await sync(ci, ...create)
+  expect(rejected).toMatchObject({ status: 1, stderr: expect.stringContaining('403') })
   const made = await sync(admin, ...create)
   expect(made).toMatchObject({ status: 0, stderr: expect.stringContaining('added 12 entries') })
   expect(await readHistories(org)).toEqual(expected)

@@ -40,8 +40,8 @@ test('a prompt is linked when it is made or later, and the link can be changed',
 test('a file belongs to one prompt of an organisation', async () => {
   const { id } = await operator.one(...creation(), ...place('acme/prompts', 'taken.md'))
   const line = `taken.md in acme/prompts is linked to ${id} already. /path must be that of a file that no other prompt is linked to`
-  expect(await operator.refused(...creation(), ...place('ACME/prompts', './taken.md'))).toBe(line)
-  expect(await operator.refused('prompts', 'link', tenant.prompt, ...place('acme/prompts', 'taken.md'))).toBe(line)
+  expect(await operator.errorLine(...creation(), ...place('ACME/prompts', './taken.md'))).toBe(line)
+  expect(await operator.errorLine('prompts', 'link', tenant.prompt, ...place('acme/prompts', 'taken.md'))).toBe(line)
   const other = await createTenant(operator)
   const elsewhere = await operator.one('prompts', 'link', other.prompt, ...place('acme/prompts', 'taken.md'))
   expect(elsewhere).toMatchObject({ repository: 'acme/prompts', path: 'taken.md' })
@@ -60,14 +60,14 @@ test.concurrent.each([
   ['acme/prompts', '../a.md', 'The link is not valid. /path must be'],
   ['acme/prompts', 'a\nb.md', 'The link is not valid. /path must be'],
 ])('%p with %p is no place', async (repository, path, line) => {
-  expect(await operator.refused('prompts', 'link', tenant.prompt, ...place(repository, path))).toStartWith(line)
+  expect(await operator.errorLine('prompts', 'link', tenant.prompt, ...place(repository, path))).toStartWith(line)
 })
 
 test.concurrent('an unknown prompt or organisation is named', async () => {
-  expect(await operator.refused('prompts', 'link', 'pmt_none', ...place('a/b', 'c'))).toBe(
+  expect(await operator.errorLine('prompts', 'link', 'pmt_none', ...place('a/b', 'c'))).toBe(
     'There is no prompt pmt_none.',
   )
-  expect(await operator.refused('webhooks', 'github', 'set', '--org', 'org_none')).toBe(
+  expect(await operator.errorLine('webhooks', 'github', 'set', '--org', 'org_none')).toBe(
     'There is no organisation org_none.',
   )
 })

@@ -23,7 +23,7 @@ const shapeOf = ({ status, headers, text }: Answer) => [
 ]
 
 /** The one rejection, whatever the reason. */
-const refusal = async () => shapeOf(await hook.deliver('push', change(), { secret: 'wrong' }))
+const rejection = async () => shapeOf(await hook.deliver('push', change(), { secret: 'wrong' }))
 
 const problemOf = ({ status, body }: Answer) => [status, body.error.code, body.error.details[0].message]
 
@@ -43,22 +43,22 @@ test.each([
   ['a digest that is cut short', async (body: string) => (await sign(hook.secret, body)).slice(0, -1)],
   ['the digest in upper case', async (body: string) => (await sign(hook.secret, body)).toUpperCase()],
   ['the signature of another body', async (body: string) => sign(hook.secret, `${body} `)],
-])('%s is refused as a wrong secret is', async (_, signature) => {
+])('%s is rejected as a wrong secret is', async (_, signature) => {
   const payload = change()
   const headers = { 'x-hub-signature-256': await signature(JSON.stringify(payload)) }
-  expect(shapeOf(await hook.deliver('push', payload, { headers }))).toEqual(await refusal())
+  expect(shapeOf(await hook.deliver('push', payload, { headers }))).toEqual(await rejection())
 })
 
 test('a SHA-1 signature alone is rejected', async () => {
   const headers = { 'x-hub-signature-256': '', 'x-hub-signature': `sha1=${'0'.repeat(40)}` }
-  expect(shapeOf(await hook.deliver('push', change(), { headers }))).toEqual(await refusal())
+  expect(shapeOf(await hook.deliver('push', change(), { headers }))).toEqual(await rejection())
 })
 
 test('the secret of another organisation is rejected, and so is one that was replaced', async () => {
   const other = await createHook(service)
-  expect(shapeOf(await hook.deliver('push', change(), { secret: other.secret }))).toEqual(await refusal())
+  expect(shapeOf(await hook.deliver('push', change(), { secret: other.secret }))).toEqual(await rejection())
   const { secret } = await setWebhook(service.services.db, service.clock, hook.tenant.org)
-  expect(shapeOf(await hook.deliver('push', change()))).toEqual(await refusal())
+  expect(shapeOf(await hook.deliver('push', change()))).toEqual(await rejection())
   expect(await hook.send('push', change(), { secret })).toBe(1)
 })
 
@@ -68,14 +68,14 @@ test('no organisation, one without a webhook and no possible one are rejected al
   for (const name of [org, 'org_none', 'none', 'org_%00', 'org_a%27b', `org_${'x'.repeat(200)}`]) {
     const headers = await headersOf('push', body, { secret: hook.secret })
     const answer = await service.call('POST', `/webhooks/github/${name}`, { body, headers })
-    expect([name, shapeOf(answer)]).toEqual([name, await refusal()])
+    expect([name, shapeOf(answer)]).toEqual([name, await rejection()])
   }
 })
 
 test('a look-up that returns another organisation is not used', async () => {
   const { db } = service.services
   const other = await service.createTenant()
-  // As a connection pooler does that mixes up the statements of its clients.
+  // A connection pooler that mixes up the statements of its clients does this.
   const sql = Object.assign(
     (text: TemplateStringsArray) => db.sql<object>(text, hook.tenant.org),
     db.sql,
@@ -89,10 +89,10 @@ test('a look-up that returns another organisation is not used', async () => {
 test.each([
   ['of no text', () => new Uint8Array([0xff, 0xfe])],
   ['that is empty', () => new Uint8Array()],
-])('a body %s is refused', async (_, bytes) => {
+])('a body %s is rejected', async (_, bytes) => {
   const headers = { ...(await headersOf('push', 'x', { secret: hook.secret })) }
   const answer = await service.call('POST', `/webhooks/github/${hook.tenant.org}`, { body: bytes(), headers })
-  expect(shapeOf(answer)).toEqual(await refusal())
+  expect(shapeOf(answer)).toEqual(await rejection())
 })
 
 test('the signature is over the exact bytes, a byte order mark among them', async () => {
@@ -167,7 +167,9 @@ test('up to 25 MiB are accepted, and one byte more is invalid', async () => {
 
 test('what cannot be a signature is rejected before the body is read, however large', async () => {
   const headers = { 'x-hub-signature-256': 'sha256=0' }
-  expect(shapeOf(await hook.deliver('push', {}, { body: 'x'.repeat(26 * mebibyte), headers }))).toEqual(await refusal())
+  expect(shapeOf(await hook.deliver('push', {}, { body: 'x'.repeat(26 * mebibyte), headers }))).toEqual(
+    await rejection(),
+  )
 })
 
 test('a delivery that is sent again does nothing, whatever happened since', async () => {

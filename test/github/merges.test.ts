@@ -9,7 +9,7 @@ const change = { modified: [paths.greeting] }
 const toBranch = push({ branch: 'warmer', after: sha('warmer'), commits: [change], created: true })
 const opening = pullRequest('opened')
 const merging = merged()
-/** Of a merge commit: what was on the branch, which is not new, and the commit that joins it. */
+/** The push of a merge commit: what was on the branch, which is not new, and the commit that joins it. */
 const toMain = push({
   after: sha('merge'),
   commits: [{ ...change, id: sha('warmer'), distinct: false }, {}],

@@ -182,7 +182,7 @@ export function pullRequest(
 export const merged = (given: Parameters<typeof pullRequest>[1] = {}) =>
   pullRequest('closed', { mergedBy: bob, mergeSha: sha('merge'), closedAt: '2026-11-14T13:00:00Z', ...given })
 
-/** Of one that was renamed, or that was transferred from a user or an organisation, as GitHub says where it was. */
+/** The event of a repository that was renamed, or transferred from a user or an organisation, as GitHub says where it was. */
 export const repositoryEvent = (action: string, fullName: string, changes: object = {}, id = idOf(fullName)) => ({
   action,
   changes,

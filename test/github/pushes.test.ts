@@ -89,7 +89,7 @@ test.each([
   ['another branch', push({ branch: 'warmer', commits: [change] })],
   ['a branch that only ends like the default one', push({ branch: 'feature/main', commits: [change] })],
   ['a tag', push({ ref: 'refs/tags/main', commits: [change] })],
-  // As long as refs/heads/ with the first letter.
+  // This prefix is as long as refs/heads/ with the first letter.
   ['a tag that ends like it', push({ ref: 'refs/tags/_main', commits: [change] })],
   ['the deletion of a branch', push({ branch: 'warmer', deleted: true })],
   ['a deletion, whatever it lists', { ...push({ commits: [change] }), deleted: true }],

@@ -36,12 +36,12 @@ const all = (recorded as unknown as { name: string; examples: Payload[] }[]).fla
 test('every recorded delivery of every event is acknowledged', async () => {
   await link('Codertocat/Hello-World')
   await link('Octocoders/Hello-World')
-  const refused: unknown[] = []
+  const rejected: unknown[] = []
   for (const [name, action, payload] of all) {
     const { status, text } = await hook.deliver(name, payload)
-    if (status !== 200) refused.push([name, action, status, text])
+    if (status !== 200) rejected.push([name, action, status, text])
   }
-  expect(refused).toEqual([])
+  expect(rejected).toEqual([])
   expect(all.length).toBeGreaterThan(100)
 })
 

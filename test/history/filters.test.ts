@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Db } from '../../src/db/client.ts'
-import { createHistoryReader } from '../../src/history/list.ts'
 import { parseQuery } from '../../src/history/query.ts'
+import { createHistoryReader } from '../../src/history/read.ts'
 import { entry, startService, type Tenant, type TestService } from '../service.ts'
 
 type Shown = { action: string; branch_name: string; created_at: string }
@@ -92,7 +92,7 @@ test.each([
   ['branch=main&branch=main', 'branch'],
   ['branch=%00', 'branch'],
   ['page=x&limit=y&since=z', 'since'],
-])('%p is refused, naming the parameter', async (query, parameter) => {
+])('%p is rejected, naming the parameter', async (query, parameter) => {
   const { status, body } = await service.getHistory(tenant.prompt, tenant.key, `?${query}`)
   expect([status, body.error.code]).toEqual([422, 'validation_error'])
   expect(body.error.details).toEqual([{ path: parameter, message: expect.stringMatching(/^must be /) }])

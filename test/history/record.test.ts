@@ -91,7 +91,7 @@ test.each([
   ['a pull request at no address', entry({ action: 'pr_opened', ...pr, pr_url: 'javascript:1' }), '/pr_url'],
   ['a time without its zone', entry({ created_at: '2026-01-01T00:00:00' }), '/created_at'],
   ['30 February', entry({ created_at: '2026-02-30T00:00:00Z' }), '/created_at'],
-])('refuses %s, and names the place', async (_, given, path) => {
+])('rejects %s, and names the place', async (_, given, path) => {
   const { status, body } = await post(given)
   expect([status, body.error.code]).toEqual([422, 'validation_error'])
   expect(body.error.details.map((detail: { path: string }) => detail.path)).toContain(path)
@@ -116,7 +116,7 @@ test('an unchanged history is a 304, a changed one is sent anew', async () => {
     const { status, text, headers } = await revalidate(known, '?limit=3')
     expect([status, text, headers.get('etag')]).toEqual([304, '', etag])
   }
-  // Of an earlier time, so that only the version shows the change.
+  // The entry is of an earlier time, so that only the version shows the change.
   await post(entry({ created_at: '2020-01-01T00:00:00Z' }), own)
   const { status, headers, body } = await revalidate(etag)
   expect([status, body.pagination.total_count]).toEqual([200, 2])

@@ -177,7 +177,7 @@ test('a well-formed request id is taken over, any other replaced', async () => {
   }
 })
 
-test('a revoked key is refused within a second, though it was in use', async () => {
+test('a revoked key is rejected within a second, though it was in use', async () => {
   const own = await service.createTenant()
   expect((await service.getHistory(own.prompt, own.key)).status).toBe(200)
   await revokeKey(service.services.db, service.clock, own.keyId)

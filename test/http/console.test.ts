@@ -14,7 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => service.close())
 
-/** As a browser gets it, and before it is unpacked. */
+/** Gets a file as a browser does, before it is unpacked. */
 async function get(path: string, headers: Record<string, string> = {}) {
   const response = await fetch(service.url + path, { headers, decompress: false })
   return { status: response.status, headers: response.headers, body: Buffer.from(await response.arrayBuffer()) }
@@ -58,13 +58,13 @@ test.each([...consolePaths, '/settings/keys/'])(
 
 test('a file is kept by browsers for ever, and sent as they take it', async () => {
   for (const path of await filesOfPage()) {
-    const [plain, gzip, br, refused] = [
+    const [plain, gzip, br, rejected] = [
       await get(path),
       await get(path, { 'accept-encoding': 'gzip, deflate' }),
       await get(path, { 'accept-encoding': 'gzip, deflate, br, zstd' }),
       await get(path, { 'accept-encoding': 'br;q=0, gzip;q=0' }),
     ]
-    const answers = [plain, gzip, br, refused].map(({ headers }) => headers)
+    const answers = [plain, gzip, br, rejected].map(({ headers }) => headers)
     expect(answers.map((headers) => headers.get('content-encoding'))).toEqual([null, 'gzip', 'br', null])
     for (const headers of answers) {
       expect([headers.get('cache-control'), headers.get('x-content-type-options'), headers.get('vary')]).toEqual([
@@ -73,7 +73,7 @@ test('a file is kept by browsers for ever, and sent as they take it', async () =
         'Accept-Encoding',
       ])
     }
-    expect([gunzipSync(gzip.body), brotliDecompressSync(br.body), refused.body]).toEqual([
+    expect([gunzipSync(gzip.body), brotliDecompressSync(br.body), rejected.body]).toEqual([
       plain.body,
       plain.body,
       plain.body,

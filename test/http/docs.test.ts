@@ -148,7 +148,7 @@ describe('the document', () => {
       ['/api/v1/webhooks/github', ['put']],
       ['/api/v1/audit', ['get']],
     ])
-    const refusals = {
+    const rejections = {
       401: { types: ['application/json'], headers: ['X-Request-Id', 'WWW-Authenticate'] },
       403: { types: ['application/json'], headers: ['X-Request-Id'] },
       404: { types: ['application/json'], headers: ['X-Request-Id'] },
@@ -160,18 +160,18 @@ describe('the document', () => {
     }
     const limits = ['RateLimit', 'RateLimit-Policy']
     expect(outlineOf(history)).toEqual({
-      ...refusals,
+      ...rejections,
       200: { types: ['application/json'], headers: ['X-Request-Id', 'Link', 'ETag', ...limits] },
       304: { types: [], headers: ['X-Request-Id', 'ETag'] },
       422: { types: ['application/json'], headers: ['X-Request-Id'] },
     })
     expect(outlineOf(recording)).toEqual({
-      ...refusals,
+      ...rejections,
       201: { types: ['application/json'], headers: ['X-Request-Id', ...limits, 'Idempotent-Replayed'] },
       422: { types: ['application/json'], headers: ['X-Request-Id'] },
     })
     expect(outlineOf(signals)).toEqual({
-      ...refusals,
+      ...rejections,
       201: { types: ['application/json'], headers: ['X-Request-Id', ...limits, 'Idempotent-Replayed'] },
       422: { types: ['application/json'], headers: ['X-Request-Id'] },
     })

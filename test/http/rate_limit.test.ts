@@ -48,12 +48,12 @@ test('past the rate of the key the answer is 429 with all that a caller needs to
   expect([first.status, ...limitsIn(first)]).toEqual([200, '"burst";q=4;w=60', '"burst";r=3;t=15'])
   const others = await repeat(perKey - 1, () => getHistory(tenant, fromElsewhere()))
   expect(others.map(({ status }) => status)).toEqual([200, 200, 200])
-  const refused = await service.call('POST', `/api/v1/prompts/${tenant.prompt}/signals`, {
+  const limited = await service.call('POST', `/api/v1/prompts/${tenant.prompt}/signals`, {
     key: tenant.key,
     headers: fromElsewhere(),
     json: { value: 'positive' },
   })
-  expect({ status: refused.status, body: refused.body }).toEqual({
+  expect({ status: limited.status, body: limited.body }).toEqual({
     status: 429,
     body: {
       error: {
@@ -67,8 +67,8 @@ test('past the rate of the key the answer is 429 with all that a caller needs to
       },
     },
   })
-  expect(limitsIn(refused)).toEqual(['"burst";q=4;w=60', '"burst";r=0;t=60'])
-  expect(refused.headers.get('retry-after')).toBe('15')
+  expect(limitsIn(limited)).toEqual(['"burst";q=4;w=60', '"burst";r=0;t=60'])
+  expect(limited.headers.get('retry-after')).toBe('15')
   // Another key of the same organisation has a rate of its own.
   const { key } = await createKey(service.services.db, service.clock, { org: tenant.org, name: 'b', expiresAt: null })
   expect((await getHistory({ ...tenant, key }, fromElsewhere())).status).toBe(200)
@@ -78,8 +78,8 @@ test('the next request passes at the time that was told, and not a moment before
   let now = new Date('2026-11-15T12:00:20.250Z')
   const limiter = createRateLimiter(perMinute(7), { clock: { now: () => now }, name: 'x' })
   for (let count = 0; count < 7; count += 1) expect(limiter.take('one').isExceeded).toBe(false)
-  const refused = limiter.take('one')
-  expect([refused.isExceeded, refused.secondsToNext, refused.nextAt()]).toEqual([true, 9, '2026-11-15T12:00:28.822Z'])
+  const limited = limiter.take('one')
+  expect([limited.isExceeded, limited.secondsToNext, limited.nextAt()]).toEqual([true, 9, '2026-11-15T12:00:28.822Z'])
   now = new Date('2026-11-15T12:00:28.821Z')
   expect(limiter.take('one').isExceeded).toBe(true)
   now = new Date('2026-11-15T12:00:28.822Z')
@@ -105,7 +105,7 @@ test('no more than the rate passes at once at any time, also where a minute begi
   expect(passedAt('2026-11-15T13:00:00.000Z', 200)).toBe(60)
 })
 
-test('who keeps to the rate is never refused, and a clock that is set back makes nobody wait longer', () => {
+test('a caller who keeps to the rate is never limited, and a clock that is set back makes nobody wait longer', () => {
   const passedAt = createOneASecond()
   for (let second = 10; second < 60; second += 1) expect(passedAt(`2026-11-15T12:00:${second}.000Z`, 1)).toBe(1)
   expect(passedAt('2026-11-15T12:00:59.000Z', 200)).toBe(59)
@@ -194,13 +194,13 @@ test('the month and the rate stand side by side in the headers, and a full month
     service.call('POST', `/api/v1/prompts/${tenant.prompt}/signals`, {
       ...{ key: tenant.key, headers: fromElsewhere(), json: { value: 'positive' } },
     })
-  const [recorded, refused] = [await post(), await post()]
+  const [recorded, limited] = [await post(), await post()]
   expect([recorded.status, ...limitsIn(recorded)]).toEqual([
     201,
     '"signals";q=1;w=2592000, "burst";q=4;w=60',
     '"signals";r=0;t=60, "burst";r=3;t=15',
   ])
-  expect([refused.status, refused.body.error.limited_by, ...limitsIn(refused)]).toEqual([
+  expect([limited.status, limited.body.error.limited_by, ...limitsIn(limited)]).toEqual([
     429,
     'organisation_month',
     '"signals";q=1;w=2592000, "burst";q=4;w=60',
@@ -208,7 +208,7 @@ test('the month and the rate stand side by side in the headers, and a full month
   ])
 })
 
-test('refusals are counted by the limit that refused', async () => {
+test('limited requests are counted by the limit that they exceed', async () => {
   service.clock.set('2026-11-15T13:45:00.000Z')
   const read = async () => {
     const { text } = await service.call('GET', '/metrics')

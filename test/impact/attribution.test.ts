@@ -64,7 +64,7 @@ const commits = [
   'ünï-12345',
 ]
 const others = ['abcdef', 'abcdef01', 'abcdef012345678', 'abcdef11', '1234567', '123456', 'v', 'unknown-9', '', 7]
-/** Of two letters, so that many begin others, or lie between a commit and what it begins with. */
+/** Texts of two letters, so that many begin others, or lie between a commit and what it begins with. */
 const alike = fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 6, maxLength: 10 })
 
 const change = fc

@@ -28,7 +28,7 @@ beforeAll(async () => {
     deployed(third, '2026-11-10T09:30:00.000Z'),
   ])
   await addSignals(service, tenant.prompt, [
-    // Before the first change: of none.
+    // Signals from before the first change belong to none.
     ...signals(5, 5, { at: '2026-09-30T12:00:00.000Z' }),
     ...signals(700, 300, { at: '2026-10-02T12:00:00.000Z' }),
     ...signals(500, 100, { at: '2026-10-20T12:00:00.000Z' }),
@@ -157,7 +157,7 @@ test.each([
   ['base=1&head=99999999999999999999', 'head'],
   ['base=1&base=2&head=3', 'base'],
   ['base=1&head=1', 'head'],
-])('%s is refused by the name of what is wrong', async (query, path) => {
+])('%s is rejected by the name of what is wrong', async (query, path) => {
   const { status, body } = await read(`?${query}`)
   expect([status, body.error.code, body.error.details.map((detail: { path: string }) => detail.path)]).toEqual([
     422,
@@ -212,7 +212,7 @@ test.each([
   ['since=yesterday', ['since']],
   ['until=2026-02-30', ['until']],
   ['base=1&head=2&branch=main&action=deployed', ['action', 'branch']],
-])('%s is refused by its name', async (query, names) => {
+])('%s is rejected by its name', async (query, names) => {
   const { status, body } = await read(`?${query}`)
   expect([status, body.error.details.map(({ path }: { path: string }) => path)]).toEqual([422, names])
 })

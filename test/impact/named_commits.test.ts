@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 afterAll(() => service.close())
 
-/** Of two letters, so that many begin others, or lie between a commit and what it begins with. */
+/** Texts of two letters, so that many begin others, or lie between a commit and what it begins with. */
 const text = fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 5, maxLength: 11 })
 const few = fc.uniqueArray(text, { minLength: 1, maxLength: 8 })
 const many = fc.uniqueArray(text, { minLength: 50, maxLength: 150 })

@@ -140,7 +140,7 @@ test.each([
   [`search=${'a'.repeat(201)}`, 'search'],
   ['search=a%00b', 'search'],
   ['search=a%0Ab', 'search'],
-])('%s is refused by its name', async (query, name) => {
+])('%s is rejected by its name', async (query, name) => {
   const paths = name === 'search' ? ['/api/v1/impact', '/api/v1/prompts'] : ['/api/v1/impact']
   for (const path of paths) {
     const { status, body } = await service.call('GET', `${path}?${query}`, { key: tenant.key })

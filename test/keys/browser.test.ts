@@ -34,7 +34,7 @@ test('a page of an allowed origin records a signal, and may read the answer', as
   expect(headers.get('access-control-allow-credentials')).toBeNull()
 })
 
-test('the page may read refusals too', async () => {
+test('the page may read rejections too', async () => {
   const { key } = await browserKey({ monthly_limit: 0 })
   const origin = { origin: SHOP }
   const answers = [
@@ -55,7 +55,7 @@ test.each([
   'https://evilexample.com',
   'https://shop.example.com.evil.com',
   `${SHOP}, ${SHOP}`,
-])('a page of the origin %s is refused, and cannot read why', async (origin) => {
+])('a page of the origin %s is rejected, and cannot read why', async (origin) => {
   const { key, id } = await browserKey({ origins: [SHOP, 'https://*.shop.example.com'] })
   const { status, headers, body } = await post(key, { origin })
   expect([status, body.error.code, body.error.scope]).toEqual([403, 'forbidden', undefined])
@@ -64,7 +64,7 @@ test.each([
 })
 
 test.each([[[SHOP, 'https://evil.com']], [['https://evil.com', SHOP]], [[SHOP, SHOP]]])(
-  'several Origin headers are refused: %p',
+  'several Origin headers are rejected: %p',
   async (origins) => {
     const { key, id } = await browserKey()
     const lines = [
@@ -206,17 +206,17 @@ test.each([
   ['a limit that is too large', { preset: 'browser', origins: [SHOP], monthly_limit: 2 ** 31 }, '/monthly_limit'],
   ['prompts but no origins', { scopes: ['signals:write'], prompts: ['pmt_x'] }, '/prompts'],
   ['a limit but no origins', { scopes: ['signals:write'], monthly_limit: 5 }, '/monthly_limit'],
-])('a browser key with %s is refused, naming the field', async (_, json, path) => {
+])('a browser key with %s is rejected, naming the field', async (_, json, path) => {
   const { status, body } = await service.call('POST', '/api/v1/keys', { key: admin, json: { name: 'x', ...json } })
   expect([status, body.error.details?.[0]?.path]).toEqual([422, path])
 })
 
-test('a prompt of another organisation is refused like an unknown one', async () => {
+test('a prompt of another organisation is rejected like an unknown one', async () => {
   const other = await service.createTenant()
-  const refused = async (prompt: string) => {
+  const rejected = async (prompt: string) => {
     const json = { name: 'x', preset: 'browser', origins: [SHOP], prompts: [prompt] }
     const { status, body } = await service.call('POST', '/api/v1/keys', { key: admin, json })
     return [status, body.error.message, body.error.details]
   }
-  expect(await refused(other.prompt)).toEqual(await refused('pmt_none'))
+  expect(await rejected(other.prompt)).toEqual(await rejected('pmt_none'))
 })

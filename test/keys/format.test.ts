@@ -13,7 +13,7 @@ test('a key is psk_, thirty random characters and six of CRC-32 over them', () =
   expect(isWellFormedKey(key)).toBe(true)
 })
 
-test('a key with any one character changed is refused without a look-up', () => {
+test('a key with any one character changed is rejected without a look-up', () => {
   const key = generateKey()
   for (let position = 0; position < key.length; position += 1) {
     const changed = key.slice(0, position) + (key[position] === 'x' ? 'y' : 'x') + key.slice(position + 1)

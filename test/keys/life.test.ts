@@ -82,7 +82,7 @@ test('of two rotations at once one makes a key', async () => {
   expect(data).toHaveLength(2)
 })
 
-test('a suspended organisation is refused, another is not, and a resumed one goes on with its data', async () => {
+test('a suspended organisation is rejected, another is not, and a resumed one goes on with its data', async () => {
   const other = await service.createTenant()
   expect((await service.postSignal(tenant.prompt, tenant.key)).status).toBe(201)
   expect(await suspendOrganisation(db, service.clock, tenant.org)).toMatchObject({

@@ -73,10 +73,10 @@ test('without a word of scopes a key gets the default ones', async () => {
 
 test('nobody grants, or gets by a rotation, a scope that their own key lacks', async () => {
   const { key, id } = await makeKey(tenant, ['keys:write', 'signals:write'])
-  const refused = { status: 403, body: { error: { code: 'forbidden', scope: 'webhooks:write' } } }
+  const rejected = { status: 403, body: { error: { code: 'forbidden', scope: 'webhooks:write' } } }
   const asked = ['signals:write', 'webhooks:write']
-  expect(await call('POST', '/keys', { name: 'more', scopes: asked }, key)).toMatchObject(refused)
-  expect(await call('PATCH', `/keys/${id}`, { scopes: asked }, key)).toMatchObject(refused)
+  expect(await call('POST', '/keys', { name: 'more', scopes: asked }, key)).toMatchObject(rejected)
+  expect(await call('PATCH', `/keys/${id}`, { scopes: asked }, key)).toMatchObject(rejected)
   expect((await call('POST', '/keys', { name: 'all', preset: 'admin' }, key)).status).toBe(403)
   expect((await call('POST', `/keys/${adminId}/rotate`, {}, key)).status).toBe(403)
   expect((await call('POST', '/keys', { name: 'same', scopes: ['signals:write'] }, key)).status).toBe(201)
@@ -137,8 +137,8 @@ test('of many retries at once one makes a key', async () => {
   expect((await call('GET', '/keys?limit=100')).body.data).toHaveLength(before + 1)
 })
 
-test('what was refused pins no Idempotency-Key', async () => {
-  const headers = { 'idempotency-key': 'refused' }
+test('what was rejected pins no Idempotency-Key', async () => {
+  const headers = { 'idempotency-key': 'rejected' }
   expect((await call('POST', '/keys', { name: 'x', expires_at: '2020-01-01T00:00:00Z' }, admin, headers)).status).toBe(
     422,
   )
@@ -165,12 +165,12 @@ test.each([
   ['an unknown preset', { name: 'x', preset: 'root' }, '/preset'],
   ['both', { name: 'x', preset: 'app', scopes: ['signals:write'] }, '/preset'],
   ['a time without a zone', { name: 'x', expires_at: '2126-01-01' }, '/expires_at'],
-])('a key with %s is refused, naming the field', async (_, json, path) => {
+])('a key with %s is rejected, naming the field', async (_, json, path) => {
   const { status, body } = await call('POST', '/keys', json)
   expect({ status, path: body.error.details?.[0]?.path }).toEqual({ status: 422, path })
 })
 
-test('lists go by cursor, newest first, to the end; a forged cursor is refused', async () => {
+test('lists go by cursor, newest first, to the end; a forged cursor is rejected', async () => {
   const own = await service.createTenant()
   const { key } = await makeKey(own, [...scopes])
   for (let index = 0; index < 5; index += 1) await call('POST', '/keys', { name: `key ${index}` }, key)

@@ -78,7 +78,7 @@ test('the presets and the default hold the scopes that their names promise', () 
   })
 })
 
-test('scopes are read once each; unknown ones and none at all are refused', () => {
+test('scopes are read once each; unknown ones and none at all are rejected', () => {
   expect(parseScopes(['signals:write', 'history:read', 'signals:write'])).toEqual(['history:read', 'signals:write'])
   expect(() => parseScopes(['signals:wrote'])).toThrow('There is no scope signals:wrote: use history:read')
   expect(() => parseScopes([])).toThrow('at least one scope')

@@ -136,7 +136,7 @@ test.each([
   ['gzip', '{"value":"positive"}', 'must be valid gzip'],
   ['br', '{"value":"positive"}', 'must be sent as it is, or compressed with "Content-Encoding: gzip"'],
   ['gzip, gzip', '{"value":"positive"}', 'must be sent as it is, or compressed with "Content-Encoding: gzip"'],
-])('refuses the encoding %p of %p', async (encoding, body, message) => {
+])('rejects the encoding %p of %p', async (encoding, body, message) => {
   const sent = head(`Content-Encoding: ${encoding}`, `Content-Length: ${body.length}`) + body
   expect(read(await answerTo(sent))).toEqual({
     status: 422,

@@ -80,7 +80,7 @@ test('the button of the guide records a signal while the page is being left', as
   await page.close()
 })
 
-test('the button of the guide records a signal, and the page reads answers and refusals', async () => {
+test('the button of the guide records a signal, and the page reads answers and rejections', async () => {
   const page = await browser.newPage()
   const warnings: string[] = []
   page.on('console', (message) => warnings.push(message.text()))

@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { settings } from '../../src/config.ts'
-import { createFolder, refusalOf, run } from '../program.ts'
+import { createFolder, errorLineOf, run } from '../program.ts'
 
 const folder = createFolder()
 
@@ -50,10 +50,10 @@ writeFileSync(nothing, '')
 
 test.concurrent.each(
   Object.keys(settings).flatMap((name) => [name, ...(settings[name as 'PORT'].secret ? [`${name}_FILE`] : [])]),
-)('an empty %s is refused, because unset would mean something else', async (name) => {
+)('an empty %s is rejected, because unset would mean something else', async (name) => {
   for (const command of [['serve'], ['orgs', 'list']]) {
     const finished = await run(command, { settings: { PORT: undefined, [name]: '' } })
-    expect(refusalOf(finished)).toBe(`${name} is empty: give it a value or unset it`)
+    expect(errorLineOf(finished)).toBe(`${name} is empty: give it a value or unset it`)
   }
 })
 
@@ -106,7 +106,7 @@ test.concurrent.each([
 ])('the settings %j stop every command with one line and no secret', async (given, line) => {
   for (const command of [['serve'], ['config']]) {
     const finished = await run(command, { settings: given })
-    expect(refusalOf(finished)).toBe(line)
+    expect(errorLineOf(finished)).toBe(line)
     expect(finished.stderr).not.toContain('hunter2')
   }
 })

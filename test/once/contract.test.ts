@@ -7,15 +7,15 @@ const json = (properties: object, headers: object = {}) => ({
   headers: { 'X-Request-Id': header({ type: 'string' }), ...headers },
   content: { 'application/json': { schema: { type: 'object', required: Object.keys(properties), properties } } },
 })
-const refusal = json({ error: { type: 'object', required: ['code'], properties: { code: { enum: ['not_found'] } } } })
+const rejection = json({ error: { type: 'object', required: ['code'], properties: { code: { enum: ['not_found'] } } } })
 const page = json({ at: { type: 'string', format: 'date-time' }, by: { type: 'integer', nullable: true } })
 
 const contract = createContract({
   paths: {
-    '/things/{id}/pages': { get: { responses: { 200: page, 404: refusal } } },
+    '/things/{id}/pages': { get: { responses: { 200: page, 404: rejection } } },
     '/things': {
       post: {
-        responses: { 201: json({}, { 'Retry-After': header({ type: 'integer' }) }), 404: refusal, 422: refusal },
+        responses: { 201: json({}, { 'Retry-After': header({ type: 'integer' }) }), 404: rejection, 422: rejection },
       },
     },
   },
@@ -65,7 +65,7 @@ test.each([
   ['GET', '/elsewhere', 422, notFound, 'status 422 is not one of 404'],
   ['GET', '/elsewhere', 404, 'Not Found', 'the body is not JSON'],
   ['GET', '/docs/elsewhere', 404, { error: 1 }, '/error must be object'],
-])('refuses what it does not: %s %s %d %j', (method, url, status, body, why) => {
+])('rejects what it does not: %s %s %d %j', (method, url, status, body, why) => {
   expect(verdict(method, url, status, body)).toContain(why)
 })
 

@@ -19,7 +19,7 @@ import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { lockDataDir } from '../../src/db/data_dir.ts'
 import { openAny } from '../../src/db/open.ts'
-import { createFolder, createOperator, eventually, readJsonLines, refusalOf, run, startServer } from '../program.ts'
+import { createFolder, createOperator, errorLineOf, eventually, readJsonLines, run, startServer } from '../program.ts'
 
 const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
 const nobody = 65_534
@@ -38,7 +38,7 @@ test('five concurrent commands on an empty data directory all succeed, and one o
 test.concurrent('a second server is rejected with a clear line, and the first goes on', async () => {
   const settings = { DATA_DIR: fresh() }
   const server = await startServer(settings)
-  const line = refusalOf(await run(['serve'], { settings }))
+  const line = errorLineOf(await run(['serve'], { settings }))
   expect(line).toBe(`The data directory ${settings.DATA_DIR} is in use by another prompt-signals.`)
   expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
   expect(await createOperator(settings).json('orgs', 'list')).toEqual([])
@@ -57,7 +57,7 @@ test.concurrent('a command waits for the process that holds the directory and do
 test.concurrent('a slip in the name of the data directory makes no database', async () => {
   const settings = { DATA_DIR: fresh() }
   for (const command of ['orgs list', 'keys list --org org_x', 'prompts list --org org_x', 'backup -']) {
-    const line = refusalOf(await run(command.split(' '), { settings }))
+    const line = errorLineOf(await run(command.split(' '), { settings }))
     expect(line).toBe(
       `There is no database in ${settings.DATA_DIR}. Set DATA_DIR or DATABASE_URL, or begin with "orgs create".`,
     )
@@ -117,7 +117,7 @@ test.concurrent('links in a data directory lead root nowhere that the owner of t
   await operator.one('orgs', 'create', '--name', 'Linked', '--plan', 'free')
   const server = await startServer(settings)
   for (const name of ['backup', 'another']) symlinkSync(folder, join(settings.DATA_DIR, name))
-  expect(await operator.refused('backup', join(createFolder(), 'file'))).toContain('cannot be used')
+  expect(await operator.errorLine('backup', join(createFolder(), 'file'))).toContain('cannot be used')
   expect(await server.stop()).toBe(0)
   rmSync(join(settings.DATA_DIR, 'control.sock'), { force: true })
   symlinkSync(secret, join(settings.DATA_DIR, 'control.sock'))
@@ -128,7 +128,7 @@ test.concurrent('links in a data directory lead root nowhere that the owner of t
   const planted = join(settings.DATA_DIR, 'planted')
   symlinkSync(folder, planted)
   lchownSync(planted, nobody, nobody)
-  const line = await createOperator({ DATA_DIR: planted }).refused('orgs', 'create', '--name', 'N', '--plan', 'free')
+  const line = await createOperator({ DATA_DIR: planted }).errorLine('orgs', 'create', '--name', 'N', '--plan', 'free')
   expect(line).toStartWith(`the data directory ${planted} cannot be used`)
   expect(readdirSync(folder)).toEqual(['secret'])
   remove()
@@ -206,11 +206,11 @@ test.concurrent.each([['serve'], ['orgs create --name N --plan free'], ['migrate
     const file = join(createFolder(), 'file')
     writeFileSync(file, 'not a folder')
     for (const DATA_DIR of [file, '/proc/none', join(file, 'below')]) {
-      const line = refusalOf(await run(command.split(' '), { settings: { DATA_DIR } }))
+      const line = errorLineOf(await run(command.split(' '), { settings: { DATA_DIR } }))
       expect(line).toStartWith(`the data directory ${DATA_DIR} cannot be used: `)
     }
     const long = join(createFolder(), 'x'.repeat(120))
-    const line = refusalOf(await run(command.split(' '), { settings: { DATA_DIR: long } }))
+    const line = errorLineOf(await run(command.split(' '), { settings: { DATA_DIR: long } }))
     expect(line).toStartWith('DATA_DIR is too long a path: ')
     expect(existsSync(long)).toBe(false)
   },

@@ -2,7 +2,7 @@
 import { afterAll, expect, test } from 'bun:test'
 import { migrations } from '../../src/platform.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
-import { readJsonLines, refusalOf, run } from '../program.ts'
+import { errorLineOf, readJsonLines, run } from '../program.ts'
 import { urlOfDatabase, withAdmin } from '../templates.ts'
 
 const databases: TestDatabase[] = []
@@ -42,7 +42,7 @@ test.concurrent('twenty concurrent migrators all succeed, and each migration is 
 
 test.concurrent('a database that cannot hold every text is rejected', async () => {
   const settings = { DATABASE_URL: await createEmpty('SQL_ASCII') }
-  const line = refusalOf(await run(['migrate'], { settings }))
+  const line = errorLineOf(await run(['migrate'], { settings }))
   expect(line).toBe('The database is encoded as SQL_ASCII; create it with encoding UTF8.')
   const tables = await withAdmin(
     settings.DATABASE_URL,

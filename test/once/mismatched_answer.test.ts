@@ -13,9 +13,9 @@ test('the webhook of another organisation authenticates no delivery', async () =
   expect(
     await requireWebhook(db, 'org_mine').then(
       () => 'accepted',
-      () => 'refused',
+      () => 'rejected',
     ),
-  ).toBe('refused')
+  ).toBe('rejected')
 })
 
 test('another key authenticates no caller', async () => {

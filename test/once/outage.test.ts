@@ -34,7 +34,7 @@ afterAll(async () => {
   await database.close()
 })
 
-/** Of the requests that were to fail. */
+/** The ids of the requests that were to fail. */
 const failedIds: (string | null)[] = []
 
 async function expectHonestFailure(send: () => Promise<Answer>): Promise<void> {

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { createDatabase, type TestDatabase } from '../harness.ts'
-import { refusalOf, run } from '../program.ts'
+import { errorLineOf, run } from '../program.ts'
 import { findOrInstall, pgbouncerProgram } from '../programs.ts'
 import { type Recipe, type Server, startThrowaway } from '../throwaway.ts'
 
@@ -66,12 +66,12 @@ async function withPgbouncer(mode: string, poolSize: number, use: (url: string) 
 
 const list = (url: string) => run(['orgs', 'list'], { settings: { DATABASE_URL: url } })
 
-test('PgBouncer in transaction mode without a regard to prepared statements is refused, with the remedy', async () => {
+test('PgBouncer in transaction mode without a regard to prepared statements is rejected, with the remedy', async () => {
   await withPgbouncer('transaction', 5, async (url) => {
     const { host } = new URL(url)
     const settings = { DATABASE_URL: url, LOG_LEVEL: 'error' }
     for (const command of [['serve'], ['orgs', 'list']]) {
-      expect(refusalOf(await run(command, { settings }))).toBe(
+      expect(errorLineOf(await run(command, { settings }))).toBe(
         `The database at ${host} cannot be used: the connection pooler in front of it mixes up prepared statements. Use PgBouncer 1.21 or newer with max_prepared_statements above 0, or put ?prepare=false at the end of DATABASE_URL.`,
       )
     }

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { type Client, createClient } from '../client.ts'
-import { createOperator, createTenant, eventually, refusalOf, run, type Server, startServer } from '../program.ts'
+import { createOperator, createTenant, errorLineOf, eventually, run, type Server, startServer } from '../program.ts'
 import { findOrInstall, postgresProgram } from '../programs.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
 import { postgresRecipe } from '../services.ts'
@@ -96,7 +96,7 @@ test('a write that finds the database read-only replaces the connections, withou
 test('a service does not start on a standby, and says why; what only reads works there', async () => {
   const settings = { DATABASE_URL: standby.url, LOG_LEVEL: 'error' }
   const { host } = new URL(standby.url)
-  expect(refusalOf(await run(['serve'], { settings }))).toBe(
+  expect(errorLineOf(await run(['serve'], { settings }))).toBe(
     `The database at ${host} cannot be used: the database is read-only (a standby, or default_transaction_read_only is on)`,
   )
   expect((await run(['orgs', 'list'], { settings })).status).toBe(0)

@@ -38,8 +38,8 @@ test('pages with filters, which can take long, leave connections to all others',
     sql.begin(async (on) => {
       await on`lock table history_entries in access exclusive mode`
       pages = Array.from({ length: 30 }, (_, index) => client.getHistory(prompt, key, `?branch=b${index}`))
-      const refused = await Promise.race(pages)
-      expect([refused.status, refused.headers.get('retry-after')]).toEqual([500, '1'])
+      const rejected = await Promise.race(pages)
+      expect([rejected.status, rejected.headers.get('retry-after')]).toEqual([500, '1'])
       await expectSignalsTaken()
     }),
   )
@@ -93,7 +93,7 @@ describe('while a prompt of one organisation is held', () => {
       Promise.all(Array.from({ length: 30 }, (_, index) => postHistory(held, `c${index}`))),
     )
     expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(500))
-    // Written after everything that might still be in line.
+    // This one is written after everything that might still be queued.
     expect((await postHistory(held, 'after')).status).toBe(201)
     expect(await commitsOf(held)).toEqual(['after'])
   })
@@ -133,7 +133,7 @@ test('changes of a key that is held leave transactions to the keys of other orga
     sql.begin(async (on) => {
       await on`select from api_keys where public_id = ${held?.id as string} for update`
       waiting = Array.from({ length: 10 }, (_, index) => rename(held, `name ${index}`))
-      // Of this database: other tests run beside this one.
+      // Only locks of this database count: other tests run beside this one.
       const waitingLocks = () => on`
         select from pg_locks
         where not granted and pid in (

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { openClient } from '../../src/db/client.ts'
 import { parseTls } from '../../src/db/tls.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createFolder, eventually, refusalOf, run, startServer } from '../program.ts'
+import { createFolder, errorLineOf, eventually, run, startServer } from '../program.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
 import { postgresRecipe, redisRecipe } from '../services.ts'
 import { type Recipe, type Server, startThrowaway } from '../throwaway.ts'
@@ -110,8 +110,8 @@ test.each([
   ['localhost', 'sslmode=verify-full', /unable to verify/],
   ['127.0.0.1', 'sslmode=require&sslrootcert=CA', /does not match certificate/],
   ['127.0.0.1', 'sslmode=verify-full&sslrootcert=CA', /does not match certificate/],
-])('Postgres at %s with "%s" is refused', async (host, query, reason) => {
-  const line = refusalOf(await run(['migrate'], { settings: { DATABASE_URL: postgresUrl(host, query) } }))
+])('Postgres at %s with "%s" is rejected', async (host, query, reason) => {
+  const line = errorLineOf(await run(['migrate'], { settings: { DATABASE_URL: postgresUrl(host, query) } }))
   expect(line).toStartWith(`The database at ${host}:${postgresPort} cannot be used: `)
   expect(line).toMatch(reason)
 })

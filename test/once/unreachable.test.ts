@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import { createServer, type Server } from 'node:net'
 import { createDatabase } from '../harness.ts'
-import { refusalOf, run } from '../program.ts'
+import { errorLineOf, run } from '../program.ts'
 
 const commands = [['serve'], ['orgs', 'list'], ['migrate']]
 
@@ -12,7 +12,7 @@ async function expectRefused(url: string, reason: RegExp): Promise<void> {
   const settings = { DATABASE_URL: url, LOG_LEVEL: 'error' }
   const finished = await Promise.all(commands.map((command) => run(command, { settings })))
   for (const one of finished) {
-    const line = refusalOf(one)
+    const line = errorLineOf(one)
     expect(line).toStartWith(`The database at ${host} cannot be used: `)
     expect(line).toMatch(reason)
     expect(one.stderr).not.toContain('hunter2')

@@ -6,7 +6,7 @@ import { migrate } from '../../src/db/migrations.ts'
 import { openAny } from '../../src/db/open.ts'
 import { migrations } from '../../src/platform.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, eventually, refusalOf, run, type Server, startServer } from '../program.ts'
+import { createOperator, createTenant, errorLineOf, eventually, run, type Server, startServer } from '../program.ts'
 
 let database: TestDatabase
 let server: Server
@@ -72,7 +72,7 @@ test('a replica of the older release serves on, and stays ready, while the schem
   expect((await fetch(`${other.url}/readyz`)).status).toBe(200)
   expect(await other.stop()).toBe(0)
   // A replica that starts now must be of the newer release.
-  expect(refusalOf(await run(['serve'], { settings: database.settings }))).toContain('use a newer prompt-signals')
+  expect(errorLineOf(await run(['serve'], { settings: database.settings }))).toContain('use a newer prompt-signals')
 })
 
 test('a migration gives up a table that is locked, rather than block the replicas behind it', async () => {
@@ -89,8 +89,8 @@ test('a migration gives up a table that is locked, rather than block the replica
   const [known] = await db.sql<{ version: number }>`select max(version) as version from schema_migrations`
   const padding = Array.from({ length: known?.version ?? 0 }, (_, index) => ({ name: `${index}`, text: '' }))
   const blocked = { name: 'blocked', text: 'alter table prompts add column blocked text' }
-  const refusal = await migrate(db, [...padding, blocked]).catch((error: Error) => error.message)
-  expect(refusal).toBe('The tables are held by others, perhaps by a backup. Nothing was migrated: try again later.')
+  const rejection = await migrate(db, [...padding, blocked]).catch((error: Error) => error.message)
+  expect(rejection).toBe('The tables are held by others, perhaps by a backup. Nothing was migrated: try again later.')
   await more(20)
   expect(await end()).toEqual([200, 201])
   release.resolve()

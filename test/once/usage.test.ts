@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createDatabase } from '../harness.ts'
-import { createFolder, readJsonLines, refusalOf, run } from '../program.ts'
+import { createFolder, errorLineOf, readJsonLines, run } from '../program.ts'
 
 const folder = createFolder()
 // Anything that opened this would fail with status 1.
@@ -161,7 +161,7 @@ test.concurrent.each([
 ])('the settings %j stop every command with one line and no secret', async (settings, line) => {
   for (const command of [['serve'], ['orgs', 'list']]) {
     const finished = await run(command, { settings })
-    expect(refusalOf(finished)).toBe(line)
+    expect(errorLineOf(finished)).toBe(line)
     expect(finished.stderr).not.toContain('hunter2')
   }
 })

@@ -91,7 +91,7 @@ test('of ten that link different prompts to one file at once, one does', async (
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(422)])
 })
 
-test('a path of as many bytes as an index can hold is linked, and one byte more is refused', async () => {
+test('a path of as many bytes as an index can hold is linked, and one byte more is rejected', async () => {
   // Nothing in it comes again, so that Postgres cannot compress it.
   const letters = Array.from({ length: 333 }, (_, index) => String.fromCodePoint(0x4e00 + ((index * 7919) % 20_000)))
   const repository = Array.from({ length: 10 }, (_, index) => `${index}`.repeat(100)).join('/')
@@ -147,7 +147,7 @@ test.each([
   ['a repository that is an address', { name: 'x', repository: 'https://github.com/a/b', path: 'a' }, '/repository'],
   ['a path that leaves the repository', { name: 'x', repository: 'a/b', path: '../a' }, '/path'],
   ['a number for a path', { name: 'x', repository: 'a/b', path: 7 }, '/path'],
-])('a prompt with %s is refused, naming the field', async (_, json, path) => {
+])('a prompt with %s is rejected, naming the field', async (_, json, path) => {
   const { status, body } = await call('POST', '/prompts', json)
   expect({ status, path: body.error.details?.[0]?.path }).toEqual({ status: 422, path })
 })

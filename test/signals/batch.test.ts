@@ -72,7 +72,7 @@ test('records every signal in order, each with its own time and its metadata as 
   ])
 })
 
-test('one that is not valid is refused by itself, as the single route refuses it', async () => {
+test('one that is not valid is rejected by itself, as the single route rejects it', async () => {
   service.clock.set(now)
   const tenant = await service.createTenant(10)
   const wrong = [
@@ -161,7 +161,7 @@ test.each([
   ['of 1,001', JSON.stringify({ signals: Array(1_001).fill(positive) }), '/signals'],
   ['no JSON', '{"signals":[{]}', ''],
   ['larger than 4 MiB', `{"signals":[{"value":"positive"}],"x":"${'x'.repeat(4 * 1024 * 1024)}"}`, ''],
-])('a batch that is %s is refused as a whole, and counts nothing', async (_, body, path) => {
+])('a batch that is %s is rejected as a whole, and counts nothing', async (_, body, path) => {
   const tenant = await service.createTenant(10)
   const answer = await post(tenant, body)
   expect([answer.status, answer.body.error.code, answer.body.error.details[0].path]).toEqual([
@@ -210,7 +210,7 @@ test('of signals given twice the last list counts', async () => {
   expect((await rowsOf(tenant))[0]?.metadata).toBe('{"a": [1, 2]}')
 })
 
-test('an Idempotency-Key for the whole batch is refused, because it would protect nothing', async () => {
+test('an Idempotency-Key for the whole batch is rejected, because it would protect nothing', async () => {
   const tenant = await service.createTenant(10)
   const answer = await post(tenant, JSON.stringify({ signals: [positive] }), { 'idempotency-key': 'all' })
   expect([answer.status, answer.body.error.details[0].path]).toEqual([422, 'Idempotency-Key'])

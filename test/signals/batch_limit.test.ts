@@ -100,8 +100,8 @@ test('past its share of batches in flight an organisation is answered at once, a
   const answers = await Promise.all([...Array.from({ length: 12 }, () => post(busy, body)), record(calm, [positive])])
   const statuses = answers.slice(0, 12).map(({ status }) => status)
   expect(new Set(statuses)).toEqual(new Set([200, 500]))
-  const refused = answers.find(({ status }) => status === 500)
-  expect([refused?.headers.get('retry-after'), refused?.body.error.message]).toEqual([
+  const rejected = answers.find(({ status }) => status === 500)
+  expect([rejected?.headers.get('retry-after'), rejected?.body.error.message]).toEqual([
     '1',
     'Too many batches are under way. Send this one again shortly.',
   ])

@@ -86,7 +86,7 @@ const nameOf = ({ code, context }: Pick<ServiceError, 'code' | 'context'>): stri
 async function play(limits: [number, number], steps: Step[]): Promise<void> {
   const { db, findPrompt, verifyKey } = service.services
   const admission = createAdmission(db, createGate(service.redis))
-  // As when listening begins: from then on refusals are kept.
+  // This is called when listening begins: from then on refusals are cached.
   admission.forgetRefusals()
   const singles = createSignalRecorder(db, admission, service.clock)
   const batches = createBatchRecorder(db, admission)

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Sql } from '../../src/db/client.ts'
 import { monthOf } from '../../src/lib/months.ts'
-import { createSignalCounter } from '../../src/signals/count.ts'
+import { createSignalRollup } from '../../src/signals/rollup.ts'
 import { writeSignals } from '../../src/signals/store.ts'
 import { engine } from '../harness.ts'
 import { startService, type TestService } from '../service.ts'
@@ -211,7 +211,7 @@ if (engine === 'postgres') {
 test('many replicas may count at once, while signals arrive', async () => {
   const { db } = service.services
   const prompt = await createPrompt()
-  const counters = Array.from({ length: 3 }, () => createSignalCounter(db))
+  const rollups = Array.from({ length: 3 }, () => createSignalRollup(db))
   for (let round = 0; round < 4; round += 1) {
     await Promise.all([
       write(
@@ -219,9 +219,9 @@ test('many replicas may count at once, while signals arrive', async () => {
         prompt,
         Array.from({ length: 400 }, (_, n) => ({ minutesAgo: n * 7, isPositive: n % 3 > 0, commit: n % 5 })),
       ),
-      ...counters.map(async (counter) => {
-        for (let n = 0; n < 1_000; n += 1) counter.recorded(prompt.id)
-        await counter.countRecorded()
+      ...rollups.map(async (rollup) => {
+        for (let n = 0; n < 1_000; n += 1) rollup.recorded(prompt.id)
+        await rollup.countRecorded()
       }),
       compare(db.sql, prompt.id).then(({ counted, there }) => expect(counted).toBe(there)),
     ])
@@ -245,7 +245,7 @@ async function isBehind(promptId: number, rows: number): Promise<boolean | undef
 test.each([
   ['stats', 3_500, (prompt: string) => `/api/v1/prompts/${prompt}/stats`],
   ['usage', 3_500, () => '/api/v1/usage'],
-  // Of thousands of prompts, these would be too many to add up.
+  // With thousands of prompts, these would be too many to add up.
   ['usage', 150, () => '/api/v1/usage'],
   ['impact of all prompts', 150, () => '/api/v1/impact'],
 ])('who reads the %s shortens a tail of %d signals that are not counted yet', async (_, tail, pathTo) => {
@@ -262,21 +262,21 @@ test('a reader who cannot count a tail in time is turned away, and the rounds co
   const { db } = service.services
   const { id, organisationId } = await createPrompt()
   await addPlain(id, organisationId, 4_500)
-  const counter = createSignalCounter(db, { patienceMs: 0 })
-  const refusal = await counter.catchUp(id).catch((error: unknown) => error)
-  expect(refusal).toMatchObject({ code: 'internal_error', headers: { 'retry-after': '1' } })
-  await counter.countRecorded()
+  const rollup = createSignalRollup(db, { patienceMs: 0 })
+  const rejection = await rollup.catchUp(id).catch((error: unknown) => error)
+  expect(rejection).toMatchObject({ code: 'internal_error', headers: { 'retry-after': '1' } })
+  await rollup.countRecorded()
   expect(await isBehind(id, 0)).toBe(false)
-  await counter.catchUp(id)
+  await rollup.catchUp(id)
 })
 
 test('a prompt that is far behind is counted in one round until it is not', async () => {
   const { db } = service.services
   const { id, organisationId } = await createPrompt()
   await addPlain(id, organisationId, 12_500)
-  const counter = createSignalCounter(db)
-  for (let n = 0; n < 111_500; n += 1) counter.recorded(id)
-  await Promise.all([counter.countRecorded(), counter.countRecorded()])
+  const rollup = createSignalRollup(db)
+  for (let n = 0; n < 111_500; n += 1) rollup.recorded(id)
+  await Promise.all([rollup.countRecorded(), rollup.countRecorded()])
   expect([await isBehind(id, 499), await isBehind(id, 500)]).toEqual([true, false])
 })
 
@@ -284,11 +284,11 @@ test('prompts with few new signals are counted by the rounds too', async () => {
   const { db } = service.services
   const { id, organisationId } = await createPrompt()
   await addPlain(id, organisationId, 100)
-  const counter = createSignalCounter(db)
-  for (let n = 0; n < 99; n += 1) counter.recorded(id)
-  await counter.countRecorded()
+  const rollup = createSignalRollup(db)
+  for (let n = 0; n < 99; n += 1) rollup.recorded(id)
+  await rollup.countRecorded()
   expect(await isBehind(id, 99)).toBe(true)
-  counter.recorded(id)
-  await counter.countRecorded()
+  rollup.recorded(id)
+  await rollup.countRecorded()
   expect(await isBehind(id, 0)).toBe(false)
 })

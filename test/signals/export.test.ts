@@ -201,12 +201,12 @@ test.each([
   ['after=x', 'after'],
   ['after=99999999999999999999', 'after'],
   ['after=9007199254740991', 'after'],
-])('the query %s is refused, and the parameter named', async (query, parameter) => {
+])('the query %s is rejected, and the parameter named', async (query, parameter) => {
   const { status, body } = await exportOf(tenant.prompt, `?${query}`)
   expect([status, body.error.details[0].path]).toEqual([422, parameter])
 })
 
-test('a signal of another prompt or organisation to go on after is refused as one that does not exist', async () => {
+test('a signal of another prompt or organisation to go on after is rejected as one that does not exist', async () => {
   const other = await service.createTenant(10)
   const { body } = await service.postSignal(other.prompt, other.key)
   const [elsewhere] = await record(second, [{}])

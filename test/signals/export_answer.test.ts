@@ -26,8 +26,8 @@ test('is compressed for who accepts gzip, and for nobody else', async () => {
   const ask = (accepted: string) => exportOf(tenant.prompt, '', { 'accept-encoding': accepted })
   const zipped = await ask('br, gzip;q=0.8')
   const unzipped = await ask('identity')
-  const refused = await ask('gzip;q=0')
-  expect([zipped, unzipped, refused].map((answer) => answer.headers.get('content-encoding'))).toEqual([
+  const rejected = await ask('gzip;q=0')
+  expect([zipped, unzipped, rejected].map((answer) => answer.headers.get('content-encoding'))).toEqual([
     'gzip',
     null,
     null,
@@ -132,7 +132,7 @@ test('sixteen exports at once, of all organisations together', async () => {
   const asked = await Promise.all(
     others.map(async ({ key }) => {
       const three = [1, 2, 3].map(() => exportSignalsOf(service, key, null))
-      // The third is refused at once, which shows that the two others have their slots.
+      // The third is rejected at once, which shows that the two others have their permits.
       expect(isTooMany(await Promise.race(three))).toBe(true)
       return three
     }),

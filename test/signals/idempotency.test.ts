@@ -71,7 +71,7 @@ test('a replay works at the limit too', async () => {
   expect([again.status, again.text]).toEqual([201, first.text])
 })
 
-test('the same key with another body or prompt is refused', async () => {
+test('the same key with another body or prompt is rejected', async () => {
   const tenant = await service.createTenant()
   await post(tenant, 'mine')
   const other = await createPrompt(service.services.db, service.clock, { org: tenant.org, name: 'other', id: null })
@@ -103,7 +103,7 @@ test('a key is its organisation’s own', async () => {
   expect(second.body.data.id).not.toBe(first.body.data.id)
 })
 
-test.each(['x'.repeat(256), '""', 'ü', `"${'x'.repeat(256)}"`])('the key %p is refused', async (idempotencyKey) => {
+test.each(['x'.repeat(256), '""', 'ü', `"${'x'.repeat(256)}"`])('the key %p is rejected', async (idempotencyKey) => {
   const { status, body: answer } = await post(await service.createTenant(), idempotencyKey)
   expect([status, answer.error.details[0].path]).toEqual([422, 'Idempotency-Key'])
 })

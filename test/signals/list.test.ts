@@ -151,7 +151,7 @@ test.each([
   ],
   ['cursor=x', 'cursor', 'must be the next_cursor of an earlier page'],
   ['cursor=', 'cursor', 'must be the next_cursor of an earlier page'],
-])('?%s is refused with the name of %p', async (query, path, message) => {
+])('?%s is rejected with the name of %p', async (query, path, message) => {
   const tenant = await service.createTenant()
   const { status, body } = await list(tenant, `?${query}`)
   expect([status, body.error.details]).toEqual([422, [{ path, message }]])
@@ -167,7 +167,7 @@ test('a cursor is good for its own list alone, reveals nothing, and works on eve
   const cursor = await cursorOf(tenant, '?limit=1')
   const filtered = await cursorOf(tenant, '?limit=1&value=positive')
   const forged = (cursor[0] === 'A' ? 'B' : 'A') + cursor.slice(1)
-  const refused = [
+  const rejected = [
     [tenant, `?cursor=${await cursorOf(other, '?limit=1')}`],
     [tenant, `?cursor=${filtered}`],
     [tenant, `?value=positive&cursor=${cursor}`],
@@ -176,7 +176,7 @@ test('a cursor is good for its own list alone, reveals nothing, and works on eve
     [tenant, `?cursor=${cursor}%20`],
     [other, `?cursor=${cursor}`],
   ] as const
-  for (const [of, query] of refused) {
+  for (const [of, query] of rejected) {
     const { status, body } = await list(of, query)
     expect([query, status, body.error?.details?.[0].path]).toEqual([query, 422, 'cursor'])
   }

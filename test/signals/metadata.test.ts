@@ -45,7 +45,7 @@ const { json } = fc.letrec<{ json: string; list: string; object: string }>((tie)
     .map((members) => `{${members.map(([name, value]) => `${name} :${value}`).join(', ')} }`),
 }))
 
-test(`what the scan lets pass, Postgres keeps at a bounded size; what it refuses, Postgres refuses too or makes large (TEST_SEED=${seed})`, async () => {
+test(`what the scan lets pass, Postgres keeps at a bounded size; what it rejects, Postgres rejects too or makes large (TEST_SEED=${seed})`, async () => {
   const members = fc.uniqueArray(fc.tuple(string, json), { maxLength: 3, selector: ([name]) => JSON.parse(name) })
   const objects = members.map((list) => `{${list.map((member) => member.join(':')).join()}}`)
   let kept = 0
@@ -65,7 +65,7 @@ test(`what the scan lets pass, Postgres keeps at a bounded size; what it refuses
   expect(kept).toBeLessThan(2_700)
 })
 
-test('a list of numbers that would take megabytes when written out is refused at the one that is too many', () => {
+test('a list of numbers that would take megabytes when written out is rejected at the one that is too many', () => {
   const list = (length: number) => `{"metadata":{"a":[${Array(length).fill('1e131071')}],"b":[1e9999,true]}}`
   expect(scanMetadata(list(1)).problems).toEqual([])
   expect(scanMetadata(list(3)).problems.map(({ path }) => path)).toEqual(['/metadata/a/1', '/metadata/a/2'])

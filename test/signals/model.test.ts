@@ -68,7 +68,7 @@ async function play(limit: number, steps: Step[]): Promise<void> {
   let admission = {} as Admission
   const start = (): SignalRecorder => {
     admission = createAdmission(db, createGate(service.redis))
-    // As when listening begins: from then on refusals are kept.
+    // This is called when listening begins: from then on refusals are cached.
     admission.forgetRefusals()
     return createSignalRecorder(db, admission, service.clock)
   }

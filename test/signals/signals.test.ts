@@ -56,7 +56,7 @@ test.each([
 })
 
 test.each(['text/plain', 'application/jsonp', 'application/vnd.api+json', 'multipart/form-data', 'json', ''])(
-  'refuses the content type %p',
+  'rejects the content type %p',
   async (type) => {
     const { status, body } = await post(new TextEncoder().encode('{"value":"positive"}'), { 'content-type': type })
     expect([status, body.error.code]).toEqual([422, 'validation_error'])
@@ -84,7 +84,7 @@ test.each([
   ['metadata a string', '{"value":"positive","metadata":"{}"}'],
   ['metadata a number', '{"value":"positive","metadata":1}'],
   ['a very deep body', '['.repeat(500_000)],
-])('refuses a body that is %s, and counts nothing', async (_, text) => {
+])('rejects a body that is %s, and counts nothing', async (_, text) => {
   const before = await countSignals()
   const { status, body } = await post(text)
   expect(status).toBe(422)
@@ -99,7 +99,7 @@ test.each([
   expect(await countSignals()).toBe(before)
 })
 
-test('refuses bytes that are not UTF-8 rather than keeping something else', async () => {
+test('rejects bytes that are not UTF-8 rather than keeping something else', async () => {
   const bytes = Buffer.concat([
     Buffer.from('{"value":"positive","metadata":{"a":"'),
     Buffer.from([0xff, 0xfe]),
@@ -157,13 +157,13 @@ test.each([
   ['{"a":[1,2,-1e-16384]}', '/metadata/a/2'],
   ['{"a":1e999999999999}', '/metadata/a'],
   ['{"a":0e-99999}', '/metadata/a'],
-])('refuses what Postgres cannot keep, and names its place: %s', async (metadata, path) => {
+])('rejects what Postgres cannot keep, and names its place: %s', async (metadata, path) => {
   const { status, body } = await post(`{"value":"positive","metadata":${metadata}}`)
   expect([status, body.error.code]).toEqual([422, 'validation_error'])
   expect(body.error.details).toEqual([{ path, message: expect.any(String) }])
 })
 
-test('a body above 1 MiB is refused with and without its length announced, and the server stays up', async () => {
+test('a body above 1 MiB is rejected with and without its length announced, and the server stays up', async () => {
   const large = `{"value":"positive","x":"${'x'.repeat(1024 * 1024)}"}`
   const chunked = () =>
     new ReadableStream({

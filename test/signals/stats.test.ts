@@ -110,7 +110,7 @@ test.each([
     'interval',
     'must be longer than hour for this range, which has more than 1000',
   ],
-])('?%s is refused with the name of %p', async (query, path, message) => {
+])('?%s is rejected with the name of %p', async (query, path, message) => {
   const tenant = await service.createTenant()
   const { status, body } = await read(tenant, `?${query}`)
   expect([status, body.error.details]).toEqual([422, [{ path, message }]])

@@ -25,7 +25,7 @@ const slowMs = 200
 const entries = new Map<string, Entry>()
 let onSignedOut = () => {}
 
-/** Called when the key is refused. */
+/** Called when the key is rejected. */
 export function whenSignedOut(callback: () => void): void {
   onSignedOut = callback
 }
@@ -86,7 +86,7 @@ export async function prefetch(question: Question<unknown> | undefined): Promise
   clearTimeout(slow)
   entry.isUnderWay = false
   entry.answeredAt = performance.now()
-  // Of another key, or forgotten meanwhile.
+  // The answer is that of another key, or was forgotten meanwhile.
   if (entries.get(question.name) !== entry) return
   show(entry, { isSlow: false, ...outcome })
   if (outcome.failure?.kind === 'signed out') onSignedOut()

@@ -39,7 +39,7 @@ function KeyForm({ madeTitle, make, ...dialog }: KeyFormProps) {
   )
 }
 
-/** By their days. */
+/** When a key expires, by the number of days. */
 const lives: [string, string][] = [
   ['', 'never'],
   ...Object.entries({ 1: 'in a day', 7: 'in a week', 30: 'in 30 days', 90: 'in 90 days', 365: 'in a year' }),
@@ -121,7 +121,7 @@ function describeKey(purpose: Preset | 'scopes', form: FormData): Schemas['NewAp
   }
 }
 
-/** By their seconds. */
+/** How long the old key goes on, by the number of seconds. */
 const overlaps = Object.entries({ 0: 'not at all', 3600: 'for an hour', 86400: 'for a day', 604800: 'for a week' })
 
 type KeyProps = { apiKey: Schemas['ApiKey']; onClose(): void }
@@ -154,7 +154,7 @@ export function RevokeKey({ apiKey: { id, name }, isOwn, onClose }: KeyProps & {
   return (
     <FormDialog title="Revoke the key" does="Revoke" onSubmit={submit} onClose={onClose}>
       <p>
-        <Text>{name}</Text> is refused everywhere within a second, for good.
+        <Text>{name}</Text> is rejected everywhere within a second, for good.
       </p>
       {isOwn && <p>It is the key that you are signed in with.</p>}
     </FormDialog>

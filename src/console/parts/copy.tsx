@@ -3,13 +3,13 @@ import { Code } from './text.tsx'
 
 /** Copies a text. Where the browser does not let a page do so, which is so without HTTPS, the text stays to be selected. */
 export function CopyButton({ text, of }: { text: string; of: string }) {
-  const [state, setState] = useState<'ready' | 'copied' | 'refused'>('ready')
+  const [state, setState] = useState<'ready' | 'copied' | 'failed'>('ready')
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text)
       setState('copied')
     } catch {
-      setState('refused')
+      setState('failed')
     }
   }
   return (
@@ -17,9 +17,9 @@ export function CopyButton({ text, of }: { text: string; of: string }) {
       <button type="button" class="small" onClick={copy} aria-label={`Copy ${of}`}>
         {state === 'copied' ? 'Copied' : 'Copy'}
       </button>
-      <span role="status" class={state === 'refused' ? 'detail' : 'visually-hidden'}>
+      <span role="status" class={state === 'failed' ? 'detail' : 'visually-hidden'}>
         {state === 'copied' && `Copied ${of}`}
-        {state === 'refused' && 'The browser does not allow it: select the text instead.'}
+        {state === 'failed' && 'The browser does not allow it: select the text instead.'}
       </span>
     </>
   )

@@ -22,7 +22,7 @@ function Field({ label, hint, children }: Named & { children(tied: Tied): Compon
   )
 }
 
-/** The text is told while it is typed, and once it is. */
+/** Called with the text at each keystroke, and once the field is left. */
 type Typing = { onTyping?(text: string): void; onTyped?(text: string): void }
 
 export const Input = ({ label, hint, onTyping, onTyped, ...control }: Named & Typing & ComponentProps<'input'>) => (

@@ -20,7 +20,7 @@ export const formatDay = (time: string | Date): string => day.format(new Date(ti
 /** A day of the calendar, as 2026-11-15, which has no zone. */
 export const formatDate = (date: string): string => (date === '' ? '' : utcDay.format(new Date(date)))
 
-/** Each unit with its length, and how many of it are too many: 13 days are told better as such than as 2 weeks. */
+/** Each unit with its length, and how many of it are too many: "13 days" says more than "2 weeks". */
 const units = [
   ['second', 1_000, 60],
   ['minute', 60_000, 60],

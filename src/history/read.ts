@@ -22,8 +22,8 @@ export type RenderedPage = { version: string; body: string; links: string }
 export type HistoryReader = {
   /** The history of a prompt as it is now. Rejects with `not_found` unless the prompt is the organisation's own. */
   findHistory(organisationId: number, prompt: string): Promise<HistoryState>
-  /** The page that a query selects, as it is now; without a promise when it is cached. */
-  readPage(history: HistoryState, query: HistoryQuery): RenderedPage | Promise<RenderedPage>
+  /** The page that a query selects, as it is now. */
+  readPage(history: HistoryState, query: HistoryQuery): Promise<RenderedPage>
 }
 
 export type HistoryObserver = {
@@ -93,7 +93,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
       if (!state) throw notFound()
       return state
     },
-    readPage(history, query) {
+    async readPage(history, query) {
       const key = `${history.prompt}?${query.key}`
       const cached = cache.get(history.organisationId, key)
       if (cached?.version !== history.version) return readAnew(key, history, query)

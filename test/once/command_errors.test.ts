@@ -1,4 +1,4 @@
-// What a command refuses: exit status 1, one line that says why, and nothing done.
+// What a command rejects: exit status 1, one line that says why, and nothing done.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createOperator, createTenant, type Operator, type Server, startServer } from '../program.ts'
@@ -41,25 +41,25 @@ test.concurrent.each([
   ['a name with a line break', ['orgs', 'create', '--name', 'a\nb', '--plan', 'free'], badName],
   ['a name with an escape', ['orgs', 'create', '--name', '\u001b[31mred', '--plan', 'free'], badName],
   ['a name with a C1 control', ['orgs', 'create', '--name', 'a\u009b31m', '--plan', 'free'], badName],
-])('refuses %s: %j', async (_, args, line) => {
-  expect(await operator.refused(...args)).toBe(line)
+])('rejects %s: %j', async (_, args, line) => {
+  expect(await operator.errorLine(...args)).toBe(line)
 })
 
-test.concurrent('refuses names, ids and times that do not fit the organisation’s things', async () => {
+test.concurrent('rejects names, ids and times that do not fit the organisation’s things', async () => {
   const { org } = tenant
   const key = ['keys', 'create', '--org', org]
   const prompt = ['prompts', 'create', '--org', org, '--name', 'A']
-  expect(await operator.refused(...key, '--name', 'x'.repeat(300))).toBe(badName)
-  expect(await operator.refused(...key, '--expires-at', '2020-01-01T00:00:00Z')).toBe(
+  expect(await operator.errorLine(...key, '--name', 'x'.repeat(300))).toBe(badName)
+  expect(await operator.errorLine(...key, '--expires-at', '2020-01-01T00:00:00Z')).toBe(
     'The key would have expired already. /expires_at must be later than now',
   )
-  expect(await operator.refused(...prompt.slice(0, -1), 'a\tb')).toBe(badName)
+  expect(await operator.errorLine(...prompt.slice(0, -1), 'a\tb')).toBe(badName)
   for (const id of ['greeting', 'pmt_', 'pmt_a b', 'pmt_é', `pmt_${'x'.repeat(65)}`]) {
-    expect(await operator.refused(...prompt, '--id', id)).toBe(
+    expect(await operator.errorLine(...prompt, '--id', id)).toBe(
       'The id is not valid. /id must be pmt_ and 1 to 64 letters, digits, "_" or "-"',
     )
   }
-  expect(await operator.refused(...prompt, '--id', tenant.prompt)).toBe(
+  expect(await operator.errorLine(...prompt, '--id', tenant.prompt)).toBe(
     `The id ${tenant.prompt} is taken. /id must be one that is free`,
   )
   expect(await operator.json('prompts', 'list', '--org', org)).toHaveLength(1)
@@ -88,11 +88,11 @@ test.concurrent.each([
   [{ 'user-name': 'x'.repeat(300) }, /\/user\/name must /],
   [{ 'user-name': '' }, /\/user\/name must /],
   [{ branch: 'a\nb' }, /\/branch_name must /],
-])('history record refuses %j', async (wrong: object, line) => {
+])('history record rejects %j', async (wrong: object, line) => {
   const options = Object.entries({ ...given, prompt: tenant.prompt, ...wrong }).map(
     ([name, text]) => `--${name}=${text}`,
   )
-  expect(await operator.refused('history', 'record', ...options)).toMatch(line)
+  expect(await operator.errorLine('history', 'record', ...options)).toMatch(line)
 })
 
 test('has left nothing behind', async () => {

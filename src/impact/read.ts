@@ -1,13 +1,13 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { showEntry } from '../history/list.ts'
+import { showEntry } from '../history/read.ts'
 import type { CursorPage } from '../lib/cursor_page.ts'
 import { clampPage } from '../lib/numbered_page.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { listPrompts } from '../prompts/manage.ts'
-import type { SignalCounter } from '../signals/count.ts'
 import type { SignalReader } from '../signals/read.ts'
+import type { SignalRollup } from '../signals/rollup.ts'
 import { compare } from './compare.ts'
 import type { ImpactQuery, OverviewQuery, Pair } from './query.ts'
 import { type Counts, rateOf } from './rate.ts'
@@ -40,7 +40,7 @@ const promptsPerStatement = 10
 type Limited = SignalReader['limited']
 
 /** Changes take longer to read the more signals they have, so an organisation has no more than its share of reads at a time. */
-export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter, limited: Limited): ImpactReader {
+export function createImpactReader(db: Db, clock: Clock, rollup: SignalRollup, limited: Limited): ImpactReader {
   async function readPage({ id }: Prompt, query: ImpactQuery) {
     const { limit, margin } = query
     const skipped = (clampPage(query) - 1) * limit
@@ -64,14 +64,14 @@ export function createImpactReader(db: Db, clock: Clock, counter: SignalCounter,
     async read(prompt, query) {
       const { pair, margin } = query
       return limited(prompt.organisationId, async () => {
-        await counter.catchUp(prompt.id)
+        await rollup.catchUp(prompt.id)
         return pair ? readPair(prompt, pair, margin) : readPage(prompt, query)
       })
     },
     async summarise(organisationId, { margin, search, sort, page: request }) {
       const beganAt = performance.now()
       const limitedHere = <T>(read: () => Promise<T>) => limited(organisationId, read)
-      const catchUp = (promptIds: number[]) => counter.catchUpEach(promptIds, beganAt)
+      const catchUp = (promptIds: number[]) => rollup.catchUpEach(promptIds, beganAt)
       const bounds = daysUntil(clock.now())
       const [since, until] = [bounds[0] as Date, bounds.at(-1) as Date]
       const listed =

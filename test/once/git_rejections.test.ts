@@ -1,4 +1,4 @@
-// What sync refuses, and what it does not let a repository do.
+// What sync rejects, and what it does not let a repository do.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
@@ -9,7 +9,15 @@ import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
 import { type Clone, createClone, gitEnvironment, runGit } from '../git/clone.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createFolder, createOperator, type Operator, refusalOf, rejectionOf, run, type Settings } from '../program.ts'
+import {
+  createFolder,
+  createOperator,
+  errorLineOf,
+  type Operator,
+  rejectionOf,
+  run,
+  type Settings,
+} from '../program.ts'
 
 let database: TestDatabase
 let operator: Operator
@@ -49,7 +57,7 @@ const cloneOf = (...options: string[]): string => {
   return folder
 }
 
-const refused: [string, string, Made][] = [
+const rejected: [string, string, Made][] = [
   ['a folder that is no repository', 'is not a git repository', () => ({ folder: createFolder() })],
   ['a folder that is not there', 'is not a git repository', () => ({ folder: '/nonexistent' })],
   ['a shallow clone', 'fetch-depth: 0', () => ({ folder: cloneOf('--depth=1') })],
@@ -145,17 +153,17 @@ const refused: [string, string, Made][] = [
   ],
 ]
 
-test.each(refused)('%s is refused with one line, and nothing is written', async (_, line, make) => {
+test.each(rejected)('%s is rejected with one line, and nothing is written', async (_, line, make) => {
   const { folder, more = [], settings } = make()
-  expect(refusalOf(await sync([folder, '--org', org, ...more], settings))).toContain(line)
+  expect(errorLineOf(await sync([folder, '--org', org, ...more], settings))).toContain(line)
   await isUntouched()
 })
 
-test('a repository of somebody else is refused with what to do about it', async () => {
+test('a repository of somebody else is rejected with what to do about it', async () => {
   const environment = { ...gitEnvironment, GIT_TEST_ASSUME_DIFFERENT_OWNER: '1' }
   const git = createGit(clone.folder, environment, new AbortController().signal)
-  const refusal = await rejectionOf(openRepository(git, clone.folder, { branch: null, repository: null }))
-  expect(refusal).toBe(
+  const rejection = await rejectionOf(openRepository(git, clone.folder, { branch: null, repository: null }))
+  expect(rejection).toBe(
     `git does not trust ${clone.folder}, because somebody else owns it. If you do, run: ` +
       `git config --global --add safe.directory ${clone.folder}`,
   )
@@ -214,10 +222,10 @@ test.each([
 const key = `psk_${'0'.repeat(36)}`
 
 test('without a key, or with a text that is none, it says so and shows no secret', async () => {
-  expect(refusalOf(await sync([clone.folder, '--url', 'http://127.0.0.1:9']))).toContain('Set PROMPT_SIGNALS_KEY')
+  expect(errorLineOf(await sync([clone.folder, '--url', 'http://127.0.0.1:9']))).toContain('Set PROMPT_SIGNALS_KEY')
   const settings = { PROMPT_SIGNALS_KEY: 'hunter2' }
-  const refusal = refusalOf(await sync([clone.folder, '--url', 'http://127.0.0.1:9'], settings))
-  expect(refusal).toBe('PROMPT_SIGNALS_KEY must be an API key, which begins with psk_')
+  const rejection = errorLineOf(await sync([clone.folder, '--url', 'http://127.0.0.1:9'], settings))
+  expect(rejection).toBe('PROMPT_SIGNALS_KEY must be an API key, which begins with psk_')
 })
 
 test('an address that is not the service, or leads elsewhere, gets an answer that says so, and the key goes nowhere else', async () => {
@@ -230,9 +238,9 @@ test('an address that is not the service, or leads elsewhere, gets an answer tha
   await new Promise((resolve) => server.once('listening', resolve))
   const address = addressOf(server)
   const settings = { PROMPT_SIGNALS_KEY: key }
-  const page = refusalOf(await sync([clone.folder, '--url', address], settings))
+  const page = errorLineOf(await sync([clone.folder, '--url', address], settings))
   expect(page).toContain('not how the service answers')
-  const moved = refusalOf(await sync([clone.folder, '--url', `${address}/elsewhere`], settings))
+  const moved = errorLineOf(await sync([clone.folder, '--url', `${address}/elsewhere`], settings))
   expect(moved).toContain('does not answer')
   expect(seen.filter((url) => url?.startsWith('/stolen'))).toEqual([])
   server.close()

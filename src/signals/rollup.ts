@@ -4,10 +4,10 @@ import { restAfter } from '../lib/rest.ts'
 import { countSignals, selectUncounted } from './store_reads.ts'
 
 /**
- * Keeps the counts of signals close behind the signals themselves. They are exact wherever they are; this makes them
- * cheap.
+ * Keeps the counts by time and by commit (a rollup) close behind the signals themselves. What is read is exact however far
+ * behind they are; this makes it cheap.
  */
-export type SignalCounter = {
+export type SignalRollup = {
   /** Called for every signal that was recorded. */
   recorded(promptId: number): void
   /** Counts the signals of prompts that have many new ones. */
@@ -39,7 +39,7 @@ const defaultPatienceMs = 3_000
 /** How many prompts with new signals are remembered; those of the others wait for a reader. */
 const maxRemembered = 10_000
 
-export function createSignalCounter(db: Db, { patienceMs = defaultPatienceMs } = {}): SignalCounter {
+export function createSignalRollup(db: Db, { patienceMs = defaultPatienceMs } = {}): SignalRollup {
   const newSignals = new Map<number, number>()
   /** What is being counted, and whether all of it was in the end: readers of one prompt wait for the same work. */
   const underWay = new Map<number, Promise<boolean>>()

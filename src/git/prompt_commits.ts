@@ -1,8 +1,8 @@
 import type { Arrival } from './arrivals.ts'
 import type { Commit } from './commits.ts'
-import type { Change, Person, PullRequestEvent } from './entries.ts'
+import type { Person, PromptCommit, PullRequestEvent } from './entries.ts'
+import { fitPerson } from './fit.ts'
 import { type Host, isPullRequest, plain } from './messages.ts'
-import { fitPerson } from './people.ts'
 import { hostOf, pullRequestUrl } from './remote.ts'
 
 /** GitHub commits for its users, and then only the author is a person. On servers of one's own the address can be set. */
@@ -44,13 +44,14 @@ type Branch = {
   webUrl: string | null
 }
 
-/** The changes of prompts, oldest first; `touched` has the prompts that each arrival changes. */
-export function listChanges({ commits, arrivals, times, host, webUrl }: Branch, touched: number[][]): Change[] {
+/** The commits that change prompts, oldest first; `touched` has the prompts that each arrival changes. */
+export function listPromptCommits(branch: Branch, touched: number[][]): PromptCommit[] {
+  const { commits, arrivals, times, host, webUrl } = branch
   const at = (position: number) => commits[position] as Commit
-  const places = new Map(arrivals.map(({ commit }, index) => [commit, index]))
+  const indexes = new Map(arrivals.map(({ commit }, index) => [commit, index]))
   const merges = new Map<number, PullRequestEvent>()
 
-  function readMerge(position: number, via: number): PullRequestEvent {
+  function describeMerge(position: number, via: number): PullRequestEvent {
     const { sha, meaning, author, committer, parents } = at(position)
     const { number } = meaning as { number: number }
     const isSquash = parents.length < 2 && !isGitHub(committer)
@@ -63,15 +64,15 @@ export function listChanges({ commits, arrivals, times, host, webUrl }: Branch, 
     }
   }
 
-  return arrivals.flatMap(({ commit, via, merge }, index): Change[] => {
+  return arrivals.flatMap(({ commit, via, merge }, index): PromptCommit[] => {
     const { sha, author, committer } = at(commit)
-    const change = { commitSha: sha, author: fitPerson(author, committer), at: times.get(via) as Date }
+    const found = { commitSha: sha, author: fitPerson(author, committer), at: times.get(via) as Date }
     const prompts = touched[index] ?? []
-    if (merge === null || prompts.length === 0) return prompts.map((prompt) => ({ ...change, prompt, merge: null }))
-    const mergeOf = merges.get(merge) ?? readMerge(merge, via)
+    if (merge === null || prompts.length === 0) return prompts.map((prompt) => ({ ...found, prompt, merge: null }))
+    const mergeOf = merges.get(merge) ?? describeMerge(merge, via)
     merges.set(merge, mergeOf)
     // What a pull request reverts before it is merged, it does not change.
-    const merged = touched[places.get(merge) as number] ?? []
-    return prompts.filter((prompt) => merged.includes(prompt)).map((prompt) => ({ ...change, prompt, merge: mergeOf }))
+    const merged = touched[indexes.get(merge) as number] ?? []
+    return prompts.filter((prompt) => merged.includes(prompt)).map((prompt) => ({ ...found, prompt, merge: mergeOf }))
   })
 }
