@@ -81,9 +81,10 @@ export const showKey = async (db: Db, id: string, actor: Actor): Promise<KeyRow>
 export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, actor = operator): Promise<KeyRow> =>
   db.transaction(async (sql) => {
     const key = await requireKey(sql, id, actor, lockKey)
-    if (given.scopes) requireGrantable(actor, given.scopes)
     requireFuture(given.expiresAt ?? null, clock)
     const { name = key.name, scopes = key.scopes, expiresAt = key.expires_at } = given
+    // Who lets a key live longer grants its scopes for that time, and to one that has expired they are given anew.
+    if (given.scopes || isLater(expiresAt, key.expires_at)) requireGrantable(actor, scopes)
     const { origins = key.origins, prompts = key.prompts, monthly_limit = key.monthly_limit } = given
     const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
     const { organisationId } = key
@@ -168,6 +169,10 @@ function requireGrantable({ scopes: held }: Actor, granted: Scope[]): void {
   const missing = held && granted.find((scope) => !held.includes(scope))
   if (missing) throw forbidden(missing)
 }
+
+/** Compares two expiries, of which null is never. */
+const isLater = (expiresAt: Date | null, than: Date | null): boolean =>
+  than !== null && (expiresAt === null || expiresAt > than)
 
 function requireFuture(expiresAt: Date | null, clock: Clock): void {
   if (expiresAt && expiresAt <= clock.now()) {
