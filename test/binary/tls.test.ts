@@ -1,8 +1,9 @@
 // The service with a certificate of its own, and the change of it without a restart.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { copyFileSync, writeFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
+import { type Listener, listen } from '../../src/platform.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createFolder, eventually, refusalOf, run, type Server, startServer } from '../program.ts'
 
@@ -102,6 +103,40 @@ test('a port that is taken is refused, also by another server with a certificate
   expect(line).toStartWith(`Cannot listen on 127.0.0.1 port ${port}: `)
   expect(await server.stop()).toBe(0)
   await other.close()
+})
+
+test('of servers with a certificate that start in the same instant, one gets the port', async () => {
+  const free = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  free.stop(true)
+  const certificate = {
+    cert: readFileSync(inFolder('first.pem'), 'utf8'),
+    key: readFileSync(inFolder('first.key'), 'utf8'),
+  }
+  const app = { routes: [], fetch: () => new Response('alive') }
+  const start = (): Listener => listen(app, () => new Response(), '127.0.0.1', free.port, certificate)
+  const started: Listener[] = []
+  const refused: string[] = []
+  // The second begins when the first has found the port free, and does not serve yet.
+  const serve = Bun.serve
+  const spy = spyOn(Bun, 'serve').mockImplementationOnce(((options: Parameters<typeof serve>[0]) => {
+    const trial = serve(options)
+    const stop = () => {
+      trial.stop(true)
+      spy.mockRestore()
+      try {
+        started.push(start())
+      } catch (error) {
+        refused.push((error as Error).message)
+      }
+    }
+    return { stop }
+  }) as typeof serve)
+  started.push(start())
+  expect(started).toHaveLength(1)
+  expect(refused).toEqual([`Failed to start server. Is port ${free.port} in use?`])
+  await started[0]?.stop()
+  // What has stopped leaves the port to others.
+  await start().stop()
 })
 
 test.each([
