@@ -21,6 +21,7 @@ import {
   selectKeys,
   setReplaced,
   setRevoked,
+  shareLimit,
   updateKey,
 } from './store.ts'
 
@@ -89,7 +90,9 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
     const { organisationId } = key
     await requireRestrictions(sql, organisationId, values)
+    if (key.origins && !origins && key.replaced_by) throw isCountedWith(key.replaced_by)
     await updateKey(sql, id, values)
+    if (monthly_limit !== key.monthly_limit) await shareLimit(sql, id)
     const details = auditable(values)
     await recordAudit(sql, clock, actor, { organisationId, action: 'key.updated', subject: id, details })
     return { ...showable(key), ...values }
@@ -169,6 +172,12 @@ function requireGrantable({ scopes: held }: Actor, granted: Scope[]): void {
   const missing = held && granted.find((scope) => !held.includes(scope))
   if (missing) throw forbidden(missing)
 }
+
+/** The limit of a browser key holds for those that it was rotated to, so it must go on having one. */
+const isCountedWith = (replacement: string) =>
+  invalid(`The signals of ${replacement} are counted with this key.`, [
+    { path: '/origins', message: 'must be given for a browser key that was rotated' },
+  ])
 
 /** Compares two expiries, of which null is never. */
 const isLater = (expiresAt: Date | null, than: Date | null): boolean =>
