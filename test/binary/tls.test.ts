@@ -94,6 +94,25 @@ test('SIGHUP changes the certificate for new connections, and those that are ope
   expect(await server.stop()).toBe(0)
 })
 
+test('SIGHUP does not end a service that is still starting', async () => {
+  install('first')
+  const asked = Promise.withResolvers<Bun.Socket>()
+  const silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { open: asked.resolve, data() {} } })
+  const settings = { ...files, PORT: '0', DATABASE_URL: `postgres://nobody@127.0.0.1:${silent.port}/none` }
+  const child = Bun.spawn([join(import.meta.dir, '../../dist/prompt-signals'), 'serve'], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, ...settings },
+    stdio: ['ignore', 'ignore', 'ignore'],
+  })
+  const connection = await asked.promise
+  child.kill('SIGHUP')
+  // It goes on until it learns that it has no database, and ends for that reason.
+  connection.terminate()
+  silent.stop(true)
+  await child.exited
+  expect([child.exitCode, child.signalCode]).toEqual([1, null])
+})
+
 test('a port that is taken is refused, also by another server with a certificate', async () => {
   install('first')
   const server = await startServer({ ...database.settings, ...files })
