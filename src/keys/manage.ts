@@ -92,9 +92,10 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     await requireRestrictions(sql, organisationId, values)
     if (key.origins && !origins && key.replaced_by) throw isCountedWith(key.replaced_by)
     await updateKey(sql, id, values)
-    if (monthly_limit !== key.monthly_limit) await shareLimit(sql, id)
-    const details = auditable(values)
-    await recordAudit(sql, clock, actor, { organisationId, action: 'key.updated', subject: id, details })
+    const sharing = monthly_limit === key.monthly_limit ? [] : await shareLimit(sql, id)
+    const updated = { organisationId, action: 'key.updated' } as const
+    const shared = sharing.map((other) => ({ ...updated, subject: other.id, details: { monthly_limit } }))
+    await recordAudit(sql, clock, actor, ...shared, { ...updated, subject: id, details: auditable(values) })
     return { ...showable(key), ...values }
   }, claimOf(actor))
 

@@ -108,15 +108,15 @@ export async function updateKey(sql: Sql, id: string, key: KeyValues): Promise<v
     where public_id = ${id}`
 }
 
-/** Gives the keys that are counted with this one its limit. */
-export async function shareLimit(sql: Sql, id: string): Promise<void> {
-  await sql`
+/** Gives the keys that are counted with this one its limit, and returns their public ids. */
+export const shareLimit = (sql: Sql, id: string) =>
+  sql<{ id: string }>`
     update api_keys k
     set monthly_limit = c.monthly_limit
     from api_keys c
     where c.public_id = ${id} and k.id <> c.id
-      and (k.id = c.counted_with or k.counted_with = coalesce(c.counted_with, c.id))`
-}
+      and (k.id = c.counted_with or k.counted_with = coalesce(c.counted_with, c.id))
+    returning k.public_id as id`
 
 export async function setRevoked(sql: Sql, id: string, at: Date): Promise<void> {
   await sql`update api_keys set revoked_at = ${at} where public_id = ${id}`

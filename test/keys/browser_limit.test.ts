@@ -134,6 +134,11 @@ test('a rotated key and the one in its place have one count and one limit betwee
     [first, 6],
   ] as const) {
     expect((await change(changed.id, { monthly_limit: limit })).status).toBe(200)
+    const log = (await service.call('GET', '/api/v1/audit?limit=3', { key: admin })).body.data
+    expect(log.map(({ subject }: { subject: string }) => subject).toSorted()).toEqual(
+      [first.id, second.id, third.id].toSorted(),
+    )
+    for (const { action, details } of log) expect([action, details.monthly_limit]).toEqual(['key.updated', limit])
     for (const { id, key } of [first, second, third]) {
       const { body } = await service.call('GET', `/api/v1/keys/${id}`, { key: admin })
       expect(body.data.monthly_limit).toBe(limit)
