@@ -39,14 +39,17 @@ create table api_keys (
   origins text[] check (cardinality(origins) > 0),
   prompts text[] check (cardinality(prompts) > 0),
   monthly_limit integer check (monthly_limit >= 0),
-  check (origins is not null or (prompts is null and monthly_limit is null))
+  counted_with bigint references api_keys,
+  check (origins is not null or (prompts is null and monthly_limit is null and counted_with is null))
 );
 
 comment on column api_keys.origins is 'the origins of the pages that a browser key is for; null for any other key';
 comment on column api_keys.prompts is 'public ids of the prompts that a browser key is limited to; null for all';
 comment on column api_keys.monthly_limit is 'how many signals a browser key may record in a month; null for all of the organisation''s';
+comment on column api_keys.counted_with is 'of a browser key that a rotation made, the first key of its rotations: they have one count and one limit between them';
 
 create index on api_keys (organisation_id, id);
+create index on api_keys (counted_with) where counted_with is not null;
 
 -- The audit log has who changed what, and when. A row is written in the transaction of the change itself.
 create table audit_log (
@@ -128,7 +131,10 @@ begin
     encode(found.hash, 'hex'), found.id, found.organisation_id, found.org, found.public_id, to_json(found.scopes),
     found.expires_at,
     case when found.origins is not null then
-      json_build_object('origins', found.origins, 'prompts', found.prompts, 'monthlyLimit', found.monthly_limit)
+      json_build_object(
+        'origins', found.origins, 'prompts', found.prompts, 'monthlyLimit', found.monthly_limit,
+        'countedWith', coalesce(found.counted_with, found.id)
+      )
     end
   from unnest(hashes) wanted (hash)
   cross join lateral (

@@ -34,8 +34,8 @@ create table signal_usage (
   primary key (organisation_id, month, block)
 ) with (fillfactor = 50);
 
--- How many signals a browser key has recorded in a month: one row each, kept as those of signal_usage are, and written by
--- write_signals alone, under the lock of the key's organisation.
+-- How many signals a browser key, and those that it was rotated to, have recorded in a month: one row each, kept as those
+-- of signal_usage are, and written by write_signals alone, under the lock of the key's organisation.
 create table key_usage (
   key_id bigint not null references api_keys,
   month month_start not null,
@@ -165,8 +165,8 @@ create function write_signals(
   created_ats bigint[],
   -- Texts or nulls, no text twice for one organisation; null when no signal has a key.
   keys text[],
-  -- Each month of each browser key that the signals came with, once; and for each signal, the position of its key and
-  -- month there, or null. All three are null when no signal came with a browser key.
+  -- Each month of each browser key that the signals are counted with, once; and for each signal, the position of that key
+  -- and month there, or null. All three are null when no signal came with a browser key.
   browser_key_ids bigint[] default null,
   browser_key_months date[] default null,
   browser_key_numbers integer[] default null,

@@ -10,6 +10,8 @@ export const commands: Command[] = [
     async run(context) {
       // Signals are handled from the beginning: a service that is stopped while it starts must close the database too.
       const stopped = nextSignal()
+      // So is the one to reload the certificate, which would end the process: the files are read later anyway.
+      if (context.config.TLS_CERT_FILE) process.on('SIGHUP', () => {})
       const { openForService } = await import('../db/open.ts')
       const observer = {}
       const opening = openForService(context.config, observer)

@@ -21,6 +21,7 @@ import {
   selectKeys,
   setReplaced,
   setRevoked,
+  shareLimit,
   updateKey,
 } from './store.ts'
 
@@ -81,16 +82,20 @@ export const showKey = async (db: Db, id: string, actor: Actor): Promise<KeyRow>
 export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, actor = operator): Promise<KeyRow> =>
   db.transaction(async (sql) => {
     const key = await requireKey(sql, id, actor, lockKey)
-    if (given.scopes) requireGrantable(actor, given.scopes)
     requireFuture(given.expiresAt ?? null, clock)
     const { name = key.name, scopes = key.scopes, expiresAt = key.expires_at } = given
+    // Who lets a key live longer grants its scopes for that time, and to one that has expired they are given anew.
+    if (given.scopes || isLater(expiresAt, key.expires_at)) requireGrantable(actor, scopes)
     const { origins = key.origins, prompts = key.prompts, monthly_limit = key.monthly_limit } = given
     const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
     const { organisationId } = key
     await requireRestrictions(sql, organisationId, values)
+    if (key.origins && !origins && key.replaced_by) throw isCountedWith(key.replaced_by)
     await updateKey(sql, id, values)
-    const details = auditable(values)
-    await recordAudit(sql, clock, actor, { organisationId, action: 'key.updated', subject: id, details })
+    const sharing = monthly_limit === key.monthly_limit ? [] : await shareLimit(sql, id)
+    const updated = { organisationId, action: 'key.updated' } as const
+    const shared = sharing.map((other) => ({ ...updated, subject: other.id, details: { monthly_limit } }))
+    await recordAudit(sql, clock, actor, ...shared, { ...updated, subject: id, details: auditable(values) })
     return { ...showable(key), ...values }
   }, claimOf(actor))
 
@@ -168,6 +173,16 @@ function requireGrantable({ scopes: held }: Actor, granted: Scope[]): void {
   const missing = held && granted.find((scope) => !held.includes(scope))
   if (missing) throw forbidden(missing)
 }
+
+/** The limit of a browser key holds for those that it was rotated to, so it must go on having one. */
+const isCountedWith = (replacement: string) =>
+  invalid(`The signals of ${replacement} are counted with this key.`, [
+    { path: '/origins', message: 'must be given for a browser key that was rotated' },
+  ])
+
+/** Compares two expiries, of which null is never. */
+const isLater = (expiresAt: Date | null, than: Date | null): boolean =>
+  than !== null && (expiresAt === null || expiresAt > than)
 
 function requireFuture(expiresAt: Date | null, clock: Clock): void {
   if (expiresAt && expiresAt <= clock.now()) {

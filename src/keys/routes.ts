@@ -84,7 +84,7 @@ const operations = describeOperations('Keys', {
     summary: 'Rotate an API key',
     description:
       'Makes a key with the name, the scopes and the limits of this one, which goes on working until the overlap ends. A key that ' +
-      'expires is replaced by one that lives as long.',
+      'expires is replaced by one that lives as long, and a browser key by one that goes on with its monthly count.',
     path: KeyPath,
     isIdempotent: true,
     body: KeyRotation,

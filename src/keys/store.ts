@@ -17,7 +17,13 @@ export type KnownKey = {
   scopes: Scope[]
   expiresAt: Date | null
   /** Null unless it is a browser key. */
-  browser: { origins: string[]; prompts: string[] | null; monthlyLimit: number | null } | null
+  browser: {
+    origins: string[]
+    prompts: string[] | null
+    monthlyLimit: number | null
+    /** The key itself, or the first one of the rotations that have led to it. */
+    countedWith: number
+  } | null
 }
 
 /** The keys among these hashes, each in hexadecimal, that are neither revoked nor of a suspended organisation. */
@@ -79,9 +85,17 @@ export async function findKey(sql: Sql, id: string): Promise<OwnedKey | undefine
   return row
 }
 
-/** Locks a key until the transaction ends, so that two changes of it do not cross. */
+/**
+ * Locks a key until the transaction ends, so that two changes of it do not cross; with those that it is counted with, in
+ * the order in which mark_keys_used takes them.
+ */
 export async function lockKey(sql: Sql, id: string): Promise<void> {
-  await sql`select from api_keys where public_id = ${id} for update`
+  await sql`
+    with first as (select coalesce(k.counted_with, k.id) as id from api_keys k where k.public_id = ${id})
+    select from api_keys k
+    where k.id = (select f.id from first f) or k.counted_with = (select f.id from first f)
+    order by k.id
+    for update`
 }
 
 export async function updateKey(sql: Sql, id: string, key: KeyValues): Promise<void> {
@@ -89,18 +103,34 @@ export async function updateKey(sql: Sql, id: string, key: KeyValues): Promise<v
     update api_keys
     set
       name = ${key.name}, scopes = ${key.scopes}::text[], expires_at = ${key.expires_at},
-      origins = ${key.origins}::text[], prompts = ${key.prompts}::text[], monthly_limit = ${key.monthly_limit}
+      origins = ${key.origins}::text[], prompts = ${key.prompts}::text[], monthly_limit = ${key.monthly_limit},
+      counted_with = case when ${key.origins}::text[] is not null then counted_with end
     where public_id = ${id}`
 }
+
+/** Gives the keys that are counted with this one its limit, and returns their public ids. */
+export const shareLimit = (sql: Sql, id: string) =>
+  sql<{ id: string }>`
+    update api_keys k
+    set monthly_limit = c.monthly_limit
+    from api_keys c
+    where c.public_id = ${id} and k.id <> c.id
+      and (k.id = c.counted_with or k.counted_with = coalesce(c.counted_with, c.id))
+    returning k.public_id as id`
 
 export async function setRevoked(sql: Sql, id: string, at: Date): Promise<void> {
   await sql`update api_keys set revoked_at = ${at} where public_id = ${id}`
 }
 
-/** The old key ends when the overlap does, and says which key took its place. */
+/** The old key ends when the overlap does, and says which key took its place, which goes on with its count. */
 export async function setReplaced(sql: Sql, id: string, replacement: string, endsAt: Date): Promise<void> {
   await sql`
     update api_keys
     set expires_at = ${endsAt}, replaced_by = (select r.id from api_keys r where r.public_id = ${replacement})
     where public_id = ${id}`
+  await sql`
+    update api_keys r
+    set counted_with = coalesce(k.counted_with, k.id)
+    from api_keys k
+    where r.public_id = ${replacement} and r.origins is not null and k.public_id = ${id}`
 }

@@ -120,8 +120,9 @@ export function listen(
       // Larger bodies are rejected by the routes: Bun's own answer has no envelope.
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
     })
-  // With one, the port must be shared with the server that will replace this one, so it is tried alone first.
-  if (certificate && port !== 0) serve(port).stop(true)
+  // With one, the port must be shared with the server that will replace this one, so it is claimed and tried alone first.
+  const claim = certificate && port !== 0 ? claimPort(host, port) : undefined
+  if (claim) serve(port).stop(true)
   let server = serve(port, certificate)
   const retiring = new Set<typeof server>()
 
@@ -149,7 +150,26 @@ export function listen(
     replaceCertificate,
     async stop() {
       await Promise.all([server, ...retiring].map((one) => one.stop()))
+      claim?.release()
     },
+  }
+}
+
+/**
+ * Keeps other processes of this program from the port until it is released or this process ends: of two that start in the
+ * same instant, each would find the port free and share it with the other. The claim is a socket in the abstract
+ * namespace, which leaves no file behind; Linux alone has that.
+ */
+function claimPort(host: string, port: number): { release(): void } {
+  if (process.platform !== 'linux') return { release() {} }
+  try {
+    const socket = { open: (peer: Bun.Socket) => void peer.end(), data() {} }
+    const claim = Bun.listen({ unix: `\0prompt-signals ${host} ${port}`, socket })
+    claim.unref()
+    return { release: () => claim.stop(true) }
+  } catch {
+    // The words of Bun for a port that is taken: the name of the socket would tell nobody anything.
+    throw new Error(`Failed to start server. Is port ${port} in use?`)
   }
 }
 

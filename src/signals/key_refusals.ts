@@ -2,7 +2,7 @@ import { BoundedCache } from '../lib/bounded_cache.ts'
 import type { Month } from '../lib/months.ts'
 import type { Usage } from './store.ts'
 
-/** The browser key that a signal came with, and the limit of its own that the key was last known to have. */
+/** The browser key that a signal is counted with, and the limit that the key was last known to have. */
 export type BrowserKey = { id: number; monthlyLimit: number | null }
 
 type KeyRefusals = {

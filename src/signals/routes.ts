@@ -55,7 +55,7 @@ export const signalRoutes = (
       const prompt = findCachedPrompt(organisationId, prompt_id) ?? (await findPrompt(organisationId, prompt_id))
       const idempotencyKey = parseIdempotencyKey(exchange.request.headers.get('idempotency-key'))
       const signal = parseSignal(await readJsonText(exchange), idempotencyKey)
-      const browserKey = browser && { id: caller.id, monthlyLimit: browser.monthlyLimit }
+      const browserKey = browser && { id: browser.countedWith, monthlyLimit: browser.monthlyLimit }
       const recorded = await signalRecorder.record(prompt, signal, exchange.endsAt, browserKey)
       const { id, createdAt, outcome, used, limit, month, limitedBy } = recorded
       if (outcome === 'refused') return exchange.replyError(monthlyLimitReached(used, limit, month, limitedBy))

@@ -11,7 +11,7 @@ export type SignalToRecord = {
   month: Month
   /** The caller's Idempotency-Key. */
   idempotencyKey: string | null
-  /** The browser key that it came with, which counts its own signals; null for any other. */
+  /** The browser key that it is counted with: the one that it came with, or one that was rotated to that; else null. */
   browserKeyId: number | null
 }
 

@@ -1,8 +1,9 @@
 // The service with a certificate of its own, and the change of it without a restart.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { copyFileSync, writeFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { connect, type TLSSocket } from 'node:tls'
+import { type Listener, listen } from '../../src/platform.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createFolder, errorLineOf, eventually, run, type Server, startServer } from '../program.ts'
 
@@ -93,6 +94,25 @@ test('SIGHUP changes the certificate for new connections, and those that are ope
   expect(await server.stop()).toBe(0)
 })
 
+test('SIGHUP does not end a service that is still starting', async () => {
+  install('first')
+  const asked = Promise.withResolvers<Bun.Socket>()
+  const silent = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { open: asked.resolve, data() {} } })
+  const settings = { ...files, PORT: '0', DATABASE_URL: `postgres://nobody@127.0.0.1:${silent.port}/none` }
+  const child = Bun.spawn([join(import.meta.dir, '../../dist/prompt-signals'), 'serve'], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, ...settings },
+    stdio: ['ignore', 'ignore', 'ignore'],
+  })
+  const connection = await asked.promise
+  child.kill('SIGHUP')
+  // It goes on until it learns that it has no database, and ends for that reason.
+  connection.terminate()
+  silent.stop(true)
+  await child.exited
+  expect([child.exitCode, child.signalCode]).toEqual([1, null])
+})
+
 test('a port that is taken is rejected, also by another server with a certificate', async () => {
   install('first')
   const server = await startServer({ ...database.settings, ...files })
@@ -102,6 +122,40 @@ test('a port that is taken is rejected, also by another server with a certificat
   expect(line).toStartWith(`Cannot listen on 127.0.0.1 port ${port}: `)
   expect(await server.stop()).toBe(0)
   await other.close()
+})
+
+test('of servers with a certificate that start in the same instant, one gets the port', async () => {
+  const free = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
+  free.stop(true)
+  const certificate = {
+    cert: readFileSync(inFolder('first.pem'), 'utf8'),
+    key: readFileSync(inFolder('first.key'), 'utf8'),
+  }
+  const app = { routes: [], fetch: () => new Response('alive') }
+  const start = (): Listener => listen(app, () => new Response(), '127.0.0.1', free.port, certificate)
+  const started: Listener[] = []
+  const rejected: string[] = []
+  // The second begins when the first has found the port free, and does not serve yet.
+  const serve = Bun.serve
+  const spy = spyOn(Bun, 'serve').mockImplementationOnce(((options: Parameters<typeof serve>[0]) => {
+    const trial = serve(options)
+    const stop = () => {
+      trial.stop(true)
+      spy.mockRestore()
+      try {
+        started.push(start())
+      } catch (error) {
+        rejected.push((error as Error).message)
+      }
+    }
+    return { stop }
+  }) as typeof serve)
+  started.push(start())
+  expect(started).toHaveLength(1)
+  expect(rejected).toEqual([`Failed to start server. Is port ${free.port} in use?`])
+  await started[0]?.stop()
+  // What has stopped leaves the port to others.
+  await start().stop()
 })
 
 test.each([

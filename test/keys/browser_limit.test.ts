@@ -113,6 +113,60 @@ test('a raised limit has room, and a lowered one takes nothing more', async () =
   await eventually(refusal, ['key_month', 3, 3])
 })
 
+test('a rotated key and the one in its place have one count and one limit between them', async () => {
+  const first = await browserKey({ monthly_limit: 3 })
+  const rotate = async (id: string) =>
+    (await service.call('POST', `/api/v1/keys/${id}/rotate`, { key: admin, json: {} })).body.data
+  const change = (id: string, json: object) => service.call('PATCH', `/api/v1/keys/${id}`, { key: admin, json })
+  expect((await post(first.key)).status).toBe(201)
+  const second = await rotate(first.id)
+  expect((await post(second.key)).headers.get('ratelimit')).toStartWith('"signals";r=1;')
+  const third = await rotate(second.id)
+  const racing = await Promise.all([first, second, third, first, second, third].map(({ key }) => post(key)))
+  expect(racing.map(({ status }) => status).toSorted()).toEqual([201, 429, 429, 429, 429, 429])
+  for (const { key } of [first, second, third]) {
+    expect((await post(key)).body.error).toMatchObject({ limited_by: 'key_month', limit: 3, used: 3 })
+  }
+  expect(await usedBy(service, first.id)).toBe(3)
+  for (const [changed, limit] of [
+    [third, 4],
+    [second, 5],
+    [first, 6],
+  ] as const) {
+    expect((await change(changed.id, { monthly_limit: limit })).status).toBe(200)
+    const log = (await service.call('GET', '/api/v1/audit?limit=3', { key: admin })).body.data
+    expect(log.map(({ subject }: { subject: string }) => subject).toSorted()).toEqual(
+      [first.id, second.id, third.id].toSorted(),
+    )
+    for (const { action, details } of log) expect([action, details.monthly_limit]).toEqual(['key.updated', limit])
+    for (const { id, key } of [first, second, third]) {
+      const { body } = await service.call('GET', `/api/v1/keys/${id}`, { key: admin })
+      expect(body.data.monthly_limit).toBe(limit)
+      if (id !== changed.id) continue
+      await eventually(async () => (await post(key)).status, 201)
+      await eventually(async () => (await post(key)).body.error?.used, limit)
+    }
+  }
+  // What the others are counted with stays a browser key; the newest may become another one, with no limit of its own.
+  const ordinary = { origins: null, monthly_limit: null }
+  expect((await change(first.id, ordinary)).body.error.details[0].path).toBe('/origins')
+  expect((await change(third.id, ordinary)).status).toBe(200)
+  await eventually(async () => (await post(third.key)).status, 201)
+  expect((await post(second.key)).body.error).toMatchObject({ limited_by: 'key_month', limit: 6, used: 6 })
+})
+
+test('changes of a key and of the one in its place, at once, leave one limit', async () => {
+  const first = await browserKey({ monthly_limit: 3 })
+  const { body } = await service.call('POST', `/api/v1/keys/${first.id}/rotate`, { key: admin, json: {} })
+  const ids = [first.id, body.data.id]
+  const changes = Array.from({ length: 20 }, (_, index) =>
+    service.call('PATCH', `/api/v1/keys/${ids[index % 2]}`, { key: admin, json: { monthly_limit: index } }),
+  )
+  expect((await Promise.all(changes)).map(({ status }) => status)).toEqual(Array(20).fill(200))
+  const shown = await Promise.all(ids.map((id) => service.call('GET', `/api/v1/keys/${id}`, { key: admin })))
+  expect(shown[0]?.body.data.monthly_limit).toBe(shown[1]?.body.data.monthly_limit)
+})
+
 test('exactly the limit is recorded by 50 racing callers of two replicas, among the signals of other keys', async () => {
   const own = await service.createTenant(70)
   const { key, id } = await browserKey({ monthly_limit: 20 }, await createAdmin(service, own))

@@ -82,6 +82,22 @@ test('nobody grants, or gets by a rotation, a scope that their own key lacks', a
   expect((await call('POST', '/keys', { name: 'same', scopes: ['signals:write'] }, key)).status).toBe(201)
 })
 
+test('nobody lets a key live longer that has a scope which their own key lacks', async () => {
+  const { key } = await makeKey(tenant, ['keys:write', 'signals:write'])
+  const soon = new Date(Date.now() + 3_600_000).toISOString()
+  const made = await call('POST', '/keys', { name: 'short', preset: 'admin', expires_at: soon })
+  const change = (json: object, by = key) => call('PATCH', `/keys/${made.body.data.id}`, json, by)
+  for (const expires_at of [null, '2126-01-01T00:00:00Z']) {
+    expect(await change({ expires_at })).toMatchObject({ status: 403, body: { error: { scope: 'history:read' } } })
+  }
+  const sooner = new Date(Date.now() + 60_000).toISOString()
+  expect((await change({ expires_at: sooner, name: 'shorter' })).status).toBe(200)
+  expect((await change({ expires_at: null, scopes: ['signals:write'] })).status).toBe(200)
+  expect((await change({ preset: 'admin' }, admin)).status).toBe(200)
+  expect((await change({ expires_at: soon })).status).toBe(200)
+  expect((await change({ expires_at: null }, admin)).status).toBe(200)
+})
+
 test('the keys of another organisation are answered like those that do not exist', async () => {
   const other = await service.createTenant()
   for (const [method, path, json] of [
