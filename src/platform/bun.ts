@@ -149,8 +149,10 @@ export function listen(
     url: server.url.origin,
     replaceCertificate,
     async stop() {
-      await Promise.all([server, ...retiring].map((one) => one.stop()))
+      const stopping = [server, ...retiring].map((one) => one.stop())
+      // Nothing listens any more, so another process may have the port while the last requests are answered.
       claim?.release()
+      await Promise.all(stopping)
     },
   }
 }
