@@ -7,6 +7,7 @@ import { historyRoutes } from './history/routes.ts'
 import { historyBatchRoutes } from './history/routes_batch.ts'
 import { consoleOffRoutes, consoleRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
+import type { Exchange } from './http/exchange.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/middleware.ts'
 import { impactRoutes } from './impact/routes.ts'
 import { keyRoutes } from './keys/routes.ts'
@@ -80,10 +81,14 @@ function createRouter(features: AnyElysia[], { authenticated, publicRoute }: Rou
   for (const { method, path } of router.routes) {
     methodsOf.set(path, [...(methodsOf.get(path) ?? []), ...(method === 'GET' ? ['GET', 'HEAD'] : [method])])
   }
-  for (const [path, methods] of methodsOf) {
-    const headers: Record<string, string> = methods.length > 0 ? { allow: methods.join(', ') } : {}
-    const fail = async () => {
-      throw notFound(headers)
+  const allowOf = (path: string): Record<string, string> => {
+    const methods = methodsOf.get(path) ?? []
+    return methods.length > 0 ? { allow: methods.join(', ') } : {}
+  }
+  for (const path of methodsOf.keys()) {
+    // The framework routes the root itself as `/*`. The URL is not parsed, because the host may be malformed.
+    const fail = async ({ request }: Exchange) => {
+      throw notFound(allowOf(/^\w+:\/\/[^/]*\/(\?|$)/.test(request.url) ? '/' : path))
     }
     const route = path.startsWith('/api/v1') ? authenticated(null, fail, 'other') : publicRoute(fail, 'other')
     router.all(path, route, { parse: 'none' })

@@ -33,7 +33,9 @@ export const onDatabase = (commands: DatabaseCommand[]): Command[] =>
   commands.map(({ database, readsFile, run, ...command }) => ({
     ...command,
     async run(context) {
-      const input = readsFile ? await openInput(context.args.word(0)) : undefined
+      // A pipe is open only once somebody writes to it.
+      const opening = readsFile ? openInput(context.args.word(0)) : Promise.resolve(undefined)
+      const input = await untilInterrupted(context.interruption, opening, 0)
       await withDatabase(context, (db) => run({ ...context, db, input }), database)
     },
   }))

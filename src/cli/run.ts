@@ -67,12 +67,15 @@ async function requireShown(): Promise<void> {
   }
 }
 
+const isHelpWord = (word: string) => ['help', '--help', '-h'].includes(word)
+
 /** Runs what was typed and returns the exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted. */
 export async function runCommandLine(args: string[]): Promise<number> {
   const [first = '', ...rest] = args
   if (first === '--version') return runCommandLine(['version', ...rest])
-  if (first === 'help' && rest.length > 0) return runCommandLine([...rest, '--help'])
-  if (['help', '--help', '-h'].includes(first) && rest.length === 0) {
+  if (isHelpWord(first)) {
+    const about = rest.filter((word) => !isHelpWord(word))
+    if (about.length > 0) return runCommandLine([...about, '--help'])
     streams.out(await listAll())
     return 0
   }

@@ -146,6 +146,7 @@ test.each([
   ['OPTIONS', '/api/v1/prompts/pmt_x/history/', 'GET, HEAD, POST'],
   ['POST', '/docs', 'GET, HEAD'],
   ['PUT', '/livez', 'GET, HEAD'],
+  ['DELETE', '/', 'GET, HEAD'],
   ['GET', '/webhooks/github/org_x', 'POST'],
   ['GET', '/api/v1/nothing', null],
   ['POST', '/nothing', null],

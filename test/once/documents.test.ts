@@ -58,6 +58,16 @@ test('every dependency has its reason, and only those', async () => {
   expect(named(true)).toEqual(Object.keys(devDependencies).sort())
 })
 
+test('every change to the driver names its issue upstream, and every issue that is named is in the table', async () => {
+  const [files, ...hunks] = (await textOf('patches/postgres@3.4.9.patch')).split(/^@@ /m)
+  expect(files).toStartWith('diff --git a/src/connection.js')
+  const isNamed = (hunk: string) => /^\+.*(porsager\/postgres#\d|Not reported upstream:|Tuning, not a fix:)/m.test(hunk)
+  expect(hunks.filter((hunk) => !isNamed(hunk))).toEqual([])
+  const issuesIn = (text: string) => [...new Set(text.match(/#\d{3,}/g))].sort()
+  const [, table = ''] = (await textOf('CONTRIBUTING.md')).split('### Patches of `postgres`')
+  expect(issuesIn(hunks.join())).toEqual(issuesIn(table))
+})
+
 const pathsOf = (pattern: string) => [...new Bun.Glob(pattern).scanSync({ onlyFiles: false })].sort()
 const folders = ['bench', 'deploy', 'docs', 'patches', 'scripts', 'sql', 'src', 'test']
 const paths = [...pathsOf('*'), ...folders.flatMap((folder) => pathsOf(`${folder}/**`))]

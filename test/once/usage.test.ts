@@ -92,8 +92,8 @@ test.concurrent('the name of a group, or what is not in it, lists the commands o
 })
 
 test.concurrent('--help lists every command; after a command, it is about that one', async () => {
-  for (const word of ['--help', '-h', 'help']) {
-    const { status, stdout, stderr } = await run([word])
+  for (const args of [['--help'], ['-h'], ['help'], ['help', 'help'], ['help', '--help'], ['--help', '-h']]) {
+    const { status, stdout, stderr } = await run(args)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout.match(/^ {2}\S.*/gm)?.map((line) => line.trim().split(/ [-A-Z[]/)[0])).toEqual([
       ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs set-retention', 'orgs suspend', 'orgs resume'],
@@ -108,6 +108,8 @@ test.concurrent('--help lists every command; after a command, it is about that o
     ['keys', 'revoke', '--help'],
     ['keys', 'revoke', '-h'],
     ['help', 'keys', 'revoke'],
+    ['--help', 'keys', 'revoke'],
+    ['help', 'keys', 'revoke', '--help'],
   ]) {
     const { status, stdout, stderr } = await run(args, { settings: closed })
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
