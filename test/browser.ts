@@ -11,9 +11,13 @@ export type Watched = {
   requests: string[]
 }
 
+/** How long to wait for what a page is to show: no promise, and far above what a busy machine takes. */
+const PATIENCE_MS = 90_000
+
 export const launchBrowser = (): Promise<Browser> =>
   chromium.launch({
     executablePath: process.env.CHROMIUM_PATH ?? '',
+    timeout: PATIENCE_MS,
     args: [
       ...['--no-sandbox', '--disable-gpu', '--no-first-run'],
       ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
@@ -27,6 +31,7 @@ export async function openWindow(
   options: BrowserContextOptions = {},
 ): Promise<Watched> {
   const page = await browser.newPage(options)
+  page.setDefaultTimeout(PATIENCE_MS)
   const troubles: string[] = []
   const requests: string[] = []
   await page.route('**', (route) => {

@@ -40,6 +40,9 @@ export function redisPrefix(): string {
   return `test-${randomBytes(6).toString('hex')}:`
 }
 
+/** For what is not about a slow Redis: on a busy machine an answer may come later than the service waits for it. */
+export const patientRedis = { commandTimeoutMs: 10_000 }
+
 async function createPostgresDatabase(): Promise<TestDatabase> {
   const serverUrl = required('TEST_DATABASE_URL')
   const template = required('TEST_TEMPLATE')

@@ -1,6 +1,7 @@
 // Drives the real binary as an operator would: in an empty folder, and with no more environment than it is given.
 import { expect } from 'bun:test'
-import { mkdtempSync } from 'node:fs'
+import { mkdtempSync, readFileSync } from 'node:fs'
+import { constants } from 'node:os'
 import { dirname, join } from 'node:path'
 
 export type Settings = Record<string, string | undefined>
@@ -35,9 +36,14 @@ export type Operator = {
 }
 
 const PROGRAM = join(import.meta.dir, '../dist/prompt-signals')
-/** Far above what any command of the tests takes, so that one that hangs fails its test by its status. */
-const RUN_MS = 30_000
-const START_MS = 40_000
+/**
+ * Far above what any command of the tests takes on a busy machine, and below the time that a test has, so that one that
+ * hangs fails its test by its status.
+ */
+const RUN_MS = 90_000
+const START_MS = 90_000
+/** No promise: a test that has to be quick measures the time itself. */
+const EVENTUALLY_MS = 20_000
 
 /** A folder that the end of the run removes, because it is beside the template of the databases. */
 export function createFolder(): string {
@@ -214,7 +220,7 @@ export async function createTenant({ one }: Operator, monthlyLimit = 1_000) {
 }
 
 /** Polls until the value is the wanted one; past the deadline the last value is compared, and shown. */
-export async function eventually(read: () => unknown, wanted: unknown, deadlineMs = 5_000): Promise<void> {
+export async function eventually(read: () => unknown, wanted: unknown, deadlineMs = EVENTUALLY_MS): Promise<void> {
   const giveUpAt = performance.now() + deadlineMs
   let answer = await read()
   while (!Bun.deepEquals(answer, wanted) && performance.now() < giveUpAt) {
@@ -223,6 +229,13 @@ export async function eventually(read: () => unknown, wanted: unknown, deadlineM
   }
   expect(answer).toEqual(wanted)
 }
+
+/** Waits until the process handles Ctrl-C: one that comes earlier ends a process that has hardly begun, without a word. */
+export const awaitSignalHandlers = (pid: number): Promise<void> =>
+  eventually(() => {
+    const caught = /^SigCgt:\s+(\w+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]
+    return Boolean(BigInt(`0x${caught}`) & (1n << BigInt(constants.signals.SIGINT - 1)))
+  }, true)
 
 /**
  * The message of the error that a promise rejects with. In place of `rejects`, which waits for the promise without

@@ -80,7 +80,8 @@ async function runTests(
 ): Promise<void> {
   console.log(`\nTests on ${env.TEST_ENGINE}`)
   // No orphans: a server that a failed test has left running would outlive its database.
-  const options = ['--no-orphans', '--timeout=60000', `--parallel=${WORKERS}`, '--no-isolate', '--max-concurrency=4']
+  // The time of a test is there to end one that hangs, however busy the machine is.
+  const options = ['--no-orphans', '--timeout=120000', `--parallel=${WORKERS}`, '--no-isolate', '--max-concurrency=4']
   const child = Bun.spawn([process.execPath, '--no-env-file', 'test', ...options, ...args], {
     cwd: ROOT,
     env: process.stderr.isTTY ? { FORCE_COLOR: '1', ...env } : env,

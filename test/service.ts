@@ -15,7 +15,8 @@ import { createOrganisation } from '../src/orgs/manage.ts'
 import { listen } from '../src/platform.ts'
 import { createPrompt } from '../src/prompts/manage.ts'
 import { type Client, createClient } from './client.ts'
-import { createDatabase, redisPrefix, redisUrl } from './harness.ts'
+import { createDatabase, patientRedis, redisPrefix, redisUrl } from './harness.ts'
+import { eventually } from './program.ts'
 
 export type TestClock = Clock & { set(instant: string): void }
 
@@ -61,7 +62,9 @@ export async function startService({ queryTimeoutMs = 4_500, limits = {} as Limi
   const config = readConfig({}, { ...database.settings, ...limits })
   const db = await openDatabase(config, { queryTimeoutMs, maxConnections: 10, whenInUse: 'fail' })
   const keyPrefix = redisPrefix()
-  const redis = openRedis(redisUrl(), keyPrefix)
+  const redis = openRedis(redisUrl(), keyPrefix, patientRedis)
+  // Until then every command fails immediately.
+  await eventually(() => redis.status, 'ready')
   const testRedis = new Redis(redisUrl(), { keyPrefix })
   const clock = createTestClock()
   const services = createServices({ db, redis, clock, log: createLog('silent') }, config)

@@ -13,10 +13,17 @@ export type Redis = {
   disconnect(): Promise<void>
 }
 
-type Options = { caFile?: string | undefined; onAvailability?: OnAvailability }
+type Options = { caFile?: string | undefined; onAvailability?: OnAvailability; commandTimeoutMs?: number }
+
+/** Several times what a command takes, and little beside what a request may take. */
+const defaultCommandTimeoutMs = 50
 
 /** Opens a client that never waits for Redis: a command fails immediately when it is down, and soon when it is slow. */
-export function openRedis(url: string, keyPrefix: string, { caFile, onAvailability }: Options = {}): Redis {
+export function openRedis(
+  url: string,
+  keyPrefix: string,
+  { caFile, onAvailability, commandTimeoutMs = defaultCommandTimeoutMs }: Options = {},
+): Redis {
   // With `rediss:` the client verifies the certificate and the name by these authorities.
   const authorities = caFile ? { tls: readCa(caFile) } : {}
   let client: Client | undefined
@@ -30,7 +37,7 @@ export function openRedis(url: string, keyPrefix: string, { caFile, onAvailabili
       keyPrefix,
       // The commands of one turn of the event loop are sent in one write.
       enableAutoPipelining: true,
-      commandTimeout: 50,
+      commandTimeout: commandTimeoutMs,
       connectTimeout: 2_000,
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,

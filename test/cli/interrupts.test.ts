@@ -5,7 +5,15 @@ import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { createDatabase, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
-import { createFolder, createOperator, createTenant, eventually, run, type Settings } from '../program.ts'
+import {
+  awaitSignalHandlers,
+  createFolder,
+  createOperator,
+  createTenant,
+  eventually,
+  run,
+  type Settings,
+} from '../program.ts'
 import { entry } from '../service.ts'
 
 const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
@@ -45,6 +53,7 @@ function start(args: string[], settings: Settings) {
     /** Resolves once the command has begun; before that a signal ends it as it would any program. */
     begun: () => eventually(handlesInterrupt, true, WAIT_MS),
     async interrupt(signal: NodeJS.Signals = 'SIGINT') {
+      await awaitSignalHandlers(child.pid)
       child.kill(signal)
       return ended()
     },

@@ -27,23 +27,26 @@ afterAll(() => database.close())
 
 test('a new key works immediately, and its use is shown in the list', async () => {
   const { org, prompt, key } = await tenantOf()
+  const usedFrom = Date.now()
   expect((await client.getHistory(prompt, key)).status).toBe(200)
   const [shown] = await operator.json('keys', 'list', '--org', org)
-  expect(Math.abs(Date.parse(shown?.last_used_at) - Date.now())).toBeLessThan(10_000)
+  expect(Date.parse(shown?.last_used_at)).toBeWithin(usedFrom, Date.now() + 1)
 })
 
 test('a key in use is rejected within a second of its revocation', async () => {
   const { prompt, key, keyId } = await tenantOf()
   const revoking = operator.one('keys', 'revoke', keyId).then(() => performance.now())
-  let isRevoked = false
-  revoking.then(() => {
-    isRevoked = true
+  let revokedAt = Number.POSITIVE_INFINITY
+  revoking.then((at) => {
+    revokedAt = at
   })
   let status = 200
   // The key is used all the time, so that the server's cache of it is as fresh as possible.
   while (status === 200) {
+    const sentAt = performance.now()
     ;({ status } = await client.getHistory(prompt, key))
-    if (isRevoked) expect(performance.now() - (await revoking)).toBeLessThan(1_000)
+    // The time of sending counts: however slow the machine is, what is sent after the second is rejected.
+    if (sentAt - revokedAt >= 1_000) expect(status).toBe(401)
   }
   expect(status).toBe(401)
   await revoking
@@ -51,16 +54,15 @@ test('a key in use is rejected within a second of its revocation', async () => {
 
 test('a key is rejected from the time it expires', async () => {
   const { org, prompt } = await tenantOf()
-  const beganAt = Date.now()
-  await operator.json('keys', 'list', '--org', org)
-  // Long enough for the key to be made and used, however slow the machine is.
-  const expiresAt = new Date(Date.now() + 1_000 + 2 * (Date.now() - beganAt))
-  const { key } = await operator.one('keys', 'create', '--org', org, '--expires-at', expiresAt.toISOString())
-  keys.push(key)
   const seen = new Set<number>()
-  while (Date.now() <= expiresAt.getTime()) seen.add((await client.getHistory(prompt, key)).status)
-  expect(seen).toContain(200)
-  expect((await client.getHistory(prompt, key)).status).toBe(401)
+  // A key lives longer than the last until one is accepted before it expires, however slow the machine is.
+  for (let lifeMs = 2_000; !seen.has(200); lifeMs *= 2) {
+    const expiresAt = new Date(Date.now() + lifeMs)
+    const { key } = await operator.one('keys', 'create', '--org', org, '--expires-at', expiresAt.toISOString())
+    keys.push(key)
+    while (Date.now() <= expiresAt.getTime()) seen.add((await client.getHistory(prompt, key)).status)
+    expect((await client.getHistory(prompt, key)).status).toBe(401)
+  }
 })
 
 test('a change of plan holds from the next request on', async () => {

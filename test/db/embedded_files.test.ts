@@ -157,7 +157,7 @@ test('holds every acknowledged row after kill -9, time after time', async () => 
   expect(found?.rows).toBeGreaterThanOrEqual(last)
   await driver.end()
   await engine.close()
-}, 30_000)
+})
 
 test('opens a directory whose first start was killed while it was being made', async () => {
   const dir = join(root, 'half')

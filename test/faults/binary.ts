@@ -15,8 +15,8 @@ export type Server = {
 }
 
 const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
-const RUN_MS = 30_000
-const START_MS = 20_000
+const RUN_MS = 60_000
+const START_MS = 60_000
 
 /** Empty, because the files of a working directory must not matter. */
 const folder = mkdtempSync(join(tmpdir(), 'ps-faults-'))

@@ -8,7 +8,11 @@ import { type Author, createWriteLedger, PATH, REPOSITORY, type WriteLedger } fr
 
 export type RunningReplica = Replica & {
   server: Server
-  /** Starts it anew, at another address: its old port may be taken by then. */
+  /**
+   * Starts it anew, at another address: its old port may be taken by then. Clients are sent there by what is returned,
+   * or by `start` as soon as it serves.
+   */
+  launch(): Promise<() => void>
   start(): Promise<void>
 }
 
@@ -84,9 +88,15 @@ async function startReplica(name: string, settings: Cluster['settings']): Promis
     exact: false,
     url: server.url,
     server,
-    async start() {
+    async launch() {
       replica.server = await startServer(settings)
-      replica.url = replica.server.url
+      return () => {
+        replica.url = replica.server.url
+      }
+    },
+    async start() {
+      const publish = await replica.launch()
+      publish()
     },
   }
   return replica

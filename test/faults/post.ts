@@ -33,8 +33,10 @@ type Reply = Pick<Attempt, 'outcome' | 'status' | 'text' | 'replayed'>
 /** Beyond any deadline of the service: a request that takes so long is a finding, not a reason to hang. */
 export const GIVE_UP_MS = 8_000
 
-/** With a pause, the second half of the body is held back for so long. */
-export async function post(replica: Replica, request: SignalRequest, pause?: Promise<void>): Promise<Attempt> {
+/** Holds the second half of a body back. */
+export type Pause = { onFirstHalf(): void; until: Promise<void> }
+
+export async function post(replica: Replica, request: SignalRequest, pause?: Pause): Promise<Attempt> {
   const sentAt = performance.now()
   const reply = await (replica.exact ? postOnce(replica.url, request, pause) : postByFetch(replica.url, request))
   return { request, replica: replica.name, sentAt, ms: performance.now() - sentAt, ...reply }
@@ -82,7 +84,7 @@ async function postByFetch(url: string, request: SignalRequest): Promise<Reply> 
   }
 }
 
-function postOnce(url: string, request: SignalRequest, pause?: Promise<void>): Promise<Reply> {
+function postOnce(url: string, request: SignalRequest, pause?: Pause): Promise<Reply> {
   const body = bodyOf(request)
   const headers = { ...headersOf(request), host: 'faults', connection: 'close', 'content-length': `${body.length}` }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -94,7 +96,8 @@ function postOnce(url: string, request: SignalRequest, pause?: Promise<void>): P
     const socket = connect(Number(port), hostname, async () => {
       socket.write(`POST ${pathOf(request)} HTTP/1.1\r\n${lines.join('')}\r\n${body.slice(0, half)}`)
       sent = true
-      if (pause) await pause
+      pause?.onFirstHalf()
+      await pause?.until
       socket.write(body.slice(half))
     })
     const timer = setTimeout(() => socket.destroy(), GIVE_UP_MS)

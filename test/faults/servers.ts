@@ -16,7 +16,7 @@ export type Machine = {
   stop(): Promise<void>
 }
 
-const START_MS = 20_000
+const START_MS = 60_000
 const POLL_MS = 20
 
 export async function startMachines(): Promise<{ postgres: Machine; redis: Machine }> {

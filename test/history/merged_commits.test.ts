@@ -157,4 +157,4 @@ test('many merges at once rank a long history anew once, not once for each', asy
     where r.prompt_id = ${promptId} and r.rank <> n.before`
   expect(wrong).toEqual([])
   expect((await readStory()).count).toBe(deploys - merges)
-}, 60_000)
+})

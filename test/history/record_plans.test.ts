@@ -88,4 +88,4 @@ test('no statement that writes a history scans what was empty when it was planne
     round += 1
   }
   expect(reading).toEqual([])
-}, 30_000)
+})

@@ -185,8 +185,10 @@ test('a revoked key is rejected within a second, though it was in use', async ()
   const revokedAt = performance.now()
   let status = 200
   while (status === 200) {
+    const sentAt = performance.now()
     ;({ status } = await service.getHistory(own.prompt, own.key))
-    expect(performance.now() - revokedAt).toBeLessThan(1_000)
+    // The time of sending counts: however slow the machine is, what is sent after the second is refused.
+    if (sentAt - revokedAt >= 1_000) expect(status).toBe(401)
   }
   expect(status).toBe(401)
 })

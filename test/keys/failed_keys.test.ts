@@ -5,6 +5,7 @@ import { createFailedKeys } from '../../src/keys/failed_keys.ts'
 import { generateKey } from '../../src/keys/format.ts'
 import { createLog } from '../../src/log.ts'
 import { comingFrom, newAddress, trustTheTest } from '../addresses.ts'
+import type { Answer } from '../client.ts'
 import { eventually, rejectionOf } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
@@ -31,14 +32,23 @@ async function timed<T>(work: Promise<T>): Promise<{ result: T; ms: number }> {
   return { result: await work, ms: performance.now() - startedAt }
 }
 
-const failOften = (address: string) => Promise.all(Array.from({ length: budget }, () => ask(generateKey(), address)))
+/** An address with nothing left of its budget, and how many failures that took. */
+async function useUpBudget() {
+  for (let failures = budget; ; failures += budget) {
+    const address = newAddress()
+    const failing = Promise.all(Array.from({ length: budget }, () => ask(generateKey(), address)))
+    const { result, ms } = await timed(failing)
+    // With each second one more may fail: if a busy machine took so long, another address is used up.
+    if (ms < 700) return { address, failures, first: result[0] as Answer }
+  }
+}
 
 test('an address that keeps failing is answered a second later, and nobody else is', async () => {
-  const [address, other] = [newAddress(), newAddress()]
-  const [first] = await failOften(address)
+  const other = newAddress()
+  const fresh = await service.createTenant()
+  const { address, failures, first } = await useUpBudget()
   const slowed = [generateKey(), 'psk_wrong'].map((key) => timed(ask(key, address)))
   // While these are held, right keys are answered, whether the service knows them or not, and so are other addresses.
-  const fresh = await service.createTenant()
   const unslowed = Promise.all([
     ask(tenant.key, address),
     service.call('GET', `/api/v1/prompts/${fresh.prompt}/history`, {
@@ -53,11 +63,11 @@ test('an address that keeps failing is answered a second later, and nobody else 
   for (const { result, ms } of await Promise.all(slowed)) {
     expect(ms).toBeGreaterThan(990)
     const id = (text: string) => text.replace(/"request_id":"[^"]+"/, '')
-    expect([result.status, id(result.text)]).toEqual([401, id((first as { text: string }).text)])
+    expect([result.status, id(result.text)]).toEqual([401, id(first.text)])
   }
   const { text } = await service.call('GET', '/metrics')
   expect(text).toContain('prompt_signals_failed_keys_total{answered="slowed"} 2\n')
-  expect(text).toContain(`prompt_signals_failed_keys_total{answered="at_once"} ${budget + 1}\n`)
+  expect(text).toContain(`prompt_signals_failed_keys_total{answered="at_once"} ${failures + 1}\n`)
 })
 
 test('ten thousand guesses hold up neither a key in use nor the look-up of a new one', async () => {

@@ -115,7 +115,7 @@ test('a few callers who come back immediately are written together', async () =>
 })
 
 test('after lingering for callers who do not come back, there is a cooldown', async () => {
-  const { group, writes, finish } = setUp({ lingerMs: 100 })
+  const { group, writes, finish } = setUp({ lingerMs: 1_000 })
   group.add('a1')
   await nextTurn()
   group.add('b1')

@@ -12,7 +12,7 @@ type Operator = ReturnType<typeof createOperator>
 
 async function startDemo(settings: Record<string, string | undefined>, lastWords: string): Promise<Server> {
   const server = await startServer(settings, ['--demo'])
-  await eventually(() => server.stdout().includes(lastWords), true)
+  await eventually(() => server.stdout().includes(lastWords), true, 60_000)
   return server
 }
 

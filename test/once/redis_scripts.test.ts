@@ -1,11 +1,11 @@
 import { afterAll, expect, test } from 'bun:test'
 import { Redis } from 'ioredis'
 import { openRedis } from '../../src/db/redis.ts'
-import { redisPrefix, redisUrl } from '../harness.ts'
+import { patientRedis, redisPrefix, redisUrl } from '../harness.ts'
 import { eventually, rejectionOf } from '../program.ts'
 
 const prefix = redisPrefix()
-const redis = openRedis(redisUrl(), prefix)
+const redis = openRedis(redisUrl(), prefix, patientRedis)
 const testRedis = new Redis(redisUrl())
 
 afterAll(async () => {

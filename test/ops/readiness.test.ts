@@ -30,14 +30,15 @@ test('probes at the same time share one look at the database, and so do those of
 
 test('a database that does not answer is down within half a second', async () => {
   const { db } = fakeDatabase()
-  const queriesAt = performance.now()
-  expect(await createReadiness(db, undefined, []).check()).toEqual({
+  const report = createReadiness(db, undefined, []).check()
+  // Of two timers the shorter one is the first, however late a busy machine lets them both be.
+  const later = Bun.sleep(1_000).then(() => 'later')
+  expect(await Promise.race([report, later])).toEqual({
     ready: false,
     database: 'down',
     reason: 'unreachable',
     redis: 'unused',
   })
-  expect(performance.now() - queriesAt).toBeLessThan(1_000)
 })
 
 test('is not ready from the moment of the stop, even for a probe that was under way', async () => {
