@@ -1,6 +1,6 @@
-import { createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
+import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
 import type { KeyRestrictions, Scope } from '../keys/schema.ts'
-import { defaultScopes, parseScopes, presets, scopesOfPreset } from '../keys/scopes.ts'
+import { parseScopes, presets, scopesOfPreset } from '../keys/scopes.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { parseDuration } from '../lib/durations.ts'
 import { parseInstant } from '../lib/times.ts'
@@ -9,11 +9,12 @@ import type { Arguments } from './arguments.ts'
 import { UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
+const scopeUsage = `[--preset ${Object.keys(presets).join('|')}] [--scopes A,B]`
 const keepItNow = 'Keep the key now: it is not shown again.'
 
 export const commands = onDatabase([
   {
-    usage: `keys create --org ORG [--name N] [--preset ${Object.keys(presets).join('|')}] [--scopes A,B] [--expires-at TIME] [--origin O]… [--prompt pmt_…]… [--monthly-limit N]`,
+    usage: `keys create --org ORG [--name N] ${scopeUsage} [--expires-at TIME] [--origin O]… [--prompt pmt_…]… [--monthly-limit N]`,
     does: 'makes an API key and shows it, this once; one for browsers needs an --origin, and may have limits of its own',
     check: keyOptions,
     verifyWith: 'keys list --org ORG',
@@ -32,6 +33,14 @@ export const commands = onDatabase([
       const limits = ['origins', 'prompts', 'monthly_limit'] as const
       output.table(keys.toReversed(), ['id', 'name', 'prefix', 'scopes', ...times, 'replaced_by', ...limits])
     },
+  },
+  {
+    usage: `keys update ID [--name N] ${scopeUsage} [--expires-at TIME|none] [--origin O]… [--prompt pmt_…|all]… [--monthly-limit N|none]`,
+    does: 'changes what is given of a key, and leaves the rest; it holds everywhere within a second',
+    check: changeOptions,
+    verifyWith: 'keys list --org ORG',
+    run: async ({ db, clock, args, output }) =>
+      output.show(await changeKey(db, clock, args.word(0), changeOptions(args))),
   },
   {
     usage: 'keys revoke ID',
@@ -57,19 +66,41 @@ function keyOptions(args: Arguments) {
   return { org, name, expiresAt, scopes: scopesOption(args), ...restrictionOptions(args) }
 }
 
-function scopesOption(args: Arguments): Scope[] {
+function changeOptions(args: Arguments) {
+  const prompts = args.list('prompt') ?? undefined
+  const given = {
+    name: args.text('name') ?? undefined,
+    scopes: scopesOption(args),
+    expiresAt: unlessNone(args, 'expires-at', expiryOption),
+    origins: args.list('origin') ?? undefined,
+    prompts: prompts?.join() === 'all' ? null : prompts,
+    monthly_limit: unlessNone(args, 'monthly-limit', limitOption),
+  }
+  if (Object.values(given).every((value) => value === undefined)) throw new UsageError('nothing to change is given')
+  return given
+}
+
+/** The value of an option; null when it is `none`, and undefined when it is not given. */
+function unlessNone<T>(args: Arguments, name: string, parse: (args: Arguments) => T): T | null | undefined {
+  const text = args.text(name)
+  if (text === null) return undefined
+  return text === 'none' ? null : parse(args)
+}
+
+/** Undefined without either option. */
+function scopesOption(args: Arguments): Scope[] | undefined {
   const [preset, names] = [args.text('preset'), args.text('scopes')]
   if (preset !== null && names !== null) throw new UsageError('--preset or --scopes, not both')
   try {
     if (preset !== null) return scopesOfPreset(preset)
-    return names === null ? defaultScopes : parseScopes(names.split(',').map((name) => name.trim()))
+    return names === null ? undefined : parseScopes(names.split(',').map((name) => name.trim()))
   } catch (error) {
     throw new UsageError((error as Error).message)
   }
 }
 
 function restrictionOptions(args: Arguments): KeyRestrictions {
-  const [origins, prompts, limit] = [args.list('origin'), args.list('prompt'), args.integer('monthly-limit', 0)]
+  const [origins, prompts, limit] = [args.list('origin'), args.list('prompt'), limitOption(args)]
   if (origins === null && args.text('preset') === 'browser') {
     throw new UsageError('--preset browser needs an --origin, as https://example.com or https://*.example.com')
   }
@@ -78,6 +109,8 @@ function restrictionOptions(args: Arguments): KeyRestrictions {
   }
   return { origins, prompts, monthly_limit: limit }
 }
+
+const limitOption = (args: Arguments) => args.integer('monthly-limit', 0)
 
 function overlapOption(args: Arguments): number {
   const text = args.text('overlap') ?? '24h'

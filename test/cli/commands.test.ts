@@ -184,6 +184,31 @@ test.concurrent('keys create makes a key for browsers, which keys list shows and
   expect(await operator.errorLine(...create, '--prompt', 'pmt_none')).toContain('/prompts/0 must be a prompt')
 })
 
+test.concurrent('keys update changes what is given of a key, and leaves the rest', async () => {
+  const { id: org } = await operator.one('orgs', 'create', '--name', 'Updated', '--plan', 'free')
+  const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'answer')
+  const made = await operator.one(
+    ...['keys', 'create', '--org', org, '--preset', 'browser', '--origin', 'https://example.com'],
+    ...['--prompt', prompt, '--monthly-limit', '50', '--expires-at', '2100-01-01T00:00:00Z'],
+  )
+  const update = ['keys', 'update', made.id]
+  const { key: _, org: __, ...before } = made
+  const renamed = { ...before, name: 'website', monthly_limit: 0 }
+  expect(await operator.one(...update, '--name', 'website', '--monthly-limit', '0')).toMatchObject(renamed)
+  const origins = ['https://example.com', 'https://example.org']
+  const moved = { ...renamed, origins }
+  expect(await operator.one(...update, ...origins.flatMap((origin) => ['--origin', origin]))).toMatchObject(moved)
+  const freed = { ...moved, expires_at: null, prompts: null, monthly_limit: null }
+  expect(
+    await operator.one(...update, '--expires-at', 'none', '--prompt', 'all', '--monthly-limit', 'none'),
+  ).toMatchObject(freed)
+  expect(await operator.json('keys', 'list', '--org', org)).toMatchObject([freed])
+  expect(await operator.errorLine(...update, '--preset', 'admin')).toContain('/origins must be absent unless')
+  expect(await operator.json('audit', 'list', '--org', org, '--limit', '1')).toMatchObject([
+    { actor: 'cli', action: 'key.updated', subject: made.id, details: { origins } },
+  ])
+})
+
 test.concurrent('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {
   const { id: org } = await operator.one('orgs', 'create', '--name', 'Prompts', '--plan', 'free')
   const unlinked = { repository: null, path: null, file_state: null, file_moved_to: null, last_entry_at: null }

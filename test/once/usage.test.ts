@@ -9,7 +9,7 @@ const folder = createFolder()
 // Anything that opened this would fail with status 1.
 const closed = { DATA_DIR: '/proc/none' }
 
-const time = 'must be a time with its zone, as 2026-11-14T23:35:00Z, not "2026-02-30T00:00:00Z"'
+const time = (text: string) => `must be a time with its zone, as 2026-11-14T23:35:00Z, not "${text}"`
 const limit = (text: string) => `--monthly-limit must be a whole number from 0 to 2147483647, not "${text}"`
 const create = ['orgs', 'create', '--name', 'A', '--plan', 'free']
 
@@ -23,6 +23,8 @@ test.concurrent.each([
   [['orgs', 'list', 'more'], 'takes no words, not 1'],
   [['orgs', 'set-plan', 'org_x'], 'takes 2 words, not 1'],
   [['keys', 'revoke'], 'takes 1 word, not 0'],
+  [['keys', 'update', 'key_x'], 'nothing to change is given'],
+  [['keys', 'update', 'key_x', '--expires-at', 'never'], `--expires-at ${time('never')}`],
   [
     ['keys', 'create', '--org', 'org_x', '--preset', 'browser'],
     '--preset browser needs an --origin, as https://example.com or https://*.example.com',
@@ -31,7 +33,10 @@ test.concurrent.each([
     ['keys', 'create', '--org', 'org_x', '--monthly-limit', '5'],
     '--prompt and --monthly-limit are for keys with an --origin',
   ],
-  [['keys', 'create', '--org', 'org_x', '--expires-at', '2026-02-30T00:00:00Z'], `--expires-at ${time}`],
+  [
+    ['keys', 'create', '--org', 'org_x', '--expires-at', '2026-02-30T00:00:00Z'],
+    `--expires-at ${time('2026-02-30T00:00:00Z')}`,
+  ],
   [['history', 'record', '--prompt', 'pmt_x'], '--action, --user-name, --user-email, --commit-sha, --branch missing'],
   [['history', 'import'], 'takes 1 word, not 0'],
   [[...create, '--monthly-limit', '-1'], limit('-1')],
@@ -97,7 +102,7 @@ test.concurrent('--help lists every command; after a command, it is about that o
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout.match(/^ {2}\S.*/gm)?.map((line) => line.trim().split(/ [-A-Z[]/)[0])).toEqual([
       ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs set-retention', 'orgs suspend', 'orgs resume'],
-      ...['keys create', 'keys list', 'keys revoke', 'keys rotate'],
+      ...['keys create', 'keys list', 'keys update', 'keys revoke', 'keys rotate'],
       ...['prompts create', 'prompts link', 'prompts list', 'history record', 'history import', 'history list'],
       ...['signals list', 'signals stats', 'usage', 'signals export', 'signals purge', 'impact', 'sync'],
       ...['audit list', 'webhooks github set', 'console', 'backup', 'restore'],
