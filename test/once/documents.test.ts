@@ -27,7 +27,7 @@ test('the table of commands in the documentation is what the program takes and s
 
 test('every command that changes something names the one that shows whether it did', async () => {
   const changing =
-    /\b(create|set|set-plan|suspend|resume|revoke|rotate|link|record|import|purge|restore|migrate|console)\b/
+    /\b(create|set|set-plan|suspend|resume|update|revoke|rotate|link|record|import|purge|restore|migrate|console)\b/
   const wrong = (await loadCommands()).filter(({ usage, verifyWith }) => {
     const name = usage.split(/ [-A-Z[]/)[0] as string
     return changing.test(name) !== (verifyWith !== undefined)
