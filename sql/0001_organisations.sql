@@ -35,14 +35,15 @@ create table api_keys (
   expires_at timestamptz(3),
   last_used_at timestamptz(3),
   revoked_at timestamptz(3),
-  replaced_by bigint references api_keys,
+  replaced_by bigint references api_keys deferrable,
   origins text[] check (cardinality(origins) > 0),
   prompts text[] check (cardinality(prompts) > 0),
   monthly_limit integer check (monthly_limit >= 0),
-  counted_with bigint references api_keys,
+  counted_with bigint references api_keys deferrable,
   check (origins is not null or (prompts is null and monthly_limit is null and counted_with is null))
 );
 
+comment on column api_keys.replaced_by is 'the key that it was rotated to; deferrable, because a restore comes to that one later';
 comment on column api_keys.origins is 'the origins of the pages that a browser key is for; null for any other key';
 comment on column api_keys.prompts is 'public ids of the prompts that a browser key is limited to; null for all';
 comment on column api_keys.monthly_limit is 'how many signals a browser key may record in a month; null for all of the organisation''s';

@@ -5,6 +5,7 @@ import { damaged, isRow, type Part, parseHeader, parsePart } from './format.ts'
 import {
   analyse,
   beginLoad,
+  checkConstraints,
   deleteRows,
   findFilledTable,
   insertRows,
@@ -93,9 +94,7 @@ async function load(
   async function flush(): Promise<void> {
     if (batch.length === 0) return
     if (!table) throw damaged()
-    await insertRows(sql, table, batch).catch((error) => {
-      throw faultOf(error) === 'item' ? damaged() : error
-    })
+    await insertRows(sql, table, batch).catch(throwDamaged)
     rows += batch.length
     batch = []
     characters = 0
@@ -127,8 +126,14 @@ async function load(
     }
   }
   if (!isComplete) throw damaged()
+  await checkConstraints(sql).catch(throwDamaged)
   for (const loaded of tables) await setTriggers(sql, loaded, 'enable')
   return rows
+}
+
+/** What the schema does not take is no row of a backup. */
+function throwDamaged(error: unknown): never {
+  throw faultOf(error) === 'item' ? damaged() : error
 }
 
 const hasColumns = (table: Table, names: string[]): boolean =>

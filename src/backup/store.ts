@@ -25,7 +25,10 @@ const exactTexts = `
 export const beginSnapshot = (sql: Sql) =>
   sql.script(`set transaction isolation level repeatable read, read only; ${exactTexts}`)
 
-export const beginLoad = (sql: Sql) => sql.script(exactTexts)
+/** Rows may point to later ones of their table, so that this is checked at the end. */
+export const beginLoad = (sql: Sql) => sql.script(`set constraints all deferred; ${exactTexts}`)
+
+export const checkConstraints = (sql: Sql) => sql.script('set constraints all immediate')
 
 /** Every table but the list of migrations, taken from the catalogue so that a new one cannot be forgotten. */
 const selectTables = (sql: Sql): Promise<Table[]> =>

@@ -72,6 +72,27 @@ test('a table that a later migration adds is backed up and restored, to the last
   expect(await insert(target)).toEqual([{ id: 3, big: 0, longer: 'one!' }])
 })
 
+test('a key that was rotated to one far behind it is restored', async () => {
+  const [source, target] = [await openEmpty(), await openEmpty()]
+  await migrate(source, migrations)
+  await source.sql.script(`
+    insert into organisations (public_id, name, plan, monthly_limit, created_at) values ('org_a', 'A', 'free', 1, now());
+    insert into api_keys (public_id, organisation_id, name, prefix, hash, scopes, created_at)
+    select 'key_' || n, o.id, 'k', 'psk_', sha256(n::text::bytea), '{signals:write}', now()
+    from organisations o, generate_series(1, 2500) n;
+    update api_keys k set replaced_by = (select max(id) from api_keys) where public_id = 'key_1'`)
+  const lines = await backUp(source)
+  await restoreBackup(target, migrations, linesOf(lines))
+  expect((await backUp(target)).slice(1)).toEqual(lines.slice(1))
+
+  const withoutLast = lines.filter((line) => !line.includes('"key_2500"'))
+  const other = await openEmpty()
+  const end = withoutLast.at(-1)?.replace(/\d+/, (rows) => `${Number(rows) - 1}`) as string
+  expect(
+    await restoreBackup(other, migrations, linesOf([...withoutLast.slice(0, -1), end])).catch((error) => error.message),
+  ).toContain('damaged')
+})
+
 test('a backup of an older release is restored and migrated; one of a newer release is rejected', async () => {
   const [source, target] = [await openEmpty(), await openEmpty()]
   await migrate(source, migrations)
