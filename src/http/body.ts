@@ -12,6 +12,9 @@ const bad = (message: string): ServiceError => invalid('The request body is not 
 const tooSlow = () => bad('must arrive within 10 seconds')
 const tooLarge = (maxBytes: number) => bad(`must be at most ${maxBytes / mebibyte} MiB`)
 
+/** A key must be rejected within a second after it was revoked, also when the request had begun before. */
+const verifiedForMs = 500
+
 /** Called before bytes are kept in memory; it may throw. */
 type Reserve = (bytes: number) => void
 
@@ -79,7 +82,8 @@ export function readBody<T>(
   return arriving.then(
     (bytes) => {
       exchange.resumeDeadline()
-      return read(bytes)
+      if (!exchange.verifyAgain || performance.now() - exchange.beganAt < verifiedForMs) return read(bytes)
+      return exchange.verifyAgain().then(() => read(bytes))
     },
     (error) => {
       throw error instanceof ServiceError ? error : bad('must arrive whole')

@@ -21,6 +21,8 @@ export class Exchange implements Timed {
   caller: { org: string; key?: string } | undefined
   /** What lets the page of a browser key read the answer. */
   cors: Record<string, string> | undefined
+  /** Rejects when the key has ended since, or has lost a scope; undefined for a route without a key. */
+  verifyAgain: (() => Promise<void>) | undefined
   /** What the caller has used of a request rate, where there is a limit. */
   rateUsage: RateUsage | undefined
   readonly beganAt = performance.now()

@@ -128,14 +128,20 @@ export function createRouteWrapper(services: Services): RouteWrapper {
         const rejected = perAddress && rejectExceeded(exchange, perAddress.take(exchange.address), 'address_rate')
         if (rejected) return rejected
         const { headers } = exchange.request
+        const verify = () => verifyKey(headers.get('authorization'), exchange)
         const enter = (caller: Caller) => {
           exchange.caller = caller
+          exchange.verifyAgain = async () => {
+            const { scopes } = await verify()
+            const lost = caller.scopes.find((held) => !scopes.includes(held))
+            if (lost) throw forbidden(lost)
+          }
           if (caller.browser) exchange.cors = corsHeaders(headers.get('origin'), caller.browser.origins)
           if (scope !== null && !caller.scopes.includes(scope)) throw forbidden(scope)
           const rejected = perKey && rejectExceeded(exchange, perKey.take(caller.id), 'key_rate')
           return rejected ?? handle(exchange, params, caller)
         }
-        const caller = verifyKey(headers.get('authorization'), exchange)
+        const caller = verify()
         return caller instanceof Promise ? caller.then(enter) : enter(caller)
       }, name)
       // The scope is put on the route itself, so that the tests can walk the scopes of all routes.

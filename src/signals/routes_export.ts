@@ -65,7 +65,7 @@ export function exportRoutes({ db, drain, log, findPrompt, signalReader }: Servi
     }
     try {
       const steps = exportSignals(db, source, query, (step) => signalReader.limited(source.organisationId, step))
-      return await replyStream(exchange, textsOf(steps), {
+      return await replyStream(exchange, textsOf(steps, exchange), {
         type: types[query.format],
         fileName: `${name}.${query.format}`,
         isStopping: () => drain.isDraining,
@@ -95,8 +95,12 @@ export function exportRoutes({ db, drain, log, findPrompt, signalReader }: Servi
     )
 }
 
-async function* textsOf(steps: AsyncIterable<ExportStep>): AsyncGenerator<string> {
-  for await (const { text } of steps) yield text
+/** An export may last for hours, and ends with the key that it was begun with. */
+async function* textsOf(steps: AsyncIterable<ExportStep>, { verifyAgain }: Exchange): AsyncGenerator<string> {
+  for await (const { text } of steps) {
+    await verifyAgain?.()
+    yield text
+  }
 }
 
 const tooMany = () =>

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { connect } from 'node:net'
 import { listAudit } from '../../src/audit/list.ts'
 import type { Db } from '../../src/db/client.ts'
 import { setWebhook } from '../../src/github/manage.ts'
 import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../../src/keys/manage.ts'
+import { presets } from '../../src/keys/scopes.ts'
 import { readAllPages } from '../../src/lib/cursor_page.ts'
 import { requireOrganisation, resumeOrganisation, setPlan, suspendOrganisation } from '../../src/orgs/manage.ts'
 import { eventually, rejectionOf } from '../program.ts'
@@ -47,6 +49,42 @@ test('a rotated key works until the overlap ends, and says what replaced it', as
   service.clock.set(later(2 * hourMs).toISOString())
   await eventually(async () => [await statusOf(tenant.key), await statusOf(made.key)], [401, 200])
 })
+
+test.each(['signals', 'keys'])(
+  'a request of which half was sent before its key was revoked is rejected when it is whole: %s',
+  async (what) => {
+    const given = { org: tenant.org, name: 'leaked', expiresAt: null, scopes: presets.admin }
+    const leaked = await createKey(db, service.clock, given)
+    const [path, body] =
+      what === 'keys'
+        ? ['/api/v1/keys', { name: 'successor', preset: 'admin' }]
+        : [`/api/v1/prompts/${tenant.prompt}/signals`, { value: 'positive' }]
+    const text = JSON.stringify(body)
+    const { hostname, port } = new URL(service.url)
+    const socket = connect(Number(port), hostname)
+    const answer = new Promise<string>((resolve) => socket.on('data', (bytes) => resolve(bytes.toString('latin1'))))
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${leaked.key}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text.slice(0, 5)}`,
+    )
+    await eventually(async () => /http_requests_in_flight 1$/m.test(await service.services.metrics.text()), true)
+    expect(await statusOf(leaked.key)).toBe(200)
+    await revokeKey(db, service.clock, leaked.id)
+    await eventually(() => statusOf(leaked.key), 401)
+    await Bun.sleep(500)
+    socket.write(text.slice(5))
+    expect((await answer).split('\r\n')[0]).toBe('HTTP/1.1 401 Unauthorized')
+    socket.destroy()
+    const { data } = await listKeys(db, await organisationId(), { limit: 100, cursor: null })
+    expect(data.map(({ name }) => name).sort()).toEqual(['leaked', 'test'])
+    expect(
+      (
+        await db.sql<{ n: number }>`select count(*)::int as n from signals where prompt_id = (
+      select id from prompts where public_id = ${tenant.prompt})`
+      )[0]?.n,
+    ).toBe(0)
+  },
+)
 
 test('a rotation never lengthens the life of the old key, and the new one lives as long', async () => {
   const given = { org: tenant.org, name: 'short', expiresAt: later(hourMs) }

@@ -1,6 +1,7 @@
 // How exports are sent: compressed, a few at a time, at the pace of their callers, and cut when they cannot go on.
 import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
 import { connect } from 'node:net'
+import { revokeKey } from '../../src/keys/manage.ts'
 import { eventually } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 import { exportSignalsOf, fillSignals, idsIn } from './exports.ts'
@@ -155,6 +156,16 @@ test('a service that stops cuts its exports, so that none looks whole that is no
   } finally {
     await stopping.close()
   }
+})
+
+test('an export is cut when its key is revoked', async () => {
+  const { db } = service.services
+  await fillSignals(service, tenant.prompt, 100_000)
+  const slow = await ask('/api/v1/signals/export')
+  await revokeKey(db, service.clock, tenant.keyId)
+  // Until then the key may be taken for what it was.
+  await eventually(async () => (await service.call('GET', '/api/v1/key', { key: tenant.key })).status, 401)
+  expect(await slow.isWhole()).toBe(false)
 })
 
 test('an export whose database fails is cut, and gives its slot back', async () => {
