@@ -84,9 +84,11 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     const key = await requireKey(sql, id, actor, lockKey)
     requireFuture(given.expiresAt ?? null, clock)
     const { name = key.name, scopes = key.scopes, expiresAt = key.expires_at } = given
-    // Who lets a key live longer grants its scopes for that time, and to one that has expired they are given anew.
-    if (given.scopes || isLater(expiresAt, key.expires_at)) requireGrantable(actor, scopes)
     const { origins = key.origins, prompts = key.prompts, monthly_limit = key.monthly_limit } = given
+    const isRestricted = [given.origins, given.prompts, given.monthly_limit].some((value) => value !== undefined)
+    // Who lets a key live longer grants its scopes for that time, as to one that has expired, and so does who changes its
+    // restrictions, which may be to lift them.
+    if (given.scopes || isRestricted || isLater(expiresAt, key.expires_at)) requireGrantable(actor, scopes)
     const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
     const { organisationId } = key
     await requireRestrictions(sql, organisationId, values)
@@ -95,7 +97,11 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     const sharing = monthly_limit === key.monthly_limit ? [] : await shareLimit(sql, id)
     const updated = { organisationId, action: 'key.updated' } as const
     const shared = sharing.map((other) => ({ ...updated, subject: other.id, details: { monthly_limit } }))
-    await recordAudit(sql, clock, actor, ...shared, { ...updated, subject: id, details: auditable(values) })
+    await recordAudit(sql, clock, actor, ...shared, {
+      ...updated,
+      subject: id,
+      details: key.origins ? values : auditable(values),
+    })
     return { ...showable(key), ...values }
   }, claimOf(actor))
 

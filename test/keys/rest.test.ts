@@ -98,6 +98,21 @@ test('nobody lets a key live longer that has a scope which their own key lacks',
   expect((await change({ expires_at: null }, admin)).status).toBe(200)
 })
 
+test('nobody lifts the restrictions of a key whose scope their own key lacks, and the audit log says who did', async () => {
+  const { key } = await makeKey(tenant, ['keys:write'])
+  const origins = ['https://example.com']
+  const made = await call('POST', '/keys', { name: 'page', preset: 'browser', origins, monthly_limit: 5 })
+  const change = (json: object, by?: string) => call('PATCH', `/keys/${made.body.data.id}`, json, by)
+  const lifted = { origins: null, prompts: null, monthly_limit: null }
+  for (const given of [lifted, { origins: ['https://*.example.com'] }, { prompts: null }, { monthly_limit: 6 }]) {
+    expect(await change(given, key)).toMatchObject({ status: 403, body: { error: { scope: 'signals:write' } } })
+  }
+  expect((await change({ name: 'website' }, key)).status).toBe(200)
+  expect((await change(lifted)).status).toBe(200)
+  const [entry] = (await call('GET', '/audit?limit=1')).body.data
+  expect(entry).toMatchObject({ actor: adminId, action: 'key.updated', subject: made.body.data.id, details: lifted })
+})
+
 test('the keys of another organisation are answered like those that do not exist', async () => {
   const other = await service.createTenant()
   for (const [method, path, json] of [
