@@ -67,6 +67,7 @@ function keyOptions(args: Arguments) {
 }
 
 function changeOptions(args: Arguments) {
+  requireOrigins(args)
   const prompts = args.list('prompt') ?? undefined
   const given = {
     name: args.text('name') ?? undefined,
@@ -101,13 +102,17 @@ function scopesOption(args: Arguments): Scope[] | undefined {
 
 function restrictionOptions(args: Arguments): KeyRestrictions {
   const [origins, prompts, limit] = [args.list('origin'), args.list('prompt'), limitOption(args)]
-  if (origins === null && args.text('preset') === 'browser') {
-    throw new UsageError('--preset browser needs an --origin, as https://example.com or https://*.example.com')
-  }
+  requireOrigins(args)
   if (origins === null && (prompts !== null || limit !== null)) {
     throw new UsageError('--prompt and --monthly-limit are for keys with an --origin')
   }
   return { origins, prompts, monthly_limit: limit }
+}
+
+function requireOrigins(args: Arguments): void {
+  if (args.text('preset') === 'browser' && args.list('origin') === null) {
+    throw new UsageError('--preset browser needs an --origin, as https://example.com or https://*.example.com')
+  }
 }
 
 const limitOption = (args: Arguments) => args.integer('monthly-limit', 0)

@@ -125,12 +125,14 @@ export function listen(
   if (claim) serve(port).stop(true)
   let server = serve(port, certificate)
   const retiring = new Set<typeof server>()
+  let isStopping = false
 
   /**
    * Bun cannot change the certificate of a server, so another one takes over the port. The old one asks each caller to
    * close the connection with the next answer, and ends when those that were idle have timed out.
    */
   function replaceCertificate(certificate: Certificate): void {
+    if (isStopping) throw new Error('the service is stopping')
     const old = server
     server = serve(old.port as number, certificate)
     retiring.add(old)
@@ -149,6 +151,7 @@ export function listen(
     url: server.url.origin,
     replaceCertificate,
     async stop() {
+      isStopping = true
       const stopping = [server, ...retiring].map((one) => one.stop())
       // Nothing listens any more, so another process may have the port while the last requests are answered.
       claim?.release()

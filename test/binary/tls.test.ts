@@ -154,6 +154,7 @@ test('of servers with a certificate that start in the same instant, one gets the
   expect(started).toHaveLength(1)
   expect(rejected).toEqual([`Failed to start server. Is port ${free.port} in use?`])
   await started[0]?.stop()
+  expect(() => started[0]?.replaceCertificate(certificate)).toThrow('the service is stopping')
   // What has stopped leaves the port to others.
   await start().stop()
 })

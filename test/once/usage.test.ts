@@ -24,6 +24,10 @@ test.concurrent.each([
   [['orgs', 'set-plan', 'org_x'], 'takes 2 words, not 1'],
   [['keys', 'revoke'], 'takes 1 word, not 0'],
   [['keys', 'update', 'key_x'], 'nothing to change is given'],
+  [
+    ['keys', 'update', 'key_x', '--preset', 'browser'],
+    '--preset browser needs an --origin, as https://example.com or https://*.example.com',
+  ],
   [['keys', 'update', 'key_x', '--expires-at', 'never'], `--expires-at ${time('never')}`],
   [
     ['keys', 'create', '--org', 'org_x', '--preset', 'browser'],
