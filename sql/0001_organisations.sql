@@ -238,7 +238,11 @@ as $$
 begin
   update prompts p
   set file_state = s.file_state, file_moved_to = s.file_moved_to, file_seen_at = s.file_seen_at
-  from json_to_recordset(given) s (id bigint, file_state text, file_moved_to text, file_seen_at timestamptz)
+  from (
+    select distinct on (r.id) *
+    from json_to_recordset(given) r (id bigint, file_state text, file_moved_to text, file_seen_at timestamptz)
+    order by r.id, r.file_seen_at desc
+  ) s
   where p.id = s.id and (p.file_seen_at is null or p.file_seen_at <= s.file_seen_at);
 end
 $$;

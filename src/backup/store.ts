@@ -30,7 +30,10 @@ export const beginLoad = (sql: Sql) => sql.script(`set constraints all deferred;
 
 export const checkConstraints = (sql: Sql) => sql.script('set constraints all immediate')
 
-/** Every table but the list of migrations, taken from the catalogue so that a new one cannot be forgotten. */
+/**
+ * Every table but the list of migrations, taken from the catalogue so that a new one cannot be forgotten. Unlogged ones hold
+ * nothing that lasts, and cannot be read on a standby.
+ */
 const selectTables = (sql: Sql): Promise<Table[]> =>
   sql<Table>`
     select
@@ -54,6 +57,7 @@ const selectTables = (sql: Sql): Promise<Table[]> =>
       )) as needs
     from pg_class c
     where c.relnamespace = to_regnamespace(current_schema()) and c.relkind in ('r', 'p') and not c.relispartition
+      and c.relpersistence = 'p'
       and c.relname <> 'schema_migrations'
     order by c.relname`
 

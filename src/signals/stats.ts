@@ -2,7 +2,13 @@ import type { Db } from '../db/client.ts'
 import type { StatsQuery } from './read_query.ts'
 import type { SignalRollup } from './rollup.ts'
 import type { MetadataSplit, SignalCounts, SignalStats } from './schema_reads.ts'
-import { countBetween, countByMetadata, type Position, selectMetadataTexts } from './store_reads.ts'
+import {
+  countBetween,
+  countByMetadata,
+  type MetadataCounts,
+  type Position,
+  selectMetadataTexts,
+} from './store_reads.ts'
 
 const [maxSplitSignals, maxSplitValues] = [10_000, 20]
 /** One statement reads this many: with metadata of 16 KiB each, some tens of milliseconds of the embedded engine. */
@@ -41,8 +47,16 @@ async function splitByMetadata(db: Db, promptId: number, range: StatsQuery, key:
   const splits = new Map<string, Split>()
   const none = { ...noSignals }
   let signals = 0
-  for (let before: Position | null = { at: range.until, id: 0 }; before && signals < maxSplitSignals; ) {
-    const step = await countByMetadata(db.sql, promptId, before, range.since, key, splitSignalsPerStatement)
+  let before: Position | null = { at: range.until, id: 0 }
+  while (before && signals < maxSplitSignals) {
+    const step: MetadataCounts = await countByMetadata(
+      db.sql,
+      promptId,
+      before,
+      range.since,
+      key,
+      splitSignalsPerStatement,
+    )
     for (const [hash, begin, id, positive, negative] of step.counts) {
       const split = hash === null ? none : (splits.get(hash) ?? { begin, id, ...noSignals })
       split.positive += positive
@@ -52,6 +66,7 @@ async function splitByMetadata(db: Db, promptId: number, range: StatsQuery, key:
     signals += step.lookedAt
     before = step.lookedAt < splitSignalsPerStatement ? null : { at: step.lastTime, id: step.lastId }
   }
+  const next = before && (await countByMetadata(db.sql, promptId, before, range.since, key, 1))
   const ranked = [...splits.values()].sort((a, b) => totalOf(b) - totalOf(a) || (a.begin < b.begin ? -1 : 1))
   const [shown, rest] = [ranked.slice(0, maxSplitValues), ranked.slice(maxSplitValues)]
   const found = await selectMetadataTexts(
@@ -64,7 +79,7 @@ async function splitByMetadata(db: Db, promptId: number, range: StatsQuery, key:
   return {
     key,
     signals,
-    complete: signals < maxSplitSignals,
+    complete: next === null || next.lookedAt === 0,
     // A signal that was erased meanwhile leaves the begin of its value.
     values: shown.map((split) => ({ value: texts.get(split.id) ?? split.begin, ...toCounts(split) })),
     rest: { values: rest.length, ...addUp(rest) },

@@ -57,7 +57,7 @@ export const countBetween = (sql: Sql, promptId: number, bounds: Date[]): Promis
 /** A value of the metadata by its hash, its first 100 characters and a signal that has it; nulls for none. */
 type ValueCount = [hash: string | null, begin: string | null, id: number | null, positive: number, negative: number]
 
-type MetadataCounts = { counts: ValueCount[]; lookedAt: number; lastTime: Date; lastId: number }
+export type MetadataCounts = { counts: ValueCount[]; lookedAt: number; lastTime: Date; lastId: number }
 
 /** Counts the newest signals before a position and from a time on by what their metadata has under a key. */
 export async function countByMetadata(

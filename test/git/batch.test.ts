@@ -98,6 +98,13 @@ test('says of files whether they are there, and what is older than the last word
   expect(await readState()).toBe('removed')
   await mark('present', '2026-01-03T00:00:00Z')
   expect(await readState()).toBe('present')
+  // Of what is said twice, the later holds.
+  const twice = [
+    { prompt_id: tenant.prompt, state: 'present', seen_at: '2026-01-04T00:00:00Z' },
+    { prompt_id: tenant.prompt, state: 'removed', seen_at: '2026-01-05T00:00:00Z' },
+  ]
+  await send({ entries: [], files: twice })
+  expect(await readState()).toBe('removed')
   // A clock that is ahead does not keep what is seen later from being believed.
   await mark('removed', '2036-01-01T00:00:00Z')
   expect(await readState()).toBe('removed')

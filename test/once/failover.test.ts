@@ -4,6 +4,7 @@ import { connect, createServer, type Server as ProxyServer, type Socket } from '
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { createApp } from '../../src/app.ts'
+import { writeBackup } from '../../src/backup/write.ts'
 import { systemClock } from '../../src/clock.ts'
 import { type Db, openClient } from '../../src/db/client.ts'
 import { migrate } from '../../src/db/migrations.ts'
@@ -63,6 +64,18 @@ afterAll(async () => {
 })
 
 const noop = () => {}
+
+test('a standby can be backed up, which has no unlogged tables to read', async () => {
+  const isThere = () => onStandby`select from pg_tables where tablename = 'history_staging'`
+  await eventually(async () => (await isThere()).length, 1)
+  const reader = openClient({ url: standby.url, ssl: false }, { queryTimeoutMs: 0, maxConnections: 1 })
+  let text = ''
+  await writeBackup(reader, systemClock, 'test', async (more) => {
+    text += more
+  })
+  await reader.close()
+  expect(text.trimEnd().split('\n').at(-1)).toStartWith('{"end":')
+})
 
 test('what the old primary alone had is neither shown from the cache nor taken for what came instead', async () => {
   const { id: org } = await createOrganisation(db, systemClock, { name: 'Test', plan: 'free', monthlyLimit: null })

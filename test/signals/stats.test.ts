@@ -217,6 +217,13 @@ test('long values that begin alike are told apart, and shown whole', async () =>
   ])
 })
 
+test('a split of exactly 10,000 signals is of all', async () => {
+  const tenant = await service.createTenant()
+  await insert(tenant, 10_000, '1 second', '2026-11-14T00:00:00Z')
+  const { by } = (await read(tenant, '?since=2026-11-14&until=2026-11-16&by=metadata.model')).body
+  expect([by.signals, by.complete]).toEqual([10_000, true])
+})
+
 test('a split is over the newest 10,000 signals of the range, and says so', async () => {
   const tenant = await service.createTenant()
   await insert(tenant, 12_000, '1 second', '2026-11-14T00:00:00Z')
