@@ -11,11 +11,14 @@ export async function addEvidence(service: TestService, prompt: string): Promise
     deployed('8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', daysAgo(28)),
     merged('45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', daysAgo(10), 7),
   ])
-  await addSignals(service, prompt, [...signalsOf(27, 10.5, 0.6), ...signalsOf(9.5, 0.2, 0.9)])
+  await addSignals(service, prompt, [...signalsOf(27, 10.5, 0.6), ...signalsOf(9.3, 0, 0.9)])
   await countSignals(service, prompt)
 }
 
-/** Forty a day, of which each run of ten has as many positive ones as the rate says. */
+/**
+ * Forty a day, of which each run of ten has as many positive ones as the rate says. A day that is over has forty wherever it
+ * begins, unless the signals end in it.
+ */
 function signalsOf(fromDaysAgo: number, untilDaysAgo: number, rate: number): Sent[] {
   const count = Math.round((fromDaysAgo - untilDaysAgo) * 40)
   return Array.from({ length: count }, (_, index) => ({
