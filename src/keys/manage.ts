@@ -85,10 +85,10 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     requireFuture(given.expiresAt ?? null, clock)
     const { name = key.name, scopes = key.scopes, expiresAt = key.expires_at } = given
     const { origins = key.origins, prompts = key.prompts, monthly_limit = key.monthly_limit } = given
-    const isRestricted = [given.origins, given.prompts, given.monthly_limit].some((value) => value !== undefined)
+    const changesRestrictions = [given.origins, given.prompts, given.monthly_limit].some((value) => value !== undefined)
     // Who lets a key live longer grants its scopes for that time, as to one that has expired, and so does who changes its
     // restrictions, which may be to lift them.
-    if (given.scopes || isRestricted || isLater(expiresAt, key.expires_at)) requireGrantable(actor, scopes)
+    if (given.scopes || changesRestrictions || isLater(expiresAt, key.expires_at)) requireGrantable(actor, scopes)
     const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
     const { organisationId } = key
     await requireRestrictions(sql, organisationId, values)
