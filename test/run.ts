@@ -22,11 +22,14 @@ const ONCE = [
 ]
 // Two files at a time, each with a database of its own: tests wait much, and more at a time would miss their deadlines.
 const WORKERS = 2
+// More files than these do not fail by chance.
+const MAX_FILES_RUN_AGAIN = 3
 
 const interruption = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort())
 
 const total: Count = { passed: 0, failed: 0 }
+const passedOnlyAgain: string[] = []
 const cleanups: (() => Promise<void>)[] = []
 
 try {
@@ -36,6 +39,7 @@ try {
 }
 for (const cleanup of cleanups.reverse()) await cleanup().catch(fail)
 if (total.passed + total.failed === 0) fail('No tests ran')
+for (const file of passedOnlyAgain) console.log(`${file} failed beside others, and passed when run again alone`)
 console.log(`${total.passed} passed, ${total.failed} failed`)
 process.exit(total.failed === 0 ? 0 : 1)
 
@@ -56,13 +60,12 @@ async function runAll(args: string[]): Promise<void> {
     // Makes `test.only` an error; otherwise it leaves out the rest without a word.
     CI: 'true',
   }
-  await runTests({ ...env, TEST_ENGINE: 'postgres' }, args)
-  await runTests({ ...env, TEST_ENGINE: 'embedded', TZ: farTimeZones.embedded }, [
-    ...ONCE.map((pattern) => `--path-ignore-patterns=${pattern}`),
-    ...args,
-  ])
+  const isWhole = args.length === 0
+  await runTests({ ...env, TEST_ENGINE: 'postgres' }, args, isWhole)
+  const ignored = ONCE.map((pattern) => `--path-ignore-patterns=${pattern}`)
+  await runTests({ ...env, TEST_ENGINE: 'embedded', TZ: farTimeZones.embedded }, [...ignored, ...args], isWhole)
   // A run of named tests leaves these out: they have a command of their own.
-  if (args.length === 0) await runFaults()
+  if (isWhole) await runFaults()
 }
 
 async function build(): Promise<void> {
@@ -74,14 +77,36 @@ async function build(): Promise<void> {
   if ((await child.exited) !== 0) throw new Error('The binary could not be built')
 }
 
-async function runTests(
-  env: Record<string, string | undefined> & { TEST_ENGINE: string },
-  args: string[],
-): Promise<void> {
+type TestEnvironment = Record<string, string | undefined> & { TEST_ENGINE: string }
+
+/**
+ * The service keeps real deadlines of a few seconds, which a machine that stands still for longer makes it miss. So a
+ * file that fails in a run of everything is run once more, alone, and what it does then counts.
+ */
+async function runTests(env: TestEnvironment, args: string[], isWhole: boolean): Promise<void> {
   console.log(`\nTests on ${env.TEST_ENGINE}`)
+  const { passed, failed, failedFiles } = await runFiles(env, WORKERS, args)
+  total.passed += passed
+  if (!isWhole || failedFiles.length === 0 || failedFiles.length > MAX_FILES_RUN_AGAIN) {
+    total.failed += failed
+    return
+  }
+  console.log(`\nOnce more on ${env.TEST_ENGINE}, alone`)
+  const again = await runFiles(env, 1, failedFiles)
+  total.failed += again.failed
+  if (again.failed > 0) return
+  total.passed += failed
+  passedOnlyAgain.push(...failedFiles.map((file) => `${file} on ${env.TEST_ENGINE}`))
+}
+
+async function runFiles(
+  env: TestEnvironment,
+  workers: number,
+  args: string[],
+): Promise<Count & { failedFiles: string[] }> {
   // No orphans: a server that a failed test has left running would outlive its database.
   // The time of a test is there to end one that hangs, however busy the machine is.
-  const options = ['--no-orphans', '--timeout=120000', `--parallel=${WORKERS}`, '--no-isolate', '--max-concurrency=4']
+  const options = ['--no-orphans', '--timeout=120000', `--parallel=${workers}`, '--no-isolate', '--max-concurrency=4']
   const child = Bun.spawn([process.execPath, '--no-env-file', 'test', ...options, ...args], {
     cwd: ROOT,
     env: process.stderr.isTTY ? { FORCE_COLOR: '1', ...env } : env,
@@ -90,8 +115,9 @@ async function runTests(
   })
   const text = await showAndKeep(child.stderr)
   const count = countTests(text, await child.exited)
-  total.passed += count.passed
-  total.failed += count.failed
+  const files = filesOfFailures(text)
+  // Where the two differ something else went wrong than a test: a file that cannot be loaded, say.
+  return { ...count, failedFiles: files.length === count.failed ? [...new Set(files)] : [] }
 }
 
 /** Last and alone: its load takes the whole machine, and it ends servers, so it starts its own. */
@@ -118,6 +144,18 @@ async function showAndKeep(stream: ReadableStream<Uint8Array>): Promise<string> 
     text += decoder.decode(chunk, { stream: true })
   }
   return Bun.stripANSI(text)
+}
+
+/** The file of each failed test: Bun writes a file's name above the results of its tests, and failures again at the end. */
+function filesOfFailures(text: string): string[] {
+  const files: string[] = []
+  let file = ''
+  for (const line of text.split('\n')) {
+    file = /^(test\/\S+\.test\.ts):$/.exec(line)?.[1] ?? file
+    if (/^\d+ tests? failed:$/.test(line)) break
+    if (line.startsWith('(fail) ')) files.push(file)
+  }
+  return files
 }
 
 /** Skipped tests and tests to do count as failed: a guarantee that was not checked is not held. */

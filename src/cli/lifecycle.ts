@@ -11,8 +11,8 @@ import { readCertificate, reloadOnSignal } from './certificate.ts'
 import type { Context } from './command.ts'
 
 const logFlushMs = 1_000
-/** How long closing may take when requests are not waited for. */
-const closeMs = 1_000
+/** How long closing may take when requests are not waited for: the embedded database writes its last checkpoint then. */
+const closeMs = 10_000
 
 /** Opens what the settings name, serves until it is stopped, and closes everything. */
 export async function runUntilStopped(
