@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { revokeKey } from '../../src/keys/manage.ts'
 import { eventually } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
-import { exportSignalsOf, fillSignals, idsIn } from './exports.ts'
+import { exportSignalsOf, fillLargeSignals, fillSignals, idsIn } from './exports.ts'
 
 let service: TestService
 let tenant: Tenant
@@ -68,7 +68,7 @@ function ask(
 }
 
 test('two exports of an organisation at once, and another when a caller has gone', async () => {
-  await fillSignals(service, tenant.prompt, 100_000)
+  await fillLargeSignals(service, tenant.prompt)
   const path = `/api/v1/prompts/${tenant.prompt}/signals/export`
   const [first, other] = [await ask(path), await ask(path)]
   const { status, headers, body } = await exportOf(tenant.prompt)
@@ -149,7 +149,7 @@ test('a service that stops cuts its exports, so that none looks whole that is no
   const stopping = await startService()
   try {
     const own = await stopping.createTenant(10)
-    await fillSignals(stopping, own.prompt, 100_000)
+    await fillLargeSignals(stopping, own.prompt)
     const slow = await ask('/api/v1/signals/export', stopping, own)
     await stopping.services.drain.run(0)
     expect(await slow.isWhole()).toBe(false)
@@ -160,7 +160,7 @@ test('a service that stops cuts its exports, so that none looks whole that is no
 
 test('an export is cut when its key is revoked', async () => {
   const { db } = service.services
-  await fillSignals(service, tenant.prompt, 100_000)
+  await fillLargeSignals(service, tenant.prompt)
   const slow = await ask('/api/v1/signals/export')
   await revokeKey(db, service.clock, tenant.keyId)
   // Until then the key may be taken for what it was.
@@ -170,7 +170,7 @@ test('an export is cut when its key is revoked', async () => {
 
 test('an export whose database fails is cut, and gives its slot back', async () => {
   const { sql } = service.services.db
-  await fillSignals(service, tenant.prompt, 100_000)
+  await fillLargeSignals(service, tenant.prompt)
   const path = '/api/v1/signals/export'
   expect(await (await ask(path)).isWhole()).toBe(true)
   const slow = [await ask(path), await ask(path)]

@@ -4,16 +4,26 @@ import type { TestService } from '../service.ts'
 type Answer = Awaited<ReturnType<TestService['call']>>
 
 /** Signals that no limit counts, put there directly: 1,000 a second from the first of the month on, every tenth negative. */
-export async function fillSignals({ services }: TestService, prompt: string, count: number): Promise<void> {
-  for (let from = 1; from <= count; from += 20_000) {
+export async function fillSignals(
+  { services }: TestService,
+  prompt: string,
+  count: number,
+  filler = '',
+): Promise<void> {
+  for (let from = 1; from <= count; from += 4_000) {
     await services.db.sql`
       insert into signals (organisation_id, prompt_id, value, metadata, created_at)
       select p.organisation_id, p.id, case when n % 10 = 0 then 'negative' else 'positive' end,
-        jsonb_build_object('n', n), timestamptz '2026-11-01T00:00:00Z' + n * interval '1 millisecond'
-      from prompts p, generate_series(${from}::int, ${Math.min(from + 19_999, count)}::int) n
+        jsonb_build_object('n', n, 'filler', ${filler}::text),
+        timestamptz '2026-11-01T00:00:00Z' + n * interval '1 millisecond'
+      from prompts p, generate_series(${from}::int, ${Math.min(from + 3_999, count)}::int) n
       where p.public_id = ${prompt}`
   }
 }
+
+/** More bytes of signals than the buffers between the service and a caller hold. */
+export const fillLargeSignals = (service: TestService, prompt: string): Promise<void> =>
+  fillSignals(service, prompt, 10_000, 'x'.repeat(1_500))
 
 /** Prompts beside those that there are, each with one signal. */
 export async function fillPrompts({ services }: TestService, org: string, count: number): Promise<void> {
