@@ -31,6 +31,7 @@ export const commands: Command[] = [
       const [path, word] = args.options.live ? ['livez', 'live'] : ['readyz', 'ready']
       const signal = AbortSignal.any([AbortSignal.timeout(answerMs), interruption.signal])
       const answer = await ask(`${url}/${path}`, signal).catch(() => undefined)
+      interruption.signal.throwIfAborted()
       output.show({ [word]: answer?.status === 200 })
       if (!answer) throw new Error(`Nothing answers at ${url}.`)
       if (answer.status !== 200) throw new Error(`The server at ${url} is not ${word}: ${answer.text.slice(0, 200)}`)

@@ -87,6 +87,7 @@ export async function runCommandLine(args: string[]): Promise<number> {
 
 async function runCommand(command: Command, given: string[]): Promise<number> {
   let interruption = neverInterrupted
+  let isDryRun = false
   try {
     // From source, a developer may well want an inspector.
     if (isCompiled) requireNoRuntimeVariables()
@@ -95,6 +96,7 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
       streams.out(`${usageOf(command)}${command.does}\n`)
       return 0
     }
+    isDryRun = args.options['dry-run'] === true
     const config = readSettings(args)
     const output = createOutput(args.options.json === true, streams)
     // The service has its own way to stop.
@@ -106,7 +108,7 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
     return 0
   } catch (error) {
     if (interruption.signal.aborted) {
-      warn(describeInterruption(command, interruption))
+      warn(describeInterruption(isDryRun ? {} : command, interruption))
       return interruption.status
     }
     warn(explain(error))
@@ -118,7 +120,11 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
 
 const neverInterrupted: Interruption = { signal: new AbortController().signal, status: 0, isUncertain: false }
 
-function describeInterruption({ verifyWith, ifInterrupted }: Command, { isUncertain }: Interruption): string {
+/** What an interruption leaves of a command; of a dry run, nothing that the command itself would. */
+function describeInterruption(
+  { verifyWith, ifInterrupted }: Pick<Command, 'verifyWith' | 'ifInterrupted'>,
+  { isUncertain }: Interruption,
+): string {
   if (!isUncertain || !verifyWith) return `Interrupted: ${ifInterrupted ?? 'nothing was changed'}.`
   return (
     'Interrupted before the database had answered: the change may or may not have been made. ' +

@@ -64,17 +64,22 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
 
   const counts = { added: 0, changed: 0, known: 0 }
   let done = 0
+  let change: keyof typeof counts = 'known'
   for (const call of callsOf(entries)) {
     const outcomes = await recordCall(target, ids, call, isDryRun)
-    for (const [index, { prompt, entry }] of call.entries()) {
+    for (const [index, { prompt, entry, isLast }] of call.entries()) {
       const outcome = outcomes[index] as Outcome
-      counts[outcome === 'covered' ? 'known' : outcome] += 1
-      if (outcome === 'added' || outcome === 'changed') {
+      // An entry in several parts is reported once: as added if one of them has added it, and else as changed if one has.
+      if (outcome === 'added' || (outcome === 'changed' && change === 'known')) change = outcome
+      if (!isLast) continue
+      counts[change] += 1
+      if (change !== 'known') {
         const { path } = prompts[prompt] as SyncedPrompt
-        onChange({ change: outcome, prompt: ids[prompt] ?? null, path, ...entry })
+        onChange({ change, prompt: ids[prompt] ?? null, path, ...entry })
       }
+      done += 1
+      change = 'known'
     }
-    done += call.length
     onProgress(done, 'entries', done / entries.length)
   }
   const files = prompts.flatMap(({ missing }, index) => {
@@ -134,9 +139,12 @@ async function recordCall(
   return call.map(({ prompt }) => (ids[prompt] ? (outcomes.shift() as Outcome) : 'added'))
 }
 
+/** An entry, or one of the parts of a merge that covers many commits, which follow each other. */
+type Part = PromptEntry & { isLast: boolean }
+
 /** The entries in groups that one call takes. */
-function* callsOf(entries: PromptEntry[]): Iterable<PromptEntry[]> {
-  let call: PromptEntry[] = []
+function* callsOf(entries: PromptEntry[]): Iterable<Part[]> {
+  let call: Part[] = []
   let bytes = 0
   for (const part of entries.flatMap(splitCovered)) {
     const size = Buffer.byteLength(JSON.stringify(part))
@@ -151,10 +159,11 @@ function* callsOf(entries: PromptEntry[]): Iterable<PromptEntry[]> {
   if (call.length > 0) yield call
 }
 
-function splitCovered({ covers = [], ...entry }: PromptEntry): PromptEntry[] {
+function splitCovered({ covers = [], ...entry }: PromptEntry): Part[] {
   const parts = Math.max(1, Math.ceil(covers.length / maxCovered))
   return Array.from({ length: parts }, (_, part) => ({
     ...entry,
     covers: covers.slice(part * maxCovered, (part + 1) * maxCovered),
+    isLast: part === parts - 1,
   }))
 }

@@ -3,7 +3,13 @@ import type { Sql } from '../db/client.ts'
 import { keepable, parseInstant } from '../lib/times.ts'
 import { findLinkedPrompts, type LinkedPrompt, moveLinks, moveLinksOfOwner, repositoryKey } from '../prompts/link.ts'
 import type { OrganizationPayload, Repository, RepositoryPayload } from './schema.ts'
-import { type RepositoryRef, selectRepository, upsertRepository } from './store.ts'
+import {
+  lockRepositoriesOf,
+  type RepositoryRef,
+  renameRepositories,
+  selectRepository,
+  upsertRepository,
+} from './store.ts'
 
 /**
  * Finds the prompts that are linked to a repository, and lets their links follow when it bears another name than before,
@@ -46,7 +52,10 @@ export function previousName({ changes, repository }: RepositoryPayload): string
   return repositoryKey(`${(user ?? organization)?.login ?? owner}/${changes?.repository?.name?.from ?? name}`)
 }
 
-/** Lets the links to all repositories of an organisation of GitHub's follow when it is renamed. */
+/**
+ * Lets the repositories of an organisation of GitHub's, and the links to them, follow when it is renamed. The event has no
+ * time of GitHub's, so that of its arrival counts: a push from before, which comes later, does not bring the old name back.
+ */
 export async function followOwner(
   sql: Sql,
   clock: Clock,
@@ -55,5 +64,8 @@ export async function followOwner(
 ): Promise<void> {
   const to = repositoryKey(organization.login)
   const from = repositoryKey(changes?.login?.from ?? to)
-  if (from !== to) await moveLinksOfOwner(sql, clock, organisationId, from, to)
+  if (from === to) return
+  await lockRepositoriesOf(sql, organisationId, from)
+  await moveLinksOfOwner(sql, clock, organisationId, from, to)
+  await renameRepositories(sql, organisationId, from, to, clock.now())
 }

@@ -32,6 +32,15 @@ export async function lockRepository(sql: Sql, { organisationId, repositoryId }:
   await sql`select pg_advisory_xact_lock(hashtext('github'), hashtext(${`${organisationId} ${repositoryId}`}))`
 }
 
+/** Locks the known repositories of an owner in the same way, in the order of their ids. */
+export async function lockRepositoriesOf(sql: Sql, organisationId: number, owner: string): Promise<void> {
+  const rows = await sql<{ id: number }>`
+    select id from github_repositories
+    where organisation_id = ${organisationId} and starts_with(name, ${`${owner}/`})
+    order by id`
+  for (const { id } of rows) await lockRepository(sql, { organisationId, repositoryId: id })
+}
+
 /** Returns false when the delivery was recorded before. */
 export async function insertDelivery(sql: Sql, organisationId: number, delivery: string, at: Date): Promise<boolean> {
   const rows = await sql`
@@ -67,6 +76,25 @@ export async function upsertRepository(
     insert into github_repositories (organisation_id, id, name, seen_at)
     values (${organisationId}, ${repositoryId}, ${name}, ${seenAt})
     on conflict (organisation_id, id) do update set name = excluded.name, seen_at = excluded.seen_at`
+}
+
+/** Gives the repositories of an owner the names that they bear under another; those that bore them before have lost them. */
+export async function renameRepositories(
+  sql: Sql,
+  organisationId: number,
+  from: string,
+  to: string,
+  seenAt: Date,
+): Promise<void> {
+  await sql`
+    delete from github_repositories lost
+    using github_repositories r
+    where r.organisation_id = ${organisationId} and starts_with(r.name, ${`${from}/`})
+      and lost.organisation_id = r.organisation_id and lost.name = ${to}::text || substr(r.name, length(${from}::text) + 1)`
+  await sql`
+    update github_repositories
+    set name = ${to}::text || substr(name, length(${from}::text) + 1), seen_at = greatest(seen_at, ${seenAt})
+    where organisation_id = ${organisationId} and starts_with(name, ${`${from}/`})`
 }
 
 /** The tables that are pruned, each with the column that the age of a row is measured by. */

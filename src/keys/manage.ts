@@ -13,6 +13,7 @@ import { requireRestrictions } from './restrictions.ts'
 import type { KeyRestrictions, KeyRow, NewKey, Scope } from './schema.ts'
 import { defaultScopes } from './scopes.ts'
 import {
+  findCountedWith,
   findKey,
   insertKey,
   type KeyValues,
@@ -92,7 +93,8 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
     const { organisationId } = key
     await requireRestrictions(sql, organisationId, values)
-    if (key.origins && !origins && key.replaced_by) throw isCountedWith(key.replaced_by)
+    const dependent = key.origins && !origins ? await findCountedWith(sql, id) : undefined
+    if (dependent) throw isCountedWith(dependent)
     await updateKey(sql, id, values)
     const sharing = monthly_limit === key.monthly_limit ? [] : await shareLimit(sql, id)
     const updated = { organisationId, action: 'key.updated' } as const
@@ -181,8 +183,8 @@ function requireGrantable({ scopes: held }: Actor, granted: Scope[]): void {
 }
 
 /** The limit of a browser key holds for those that it was rotated to, so it must go on having one. */
-const isCountedWith = (replacement: string) =>
-  invalid(`The signals of ${replacement} are counted with this key.`, [
+const isCountedWith = (dependent: string) =>
+  invalid(`The signals of ${dependent} are counted with this key.`, [
     { path: '/origins', message: 'must be given for a browser key that was rotated' },
   ])
 

@@ -108,6 +108,18 @@ export async function updateKey(sql: Sql, id: string, key: KeyValues): Promise<v
     where public_id = ${id}`
 }
 
+/** The public id of a key that later rotations made of this one, and that has its count and its limit. */
+export async function findCountedWith(sql: Sql, id: string): Promise<string | undefined> {
+  const [row] = await sql<{ id: string }>`
+    select r.public_id as id
+    from api_keys k
+    join api_keys r on r.counted_with = coalesce(k.counted_with, k.id) and r.id > k.id
+    where k.public_id = ${id}
+    order by r.id
+    limit 1`
+  return row?.id
+}
+
 /** Gives the keys that are counted with this one its limit, and returns their public ids. */
 export const shareLimit = (sql: Sql, id: string) =>
   sql<{ id: string }>`

@@ -1,4 +1,5 @@
 import type { Db } from '../db/client.ts'
+import { isReadOnly } from '../db/faults.ts'
 import { unavailable } from '../errors.ts'
 import { restAfter } from '../lib/rest.ts'
 import { countSignals, selectUncounted } from './store_reads.ts'
@@ -15,6 +16,7 @@ export type SignalRollup = {
   /**
    * To be awaited before the counts of a prompt are read: a reader adds the signals that are not counted yet itself, and so
    * must find few of them. Rejects when there are too many to be counted in time; the counting then goes on without it.
+   * On a database that can only be read nothing is counted, and the reader adds all of them, which takes it longer.
    */
   catchUp(promptId: number): Promise<void>
   /** Does the same for prompts that are read together; the time that it may take begins at `beganAt`. */
@@ -68,6 +70,11 @@ export function createSignalRollup(db: Db, { patienceMs = defaultPatienceMs } = 
     }
   }
 
+  const catchUp = (promptIds: number[], moreThan: number, beganAt: number): Promise<void> =>
+    countUncounted(promptIds, moreThan, beganAt).catch((error) => {
+      if (!isReadOnly(error)) throw error
+    })
+
   /** The prompt that has waited the longest of those with so many new signals. */
   function findBehind(number: number): [promptId: number, number: number] | undefined {
     for (const waiting of newSignals) if (waiting[1] >= number) return waiting
@@ -111,7 +118,7 @@ export function createSignalRollup(db: Db, { patienceMs = defaultPatienceMs } = 
         isInRound = false
       }
     },
-    catchUp: (promptId) => countUncounted([promptId], maxUncounted, performance.now()),
-    catchUpEach: (promptIds, beganAt) => countUncounted(promptIds, maxUncountedOfEach, beganAt),
+    catchUp: (promptId) => catchUp([promptId], maxUncounted, performance.now()),
+    catchUpEach: (promptIds, beganAt) => catchUp(promptIds, maxUncountedOfEach, beganAt),
   }
 }

@@ -4,6 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/db/open.ts'
+import { createClone } from '../git/clone.ts'
 import { createDatabase, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
 import {
   awaitSignalHandlers,
@@ -113,6 +114,42 @@ test('a backup leaves no unfinished file', async () => {
   await eventually(() => readdirSync(folder).length, 1, WAIT_MS)
   expect(await command.interrupt()).toEqual(interrupted('Interrupted: no complete backup was written.'))
   expect(readdirSync(folder)).toEqual([])
+})
+
+/** Runs a command, which is interrupted once it waits for the answer to a request. */
+async function interruptAtRequest(argsFor: (address: URL) => string[]) {
+  const asked = Promise.withResolvers<void>()
+  const silent = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    fetch() {
+      asked.resolve()
+      return new Promise<Response>(() => {})
+    },
+  })
+  try {
+    const settings = { PORT: `${silent.port}`, PROMPT_SIGNALS_KEY: `psk_${'0'.repeat(36)}` }
+    const command = start(argsFor(silent.url), settings)
+    await asked.promise
+    return await command.interrupt()
+  } finally {
+    await silent.stop(true)
+  }
+}
+
+test('a sync says that what was recorded stays, and a dry run, which records nothing, that nothing was changed', async () => {
+  const clone = createClone()
+  clone.commit('Begin')
+  const sync = (...more: string[]) =>
+    interruptAtRequest((address) => ['sync', clone.folder, '--url', address.href, ...more])
+  expect(await sync()).toEqual(interrupted('Interrupted: what was recorded stays, and the next sync does the rest.'))
+  expect(await sync('--dry-run')).toEqual(interrupted('Interrupted: nothing was changed.'))
+})
+
+test('a health check says nothing of a server that has not answered yet', async () => {
+  // The check itself waits for three seconds, which a machine that stands still may take to deliver the signal.
+  const check = () => interruptAtRequest(() => ['healthcheck'])
+  await eventually(check, interrupted('Interrupted: nothing was changed.'), WAIT_MS)
 })
 
 if (engine === 'postgres') {

@@ -4,7 +4,7 @@ import { lstat, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createFolder, createOperator, type Operator, type Row, run, type Server, startServer } from '../program.ts'
-import { runGit } from './clone.ts'
+import { createClone, gitEnvironment, runGit } from './clone.ts'
 
 let database: TestDatabase
 let server: Server
@@ -218,6 +218,36 @@ test('a map takes the place of a symbolic link, whole and for anyone to read', a
   const { mode } = await lstat(map)
   expect((mode & 0o777).toString(8)).toBe((0o666 & ~process.umask()).toString(8))
   expect(Object.keys(await Bun.file(map).json())).toEqual(Object.keys(expected).sort())
+})
+
+test('a merge of more commits than one call takes is one entry, and is reported and counted as one', async () => {
+  const large = createClone()
+  large.write('prompts/a.md')
+  large.commit('Begin')
+  const commits = Array.from({ length: 1_100 }, (_, n) => {
+    const by = `committer Ada <ada@example.com> ${Date.UTC(2026, 0, 1, 10) / 1_000 + n} +0000`
+    const from = n === 0 ? 'from refs/heads/main^0\n' : ''
+    return `commit refs/heads/warmer\n${by}\ndata 4\nSay\n${from}M 100644 inline prompts/a.md\ndata ${`${n}`.length}\n${n}\n`
+  })
+  const stdin = new Blob([commits.join('')])
+  const imported = Bun.spawn(['git', '-C', large.folder, 'fast-import', '--quiet'], { env: gitEnvironment, stdin })
+  expect(await imported.exited).toBe(0)
+  large.merge('warmer', 'Merge pull request #7 from acme/warmer')
+
+  const org = await createOrganisation()
+  const sync = async (...more: string[]) => {
+    const settings = database.settings
+    const { stdout, stderr } = await run(['sync', large.folder, '--org', org, '--json', ...more], { settings })
+    const lines = stdout.split('\n').filter(Boolean)
+    return { changes: lines.map((line) => JSON.parse(line).change), summary: /; (.*)$/m.exec(stderr)?.[1] }
+  }
+  const added = ['added', 'added']
+  const file = ['--repository', 'acme/prompts', '--path', 'prompts/a.md']
+  const { id } = await operator.one('prompts', 'create', '--org', org, '--name', 'a', ...file)
+  expect(await sync('--dry-run')).toEqual({ changes: added, summary: 'would add 2 entries, change 0, 0 known' })
+  expect(await sync()).toEqual({ changes: added, summary: 'added 2 entries, changed 0, 0 known' })
+  expect(await sync()).toEqual({ changes: [], summary: 'added 0 entries, changed 0, 2 known' })
+  expect(await operator.json('history', 'list', '--prompt', id)).toHaveLength(2)
 })
 
 test('the demonstration in docs/git.md is what the program shows', async () => {

@@ -77,6 +77,29 @@ test('prompts follow an organisation of GitHub that is renamed, in all its repos
 })
 
 test.each([
+  ['before the last one that was delivered', '2026-11-14T11:30:00Z'],
+  ['after it', '2026-11-14T12:30:00Z'],
+])('a late push from before its owner was renamed, and %s, is of the same repository', async (_, at) => {
+  expect(await deploys('Acme/Prompts')).toBe(1)
+  await hook.send('organization', organizationRenamed('Globex', 'Acme'))
+  expect(await deploys('Acme/Prompts', { at })).toBe(1)
+  expect(await repositories()).toEqual(Array(3).fill('globex/prompts'))
+  expect(await deploys('Globex/Prompts', { at: '2026-11-14T13:00:00Z' })).toBe(1)
+})
+
+test('the repositories of an owner who was renamed take the names of others that bore them before', async () => {
+  await hook.send('push', push({ ...change, repositoryId: 1 }))
+  await hook.send('organization', organizationRenamed('Globex', 'Acme'))
+  await link(hook.prompts.other, paths.other)
+  const words = { repository: 'Acme/Words', commits: [{ modified: [paths.other] }] }
+  expect(await hook.send('push', push(words))).toBe(1)
+  await hook.send('repository', renamed('Acme/Prompts', 'Words', idOf('Acme/Words')))
+  await hook.send('organization', organizationRenamed('Globex', 'Acme'))
+  expect(await repositories()).toEqual(Array(3).fill('globex/prompts'))
+  expect(await hook.send('push', push(words))).toBe(1)
+})
+
+test.each([
   ['of a like name', organizationRenamed('Globex', 'Ac')],
   ['that is renamed in letter case alone', organizationRenamed('ACME', 'Acme')],
   ['that has a new member', { action: 'member_added', organization: { login: 'Acme', id: 1 } }],

@@ -153,6 +153,20 @@ test('a rotated key and the one in its place have one count and one limit betwee
   expect((await change(third.id, ordinary)).status).toBe(200)
   await eventually(async () => (await post(third.key)).status, 201)
   expect((await post(second.key)).body.error).toMatchObject({ limited_by: 'key_month', limit: 6, used: 6 })
+  // Each is then the newest in turn.
+  expect((await change(first.id, ordinary)).status).toBe(422)
+  expect((await change(second.id, ordinary)).status).toBe(200)
+  expect((await change(first.id, ordinary)).status).toBe(200)
+})
+
+test('an ordinary key that was rotated may become a browser key and an ordinary one again: nothing is counted with it', async () => {
+  const keys = async (method: string, path: string, json: object) =>
+    (await service.call(method, `/api/v1/keys${path}`, { key: admin, json })).body
+  const { id } = (await keys('POST', '', { name: 'server', scopes: ['signals:write'] })).data
+  const { data: rotated } = await keys('POST', `/${id}/rotate`, {})
+  expect((await keys('PATCH', `/${id}`, { origins: [SHOP], monthly_limit: 3 })).data.monthly_limit).toBe(3)
+  const ordinary = { origins: null, monthly_limit: null }
+  expect(await keys('PATCH', `/${id}`, ordinary)).toMatchObject({ data: { ...ordinary, replaced_by: rotated.id } })
 })
 
 test('changes of a key and of the one in its place, at once, leave one limit', async () => {

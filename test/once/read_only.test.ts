@@ -102,6 +102,28 @@ test('a service does not start on a standby, and says why; what only reads works
   expect((await run(['orgs', 'list'], { settings })).status).toBe(0)
 })
 
+test('commands on a standby count the signals, however many of them are not in the counts yet', async () => {
+  const [onPrimary, settings] = [createOperator({ DATABASE_URL: primary.url }), { DATABASE_URL: standby.url }]
+  const { org, prompt } = await createTenant(onPrimary)
+  await onPrimary.one(
+    ...['history', 'record', '--prompt', prompt, '--action', 'deployed', '--commit-sha', 'c1', '--branch', 'main'],
+    ...['--user-name', 'Ada', '--user-email', 'ada@example.com', '--created-at', '2026-01-01T00:00:00Z'],
+  )
+  await asAdmin(
+    primary.url,
+    `insert into signals (organisation_id, prompt_id, value, created_at)
+    select p.organisation_id, p.id, 'positive', now() from prompts p, generate_series(1, 2500)
+    where p.public_id = '${prompt}'`,
+  )
+  const list = ['signals', 'list', '--prompt', prompt, '--limit', '1', '--json']
+  await eventually(async () => (await run(list, { settings })).stdout.includes('positive'), true)
+  const { one, json } = createOperator(settings)
+  const days = await json('signals', 'stats', '--prompt', prompt)
+  expect(days.reduce((sum, { total }) => sum + total, 0)).toBe(2_500)
+  expect(await one('usage', '--org', org)).toMatchObject({ prompts: [{ prompt, total: 2_500 }] })
+  expect(await one('impact', '--prompt', prompt)).toMatchObject({ signals: { total: 2_500 } })
+})
+
 test('a standby that is promoted is served from', async () => {
   proxy.forwardTo(standby.url)
   proxy.cut('reset')
