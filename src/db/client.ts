@@ -17,13 +17,18 @@ export type Sql = {
   script(text: string): Promise<void>
 }
 
-/** A transaction that no request waits for may do without a deadline, as a migration at the start does. */
-type TransactionClaim = Claim & { hasDeadline?: false }
+export type TransactionClaim = Claim & {
+  /**
+   * When the caller is answered with an error, by the clock of `performance.now()`: after the query timeout if it is not
+   * given. What nobody waits for, as a migration at the start, ends at infinity, and so has no deadline.
+   */
+  endsAt?: number | undefined
+}
 
 export type Db = {
   sql: Sql
   /**
-   * Commits when the work resolves, rolls back when it rejects or takes too long. Few transactions run concurrently:
+   * Commits when the work resolves, rolls back when it rejects or takes too long for its caller. Few transactions run concurrently:
    * the others queue, and those with the same key behind each other, before they take a connection.
    */
   transaction<T>(work: (sql: Sql) => Promise<T>, claim?: TransactionClaim): Promise<T>
@@ -58,8 +63,8 @@ const maxPending = 5_000
 const maxTransactions = 4
 /** How many transactions may queue, in all and of one tenant. */
 const [maxWaitingTransactions, maxWaitingPerTenant] = [500, 100]
-/** A transaction is rolled back after this share of the query timeout: it must end before its caller gets an error. */
-const transactionShare = 0.9
+/** The share of the query timeout that is left for a commit: a transaction must end before its caller gets an error. */
+const commitShare = 0.1
 /** A server whose connection is alive reports a `statement_timeout` within this time. */
 const silenceMs = 1_000
 /** The server ends a transaction that is idle for this long, and so releases the locks of a client that was lost. */
@@ -75,13 +80,13 @@ export function openClient(
   const maxConcurrent = Math.min(maxConnections, maxTransactions)
   const session = { queryTimeoutMs, mustBeWritable }
   const pools = openPools(target, session, { statements: maxConnections, transactions: maxConcurrent })
-  const transactionMs = transactionShare * queryTimeoutMs
+  const commitMs = commitShare * queryTimeoutMs
   const limitTransactions = createSemaphore({
     permits: maxConcurrent,
     permitsPerTenant: Math.ceil(maxConcurrent / 2),
     maxWaiting: maxWaitingTransactions,
     maxWaitingPerTenant,
-    patienceMs: transactionMs,
+    patienceMs: queryTimeoutMs - commitMs,
     rejectWith: unavailable,
   })
   let pending = 0
@@ -164,17 +169,23 @@ export function openClient(
       throw error
     },
     transaction<T>(work: (sql: Sql) => Promise<T>, claim: TransactionClaim = {}) {
-      const hasDeadline = queryTimeoutMs > 0 && claim.hasDeadline !== false
-      const giveUpAt = hasDeadline ? performance.now() + transactionMs : Number.POSITIVE_INFINITY
+      const { endsAt = performance.now() + queryTimeoutMs } = claim
+      const hasDeadline = queryTimeoutMs > 0 && endsAt < Number.POSITIVE_INFINITY
+      // A transaction whose caller gets an error must not be carried out.
+      const requireTime = () => {
+        if (hasDeadline && performance.now() > endsAt - commitMs) throw unavailable()
+      }
       return limitTransactions(() => {
+        requireTime()
         const isBounded = hasDeadline && isRemote
         const ended = begin(async (on) => {
           if (isBounded)
             await on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`
           return async () => {
+            // The connection may have been waited for.
+            requireTime()
             const result = await work(sqlOn(() => on))
-            // A transaction whose caller gets an error must not be committed.
-            if (performance.now() > giveUpAt) throw unavailable()
+            requireTime()
             return result
           }
         })

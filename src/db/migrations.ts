@@ -26,7 +26,7 @@ async function readNewest(sql: Sql): Promise<number> {
 /** Migrates the database to this program's schema, all or nothing. Concurrent migrations wait for each other. */
 export async function migrate(db: Db, migrations: Migration[]): Promise<{ applied: string[]; version: number }> {
   try {
-    return await db.transaction((sql) => bringToSchema(sql, migrations), { hasDeadline: false })
+    return await db.transaction((sql) => bringToSchema(sql, migrations), { endsAt: Number.POSITIVE_INFINITY })
   } catch (error) {
     if (faultOf(error) !== 'busy') throw error
     throw new Error('The tables are held by others, perhaps by a backup. Nothing was migrated: try again later.')

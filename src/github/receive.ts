@@ -28,12 +28,13 @@ const validatePullRequest = createValidator(PullRequestPayload, 'The pull reques
 const validateRepository = createValidator(RepositoryPayload, 'The repository')
 const validateOrganization = createValidator(OrganizationPayload, 'The organization')
 
-/** Records a delivery, all or nothing and only once. */
+/** Records a delivery, all or nothing and only once, before its sender gets an error at `endsAt` or not at all. */
 export async function receiveDelivery(
   db: Db,
   clock: Clock,
   organisationId: number,
   { event: name, id, payload }: Delivery,
+  endsAt?: number,
 ): Promise<Receipt> {
   const event = parseEvent(name, payload)
   if (!event) return receiptOf('ignored')
@@ -43,7 +44,7 @@ export async function receiveDelivery(
     ])
   }
   const repositoryId = event.name === 'organization' ? 0 : event.payload.repository.id
-  const claim = { tenant: organisationId, key: `${organisationId} ${repositoryId}` }
+  const claim = { tenant: organisationId, key: `${organisationId} ${repositoryId}`, endsAt }
   return db.transaction(async (sql) => {
     await requireIndexPlans(sql)
     if (event.name === 'organization') {

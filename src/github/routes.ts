@@ -30,7 +30,7 @@ export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authent
   new Elysia({ name: 'webhooks' }).put(
     '/api/v1/webhooks/github',
     authenticated('webhooks:write', async (exchange, _: object, caller) =>
-      exchange.replyData(await setWebhook(db, clock, caller.org, keyHolder(caller))),
+      exchange.replyData(await setWebhook(db, clock, caller.org, keyHolder(caller, exchange))),
     ),
     { parse: 'none', detail: setting },
   )
@@ -58,7 +58,7 @@ export function githubRoutes(
         id: headers.get('x-github-delivery') ?? '',
         payload,
       }
-      const receipt = await receiveDelivery(db, clock, organisationId, delivery)
+      const receipt = await receiveDelivery(db, clock, organisationId, delivery, exchange.endsAt)
       deliveryObserver.ended(receipt, org)
       return exchange.replyData(receipt)
     })

@@ -34,7 +34,7 @@ export const historyBatchRoutes = ({ db, clock, findPrompt }: Services, { authen
       const body = parseJson(await readJsonText(exchange))
       const { recordHistoryBatch } = await import('./batch.ts')
       const find = (id: string) => findPrompt(organisationId, id)
-      const outcomes = await recordHistoryBatch(db, clock, organisationId, body, find)
+      const outcomes = await recordHistoryBatch(db, clock, organisationId, body, find, exchange.endsAt)
       return exchange.replyData({ outcomes })
     }),
     { ...readByHandler, detail: recording },

@@ -16,7 +16,8 @@ export async function readIdempotentRequest<Body>(
   const key = parseIdempotencyKey(headers.get('idempotency-key'))
   // The host is left out, because a retry may reach another replica, or come by another name.
   const path = url.replace(/^\w+:\/\/[^/]*/, '')
-  return { body, request: { organisationId, key, fingerprint: hash('sha256', `${method} ${path}\n${text}`, 'buffer') } }
+  const fingerprint = hash('sha256', `${method} ${path}\n${text}`, 'buffer')
+  return { body, request: { organisationId, key, fingerprint, endsAt: exchange.endsAt } }
 }
 
 /** 201 with what was made, now or by an earlier request with the same Idempotency-Key. */

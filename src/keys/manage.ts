@@ -37,6 +37,9 @@ type KeyToCreate = KeyChange & { name: string; expiresAt: Date | null }
 
 type Owner = { org: string; organisationId: number }
 
+/** Who looks for a key. What is not bound to an organisation finds any. */
+type Viewer = Pick<Actor, 'organisationId'>
+
 /** Creates a key for an organisation; its text is returned this once and not stored. */
 export async function createKey(db: Db, clock: Clock, given: KeyToCreate & { org: string }): Promise<NewKey> {
   const { org } = given
@@ -76,8 +79,8 @@ export const listKeys = (db: Db, organisationId: number, request: PageRequest) =
     selectKeys(db.sql, organisationId, beforeId, limit),
   )
 
-export const showKey = async (db: Db, id: string, actor: Actor): Promise<KeyRow> =>
-  showable(await requireKey(db.sql, id, actor))
+export const showKey = async (db: Db, id: string, viewer: Viewer): Promise<KeyRow> =>
+  showable(await requireKey(db.sql, id, viewer))
 
 /** Changes what is given of a key, and leaves the rest. */
 export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, actor = operator): Promise<KeyRow> =>
@@ -157,12 +160,12 @@ export async function replaceKey(sql: Sql, clock: Clock, id: string, overlapMs: 
  * Reads a key, which may be locked first until the transaction ends. A key of another organisation is answered exactly
  * like one that does not exist.
  */
-async function requireKey(sql: Sql, id: string, actor: Actor, lock?: typeof lockKey): Promise<OwnedKey> {
+async function requireKey(sql: Sql, id: string, viewer: Viewer, lock?: typeof lockKey): Promise<OwnedKey> {
   // What is no id is not looked up: Postgres takes no text with a zero byte.
   const isId = /^key_[0-9A-Za-z]{1,64}$/.test(id)
   if (isId) await lock?.(sql, id)
   const key = isId ? await findKey(sql, id) : undefined
-  const isVisible = key && (actor.organisationId === undefined || actor.organisationId === key.organisationId)
+  const isVisible = key && (viewer.organisationId === undefined || viewer.organisationId === key.organisationId)
   if (!isVisible) throw new ServiceError('not_found', `There is no key ${id}.`)
   return key
 }

@@ -123,7 +123,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const { body, request } = await readIdempotentRequest(exchange, caller.organisationId, validateNew)
         const { expiresAt = null, ...given } = parseChange(body)
         const key = { ...given, name: body.name, expiresAt }
-        const make = (sql: Sql) => addKey(sql, clock, caller, key, keyHolder(caller))
+        const make = (sql: Sql) => addKey(sql, clock, caller, key, keyHolder(caller, exchange))
         return replyCreated(exchange, await changeOnce(db, clock, request, make, withoutText))
       }),
       { ...readByHandler, detail: operations.createKey },
@@ -131,35 +131,33 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
     .get(
       '/api/v1/keys/:key_id',
       authenticated('keys:read', async (exchange, { key_id: id }: KeyParams, caller) =>
-        exchange.replyData(await showKey(db, id, keyHolder(caller))),
+        exchange.replyData(await showKey(db, id, caller)),
       ),
       { detail: operations.getKey },
     )
     .patch(
       '/api/v1/keys/:key_id',
       authenticated('keys:write', async (exchange, { key_id: id }: KeyParams, caller) => {
-        const actor = keyHolder(caller)
-        await showKey(db, id, actor)
+        await showKey(db, id, caller)
         const change = parseChange(validateChange(parseJson(await readJsonText(exchange))))
-        return exchange.replyData(await changeKey(db, clock, id, change, actor))
+        return exchange.replyData(await changeKey(db, clock, id, change, keyHolder(caller, exchange)))
       }),
       { ...readByHandler, detail: operations.changeKey },
     )
     .delete(
       '/api/v1/keys/:key_id',
       authenticated('keys:write', async (exchange, { key_id: id }: KeyParams, caller) =>
-        exchange.replyData(await revokeKey(db, clock, id, keyHolder(caller))),
+        exchange.replyData(await revokeKey(db, clock, id, keyHolder(caller, exchange))),
       ),
       { detail: operations.revokeKey },
     )
     .post(
       '/api/v1/keys/:key_id/rotate',
       authenticated('keys:write', async (exchange, { key_id: id }: KeyParams, caller) => {
-        const actor = keyHolder(caller)
-        await showKey(db, id, actor)
+        await showKey(db, id, caller)
         const { body, request } = await readIdempotentRequest(exchange, caller.organisationId, validateRotation)
         const { overlap_seconds: seconds = 86_400 } = body
-        const rotate = (sql: Sql) => replaceKey(sql, clock, id, seconds * 1_000, actor)
+        const rotate = (sql: Sql) => replaceKey(sql, clock, id, seconds * 1_000, keyHolder(caller, exchange))
         return replyCreated(exchange, await changeOnce(db, clock, request, rotate, withoutText))
       }),
       { ...readByHandler, detail: operations.rotateKey },
@@ -203,7 +201,7 @@ const wrong = (path: string, message: string) => invalid('The key is not valid.'
 
 async function describeCaller(db: Db, clock: Clock, caller: Caller) {
   const [key, [organisation]] = await Promise.all([
-    showKey(db, caller.key, keyHolder(caller)),
+    showKey(db, caller.key, caller),
     listOrganisations(db, clock, caller.org),
   ])
   const { id, name, plan, monthly_limit: limit, used, resets_at } = organisation as NonNullable<typeof organisation>

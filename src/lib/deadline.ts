@@ -13,6 +13,8 @@ export type Timed = {
   giveUp(): void
 }
 
+export type Deadline = Pick<Timed, 'endsAt'>
+
 /** How late a missed deadline may be noticed. */
 const precisionMs = 50
 let tracked: Timed[] = []

@@ -92,7 +92,7 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
         const { body, request } = await readIdempotentRequest(exchange, organisationId, validateNew)
         const { name, id = null, ...link } = body
         const prompt = { name, id, file: parseLink(link) }
-        const make = (sql: Sql) => addPrompt(sql, clock, organisationId, prompt, keyHolder(caller))
+        const make = (sql: Sql) => addPrompt(sql, clock, organisationId, prompt, keyHolder(caller, exchange))
         return replyCreated(exchange, await changeOnce(db, clock, request, make))
       }),
       { ...readByHandler, detail: operations.createPrompt },
@@ -110,8 +110,8 @@ export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, 
       authenticated('prompts:write', async (exchange, { prompt_id: id }: PromptParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, id)
         const { name, ...link } = validateChange(parseJson(await readJsonText(exchange)))
-        const changed = await changePrompt(db, clock, prompt, { name, file: parseLink(link) }, keyHolder(caller))
-        return exchange.replyData(changed)
+        const change = { name, file: parseLink(link) }
+        return exchange.replyData(await changePrompt(db, clock, prompt, change, keyHolder(caller, exchange)))
       }),
       { ...readByHandler, detail: operations.changePrompt },
     )

@@ -30,7 +30,7 @@ export const changeOnce = <T extends object>(
       if (!answer) throw conflict()
       return { answer, isReplayed: true }
     },
-    { tenant: request.organisationId },
+    { tenant: request.organisationId, endsAt: request.endsAt },
   )
 
 const conflict = () =>

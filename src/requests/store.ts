@@ -6,8 +6,8 @@ export async function selectCursorKey(sql: Sql): Promise<Buffer> {
   return Buffer.from(row?.key as string, 'hex')
 }
 
-/** A request of an organisation; the key is null for one that is not to be replayed. */
-export type IdempotentRequest = { organisationId: number; key: string | null; fingerprint: Buffer }
+/** A request of an organisation; the key is null for one that is not to be replayed. At `endsAt` it gets an error. */
+export type IdempotentRequest = { organisationId: number; key: string | null; fingerprint: Buffer; endsAt: number }
 
 /** Claims the key; false when another request has it. Waits for one that is under way. */
 export async function claimKey(sql: Sql, request: IdempotentRequest, at: Date): Promise<boolean> {

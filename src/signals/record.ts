@@ -46,7 +46,7 @@ export type SignalObserver = {
 type TimedSignal = AdmittedSignal & { endsAt: number }
 
 /** The part of a caller's time that is left for the write itself. */
-export const writeMs = 500
+const writeMs = 500
 
 /** How many requests may wait for another with the same Idempotency-Key: far more than a caller retries at once. */
 const maxRetriesWaiting = 100

@@ -31,7 +31,7 @@ export const eraseRoutes = ({ db, clock, findPrompt }: Services, { authenticated
       const id = parseId(signal_id)
       if (id === undefined) throw notFound()
       const { eraseOne } = await import('./erase.ts')
-      await eraseOne(db, clock, prompt, prompt_id, id, keyHolder(caller))
+      await eraseOne(db, clock, prompt, prompt_id, id, keyHolder(caller, exchange))
       return exchange.replyData({ id })
     }),
     { detail: erasing },

@@ -3,7 +3,7 @@ import { readConfig } from '../../src/config.ts'
 import type { Db, Sql } from '../../src/db/client.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
-import { rejectionOf } from '../program.ts'
+import { eventually, rejectionOf } from '../program.ts'
 
 const queryTimeoutMs = 3_000
 
@@ -22,6 +22,7 @@ afterAll(async () => {
   await database.close()
 })
 
+const add = (sql: Sql) => sql`update counted set n = n + 1`
 const count = async () => (await db.sql<{ n: number }>`select n from counted`)[0]?.n
 
 test('many transactions beside many statements are each whole, and all of them committed', async () => {
@@ -40,7 +41,6 @@ test('many transactions beside many statements are each whole, and all of them c
 
 test('a transaction that takes too long, or waits too long for its turn, is not carried out', async () => {
   const before = await count()
-  const add = (sql: Sql) => sql`update counted set n = n + 1`
   const free = Promise.withResolvers<void>()
   // One tenant has one of the two connections.
   const claim = { tenant: 1 }
@@ -56,4 +56,29 @@ test('a transaction that takes too long, or waits too long for its turn, is not 
   expect(await count()).toBe(before)
   await db.transaction(add)
   expect(await count()).toBe((before as number) + 1)
+})
+
+test('a transaction does not begin once its caller gets an error, nor is it committed then', async () => {
+  const before = await count()
+  const started: string[] = []
+  const late = db.transaction(
+    async (sql) => {
+      started.push('late')
+      await add(sql)
+    },
+    { endsAt: performance.now() },
+  )
+  expect(await rejectionOf(late)).toContain('could not complete')
+  expect(started).toEqual([])
+  // Less than the query timeout, which the caller has spent in part on something else.
+  const endsAt = performance.now() + queryTimeoutMs / 2
+  const slow = db.transaction(
+    async (sql) => {
+      await add(sql)
+      await eventually(() => performance.now() > endsAt, true)
+    },
+    { endsAt },
+  )
+  expect(await rejectionOf(slow)).toContain('could not complete')
+  expect(await count()).toBe(before)
 })

@@ -1,0 +1,116 @@
+// Changes that wait for a lock until after their callers got an error.
+import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { createKey } from '../../src/keys/manage.ts'
+import { scopes } from '../../src/keys/schema.ts'
+import { createHook, type Hook } from '../github/hook.ts'
+import { push, sha } from '../github/payloads.ts'
+import { engine } from '../harness.ts'
+import { eventually } from '../program.ts'
+import { entry, startService, type TestService } from '../service.ts'
+
+/** Nearly half of a request's time. A change that was then given as much time as a request has would end after it. */
+const lookUpMs = 2_000
+
+let service: TestService
+let hook: Hook
+
+beforeAll(async () => {
+  service = await startService()
+  hook = await createHook(service)
+})
+
+afterAll(() => service.close())
+
+/** Holds a lock on tables until it is released; on the embedded engine that is a hold on everything. */
+function hold(lock: string) {
+  const [held, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const ended = service.services.db.transaction(
+    async (sql) => {
+      await sql.dynamic(`lock table ${lock} mode`)
+      held.resolve()
+      await released.promise
+    },
+    { endsAt: Number.POSITIVE_INFINITY },
+  )
+  const release = () => {
+    released.resolve()
+    return ended
+  }
+  return { held: held.promise, release }
+}
+
+const countRows = () =>
+  service.services.db.sql`
+    select (select count(*) from audit_log) as changes, (select count(*) from idempotent_requests) as requests,
+      (select count(*) from github_deliveries) as deliveries, (select count(*) from history_entries) as entries,
+      (select count(*) from signals) as signals, (select sum(used) from signal_usage) as used`
+
+test('no change is made after its caller got an error, and the same request makes it later', async () => {
+  const { db, clock } = service.services
+  const { prompts, tenant } = hook
+  const makeKey = (name: string) =>
+    createKey(db, clock, { org: tenant.org, name, scopes: [...scopes], expiresAt: null })
+  const changed = await makeKey('changed')
+  const rotated = await makeKey('rotated')
+  const revoked = await makeKey('revoked')
+  const signal = (await service.postSignal(prompts.other, tenant.key)).body.data
+  // This key is used for the first time by the requests below, and so has to be looked up.
+  const { key } = await makeKey('administrator')
+  const change = (method: string, path: string, json?: object) => async () =>
+    (await service.call(method, `/api/v1${path}`, { key, ...(json ? { json } : {}) })).status
+  const pushed = push({ after: sha('late'), commits: [{ id: sha('late'), modified: ['prompts/greeting.md'] }] })
+  const requests = {
+    'DELETE key': change('DELETE', `/keys/${revoked.id}`),
+    'POST key': change('POST', '/keys', { name: 'made' }),
+    'PATCH key': change('PATCH', `/keys/${changed.id}`, { name: 'renamed' }),
+    'POST rotation': change('POST', `/keys/${rotated.id}/rotate`, {}),
+    'POST prompt': change('POST', '/prompts', { name: 'made' }),
+    'PATCH prompt': change('PATCH', `/prompts/${prompts.farewell}`, { repository: null, path: null }),
+    'DELETE signal': change('DELETE', `/prompts/${prompts.other}/signals/${signal.id}`),
+    'POST signal': change('POST', `/prompts/${prompts.other}/signals`, { value: 'positive' }),
+    'POST signals': change('POST', `/prompts/${prompts.other}/signals/batch`, { signals: [{ value: 'negative' }] }),
+    'POST entry': change('POST', `/prompts/${prompts.other}/history`, entry()),
+    'POST entries': change('POST', '/history/batch', { entries: [{ ...entry(), prompt_id: prompts.farewell }] }),
+    'POST delivery': async () => (await hook.deliver('push', pushed)).status,
+    // This is last, because the secret that deliveries are signed with is then another.
+    'PUT webhook': change('PUT', '/webhooks/github'),
+  }
+
+  const before = await countRows()
+  const transactions = spyOn(db, 'transaction')
+  const lookUps = hold('api_keys, github_webhooks in access exclusive')
+  await lookUps.held
+  // The embedded engine serves the sessions in the order in which they ask: this one comes after the look-ups.
+  const changes = hold('audit_log, signals, history_entries, github_deliveries in share')
+  if (engine === 'postgres') await changes.held
+  const sentAt = performance.now()
+  const answers = Object.entries(requests).map(async ([name, request]) => [name, await request()])
+  await eventually(() => performance.now() - sentAt > lookUpMs, true)
+  await lookUps.release()
+  const statuses = Object.fromEntries(await Promise.all(answers))
+  expect(statuses).toEqual(Object.fromEntries(Object.keys(requests).map((name) => [name, 500])))
+
+  await changes.release()
+  await eventually(() => db.load().pending, 0)
+  await Promise.allSettled(transactions.mock.results.map(({ value }) => value))
+  transactions.mockRestore()
+  expect(await countRows()).toEqual(before)
+
+  const sentAgain: Record<string, number> = {}
+  for (const [name, request] of Object.entries(requests)) sentAgain[name] = await request()
+  expect(sentAgain).toEqual({
+    'DELETE key': 200,
+    'POST key': 201,
+    'PATCH key': 200,
+    'POST rotation': 201,
+    'POST prompt': 201,
+    'PATCH prompt': 200,
+    'DELETE signal': 200,
+    'POST signal': 201,
+    'POST signals': 200,
+    'POST entry': 201,
+    'POST entries': 200,
+    'POST delivery': 200,
+    'PUT webhook': 200,
+  })
+})
