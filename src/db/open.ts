@@ -29,7 +29,7 @@ const answerMs = 5_000
  * How long to wait for the holder of the data directory: for a server to leave it, or, longer, for anyone to share
  * it, since on a slow machine opening it takes its time.
  */
-const holderMs = { fail: 5_000, share: 15_000 }
+const holderMs = { fail: 5_000, share: 30_000 }
 /** The kernel's own limit on the name of a socket. */
 const maxSocketPath = 107
 

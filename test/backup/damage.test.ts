@@ -40,18 +40,17 @@ async function tryRestore(content: Uint8Array): Promise<string | number> {
   }
 }
 
-test('a flipped bit anywhere is called damage, and nothing is restored', async () => {
-  // The ten bytes of the header of gzip are tried apart: some of them mean nothing.
-  const places = Array.from({ length: FLIPS }, (_, index) =>
-    Math.floor(10 + (index * (whole.length - 11)) / (FLIPS - 1)),
-  )
-  for (const place of places) {
+// The ten bytes of the header of gzip are tried apart: some of them mean nothing.
+const places = Array.from({ length: FLIPS }, (_, index) => Math.floor(10 + (index * (whole.length - 11)) / (FLIPS - 1)))
+
+test.each([0, 1, 2, 3])('a flipped bit anywhere is called damage, and nothing is restored: part %d', async (part) => {
+  for (const place of places.filter((_, index) => index % 4 === part)) {
     const flipped = Buffer.from(whole)
     flipped[place] = (flipped[place] as number) ^ (1 << (place % 8))
     const outcome = await tryRestore(flipped)
     expect([place, outcome]).toEqual([place, expect.stringContaining('damaged')])
   }
-}, 120_000)
+})
 
 test('damage in the text is called damage when the checksum does not fit it', async () => {
   const text = gunzipSync(whole).toString()
@@ -78,7 +77,7 @@ test('damage in the text is called damage when the checksum does not fit it', as
     'no table organisationt',
   )
   expect(await tryRestore(gzipSync(text.slice(0, -40)))).toContain('damaged')
-}, 120_000)
+})
 
 test('a bit flipped in the header of gzip is damage, or means nothing and loses nothing', async () => {
   for (let place = 0; place < 10; place += 1) {
@@ -91,4 +90,4 @@ test('a bit flipped in the header of gzip is damage, or means nothing and loses 
       await to.sql.script('drop schema public cascade; create schema public')
     }
   }
-}, 120_000)
+})
