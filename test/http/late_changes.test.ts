@@ -113,4 +113,4 @@ test('no change is made after its caller got an error, and the same request make
     'POST delivery': 200,
     'PUT webhook': 200,
   })
-}, 60_000)
+})

@@ -83,4 +83,4 @@ test('a change whose commit is not confirmed in time is a 500, and with its Idem
   const { data } = (await listed.json()) as { data: Row[] }
   expect(data).toHaveLength(attempts)
   expect(await service.stop()).toBe(0)
-}, 60_000)
+})
