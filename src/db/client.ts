@@ -28,8 +28,8 @@ export type TransactionClaim = Claim & {
 export type Db = {
   sql: Sql
   /**
-   * Commits when the work resolves, rolls back when it rejects or takes too long for its caller. Few transactions run concurrently:
-   * the others queue, and those with the same key behind each other, before they take a connection.
+   * Commits when the work resolves, rolls back when it rejects or takes too long for its caller. Few transactions run
+   * concurrently: the others queue, and those with the same key behind each other, before they take a connection.
    */
   transaction<T>(work: (sql: Sql) => Promise<T>, claim?: TransactionClaim): Promise<T>
   /**
