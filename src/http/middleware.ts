@@ -75,6 +75,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     const level = quietRoutes.has(route) ? 'debug' : status >= 500 ? 'error' : 'info'
     const { org, key } = caller ?? {}
     log.request({ level, time: clock.now(), method, route, status, ms, org, key, requestId, traceId })
+    exchange.onAnswered?.()
     exchange.send(response)
   }
 
