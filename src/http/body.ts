@@ -110,6 +110,7 @@ export function readBody<T>(
   const arriving = length === null ? readChunks(request, maxBytes, reserve) : request.bytes()
   return arriving.then(
     (bytes) => {
+      exchange.isBodyRead = true
       exchange.resumeDeadline()
       if (!exchange.verifyAgain || performance.now() - exchange.beganAt < verifiedForMs) return read(bytes)
       return exchange.verifyAgain().then(() => read(bytes))

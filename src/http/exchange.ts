@@ -30,6 +30,8 @@ export class Exchange implements Timed {
   isOver = false
   /** Makes the error that the caller gets at the deadline. */
   deadlineError: () => Error = noAnswer
+  /** Whether the whole body has arrived and was read. */
+  isBodyRead = false
   /** Gives back what the request holds until then. */
   onAnswered: (() => void) | undefined
   private leftMs = 0

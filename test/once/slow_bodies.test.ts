@@ -142,6 +142,14 @@ test('all organisations together have a bound, and small bodies pass it', async 
   expect([await post(last, MIB), await post(last, 32 * 1024)]).toEqual([500, 201])
 })
 
+test('thousands of requests whose bodies are still arriving are answered together, each of them', async () => {
+  const tenant = await createTenant(operator)
+  // All of them wait for one look-up of the key.
+  const slow = await begin(4_000, tenant, announced(2 * MIB), space.subarray(0, 1))
+  await eventually(() => slow.every(isAnswered), true, ANSWER_MS)
+  expect(server.stderr()).toBe('')
+})
+
 test('what arrives after the answer takes up no share', async () => {
   const read = (isOver: boolean) => {
     const headers = { 'content-type': 'application/json' }
