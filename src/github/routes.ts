@@ -40,7 +40,7 @@ export function githubRoutes(
   { db, clock, deliveryObserver }: { db: Db; clock: Clock; deliveryObserver: DeliveryObserver },
   { publicRoute }: RouteWrapper,
 ) {
-  const limitInFlight = createDeliveryLimiter()
+  const inFlight = createDeliveryLimiter()
   const receive = publicRoute(async (exchange, { org_id: org }: { org_id: string }) => {
     // These modules are loaded with the first delivery, because many services never get one.
     const [{ requireSignature, requireWebhook, verifyDelivery }, { receiveDelivery }] = await Promise.all([
@@ -50,7 +50,7 @@ export function githubRoutes(
     const { headers } = exchange.request
     const signature = requireSignature(headers.get('x-hub-signature-256'))
     const { organisationId, secret } = await requireWebhook(db, org)
-    return limitInFlight(organisationId, async (reserve) => {
+    return inFlight.run(organisationId, async (reserve) => {
       const payload = await readPayload(exchange, reserve, (body) => verifyDelivery(secret, body, signature))
       exchange.caller = { org }
       const delivery = {

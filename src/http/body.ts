@@ -1,4 +1,5 @@
-import { invalid, ServiceError } from '../errors.ts'
+import { invalid, ServiceError, unavailable } from '../errors.ts'
+import { createInFlightLimiter } from '../lib/in_flight.ts'
 import type { Exchange } from './exchange.ts'
 
 /** The option of a route whose handler reads the body itself, after the key and the prompt were checked. */
@@ -18,13 +19,41 @@ const verifiedForMs = 500
 /** Called before bytes are kept in memory; it may throw. */
 type Reserve = (bytes: number) => void
 
-const unlimited: Reserve = () => {}
+/** Twice what a signal can need. Bodies up to this size are not counted: those of others must not shut them out. */
+const smallBytes = 32 * 1024
+
+/** Bounds the larger bodies that arrive, or wait for their answer: 3,000 slow senders would otherwise hold 3 GB. */
+const largeBodies = createInFlightLimiter({
+  perTenant: { requests: Number.POSITIVE_INFINITY, bytes: 16 * mebibyte },
+  inAll: { requests: Number.POSITIVE_INFINITY, bytes: 64 * mebibyte },
+  rejectWith: () => unavailable('Too many large bodies are under way. Send this one again shortly.'),
+})
+
+/** Reserves a body that is not small, until the request is answered: the runtime too keeps it no longer than that. */
+function reserveLarge(exchange: Exchange): Reserve {
+  let bytes = 0
+  let entered: ReturnType<typeof largeBodies.enter> | undefined
+  return (more) => {
+    bytes += more
+    if (bytes <= smallBytes) return
+    // What comes after the answer would never be given back.
+    if (exchange.isOver) throw exchange.deadlineError()
+    if (entered) return entered.reserve(more)
+    entered = largeBodies.enter(exchange.caller?.org)
+    exchange.onAnswered = entered.leave
+    entered.reserve(bytes)
+  }
+}
 
 /**
  * Reads a body that is declared as JSON, and plain or gzipped; rejects anything else with `validation_error`. The size, in
  * whole mebibytes, and what is reserved, hold for the decompressed text too.
  */
-export function readJsonText(exchange: Exchange, maxBytes = mebibyte, reserve = unlimited): Promise<string> {
+export function readJsonText(
+  exchange: Exchange,
+  maxBytes = mebibyte,
+  reserve = reserveLarge(exchange),
+): Promise<string> {
   requireJson(exchange.request)
   const encoding = exchange.request.headers.get('content-encoding')
   if (encoding === null) return readBody(exchange, maxBytes, decodeText, reserve)
@@ -70,7 +99,7 @@ export function readBody<T>(
   exchange: Exchange,
   maxBytes: number,
   read: (bytes: Uint8Array) => T,
-  reserve = unlimited,
+  reserve: Reserve,
 ): Promise<T> {
   const { request } = exchange
   const length = request.headers.get('content-length')
@@ -81,6 +110,7 @@ export function readBody<T>(
   const arriving = length === null ? readChunks(request, maxBytes, reserve) : request.bytes()
   return arriving.then(
     (bytes) => {
+      exchange.isBodyRead = true
       exchange.resumeDeadline()
       if (!exchange.verifyAgain || performance.now() - exchange.beganAt < verifiedForMs) return read(bytes)
       return exchange.verifyAgain().then(() => read(bytes))

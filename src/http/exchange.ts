@@ -30,6 +30,10 @@ export class Exchange implements Timed {
   isOver = false
   /** Makes the error that the caller gets at the deadline. */
   deadlineError: () => Error = noAnswer
+  /** Whether the whole body has arrived and was read. */
+  isBodyRead = false
+  /** Gives back what the request holds until then. */
+  onAnswered: (() => void) | undefined
   private leftMs = 0
 
   constructor(
@@ -51,6 +55,12 @@ export class Exchange implements Timed {
   /** The address that the caller is counted by; found only when it is needed, because that takes a microsecond. */
   get address(): string {
     return this.findAddress(this.request, this.receiver)
+  }
+
+  /** Lets the runtime keep nothing of a body that nobody will read; it would otherwise hold a mebibyte until the answer. */
+  dropBody(): void {
+    const { request } = this
+    if (!request.bodyUsed) request.body?.cancel().catch(ignore)
   }
 
   /** Pauses the deadline while the caller sends: they have time of their own, which is not taken from the work's. */

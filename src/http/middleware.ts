@@ -75,7 +75,11 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     const level = quietRoutes.has(route) ? 'debug' : status >= 500 ? 'error' : 'info'
     const { org, key } = caller ?? {}
     log.request({ level, time: clock.now(), method, route, status, ms, org, key, requestId, traceId })
-    exchange.send(response)
+    exchange.onAnswered?.()
+    // While Bun drops the rest of a body it runs what waits for its turn. Of a few thousand answers given together, each
+    // would be sent within the one before, until the stack is full and the others are never sent.
+    if (exchange.isBodyRead || method === 'GET') exchange.send(response)
+    else setImmediate(exchange.send, response)
   }
 
   function fail(exchange: Exchange, error: unknown): void {

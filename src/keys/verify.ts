@@ -19,7 +19,11 @@ export type Caller = Pick<KnownKey, 'id' | 'organisationId' | 'org' | 'key' | 's
 export type KeyVerifier = (authorization: string | null, sender?: Sender) => Caller | Promise<Caller>
 
 /** Where a request comes from. The address is found when it is asked for, which is for an unknown key alone. */
-export type Sender = { readonly address: string }
+export type Sender = {
+  readonly address: string
+  /** Called when the rejection of the request is held back. */
+  dropBody?(): void
+}
 
 /** A look-up that is under way or done, so that a burst of requests with one key is one look-up. */
 type Lookup = { startedAt: number; found: KnownKey | undefined | Promise<KnownKey | undefined> }
@@ -77,10 +81,11 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed, fail
     key !== undefined && !(key instanceof Promise) && !(key.expiresAt && key.expiresAt <= clock.now())
 
   /** The attempt is taken from the address before the look-up, so that many at once are more than its budget too. */
-  function tryKey(text: string, live: Lookup | undefined, { address }: Sender): Caller | Promise<Caller> {
+  function tryKey(text: string, live: Lookup | undefined, sender: Sender): Caller | Promise<Caller> {
+    const { address } = sender
     const isWithinBudget = live ? undefined : failedKeys.take(address)
     const requireLive = (key: KnownKey | undefined): Caller | Promise<Caller> => {
-      if (!isLive(key)) return reject(isWithinBudget ?? failedKeys.take(address))
+      if (!isLive(key)) return reject(sender, isWithinBudget ?? failedKeys.take(address))
       if (isWithinBudget) failedKeys.giveBack(address)
       return key
     }
@@ -88,9 +93,10 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed, fail
     return found instanceof Promise ? found.then(requireLive) : requireLive(found)
   }
 
-  function reject(isWithinBudget: boolean): Promise<never> {
+  function reject(sender: Sender, isWithinBudget: boolean): Promise<never> {
     const held = failedKeys.fail(isWithinBudget)
     if (!held) throw unauthorized()
+    sender.dropBody?.()
     return held.then(() => {
       throw unauthorized()
     })

@@ -8,15 +8,27 @@ type Options = {
   rejectWith(): Error
 }
 
-/** Runs work on a request, which says by `reserve` how many bytes of its body it is about to keep in memory. */
-export type InFlightLimiter = <T>(tenant: unknown, work: (reserve: (bytes: number) => void) => Promise<T>) => Promise<T>
+/** A request that is under way. */
+type Entered = {
+  /** Says how many bytes of the body are about to be kept in memory; throws when there is no room for them. */
+  reserve(bytes: number): void
+  /** Called once, when the request is over. */
+  leave(): void
+}
+
+export type InFlightLimiter = {
+  /** Counts a request, or throws when there is no room for it. */
+  enter(tenant: unknown): Entered
+  /** Runs the work on a request, which is counted until it ends. */
+  run<T>(tenant: unknown, work: (reserve: Entered['reserve']) => Promise<T>): Promise<T>
+}
 
 /** Bounds the requests that are in flight, and the bytes of their bodies, for each tenant and in all. */
 export function createInFlightLimiter({ perTenant, inAll, rejectWith }: Options): InFlightLimiter {
   const total: InFlight = { requests: 0, bytes: 0 }
   const byTenant = new Map<unknown, InFlight>()
 
-  return async (tenant, work) => {
+  function enter(tenant: unknown): Entered {
     const own = byTenant.get(tenant) ?? { requests: 0, bytes: 0 }
     let reserved = 0
 
@@ -35,12 +47,25 @@ export function createInFlightLimiter({ perTenant, inAll, rejectWith }: Options)
 
     take(1, 0)
     byTenant.set(tenant, own)
-    try {
-      return await work((bytes) => take(0, bytes))
-    } finally {
-      add(-1, -reserved)
-      if (own.requests === 0) byTenant.delete(tenant)
+    return {
+      reserve: (bytes) => take(0, bytes),
+      leave() {
+        add(-1, -reserved)
+        if (own.requests === 0) byTenant.delete(tenant)
+      },
     }
+  }
+
+  return {
+    enter,
+    async run(tenant, work) {
+      const { reserve, leave } = enter(tenant)
+      try {
+        return await work(reserve)
+      } finally {
+        leave()
+      }
+    },
   }
 }
 

@@ -40,7 +40,7 @@ const recording = describeOperation({
 })
 
 export function batchRoutes({ clock, findPrompt, batchRecorder }: Services, { authenticated }: RouteWrapper) {
-  const limitInFlight = createInFlightLimiter({
+  const inFlight = createInFlightLimiter({
     perTenant: { requests: 32, bytes: 16 * mebibyte },
     inAll: { requests: 128, bytes: 64 * mebibyte },
     rejectWith: tooMany,
@@ -52,7 +52,7 @@ export function batchRoutes({ clock, findPrompt, batchRecorder }: Services, { au
       if (caller.browser) throw new ServiceError('forbidden', 'A browser key records signals one at a time.')
       const prompt = await findPrompt(caller.organisationId, prompt_id)
       if (exchange.request.headers.has('idempotency-key')) throw keyOfBatch()
-      return limitInFlight(caller.organisationId, async (reserve) => {
+      return inFlight.run(caller.organisationId, async (reserve) => {
         const text = await readJsonText(exchange, maxBytes, reserve)
         const now = clock.now()
         const items = await parseBatch(text, parseJson(text), now)

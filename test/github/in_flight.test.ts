@@ -93,7 +93,7 @@ test('all organisations together have a bound, and what one releases is free for
   const limit = createDeliveryLimiter()
   const last = Promise.withResolvers<void>()
   const hold = (organisationId: number) =>
-    limit(organisationId, async (reserve) => {
+    limit.run(organisationId, async (reserve) => {
       reserve(32 * mebibyte)
       await last.promise
     })

@@ -1,0 +1,164 @@
+// What has arrived of a body is in memory until the request is answered, so that many slow senders must not add up.
+import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { readJsonText } from '../../src/http/body.ts'
+import { Exchange } from '../../src/http/exchange.ts'
+import { createDatabase, type TestDatabase } from '../harness.ts'
+import { createOperator, createTenant, eventually, type Operator, type Server, startServer } from '../program.ts'
+
+const MIB = 1024 * 1024
+/** Within the time a body may take to arrive, and some. */
+const ANSWER_MS = 20_000
+
+type Tenant = Awaited<ReturnType<typeof createTenant>>
+type Sender = { socket: Socket; answer: string }
+
+let database: TestDatabase
+let server: Server
+let operator: Operator
+let senders: Sender[] = []
+
+beforeAll(async () => {
+  database = await createDatabase()
+  server = await startServer(database.settings)
+  operator = createOperator(database.settings)
+})
+
+afterEach(() => {
+  for (const { socket } of senders) socket.destroy()
+  senders = []
+})
+
+afterAll(async () => {
+  expect(await server.stop()).toBe(0)
+  await database.close()
+})
+
+const announced = (bytes: number) => `Content-Length: ${bytes}`
+const chunked = 'Transfer-Encoding: chunked'
+const asChunk = (data: Buffer) =>
+  Buffer.concat([Buffer.from(`${data.length.toString(16)}\r\n`), data, Buffer.from('\r\n')])
+
+/** Begins signals on open connections, each with as much of its body as given. */
+async function begin(
+  requests: number,
+  { prompt, key }: Pick<Tenant, 'prompt' | 'key'>,
+  length: string,
+  sent: Buffer,
+): Promise<Sender[]> {
+  const { hostname, port } = new URL(server.url)
+  const begun = Array.from({ length: requests }, () => ({ socket: connect(Number(port), hostname), answer: '' }))
+  senders.push(...begun)
+  await Promise.all(begun.map(({ socket }) => once(socket, 'connect')))
+  const head = ['Host: test', `Authorization: Bearer ${key}`, 'Content-Type: application/json', length]
+  for (const sender of begun) {
+    sender.socket.on('error', () => {})
+    sender.socket.on('data', (data) => {
+      sender.answer += data
+    })
+    sender.socket.write(`POST /api/v1/prompts/${prompt}/signals HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n`)
+    sender.socket.write(sent)
+  }
+  return begun
+}
+
+const isAnswered = ({ answer }: Sender) => answer.endsWith('}}')
+const count = (of: Sender[], status: number) =>
+  of.filter((sender) => isAnswered(sender) && sender.answer.startsWith(`HTTP/1.1 ${status}`)).length
+
+async function post({ prompt, key }: Tenant, bytes: number): Promise<number> {
+  const { status } = await fetch(`${server.url}/api/v1/prompts/${prompt}/signals`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: '{"value":"positive"}'.padEnd(bytes),
+  })
+  return status
+}
+
+/** The peak memory of the server. */
+const peakMemory = () =>
+  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))?.[1]) * 1024
+
+const space = Buffer.alloc(900_000, ' ')
+
+test('nothing is kept of the bodies whose key was wrong once too often, while their answers are held back', async () => {
+  const stranger = { prompt: 'any', key: 'psk_wrong' }
+  const failed = await begin(60, stranger, announced(1), space.subarray(0, 1))
+  await eventually(() => count(failed, 401), 60)
+  const before = peakMemory()
+  const slowed = await begin(500, stranger, announced(MIB), space)
+  await eventually(() => count(slowed, 401), 500, ANSWER_MS)
+  expect(peakMemory() - before).toBeLessThan(100 * MIB)
+})
+
+test('of 300 slow bodies of an organisation those past its share are rejected, and nothing of them is kept', async () => {
+  const [busy, calm] = [await createTenant(operator), await createTenant(operator)]
+  // The runtime keeps what arrives while a key or a prompt is looked up, so the rest is sent after that.
+  const slow = await begin(300, busy, announced(MIB), space.subarray(0, 1))
+  await eventually(() => count(slow, 500), 284, ANSWER_MS)
+  const before = peakMemory()
+  await Promise.all(slow.map(({ socket }) => new Promise((sent) => socket.write(space, sent))))
+  const [head = '', body = ''] = slow.find(({ answer }) => answer)?.answer.split('\r\n\r\n') ?? []
+  expect(head.toLowerCase()).toContain('\r\nretry-after: 1')
+  expect(JSON.parse(body)).toEqual({
+    error: {
+      code: 'internal_error',
+      message: 'Too many large bodies are under way. Send this one again shortly.',
+      request_id: expect.any(String),
+    },
+  })
+  // What is large for one organisation is rejected; what is small, or another's, is not.
+  expect([await post(busy, MIB), await post(busy, 20), await post(calm, MIB)]).toEqual([500, 201, 201])
+  expect(peakMemory() - before).toBeLessThan(100 * MIB)
+  // A body that did not arrive in time gives its share back.
+  await eventually(() => count(slow, 422), 16, ANSWER_MS)
+  expect(await post(busy, MIB)).toBe(201)
+})
+
+test('bodies of no announced length are counted as they arrive, beyond what is small', async () => {
+  const [busy, calm] = [await createTenant(operator), await createTenant(operator)]
+  const slow = await begin(40, busy, chunked, asChunk(space))
+  await eventually(() => count(slow, 500) >= 22, true, ANSWER_MS)
+  const small = await begin(
+    1,
+    busy,
+    chunked,
+    Buffer.concat([asChunk(Buffer.from('{"value":"positive"}')), Buffer.from('0\r\n\r\n')]),
+  )
+  await eventually(() => count(small, 201), 1)
+  expect(await post(calm, MIB)).toBe(201)
+  // A caller who goes away gives its share back.
+  for (const { socket } of slow) socket.destroy()
+  await eventually(() => post(busy, MIB), 201)
+})
+
+test('all organisations together have a bound, and small bodies pass it', async () => {
+  const tenants = await Promise.all(Array.from({ length: 5 }, () => createTenant(operator)))
+  const [last, ...busy] = tenants as [Tenant, ...Tenant[]]
+  const slow = (await Promise.all(busy.map((tenant) => begin(17, tenant, announced(MIB), space.subarray(0, 1))))).flat()
+  await eventually(() => count(slow, 500), 4, ANSWER_MS)
+  expect([await post(last, MIB), await post(last, 32 * 1024)]).toEqual([500, 201])
+})
+
+test('thousands of requests whose bodies are still arriving are answered together, each of them', async () => {
+  const tenant = await createTenant(operator)
+  // All of them wait for one look-up of the key.
+  const slow = await begin(4_000, tenant, announced(2 * MIB), space.subarray(0, 1))
+  await eventually(() => slow.every(isAnswered), true, ANSWER_MS)
+  expect(server.stderr()).toBe('')
+})
+
+test('what arrives after the answer takes up no share', async () => {
+  const read = (isOver: boolean) => {
+    const headers = { 'content-type': 'application/json' }
+    const request = new Request('http://localhost', { method: 'POST', headers, body: new Blob([space]).stream() })
+    const exchange = new Exchange(request)
+    exchange.caller = { org: 'late' }
+    exchange.isOver = isOver
+    return readJsonText(exchange)
+  }
+  for (let n = 0; n < 20; n += 1) await expect(read(true)).rejects.toThrow('not valid')
+  expect(await read(false)).toHaveLength(space.length)
+})
