@@ -93,8 +93,11 @@ async function runTests(env: TestEnvironment, args: string[], isWhole: boolean):
   }
   console.log(`\nOnce more on ${env.TEST_ENGINE}, alone`)
   const again = await runFiles(env, 1, failedFiles)
-  total.failed += again.failed
-  if (again.failed > 0) return
+  // A run that has ended early, or has found no file, has passed nothing.
+  if (again.failed > 0 || again.passed < failed) {
+    total.failed += Math.max(again.failed, 1)
+    return
+  }
   total.passed += failed
   passedOnlyAgain.push(...failedFiles.map((file) => `${file} on ${env.TEST_ENGINE}`))
 }
@@ -116,8 +119,7 @@ async function runFiles(
   const text = await showAndKeep(child.stderr)
   const count = countTests(text, await child.exited)
   const files = filesOfFailures(text)
-  // Where the two differ something else went wrong than a test: a file that cannot be loaded, say.
-  return { ...count, failedFiles: files.length === count.failed ? [...new Set(files)] : [] }
+  return { ...count, failedFiles: files.length === count.failed && isOnlyTests(text) ? [...new Set(files)] : [] }
 }
 
 /** Last and alone: its load takes the whole machine, and it ends servers, so it starts its own. */
@@ -158,9 +160,19 @@ function filesOfFailures(text: string): string[] {
   return files
 }
 
+/** Whether nothing else went wrong than tests: the run has come to its end, and Bun counts no error outside of a test. */
+function isOnlyTests(text: string): boolean {
+  const summary = summaryOf(text)
+  return summary !== undefined && !/\n *\d+ errors?\n/.test(summary)
+}
+
+function summaryOf(text: string): string | undefined {
+  return [...text.matchAll(/((?:\n *\d+ .*)+\n)Ran \d+ tests? across /g)].at(-1)?.[1]
+}
+
 /** Skipped tests and tests to do count as failed: a guarantee that was not checked is not held. */
 function countTests(text: string, exitCode: number): Count {
-  const summary = [...text.matchAll(/((?:\n *\d+ .*)+)\nRan \d+ tests? across /g)].at(-1)?.[1]
+  const summary = summaryOf(text)
   if (summary === undefined) {
     // Filters may name only files of the other pass.
     if (text.includes('did not match any test files')) return { passed: 0, failed: 0 }

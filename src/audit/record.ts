@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
-import type { Sql, TransactionClaim } from '../db/client.ts'
+import type { Sql } from '../db/client.ts'
 import type { Deadline } from '../lib/deadline.ts'
+import type { Claim } from '../lib/semaphore.ts'
 import { insertAuditEntries } from './store.ts'
 
 /** Who makes a change. What is not bound to an organisation may change any; what has no scopes may grant any. */
@@ -24,7 +25,7 @@ export const keyHolder = (
  * Changes that an organisation makes itself have no more than its share of the transactions, and are made before their
  * caller gets an error or not at all.
  */
-export const claimOf = ({ organisationId, deadline }: Actor): TransactionClaim => ({
+export const claimOf = ({ organisationId, deadline }: Actor): Claim => ({
   tenant: organisationId,
   endsAt: deadline?.endsAt,
 })

@@ -17,21 +17,15 @@ export type Sql = {
   script(text: string): Promise<void>
 }
 
-export type TransactionClaim = Claim & {
-  /**
-   * When the caller is answered with an error, by the clock of `performance.now()`: after the query timeout if it is not
-   * given. What nobody waits for, as a migration at the start, ends at infinity, and so has no deadline.
-   */
-  endsAt?: number | undefined
-}
-
 export type Db = {
   sql: Sql
   /**
    * Commits when the work resolves, rolls back when it rejects or takes too long for its caller. Few transactions run
-   * concurrently: the others queue, and those with the same key behind each other, before they take a connection.
+   * concurrently: the others queue, and those with the same key behind each other, before they take a connection. A claim
+   * that does not say when it ends does so after the query timeout. What nobody waits for, as a migration at the start,
+   * ends at infinity, and so has no deadline.
    */
-  transaction<T>(work: (sql: Sql) => Promise<T>, claim?: TransactionClaim): Promise<T>
+  transaction<T>(work: (sql: Sql) => Promise<T>, claim?: Claim): Promise<T>
   /**
    * Subscribes to a channel of notifications. `onGap` is called whenever the subscription begins, at first and after
    * the connection was lost: notifications from before then were missed.
@@ -86,7 +80,7 @@ export function openClient(
     permitsPerTenant: Math.ceil(maxConcurrent / 2),
     maxWaiting: maxWaitingTransactions,
     maxWaitingPerTenant,
-    patienceMs: queryTimeoutMs - commitMs,
+    patienceMs: queryTimeoutMs > 0 ? queryTimeoutMs - commitMs : Number.POSITIVE_INFINITY,
     rejectWith: unavailable,
   })
   let pending = 0
@@ -168,7 +162,7 @@ export function openClient(
       pools.replace(used)
       throw error
     },
-    transaction<T>(work: (sql: Sql) => Promise<T>, claim: TransactionClaim = {}) {
+    transaction<T>(work: (sql: Sql) => Promise<T>, claim: Claim = {}) {
       const { endsAt = performance.now() + queryTimeoutMs } = claim
       const hasDeadline = queryTimeoutMs > 0 && endsAt < Number.POSITIVE_INFINITY
       // A transaction whose caller gets an error must not be carried out.

@@ -172,7 +172,7 @@ export class Session extends Duplex {
     const messages = batch.map(({ bytes }) => bytes)
     const reply = await this.backend.run(this, messages, this.#statementTimeoutMs)
     if (reply) return reply.bytes
-    // Nothing of the batch has run or will run, and the caller gets this error before its own deadline.
+    // Nothing of the batch has run or will run.
     this.#skipsToSync = !['S', 'Q'].includes(batch.at(-1)?.kind ?? '')
     return replyToTimedOut(batch)
   }

@@ -34,11 +34,13 @@ export async function lockRepository(sql: Sql, { organisationId, repositoryId }:
 
 /** Locks the known repositories of an owner in the same way, in the order of their ids. */
 export async function lockRepositoriesOf(sql: Sql, organisationId: number, owner: string): Promise<void> {
-  const rows = await sql<{ id: number }>`
-    select id from github_repositories
-    where organisation_id = ${organisationId} and starts_with(name, ${`${owner}/`})
-    order by id`
-  for (const { id } of rows) await lockRepository(sql, { organisationId, repositoryId: id })
+  await sql`
+    select pg_advisory_xact_lock(hashtext('github'), hashtext(organisation_id || ' ' || id))
+    from (
+      select organisation_id, id from github_repositories
+      where organisation_id = ${organisationId} and starts_with(name, ${`${owner}/`})
+      order by id
+    ) r`
 }
 
 /** Returns false when the delivery was recorded before. */

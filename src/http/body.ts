@@ -11,7 +11,8 @@ const arrivalMs = 10_000
 
 const bad = (message: string): ServiceError => invalid('The request body is not valid.', [{ path: '', message }])
 const tooSlow = () => bad('must arrive within 10 seconds')
-const tooLarge = (maxBytes: number) => bad(`must be at most ${maxBytes / mebibyte} MiB`)
+const tooLarge = (maxBytes: number) =>
+  bad(`must be at most ${maxBytes < mebibyte ? `${maxBytes / 1024} KiB` : `${maxBytes / mebibyte} MiB`}`)
 
 /** A key must be rejected within a second after it was revoked, also when the request had begun before. */
 const verifiedForMs = 500
@@ -20,7 +21,7 @@ const verifiedForMs = 500
 type Reserve = (bytes: number) => void
 
 /** Twice what a signal can need. Bodies up to this size are not counted: those of others must not shut them out. */
-const smallBytes = 32 * 1024
+export const smallBody = 32 * 1024
 
 /** Bounds the larger bodies that arrive, or wait for their answer: 3,000 slow senders would otherwise hold 3 GB. */
 const largeBodies = createInFlightLimiter({
@@ -35,7 +36,7 @@ function reserveLarge(exchange: Exchange): Reserve {
   let entered: ReturnType<typeof largeBodies.enter> | undefined
   return (more) => {
     bytes += more
-    if (bytes <= smallBytes) return
+    if (bytes <= smallBody) return
     // What comes after the answer would never be given back.
     if (exchange.isOver) throw exchange.deadlineError()
     if (entered) return entered.reserve(more)
@@ -47,7 +48,7 @@ function reserveLarge(exchange: Exchange): Reserve {
 
 /**
  * Reads a body that is declared as JSON, and plain or gzipped; rejects anything else with `validation_error`. The size, in
- * whole mebibytes, and what is reserved, hold for the decompressed text too.
+ * whole kibibytes or mebibytes, and what is reserved, hold for the decompressed text too.
  */
 export function readJsonText(
   exchange: Exchange,
@@ -94,7 +95,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Reads the bytes of the body as they were sent, up to a size of whole mebibytes. */
+/** Reads the bytes of the body as they were sent, up to a size of whole kibibytes or mebibytes. */
 export function readBody<T>(
   exchange: Exchange,
   maxBytes: number,

@@ -32,7 +32,7 @@ export class Exchange implements Timed {
   deadlineError: () => Error = noAnswer
   /** Whether the whole body has arrived and was read. */
   isBodyRead = false
-  /** Gives back what the request holds until then. */
+  /** Gives back what the request holds until it is answered. */
   onAnswered: (() => void) | undefined
   private leftMs = 0
 

@@ -110,8 +110,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
               (error) => settle(exchange) && fail(exchange, error),
             )
           } catch (error) {
-            settle(exchange)
-            fail(exchange, error)
+            if (settle(exchange)) fail(exchange, error)
           }
         })
       })

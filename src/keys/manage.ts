@@ -188,7 +188,7 @@ function requireGrantable({ scopes: held }: Actor, granted: Scope[]): void {
 /** The limit of a browser key holds for those that it was rotated to, so it must go on having one. */
 const isCountedWith = (dependent: string) =>
   invalid(`The signals of ${dependent} are counted with this key.`, [
-    { path: '/origins', message: 'must be given for a browser key that was rotated' },
+    { path: '/origins', message: 'must be given while other keys are counted with this one' },
   ])
 
 /** Compares two expiries, of which null is never. */

@@ -4,6 +4,8 @@ export type Claim = {
   tenant?: unknown
   /** Pieces of work with the same key run one after the other. */
   key?: unknown
+  /** When its caller no longer waits for it, by the clock of `performance.now()`. */
+  endsAt?: number | undefined
 }
 
 type Options = {
@@ -13,7 +15,7 @@ type Options = {
   maxWaiting: number
   /** How much of the queue one tenant may have; all by default. */
   maxWaitingPerTenant?: number
-  /** A waiter gives up after this time; never by default. */
+  /** A waiter gives up after this time, or when its claim ends; never by default. */
   patienceMs?: number
   /** Makes the error for a caller who finds the queue full, or has given up. */
   rejectWith(): Error
@@ -31,7 +33,7 @@ export function createSemaphore({
   permitsPerTenant = permits,
   maxWaiting,
   maxWaitingPerTenant = maxWaiting,
-  patienceMs = 0,
+  patienceMs = Number.POSITIVE_INFINITY,
   rejectWith,
 }: Options): <T>(work: () => Promise<T>, claim?: Claim) => Promise<T> {
   /** The waiters of each tenant; the next tenant to be served comes first. */
@@ -69,7 +71,7 @@ export function createSemaphore({
   }
 
   function wait(claim: Claim): Promise<void> {
-    const { tenant } = claim
+    const { tenant, endsAt = Number.POSITIVE_INFINITY } = claim
     const queue = queues.get(tenant) ?? []
     if (waiting >= maxWaiting || queue.length >= maxWaitingPerTenant) throw rejectWith()
     return new Promise((resolve, reject) => {
@@ -77,7 +79,8 @@ export function createSemaphore({
         dequeue(waiter, queue)
         reject(rejectWith())
       }
-      const timer = patienceMs > 0 ? setTimeout(giveUp, patienceMs) : undefined
+      const ms = Math.min(patienceMs, endsAt - performance.now())
+      const timer = ms < Number.POSITIVE_INFINITY ? setTimeout(giveUp, ms) : undefined
       const waiter: Waiter = {
         ...claim,
         start() {

@@ -1,6 +1,6 @@
 import { Elysia } from 'elysia'
 import { notFound } from '../errors.ts'
-import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
+import { parseJson, readByHandler, readJsonText, smallBody } from '../http/body.ts'
 import { answerPreflight } from '../http/cors.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
@@ -54,7 +54,9 @@ export const signalRoutes = (
       if (browser?.prompts && !browser.prompts.includes(prompt_id)) throw notFound()
       const prompt = findCachedPrompt(organisationId, prompt_id) ?? (await findPrompt(organisationId, prompt_id))
       const idempotencyKey = parseIdempotencyKey(exchange.request.headers.get('idempotency-key'))
-      const signal = parseSignal(await readJsonText(exchange), idempotencyKey)
+      // Whoever visits a page has its key, and must not take up what the organisation has for larger bodies.
+      const text = await readJsonText(exchange, browser ? smallBody : undefined)
+      const signal = parseSignal(text, idempotencyKey)
       const browserKey = browser && { id: browser.countedWith, monthlyLimit: browser.monthlyLimit }
       const recorded = await signalRecorder.record(prompt, signal, exchange.endsAt, browserKey)
       const { id, createdAt, outcome, used, limit, month, limitedBy } = recorded

@@ -1,6 +1,7 @@
 // Keys that stand in web pages: only for pages of their origins, and perhaps for some prompts.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 import { createAdmin, createBrowserKey, postFromPage, SHOP, usedBy } from './pages.ts'
@@ -32,6 +33,25 @@ test('a page of an allowed origin records a signal, and may read the answer', as
   expect(headers.get('vary')).toBe('origin')
   expect(headers.get('access-control-expose-headers')).toContain('ratelimit')
   expect(headers.get('access-control-allow-credentials')).toBeNull()
+})
+
+test('a signal of a page has a body of at most 32 KiB, as it is or decompressed', async () => {
+  const { key } = await browserKey()
+  const send = (body: Uint8Array, encoding: object = {}) =>
+    fetch(`${service.url}/api/v1/prompts/${tenant.prompt}/signals`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, origin: SHOP, 'content-type': 'application/json', ...encoding },
+      body,
+    })
+  const signal = (bytes: number) => Buffer.from('{"value":"positive"}'.padEnd(bytes))
+  expect((await send(signal(32 * 1024))).status).toBe(201)
+  for (const answer of [
+    await send(signal(32 * 1024 + 1)),
+    await send(gzipSync(signal(32 * 1024 + 1)), { 'content-encoding': 'gzip' }),
+  ]) {
+    const { error } = (await answer.json()) as { error: { details: object[] } }
+    expect([answer.status, error.details]).toEqual([422, [{ path: '', message: 'must be at most 32 KiB' }]])
+  }
 })
 
 test('the page may read rejections too', async () => {

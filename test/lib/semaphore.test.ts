@@ -83,3 +83,14 @@ test('a waiter that has waited too long is rejected, never started, and makes ro
   await next
   expect(works.started).toEqual(['first', 'next'])
 })
+
+test('a waiter whose caller has gone is rejected, never started, and makes room in the queue', async () => {
+  const works = createWorks(createSemaphore({ permits: 1, maxWaiting: 1, rejectWith }))
+  works.run('first')
+  await expect(works.run('given up', { endsAt: performance.now() + 10 })).rejects.toBe(full)
+  const next = works.run('next')
+  await works.end('first')
+  await works.end('next')
+  await next
+  expect(works.started).toEqual(['first', 'next'])
+})
