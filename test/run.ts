@@ -23,7 +23,7 @@ const ONCE = [
 // Two files at a time, each with a database of its own: tests wait much, and more at a time would miss their deadlines.
 const WORKERS = 2
 // More files than these do not fail by chance.
-const MAX_FILES_RUN_AGAIN = 3
+const MAX_FILES_RUN_AGAIN = 5
 
 const interruption = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort())
