@@ -20,16 +20,14 @@ const ONCE = [
   // This is about the file; what a restore leaves behind on either engine is in everything.test.ts.
   'test/backup/damage.test.ts',
 ]
-// Two files at a time, each with a database of its own: tests wait much, and more at a time would miss their deadlines.
-const WORKERS = 2
-// More files than these do not fail by chance.
-const MAX_FILES_RUN_AGAIN = 5
+// How many files run at a time, each with a database of its own. Tests wait much, but more at a time would make a service
+// miss its own deadlines; the embedded engine keeps a thread of each service busy.
+const WORKERS = { postgres: 2, embedded: 1 }
 
 const interruption = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort())
 
 const total: Count = { passed: 0, failed: 0 }
-const passedOnlyAgain: string[] = []
 const cleanups: (() => Promise<void>)[] = []
 
 try {
@@ -39,7 +37,6 @@ try {
 }
 for (const cleanup of cleanups.reverse()) await cleanup().catch(fail)
 if (total.passed + total.failed === 0) fail('No tests ran')
-for (const file of passedOnlyAgain) console.log(`${file} failed beside others, and passed when run again alone`)
 console.log(`${total.passed} passed, ${total.failed} failed`)
 process.exit(total.failed === 0 ? 0 : 1)
 
@@ -60,12 +57,13 @@ async function runAll(args: string[]): Promise<void> {
     // Makes `test.only` an error; otherwise it leaves out the rest without a word.
     CI: 'true',
   }
-  const isWhole = args.length === 0
-  await runTests({ ...env, TEST_ENGINE: 'postgres' }, args, isWhole)
-  const ignored = ONCE.map((pattern) => `--path-ignore-patterns=${pattern}`)
-  await runTests({ ...env, TEST_ENGINE: 'embedded', TZ: farTimeZones.embedded }, [...ignored, ...args], isWhole)
+  await runTests({ ...env, TEST_ENGINE: 'postgres' }, args)
+  await runTests({ ...env, TEST_ENGINE: 'embedded', TZ: farTimeZones.embedded }, [
+    ...ONCE.map((pattern) => `--path-ignore-patterns=${pattern}`),
+    ...args,
+  ])
   // A run of named tests leaves these out: they have a command of their own.
-  if (isWhole) await runFaults()
+  if (args.length === 0) await runFaults()
 }
 
 async function build(): Promise<void> {
@@ -77,39 +75,20 @@ async function build(): Promise<void> {
   if ((await child.exited) !== 0) throw new Error('The binary could not be built')
 }
 
-type TestEnvironment = Record<string, string | undefined> & { TEST_ENGINE: string }
-
-/**
- * The service keeps real deadlines of a few seconds, which a machine that stands still for longer makes it miss. So a
- * file that fails in a run of everything is run once more, alone, and what it does then counts.
- */
-async function runTests(env: TestEnvironment, args: string[], isWhole: boolean): Promise<void> {
-  console.log(`\nTests on ${env.TEST_ENGINE}`)
-  const { passed, failed, failedFiles } = await runFiles(env, WORKERS, args)
-  total.passed += passed
-  if (!isWhole || failedFiles.length === 0 || failedFiles.length > MAX_FILES_RUN_AGAIN) {
-    total.failed += failed
-    return
-  }
-  console.log(`\nOnce more on ${env.TEST_ENGINE}, alone`)
-  const again = await runFiles(env, 1, failedFiles)
-  // A run that has ended early, or has found no file, has passed nothing.
-  if (again.failed > 0 || again.passed < failed) {
-    total.failed += Math.max(again.failed, 1)
-    return
-  }
-  total.passed += failed
-  passedOnlyAgain.push(...failedFiles.map((file) => `${file} on ${env.TEST_ENGINE}`))
-}
-
-async function runFiles(
-  env: TestEnvironment,
-  workers: number,
+async function runTests(
+  env: Record<string, string | undefined> & { TEST_ENGINE: keyof typeof WORKERS },
   args: string[],
-): Promise<Count & { failedFiles: string[] }> {
+): Promise<void> {
+  console.log(`\nTests on ${env.TEST_ENGINE}`)
   // No orphans: a server that a failed test has left running would outlive its database.
   // The time of a test is there to end one that hangs, however busy the machine is.
-  const options = ['--no-orphans', '--timeout=120000', `--parallel=${workers}`, '--no-isolate', '--max-concurrency=4']
+  const options = [
+    '--no-orphans',
+    '--timeout=120000',
+    `--parallel=${WORKERS[env.TEST_ENGINE]}`,
+    '--no-isolate',
+    '--max-concurrency=4',
+  ]
   const child = Bun.spawn([process.execPath, '--no-env-file', 'test', ...options, ...args], {
     cwd: ROOT,
     env: process.stderr.isTTY ? { FORCE_COLOR: '1', ...env } : env,
@@ -118,8 +97,8 @@ async function runFiles(
   })
   const text = await showAndKeep(child.stderr)
   const count = countTests(text, await child.exited)
-  const files = filesOfFailures(text)
-  return { ...count, failedFiles: files.length === count.failed && isOnlyTests(text) ? [...new Set(files)] : [] }
+  total.passed += count.passed
+  total.failed += count.failed
 }
 
 /** Last and alone: its load takes the whole machine, and it ends servers, so it starts its own. */
@@ -148,31 +127,9 @@ async function showAndKeep(stream: ReadableStream<Uint8Array>): Promise<string> 
   return Bun.stripANSI(text)
 }
 
-/** The file of each failed test: Bun writes a file's name above the results of its tests, and failures again at the end. */
-function filesOfFailures(text: string): string[] {
-  const files: string[] = []
-  let file = ''
-  for (const line of text.split('\n')) {
-    file = /^(test\/\S+\.test\.ts):$/.exec(line)?.[1] ?? file
-    if (/^\d+ tests? failed:$/.test(line)) break
-    if (line.startsWith('(fail) ')) files.push(file)
-  }
-  return files
-}
-
-/** Whether nothing else went wrong than tests: the run has come to its end, and Bun counts no error outside of a test. */
-function isOnlyTests(text: string): boolean {
-  const summary = summaryOf(text)
-  return summary !== undefined && !/\n *\d+ errors?\n/.test(summary)
-}
-
-function summaryOf(text: string): string | undefined {
-  return [...text.matchAll(/((?:\n *\d+ .*)+\n)Ran \d+ tests? across /g)].at(-1)?.[1]
-}
-
 /** Skipped tests and tests to do count as failed: a guarantee that was not checked is not held. */
 function countTests(text: string, exitCode: number): Count {
-  const summary = summaryOf(text)
+  const summary = [...text.matchAll(/((?:\n *\d+ .*)+)\nRan \d+ tests? across /g)].at(-1)?.[1]
   if (summary === undefined) {
     // Filters may name only files of the other pass.
     if (text.includes('did not match any test files')) return { passed: 0, failed: 0 }
