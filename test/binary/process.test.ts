@@ -135,7 +135,7 @@ test('hostile files in the working directory change nothing', async () => {
   write('package.json', '{"type":"commonjs","imports":{"#x":"./evil.ts"}}')
   write('tsconfig.json', '{"compilerOptions":{"paths":{"*":["./evil.ts"]}}}')
   const server = await startServer(database.settings, [], folder)
-  expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+  await eventually(async () => (await fetch(`${server.url}/readyz`)).status, 200)
   expect(new URL(server.url).hostname).toBe('127.0.0.1')
   expect((await run(['orgs', 'list', '--json'], { settings: database.settings, cwd: folder })).status).toBe(0)
   expect(await server.stop()).toBe(0)

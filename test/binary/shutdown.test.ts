@@ -71,8 +71,7 @@ async function beginPost(): Promise<{ finish(): Promise<string> }> {
 
 test('is not ready from the signal on, and serves on until load balancers had time to notice', async () => {
   await start({ DRAIN_SECONDS: '600' })
-  const isReady = async () => (await fetch(`${server.url}/readyz`)).status
-  expect(await isReady()).toBe(200)
+  await eventually(async () => (await fetch(`${server.url}/readyz`)).status, 200)
   const stopped = server.stop()
   await hasSaid('stopping')
   const answer = await fetch(`${server.url}/readyz`)

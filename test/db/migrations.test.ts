@@ -7,7 +7,7 @@ import { type Migration, migrate } from '../../src/db/migrations.ts'
 import { openAny } from '../../src/db/open.ts'
 import { migrations } from '../../src/platform.ts'
 import { createDatabase, engine } from '../harness.ts'
-import { createOperator, errorLineOf, run, startServer } from '../program.ts'
+import { createOperator, errorLineOf, eventually, run, startServer } from '../program.ts'
 
 const closings: (() => Promise<void>)[] = []
 afterAll(async () => {
@@ -119,7 +119,7 @@ test('an older schema: the embedded engine is brought up, Postgres waits for its
     expect(await createOperator(settings).one('migrate')).toEqual({ applied: [migrations.at(-1)?.name], version: last })
   }
   const server = await startServer(settings)
-  expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+  await eventually(async () => (await fetch(`${server.url}/readyz`)).status, 200)
   expect(await server.stop()).toBe(0)
   expect((await use(versions)).at(-1)).toEqual({ version: last, name: migrations.at(-1)?.name as string })
 })

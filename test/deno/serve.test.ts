@@ -3,7 +3,15 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { type Client, createClient } from '../client.ts'
 import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
-import { createFolder, createOperator, createTenant, type Operator, type Server, startServer } from '../program.ts'
+import {
+  createFolder,
+  createOperator,
+  createTenant,
+  eventually,
+  type Operator,
+  type Server,
+  startServer,
+} from '../program.ts'
 
 const root = join(import.meta.dir, '../..')
 
@@ -29,7 +37,7 @@ afterAll(() => database.close())
 test('makes its own data directory on Deno', async () => {
   const settings = { DATA_DIR: join(createFolder(), 'data'), DENO_DIR: createFolder() }
   const fresh = await startServer(settings, [], root, program)
-  expect((await fetch(`${fresh.url}/readyz`)).status).toBe(200)
+  await eventually(async () => (await fetch(`${fresh.url}/readyz`)).status, 200)
   expect([await fresh.stop(), fresh.stderr()]).toEqual([0, ''])
 })
 

@@ -40,7 +40,7 @@ test.concurrent('a second server is rejected with a clear line, and the first go
   const server = await startServer(settings)
   const line = errorLineOf(await run(['serve'], { settings }))
   expect(line).toBe(`The data directory ${settings.DATA_DIR} is in use by another prompt-signals.`)
-  expect((await fetch(`${server.url}/readyz`)).status).toBe(200)
+  await eventually(async () => (await fetch(`${server.url}/readyz`)).status, 200)
   expect(await createOperator(settings).json('orgs', 'list')).toEqual([])
   expect(await server.stop()).toBe(0)
 })

@@ -69,7 +69,7 @@ test('a replica of the older release serves on, and stays ready, while the schem
   await migrate(db, [...migrations, { name: 'expand', text: expand }])
   await more(200)
   expect(await end()).toEqual([200, 201])
-  expect((await fetch(`${other.url}/readyz`)).status).toBe(200)
+  await eventually(async () => (await fetch(`${other.url}/readyz`)).status, 200)
   expect(await other.stop()).toBe(0)
   // A replica that starts now must be of the newer release.
   expect(errorLineOf(await run(['serve'], { settings: database.settings }))).toContain('use a newer prompt-signals')
