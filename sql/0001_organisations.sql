@@ -81,15 +81,6 @@ comment on column idempotent_requests.fingerprint is 'SHA-256 of the method, the
 
 create index on idempotent_requests (created_at);
 
--- The key that the cursors of lists are encrypted with, the same on every replica. One row.
-create table cursor_keys (
-  is_only boolean primary key default true check (is_only),
-  key bytea not null check (length(key) = 32)
-);
-
--- Two random UUIDs have 244 random bits.
-insert into cursor_keys (key) values (sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())));
-
 -- Deletes at most max_rows requests from before a time, and returns how many there were.
 create function prune_requests(before timestamptz, max_rows integer)
 returns integer

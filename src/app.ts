@@ -7,10 +7,11 @@ import { historyRoutes } from './history/routes.ts'
 import { historyBatchRoutes } from './history/routes_batch.ts'
 import { consoleOffRoutes, consoleRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
-import type { Exchange } from './http/exchange.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/middleware.ts'
+import type { RequestContext } from './http/request_context.ts'
 import { impactRoutes } from './impact/routes.ts'
 import { keyRoutes } from './keys/routes.ts'
+import { usageRoutes } from './limit/routes.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import type { App } from './platform.ts'
 import { promptRoutes } from './prompts/routes.ts'
@@ -18,7 +19,8 @@ import { signalRoutes } from './signals/routes.ts'
 import { batchRoutes } from './signals/routes_batch.ts'
 import { eraseRoutes } from './signals/routes_erase.ts'
 import { exportRoutes } from './signals/routes_export.ts'
-import { signalReadRoutes } from './signals/routes_reads.ts'
+import { signalListRoutes } from './signals/routes_list.ts'
+import { statsRoutes } from './stats/routes.ts'
 
 /** Every route of the service, in one place. */
 export function createApp(services: Services, { servesMetrics = true, servesConsole = true } = {}): App {
@@ -30,7 +32,9 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
     batchRoutes(services, wrapper),
     exportRoutes(services, wrapper),
     eraseRoutes(services, wrapper),
-    signalReadRoutes(services, wrapper),
+    signalListRoutes(services, wrapper),
+    statsRoutes(services, wrapper),
+    usageRoutes(services, wrapper),
     impactRoutes(services, wrapper),
     keyRoutes(services, wrapper),
     promptRoutes(services, wrapper),
@@ -87,7 +91,7 @@ function createRouter(features: AnyElysia[], { authenticated, publicRoute }: Rou
   }
   for (const path of methodsOf.keys()) {
     // The framework routes the root itself as `/*`. The URL is not parsed, because the host may be malformed.
-    const fail = async ({ request }: Exchange) => {
+    const fail = async ({ request }: RequestContext) => {
       throw notFound(allowOf(/^\w+:\/\/[^/]*\/(\?|$)/.test(request.url) ? '/' : path))
     }
     const route = path.startsWith('/api/v1') ? authenticated(null, fail, 'other') : publicRoute(fail, 'other')

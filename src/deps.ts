@@ -1,6 +1,7 @@
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { DatabaseObserver, Db } from './db/client.ts'
+import { createHeavyReads } from './db/heavy_reads.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader } from './history/read.ts'
@@ -8,24 +9,23 @@ import { createHistoryRecorder } from './history/record.ts'
 import { createAddressFinder } from './http/client_address.ts'
 import { createDrain } from './http/drain.ts'
 import { createRateLimiter, type Rate } from './http/rate_limit.ts'
+import { pruneRequests } from './idempotency/replay.ts'
 import type { ImpactReader } from './impact/read.ts'
 import { createFailedKeys } from './keys/failed_keys.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier } from './keys/verify.ts'
 import { runPeriodically } from './lib/periodic.ts'
+import { createAdmission } from './limit/admit.ts'
+import { createGate, noGate } from './limit/gate.ts'
 import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
 import { createReadiness } from './ops/readiness.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder } from './prompts/find.ts'
-import { pruneRequests } from './requests/replay.ts'
-import { createAdmission } from './signals/admit.ts'
 import { createBatchRecorder } from './signals/batch.ts'
-import { createGate, noGate } from './signals/gate.ts'
 import { pruneOldIdempotencyKeys } from './signals/prune.ts'
-import { createSignalReader } from './signals/read.ts'
 import { createSignalRecorder } from './signals/record.ts'
-import { createSignalRollup } from './signals/rollup.ts'
+import { createSignalRollup } from './stats/rollup.ts'
 
 /** What the routes depend on. */
 export type Services = ReturnType<typeof createServices>
@@ -69,7 +69,7 @@ export function createServices(
     },
   )
   const rollup = createSignalRollup(db)
-  const signalReader = createSignalReader(db, clock, rollup)
+  const heavyReads = createHeavyReads()
   let impact: ImpactReader | undefined
   const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
   const historyRecorder = createHistoryRecorder(db, clock)
@@ -101,13 +101,14 @@ export function createServices(
     findCachedPrompt: prompts.findCached,
     signalRecorder,
     batchRecorder: createBatchRecorder(db, admission, metrics.signals, rollup),
-    signalReader,
+    rollup,
+    heavyReads,
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
     deliveryObserver: metrics.deliveries,
     /** Loaded when it is first asked for, which keeps the start short. */
     async loadImpact(): Promise<ImpactReader> {
-      impact ??= (await import('./impact/read.ts')).createImpactReader(db, clock, rollup, signalReader.limited)
+      impact ??= (await import('./impact/read.ts')).createImpactReader(db, clock, rollup, heavyReads)
       return impact
     },
     readiness: createReadiness(db, redis, migrations),

@@ -1,11 +1,11 @@
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import type { Deadline } from '../lib/deadline.ts'
-import type { Claim } from '../lib/semaphore.ts'
+import type { PermitRequest } from '../lib/semaphore.ts'
 import { insertAuditEntries } from './store.ts'
 
 /** Who makes a change. What is not bound to an organisation may change any; what has no scopes may grant any. */
-export type Actor = { name: string; organisationId?: number; scopes?: readonly string[]; deadline?: Deadline }
+export type Actor = { name: string; organisationId?: number; scopes?: readonly string[]; request?: Deadline }
 
 /** An operator on the command line of the machine. */
 export const operator: Actor = { name: 'cli' }
@@ -13,21 +13,21 @@ export const operator: Actor = { name: 'cli' }
 /** A caller of the interface, who is named by the public id of their key and waits until the deadline of the request. */
 export const keyHolder = (
   caller: { key: string; organisationId: number; scopes: readonly string[] },
-  deadline: Deadline,
+  request: Deadline,
 ): Actor => ({
   name: caller.key,
   organisationId: caller.organisationId,
   scopes: caller.scopes,
-  deadline,
+  request,
 })
 
 /**
  * Changes that an organisation makes itself have no more than its share of the transactions, and are made before their
  * caller gets an error or not at all.
  */
-export const claimOf = ({ organisationId, deadline }: Actor): Claim => ({
+export const permitRequestOf = ({ organisationId, request }: Actor): PermitRequest => ({
   tenant: organisationId,
-  endsAt: deadline?.endsAt,
+  deadline: request?.deadline,
 })
 
 export type AuditEvent = {

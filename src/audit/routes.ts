@@ -18,8 +18,8 @@ const listing = describeOperation({
 export const auditRoutes = ({ db }: { db: Db }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'audit' }).get(
     '/api/v1/audit',
-    authenticated('keys:read', async (exchange, _: object, { organisationId }) =>
-      replyPage(exchange, await listAudit(db, organisationId, pageRequestOf(exchange))),
+    authenticated('keys:read', async (context, _: object, { organisationId }) =>
+      replyPage(context, await listAudit(db, organisationId, pageRequestOf(context))),
     ),
     { detail: listing },
   )

@@ -1,5 +1,5 @@
 import type { Db, Sql } from '../db/client.ts'
-import { faultOf, isPostgresError } from '../db/faults.ts'
+import { classifyError, isPostgresError } from '../db/errors.ts'
 import { bringToSchema, type Migration, readSchemaVersion } from '../db/migrations.ts'
 import { damaged, isRow, type Part, parseHeader, parsePart } from './format.ts'
 import {
@@ -16,7 +16,7 @@ import {
 } from './store.ts'
 
 /** Migrations insert rows into these tables, and the backup holds the same rows. */
-const filledByMigrations = ['plans', 'cursor_keys']
+const filledByMigrations = ['plans']
 const batchRows = 1_000
 const batchCharacters = 4_000_000
 
@@ -133,7 +133,7 @@ async function load(
 
 /** What the schema does not take is no row of a backup. */
 function throwDamaged(error: unknown): never {
-  throw faultOf(error) === 'item' ? damaged() : error
+  throw classifyError(error) === 'bad_row' ? damaged() : error
 }
 
 const hasColumns = (table: Table, names: string[]): boolean =>

@@ -1,5 +1,5 @@
 import { listAudit } from '../audit/list.ts'
-import { parsePageRequest } from '../lib/cursor_page.ts'
+import { cursorParams } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { onDatabase } from './database.ts'
 
@@ -10,7 +10,7 @@ export const commands = onDatabase([
     check: (args) => args.integer('limit', 1),
     async run({ db, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))
-      const { data, nextCursor } = await listAudit(db, id, args.asQuery(parsePageRequest))
+      const { data, nextCursor } = await listAudit(db, id, args.asQuery(cursorParams.parse))
       output.table(data, ['created_at', 'actor', 'action', 'subject', 'details'])
       if (nextCursor) output.say(`There are older ones: --cursor ${nextCursor}`)
     },

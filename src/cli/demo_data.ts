@@ -1,5 +1,5 @@
 // Six weeks of three made-up prompts: the same at every start, but for the time that it ends at.
-import { createRandom } from '../lib/seeded_random.ts'
+import { createRandom } from './seeded_random.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs

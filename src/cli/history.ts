@@ -3,7 +3,7 @@ import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { importHistory } from '../history/import.ts'
-import { parseQuery } from '../history/query.ts'
+import { parseHistoryQuery } from '../history/query.ts'
 import { createHistoryReader } from '../history/read.ts'
 import { recordHistory } from '../history/record.ts'
 import type { Input } from '../lib/input.ts'
@@ -57,7 +57,7 @@ export const commands = onDatabase([
     async run({ db, args, output }) {
       const prompt = args.required('prompt')
       const { organisationId } = await requirePrompt(db.sql, prompt)
-      const query = args.asQuery((given) => parseQuery(`?${given}`))
+      const query = args.asQuery((given) => parseHistoryQuery(`?${given}`))
       const reader = createHistoryReader(db)
       const { body } = await reader.readPage(await reader.findHistory(organisationId, prompt), query)
       output.table<Record<string, object>>(JSON.parse(body).data, columns)

@@ -1,9 +1,9 @@
-import { parseImpactQuery } from '../impact/query.ts'
+import { createHeavyReads } from '../db/heavy_reads.ts'
 import { createImpactReader } from '../impact/read.ts'
 import type { Impact } from '../impact/schema.ts'
+import { impactParams } from '../impact/schema_params.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import { createSignalReader } from '../signals/read.ts'
-import { createSignalRollup } from '../signals/rollup.ts'
+import { createSignalRollup } from '../stats/rollup.ts'
 import { onDatabase } from './database.ts'
 import { drawInterval, number, percent } from './figures.ts'
 import type { Column } from './output.ts'
@@ -12,18 +12,17 @@ export const commands = onDatabase([
   {
     usage: 'impact --prompt pmt_… [--margin M] [--base ID --head ID] [--page N] [--limit N]',
     does: 'shows what each change of a prompt did to its signals, newest first, or compares the change --head with --base',
-    check: (args) => args.asQuery(parseImpactQuery),
+    check: (args) => args.asQuery(impactParams.parse),
     async run({ db, clock, args, output }) {
       const prompt = await requirePrompt(db.sql, args.required('prompt'))
-      const query = args.asQuery(parseImpactQuery)
+      const query = args.asQuery(impactParams.parse)
       const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
-      const { limited } = createSignalReader(db, clock, rollup)
-      const { totalCount, data } = await createImpactReader(db, clock, rollup, limited).read(prompt, query)
+      const { totalCount, data } = await createImpactReader(db, clock, rollup, createHeavyReads()).read(prompt, query)
       const [newest] = data
       if (newest && !args.options.json) output.say(`${describe(newest)}\n`)
       output.table(data, columnsFor(data))
       const pages = Math.ceil(totalCount / query.limit)
-      if (query.page < pages) output.say(`There are older ones: --page ${query.page + 1n} of ${pages}`)
+      if (query.page < pages) output.say(`There are older ones: --page ${query.page + 1} of ${pages}`)
     },
   },
 ])

@@ -2,12 +2,12 @@ import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/ma
 import type { KeyRestrictions, Scope } from '../keys/schema.ts'
 import { parseScopes, presets, scopesOfPreset } from '../keys/scopes.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
-import { parseDuration } from '../lib/durations.ts'
 import { parseInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import type { Arguments } from './arguments.ts'
 import { UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
+import { parseDuration } from './durations.ts'
 
 const scopeUsage = `[--preset ${Object.keys(presets).join('|')}] [--scopes A,B]`
 const keepItNow = 'Keep the key now: it is not shown again.'

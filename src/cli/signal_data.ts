@@ -4,7 +4,8 @@ import { expectedTime, parseTime } from '../lib/times.ts'
 import { listOrganisations, requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { type PurgeSource, purgeSignals } from '../signals/erase.ts'
-import { type ExportSource, exportSignals, parseExportQuery } from '../signals/export.ts'
+import { type ExportSource, exportSignals } from '../signals/export.ts'
+import { exportParams } from '../signals/schema_params.ts'
 import type { Arguments } from './arguments.ts'
 import { type Command, type Context, UsageError } from './command.ts'
 import { onDatabase, withDatabase } from './database.ts'
@@ -20,7 +21,7 @@ export const signalDataCommands: Command[] = [
     ifInterrupted: 'what was written to standard output is not whole, and no file was made',
     check(args) {
       if (hasOption(args, 'prompt') === hasOption(args, 'org')) throw new UsageError('give either --prompt or --org')
-      args.asQuery(parseExportQuery)
+      args.asQuery(exportParams.parse)
     },
     run: runExport,
   },
@@ -55,7 +56,7 @@ async function runExport(context: Context): Promise<void> {
   let signals = 0
   const fill = (put: (text: string) => Promise<void>) =>
     withDatabase(context, async (db) => {
-      for await (const step of exportSignals(db, await findExportSource(db, args), args.asQuery(parseExportQuery))) {
+      for await (const step of exportSignals(db, await findExportSource(db, args), args.asQuery(exportParams.parse))) {
         await put(step.text)
         signals += step.signals
         progress.count(signals, 'signals')

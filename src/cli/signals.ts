@@ -1,12 +1,14 @@
+import type { UsageReport } from '../limit/schema.ts'
+import { readUsage } from '../limit/usage.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import { inZone } from '../signals/intervals.ts'
 import { listSignals, type SignalRow, signalJson } from '../signals/list.ts'
-import { parseSignalQuery, parseStatsQuery, type SignalQuery } from '../signals/read_query.ts'
-import { createSignalRollup } from '../signals/rollup.ts'
-import type { SignalCounts, SignalStats, UsageReport } from '../signals/schema_reads.ts'
-import { readStats } from '../signals/stats.ts'
-import { readUsage } from '../signals/usage.ts'
+import { type SignalListQuery, signalListParams } from '../signals/schema_params.ts'
+import { inZone } from '../stats/intervals.ts'
+import { parseStatsQuery } from '../stats/query.ts'
+import { readStats } from '../stats/read.ts'
+import { createSignalRollup } from '../stats/rollup.ts'
+import type { SignalCounts, SignalStats } from '../stats/schema.ts'
 import type { Arguments } from './arguments.ts'
 import { UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
@@ -57,7 +59,7 @@ const readCommands = onDatabase([
 
 export const commands = [...readCommands, ...signalDataCommands]
 
-function parseListQuery(args: Arguments): SignalQuery {
+function parseListQuery(args: Arguments): SignalListQuery {
   args.integer('limit', 1)
   return args.asQuery((query) => {
     for (const filter of args.list('metadata') ?? []) {
@@ -65,7 +67,7 @@ function parseListQuery(args: Arguments): SignalQuery {
       if (end < 1) throw new UsageError(`--metadata must be FIELD=TEXT, not "${filter}"`)
       query.append(`metadata.${filter.slice(0, end)}`, filter.slice(end + 1))
     }
-    return parseSignalQuery(query)
+    return signalListParams.parse(query)
   })
 }
 

@@ -1,6 +1,6 @@
 import { DeadlineError } from '../lib/deadline.ts'
 import type { Db, Sql } from './client.ts'
-import { isPostgresError, isReadOnly, reasonOf } from './faults.ts'
+import { isPostgresError, isReadOnly, reasonOf } from './errors.ts'
 
 /** Called when the database stops answering or is found to be read-only, and when it serves again. */
 export type OnAvailability = (isUp: boolean, reason: string) => void

@@ -1,10 +1,10 @@
 import type postgres from 'postgres'
 import { unavailable } from '../errors.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
-import { type Claim, createSemaphore } from '../lib/semaphore.ts'
+import { createSemaphore, type PermitRequest } from '../lib/semaphore.ts'
 import { createAvailabilityTracker, type OnAvailability } from './availability.ts'
 import type { Driver, SessionOptions, Target } from './driver.ts'
-import { isConnectionLost, isPostgresError, isReadOnly, ReadOnlyError } from './faults.ts'
+import { isConnectionLost, isPostgresError, isReadOnly, ReadOnlyError } from './errors.ts'
 import type { EngineObserver } from './housekeeping.ts'
 import { openPools, type PoolPair, type Subscription } from './pools.ts'
 
@@ -21,11 +21,11 @@ export type Db = {
   sql: Sql
   /**
    * Commits when the work resolves, rolls back when it rejects or takes too long for its caller. Few transactions run
-   * concurrently: the others queue, and those with the same key behind each other, before they take a connection. A claim
+   * concurrently: the others queue, and those with the same key behind each other, before they take a connection. A permitRequest
    * that does not say when it ends does so after the query timeout. What nobody waits for, as a migration at the start,
    * ends at infinity, and so has no deadline.
    */
-  transaction<T>(work: (sql: Sql) => Promise<T>, claim?: Claim): Promise<T>
+  transaction<T>(work: (sql: Sql) => Promise<T>, permitRequest?: PermitRequest): Promise<T>
   /**
    * Subscribes to a channel of notifications. `onGap` is called whenever the subscription begins, at first and after
    * the connection was lost: notifications from before then were missed.
@@ -162,12 +162,12 @@ export function openClient(
       pools.replace(used)
       throw error
     },
-    transaction<T>(work: (sql: Sql) => Promise<T>, claim: Claim = {}) {
-      const { endsAt = performance.now() + queryTimeoutMs } = claim
-      const hasDeadline = queryTimeoutMs > 0 && endsAt < Number.POSITIVE_INFINITY
+    transaction<T>(work: (sql: Sql) => Promise<T>, permitRequest: PermitRequest = {}) {
+      const { deadline = performance.now() + queryTimeoutMs } = permitRequest
+      const hasDeadline = queryTimeoutMs > 0 && deadline < Number.POSITIVE_INFINITY
       // A transaction whose caller gets an error must not be carried out.
       const requireTime = () => {
-        if (hasDeadline && performance.now() > endsAt - commitMs) throw unavailable()
+        if (hasDeadline && performance.now() > deadline - commitMs) throw unavailable()
       }
       return limitTransactions(() => {
         requireTime()
@@ -186,7 +186,7 @@ export function openClient(
         // The `begin` and `commit` have no other deadline. The embedded engine has one connection that is not replaced,
         // so there they are awaited.
         return isBounded ? withinOrReplace(pools.current, 2 * queryTimeoutMs, ended) : ended
-      }, claim)
+      }, permitRequest)
     },
     listen: pools.subscribe,
     load: () => ({ pending, connections: maxConnections + maxConcurrent }),

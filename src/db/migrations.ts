@@ -1,5 +1,5 @@
 import type { Db, Sql } from './client.ts'
-import { faultOf, isPostgresError } from './faults.ts'
+import { classifyError, isPostgresError } from './errors.ts'
 
 /** A numbered file of `sql/`: forward only, never changed once released. */
 export type Migration = { name: string; text: string }
@@ -26,9 +26,9 @@ async function readNewest(sql: Sql): Promise<number> {
 /** Migrates the database to this program's schema, all or nothing. Concurrent migrations wait for each other. */
 export async function migrate(db: Db, migrations: Migration[]): Promise<{ applied: string[]; version: number }> {
   try {
-    return await db.transaction((sql) => bringToSchema(sql, migrations), { endsAt: Number.POSITIVE_INFINITY })
+    return await db.transaction((sql) => bringToSchema(sql, migrations), { deadline: Number.POSITIVE_INFINITY })
   } catch (error) {
-    if (faultOf(error) !== 'busy') throw error
+    if (classifyError(error) !== 'lock_timeout') throw error
     throw new Error('The tables are held by others, perhaps by a backup. Nothing was migrated: try again later.')
   }
 }

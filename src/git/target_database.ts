@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { recordHistoryBatch } from '../history/batch.ts'
-import { parseQuery } from '../history/query.ts'
+import { parseHistoryQuery } from '../history/query.ts'
 import { createHistoryReader } from '../history/read.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { createPromptFinder } from '../prompts/find.ts'
@@ -30,7 +30,7 @@ export async function openDatabaseTarget(db: Db, clock: Clock, org: string): Pro
     recordBatch: (batch) => recordHistoryBatch(db, clock, organisationId, batch, find),
     async readHistory(id, page) {
       const found = await history.findHistory(organisationId, id)
-      const { body } = await history.readPage(found, parseQuery(historyQuery(page)))
+      const { body } = await history.readPage(found, parseHistoryQuery(historyQuery(page)))
       return JSON.parse(body)
     },
   }

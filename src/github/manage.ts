@@ -1,4 +1,4 @@
-import { type Actor, claimOf, operator, recordAudit } from '../audit/record.ts'
+import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { randomBase62 } from '../lib/base62.ts'
@@ -20,6 +20,6 @@ export async function setWebhook(
   await db.transaction(async (sql) => {
     await upsertWebhook(sql, organisationId, secret, clock.now())
     await recordAudit(sql, clock, actor, { organisationId, action: 'webhook.secret_set', subject: org })
-  }, claimOf(actor))
+  }, permitRequestOf(actor))
   return { org, path: `/webhooks/github/${org}`, secret }
 }

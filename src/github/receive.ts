@@ -28,13 +28,13 @@ const validatePullRequest = createValidator(PullRequestPayload, 'The pull reques
 const validateRepository = createValidator(RepositoryPayload, 'The repository')
 const validateOrganization = createValidator(OrganizationPayload, 'The organization')
 
-/** Records a delivery, all or nothing and only once, before its sender gets an error at `endsAt` or not at all. */
+/** Records a delivery, all or nothing and only once, before its sender gets an error at `deadline` or not at all. */
 export async function receiveDelivery(
   db: Db,
   clock: Clock,
   organisationId: number,
   { event: name, id, payload }: Delivery,
-  endsAt?: number,
+  deadline?: number,
 ): Promise<Receipt> {
   const event = parseEvent(name, payload)
   if (!event) return receiptOf('ignored')
@@ -44,7 +44,7 @@ export async function receiveDelivery(
     ])
   }
   const repositoryId = event.name === 'organization' ? 0 : event.payload.repository.id
-  const claim = { tenant: organisationId, key: `${organisationId} ${repositoryId}`, endsAt }
+  const permitRequest = { tenant: organisationId, key: `${organisationId} ${repositoryId}`, deadline }
   return db.transaction(async (sql) => {
     await requireIndexPlans(sql)
     if (event.name === 'organization') {
@@ -56,7 +56,7 @@ export async function receiveDelivery(
     // A merge and its push arrive concurrently, perhaps at two replicas, and each must see what the other has recorded.
     await lockRepository(sql, ref)
     return recordEvent(sql, clock, ref, id, event)
-  }, claim)
+  }, permitRequest)
 }
 
 /** Validates a delivery; undefined for an event that is not handled. */

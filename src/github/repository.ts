@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
-import { keepable, parseInstant } from '../lib/times.ts'
+import { parseInstant, storableOrUndefined } from '../lib/times.ts'
 import { findLinkedPrompts, type LinkedPrompt, moveLinks, moveLinksOfOwner, repositoryKey } from '../prompts/link.ts'
 import type { OrganizationPayload, Repository, RepositoryPayload } from './schema.ts'
 import {
@@ -43,7 +43,7 @@ export function parseRepository(repository: Repository, now: Date): { name: stri
 
 /** GitHub gives a time as seconds since 1970, or as a text. */
 export const parseTimestamp = (given: number | string | null | undefined): Date | undefined =>
-  typeof given === 'number' ? keepable(new Date(given * 1_000)) : parseInstant(given ?? '')
+  typeof given === 'number' ? storableOrUndefined(new Date(given * 1_000)) : parseInstant(given ?? '')
 
 /** What a repository was called before it was renamed or transferred; its name of now for one that was not. */
 export function previousName({ changes, repository }: RepositoryPayload): string {

@@ -5,8 +5,8 @@ import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
 import { decodeText, mebibyte, parseJson, readBody, requireJson } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
-import type { Exchange } from '../http/exchange.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
+import type { RequestContext } from '../http/request_context.ts'
 import { createInFlightLimiter, type InFlightLimiter } from '../lib/in_flight.ts'
 import { setWebhook } from './manage.ts'
 import type { DeliveryObserver } from './receipt.ts'
@@ -29,8 +29,8 @@ const setting = describeOperation({
 export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'webhooks' }).put(
     '/api/v1/webhooks/github',
-    authenticated('webhooks:write', async (exchange, _: object, caller) =>
-      exchange.replyData(await setWebhook(db, clock, caller.org, keyHolder(caller, exchange))),
+    authenticated('webhooks:write', async (context, _: object, caller) =>
+      context.replyData(await setWebhook(db, clock, caller.org, keyHolder(caller, context))),
     ),
     { parse: 'none', detail: setting },
   )
@@ -41,26 +41,26 @@ export function githubRoutes(
   { publicRoute }: RouteWrapper,
 ) {
   const inFlight = createDeliveryLimiter()
-  const receive = publicRoute(async (exchange, { org_id: org }: { org_id: string }) => {
+  const receive = publicRoute(async (context, { org_id: org }: { org_id: string }) => {
     // These modules are loaded with the first delivery, because many services never get one.
     const [{ requireSignature, requireWebhook, verifyDelivery }, { receiveDelivery }] = await Promise.all([
       import('./verify.ts'),
       import('./receive.ts'),
     ])
-    const { headers } = exchange.request
+    const { headers } = context.request
     const signature = requireSignature(headers.get('x-hub-signature-256'))
     const { organisationId, secret } = await requireWebhook(db, org)
     return inFlight.run(organisationId, async (reserve) => {
-      const payload = await readPayload(exchange, reserve, (body) => verifyDelivery(secret, body, signature))
-      exchange.caller = { org }
+      const payload = await readPayload(context, reserve, (body) => verifyDelivery(secret, body, signature))
+      context.caller = { org }
       const delivery = {
         event: headers.get('x-github-event') ?? '',
         id: headers.get('x-github-delivery') ?? '',
         payload,
       }
-      const receipt = await receiveDelivery(db, clock, organisationId, delivery, exchange.endsAt)
+      const receipt = await receiveDelivery(db, clock, organisationId, delivery, context.deadline)
       deliveryObserver.ended(receipt, org)
-      return exchange.replyData(receipt)
+      return context.replyData(receipt)
     })
   })
   // The body is read by the handler, because the signature is over its exact bytes.
@@ -84,12 +84,12 @@ export const createDeliveryLimiter = (): InFlightLimiter =>
 
 /** GitHub sends JSON, or, where the webhook is set so, a form with the JSON in it. */
 async function readPayload(
-  exchange: Exchange,
+  context: RequestContext,
   reserve: (bytes: number) => void,
   verify: (body: Uint8Array) => Promise<void>,
 ): Promise<unknown> {
-  const { request } = exchange
-  const body = await readBody(exchange, maxBytes, (bytes) => bytes, reserve)
+  const { request } = context
+  const body = await readBody(context, maxBytes, (bytes) => bytes, reserve)
   await verify(body)
   const text = decodeText(body)
   if (/^\s*application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers.get('content-type') ?? '')) {

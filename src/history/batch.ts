@@ -17,7 +17,7 @@ class DryRun extends Error {}
 
 /**
  * Records what was read in a repository, all or nothing, and says what became of each entry. `findPrompt` rejects for a
- * prompt that is not the organisation's. At `endsAt` the caller of a request gets an error, and nothing is recorded.
+ * prompt that is not the organisation's. At `deadline` the caller of a request gets an error, and nothing is recorded.
  */
 export async function recordHistoryBatch(
   db: Db,
@@ -25,7 +25,7 @@ export async function recordHistoryBatch(
   organisationId: number,
   given: unknown,
   findPrompt: (publicId: string) => Promise<Prompt>,
-  endsAt?: number,
+  deadline?: number,
 ): Promise<Outcome[]> {
   const { entries, files = [], dry_run: isDryRun = false } = validate(given)
   const ids = [...new Set([...entries, ...files].map((item) => item.prompt_id))]
@@ -51,7 +51,7 @@ export async function recordHistoryBatch(
       await markFilesSeen(sql, seen)
       if (isDryRun) throw new DryRun()
     },
-    { tenant: organisationId, endsAt },
+    { tenant: organisationId, deadline },
   )
   await record.catch((error) => {
     if (!(error instanceof DryRun)) throw error

@@ -1,11 +1,11 @@
 import type { Db } from '../db/client.ts'
 import { notFound, unavailable } from '../errors.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
-import { clampPage, linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
+import { linkPages, offsetOf, writeNumberedPage } from '../lib/numbered_page.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
-import { SharedCache } from '../lib/shared_cache.ts'
 import { isPromptId } from '../prompts/find.ts'
-import { addressOfPage, type HistoryQuery } from './query.ts'
+import { SharedCache } from './page_cache.ts'
+import { addressOfPage, type KeyedHistoryQuery } from './query.ts'
 import { actions, type HistoryEntry } from './schema.ts'
 import {
   type EntryRow,
@@ -23,7 +23,7 @@ export type HistoryReader = {
   /** The history of a prompt as it is now. Rejects with `not_found` unless the prompt is the organisation's own. */
   findHistory(organisationId: number, prompt: string): Promise<HistoryState>
   /** The page that a query selects, as it is now. */
-  readPage(history: HistoryState, query: HistoryQuery): Promise<RenderedPage>
+  readPage(history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage>
 }
 
 export type HistoryObserver = {
@@ -66,7 +66,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
 
   const limitFiltered = createSemaphore({ ...filteredLimits, rejectWith: unavailable })
 
-  async function buildPage({ promptId, prompt }: HistoryState, query: HistoryQuery): Promise<RenderedPage> {
+  async function buildPage({ promptId, prompt }: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
     const selected = await readEntries(db, promptId, query)
     // The prompt is missing only after a failover that lost it between the look-up and now.
     if (!selected) throw notFound()
@@ -78,7 +78,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     }
   }
 
-  async function readAnew(key: string, history: HistoryState, query: HistoryQuery): Promise<RenderedPage> {
+  async function readAnew(key: string, history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
     observer?.read('database')
     const build = () => buildPage(history, query)
     const page = await (mustCountMatches(query) ? limitFiltered(build, { tenant: history.organisationId }) : build())
@@ -107,17 +107,17 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
 const stateId = ({ organisationId, prompt }: StateKey): string => `${organisationId} ${prompt}`
 
 /** Whether matching entries are counted one by one: for an action or a branch, but not for a range of time, which is one of ranks. */
-const mustCountMatches = ({ actions, branch }: HistoryQuery): boolean => actions !== null || branch !== null
+const mustCountMatches = ({ action, branch }: KeyedHistoryQuery): boolean => action !== null || branch !== null
 
-function readEntries({ sql }: Db, promptId: number, query: HistoryQuery) {
+function readEntries({ sql }: Db, promptId: number, query: KeyedHistoryQuery) {
   const page = {
-    number: clampPage(query),
+    offset: offsetOf(query),
     size: query.limit,
     since: query.since?.toISOString() ?? '-infinity',
     until: query.until?.toISOString() ?? 'infinity',
   }
   return mustCountMatches(query)
-    ? selectFilteredPage(sql, promptId, page, query.actions ?? actions, query.branch)
+    ? selectFilteredPage(sql, promptId, page, query.action ?? actions, query.branch)
     : selectPage(sql, promptId, page)
 }
 

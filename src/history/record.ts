@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { faultOf } from '../db/faults.ts'
+import { classifyError } from '../db/errors.ts'
 import { notFound, unavailable } from '../errors.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
@@ -14,10 +14,10 @@ type Recorded = { entry: HistoryEntry; isNew: boolean }
 
 export type HistoryRecorder = {
   /**
-   * Resolves once the entry is committed, or found to be in the history already. What cannot be written before `endsAt`,
+   * Resolves once the entry is committed, or found to be in the history already. What cannot be written before `deadline`,
    * by the clock of `performance.now()`, is not written later: its caller has been answered with an error.
    */
-  record(prompt: Prompt, given: unknown, endsAt: number): Promise<Recorded>
+  record(prompt: Prompt, given: unknown, deadline: number): Promise<Recorded>
   /** Waits until everything under way has been written. */
   drain(): Promise<void>
 }
@@ -33,7 +33,7 @@ export type PromptEntry = {
   reopenings?: number
 }
 
-type Write = { entry: EntryToRecord; organisationId: number; endsAt: number }
+type Write = { entry: EntryToRecord; organisationId: number; deadline: number }
 
 /** How many entries may wait to be written, and how many of them may be of one organisation. */
 const [maxQueued, maxQueuedPerTenant] = [2_000, 1_000]
@@ -69,18 +69,18 @@ export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
       const entries = writes.map(({ entry }) => entry)
       return limitWrites(() => insertEntries(db.sql, entries), { tenant: isOfOne ? organisationId : undefined })
     },
-    faultOf: (error) => (error === noPermit ? 'busy' : faultOf(error)),
+    classifyError: (error) => (error === noPermit ? 'lock_timeout' : classifyError(error)),
     groupOf: ({ entry }) => entry.prompt_id,
     rejectWith: unavailable,
     maxBatch: 200,
     maxQueued,
-    giveUpAt: ({ endsAt }) => endsAt - writeMs,
+    giveUpAt: ({ deadline }) => deadline - writeMs,
   })
 
   return {
-    async record({ id, organisationId }, given, endsAt) {
+    async record({ id, organisationId }, given, deadline) {
       const entry = { ...parseEntry(given, clock), prompt_id: id }
-      const recorded = await limitQueued(() => writes.add({ entry, organisationId, endsAt }), {
+      const recorded = await limitQueued(() => writes.add({ entry, organisationId, deadline }), {
         tenant: organisationId,
       })
       // The prompt is missing only after a failover that lost it between the look-up and now.

@@ -5,10 +5,11 @@ import type { RouteWrapper } from '../http/middleware.ts'
 import { queryTextOf } from '../http/paging.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
-import { parseQuery } from './query.ts'
+import { parseHistoryQuery } from './query.ts'
 import type { HistoryReader } from './read.ts'
 import type { HistoryRecorder } from './record.ts'
-import { actions, HistoryHeaders, HistoryPage, HistoryQuery, NewHistoryEntry, RecordedEntry } from './schema.ts'
+import { actions, HistoryHeaders, HistoryPage, NewHistoryEntry, RecordedEntry } from './schema.ts'
+import { historyParams } from './schema_params.ts'
 
 type Services = { findPrompt: PromptFinder['find']; historyReader: HistoryReader; historyRecorder: HistoryRecorder }
 type PromptParams = { prompt_id: string }
@@ -23,7 +24,7 @@ const reading = describeOperation({
     'Lists who changed the prompt, when, and how the change was deployed: newest first, a page at a time. ' +
     'A page past the end is empty and has the true totals; with filters the totals are those of what matches.',
   path: PromptPath,
-  query: HistoryQuery,
+  query: historyParams.schema,
   headers: HistoryHeaders,
   success: { status: 200, description: 'One page of the history.', schema: HistoryPage, headers: ['Link', 'ETag'] },
   invalid: {
@@ -62,26 +63,26 @@ export const historyRoutes = (
   new Elysia({ name: 'history' })
     .get(
       path,
-      authenticated('history:read', async (exchange, params: PromptParams, { organisationId }) => {
-        const { request } = exchange
+      authenticated('history:read', async (context, params: PromptParams, { organisationId }) => {
+        const { request } = context
         const found = await historyReader.findHistory(organisationId, params.prompt_id)
-        const query = parseQuery(queryTextOf(request))
+        const query = parseHistoryQuery(queryTextOf(request))
         if (matchesEtag(request.headers.get('if-none-match'), found.version)) {
-          return exchange.reply(304, null, cachingHeaders(found.version))
+          return context.reply(304, null, cachingHeaders(found.version))
         }
         const page = await historyReader.readPage(found, query)
-        return exchange.reply(200, page.body, { ...cachingHeaders(page.version), link: page.links })
+        return context.reply(200, page.body, { ...cachingHeaders(page.version), link: page.links })
       }),
       { detail: reading },
     )
     .post(
       path,
-      authenticated('history:write', async (exchange, params: PromptParams, { organisationId }) => {
+      authenticated('history:write', async (context, params: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, params.prompt_id)
-        const body = parseJson(await readJsonText(exchange))
-        const { entry, isNew } = await historyRecorder.record(prompt, body, exchange.endsAt)
+        const body = parseJson(await readJsonText(context))
+        const { entry, isNew } = await historyRecorder.record(prompt, body, context.deadline)
         const headers: Record<string, string> = isNew ? {} : { 'idempotent-replayed': 'true' }
-        return exchange.replyData(entry, 201, headers)
+        return context.replyData(entry, 201, headers)
       }),
       { ...readByHandler, detail: recording },
     )

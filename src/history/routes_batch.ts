@@ -30,12 +30,12 @@ const recording = describeOperation({
 export const historyBatchRoutes = ({ db, clock, findPrompt }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'history batches' }).post(
     '/api/v1/history/batch',
-    authenticated('history:write', async (exchange, _: object, { organisationId }) => {
-      const body = parseJson(await readJsonText(exchange))
+    authenticated('history:write', async (context, _: object, { organisationId }) => {
+      const body = parseJson(await readJsonText(context))
       const { recordHistoryBatch } = await import('./batch.ts')
       const find = (id: string) => findPrompt(organisationId, id)
-      const outcomes = await recordHistoryBatch(db, clock, organisationId, body, find, exchange.endsAt)
-      return exchange.replyData({ outcomes })
+      const outcomes = await recordHistoryBatch(db, clock, organisationId, body, find, context.deadline)
+      return context.replyData({ outcomes })
     }),
     { ...readByHandler, detail: recording },
   )

@@ -1,5 +1,5 @@
-import { type Static, type TSchema, Type } from '@sinclair/typebox'
-import { numberedPageOf, numberedPageParameters } from '../lib/numbered_page.ts'
+import { type Static, Type } from '@sinclair/typebox'
+import { numberedPageOf } from '../lib/numbered_page.ts'
 import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
 
 const Action = literals(['deployed', 'pr_opened', 'pr_merged', 'pr_closed'], {
@@ -56,30 +56,6 @@ export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', [
   },
 ])
 
-const actionFilter = (action: TSchema) =>
-  Type.Array(action, {
-    description: 'Only entries of these actions: the parameter repeated, or once with commas between the actions.',
-  })
-
-/** These schemas are for the documentation alone; the query is parsed from its text. */
-const otherFilters = {
-  since: Type.String({
-    format: 'date-time',
-    description: 'Only entries from this ISO 8601 time on; a date alone is its first instant, UTC.',
-  }),
-  until: Type.String({
-    format: 'date-time',
-    description: 'Only entries up to this ISO 8601 time, which is included; a date alone is its first instant, UTC.',
-  }),
-  branch: Type.String({ minLength: 1, description: 'Only entries of the branch of this name.' }),
-}
-
-export const HistoryQuery = Type.Object({ ...numberedPageParameters, action: actionFilter(Action), ...otherFilters })
-
-/** The filters of a list of changes. */
-export const changeFilters = { action: actionFilter(literals(liveActions)), ...otherFilters }
-
-/** This schema is for the documentation alone; the header is parsed from its text. */
 export const HistoryHeaders = Type.Object({
   'If-None-Match': Type.String({
     description: 'The ETag of an earlier answer: if that is still current, the answer is a 304 without a body.',

@@ -30,7 +30,7 @@ export async function selectStates(sql: Sql, prompts: string[]): Promise<History
 }
 
 type PageToSelect = {
-  number: number
+  offset: number
   size: number
   /** ISO 8601, or -infinity and infinity. */
   since: string
@@ -61,7 +61,7 @@ export async function selectPage(sql: Sql, promptId: number, page: PageToSelect)
       ) high
       where p.id = ${promptId}
     ), page as materialized (
-      select b.*, b.high - (${page.number}::bigint - 1) * ${page.size}::bigint as ends_before
+      select b.*, b.high - ${page.offset}::bigint as ends_before
       from bounds b
     )
     select
@@ -113,7 +113,7 @@ export async function selectFilteredPage(
     left join lateral (
       select * from matching
       order by created_at desc, id desc
-      offset (${page.number}::bigint - 1) * ${page.size}::bigint limit ${page.size}
+      offset ${page.offset}::bigint limit ${page.size}
     ) h on true
     where p.id = ${promptId}
     order by h.created_at desc, h.id desc`

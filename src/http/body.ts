@@ -1,6 +1,6 @@
 import { invalid, ServiceError, unavailable } from '../errors.ts'
 import { createInFlightLimiter } from '../lib/in_flight.ts'
-import type { Exchange } from './exchange.ts'
+import type { RequestContext } from './request_context.ts'
 
 /** The option of a route whose handler reads the body itself, after the key and the prompt were checked. */
 export const readByHandler = { parse: 'none' as const }
@@ -31,17 +31,17 @@ const largeBodies = createInFlightLimiter({
 })
 
 /** Reserves a body that is not small, until the request is answered: the runtime too keeps it no longer than that. */
-function reserveLarge(exchange: Exchange): Reserve {
+function reserveLarge(context: RequestContext): Reserve {
   let bytes = 0
   let entered: ReturnType<typeof largeBodies.enter> | undefined
   return (more) => {
     bytes += more
     if (bytes <= smallBody) return
     // What comes after the answer would never be given back.
-    if (exchange.isOver) throw exchange.deadlineError()
+    if (context.settled) throw context.deadlineError()
     if (entered) return entered.reserve(more)
-    entered = largeBodies.enter(exchange.caller?.org)
-    exchange.onAnswered = entered.leave
+    entered = largeBodies.enter(context.caller?.org)
+    context.onAnswered = entered.leave
     entered.reserve(bytes)
   }
 }
@@ -51,17 +51,17 @@ function reserveLarge(exchange: Exchange): Reserve {
  * whole kibibytes or mebibytes, and what is reserved, hold for the decompressed text too.
  */
 export function readJsonText(
-  exchange: Exchange,
+  context: RequestContext,
   maxBytes = mebibyte,
-  reserve = reserveLarge(exchange),
+  reserve = reserveLarge(context),
 ): Promise<string> {
-  requireJson(exchange.request)
-  const encoding = exchange.request.headers.get('content-encoding')
-  if (encoding === null) return readBody(exchange, maxBytes, decodeText, reserve)
+  requireJson(context.request)
+  const encoding = context.request.headers.get('content-encoding')
+  if (encoding === null) return readBody(context, maxBytes, decodeText, reserve)
   if (encoding.trim().toLowerCase() !== 'gzip') {
     throw bad('must be sent as it is, or compressed with "Content-Encoding: gzip"')
   }
-  return readBody(exchange, maxBytes, (bytes) => bytes, reserve)
+  return readBody(context, maxBytes, (bytes) => bytes, reserve)
     .then((bytes) => decompress(bytes, maxBytes))
     .then((bytes) => {
       reserve(bytes.length)
@@ -97,24 +97,24 @@ export function parseJson(text: string): unknown {
 
 /** Reads the bytes of the body as they were sent, up to a size of whole kibibytes or mebibytes. */
 export function readBody<T>(
-  exchange: Exchange,
+  context: RequestContext,
   maxBytes: number,
   read: (bytes: Uint8Array) => T,
   reserve: Reserve,
 ): Promise<T> {
-  const { request } = exchange
+  const { request } = context
   const length = request.headers.get('content-length')
   if (Number(length) > maxBytes) throw tooLarge(maxBytes)
   reserve(Number(length))
-  exchange.pauseDeadline(arrivalMs, tooSlow)
+  context.pauseDeadline(arrivalMs, tooSlow)
   // An announced length bounds the body; without one, each chunk is counted.
   const arriving = length === null ? readChunks(request, maxBytes, reserve) : request.bytes()
   return arriving.then(
     (bytes) => {
-      exchange.isBodyRead = true
-      exchange.resumeDeadline()
-      if (!exchange.verifyAgain || performance.now() - exchange.beganAt < verifiedForMs) return read(bytes)
-      return exchange.verifyAgain().then(() => read(bytes))
+      context.isBodyRead = true
+      context.resumeDeadline()
+      if (!context.verifyAgain || performance.now() - context.beganAt < verifiedForMs) return read(bytes)
+      return context.verifyAgain().then(() => read(bytes))
     },
     (error) => {
       throw error instanceof ServiceError ? error : bad('must arrive whole')

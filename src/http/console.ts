@@ -4,11 +4,11 @@ import { notFound } from '../errors.ts'
 import { loadOnce } from '../lib/load_once.ts'
 import { consoleBundle } from '../platform.ts'
 import { consolePage, type PageFiles, pageHeaders } from './console_page.ts'
-import type { Exchange } from './exchange.ts'
 import type { RouteWrapper } from './middleware.ts'
+import type { RequestContext } from './request_context.ts'
 import { serveEncodings, serveFile } from './static_file.ts'
 
-type Serve = (exchange: Exchange) => Promise<Response>
+type Serve = (context: RequestContext) => Promise<Response>
 type Bundle = PageFiles & { files: Record<string, { type: string; gzip: string; br: string }> }
 
 /** The names of the files change with their content, so that a browser never has to ask for one again. */
@@ -26,10 +26,10 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
 
   const routes = new Elysia({ name: 'console' }).get(
     '/console/:file',
-    publicRoute(async (exchange, { file }: { file: string }) => {
+    publicRoute(async (context, { file }: { file: string }) => {
       const serve = (await read()).files.get(file)
       if (!serve) throw notFound()
-      return serve(exchange)
+      return serve(context)
     }),
   )
   for (const path of consolePaths) {
@@ -37,10 +37,10 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
     // The addresses in the page are relative, so they differ with a slash at the end of its own.
     const [page, pageWithSlash] = [pageAt(depth), pageAt(path === '/' ? depth : depth + 1)]
     // The address is not parsed as a URL, because the host may be malformed.
-    const endsInSlash = ({ request }: Exchange) => /^[^?]*\/(\?|$)/.test(request.url)
+    const endsInSlash = ({ request }: RequestContext) => /^[^?]*\/(\?|$)/.test(request.url)
     routes.get(
       path,
-      publicRoute((exchange) => (endsInSlash(exchange) ? pageWithSlash(exchange) : page(exchange))),
+      publicRoute((context) => (endsInSlash(context) ? pageWithSlash(context) : page(context))),
     )
   }
   return routes
@@ -50,7 +50,7 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
 export const consoleOffRoutes = ({ publicRoute }: RouteWrapper) =>
   new Elysia({ name: 'console' }).get(
     '/',
-    publicRoute(async (exchange) => exchange.reply(302, null, { location: 'docs' })),
+    publicRoute(async (context) => context.reply(302, null, { location: 'docs' })),
   )
 
 /** The files as they were packed by scripts/console.ts. */

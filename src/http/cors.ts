@@ -1,6 +1,6 @@
 import { ServiceError } from '../errors.ts'
 import { matchesOrigin } from '../lib/origins.ts'
-import type { Exchange } from './exchange.ts'
+import type { RequestContext } from './request_context.ts'
 
 const preflightHeaders = {
   'access-control-allow-origin': '*',
@@ -16,8 +16,8 @@ const exposed = 'ratelimit, ratelimit-policy, retry-after, idempotent-replayed, 
  * Answers a preflight, which carries no key. It is the same for every origin and every prompt, and so reveals nothing: the
  * request itself is checked against the origins of its key.
  */
-export const answerPreflight = async (exchange: Exchange): Promise<Response> =>
-  exchange.reply(204, null, preflightHeaders)
+export const answerPreflight = async (context: RequestContext): Promise<Response> =>
+  context.reply(204, null, preflightHeaders)
 
 /** The headers that let a page read the answer; `forbidden` for a page that the key is not for. */
 export function corsHeaders(origin: string | null, allowed: string[]): Record<string, string> {

@@ -44,9 +44,7 @@ export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia[
     .get(
       '/docs',
       // The addresses in the page are relative, so they differ with a slash at the end of its own.
-      publicRoute((exchange) =>
-        (/^[^?]*\/(\?|$)/.test(exchange.request.url) ? pageInFolder : pageBesideFolder)(exchange),
-      ),
+      publicRoute((context) => (/^[^?]*\/(\?|$)/.test(context.request.url) ? pageInFolder : pageBesideFolder)(context)),
     )
     .get('/docs/json', publicRoute(serveFile('application/json', () => writeDocument(documented))))
     .get('/docs/start.js', publicRoute(serveFile('text/javascript; charset=utf-8', async () => startScript)))

@@ -9,7 +9,6 @@ import type { Receiver } from '../platform.ts'
 import type { AddressFinder } from './client_address.ts'
 import { corsHeaders } from './cors.ts'
 import type { Drain } from './drain.ts'
-import { Exchange } from './exchange.ts'
 import {
   type RateLimit,
   type RateLimitObserver,
@@ -17,13 +16,14 @@ import {
   type RateUsage,
   tooManyRequests,
 } from './rate_limit.ts'
+import { RequestContext } from './request_context.ts'
 
 /** What the runtime's router, or the framework, passes to a route. */
 type Context<Params> = { request: Request; params: Params; route: string; receiver?: Receiver }
 type Route<Params> = ((context: Context<Params>) => Promise<Response>) & { scope?: Scope | null }
 
-export type Handler<Params> = (exchange: Exchange, params: Params) => Promise<Response>
-type AuthenticatedHandler<Params> = (exchange: Exchange, params: Params, caller: Caller) => Promise<Response>
+export type Handler<Params> = (context: RequestContext, params: Params) => Promise<Response>
+type AuthenticatedHandler<Params> = (context: RequestContext, params: Params, caller: Caller) => Promise<Response>
 
 /** Wraps handlers into routes. In the log and the metrics a route is its template, unless it is given a name. */
 export type RouteWrapper = {
@@ -63,8 +63,8 @@ export function createRouteWrapper(services: Services): RouteWrapper {
   const { log, clock, metrics, drain, verifyKey, findAddress, baseUrl } = services
   const { perKey, perAddress } = services.rateLimits
 
-  function end(exchange: Exchange, response: Response): void {
-    const { request, route, caller, requestId, traceId, beganAt } = exchange
+  function end(context: RequestContext, response: Response): void {
+    const { request, route, caller, requestId, traceId, beganAt } = context
     const { method } = request
     const { status } = response
     const endedAt = performance.now()
@@ -75,21 +75,21 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     const level = quietRoutes.has(route) ? 'debug' : status >= 500 ? 'error' : 'info'
     const { org, key } = caller ?? {}
     log.request({ level, time: clock.now(), method, route, status, ms, org, key, requestId, traceId })
-    exchange.onAnswered?.()
+    context.onAnswered?.()
     // While Bun drops the rest of a body it runs what waits for its turn. Of a few thousand answers given together, each
     // would be sent within the one before, until the stack is full and the others are never sent.
-    if (exchange.isBodyRead || method === 'GET') exchange.send(response)
-    else setImmediate(exchange.send, response)
+    if (context.isBodyRead || method === 'GET') context.send(response)
+    else setImmediate(context.send, response)
   }
 
-  function fail(exchange: Exchange, error: unknown): void {
+  function fail(context: RequestContext, error: unknown): void {
     const shown = error instanceof ServiceError ? error : unavailable()
-    const { requestId, request } = exchange
+    const { requestId, request } = context
     if (shown !== error) log.error({ err: error, method: request.method, request_id: requestId }, 'a request failed')
-    end(exchange, exchange.replyError(shown))
+    end(context, context.replyError(shown))
   }
 
-  function giveUp(this: Exchange): void {
+  function onTimeout(this: RequestContext): void {
     fail(this, this.deadlineError())
   }
 
@@ -97,52 +97,52 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     <Params>(handle: Handler<Params>, name?: string): Route<Params> =>
     ({ request, params, route, receiver }) =>
       new Promise((resolve) => {
-        const exchange = new Exchange(request, name ?? route, resolve, giveUp, findAddress, receiver, baseUrl)
+        const context = new RequestContext(request, name ?? route, resolve, onTimeout, findAddress, receiver, baseUrl)
         metrics.requests.began()
-        track(exchange)
+        track(context)
         // Handlers of requests that arrived together run back to back, which takes a signal from 60 to 53 µs at 256
         // connections.
         deferToImmediate(() => {
           try {
             // A result that comes after the deadline is dropped: the caller has been answered.
-            handle(exchange, params).then(
-              (response) => settle(exchange) && end(exchange, response),
-              (error) => settle(exchange) && fail(exchange, error),
+            handle(context, params).then(
+              (response) => settle(context) && end(context, response),
+              (error) => settle(context) && fail(context, error),
             )
           } catch (error) {
-            if (settle(exchange)) fail(exchange, error)
+            if (settle(context)) fail(context, error)
           }
         })
       })
 
   /** The answer to a request that exceeds its rate; undefined to all others. */
-  function rejectExceeded(exchange: Exchange, rateUsage: RateUsage, by: RateLimit): Promise<Response> | undefined {
-    exchange.rateUsage = rateUsage
+  function rejectExceeded(context: RequestContext, rateUsage: RateUsage, by: RateLimit): Promise<Response> | undefined {
+    context.rateUsage = rateUsage
     if (!rateUsage.isExceeded) return undefined
     metrics.rates.limited(by)
-    return Promise.resolve(exchange.replyError(tooManyRequests(rateUsage, by)))
+    return Promise.resolve(context.replyError(tooManyRequests(rateUsage, by)))
   }
 
   return {
     publicRoute,
     authenticated(scope, handle, name) {
-      const route = publicRoute((exchange, params: Parameters<typeof handle>[1]) => {
+      const route = publicRoute((context, params: Parameters<typeof handle>[1]) => {
         // The address comes before the key: a flood must cost nothing.
-        const rejected = perAddress && rejectExceeded(exchange, perAddress.take(exchange.address), 'address_rate')
+        const rejected = perAddress && rejectExceeded(context, perAddress.take(context.address), 'address_rate')
         if (rejected) return rejected
-        const { headers } = exchange.request
-        const verify = () => verifyKey(headers.get('authorization'), exchange)
+        const { headers } = context.request
+        const verify = () => verifyKey(headers.get('authorization'), context)
         const enter = (caller: Caller) => {
-          exchange.caller = caller
-          exchange.verifyAgain = async () => {
+          context.caller = caller
+          context.verifyAgain = async () => {
             const { scopes } = await verify()
             const lost = caller.scopes.find((held) => !scopes.includes(held))
             if (lost) throw forbidden(lost)
           }
-          if (caller.browser) exchange.cors = corsHeaders(headers.get('origin'), caller.browser.origins)
+          if (caller.browser) context.cors = corsHeaders(headers.get('origin'), caller.browser.origins)
           if (scope !== null && !caller.scopes.includes(scope)) throw forbidden(scope)
-          const rejected = perKey && rejectExceeded(exchange, perKey.take(caller.id), 'key_rate')
-          return rejected ?? handle(exchange, params, caller)
+          const rejected = perKey && rejectExceeded(context, perKey.take(caller.id), 'key_rate')
+          return rejected ?? handle(context, params, caller)
         }
         const caller = verify()
         return caller instanceof Promise ? caller.then(enter) : enter(caller)
@@ -154,4 +154,5 @@ export function createRouteWrapper(services: Services): RouteWrapper {
 }
 
 /** The answer when even the framework fails. */
-export const crashResponse = (): Response => new Exchange(new Request('http://localhost')).replyError(unavailable())
+export const crashResponse = (): Response =>
+  new RequestContext(new Request('http://localhost')).replyError(unavailable())

@@ -1,9 +1,13 @@
 import type { TSchema } from '@sinclair/typebox'
-import { type CursorPage, PageQuery, type PageRequest, parsePageRequest } from '../lib/cursor_page.ts'
-import type { Exchange } from './exchange.ts'
+import { type CursorPage, cursorParams, type PageRequest } from '../lib/cursor_page.ts'
+import type { RequestContext } from './request_context.ts'
 
 /** What the document says of a query that is not valid, with this mistake as its example. */
-export const invalidQuery = (path: string, message: string, meaning = 'A parameter of the query is not valid.') => ({
+export const describeInvalidQuery = (
+  path: string,
+  message: string,
+  meaning = 'A parameter of the query is not valid.',
+) => ({
   meaning,
   message: 'The query is not valid.',
   example: { details: [{ path, message }] },
@@ -11,9 +15,12 @@ export const invalidQuery = (path: string, message: string, meaning = 'A paramet
 
 /** What the document says of every list that is read by cursor. */
 export const describePage = (description: string, schema: TSchema) => ({
-  query: PageQuery,
+  query: cursorParams.schema,
   success: { status: 200, description, schema, sometimes: ['Link' as const] },
-  invalid: invalidQuery('cursor', 'must be the next_cursor of an earlier page'),
+  invalid: describeInvalidQuery(
+    'cursor',
+    'must be the next_cursor of an earlier page of this list, with the same filters',
+  ),
 })
 
 /** The text of a request's query, from the question mark on; the rest of its address may be malformed. */
@@ -25,24 +32,24 @@ export function queryTextOf({ url }: Request): string {
 export const searchOf = (request: Request): URLSearchParams => new URLSearchParams(queryTextOf(request))
 
 /** The page that a request asks for. */
-export const pageRequestOf = ({ request }: Exchange): PageRequest => parsePageRequest(searchOf(request))
+export const pageRequestOf = ({ request }: RequestContext): PageRequest => cursorParams.parse(searchOf(request))
 
 /** A page of a list that is read by cursor, with a link to the next one. */
-export const replyPage = <Row>(exchange: Exchange, { data, limit, nextCursor }: CursorPage<Row>): Response =>
-  replyJsonPage(exchange, exchange.route, JSON.stringify(data), limit, nextCursor)
+export const replyPage = <Row>(context: RequestContext, { data, limit, nextCursor }: CursorPage<Row>): Response =>
+  replyJsonPage(context, context.route, JSON.stringify(data), limit, nextCursor)
 
 /** A page of a list whose rows are JSON already, and whose path is not that of the route. */
 export function replyJsonPage(
-  exchange: Exchange,
+  context: RequestContext,
   path: string,
   data: string,
   limit: number,
   nextCursor: string | null,
 ): Response {
   const body = `{"data":${data},"pagination":${JSON.stringify({ per_page: limit, next_cursor: nextCursor })}}`
-  if (nextCursor === null) return exchange.reply(200, body)
-  const query = searchOf(exchange.request)
+  if (nextCursor === null) return context.reply(200, body)
+  const query = searchOf(context.request)
   query.set('limit', String(limit))
   query.set('cursor', nextCursor)
-  return exchange.reply(200, body, { link: `<${exchange.baseUrl}${path}?${query}>; rel="next"` })
+  return context.reply(200, body, { link: `<${context.baseUrl}${path}?${query}>; rel="next"` })
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { loadOnce } from '../lib/load_once.ts'
-import type { Exchange } from './exchange.ts'
+import type { RequestContext } from './request_context.ts'
 
 type Bytes = Uint8Array<ArrayBuffer>
 /** A file as it is, and as it is sent to those who take it compressed. */
@@ -29,14 +29,14 @@ export function serveEncodings(type: string, read: () => Promise<Encodings>, mor
     return new Map(contents.map(([encoding, content]) => [encoding, variantOf(encoding, content, headers)]))
   })
 
-  return async (exchange: Exchange): Promise<Response> => {
+  return async (context: RequestContext): Promise<Response> => {
     const variants = await loadVariants()
-    const asked = exchange.request.headers
+    const asked = context.request.headers
     const accepted = asked.get('accept-encoding')
     const encoding = encodings.find((one) => variants.has(one) && accepts(accepted, one)) ?? 'identity'
     const { content, etag, headers } = variants.get(encoding) as Variant
     const isKnown = asked.get('if-none-match')?.includes(etag)
-    return isKnown ? exchange.reply(304, null, headers) : exchange.reply(200, content, headers)
+    return isKnown ? context.reply(304, null, headers) : context.reply(200, content, headers)
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Exchange } from './exchange.ts'
+import type { RequestContext } from './request_context.ts'
 import { accepts } from './static_file.ts'
 
 type StreamOptions = {
@@ -22,11 +22,11 @@ const gainedMs = (bytes: number): number => 100 + bytes / 64
  * little on average, is cut too, and would otherwise hold what the answer needs for as long as it likes.
  */
 export async function replyStream(
-  exchange: Exchange,
+  context: RequestContext,
   texts: AsyncIterator<string>,
   { type, fileName, isStopping, onEnd }: StreamOptions,
 ): Promise<Response> {
-  const { request } = exchange
+  const { request } = context
   const isGzipped = accepts(request.headers.get('accept-encoding'), 'gzip')
   const headers = {
     'content-type': type,
@@ -37,9 +37,9 @@ export async function replyStream(
   }
   const first = await texts.next()
   // Nobody takes the body: of a HEAD, or because the caller has been answered with an error meanwhile.
-  if (request.method === 'HEAD' || exchange.isOver) {
+  if (request.method === 'HEAD' || context.settled) {
     onEnd()
-    return exchange.reply(200, null, headers)
+    return context.reply(200, null, headers)
   }
 
   const encoder = new TextEncoder()
@@ -47,7 +47,7 @@ export async function replyStream(
   let timer: ReturnType<typeof setTimeout> | undefined
   let patienceMs = maxPauseMs
   let waitingSince = 0
-  let isOver = false
+  let settled = false
 
   // The time that it takes to read a text is not the caller's.
   function startTimer(controller: ReadableStreamDefaultController, sentBytes = 0): void {
@@ -63,8 +63,8 @@ export async function replyStream(
 
   function end(error?: unknown): void {
     clearTimeout(timer)
-    if (isOver) return
-    isOver = true
+    if (settled) return
+    settled = true
     onEnd(error)
   }
 
@@ -82,7 +82,7 @@ export async function replyStream(
         for (;;) {
           if (isStopping()) return cut(controller)
           const { value, done } = await next
-          if (isOver) return
+          if (settled) return
           if (done) {
             end()
             return controller.close()
@@ -101,5 +101,5 @@ export async function replyStream(
     },
     cancel: () => end(),
   })
-  return exchange.reply(200, isGzipped ? stream.pipeThrough(new CompressionStream('gzip')) : stream, headers)
+  return context.reply(200, isGzipped ? stream.pipeThrough(new CompressionStream('gzip')) : stream, headers)
 }

@@ -1,4 +1,4 @@
-import { logBeta } from '../lib/log_beta.ts'
+import { logBeta } from './log_beta.ts'
 import { type Counts, type Estimate, scale, totalOf } from './rate.ts'
 
 export type Verdict = 'better' | 'worse' | 'same' | 'undecided'

@@ -1,17 +1,17 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
+import type { HeavyReads } from '../db/heavy_reads.ts'
 import { invalid } from '../errors.ts'
 import { showEntry } from '../history/read.ts'
 import type { CursorPage } from '../lib/cursor_page.ts'
-import { clampPage } from '../lib/numbered_page.ts'
+import { offsetOf } from '../lib/numbered_page.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { listPrompts } from '../prompts/manage.ts'
-import type { SignalReader } from '../signals/read.ts'
-import type { SignalRollup } from '../signals/rollup.ts'
+import type { SignalRollup } from '../stats/rollup.ts'
 import { compare } from './compare.ts'
-import type { ImpactQuery, OverviewQuery, Pair } from './query.ts'
 import { type Counts, rateOf } from './rate.ts'
 import type { Impact, RecentSignals } from './schema.ts'
+import type { ImpactQuery, OverviewQuery, Pair } from './schema_params.ts'
 import { listSorted } from './sort.ts'
 import {
   type ChangeRow,
@@ -37,14 +37,11 @@ const dayMs = 86_400_000
 /** A statement reads this many prompts: the embedded engine has one connection, which nobody may hold for long. */
 const promptsPerStatement = 10
 
-type Limited = SignalReader['limited']
-
 /** Changes take longer to read the more signals they have, so an organisation has no more than its share of reads at a time. */
-export function createImpactReader(db: Db, clock: Clock, rollup: SignalRollup, limited: Limited): ImpactReader {
+export function createImpactReader(db: Db, clock: Clock, rollup: SignalRollup, heavyReads: HeavyReads): ImpactReader {
   async function readPage({ id }: Prompt, query: ImpactQuery) {
     const { limit, margin } = query
-    const skipped = (clampPage(query) - 1) * limit
-    const { totalCount, changes } = await selectChanges(db.sql, id, query, skipped, limit)
+    const { totalCount, changes } = await selectChanges(db.sql, id, query, offsetOf(query), limit)
     return { totalCount, data: changes.map(({ before, ...change }) => describeChange(change, before, margin)) }
   }
 
@@ -63,14 +60,14 @@ export function createImpactReader(db: Db, clock: Clock, rollup: SignalRollup, l
   return {
     async read(prompt, query) {
       const { pair, margin } = query
-      return limited(prompt.organisationId, async () => {
+      return heavyReads(prompt.organisationId, async () => {
         await rollup.catchUp(prompt.id)
         return pair ? readPair(prompt, pair, margin) : readPage(prompt, query)
       })
     },
-    async summarise(organisationId, { margin, search, sort, page: request }) {
+    async summarise(organisationId, { margin, search, sort, ...request }) {
       const beganAt = performance.now()
-      const limitedHere = <T>(read: () => Promise<T>) => limited(organisationId, read)
+      const limitedHere = <T>(read: () => Promise<T>) => heavyReads(organisationId, read)
       const catchUp = (promptIds: number[]) => rollup.catchUpEach(promptIds, beganAt)
       const bounds = daysUntil(clock.now())
       const [since, until] = [bounds[0] as Date, bounds.at(-1) as Date]

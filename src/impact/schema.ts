@@ -1,9 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changeFilters, exampleEntry, HistoryEntry } from '../history/schema.ts'
-import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
-import { numberedPageOf, numberedPageParameters } from '../lib/numbered_page.ts'
-import { literals, nullable } from '../lib/typebox.ts'
-import { examplePrompt, Prompt, search } from '../prompts/schema.ts'
+import { exampleEntry, HistoryEntry } from '../history/schema.ts'
+import { cursorPageOf } from '../lib/cursor_page.ts'
+import { numberedPageOf } from '../lib/numbered_page.ts'
+import { nullable } from '../lib/typebox.ts'
+import { examplePrompt, Prompt } from '../prompts/schema.ts'
 
 const estimate = Type.Object({
   value: Type.Number(),
@@ -71,29 +71,6 @@ export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact], 
   example: { prompt: examplePrompt },
 })
 
-export const defaultMargin = 0.05
-
-/** This schema is for the documentation alone; the query is parsed from its text. */
-const margin = Type.Unsafe<number>({
-  type: 'number',
-  minimum: 0,
-  maximum: 1,
-  exclusiveMaximum: true,
-  default: defaultMargin,
-  description: 'The smallest difference that matters: what surely lies within it is the same.',
-})
-
-const id = (which: string) =>
-  Type.Integer({ format: 'int64', minimum: 1, description: `Id of the history entry of the ${which} change.` })
-
-export const ImpactQuery = Type.Object({
-  ...numberedPageParameters,
-  ...changeFilters,
-  margin,
-  base: id('earlier'),
-  head: id('later'),
-})
-
 const day = Type.Object(
   { date: Type.String({ format: 'date', description: 'A day, UTC' }), positive: count, negative: count },
   { title: 'SignalDay' },
@@ -135,18 +112,3 @@ export const PromptImpactList = cursorPageOf(PromptImpact, {
 
 /** More prompts than these are not sorted: the values of each have to be read for every page. */
 export const maxSortedPrompts = 5_000
-
-export const sorts = ['last_change', 'name', 'rate', 'signals'] as const
-
-export type Sort = (typeof sorts)[number]
-
-export const PromptImpactQuery = Type.Object({
-  ...PageQuery.properties,
-  margin,
-  search,
-  sort: literals(sorts, {
-    description:
-      'last_change: changed last first; name: in the order of a dictionary; rate: the lowest rate of the last 30 days ' +
-      'first; signals: the most of them in the last 30 days first. Left out, newest first.',
-  }),
-})

@@ -1,10 +1,10 @@
 import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import type { CursorPage, PageRequest } from '../lib/cursor_page.ts'
+import { type CursorPage, decodeCursor, encodeCursor, type PageRequest } from '../lib/cursor_page.ts'
 import { findPrompts, type ListedPrompt, type PromptRow } from '../prompts/manage.ts'
-import { cursorsOf } from '../requests/cursors.ts'
 import { rateOf, totalOf } from './rate.ts'
-import { maxSortedPrompts, type Sort } from './schema.ts'
+import { maxSortedPrompts } from './schema.ts'
+import type { Sort } from './schema_params.ts'
 import { selectLastChanges, selectTotals } from './store.ts'
 
 /** The prompts to list, and in which order. */
@@ -32,9 +32,8 @@ export async function listSorted(
   catchUp: (promptIds: number[]) => Promise<void>,
 ): Promise<CursorPage<PromptRow>> {
   const { organisationId, search, sort } = list
-  const cursors = cursorsOf(db)
   const name = JSON.stringify(['prompts', organisationId, search, sort])
-  const position = await cursors.decrypt(name, cursor)
+  const position = decodeCursor(name, cursor)
   const prompts = await limited(() => findPrompts(db, organisationId, search, maxSortedPrompts))
   if (!prompts) throw tooMany()
   const valued: Valued[] = []
@@ -52,7 +51,7 @@ export async function listSorted(
   const last = shown.at(-1)
   const nextCursor =
     last && rest.length > limit
-      ? await cursors.encrypt(name, { id: last.prompt.rowId, at: null, value: String(last.value) })
+      ? encodeCursor(name, { id: last.prompt.rowId, at: null, value: String(last.value) })
       : null
   return { data: shown.map(({ prompt: { rowId: _, ...prompt } }) => prompt), limit, nextCursor }
 }

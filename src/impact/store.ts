@@ -11,7 +11,7 @@ export type ChangeRow = Parameters<typeof showEntry>[0] &
   }
 
 /** Narrows down the changes; null does not. */
-type ChangeFilters = { actions: string[] | null; branch: string | null; since: Date | null; until: Date | null }
+type ChangeFilters = { action: string[] | null; branch: string | null; since: Date | null; until: Date | null }
 
 /** A change, with the signals of the one before it, whatever a filter says of that; null for the first. */
 type ListedChange = ChangeRow & { before: Counts | null }
@@ -20,7 +20,7 @@ type ListedChange = ChangeRow & { before: Counts | null }
 export async function selectChanges(
   sql: Sql,
   promptId: number,
-  { actions, branch, since, until }: ChangeFilters,
+  { action: actions, branch, since, until }: ChangeFilters,
   skipped: number,
   size: number,
 ): Promise<{ totalCount: number; changes: ListedChange[] }> {

@@ -1,13 +1,12 @@
-import { type Actor, claimOf, operator, recordAudit } from '../audit/record.ts'
+import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { forbidden, invalid, ServiceError } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
-import { type PageRequest, toPage } from '../lib/cursor_page.ts'
+import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
 import { earlierOf, latestInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { cursorsOf } from '../requests/cursors.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
 import { requireRestrictions } from './restrictions.ts'
 import type { KeyRestrictions, KeyRow, NewKey, Scope } from './schema.ts'
@@ -75,7 +74,7 @@ async function makeKey(sql: Sql, clock: Clock, { org, organisationId }: Owner, v
 
 /** The keys of an organisation, newest first. */
 export const listKeys = (db: Db, organisationId: number, request: PageRequest) =>
-  toPage<KeyRow>(cursorsOf(db), `keys ${organisationId}`, request, (beforeId, limit) =>
+  readPage<KeyRow>(`keys ${organisationId}`, request, (beforeId, limit) =>
     selectKeys(db.sql, organisationId, beforeId, limit),
   )
 
@@ -108,7 +107,7 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
       details: key.origins ? values : auditable(values),
     })
     return { ...showable(key), ...values }
-  }, claimOf(actor))
+  }, permitRequestOf(actor))
 
 /** Ends a key at once. Repeated, it changes nothing. */
 export const revokeKey = (db: Db, clock: Clock, id: string, actor = operator): Promise<KeyRow> =>
@@ -120,7 +119,7 @@ export const revokeKey = (db: Db, clock: Clock, id: string, actor = operator): P
     const { organisationId } = key
     await recordAudit(sql, clock, actor, { organisationId, action: 'key.revoked', subject: id })
     return { ...showable(key), revoked_at: revokedAt }
-  }, claimOf(actor))
+  }, permitRequestOf(actor))
 
 /** Makes a key in the place of another, which works until the overlap ends. */
 export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number): Promise<NewKey> =>

@@ -8,10 +8,10 @@ import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
+import { changeOnce } from '../idempotency/replay.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import { listOrganisations } from '../orgs/manage.ts'
-import { changeOnce } from '../requests/replay.ts'
 import { addKey, changeKey, listKeys, replaceKey, revokeKey, showKey } from './manage.ts'
 import {
   ApiKeyChange,
@@ -112,62 +112,62 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
   new Elysia({ name: 'keys' })
     .get(
       '/api/v1/keys',
-      authenticated('keys:read', async (exchange, _: object, { organisationId }) =>
-        replyPage(exchange, await listKeys(db, organisationId, pageRequestOf(exchange))),
+      authenticated('keys:read', async (context, _: object, { organisationId }) =>
+        replyPage(context, await listKeys(db, organisationId, pageRequestOf(context))),
       ),
       { detail: operations.listKeys },
     )
     .post(
       '/api/v1/keys',
-      authenticated('keys:write', async (exchange, _: object, caller) => {
-        const { body, request } = await readIdempotentRequest(exchange, caller.organisationId, validateNew)
+      authenticated('keys:write', async (context, _: object, caller) => {
+        const { body, request } = await readIdempotentRequest(context, caller.organisationId, validateNew)
         const { expiresAt = null, ...given } = parseChange(body)
         const key = { ...given, name: body.name, expiresAt }
-        const make = (sql: Sql) => addKey(sql, clock, caller, key, keyHolder(caller, exchange))
-        return replyCreated(exchange, await changeOnce(db, clock, request, make, withoutText))
+        const make = (sql: Sql) => addKey(sql, clock, caller, key, keyHolder(caller, context))
+        return replyCreated(context, await changeOnce(db, clock, request, make, withoutText))
       }),
       { ...readByHandler, detail: operations.createKey },
     )
     .get(
       '/api/v1/keys/:key_id',
-      authenticated('keys:read', async (exchange, { key_id: id }: KeyParams, caller) =>
-        exchange.replyData(await showKey(db, id, caller)),
+      authenticated('keys:read', async (context, { key_id: id }: KeyParams, caller) =>
+        context.replyData(await showKey(db, id, caller)),
       ),
       { detail: operations.getKey },
     )
     .patch(
       '/api/v1/keys/:key_id',
-      authenticated('keys:write', async (exchange, { key_id: id }: KeyParams, caller) => {
+      authenticated('keys:write', async (context, { key_id: id }: KeyParams, caller) => {
         await showKey(db, id, caller)
-        const change = parseChange(validateChange(parseJson(await readJsonText(exchange))))
-        return exchange.replyData(await changeKey(db, clock, id, change, keyHolder(caller, exchange)))
+        const change = parseChange(validateChange(parseJson(await readJsonText(context))))
+        return context.replyData(await changeKey(db, clock, id, change, keyHolder(caller, context)))
       }),
       { ...readByHandler, detail: operations.changeKey },
     )
     .delete(
       '/api/v1/keys/:key_id',
-      authenticated('keys:write', async (exchange, { key_id: id }: KeyParams, caller) =>
-        exchange.replyData(await revokeKey(db, clock, id, keyHolder(caller, exchange))),
+      authenticated('keys:write', async (context, { key_id: id }: KeyParams, caller) =>
+        context.replyData(await revokeKey(db, clock, id, keyHolder(caller, context))),
       ),
       { detail: operations.revokeKey },
     )
     .post(
       '/api/v1/keys/:key_id/rotate',
-      authenticated('keys:write', async (exchange, { key_id: id }: KeyParams, caller) => {
+      authenticated('keys:write', async (context, { key_id: id }: KeyParams, caller) => {
         await showKey(db, id, caller)
-        const { body, request } = await readIdempotentRequest(exchange, caller.organisationId, validateRotation)
+        const { body, request } = await readIdempotentRequest(context, caller.organisationId, validateRotation)
         const { overlap_seconds: seconds = 86_400 } = body
-        const rotate = (sql: Sql) => replaceKey(sql, clock, id, seconds * 1_000, keyHolder(caller, exchange))
-        return replyCreated(exchange, await changeOnce(db, clock, request, rotate, withoutText))
+        const rotate = (sql: Sql) => replaceKey(sql, clock, id, seconds * 1_000, keyHolder(caller, context))
+        return replyCreated(context, await changeOnce(db, clock, request, rotate, withoutText))
       }),
       { ...readByHandler, detail: operations.rotateKey },
     )
     .get(
       '/api/v1/key',
-      authenticated(null, async (exchange, _: object, caller) => {
+      authenticated(null, async (context, _: object, caller) => {
         // Anybody who opens a page can read its key, and is to learn nothing of the organisation by it.
         if (caller.browser) throw new ServiceError('forbidden', 'A browser key records signals, and nothing else.')
-        return exchange.replyData(await describeCaller(db, clock, caller))
+        return context.replyData(await describeCaller(db, clock, caller))
       }),
       { detail: operations.getOwnKey },
     )

@@ -1,31 +1,28 @@
+import { createHash } from 'node:crypto'
 import { type TObject, Type } from '@sinclair/typebox'
-import { invalid } from '../errors.ts'
-import type { CursorPosition } from './cursor_cipher.ts'
+import { defaultPageSize, defineParams, invalidQuery, limitParam, maxPageSize, param } from './params.ts'
+import { storableOrUndefined } from './times.ts'
 
-/** Cursors are opaque to callers, and each is good for one list alone, which is named by whose it is and its filters. */
-export type Cursors = {
-  encrypt(list: string, position: CursorPosition): Promise<string>
-  /** Where the page begins; null at the beginning of the list. Rejects a cursor that is forged, or of another list. */
-  decrypt(list: string, cursor: string | null): Promise<CursorPosition | null>
-}
+/** The last row of a page: by its id; in a list ordered by time, by its time too; in a sorted list, by its sort value. */
+export type CursorPosition = { id: number; at: Date | null; value?: string }
 
 /** A page of a list that is read by cursor, newest first. */
 export type PageRequest = { limit: number; cursor: string | null }
 export type CursorPage<Row> = { data: Row[]; limit: number; nextCursor: string | null }
 
-export const defaultPageSize = 25
-export const maxPageSize = 100
+const expectedCursor = 'the next_cursor of an earlier page of this list, with the same filters'
 
-/** This schema is for the documentation alone. */
-export const PageQuery = Type.Object({
-  limit: Type.Integer({
-    minimum: 1,
-    maximum: maxPageSize,
-    default: defaultPageSize,
-    description: 'Results per page. More than the maximum is served as the maximum, anything else as the default.',
-  }),
-  cursor: Type.String({ description: 'The next_cursor of the page before. Left out, the list begins.' }),
-})
+/** The parameters that every list read by cursor has. */
+export const cursorPageParams = {
+  limit: limitParam,
+  cursor: param(
+    Type.String({ description: 'The next_cursor of the previous page. Leave it out for the first page.' }),
+    (text) => text,
+    expectedCursor,
+  ),
+}
+
+export const cursorParams = defineParams(cursorPageParams)
 
 export const cursorPageOf = (item: TObject, example: object) =>
   Type.Object(
@@ -45,35 +42,43 @@ export const cursorPageOf = (item: TObject, example: object) =>
     },
   )
 
-export function parsePageRequest(query: URLSearchParams): PageRequest {
-  const [cursor = null, ...others] = query.getAll('cursor')
-  if (others.length > 0) throw badCursor()
-  return { limit: parsePageSize(query), cursor }
+/** Ties a cursor to its list, which is named by its owner and its filters. */
+const hashList = (list: string): string => createHash('sha256').update(list).digest('base64url').slice(0, 16)
+
+/** A cursor is opaque but not secret: a forged one only moves within a list that the caller may read anyway. */
+export const encodeCursor = (list: string, { id, at, value }: CursorPosition): string =>
+  Buffer.from(JSON.stringify([hashList(list), id, at?.getTime() ?? null, value])).toString('base64url')
+
+/** Where the page starts; null at the start of the list. Throws for a cursor of another list or with other filters. */
+export function decodeCursor(list: string, cursor: string | null): CursorPosition | null {
+  if (cursor === null) return null
+  const [hash, id, time, value] = parseCursor(cursor)
+  const at = Number.isSafeInteger(time) ? storableOrUndefined(new Date(time as number)) : null
+  const isValid =
+    hash === hashList(list) && Number.isSafeInteger(id) && at !== undefined && (at === null) === (time === null)
+  if (!isValid) throw invalidQuery({ path: 'cursor', message: `must be ${expectedCursor}` })
+  return { id: id as number, at, ...(typeof value === 'string' && { value }) }
 }
 
-/** Parses `limit`: above the maximum it means that, and what is no positive integer means the default. */
-export function parsePageSize(query: URLSearchParams): number {
-  const size = parsePositive(query.getAll('limit')) ?? BigInt(defaultPageSize)
-  return size > maxPageSize ? maxPageSize : Number(size)
-}
-
-/** A positive integer of any size; undefined for anything else, also for a parameter that is given twice. */
-export function parsePositive([text = '', ...others]: string[]): bigint | undefined {
-  return others.length === 0 && /^0*[1-9]\d*$/.test(text) ? BigInt(text) : undefined
+function parseCursor(cursor: string): unknown[] {
+  try {
+    const parsed: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+    return Array.isArray(parsed) ? parsed : []
+  } catch {
+    return []
+  }
 }
 
 /** Reads a page of the rows before an id. One more row than the page holds shows whether there is another page. */
-export async function toPage<Row>(
-  cursors: Cursors,
+export async function readPage<Row>(
   list: string,
   { limit, cursor }: PageRequest,
   read: (beforeId: number, limit: number) => Promise<(Row & { rowId: number })[]>,
 ): Promise<CursorPage<Row>> {
-  const position = await cursors.decrypt(list, cursor)
-  const rows = await read(position?.id ?? Number.MAX_SAFE_INTEGER, limit + 1)
+  const rows = await read(decodeCursor(list, cursor)?.id ?? Number.MAX_SAFE_INTEGER, limit + 1)
   const shown = rows.slice(0, limit)
   const id = shown.at(-1)?.rowId as number
-  const nextCursor = rows.length > limit ? await cursors.encrypt(list, { id, at: null }) : null
+  const nextCursor = rows.length > limit ? encodeCursor(list, { id, at: null }) : null
   return { data: shown.map(({ rowId: _, ...row }) => row as Row), limit, nextCursor }
 }
 
@@ -87,6 +92,3 @@ export async function readAllPages<Row>(read: (request: PageRequest) => Promise<
     cursor = page.nextCursor
   }
 }
-
-export const badCursor = () =>
-  invalid('The query is not valid.', [{ path: 'cursor', message: 'must be the next_cursor of an earlier page' }])

@@ -11,7 +11,6 @@
 //
 // Lingering waits up to a millisecond for the few callers who were just answered, because callers who send one request
 // after the other come back immediately. Otherwise some of them would be written while the others wait.
-import { nextBatchSize } from './batch_size.ts'
 import { nextTurn } from './turns.ts'
 
 type GroupCommit<Item, Outcome> = {
@@ -22,13 +21,13 @@ type GroupCommit<Item, Outcome> = {
 }
 
 /** Why a write failed with nothing written: because of one of its items, or because a group's rows are locked. */
-export type Fault = 'item' | 'busy'
+export type Fault = 'bad_row' | 'lock_timeout'
 
 type Options<Item, Outcome> = {
   /** Writes all items in one transaction and returns their outcomes in order. */
   write(items: Item[]): Promise<Outcome[]>
   /** Returns undefined for a failure that has nothing to do with what was written. */
-  faultOf(error: unknown): Fault | undefined
+  classifyError(error: unknown): Fault | undefined
   /** Items of one group can hold each other up, but must not hold up those of another. */
   groupOf(item: Item): unknown
   /** Makes the error that a caller gets when the queue is full or the item has waited for too long. */
@@ -180,9 +179,9 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
           resolve(outcomes[position] as Outcome)
         })
     } catch (error) {
-      const fault = options.faultOf(error)
-      if (fault === 'busy') requeue(lane, batch)
-      else if (fault === 'item' && batch.length > 1) {
+      const fault = options.classifyError(error)
+      if (fault === 'lock_timeout') requeue(lane, batch)
+      else if (fault === 'bad_row' && batch.length > 1) {
         // Written by halves, the bad item is alone after a few writes, and the others are recorded.
         const half = Math.ceil(batch.length / 2)
         const answerFirst = await writeBatch(lane, batch.slice(0, half))
@@ -229,3 +228,14 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     },
   }
 }
+
+/** A smaller batch is never split, because two writes would cost the database more than the overlap gains. */
+const minBatch = 128
+
+/**
+ * How many items to write next: half of the active callers, who are those in the queue and those of the last batch, who
+ * are about to send again. One half is thus written while the other half is answered and sends again. Otherwise all
+ * callers would soon wait for one write, and then the write for all of them.
+ */
+export const nextBatchSize = (queued: number, lastBatch: number, maxBatch: number): number =>
+  Math.min(Math.max(minBatch, Math.ceil((queued + lastBatch) / 2)), maxBatch)

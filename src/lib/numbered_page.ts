@@ -1,25 +1,11 @@
 import { type TObject, type TProperties, Type } from '@sinclair/typebox'
-import { defaultPageSize, maxPageSize, parsePageSize, parsePositive } from './cursor_page.ts'
+import { defaultPageSize, limitParam, pageParam } from './params.ts'
 
 /** A page by its number, as the interface has it for the history. */
-export type NumberedPage = {
-  /** The response repeats it, whatever its size. */
-  page: bigint
-  limit: number
-}
+export type NumberedPage = { page: number; limit: number }
 
-const elseDefault = 'Anything else is served as the default.'
-
-/** These schemas are for the documentation alone; a query is parsed from its text. */
-export const numberedPageParameters = {
-  page: Type.Integer({ minimum: 1, default: 1, description: `Page number, from 1 on. ${elseDefault}` }),
-  limit: Type.Integer({
-    minimum: 1,
-    maximum: maxPageSize,
-    default: defaultPageSize,
-    description: `Results per page. More than the maximum is served as the maximum. ${elseDefault}`,
-  }),
-}
+/** The parameters that every list with numbered pages has. */
+export const numberedPageParams = { page: pageParam, limit: limitParam }
 
 export const numberedPageOf = (
   item: TObject,
@@ -53,36 +39,33 @@ export const numberedPageOf = (
     },
   )
 
-/** Page numbers are capped here: far beyond any last page, and still within what Postgres multiplies by a page size. */
-const lastConceivablePage = 10 ** 15
+/** Far beyond any last page, and small enough to be multiplied by a page size. */
+const lastConceivablePage = 10 ** 13
 
-/** A page or a limit that makes no sense gets its default, because the interface knows no error for them. */
-export function parseNumberedPage(given: URLSearchParams): NumberedPage {
-  return { page: parsePositive(given.getAll('page')) ?? 1n, limit: parsePageSize(given) }
-}
-
-export const clampPage = ({ page }: NumberedPage): number => Math.min(Number(page), lastConceivablePage)
+/** How many items come before the page. */
+export const offsetOf = ({ page, limit }: NumberedPage): number => (Math.min(page, lastConceivablePage) - 1) * limit
 
 const totalPagesOf = ({ limit }: NumberedPage, totalCount: number): number => Math.ceil(totalCount / limit)
 
-/**
- * The body of a page, perhaps with more beside it. The JSON is written by hand because current_page may exceed what
- * JavaScript holds exactly.
- */
+/** The body of a page, perhaps with more beside it. */
 export function writeNumberedPage(asked: NumberedPage, totalCount: number, data: unknown[], more: object = {}): string {
   const { page, limit } = asked
-  const pagination = `{"current_page":${page},"total_pages":${totalPagesOf(asked, totalCount)},"total_count":${totalCount},"per_page":${limit}}`
-  const rest = Object.entries(more).map(([name, value]) => `,${JSON.stringify(name)}:${JSON.stringify(value)}`)
-  return `{"data":${JSON.stringify(data)},"pagination":${pagination}${rest.join('')}}`
+  const pagination = {
+    current_page: page,
+    total_pages: totalPagesOf(asked, totalCount),
+    total_count: totalCount,
+    per_page: limit,
+  }
+  return JSON.stringify({ data, pagination, ...more })
 }
 
 /** The RFC 8288 links to the pages around the requested one. */
-export function linkPages(asked: NumberedPage, totalCount: number, addressOf: (page: bigint) => string): string {
+export function linkPages(asked: NumberedPage, totalCount: number, addressOf: (page: number) => string): string {
   const { page } = asked
-  const last = BigInt(Math.max(totalPagesOf(asked, totalCount), 1))
-  const links: [string, bigint][] = [['first', 1n]]
-  if (page > 1n) links.push(['prev', page > last ? last : page - 1n])
-  if (page < last) links.push(['next', page + 1n])
+  const last = Math.max(totalPagesOf(asked, totalCount), 1)
+  const links: [string, number][] = [['first', 1]]
+  if (page > 1) links.push(['prev', Math.min(page - 1, last)])
+  if (page < last) links.push(['next', page + 1])
   links.push(['last', last])
   return links.map(([rel, page]) => `<${addressOf(page)}>; rel="${rel}"`).join(', ')
 }

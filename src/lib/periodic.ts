@@ -17,3 +17,7 @@ export function runPeriodically(
   timer.unref()
   return { stop: () => clearInterval(timer) }
 }
+
+/** Sleeps for as long as the step took, so that background work uses at most half of the database's time. */
+export const yieldFor = (startedAt: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, performance.now() - startedAt))

@@ -1,11 +1,11 @@
-/** What a piece of work needs beside a permit. */
-export type Claim = {
-  /** The tenant that it is done for; undefined for the operator, and for several tenants at once. */
+/** A request for a permit. */
+export type PermitRequest = {
+  /** Undefined for work of the operator, or of several tenants. */
   tenant?: unknown
-  /** Pieces of work with the same key run one after the other. */
+  /** Work with the same key runs one at a time. */
   key?: unknown
-  /** When its caller no longer waits for it, by the clock of `performance.now()`. */
-  endsAt?: number | undefined
+  /** When the client stops waiting, on the clock of `performance.now()`. */
+  deadline?: number | undefined
 }
 
 type Options = {
@@ -15,18 +15,17 @@ type Options = {
   maxWaiting: number
   /** How much of the queue one tenant may have; all by default. */
   maxWaitingPerTenant?: number
-  /** A waiter gives up after this time, or when its claim ends; never by default. */
+  /** How long a waiter stays in the queue, unless its deadline is earlier; forever by default. */
   patienceMs?: number
-  /** Makes the error for a caller who finds the queue full, or has given up. */
+  /** The error for a full queue and for a timeout. */
   rejectWith(): Error
 }
 
-type Waiter = Claim & { start(): void }
+type Waiter = PermitRequest & { start(): void }
 
 /**
- * A semaphore that is fair to tenants: they are served round-robin, whatever the number of waiters each of them has.
- * Waiters whose key is in use, or whose tenant has its share of permits, are overtaken. Work that was given up is never
- * started.
+ * A semaphore that is fair to tenants: they are served round-robin, however many waiters each has. A waiter is overtaken
+ * while its key is in use or its tenant holds its share of permits. Work that timed out in the queue never starts.
  */
 export function createSemaphore({
   permits,
@@ -35,7 +34,7 @@ export function createSemaphore({
   maxWaitingPerTenant = maxWaiting,
   patienceMs = Number.POSITIVE_INFINITY,
   rejectWith,
-}: Options): <T>(work: () => Promise<T>, claim?: Claim) => Promise<T> {
+}: Options): <T>(work: () => Promise<T>, request?: PermitRequest) => Promise<T> {
   /** The waiters of each tenant; the next tenant to be served comes first. */
   const queues = new Map<unknown, Waiter[]>()
   const permitsOf = new Map<unknown, number>()
@@ -46,15 +45,15 @@ export function createSemaphore({
   /** Work that is not of one tenant has no share to keep to. */
   const hasShare = (tenant: unknown): boolean => tenant === undefined || (permitsOf.get(tenant) ?? 0) < permitsPerTenant
 
-  const canStart = ({ tenant, key }: Claim): boolean => free > 0 && hasShare(tenant) && !keysInUse.has(key)
+  const canStart = ({ tenant, key }: PermitRequest): boolean => free > 0 && hasShare(tenant) && !keysInUse.has(key)
 
-  function take({ tenant, key }: Claim): void {
+  function take({ tenant, key }: PermitRequest): void {
     free -= 1
     permitsOf.set(tenant, (permitsOf.get(tenant) ?? 0) + 1)
     if (key !== undefined) keysInUse.add(key)
   }
 
-  function release({ tenant, key }: Claim): void {
+  function release({ tenant, key }: PermitRequest): void {
     free += 1
     const left = (permitsOf.get(tenant) ?? 0) - 1
     if (left > 0) permitsOf.set(tenant, left)
@@ -70,25 +69,25 @@ export function createSemaphore({
     if (queue.length === 0) queues.delete(waiter.tenant)
   }
 
-  function wait(claim: Claim): Promise<void> {
-    const { tenant, endsAt = Number.POSITIVE_INFINITY } = claim
+  function wait(request: PermitRequest): Promise<void> {
+    const { tenant, deadline = Number.POSITIVE_INFINITY } = request
     const queue = queues.get(tenant) ?? []
     if (waiting >= maxWaiting || queue.length >= maxWaitingPerTenant) throw rejectWith()
     return new Promise((resolve, reject) => {
-      const giveUp = () => {
+      const onTimeout = () => {
         dequeue(waiter, queue)
         reject(rejectWith())
       }
-      const ms = Math.min(patienceMs, endsAt - performance.now())
-      const timer = ms < Number.POSITIVE_INFINITY ? setTimeout(giveUp, ms) : undefined
+      const ms = Math.min(patienceMs, deadline - performance.now())
+      const timer = ms < Number.POSITIVE_INFINITY ? setTimeout(onTimeout, ms) : undefined
       const waiter: Waiter = {
-        ...claim,
+        ...request,
         start() {
           clearTimeout(timer)
           dequeue(waiter, queue)
           // The tenant is served again after all others.
           if (queues.delete(tenant)) queues.set(tenant, queue)
-          take(claim)
+          take(request)
           resolve()
         },
       }
@@ -98,14 +97,14 @@ export function createSemaphore({
     })
   }
 
-  return async (work, claim = {}) => {
+  return async (work, request = {}) => {
     // Every waiter that can start has been started, so this overtakes none of them.
-    if (canStart(claim)) take(claim)
-    else await wait(claim)
+    if (canStart(request)) take(request)
+    else await wait(request)
     try {
       return await work()
     } finally {
-      release(claim)
+      release(request)
     }
   }
 }

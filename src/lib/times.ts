@@ -4,7 +4,7 @@ const shape = /^(\d{4})-(\d{2})-(\d{2})T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d
 export const latestInstant = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 
 /** The instant if it can be stored: Postgres has no year 0. */
-export const keepable = (instant: Date): Date | undefined =>
+export const storableOrUndefined = (instant: Date): Date | undefined =>
   instant.getUTCFullYear() >= 1 && instant.getTime() <= latestInstant ? instant : undefined
 
 export const earlierOf = (a: Date, b: Date): Date => (a < b ? a : b)
@@ -15,7 +15,7 @@ export function parseInstant(text: string): Date | undefined {
   if (!parts) return undefined
   const [year, month, day] = parts.slice(1, 4).map(Number) as [number, number, number]
   const daysInMonth = new Date(Date.UTC(year, month, 0)).getUTCDate()
-  return day > daysInMonth ? undefined : keepable(new Date(text))
+  return day > daysInMonth ? undefined : storableOrUndefined(new Date(text))
 }
 
 export const expectedTime = 'an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z, or a date'

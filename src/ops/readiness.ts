@@ -1,5 +1,5 @@
 import type { Db } from '../db/client.ts'
-import { isReadOnly } from '../db/faults.ts'
+import { isReadOnly } from '../db/errors.ts'
 import { type Migration, requireMigrated, SchemaError } from '../db/migrations.ts'
 import type { Redis } from '../db/redis.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'

@@ -8,13 +8,13 @@ export const healthRoutes = ({ readiness }: { readiness: Readiness }, { publicRo
   new Elysia({ name: 'health' })
     .get(
       '/livez',
-      publicRoute(async (exchange) => exchange.reply(200, '{"status":"alive"}')),
+      publicRoute(async (context) => context.reply(200, '{"status":"alive"}')),
     )
     .get(
       '/readyz',
-      publicRoute(async (exchange) => {
+      publicRoute(async (context) => {
         const report = await readiness.check()
-        return exchange.reply(report.ready ? 200 : 503, JSON.stringify(report))
+        return context.reply(report.ready ? 200 : 503, JSON.stringify(report))
       }),
     )
 
@@ -22,5 +22,5 @@ export const healthRoutes = ({ readiness }: { readiness: Readiness }, { publicRo
 export const metricsRoutes = ({ metrics }: { metrics: Metrics }, { publicRoute }: RouteWrapper) =>
   new Elysia({ name: 'metrics' }).get(
     '/metrics',
-    publicRoute(async (exchange) => exchange.reply(200, await metrics.text(), { 'content-type': metrics.contentType })),
+    publicRoute(async (context) => context.reply(200, await metrics.text(), { 'content-type': metrics.contentType })),
   )

@@ -1,13 +1,12 @@
-import { type Actor, claimOf, operator, recordAudit } from '../audit/record.ts'
+import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { faultOf } from '../db/faults.ts'
+import { classifyError } from '../db/errors.ts'
 import { invalid } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
-import { type PageRequest, readAllPages, toPage } from '../lib/cursor_page.ts'
+import { type PageRequest, readAllPages, readPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { cursorsOf } from '../requests/cursors.ts'
 import { isPromptId } from './find.ts'
 import { fileIsTaken, parsePromptFile } from './link.ts'
 import {
@@ -64,7 +63,7 @@ export async function addPrompt(
 
 /** The prompts of an organisation, newest first: all, or those that a search finds. */
 export const listPrompts = (db: Db, organisationId: number, request: PageRequest, search: string | null = null) =>
-  toPage<PromptRow>(cursorsOf(db), JSON.stringify(['prompts', organisationId, search]), request, (beforeId, limit) =>
+  readPage<PromptRow>(JSON.stringify(['prompts', organisationId, search]), request, (beforeId, limit) =>
     selectPrompts(db.sql, organisationId, search, beforeId, limit),
   )
 
@@ -112,9 +111,10 @@ export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: 
       const event = { organisationId, action: 'prompt.updated', subject: before.id, details: change } as const
       await recordAudit(sql, clock, actor, event)
       return after
-    }, claimOf(actor))
+    }, permitRequestOf(actor))
   } catch (error) {
-    const linked = file && faultOf(error) === 'item' ? await findPromptInFile(db.sql, organisationId, file) : undefined
+    const linked =
+      file && classifyError(error) === 'bad_row' ? await findPromptInFile(db.sql, organisationId, file) : undefined
     throw file && linked ? fileIsTaken(file, linked) : error
   }
 }

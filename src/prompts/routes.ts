@@ -2,27 +2,25 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
+import type { HeavyReads } from '../db/heavy_reads.ts'
 import { invalid } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { describePage, pageRequestOf, replyPage, searchOf } from '../http/paging.ts'
-import { QueryParser } from '../lib/query_parser.ts'
+import { describePage, replyPage, searchOf } from '../http/paging.ts'
+import { changeOnce } from '../idempotency/replay.ts'
 import { createValidator } from '../lib/validate.ts'
-import { changeOnce } from '../requests/replay.ts'
-import type { SignalReader } from '../signals/read.ts'
 import type { PromptFinder } from './find.ts'
 import { addPrompt, changePrompt, listPrompts, showPrompt } from './manage.ts'
-import { parseSearch } from './query.ts'
-import { NewPrompt, PromptChange, PromptList, PromptPath, PromptQuery, ShownPrompt } from './schema.ts'
+import { NewPrompt, PromptChange, PromptList, PromptPath, promptParams, ShownPrompt } from './schema.ts'
 import type { PromptFile } from './store.ts'
 
 type Services = {
   db: Db
   clock: Clock
   findPrompt: PromptFinder['find']
-  signalReader: Pick<SignalReader, 'limited'>
+  heavyReads: HeavyReads
 }
 type PromptParams = { prompt_id: string }
 
@@ -38,7 +36,7 @@ const operations = describeOperations('Prompts', {
     summary: 'List prompts',
     description: 'The prompts of the organisation, newest first.',
     ...describePage('A page of prompts.', PromptList),
-    query: PromptQuery,
+    query: promptParams.schema,
   },
   createPrompt: {
     summary: 'Make a prompt known',
@@ -71,47 +69,45 @@ const operations = describeOperations('Prompts', {
 const validateNew = createValidator(NewPrompt, 'The prompt')
 const validateChange = createValidator(PromptChange, 'The change')
 
-export const promptRoutes = ({ db, clock, findPrompt, signalReader }: Services, { authenticated }: RouteWrapper) =>
+export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'prompts' })
     .get(
       '/api/v1/prompts',
-      authenticated('prompts:read', async (exchange, _: object, { organisationId }) => {
-        const parser = new QueryParser(searchOf(exchange.request))
-        const search = parseSearch(parser)
-        parser.requireValid()
-        const list = () => listPrompts(db, organisationId, pageRequestOf(exchange), search)
-        // A search looks at every prompt of the organisation.
-        return replyPage(exchange, await (search === null ? list() : signalReader.limited(organisationId, list)))
+      authenticated('prompts:read', async (context, _: object, { organisationId }) => {
+        const { search, ...page } = promptParams.parse(searchOf(context.request))
+        const list = () => listPrompts(db, organisationId, page, search)
+        // A search reads every prompt of the organisation.
+        return replyPage(context, await (search === null ? list() : heavyReads(organisationId, list)))
       }),
       { detail: operations.listPrompts },
     )
     .post(
       '/api/v1/prompts',
-      authenticated('prompts:write', async (exchange, _: object, caller) => {
+      authenticated('prompts:write', async (context, _: object, caller) => {
         const { organisationId } = caller
-        const { body, request } = await readIdempotentRequest(exchange, organisationId, validateNew)
+        const { body, request } = await readIdempotentRequest(context, organisationId, validateNew)
         const { name, id = null, ...link } = body
         const prompt = { name, id, file: parseLink(link) }
-        const make = (sql: Sql) => addPrompt(sql, clock, organisationId, prompt, keyHolder(caller, exchange))
-        return replyCreated(exchange, await changeOnce(db, clock, request, make))
+        const make = (sql: Sql) => addPrompt(sql, clock, organisationId, prompt, keyHolder(caller, context))
+        return replyCreated(context, await changeOnce(db, clock, request, make))
       }),
       { ...readByHandler, detail: operations.createPrompt },
     )
     .get(
       '/api/v1/prompts/:prompt_id',
-      authenticated('prompts:read', async (exchange, { prompt_id: id }: PromptParams, { organisationId }) => {
+      authenticated('prompts:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
         const prompt = await showPrompt(db, await findPrompt(organisationId, id))
-        return exchange.replyData(prompt)
+        return context.replyData(prompt)
       }),
       { detail: operations.getPrompt },
     )
     .patch(
       '/api/v1/prompts/:prompt_id',
-      authenticated('prompts:write', async (exchange, { prompt_id: id }: PromptParams, caller) => {
+      authenticated('prompts:write', async (context, { prompt_id: id }: PromptParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, id)
-        const { name, ...link } = validateChange(parseJson(await readJsonText(exchange)))
+        const { name, ...link } = validateChange(parseJson(await readJsonText(context)))
         const change = { name, file: parseLink(link) }
-        return exchange.replyData(await changePrompt(db, clock, prompt, change, keyHolder(caller, exchange)))
+        return context.replyData(await changePrompt(db, clock, prompt, change, keyHolder(caller, context)))
       }),
       { ...readByHandler, detail: operations.changePrompt },
     )

@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
-import { cursorPageOf, PageQuery } from '../lib/cursor_page.ts'
-import { maxTextLength } from '../lib/texts.ts'
+import { cursorPageOf, cursorPageParams } from '../lib/cursor_page.ts'
+import { defineParams, param } from '../lib/params.ts'
+import { maxTextLength, parseText } from '../lib/texts.ts'
 import { envelopeOf, nullable } from '../lib/typebox.ts'
 
 export const PromptId = Type.String({
@@ -9,13 +10,12 @@ export const PromptId = Type.String({
   examples: ['pmt_greeting'],
 })
 
-/** This schema is for the documentation alone. */
 export const PromptPath = Type.Object({ prompt_id: PromptId })
 
 const maybeText = (description: string) => nullable(Type.String(), description)
 
 const time = Type.String({ format: 'date-time' })
-const repository = maybeText('owner/name of the GitHub repository that the prompt is kept in; null for none')
+const repository = maybeText('owner/name of the repository that holds the prompt; null for none')
 const path = maybeText('Path of its file there, from the root of the repository; null for none')
 
 export const Prompt = Type.Object(
@@ -46,15 +46,17 @@ export const examplePrompt = {
   created_at: '2026-11-14T23:35:00.000Z',
 }
 
-/** These schemas are for the documentation alone; a query is parsed from its text. */
-export const search = Type.String({
-  minLength: 1,
-  maxLength: maxTextLength,
-  description:
-    'Only prompts that have this text in their name, their ID or the path of their file, in any letter case.',
-})
+export const searchParam = param(
+  Type.String({
+    minLength: 1,
+    maxLength: maxTextLength,
+    description: 'Only prompts with this text in their name, ID or file path. Letter case is ignored.',
+  }),
+  parseText,
+  `a text of 1 to ${maxTextLength} characters without control characters`,
+)
 
-export const PromptQuery = Type.Object({ ...PageQuery.properties, search })
+export const promptParams = defineParams({ ...cursorPageParams, search: searchParam })
 
 export const PromptList = cursorPageOf(Prompt, examplePrompt)
 

@@ -1,14 +1,14 @@
 import type { Db } from '../db/client.ts'
-import { faultOf } from '../db/faults.ts'
+import { classifyError } from '../db/errors.ts'
 import { type ApiError, invalid } from '../errors.ts'
 import { type Month, monthOf } from '../lib/months.ts'
+import type { Admission } from '../limit/admit.ts'
+import { monthlyLimitReached } from '../limit/headers.ts'
 import type { Prompt } from '../prompts/find.ts'
-import type { Admission, AdmittedSignal } from './admit.ts'
+import type { SignalRollup } from '../stats/rollup.ts'
 import type { BatchItem } from './batch_items.ts'
-import { monthlyLimitReached } from './limit.ts'
 import type { SignalObserver } from './record.ts'
-import type { SignalRollup } from './rollup.ts'
-import { type WriteResult, writeSignals } from './store.ts'
+import { type AdmittedSignal, type WriteResult, writeSignals } from './store.ts'
 
 /** What became of a signal of a batch: it is recorded, now or before, or answered with an error. */
 export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } | { error: ApiError }
@@ -23,9 +23,9 @@ type BatchOutcome = {
 export type BatchRecorder = {
   /**
    * Records what the month of `now` has room for, the first signals first, in one transaction. What cannot be written
-   * before `endsAt`, by the clock of `performance.now()`, is not written later.
+   * before `deadline`, by the clock of `performance.now()`, is not written later.
    */
-  record(prompt: Prompt, items: BatchItem[], now: Date, endsAt: number): Promise<BatchOutcome>
+  record(prompt: Prompt, items: BatchItem[], now: Date, deadline: number): Promise<BatchOutcome>
 }
 
 export function createBatchRecorder(
@@ -42,19 +42,19 @@ export function createBatchRecorder(
     organisationId: number,
     signals: AdmittedSignal[],
     now: Date,
-    endsAt: number,
+    deadline: number,
   ): Promise<WriteResult[]> {
-    const claim = { tenant: organisationId, key: `signals of ${organisationId}`, endsAt }
+    const permitRequest = { tenant: organisationId, key: `signals of ${organisationId}`, deadline }
     const addedAt = performance.now()
     for (;;) {
       try {
         return await db.transaction(async (sql) => {
           observe?.batchStarted(signals.length, performance.now() - addedAt)
           return writeSignals(sql, signals, now)
-        }, claim)
+        }, permitRequest)
       } catch (error) {
         // A lock on the organisation that others hold for long is waited for again, until the caller's time is up.
-        if (faultOf(error) !== 'busy') throw error
+        if (classifyError(error) !== 'lock_timeout') throw error
       }
     }
   }
@@ -64,7 +64,7 @@ export function createBatchRecorder(
     month: Month,
     signals: AdmittedSignal[],
     now: Date,
-    endsAt: number,
+    deadline: number,
   ): Promise<WriteResult[]> {
     // With keys the gate is not asked: a replay spends nothing, and is answered at the limit too.
     const isKeyed = signals.some(({ idempotencyKey }) => idempotencyKey !== null)
@@ -76,7 +76,7 @@ export function createBatchRecorder(
     }
     const [first, ...others] = signals
     const admitted = first ? [{ ...first, taken }, ...others] : []
-    const recorded = await write(organisationId, admitted, now, endsAt)
+    const recorded = await write(organisationId, admitted, now, deadline)
     admission.applyBatchResult(admitted, recorded)
     recorded.forEach(({ outcome }, index) => {
       observe?.ended(outcome)
@@ -86,12 +86,12 @@ export function createBatchRecorder(
   }
 
   return {
-    async record({ id: promptId, organisationId }, items, now, endsAt) {
+    async record({ id: promptId, organisationId }, items, now, deadline) {
       const month = monthOf(now)
       const { distinct, positions } = deduplicate(items)
       const more = { organisationId, promptId, month, browserKeyId: null }
       const signals = distinct.map((item) => ({ ...item, ...more }))
-      const recorded = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, now, endsAt) : []
+      const recorded = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, now, deadline) : []
       const results = positions.map((position) =>
         'error' in position ? position : toResult(recorded[position.index] as WriteResult, position.isDuplicate),
       )

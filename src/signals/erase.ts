@@ -1,8 +1,8 @@
-import { type Actor, claimOf, operator, recordAudit } from '../audit/record.ts'
+import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
-import { restAfter } from '../lib/rest.ts'
+import { yieldFor } from '../lib/periodic.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { claimRetention, eraseBefore, eraseSignal } from './store_erase.ts'
@@ -27,7 +27,7 @@ export async function eraseOne(
     if (!(await eraseSignal(sql, promptId, signalId))) throw notFound()
     const details = { signal: signalId }
     await recordAudit(sql, clock, actor, { organisationId, action: 'signal.erased', subject: publicId, details })
-  }, claimOf(actor))
+  }, permitRequestOf(actor))
 }
 
 /** Erases signals from before a time in short steps, with as much time for others in between. Returns how many. */
@@ -89,7 +89,7 @@ async function repeatSteps(
         const beganAt = performance.now()
         found = await step(id)
         if (found === null) return false
-        await restAfter(beganAt)
+        await yieldFor(beganAt)
       }
     }
   }

@@ -1,19 +1,8 @@
 import type { Db } from '../db/client.ts'
-import { invalid } from '../errors.ts'
-import { oneOf, parseId, QueryParser } from '../lib/query_parser.ts'
+import { invalidQuery } from '../lib/params.ts'
 import { type PromptIds, readPrompts } from '../prompts/find.ts'
-import { parseValueAndRange } from './read_query.ts'
-import { type ExportFormat, type ExportPosition, findSignal, selectLines } from './store_export.ts'
-
-export type ExportQuery = {
-  format: ExportFormat
-  value: string | null
-  since: Date | null
-  /** The first instant that is not exported. */
-  until: Date | null
-  /** The id of the signal to go on after, of an export that was cut. */
-  after: number | null
-}
+import type { ExportQuery } from './schema_params.ts'
+import { type ExportPosition, findSignal, selectLines } from './store_export.ts'
 
 /** Whose signals are exported: those of one prompt, or of all prompts of the organisation. */
 export type ExportSource = { organisationId: number; prompt: PromptIds | null }
@@ -31,19 +20,7 @@ const firstRows = 250
 /** A step that stopped at its bytes is followed by ones of fewer signals, which would be read in vain. */
 const minRows = 50
 
-const formats = ['ndjson', 'csv'] as const
 const csvHeading = 'id,prompt,value,created_at,metadata\r\n'
-
-export function parseExportQuery(given: URLSearchParams): ExportQuery {
-  const parser = new QueryParser(given)
-  const query = {
-    format: parser.parse('format', oneOf(formats), 'ndjson or csv') ?? 'ndjson',
-    ...parseValueAndRange(parser),
-    after: parser.parse('after', parseId, 'the id of a signal'),
-  }
-  parser.requireValid()
-  return query
-}
 
 /**
  * Reads all signals of a source in steps, each a short statement of its own: prompt by prompt, and those of a prompt in the
@@ -78,9 +55,10 @@ const laterOf = (start: ExportPosition, last: ExportPosition): ExportPosition =>
 async function requireSignal(db: Db, { organisationId, prompt }: ExportSource, id: number) {
   const found = await findSignal(db.sql, organisationId, id)
   if (found && (!prompt || prompt.id === found.id)) return found
-  throw invalid('The query is not valid.', [
-    { path: 'after', message: 'must be the id of a signal of this export; of an earlier one, if it was erased' },
-  ])
+  throw invalidQuery({
+    path: 'after',
+    message: 'must be the id of a signal of this export; of an earlier one, if it was erased',
+  })
 }
 
 async function* exportPrompt(

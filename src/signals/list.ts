@@ -1,8 +1,7 @@
 import type { Db } from '../db/client.ts'
-import type { CursorPage } from '../lib/cursor_page.ts'
-import { cursorsOf } from '../requests/cursors.ts'
-import type { SignalQuery } from './read_query.ts'
-import { type Position, type SignalFilter, type SignalRow, selectSignals } from './store_reads.ts'
+import { type CursorPage, decodeCursor, encodeCursor } from '../lib/cursor_page.ts'
+import type { SignalListQuery } from './schema_params.ts'
+import { type Position, type SignalFilter, type SignalRow, selectSignals } from './store_list.ts'
 
 export type { SignalRow }
 
@@ -18,12 +17,11 @@ export const isSearch = ({ value, metadata }: SignalFilter): boolean => value !=
 export async function listSignals(
   db: Db,
   promptId: number,
-  { filter, page: { limit, cursor } }: SignalQuery,
+  { filter, page: { limit, cursor } }: SignalListQuery,
 ): Promise<CursorPage<SignalRow>> {
-  const cursors = cursorsOf(db)
   const list = nameOfList(promptId, filter)
   const rows: SignalRow[] = []
-  let stoppedAt = (await cursors.decrypt(list, cursor)) as Position | null
+  let stoppedAt = decodeCursor(list, cursor) as Position | null
   for (let lookedAt = 0; lookedAt < maxLookedAt; lookedAt += lookedAtPerStatement) {
     const missing = limit + 1 - rows.length
     const step = await selectSignals(db.sql, promptId, stoppedAt, filter, missing, lookedAtPerStatement)
@@ -33,7 +31,7 @@ export async function listSignals(
   }
   const shown = rows.slice(0, limit)
   const next = rows.length > limit ? positionOf(shown.at(-1) as SignalRow) : stoppedAt
-  return { data: shown, limit, nextCursor: next && (await cursors.encrypt(list, next)) }
+  return { data: shown, limit, nextCursor: next && encodeCursor(list, next) }
 }
 
 const positionOf = ({ id, created_at }: SignalRow): Position => ({ id, at: created_at })

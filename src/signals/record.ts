@@ -1,16 +1,16 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { faultOf } from '../db/faults.ts'
+import { classifyError } from '../db/errors.ts'
 import { invalid, unavailable } from '../errors.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
-import { createKeyedMutex } from '../lib/keyed_mutex.ts'
 import { monthOf } from '../lib/months.ts'
+import type { Admission, AdmissionResult, Usage } from '../limit/admit.ts'
+import { type BrowserKey, createKeyRefusals } from '../limit/key_refusals.ts'
 import type { Prompt } from '../prompts/find.ts'
-import type { Admission, AdmissionResult, AdmittedSignal } from './admit.ts'
-import { type BrowserKey, createKeyRefusals } from './key_refusals.ts'
-import type { SignalRollup } from './rollup.ts'
+import type { SignalRollup } from '../stats/rollup.ts'
+import { createKeyedMutex } from './keyed_mutex.ts'
 import type { NewSignal } from './schema.ts'
-import { type Usage, type WriteResult, writeSignals } from './store.ts'
+import { type AdmittedSignal, type WriteResult, writeSignals } from './store.ts'
 
 export type Signal = {
   value: NewSignal['value']
@@ -29,9 +29,9 @@ type SignalOutcome = Omit<WriteResult, 'ofKey'> & { limitedBy?: 'key_month' }
 export type SignalRecorder = {
   /**
    * Resolves once the signal is committed and counted, or refused because there is no room. What cannot be written before
-   * `endsAt`, by the clock of `performance.now()`, is not written later: its caller has been answered with an error.
+   * `deadline`, by the clock of `performance.now()`, is not written later: its caller has been answered with an error.
    */
-  record(prompt: Prompt, signal: Signal, endsAt: number, browserKey?: BrowserKey | null): Promise<SignalOutcome>
+  record(prompt: Prompt, signal: Signal, deadline: number, browserKey?: BrowserKey | null): Promise<SignalOutcome>
   /** Waits until everything under way has been written. */
   drain(): Promise<void>
 }
@@ -43,7 +43,7 @@ export type SignalObserver = {
   batchStarted(signals: number, waitedMs: number): void
 }
 
-type TimedSignal = AdmittedSignal & { endsAt: number }
+type TimedSignal = AdmittedSignal & { deadline: number }
 
 /** The part of a caller's time that is left for the write itself. */
 const writeMs = 500
@@ -76,14 +76,14 @@ export function createSignalRecorder(
       })
       return recorded.map(toSignalOutcome)
     },
-    faultOf,
+    classifyError,
     groupOf: ({ organisationId }) => organisationId,
     rejectWith: unavailable,
     maxBatch: 500,
     weightOf: ({ metadata }) => metadata?.length ?? 0,
     maxBatchWeight: maxBatchLength,
     maxQueued: 10_000,
-    giveUpAt: ({ endsAt }) => endsAt - writeMs,
+    giveUpAt: ({ deadline }) => deadline - writeMs,
     lingerMs: 1,
     onWrite: (signals, waitedMs) => observe?.batchStarted(signals, waitedMs),
   })
@@ -97,7 +97,7 @@ export function createSignalRecorder(
   }
 
   return {
-    record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }, endsAt, browserKey = null) {
+    record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }, deadline, browserKey = null) {
       const createdAt = clock.now()
       const month = monthOf(createdAt)
       const browserKeyId = browserKey?.id ?? null
@@ -109,7 +109,7 @@ export function createSignalRecorder(
         createdAt,
         month,
         idempotencyKey,
-        endsAt,
+        deadline,
         browserKeyId,
       }
       // The gate is not asked: a replay spends nothing, and is answered at the limit too.

@@ -6,9 +6,9 @@ import { describeOperation } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
 import { createValidator } from '../lib/validate.ts'
+import { limitHeaders, monthlyLimitReached } from '../limit/headers.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
-import { limitHeaders, monthlyLimitReached } from './limit.ts'
 import { parseMetadata } from './metadata.ts'
 import type { Signal, SignalRecorder } from './record.ts'
 import { CreatedSignal, NewSignal, SignalHeaders } from './schema.ts'
@@ -49,22 +49,22 @@ export const signalRoutes = (
 ) =>
   new Elysia({ name: 'signals' }).options(path, publicRoute(answerPreflight), { detail: { hide: true } }).post(
     path,
-    authenticated('signals:write', async (exchange, { prompt_id }: { prompt_id: string }, caller) => {
+    authenticated('signals:write', async (context, { prompt_id }: { prompt_id: string }, caller) => {
       const { organisationId, browser } = caller
       if (browser?.prompts && !browser.prompts.includes(prompt_id)) throw notFound()
       const prompt = findCachedPrompt(organisationId, prompt_id) ?? (await findPrompt(organisationId, prompt_id))
-      const idempotencyKey = parseIdempotencyKey(exchange.request.headers.get('idempotency-key'))
+      const idempotencyKey = parseIdempotencyKey(context.request.headers.get('idempotency-key'))
       // Whoever visits a page has its key, and must not take up what the organisation has for larger bodies.
-      const text = await readJsonText(exchange, browser ? smallBody : undefined)
+      const text = await readJsonText(context, browser ? smallBody : undefined)
       const signal = parseSignal(text, idempotencyKey)
       const browserKey = browser && { id: browser.countedWith, monthlyLimit: browser.monthlyLimit }
-      const recorded = await signalRecorder.record(prompt, signal, exchange.endsAt, browserKey)
+      const recorded = await signalRecorder.record(prompt, signal, context.deadline, browserKey)
       const { id, createdAt, outcome, used, limit, month, limitedBy } = recorded
-      if (outcome === 'refused') return exchange.replyError(monthlyLimitReached(used, limit, month, limitedBy))
+      if (outcome === 'refused') return context.replyError(monthlyLimitReached(used, limit, month, limitedBy))
       const headers = limitHeaders(used, limit, month)
       if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
       const data = { id: id as number, value: signal.value, created_at: createdAt.toISOString() }
-      return exchange.replyData(data satisfies CreatedSignal['data'], 201, headers)
+      return context.replyData(data satisfies CreatedSignal['data'], 201, headers)
     }),
     { ...readByHandler, detail },
   )

@@ -5,11 +5,11 @@ import { mebibyte, parseJson, readByHandler, readJsonText } from '../http/body.t
 import { describeOperation } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { createInFlightLimiter } from '../lib/in_flight.ts'
+import { limitHeaders } from '../limit/headers.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { BatchRecorder, BatchResult } from './batch.ts'
 import { parseBatch } from './batch_items.ts'
-import { limitHeaders } from './limit.ts'
 import { NewSignalBatch, RecordedBatch } from './schema_batch.ts'
 
 type Services = { clock: Clock; findPrompt: PromptFinder['find']; batchRecorder: BatchRecorder }
@@ -47,19 +47,19 @@ export function batchRoutes({ clock, findPrompt, batchRecorder }: Services, { au
   })
   return new Elysia({ name: 'signal-batches' }).post(
     '/api/v1/prompts/:prompt_id/signals/batch',
-    authenticated('signals:write', async (exchange, { prompt_id }: { prompt_id: string }, caller) => {
+    authenticated('signals:write', async (context, { prompt_id }: { prompt_id: string }, caller) => {
       // A stranger who has read the key of a page could otherwise use up its limit with one request.
       if (caller.browser) throw new ServiceError('forbidden', 'A browser key records signals one at a time.')
       const prompt = await findPrompt(caller.organisationId, prompt_id)
-      if (exchange.request.headers.has('idempotency-key')) throw keyOfBatch()
+      if (context.request.headers.has('idempotency-key')) throw keyOfBatch()
       return inFlight.run(caller.organisationId, async (reserve) => {
-        const text = await readJsonText(exchange, maxBytes, reserve)
+        const text = await readJsonText(context, maxBytes, reserve)
         const now = clock.now()
         const items = await parseBatch(text, parseJson(text), now)
-        const { results, usage } = await batchRecorder.record(prompt, items, now, exchange.endsAt)
-        const data = results.map((result) => show(result, exchange.requestId))
+        const { results, usage } = await batchRecorder.record(prompt, items, now, context.deadline)
+        const data = results.map((result) => show(result, context.requestId))
         const headers = usage ? limitHeaders(usage.used, usage.limit, usage.month) : {}
-        return exchange.replyData(data satisfies RecordedBatch['data'], 200, headers)
+        return context.replyData(data satisfies RecordedBatch['data'], 200, headers)
       })
     }),
     { ...readByHandler, detail: recording },

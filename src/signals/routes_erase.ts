@@ -5,7 +5,7 @@ import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { parseId } from '../lib/query_parser.ts'
+import { parseId } from '../lib/params.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { ErasedSignal, SignalPath } from './schema.ts'
 
@@ -26,13 +26,13 @@ const erasing = describeOperation({
 export const eraseRoutes = ({ db, clock, findPrompt }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'signal-erasure' }).delete(
     '/api/v1/prompts/:prompt_id/signals/:signal_id',
-    authenticated('signals:delete', async (exchange, { prompt_id, signal_id }: SignalParams, caller) => {
+    authenticated('signals:delete', async (context, { prompt_id, signal_id }: SignalParams, caller) => {
       const prompt = await findPrompt(caller.organisationId, prompt_id)
       const id = parseId(signal_id)
       if (id === undefined) throw notFound()
       const { eraseOne } = await import('./erase.ts')
-      await eraseOne(db, clock, prompt, prompt_id, id, keyHolder(caller, exchange))
-      return exchange.replyData({ id })
+      await eraseOne(db, clock, prompt, prompt_id, id, keyHolder(caller, context))
+      return context.replyData({ id })
     }),
     { detail: erasing },
   )

@@ -1,21 +1,22 @@
 import { Elysia } from 'elysia'
 import type { Db } from '../db/client.ts'
+import type { HeavyReads } from '../db/heavy_reads.ts'
 import { unavailable } from '../errors.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { Drain } from '../http/drain.ts'
-import type { Exchange } from '../http/exchange.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { invalidQuery, searchOf } from '../http/paging.ts'
+import { describeInvalidQuery, searchOf } from '../http/paging.ts'
+import type { RequestContext } from '../http/request_context.ts'
 import { replyStream } from '../http/stream.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import type { Log } from '../log.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { ExportSource, ExportStep } from './export.ts'
-import type { SignalReader } from './read.ts'
-import { ExportQuery, exportExamples } from './schema_reads.ts'
+import { exportExamples } from './schema_list.ts'
+import { exportParams } from './schema_params.ts'
 
-type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find']; signalReader: SignalReader }
+type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find']; heavyReads: HeavyReads }
 type PromptParams = { prompt_id: string }
 
 const about =
@@ -23,9 +24,9 @@ const about =
   'with after. Signals that are recorded meanwhile may be in it or not.'
 
 const described = {
-  query: ExportQuery,
+  query: exportParams.schema,
   success: { status: 200, description: 'The signals.', texts: exportExamples },
-  invalid: invalidQuery('format', 'must be ndjson or csv, and given once', 'The query is not valid.'),
+  invalid: describeInvalidQuery('format', 'must be one of ndjson, csv, and given once', 'The query is not valid.'),
 }
 
 const operations = describeOperations('Signals', {
@@ -44,7 +45,7 @@ const operations = describeOperations('Signals', {
 
 const types = { ndjson: 'application/x-ndjson', csv: 'text/csv; charset=utf-8' }
 
-export function exportRoutes({ db, drain, log, findPrompt, signalReader }: Services, { authenticated }: RouteWrapper) {
+export function exportRoutes({ db, drain, log, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) {
   // An export takes as long as its caller, so nobody waits for another's to end.
   const limitExports = createSemaphore({ permits: 16, permitsPerTenant: 2, maxWaiting: 0, rejectWith: tooMany })
 
@@ -54,18 +55,18 @@ export function exportRoutes({ db, drain, log, findPrompt, signalReader }: Servi
       limitExports(() => new Promise<void>(resolve), { tenant: organisationId }).catch(reject)
     })
 
-  async function answer(exchange: Exchange, source: ExportSource, name: string): Promise<Response> {
+  async function answer(context: RequestContext, source: ExportSource, name: string): Promise<Response> {
     // Loaded with the first export, because many services never make one.
-    const { exportSignals, parseExportQuery } = await import('./export.ts')
-    const query = parseExportQuery(searchOf(exchange.request))
+    const { exportSignals } = await import('./export.ts')
+    const query = exportParams.parse(searchOf(context.request))
     const release = await takeSlot(source.organisationId)
     const onEnd = (error?: unknown) => {
       release()
-      if (error) log.error({ err: error, request_id: exchange.requestId }, 'an export was cut')
+      if (error) log.error({ err: error, request_id: context.requestId }, 'an export was cut')
     }
     try {
-      const steps = exportSignals(db, source, query, (step) => signalReader.limited(source.organisationId, step))
-      return await replyStream(exchange, textsOf(steps, exchange), {
+      const steps = exportSignals(db, source, query, (step) => heavyReads(source.organisationId, step))
+      return await replyStream(context, textsOf(steps, context), {
         type: types[query.format],
         fileName: `${name}.${query.format}`,
         isStopping: () => drain.isDraining,
@@ -80,23 +81,23 @@ export function exportRoutes({ db, drain, log, findPrompt, signalReader }: Servi
   return new Elysia({ name: 'signal-exports' })
     .get(
       '/api/v1/prompts/:prompt_id/signals/export',
-      authenticated('signals:read', async (exchange, { prompt_id }: PromptParams, { organisationId }) => {
+      authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
         const { id } = await findPrompt(organisationId, prompt_id)
-        return answer(exchange, { organisationId, prompt: { id, publicId: prompt_id } }, `signals-${prompt_id}`)
+        return answer(context, { organisationId, prompt: { id, publicId: prompt_id } }, `signals-${prompt_id}`)
       }),
       { detail: operations.exportSignals },
     )
     .get(
       '/api/v1/signals/export',
-      authenticated('signals:read', async (exchange, _: object, { organisationId }) =>
-        answer(exchange, { organisationId, prompt: null }, 'signals'),
+      authenticated('signals:read', async (context, _: object, { organisationId }) =>
+        answer(context, { organisationId, prompt: null }, 'signals'),
       ),
       { detail: operations.exportAllSignals },
     )
 }
 
 /** An export may last for hours, and ends with the key that it was begun with. */
-async function* textsOf(steps: AsyncIterable<ExportStep>, { verifyAgain }: Exchange): AsyncGenerator<string> {
+async function* textsOf(steps: AsyncIterable<ExportStep>, { verifyAgain }: RequestContext): AsyncGenerator<string> {
   for await (const { text } of steps) {
     await verifyAgain?.()
     yield text

@@ -1,5 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { Month } from '../lib/months.ts'
+import type { Usage, UsageMonth } from '../limit/admit.ts'
 
 export type SignalToRecord = {
   organisationId: number
@@ -14,6 +15,9 @@ export type SignalToRecord = {
   /** The browser key that it is counted with: the one that it came with, or one that was rotated to that; else null. */
   browserKeyId: number | null
 }
+
+/** A signal to record, with the count that the gate returned for it, unless the gate was bypassed. */
+export type AdmittedSignal = SignalToRecord & { taken?: number | undefined }
 
 /** What became of a signal, with the count after it and the limit in force. */
 export type WriteResult = {
@@ -42,9 +46,6 @@ type Written = {
   keyUsedBefore: number[] | null
   keyLimits: (number | null)[] | null
 }
-
-/** An organisation's month, which has one row in signal_usage. */
-export type UsageMonth = { organisationId: number; month: Month }
 
 /** Writes are numbered, so that each result can be matched to its write. */
 let writes = 0
@@ -117,9 +118,6 @@ const arrayOf = (words: unknown[]): string => `{${words.join(',')}}`
 
 const quote = (text: string | null): string => (text === null ? 'null' : `"${text.replace(/["\\]/g, '\\$&')}"`)
 
-/** The identity of a usage row. */
-export const usageRowId = ({ organisationId, month }: UsageMonth): string => `${organisationId} ${month.name}`
-
 /**
  * Every usage row once, by organisation, with the number of its signals; and for each signal the number of its row,
  * from 1.
@@ -128,7 +126,7 @@ function groupByUsageRow(signals: SignalToRecord[]) {
   const rows = new Map<string, UsageMonth & { number: number; asked: number }>()
   const rowOfEach = signals.map((signal) => {
     const { organisationId, month } = signal
-    const id = usageRowId(signal)
+    const id = `${organisationId} ${month.name}`
     const row = rows.get(id) ?? { organisationId, month, number: 0, asked: 0 }
     rows.set(id, row)
     row.asked += 1
@@ -156,18 +154,6 @@ function groupByKeyUsageRow(signals: SignalToRecord[]) {
   })
   return { rows: [...rows.values()], rowNumbers }
 }
-
-export type Usage = { used: number; limit: number }
-
-/** The use and the limit of each organisation's month, in the order of the keys. */
-export const readUsages = (sql: Sql, keys: UsageMonth[]): Promise<Usage[]> =>
-  sql<Usage>`
-    select used, monthly_limit as limit
-    from read_usages(
-      ${arrayOf(keys.map(({ organisationId }) => organisationId))}::text::bigint[],
-      ${arrayOf(keys.map(({ month }) => `${month.name}-01`))}::text::date[]
-    )
-    order by number`
 
 /** Deletes at most `maxRows` idempotency keys from before a time, and returns how many there were. */
 export async function pruneIdempotencyKeys(sql: Sql, before: Date, maxRows: number): Promise<number> {

@@ -86,9 +86,9 @@ test('a backup under load has all that was acknowledged before it, counts what i
   const { key, prompt } = await createTenant(createOperator(settings), 1_000_000)
   const acknowledged: number[] = []
   const statuses = new Set<number>()
-  let isOver = false
+  let settled = false
   const callers = Array.from({ length: 20 }, async () => {
-    while (!isOver) {
+    while (!settled) {
       const answer = await fetch(`${server.url}/api/v1/prompts/${prompt}/signals`, {
         method: 'POST',
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
@@ -101,7 +101,7 @@ test('a backup under load has all that was acknowledged before it, counts what i
   await eventually(() => acknowledged.length > 300, true)
   const before = [...acknowledged]
   await createOperator(settings).one('backup', file)
-  isOver = true
+  settled = true
   await Promise.all(callers)
   expect([...statuses]).toEqual([201])
   expect(acknowledged.length).toBeGreaterThan(before.length)

@@ -43,12 +43,12 @@ test('a transaction that takes too long, or waits too long for its turn, is not 
   const before = await count()
   const free = Promise.withResolvers<void>()
   // One tenant has one of the two connections.
-  const claim = { tenant: 1 }
+  const permitRequest = { tenant: 1 }
   const slow = db.transaction(async (sql) => {
     await free.promise
     await add(sql)
-  }, claim)
-  const waiting = Array.from({ length: 3 }, () => db.transaction(add, claim))
+  }, permitRequest)
+  const waiting = Array.from({ length: 3 }, () => db.transaction(add, permitRequest))
   const ended = await Promise.allSettled(waiting)
   free.resolve()
   expect(await rejectionOf(slow)).toContain('could not complete')
@@ -66,18 +66,18 @@ test('a transaction does not begin once its caller gets an error, nor is it comm
       started.push('late')
       await add(sql)
     },
-    { endsAt: performance.now() },
+    { deadline: performance.now() },
   )
   expect(await rejectionOf(late)).toContain('could not complete')
   expect(started).toEqual([])
   // Less than the query timeout, which the caller has spent in part on something else.
-  const endsAt = performance.now() + queryTimeoutMs / 2
+  const deadline = performance.now() + queryTimeoutMs / 2
   const slow = db.transaction(
     async (sql) => {
       await add(sql)
-      await eventually(() => performance.now() > endsAt, true)
+      await eventually(() => performance.now() > deadline, true)
     },
-    { endsAt },
+    { deadline },
   )
   expect(await rejectionOf(slow)).toContain('could not complete')
   expect(await count()).toBe(before)

@@ -8,7 +8,7 @@ import { readConfig } from '../../src/config.ts'
 import { migrate } from '../../src/db/migrations.ts'
 import { openAny } from '../../src/db/open.ts'
 import { createServices } from '../../src/deps.ts'
-import { parseQuery } from '../../src/history/query.ts'
+import { parseHistoryQuery } from '../../src/history/query.ts'
 import { createHistoryReader } from '../../src/history/read.ts'
 import { recordHistory } from '../../src/history/record.ts'
 import { createKey } from '../../src/keys/manage.ts'
@@ -35,7 +35,7 @@ test('queries that mean the same share a cached page, however they are written',
   const sources: string[] = []
   const reader = createHistoryReader(db, { observer: { read: (source) => sources.push(source), cached: () => {} } })
   const read = async (search: string) => {
-    await reader.readPage(await reader.findHistory(organisationId, prompt), parseQuery(search))
+    await reader.readPage(await reader.findHistory(organisationId, prompt), parseHistoryQuery(search))
     return sources.pop()
   }
   for (const searches of [

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Db } from '../../src/db/client.ts'
-import { parseQuery } from '../../src/history/query.ts'
+import { parseHistoryQuery } from '../../src/history/query.ts'
 import { createHistoryReader } from '../../src/history/read.ts'
 import { entry, startService, type Tenant, type TestService } from '../service.ts'
 
@@ -131,7 +131,7 @@ test('an organisation that asks for many pages with filters has two at a time, a
     return new Promise(() => {})
   }
   const { readPage } = createHistoryReader({ sql } as unknown as Db)
-  const query = parseQuery('?branch=main')
+  const query = parseHistoryQuery('?branch=main')
   const reads = [1, 1, 1, 1, 2, 2].map((id) =>
     readPage({ organisationId: id, promptId: id, prompt: 'pmt_x', version: 'v' }, query),
   )

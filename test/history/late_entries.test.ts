@@ -20,7 +20,7 @@ async function importEntries({ prompt }: Tenant, minutes: number[]): Promise<voi
     for (const number of minutes) yield JSON.stringify({ prompt, ...entry({ created_at: minute(number) }) })
   }
   // An import has no deadline when the command makes it.
-  const transaction: Db['transaction'] = (work) => db.transaction(work, { endsAt: Number.POSITIVE_INFINITY })
+  const transaction: Db['transaction'] = (work) => db.transaction(work, { deadline: Number.POSITIVE_INFINITY })
   expect(await importHistory({ ...db, transaction }, clock, lines(), () => {})).toEqual({ recorded: minutes.length })
 }
 

@@ -18,7 +18,7 @@ import {
 } from '../../src/prompts/store.ts'
 import { createDatabase } from '../harness.ts'
 
-const page = { number: 2, size: 10, since: '2026-01-01T00:00:00Z', until: 'infinity' }
+const page = { offset: 10, size: 10, since: '2026-01-01T00:00:00Z', until: 'infinity' }
 const file = { repository: 'acme/prompts', path: 'p7.md' }
 const prompts = Array.from({ length: 50 }, (_, index) => `pmt_${index}`)
 

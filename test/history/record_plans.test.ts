@@ -46,7 +46,7 @@ const writes: Record<string, () => Promise<unknown>> = {
       { ...entryOf(2, `m ${round}`, merge), reopenings: 0, in_git: false, on_github: true, covers: ['sha 9'] },
     ]),
   'a deep page': () =>
-    selectPage(db.sql, 1, { number: 10, size: 25, since: '2026-01-02T00:00:00Z', until: '2026-12-01T00:00:00Z' }),
+    selectPage(db.sql, 1, { offset: 225, size: 25, since: '2026-01-02T00:00:00Z', until: '2026-12-01T00:00:00Z' }),
 }
 
 async function rowsRead(): Promise<{ scanned: number; fetched: number }> {

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Value } from '@sinclair/typebox/value'
 import type { OpenAPIV3 } from 'openapi-types'
-import { parseQuery } from '../../src/history/query.ts'
+import { parseHistoryQuery } from '../../src/history/query.ts'
 import { NewHistoryEntry } from '../../src/history/schema.ts'
-import { Exchange } from '../../src/http/exchange.ts'
+import { RequestContext } from '../../src/http/request_context.ts'
 import { serveFile } from '../../src/http/static_file.ts'
 import { isPromptId } from '../../src/prompts/find.ts'
 import { NewSignal } from '../../src/signals/schema.ts'
@@ -248,8 +248,8 @@ describe('the document', () => {
     ]
     expect(ids.map((id) => new RegExp(pattern).test(id))).toEqual(ids.map(isPromptId))
 
-    const served = parseQuery('')
-    const mostServed = parseQuery('?limit=1000000')
+    const served = parseHistoryQuery('')
+    const mostServed = parseHistoryQuery('?limit=1000000')
     expect([parameterOf(history, 'page').schema, parameterOf(history, 'limit').schema]).toEqual([
       { type: 'integer', minimum: 1, default: Number(served.page) },
       { type: 'integer', minimum: 1, default: served.limit, maximum: mostServed.limit },
@@ -336,7 +336,7 @@ describe('the page', () => {
   test('reads a file once, however often it is asked for', async () => {
     let reads = 0
     const serve = serveFile('text/plain', async () => `read ${++reads}`)
-    const ask = async () => (await serve(new Exchange(new Request('http://localhost')))).text()
+    const ask = async () => (await serve(new RequestContext(new Request('http://localhost')))).text()
     expect([await ask(), await ask(), await ask()]).toEqual(['read 1', 'read 1', 'read 1'])
   })
 
@@ -347,7 +347,7 @@ describe('the page', () => {
       if (reads === 1) throw new Error('too many open files')
       return 'content'
     })
-    const ask = () => serve(new Exchange(new Request('http://localhost')))
+    const ask = () => serve(new RequestContext(new Request('http://localhost')))
     expect(await ask().catch((error: Error) => error.message)).toBe('too many open files')
     expect(await (await ask()).text()).toBe('content')
   })

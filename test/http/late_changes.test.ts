@@ -30,7 +30,7 @@ function hold(lock: string) {
       held.resolve()
       await released.promise
     },
-    { endsAt: Number.POSITIVE_INFINITY },
+    { deadline: Number.POSITIVE_INFINITY },
   )
   const release = () => {
     released.resolve()

@@ -1,7 +1,7 @@
 // The monthly limit of a browser key, beside that of its organisation.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createAdmission } from '../../src/signals/admit.ts'
-import { createGate } from '../../src/signals/gate.ts'
+import { createAdmission } from '../../src/limit/admit.ts'
+import { createGate } from '../../src/limit/gate.ts'
 import { createSignalRecorder } from '../../src/signals/record.ts'
 import { eventually } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'

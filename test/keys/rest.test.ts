@@ -241,9 +241,9 @@ test('every change is made in the share of the transactions that its organisatio
   const tenants: unknown[] = []
   const watched: Db = {
     ...db,
-    transaction(work, claim) {
-      tenants.push(claim?.tenant)
-      return db.transaction(work, claim)
+    transaction(work, permitRequest) {
+      tenants.push(permitRequest?.tenant)
+      return db.transaction(work, permitRequest)
     },
   }
   const app = createApp(createServices({ db: watched, clock, log }))

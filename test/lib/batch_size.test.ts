@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { nextBatchSize } from '../../src/lib/batch_size.ts'
+import { nextBatchSize } from '../../src/lib/group_commit.ts'
 
 test.each([
   ['a small queue is written whole', 20, 0, 128],

@@ -27,12 +27,12 @@ function setUp({
       const gate = Promise.withResolvers<void>()
       gates.push(gate)
       await gate.promise
-      if (items.some((item) => held.has(item.charAt(0)))) throw new Error('busy')
-      if (items.some((item) => item.includes('x'))) throw new Error('item')
+      if (items.some((item) => held.has(item.charAt(0)))) throw new Error('lock_timeout')
+      if (items.some((item) => item.includes('x'))) throw new Error('bad_row')
       if (items.includes('down')) throw new Error('connection lost')
       return items.map((item) => `wrote ${item}`)
     },
-    faultOf: ({ message }: Error) => (message === 'busy' || message === 'item' ? message : undefined),
+    classifyError: ({ message }: Error) => (message === 'lock_timeout' || message === 'bad_row' ? message : undefined),
     groupOf: (item) => item.charAt(0),
     rejectWith: () => new Error('rejected'),
     maxBatch,

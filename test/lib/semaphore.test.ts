@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { type Claim, createSemaphore } from '../../src/lib/semaphore.ts'
+import { createSemaphore, type PermitRequest } from '../../src/lib/semaphore.ts'
 
 const full = new Error('full')
 const rejectWith = () => full
@@ -10,13 +10,13 @@ function createWorks(semaphore: ReturnType<typeof createSemaphore>) {
   const ends = new Map<string, PromiseWithResolvers<void>>()
   return {
     started,
-    run(name: string, claim?: Claim): Promise<void> {
+    run(name: string, permitRequest?: PermitRequest): Promise<void> {
       const end = Promise.withResolvers<void>()
       ends.set(name, end)
       const ended = semaphore(() => {
         started.push(name)
         return end.promise
-      }, claim)
+      }, permitRequest)
       ended.catch(() => {})
       return ended
     },
@@ -87,7 +87,7 @@ test('a waiter that has waited too long is rejected, never started, and makes ro
 test('a waiter whose caller has gone is rejected, never started, and makes room in the queue', async () => {
   const works = createWorks(createSemaphore({ permits: 1, maxWaiting: 1, rejectWith }))
   works.run('first')
-  await expect(works.run('given up', { endsAt: performance.now() + 10 })).rejects.toBe(full)
+  await expect(works.run('given up', { deadline: performance.now() + 10 })).rejects.toBe(full)
   const next = works.run('next')
   await works.end('first')
   await works.end('next')

@@ -1,9 +1,9 @@
 import { expect, test } from 'bun:test'
-import { Exchange } from '../../src/http/exchange.ts'
+import { SharedCache } from '../../src/history/page_cache.ts'
+import { RequestContext } from '../../src/http/request_context.ts'
 import { randomBase62, toBase62 } from '../../src/lib/base62.ts'
 import { BoundedCache } from '../../src/lib/bounded_cache.ts'
 import { monthOf } from '../../src/lib/months.ts'
-import { SharedCache } from '../../src/lib/shared_cache.ts'
 import { parseInstant } from '../../src/lib/times.ts'
 
 test('a full cache evicts the least recently used entry', () => {
@@ -89,8 +89,8 @@ test.each([
 })
 
 test('a request that was given up does not continue', () => {
-  const exchange = new Exchange(new Request('http://localhost'))
-  exchange.pauseDeadline(1_000, () => new Error('too slow'))
-  exchange.isOver = true
-  expect(() => exchange.resumeDeadline()).toThrow('too slow')
+  const context = new RequestContext(new Request('http://localhost'))
+  context.pauseDeadline(1_000, () => new Error('too slow'))
+  context.settled = true
+  expect(() => context.resumeDeadline()).toThrow('too slow')
 })

@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
+import { createRandom } from '../../src/cli/seeded_random.ts'
 import { compare, logEvidence } from '../../src/impact/compare.ts'
+import { logBeta, logGamma } from '../../src/impact/log_beta.ts'
 import { type Counts, rateOf } from '../../src/impact/rate.ts'
-import { logBeta, logGamma } from '../../src/lib/log_beta.ts'
-import { createRandom } from '../../src/lib/seeded_random.ts'
 
 const defaultMargin = 0.05
 const decidedAt = Math.log(20)

@@ -7,10 +7,12 @@ const features = [
   'orgs',
   'keys',
   'audit',
-  'requests',
+  'idempotency',
   'prompts',
   'history',
+  'limit',
   'signals',
+  'stats',
   'impact',
   'backup',
   'git',
@@ -53,7 +55,7 @@ const feature = (file: string): string | undefined => features.find((name) => fi
 /** Who may import whom; types are free but for those of another feature's store. */
 const allowed: Record<string, string[]> = {
   main: ['cli'],
-  cli: ['cli', 'app', 'deps', 'rules', 'db', 'config', 'clock', 'errors', 'lib', 'log', 'http', 'platform'],
+  cli: ['cli', 'app', 'deps', 'rules', 'schema', 'db', 'config', 'clock', 'errors', 'lib', 'log', 'http', 'platform'],
   app: ['routes', 'http', 'errors'],
   deps: ['db', 'rules', 'http', 'lib', 'platform'],
   routes: ['rules', 'schema', 'store', 'http', 'errors', 'lib'],

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { readJsonText } from '../../src/http/body.ts'
-import { Exchange } from '../../src/http/exchange.ts'
+import { RequestContext } from '../../src/http/request_context.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createOperator, createTenant, eventually, type Operator, type Server, startServer } from '../program.ts'
 
@@ -151,13 +151,13 @@ test('thousands of requests whose bodies are still arriving are answered togethe
 })
 
 test('what arrives after the answer takes up no share', async () => {
-  const read = (isOver: boolean) => {
+  const read = (settled: boolean) => {
     const headers = { 'content-type': 'application/json' }
     const request = new Request('http://localhost', { method: 'POST', headers, body: new Blob([space]).stream() })
-    const exchange = new Exchange(request)
-    exchange.caller = { org: 'late' }
-    exchange.isOver = isOver
-    return readJsonText(exchange)
+    const context = new RequestContext(request)
+    context.caller = { org: 'late' }
+    context.settled = settled
+    return readJsonText(context)
   }
   for (let n = 0; n < 20; n += 1) await expect(read(true)).rejects.toThrow('not valid')
   expect(await read(false)).toHaveLength(space.length)

@@ -1,6 +1,6 @@
 // A streamed answer and the pace of its caller, with a clock that the test moves.
 import { afterAll, beforeAll, expect, jest, test } from 'bun:test'
-import { Exchange } from '../../src/http/exchange.ts'
+import { RequestContext } from '../../src/http/request_context.ts'
 import { replyStream } from '../../src/http/stream.ts'
 
 beforeAll(() => {
@@ -22,7 +22,7 @@ async function* repeat(text: string, times = Number.POSITIVE_INFINITY): AsyncGen
 /** The answer to a caller who takes one text at a time. */
 async function answer(texts: AsyncIterator<string>, headers: Record<string, string> = {}) {
   const ends: unknown[] = []
-  const response = await replyStream(new Exchange(new Request('http://localhost/', { headers })), texts, {
+  const response = await replyStream(new RequestContext(new Request('http://localhost/', { headers })), texts, {
     type: 'text/plain',
     fileName: 'texts.txt',
     isStopping: () => false,

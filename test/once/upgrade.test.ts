@@ -30,7 +30,7 @@ afterAll(async () => {
 /** Callers of both operations and of the readiness, one request after another, until they are stopped. */
 function load() {
   const answers: number[] = []
-  let isOver = false
+  let settled = false
   const headers = { authorization: `Bearer ${tenant.key}`, 'content-type': 'application/json' }
   const prompt = `${server.url}/api/v1/prompts/${tenant.prompt}`
   const calls = [
@@ -39,14 +39,14 @@ function load() {
     () => fetch(`${server.url}/readyz`),
   ]
   const callers = Array.from({ length: 12 }, async (_, index) => {
-    while (!isOver) answers.push((await (calls[index % 3] as () => Promise<Response>)()).status)
+    while (!settled) answers.push((await (calls[index % 3] as () => Promise<Response>)()).status)
   })
   const more = (count: number) => {
     const wanted = answers.length + count
     return eventually(() => answers.length >= wanted, true)
   }
   const end = async () => {
-    isOver = true
+    settled = true
     await Promise.all(callers)
     return [...new Set(answers)].sort()
   }

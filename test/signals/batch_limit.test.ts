@@ -74,10 +74,10 @@ test('batches and single signals that race share the limit exactly', async () =>
 
 test('while one organisation sends large batches without a pause, another’s signals are recorded in time', async () => {
   const [busy, calm] = [await service.createTenant(1_000_000), await service.createTenant(1_000_000)]
-  let isOver = false
+  let settled = false
   const senders = Array.from({ length: 8 }, async () => {
     let batches = 0
-    while (!isOver) {
+    while (!settled) {
       const { status } = await record(busy, Array(1_000).fill(positive))
       expect(status).toBe(200)
       batches += 1
@@ -89,7 +89,7 @@ test('while one organisation sends large batches without a pause, another’s si
     expect((await service.postSignal(calm.prompt, calm.key)).status).toBe(201)
     expect(performance.now() - sentAt).toBeLessThan(2_000)
   }
-  isOver = true
+  settled = true
   const batches = (await Promise.all(senders)).reduce((sum, one) => sum + one)
   expect(await usedBy(busy)).toBe(batches * 1_000)
 })

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { ServiceError } from '../../src/errors.ts'
+import { createAdmission } from '../../src/limit/admit.ts'
+import { createGate } from '../../src/limit/gate.ts'
 import { setPlan } from '../../src/orgs/manage.ts'
 import type { Prompt } from '../../src/prompts/find.ts'
-import { createAdmission } from '../../src/signals/admit.ts'
 import { createBatchRecorder } from '../../src/signals/batch.ts'
-import { createGate } from '../../src/signals/gate.ts'
 import { createSignalRecorder } from '../../src/signals/record.ts'
 import { startService, type TestService } from '../service.ts'
 

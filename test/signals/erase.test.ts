@@ -166,12 +166,12 @@ test('signals go on being recorded and counted rightly while a purge runs', asyn
   await fill(tenant.prompt, '2026-10-01T00:00:00Z', 3_000)
   const { organisationId, promptId } = await idsOf(tenant)
   const source = { organisationId, promptId, publicId: tenant.prompt }
-  let isOver = false
+  let settled = false
   const purging = purgeSignals(db, clock, source, new Date('2026-11-01T00:00:00Z')).finally(() => {
-    isOver = true
+    settled = true
   })
   let posted = 0
-  while (!isOver) {
+  while (!settled) {
     await post()
     posted += 1
     await stats()

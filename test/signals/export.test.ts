@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
-import { type ExportStep, exportSignals, parseExportQuery } from '../../src/signals/export.ts'
+import { type ExportStep, exportSignals } from '../../src/signals/export.ts'
+import { exportParams } from '../../src/signals/schema_params.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 import { exportSignalsOf, fillPrompts, fillSignals, idsIn } from './exports.ts'
 
@@ -55,7 +56,7 @@ async function stepsOf<T>(
   const { id, organisationId } = row as { id: number; organisationId: number }
   const source = { organisationId, prompt: { id, publicId: prompt } }
   const described: T[] = []
-  const query = parseExportQuery(new URLSearchParams())
+  const query = exportParams.parse(new URLSearchParams())
   for await (const step of exportSignals(db, source, query, run)) described.push(describe(step))
   return described
 }
@@ -228,7 +229,7 @@ test('an export begins however many prompts without signals come before the firs
     select 'pmt_empty' || n, ${organisationId}, 'empty', now() from generate_series(1, 1000) n`
   let looked = 0
   const source = { organisationId, prompt: null }
-  const steps = exportSignals(db, source, parseExportQuery(new URLSearchParams()), (step) => {
+  const steps = exportSignals(db, source, exportParams.parse(new URLSearchParams()), (step) => {
     looked += 1
     return step()
   })

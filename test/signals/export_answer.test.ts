@@ -101,10 +101,10 @@ test('HEAD takes no slot', async () => {
 
 /** What is held by this many reads of an organisation; they end with release(). */
 async function holdShare({ org }: Tenant, reads: number): Promise<() => void> {
-  const { db, signalReader } = service.services
+  const { db, heavyReads } = service.services
   const [row] = await db.sql<{ id: number }>`select id from organisations where public_id = ${org}`
   const held = Promise.withResolvers<void>()
-  for (let n = 0; n < reads; n += 1) void signalReader.limited((row as { id: number }).id, () => held.promise)
+  for (let n = 0; n < reads; n += 1) void heavyReads((row as { id: number }).id, () => held.promise)
   return held.resolve
 }
 

@@ -40,7 +40,7 @@ async function countOf({ org }: Tenant): Promise<number | undefined> {
   return row?.signals
 }
 
-const apply = (isOver = () => false) => applyRetentions(service.services.db, service.clock, isOver)
+const apply = (settled = () => false) => applyRetentions(service.services.db, service.clock, settled)
 
 test('a retention erases what is past its days, for the organisations that have one', async () => {
   const { db, clock } = service.services
@@ -94,8 +94,8 @@ test('a round erases nothing while another is at work, and stops between two ste
     })
     expect(await countOf(tenant)).toBe(1_001)
   }
-  const isOver = [false, true]
-  await apply(() => isOver.shift() as boolean)
+  const settled = [false, true]
+  await apply(() => settled.shift() as boolean)
   expect(await countOf(tenant)).toBe(501)
   await apply()
   expect(await countOf(tenant)).toBe(0)

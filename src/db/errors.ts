@@ -1,0 +1,38 @@
+// What the driver's errors mean. This file does not load the driver itself.
+
+type PostgresError = Error & { code: string }
+
+/** Whether Postgres itself returned the error for a statement. */
+export const isPostgresError = (error: unknown): error is PostgresError =>
+  error instanceof Error && error.name === 'PostgresError'
+
+/** Why a statement wrote nothing: its data, or rows that other transactions had locked for too long. */
+export function classifyError(error: unknown): 'bad_row' | 'lock_timeout' | undefined {
+  if (!isPostgresError(error)) return undefined
+  if (/^2[23]/.test(error.code)) return 'bad_row'
+  return ['55P03', '40P01', '40001'].includes(error.code) ? 'lock_timeout' : undefined
+}
+
+/** Thrown for a database that can only be read: a standby, or one that was set so. */
+export class ReadOnlyError extends Error {
+  constructor() {
+    super('the database is read-only (a standby, or default_transaction_read_only is on)')
+  }
+}
+
+/** Whether Postgres rejected a write, or the driver rejected a session that cannot write. */
+export const isReadOnly = (error: unknown): boolean =>
+  error instanceof ReadOnlyError || codeOf(error) === '25006' || codeOf(error) === 'TARGET_SESSION_ATTRS'
+
+/** Why the database cannot be used, in a few words. */
+export function reasonOf(error: unknown): string {
+  if (isReadOnly(error)) return new ReadOnlyError().message
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** Whether the connection was lost that a statement was sent on. The statement may have been carried out. */
+export const isConnectionLost = (error: unknown): boolean =>
+  ['CONNECTION_CLOSED', 'ECONNRESET', 'EPIPE'].includes(codeOf(error) ?? '')
+
+const codeOf = (error: unknown): string | undefined =>
+  error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined

@@ -1,0 +1,49 @@
+import { BoundedCache } from '../lib/bounded_cache.ts'
+
+/** How full the cache is after an eviction: several entries are evicted together, so that owners are scanned rarely. */
+const fillAfterEviction = 15 / 16
+
+/**
+ * A least-recently-used cache whose room is shared by owners. An owner may fill all of it while no other needs it. Once
+ * it is full, only owners that hold more than an equal share lose entries, so that no owner, however much it reads,
+ * evicts what another holds within its share.
+ */
+export class SharedCache<Owner, Key, Value> {
+  readonly #owned = new Map<Owner, BoundedCache<Key, Value>>()
+  #size = 0
+
+  constructor(
+    readonly maxSize: number,
+    private readonly sizeOf: (value: Value, key: Key) => number,
+  ) {}
+
+  get size(): number {
+    return this.#size
+  }
+
+  get(owner: Owner, key: Key): Value | undefined {
+    return this.#owned.get(owner)?.get(key, this.#size > this.maxSize / 2)
+  }
+
+  set(owner: Owner, key: Key, value: Value): void {
+    const own = this.#owned.get(owner) ?? new BoundedCache<Key, Value>(Number.POSITIVE_INFINITY, this.sizeOf)
+    this.#owned.set(owner, own)
+    this.#resize(own, () => own.set(key, value))
+    if (this.#size > this.maxSize) this.#evict()
+  }
+
+  #evict(): void {
+    const room = this.maxSize * fillAfterEviction
+    const share = room / this.#owned.size
+    for (const [owner, own] of this.#owned) {
+      while (this.#size > room && own.size > share) this.#resize(own, () => own.evictOldest())
+      if (own.size === 0) this.#owned.delete(owner)
+    }
+  }
+
+  #resize(own: BoundedCache<Key, Value>, change: () => void): void {
+    this.#size -= own.size
+    change()
+    this.#size += own.size
+  }
+}

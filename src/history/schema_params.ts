@@ -1,0 +1,54 @@
+import { Type } from '@sinclair/typebox'
+import { numberedPageParams } from '../lib/numbered_page.ts'
+import { defineParams, type Param, param, type QueryOf, timeParam } from '../lib/params.ts'
+import { literals } from '../lib/typebox.ts'
+import { type Action, actions } from './schema.ts'
+
+/** Filters of a list of entries; null does not filter. */
+export type EntryFilters = {
+  action: Action[] | null
+  branch: string | null
+  since: Date | null
+  /** The last instant that is listed. */
+  until: Date | null
+}
+
+/** The parameter may be repeated, as generated clients do, or hold a list with commas. */
+const actionsParam = (possible: Action[]): Param<Action[] | null> => ({
+  schema: Type.Array(literals(possible), {
+    description: 'Only entries of these actions. Repeat the parameter, or separate the actions with commas.',
+  }),
+  parse(texts) {
+    const given = texts.flatMap((text) => text.split(','))
+    if (!given.every((text) => possible.includes(text as Action))) return undefined
+    const wanted = possible.filter((action) => given.includes(action))
+    return wanted.length === possible.length ? null : wanted
+  },
+  expected: `one or more of ${possible.join(', ')}`,
+  fallback: null,
+})
+
+/** The filters of a list that has entries of these actions. */
+export const entryFilterParams = (possible: Action[]) => ({
+  action: actionsParam(possible),
+  since: timeParam('Only entries from this ISO 8601 time on.'),
+  until: timeParam('Only entries up to this ISO 8601 time, inclusive.'),
+  branch: param(
+    Type.String({ minLength: 1, description: 'Only entries of this branch.' }),
+    // Postgres stores no text with a NUL, so no branch has such a name.
+    (text) => (text === '' || text.includes('\0') ? undefined : text),
+    'the name of a branch',
+  ),
+})
+
+export const historyParams = defineParams({ ...numberedPageParams, ...entryFilterParams(actions) })
+
+export type HistoryQuery = QueryOf<typeof historyParams>
+
+/** The filters as parameters of a query. */
+export const writeEntryFilters = ({ action, branch, since, until }: EntryFilters): Record<string, string> => ({
+  ...(action && { action: action.join(',') }),
+  ...(branch !== null && { branch }),
+  ...(since && { since: since.toISOString() }),
+  ...(until && { until: until.toISOString() }),
+})

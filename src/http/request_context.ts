@@ -1,0 +1,113 @@
+import { randomUUID } from 'node:crypto'
+import { type ApiError, statusOfCode } from '../errors.ts'
+import { DeadlineError, type Timed } from '../lib/deadline.ts'
+import type { Receiver } from '../platform.ts'
+import type { AddressFinder } from './client_address.ts'
+import { addRateLimitHeaders, type RateUsage } from './rate_limit.ts'
+
+/** A little under the five seconds promised, so that the answer itself arrives in time. */
+const workMs = 4_500
+
+const wellFormedId = /^[0-9A-Za-z._-]{1,128}$/
+/** W3C Trace Context. Version 00 ends after the flags; a later version may have more fields, which are ignored. */
+const wellFormedTrace = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/
+
+/** A request and its answer, with what the log line of the request needs. */
+export class RequestContext implements Timed {
+  /** The caller's own X-Request-Id, else the id of the caller's trace, else a new one. */
+  readonly requestId: string
+  readonly traceId: string | undefined
+  /** Public ids of the organisation and the API key; a signed webhook delivery has no key. */
+  caller: { org: string; key?: string } | undefined
+  /** What lets the page of a browser key read the answer. */
+  cors: Record<string, string> | undefined
+  /** Rejects when the key has ended since, or has lost a scope; undefined for a route without a key. */
+  verifyAgain: (() => Promise<void>) | undefined
+  /** What the caller has used of a request rate, where there is a limit. */
+  rateUsage: RateUsage | undefined
+  readonly beganAt = performance.now()
+  deadline = this.beganAt + workMs
+  settled = false
+  /** Makes the error that the caller gets at the deadline. */
+  deadlineError: () => Error = noAnswer
+  /** Whether the whole body has arrived and was read. */
+  isBodyRead = false
+  /** Gives back what the request holds until it is answered. */
+  onAnswered: (() => void) | undefined
+  private leftMs = 0
+
+  constructor(
+    readonly request: Request,
+    readonly route = '',
+    readonly send: (response: Response) => void = ignore,
+    readonly onTimeout: (this: RequestContext) => void = ignore,
+    private readonly findAddress: AddressFinder = nowhere,
+    private readonly receiver?: Receiver | null,
+    /** What the targets of links begin with; empty for relative ones. */
+    readonly baseUrl = '',
+  ) {
+    const { headers } = request
+    const given = headers.get('x-request-id')
+    this.traceId = parseTraceId(headers.get('traceparent'))
+    this.requestId = given !== null && wellFormedId.test(given) ? given : (this.traceId ?? randomUUID())
+  }
+
+  /** The address that the caller is counted by; found only when it is needed, because that takes a microsecond. */
+  get address(): string {
+    return this.findAddress(this.request, this.receiver)
+  }
+
+  /** Lets the runtime keep nothing of a body that nobody will read; it would otherwise hold a mebibyte until the answer. */
+  dropBody(): void {
+    const { request } = this
+    if (!request.bodyUsed) request.body?.cancel().catch(ignore)
+  }
+
+  /** Pauses the deadline while the caller sends: they have time of their own, which is not taken from the work's. */
+  pauseDeadline(ms: number, deadlineError: () => Error): void {
+    const now = performance.now()
+    this.leftMs = this.deadline - now
+    this.deadline = now + ms
+    this.deadlineError = deadlineError
+  }
+
+  /** Resumes it; throws if the request was given up meanwhile, because nobody would get the result. */
+  resumeDeadline(): void {
+    if (this.settled) throw this.deadlineError()
+    this.deadline = performance.now() + this.leftMs
+    this.deadlineError = noAnswer
+  }
+
+  reply(
+    status: number,
+    body: string | Uint8Array<ArrayBuffer> | ReadableStream | null,
+    headers: Record<string, string> = {},
+  ): Response {
+    const all = { ...this.cors, ...(this.rateUsage ? addRateLimitHeaders(headers, this.rateUsage) : headers) }
+    all['x-request-id'] = this.requestId
+    if (body !== null) all['content-type'] ??= 'application/json'
+    return new Response(body, { status, headers: all })
+  }
+
+  /** Answers with data in the envelope. */
+  replyData(data: unknown, status = 200, headers?: Record<string, string>): Response {
+    return this.reply(status, JSON.stringify({ data }), headers)
+  }
+
+  /** Answers with an error, in the one shape that all errors have. */
+  replyError({ code, message, context, headers }: ApiError): Response {
+    const error = { code, message, ...context, request_id: this.requestId }
+    return this.reply(statusOfCode[code], JSON.stringify({ error }), headers)
+  }
+}
+
+const noAnswer = () => new DeadlineError()
+const ignore = () => {}
+const nowhere = () => 'nowhere'
+
+export function parseTraceId(traceparent: string | null): string | undefined {
+  if (traceparent === null) return undefined
+  const [, version, traceId, parentId, more] = wellFormedTrace.exec(traceparent) ?? []
+  if (!traceId || version === 'ff' || (version === '00' && more)) return undefined
+  return /^0+$/.test(traceId) || /^0+$/.test(parentId as string) ? undefined : traceId
+}

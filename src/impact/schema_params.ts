@@ -1,0 +1,68 @@
+import { Type } from '@sinclair/typebox'
+import { liveActions } from '../history/schema.ts'
+import { entryFilterParams, writeEntryFilters } from '../history/schema_params.ts'
+import { cursorPageParams } from '../lib/cursor_page.ts'
+import { numberedPageParams } from '../lib/numbered_page.ts'
+import { choiceParam, defineParams, idParam, limitParam, pageParam, param, type QueryOf } from '../lib/params.ts'
+import { searchParam } from '../prompts/schema.ts'
+
+/** Rates have six digits, and so has the margin that they are compared with. */
+const parseMargin = (text: string): number | undefined => (/^(0|0?\.\d{1,6})$/.test(text) ? Number(text) : undefined)
+
+const marginParam = param(
+  Type.Unsafe<number>({
+    type: 'number',
+    minimum: 0,
+    maximum: 1,
+    exclusiveMaximum: true,
+    description: 'The smallest difference that matters. A difference that lies within it for sure counts as the same.',
+  }),
+  parseMargin,
+  'a number from 0 to less than 1, such as 0.05',
+  0.05,
+)
+
+const entryParam = (which: string) =>
+  idParam(`Id of the history entry of the ${which} change.`, 'the id of a history entry')
+
+/** A page of changes, or two changes to be compared. */
+export const impactParams = defineParams(
+  {
+    ...numberedPageParams,
+    ...entryFilterParams(liveActions),
+    margin: marginParam,
+    base: entryParam('earlier'),
+    head: entryParam('later'),
+  },
+  ({ base, head, ...query }, reject, given) => {
+    if (head !== null && !given.has('base')) reject('base', 'must be given with head')
+    if (base !== null && !given.has('head')) reject('head', 'must be given with base')
+    if (base !== null && base === head) reject('head', 'must be another change than base')
+    if (base === null || head === null) return { ...query, pair: null }
+    for (const name of Object.keys(writeEntryFilters(query))) reject(name, 'must not be given with base and head')
+    return { ...query, page: pageParam.fallback, limit: limitParam.fallback, pair: { base, head } }
+  },
+)
+
+export type ImpactQuery = QueryOf<typeof impactParams>
+
+/** The ids of two history entries. */
+export type Pair = NonNullable<ImpactQuery['pair']>
+
+const sorts = ['last_change', 'name', 'rate', 'signals'] as const
+
+export type Sort = (typeof sorts)[number]
+
+/** The prompts of an organisation, with what their live changes did. */
+export const overviewParams = defineParams({
+  ...cursorPageParams,
+  margin: marginParam,
+  search: searchParam,
+  sort: choiceParam(
+    sorts,
+    'last_change: most recently changed first; name: alphabetical; rate: lowest rate of the last 30 days first; ' +
+      'signals: most signals in the last 30 days first. Without it, newest prompts first.',
+  ),
+})
+
+export type OverviewQuery = QueryOf<typeof overviewParams>

@@ -1,0 +1,139 @@
+import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { type Detail, invalid } from '../errors.ts'
+import { parseTime } from './times.ts'
+import { literals } from './typebox.ts'
+
+/** One query parameter: how it is documented, how it is parsed, and what a 422 says of it. */
+export type Param<T> = {
+  /** Type, bounds, default and description, for the OpenAPI document. */
+  schema: TSchema
+  /** Undefined rejects what was given. */
+  parse(texts: string[]): T | undefined
+  /** Completes "must be …". */
+  expected: string
+  /** The value of a parameter that is not given. */
+  fallback: T
+}
+
+type Table = Record<string, Param<unknown>>
+type Values<T extends Table> = { [Name in keyof T]: T[Name] extends Param<infer Value> ? Value : never }
+
+/** Rejects a parameter, or a combination of parameters. */
+type Reject = (name: string, message: string) => void
+
+export type Params<Query> = {
+  schema: TObject
+  /** Throws `validation_error` naming each bad parameter: ignoring one would widen the result. */
+  parse(given: URLSearchParams): Query
+}
+
+export type QueryOf<P> = P extends Params<infer Query> ? Query : never
+
+const maxDetails = 10
+
+/** The parameters of an endpoint. `check` sees the parsed values, and may reject more of them or add to them. */
+export function defineParams<T extends Table, Query = Values<T>>(
+  table: T,
+  check: (values: Values<T>, reject: Reject, given: URLSearchParams) => Query = (values) => values as Query,
+): Params<Query> {
+  const entries = Object.entries(table)
+  return {
+    schema: Type.Object(Object.fromEntries(entries.map(([name, { schema }]) => [name, schema])) as TProperties),
+    parse(given) {
+      const problems: Detail[] = []
+      const parseOne = (name: string, { parse, expected, fallback }: Param<unknown>) => {
+        const texts = given.getAll(name)
+        if (texts.length === 0) return fallback
+        const value = parse(texts)
+        if (value === undefined) problems.push({ path: name, message: `must be ${expected}` })
+        return value ?? fallback
+      }
+      const values = Object.fromEntries(entries.map(([name, one]) => [name, parseOne(name, one)])) as Values<T>
+      const query = check(values, (path, message) => problems.push({ path, message }), given)
+      if (problems.length > 0) throw invalidQuery(...problems.slice(0, maxDetails))
+      return query
+    },
+  }
+}
+
+export const invalidQuery = (...details: Detail[]) => invalid('The query is not valid.', details)
+
+/** A parameter that may be given once. Not given, its value is `fallback`, which is documented as its default, or null. */
+export function param<T>(schema: TSchema, parse: (text: string) => T | undefined, expected: string): Param<T | null>
+export function param<T>(
+  schema: TSchema,
+  parse: (text: string) => T | undefined,
+  expected: string,
+  fallback: T,
+): Param<T>
+export function param<T>(
+  schema: TSchema,
+  parse: (text: string) => T | undefined,
+  expected: string,
+  fallback: T | null = null,
+): Param<T | null> {
+  return {
+    schema: fallback === null ? schema : { ...schema, default: fallback },
+    parse: ([text = '', ...others]) => (others.length === 0 ? parse(text) : undefined),
+    expected: `${expected}, and given once`,
+    fallback,
+  }
+}
+
+/** One of a few words. */
+export function choiceParam<const T extends string>(choices: readonly T[], description: string): Param<T | null>
+export function choiceParam<const T extends string>(
+  choices: readonly T[],
+  description: string,
+  fallback: NoInfer<T>,
+): Param<T>
+export function choiceParam<T extends string>(choices: readonly T[], description: string, fallback?: T) {
+  const parse = (text: string) => choices.find((choice) => choice === text)
+  return param(literals(choices, { description }), parse, `one of ${choices.join(', ')}`, fallback as T)
+}
+
+const expectedTime = 'an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z, or a date'
+
+/** A time, or a date for its first instant, UTC. */
+export const timeParam = (description: string) =>
+  param(
+    Type.String({ format: 'date-time', description: `${description} A date stands for its first instant, UTC.` }),
+    parseTime,
+    expectedTime,
+  )
+
+/** The id of a row. */
+export const idParam = (description: string, expected: string) =>
+  param(Type.Integer({ format: 'int64', minimum: 1, description }), parseId, expected)
+
+/** Parses an id that JavaScript holds exactly. */
+export function parseId(text: string): number | undefined {
+  const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN
+  return Number.isSafeInteger(id) ? id : undefined
+}
+
+export const defaultPageSize = 25
+export const maxPageSize = 100
+
+/** A positive integer. Anything else gets the default: the interface has no error for `page` and `limit`. */
+const lenientParam = (fallback: number, maximum: number, schema: object, description: string): Param<number> => ({
+  schema: Type.Integer({
+    minimum: 1,
+    ...schema,
+    default: fallback,
+    description: `${description} Anything else is served as the default.`,
+  }),
+  parse: ([text = '', ...others]) =>
+    others.length === 0 && /^0*[1-9]\d*$/.test(text) ? Math.min(Number(text), maximum) : fallback,
+  expected: 'a positive integer',
+  fallback,
+})
+
+export const limitParam = lenientParam(
+  defaultPageSize,
+  maxPageSize,
+  { maximum: maxPageSize },
+  'Results per page. More than the maximum is served as the maximum.',
+)
+
+export const pageParam = lenientParam(1, Number.MAX_VALUE, {}, 'Page number, from 1.')

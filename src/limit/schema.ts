@@ -1,0 +1,44 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { envelopeOf } from '../lib/typebox.ts'
+
+export const UsageReport = envelopeOf(
+  Type.Object(
+    {
+      plan: Type.String(),
+      month: Type.String({ pattern: '^\\d{4}-\\d{2}$', description: 'The current month, UTC' }),
+      limit: Type.Integer({ description: 'The monthly signal limit' }),
+      used: Type.Integer({ description: 'Signals recorded in the month; erasing one does not lower it' }),
+      remaining: Type.Integer(),
+      resets_at: Type.String({ format: 'date-time', description: 'When the counter resets: the next month, UTC' }),
+      days: Type.Array(
+        Type.Object({ date: Type.String({ format: 'date' }), total: Type.Integer() }, { title: 'UsageDay' }),
+        { description: 'From the first of the month to today, UTC: the signals that there are' },
+      ),
+      prompts: Type.Array(Type.Object({ prompt: Type.String(), total: Type.Integer() }, { title: 'UsagePrompt' }), {
+        description: 'The prompts with signals this month, the 100 with the most, these first',
+      }),
+      other_prompts: Type.Object(
+        { prompts: Type.Integer({ description: 'How many prompts are not listed' }), total: Type.Integer() },
+        { description: 'All other prompts together' },
+      ),
+    },
+    { title: 'UsageData' },
+  ),
+  'Usage',
+  {
+    plan: 'team',
+    month: '2026-11',
+    limit: 10_000,
+    used: 321,
+    remaining: 9_679,
+    resets_at: '2026-12-01T00:00:00.000Z',
+    days: [
+      { date: '2026-11-01', total: 12 },
+      { date: '2026-11-02', total: 309 },
+    ],
+    prompts: [{ prompt: 'pmt_greeting', total: 321 }],
+    other_prompts: { prompts: 0, total: 0 },
+  },
+)
+
+export type UsageReport = Static<typeof UsageReport>

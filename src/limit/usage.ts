@@ -1,0 +1,55 @@
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { notFound } from '../errors.ts'
+import { monthOf } from '../lib/months.ts'
+import { readPrompts } from '../prompts/find.ts'
+import { readMonthCounts } from '../stats/read.ts'
+import type { SignalRollup } from '../stats/rollup.ts'
+import type { UsageReport } from './schema.ts'
+import { selectUsage } from './store.ts'
+
+const maxPrompts = 100
+
+/**
+ * What an organisation has used of this month. What was recorded before the call is in the result. Prompts are counted
+ * some at a time, and what was used is read last: it is never less than what they add up to, unless some was erased.
+ */
+export async function readUsage(
+  db: Db,
+  clock: Clock,
+  rollup: SignalRollup,
+  organisationId: number,
+): Promise<UsageReport['data']> {
+  const beganAt = performance.now()
+  const now = clock.now()
+  const month = monthOf(now)
+  const days = new Map<string, number>()
+  const used: UsageReport['data']['prompts'] = []
+  for await (const prompts of readPrompts(db, organisationId)) {
+    const publicIds = new Map(prompts.map(({ id, publicId }) => [id, publicId]))
+    const ids = [...publicIds.keys()]
+    for (const { promptId, date, total } of await readMonthCounts(db, rollup, ids, month.name, beganAt)) {
+      if (date === null) used.push({ prompt: publicIds.get(promptId) as string, total })
+      else days.set(date, (days.get(date) ?? 0) + total)
+    }
+  }
+  const row = await selectUsage(db.sql, organisationId, month.name)
+  // The organisation is missing only after a failover that lost it.
+  if (!row) throw notFound()
+  used.sort((a, b) => b.total - a.total || (a.prompt < b.prompt ? -1 : 1))
+  const others = used.slice(maxPrompts)
+  // A day that has begun since, or by the clock of another replica, is shown too: the days add up to what is recorded.
+  const today = Math.max(now.getUTCDate(), ...[...days.keys()].map((date) => Number(date.slice(-2))))
+  const dates = Array.from({ length: today }, (_, index) => `${month.name}-${String(index + 1).padStart(2, '0')}`)
+  return {
+    plan: row.plan,
+    month: month.name,
+    limit: row.limit,
+    used: row.used,
+    remaining: Math.max(row.limit - row.used, 0),
+    resets_at: month.resetsAt,
+    days: dates.map((date) => ({ date, total: days.get(date) ?? 0 })),
+    prompts: used.slice(0, maxPrompts),
+    other_prompts: { prompts: others.length, total: others.reduce((sum, { total }) => sum + total, 0) },
+  }
+}

@@ -1,0 +1,79 @@
+import { Type } from '@sinclair/typebox'
+import { cursorPageParams } from '../lib/cursor_page.ts'
+import { choiceParam, defineParams, idParam, type Param, type QueryOf, timeParam } from '../lib/params.ts'
+
+/** How many fields of the metadata one request may filter by. */
+const maxMetadataFilters = 5
+const prefix = 'metadata.'
+
+/** Postgres stores no text with a NUL or half of a surrogate pair, so no metadata has one. */
+const parseStorable = (text: string): string | undefined =>
+  text.includes('\0') || !text.isWellFormed() ? undefined : text
+
+/** The name of a top-level field, written as `metadata.FIELD`. */
+export const parseMetadataField = (text: string): string | undefined =>
+  text.startsWith(prefix) && text.length > prefix.length ? parseStorable(text.slice(prefix.length)) : undefined
+
+/** The filters that lists and exports share. */
+const valueAndRange = {
+  value: choiceParam(['positive', 'negative'], 'Only signals of this value.'),
+  since: timeParam('Only signals from this ISO 8601 time on.'),
+  until: timeParam('Only signals before this ISO 8601 time.'),
+}
+
+type Range = { since: Date | null; until: Date | null }
+type Reject = (name: string, message: string) => void
+
+function requireOrder({ since, until }: Range, reject: Reject): void {
+  if (since && until && since >= until) reject('since', 'must be before until')
+}
+
+/** The `metadata.*` filters, sorted by name so that a cursor does not depend on the order in which they are written. */
+function parseMetadataFilters(given: URLSearchParams, reject: Reject): [key: string, text: string][] {
+  const names = [...new Set(given.keys())].filter((name) => name.startsWith(prefix)).sort()
+  const excess = names[maxMetadataFilters]
+  if (excess !== undefined) reject(excess, `must be one of at most ${maxMetadataFilters} metadata filters`)
+  return names.flatMap((name) => {
+    const key = parseMetadataField(name)
+    const [text, ...others] = given.getAll(name).map(parseStorable)
+    if (key === undefined) reject(name, 'must be metadata. and the name of a top-level field')
+    if (text === undefined || others.length > 0) reject(name, 'must be a text, and given once')
+    return key === undefined || text === undefined ? [] : [[key, text]]
+  })
+}
+
+/** Stands for a filter on any field; all of them are parsed together by `parseMetadataFilters`. */
+const metadataFilter: Param<null> = {
+  schema: Type.String({
+    description:
+      'Only signals whose metadata has this text in the top-level field `model`. Any other field name works too, up to ' +
+      `${maxMetadataFilters} of them. Write numbers, true, false and null as in JSON.`,
+  }),
+  parse: () => null,
+  expected: 'a text',
+  fallback: null,
+}
+
+export const signalListParams = defineParams(
+  { ...cursorPageParams, ...valueAndRange, 'metadata.model': metadataFilter },
+  ({ limit, cursor, value, since, until }, reject, given) => {
+    requireOrder({ since, until }, reject)
+    return { filter: { value, since, until, metadata: parseMetadataFilters(given, reject) }, page: { limit, cursor } }
+  },
+)
+
+export type SignalListQuery = QueryOf<typeof signalListParams>
+
+export const exportParams = defineParams(
+  {
+    format: choiceParam(['ndjson', 'csv'], 'One JSON object per line, or CSV with a header row.', 'ndjson'),
+    ...valueAndRange,
+    after: idParam('Resumes an export that was cut: the id in the last complete line.', 'the id of a signal'),
+  },
+  (query, reject) => {
+    requireOrder(query, reject)
+    return query
+  },
+)
+
+export type ExportQuery = QueryOf<typeof exportParams>

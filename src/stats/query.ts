@@ -1,0 +1,42 @@
+import { invalid } from '../errors.ts'
+import { invalidQuery } from '../lib/params.ts'
+import { nextStart, startBefore, startsBetween } from './intervals.ts'
+import { type Interval, statsParams } from './schema_params.ts'
+
+/** The span of time and the metadata field that a caller wants counted. */
+export type StatsQuery = {
+  interval: Interval
+  zone: string
+  since: Date
+  /** The first instant that is not counted. */
+  until: Date
+  /** The starts of the intervals; the first may be before `since`. */
+  starts: Date[]
+  /** A top-level field of the metadata to split by. */
+  by: string | null
+}
+
+const maxPoints = 1_000
+
+/** How many intervals there are without a `since`. */
+const defaultPoints: Record<Interval, number> = { hour: 24, day: 30, week: 12, month: 12 }
+
+/** Signals begin with the service; zones have no better rules for earlier times anyway. */
+const earliest = Date.UTC(1970, 0, 2)
+
+/** Parses what is to be counted. Without `until` it ends with the current interval. */
+export function parseStatsQuery(given: URLSearchParams, now: Date): StatsQuery {
+  const { interval, tz: zone, by, ...range } = statsParams.parse(given)
+  const until = range.until ?? nextStart(interval, zone, now)
+  const since = range.since ?? startBefore(interval, zone, until, defaultPoints[interval])
+  if (since >= until) throw invalidQuery({ path: 'since', message: 'must be before until' })
+  if (since.getTime() < earliest) throw invalidQuery({ path: 'since', message: 'must be after 1 January 1970' })
+  const starts = startsBetween(interval, zone, since, until, maxPoints + 1)
+  if (starts.length > maxPoints) throw tooManyPoints(interval)
+  return { interval, zone, since, until, starts, by }
+}
+
+const tooManyPoints = (interval: Interval) =>
+  invalid(`There are more than ${maxPoints} points. Ask for a shorter range, or a longer interval.`, [
+    { path: 'interval', message: `must be longer than ${interval} for this range, which has more than ${maxPoints}` },
+  ])

@@ -1,0 +1,52 @@
+import { Elysia } from 'elysia'
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import type { HeavyReads } from '../db/heavy_reads.ts'
+import { describeOperation } from '../http/describe.ts'
+import type { RouteWrapper } from '../http/middleware.ts'
+import { describeInvalidQuery, searchOf } from '../http/paging.ts'
+import type { PromptFinder } from '../prompts/find.ts'
+import { PromptPath } from '../prompts/schema.ts'
+import { parseStatsQuery } from './query.ts'
+import { readStats } from './read.ts'
+import type { SignalRollup } from './rollup.ts'
+import { SignalStats } from './schema.ts'
+import { statsParams } from './schema_params.ts'
+
+type Services = {
+  db: Db
+  clock: Clock
+  rollup: SignalRollup
+  findPrompt: PromptFinder['find']
+  heavyReads: HeavyReads
+}
+type PromptParams = { prompt_id: string }
+
+const counting = describeOperation({
+  id: 'getSignalStats',
+  tag: 'Signals',
+  summary: 'Count signals over time',
+  description:
+    'How many signals of each value a prompt has got in each hour, day, week or month of a time zone, up to 1,000 points. ' +
+    'A signal that was answered with 201 is in the next answer.',
+  path: PromptPath,
+  query: statsParams.schema,
+  success: { status: 200, description: 'The counts.', schema: SignalStats },
+  invalid: describeInvalidQuery(
+    'interval',
+    'must be one of hour, day, week, month, and given once',
+    'The query is not valid, or has more than 1,000 points.',
+  ),
+})
+
+export const statsRoutes = ({ db, clock, rollup, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) =>
+  new Elysia({ name: 'stats' }).get(
+    '/api/v1/prompts/:prompt_id/stats',
+    authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
+      const { id } = await findPrompt(organisationId, prompt_id)
+      const query = parseStatsQuery(searchOf(context.request), clock.now())
+      const stats = await heavyReads(organisationId, () => readStats(db, rollup, id, query))
+      return context.reply(200, JSON.stringify(stats))
+    }),
+    { detail: counting },
+  )

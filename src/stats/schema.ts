@@ -1,0 +1,82 @@
+import { type Static, type TObject, Type } from '@sinclair/typebox'
+import { nullable } from '../lib/typebox.ts'
+
+const counts = {
+  positive: Type.Integer(),
+  negative: Type.Integer(),
+  total: Type.Integer(),
+  rate: nullable(Type.Number(), 'The share of positive signals, to four digits; null where there are none'),
+}
+
+export type SignalCounts = Static<TObject<typeof counts>>
+
+const MetadataSplit = Type.Object(
+  {
+    key: Type.String({ description: 'The metadata field' }),
+    signals: Type.Integer({ description: 'How many signals were looked at: the newest of the range' }),
+    complete: Type.Boolean({ description: 'Whether these are all signals of the range' }),
+    values: Type.Array(
+      Type.Object({ value: Type.String({ description: 'A text as it is, anything else as JSON' }), ...counts }),
+      { description: 'The 20 values of most signals, the most first' },
+    ),
+    rest: Type.Object(
+      { values: Type.Integer({ description: 'How many other values there are' }), ...counts },
+      { description: 'All other values together' },
+    ),
+    none: Type.Object(counts, { description: 'The signals whose metadata has no such field' }),
+  },
+  { title: 'MetadataSplit', description: 'There when it was asked for' },
+)
+
+export type MetadataSplit = Static<typeof MetadataSplit>
+
+const exampleCounts = { positive: 3, negative: 1, total: 4, rate: 0.75 }
+
+export const SignalStats = Type.Object(
+  {
+    data: Type.Array(
+      Type.Object(
+        {
+          start: Type.String({
+            format: 'date-time',
+            description: 'When the interval begins. The first and the last are cut by since and until.',
+          }),
+          ...counts,
+        },
+        { title: 'StatsPoint' },
+      ),
+      { description: 'One point for each interval, oldest first, also where there are no signals' },
+    ),
+    totals: Type.Object(counts, { description: 'Over the whole range' }),
+    range: Type.Object(
+      {
+        interval: Type.String(),
+        tz: Type.String(),
+        since: Type.String({ format: 'date-time' }),
+        until: Type.String({ format: 'date-time' }),
+      },
+      { description: 'What was counted, with what was left out of the query filled in' },
+    ),
+    by: Type.Optional(MetadataSplit),
+  },
+  {
+    title: 'SignalStats',
+    examples: [
+      {
+        data: [
+          { start: '2026-11-13T00:00:00.000Z', positive: 0, negative: 0, total: 0, rate: null },
+          { start: '2026-11-14T00:00:00.000Z', ...exampleCounts },
+        ],
+        totals: exampleCounts,
+        range: {
+          interval: 'day',
+          tz: 'Europe/London',
+          since: '2026-11-13T00:00:00.000Z',
+          until: '2026-11-15T00:00:00.000Z',
+        },
+      },
+    ],
+  },
+)
+
+export type SignalStats = Static<typeof SignalStats>

@@ -1,0 +1,121 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { createKey } from '../../src/keys/manage.ts'
+import { createPrompt } from '../../src/prompts/manage.ts'
+import { countMonth } from '../../src/stats/store.ts'
+import { startService, type TestService } from '../service.ts'
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+const read = (key: string) => service.call('GET', '/api/v1/usage', { key })
+
+test('shows the month by day and by prompt, with the limit and what is left of it', async () => {
+  const { org, key, prompt } = await service.createTenant(10)
+  const second = await createPrompt(service.services.db, service.clock, { org, name: 'second', id: null })
+  await createPrompt(service.services.db, service.clock, { org, name: 'unused', id: null })
+  for (const [at, of] of [
+    ['2026-10-31T23:59:59.999Z', prompt],
+    ['2026-11-01T00:00:00.000Z', prompt],
+    ['2026-11-03T23:59:59.999Z', second.id],
+    ['2026-11-04T00:00:00.000Z', second.id],
+  ] as const) {
+    service.clock.set(at)
+    expect((await service.postSignal(of, key)).status).toBe(201)
+  }
+  expect((await read(key)).body).toEqual({
+    data: {
+      plan: 'free',
+      month: '2026-11',
+      limit: 10,
+      used: 3,
+      remaining: 7,
+      resets_at: '2026-12-01T00:00:00.000Z',
+      days: [
+        { date: '2026-11-01', total: 1 },
+        { date: '2026-11-02', total: 0 },
+        { date: '2026-11-03', total: 1 },
+        { date: '2026-11-04', total: 1 },
+      ],
+      prompts: [
+        { prompt: second.id, total: 2 },
+        { prompt, total: 1 },
+      ],
+      other_prompts: { prompts: 0, total: 0 },
+    },
+  })
+})
+
+test('names the days the same however the database is set to write dates', async () => {
+  const { key, prompt } = await service.createTenant(10)
+  const { db } = service.services
+  service.clock.set('2026-11-03T12:00:00.000Z')
+  await service.postSignal(prompt, key)
+  const [{ id } = { id: 0 }] = await db.sql<{ id: number }>`select id from prompts where public_id = ${prompt}`
+  const counts = await db.transaction(async (sql) => {
+    await sql.dynamic("set local DateStyle = 'SQL, MDY'")
+    return countMonth(sql, [id], '2026-11')
+  })
+  expect(counts.filter(({ date }) => date !== null)).toEqual([{ promptId: null, date: '2026-11-03', total: 1 }])
+})
+
+test('counts the same before and after the signals were counted, and no more than a hundred prompts one by one', async () => {
+  const { org, key } = await service.createTenant(1_000_000)
+  const { db } = service.services
+  service.clock.set('2026-11-02T12:00:00.000Z')
+  const [{ id } = {}] = await db.sql<{ id: number }>`select id from organisations where public_id = ${org}`
+  await db.sql`
+    insert into prompts (public_id, organisation_id, name, created_at)
+    select 'pmt_usage' || n, ${id as number}, 'p', now() from generate_series(1, 320) n`
+  await db.sql`
+    insert into signals (organisation_id, prompt_id, value, created_at)
+    select p.organisation_id, p.id, 'positive', '2026-11-01T00:00:00Z'::timestamptz + n * interval '1 hour'
+    from prompts p, generate_series(1, 30) n
+    where p.public_id like 'pmt_usage%' and n <= substr(p.public_id, 10)::integer`
+  const { data: before } = (await read(key)).body
+  expect([before.prompts.length, before.prompts[0].total, before.other_prompts]).toEqual([
+    100,
+    30,
+    { prompts: 220, total: 6_165 },
+  ])
+  await db.sql`select count_signals(id, 20) from prompts where public_id like 'pmt_usage%'`
+  expect((await read(key)).body.data).toEqual(before)
+  await db.sql`select count_signals(id, 1000) from prompts where public_id like 'pmt_usage%'`
+  expect((await read(key)).body.data).toEqual(before)
+})
+
+test('a day that has begun on another replica is shown, so that the days add up', async () => {
+  const { key, prompt } = await service.createTenant(10)
+  service.clock.set('2026-11-03T00:00:00.000Z')
+  expect((await service.postSignal(prompt, key)).status).toBe(201)
+  service.clock.set('2026-11-02T23:59:59.999Z')
+  const { used, days } = (await read(key)).body.data
+  expect({ used, days }).toEqual({
+    used: 1,
+    days: [
+      { date: '2026-11-01', total: 0 },
+      { date: '2026-11-02', total: 0 },
+      { date: '2026-11-03', total: 1 },
+    ],
+  })
+})
+
+test('an organisation sees its own usage alone', async () => {
+  const [one, other] = [await service.createTenant(), await service.createTenant()]
+  service.clock.set('2026-11-01T12:00:00.000Z')
+  await service.postSignal(one.prompt, one.key)
+  const { used, days, prompts } = (await read(other.key)).body.data
+  expect({ used, days, prompts }).toEqual({ used: 0, days: [{ date: '2026-11-01', total: 0 }], prompts: [] })
+})
+
+test('needs the scope usage:read', async () => {
+  const { org } = await service.createTenant()
+  const { db } = service.services
+  const { key } = await createKey(db, service.clock, { org, name: 'app', expiresAt: null, scopes: ['signals:read'] })
+  const { status, body } = await read(key)
+  expect([status, body.error.scope]).toEqual([403, 'usage:read'])
+})

@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { monthOf } from '../../src/lib/months.ts'
+import { readUsages } from '../../src/limit/store.ts'
+import { startService, type TestService } from '../service.ts'
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+test('nothing is counted on a snapshot that may be older than the lock', async () => {
+  const { sql } = service.services.db
+  await sql.script('create table said (message text)')
+  // A script is one transaction.
+  await sql.script(`
+    set transaction isolation level repeatable read;
+    do $$
+    begin
+      perform write_signals('{1}', '{2026-11-01}', '{1}', '{1}', '{1}', '{true}', '[null]', '{0}', null);
+    exception when others then
+      insert into said values (sqlerrm);
+    end
+    $$`)
+  expect(await sql`select message from said`).toEqual([
+    { message: 'write_signals needs the isolation level read committed' },
+  ])
+})
+
+test('finding a count costs the same however many of its versions cannot be removed yet', async () => {
+  const { db } = service.services
+  const { org } = await service.createTenant(1_000_000)
+  const [row] = await db.sql<{ id: number }>`select id from organisations where public_id = ${org}`
+  const organisationId = row?.id as number
+  const month = monthOf(new Date())
+  const read = `read_usages('{${organisationId}}', '{${month.name}-01}')`
+  // Versions made by a transaction stay until it ends, like those made while a snapshot is held.
+  const blocks = await db.transaction(async (sql) => {
+    const write = `select write_signals('{${organisationId}}', '{${month.name}-01}', '{1}', '{1}', '{1}', '{true}',
+      '[null]', '{0}', null)`
+    await sql.dynamic(`${write} from generate_series(1, 300)`)
+    await sql.script(`
+      do $$
+      begin
+        for n in 1 .. 3000 loop
+          update signal_usage set used = used + 200, block = block + 1
+          where organisation_id = ${organisationId} and block = n;
+        end loop;
+      end
+      $$`)
+    await sql.dynamic(write)
+    // What autovacuum does then: the planner learns that the table has few rows on many pages.
+    await sql.dynamic('analyze signal_usage')
+    await sql.dynamic(`select * from ${read}`)
+    const [plan] = await sql.dynamic<{ text: [{ Plan: Record<string, number> }] }>(
+      `explain (analyze, buffers, format json) select * from ${read}`,
+    )
+    return Object.values(plan as object)[0][0].Plan['Shared Hit Blocks']
+  })
+  expect(blocks).toBeLessThan(12)
+  expect(await readUsages(db.sql, [{ organisationId, month }])).toEqual([{ used: 600_301, limit: 1_000_000 }])
+  const rows = await db.sql`select used from signal_usage where organisation_id = ${organisationId}`
+  expect(rows).toEqual([{ used: 600_301 }])
+})
