@@ -80,6 +80,9 @@ export function postgresRecipe(programFolder: string, folder: string): Recipe {
   const settings = [
     'listen_addresses=127.0.0.1',
     'max_connections=200',
+    // These databases need not outlive the machine, and creating and dropping one waits for the disk.
+    'fsync=off',
+    'full_page_writes=off',
     `unix_socket_directories=${folder}`,
     `timezone=${farTimeZones.postgres}`,
   ]
