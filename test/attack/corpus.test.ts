@@ -1,8 +1,8 @@
 // Every hostile input of the corpus is answered in the envelope or by a closed connection, and leaves the service as it was.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
+import { scopes } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
-import { scopes } from '../../src/keys/schema.ts'
 import { inFullRun } from '../full.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 import { corpus } from './corpus.ts'
