@@ -7,7 +7,7 @@ import { type Command, UsageError } from './command.ts'
 export class Arguments {
   constructor(
     readonly options: Record<string, string | boolean | string[] | undefined>,
-    readonly words: string[],
+    readonly positionals: string[],
   ) {}
 
   text(name: string): string | null {
@@ -48,8 +48,8 @@ export class Arguments {
   }
 
   /** A word that the usage line requires. */
-  word(index: number): string {
-    return this.words[index] as string
+  positional(index: number): string {
+    return this.positionals[index] as string
   }
 }
 
@@ -86,9 +86,9 @@ export function parseArguments({ usage, check }: Command, given: string[]): Argu
   if (args.options.help) return args
   const missing = options.filter(({ name, isRequired }) => isRequired && args.options[name] === undefined)
   if (missing.length > 0) throw new UsageError(`${missing.map(({ name }) => `--${name}`).join(', ')} missing`)
-  if (args.words.length < least || args.words.length > most) {
+  if (args.positionals.length < least || args.positionals.length > most) {
     const number = most > least ? `at most ${most}` : most || 'no'
-    throw new UsageError(`takes ${number} ${most === 1 ? 'word' : 'words'}, not ${args.words.length}`)
+    throw new UsageError(`takes ${number} ${most === 1 ? 'word' : 'words'}, not ${args.positionals.length}`)
   }
   check?.(args)
   return args

@@ -22,7 +22,7 @@ export type Context = {
 export type Command = {
   /** The words that name it and what may follow, as shown to a person, and as its arguments are parsed by. */
   usage: string
-  does: string
+  description: string
   /** Whether it serves until it is stopped, and handles signals itself. */
   isService?: true
   /** What an interruption leaves; "nothing was changed" unless given. */

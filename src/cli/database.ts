@@ -34,7 +34,7 @@ export const onDatabase = (commands: DatabaseCommand[]): Command[] =>
     ...command,
     async run(context) {
       // A pipe is open only once somebody writes to it.
-      const opening = readsFile ? openInput(context.args.word(0)) : Promise.resolve(undefined)
+      const opening = readsFile ? openInput(context.args.positional(0)) : Promise.resolve(undefined)
       const input = await untilInterrupted(context.interruption, opening, 0)
       await withDatabase(context, (db) => run({ ...context, db, input }), database)
     },

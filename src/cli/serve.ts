@@ -5,7 +5,7 @@ import { onSignals } from './interruption.ts'
 export const commands: Command[] = [
   {
     usage: 'serve [--host H] [--port P] [--demo]',
-    does: 'runs the service; --demo fills an empty embedded database to try it on',
+    description: 'runs the service; --demo fills an empty embedded database to try it on',
     isService: true,
     async run(context) {
       // Signals are handled from the beginning: a service that is stopped while it starts must close the database too.

@@ -11,7 +11,7 @@ export const commands: Command[] = [
   {
     usage:
       'sync [DIR] --org ORG|--url URL [--branch B] [--repository OWNER/NAME|URL] [--create GLOB] [--map FILE] [--dry-run]',
-    does:
+    description:
       'makes the histories of prompts what a clone says; --url calls a service with the key in PROMPT_SIGNALS_KEY, ' +
       '--create makes a prompt for every file that matches, --map writes which file has which prompt',
     ifInterrupted: 'what was recorded stays, and the next sync does the rest',
@@ -43,7 +43,7 @@ export const commands: Command[] = [
 
 async function sync({ args, clock, output, progress, interruption }: Context, target: SyncTarget): Promise<void> {
   const isDryRun = args.options['dry-run'] === true
-  const folder = args.words[0] ?? '.'
+  const folder = args.positionals[0] ?? '.'
   const git = createGit(folder, gitEnvironment(), interruption.signal)
   const map = args.text('map')
   if (map !== null) await requireMapName(map)

@@ -1,28 +1,22 @@
 import { expect, test } from 'bun:test'
+import { fillTables, documents as tableDocuments } from '../../scripts/document_tables.ts'
 import { loadCommands } from '../../src/cli/run.ts'
-import { settings } from '../../src/config.ts'
-import { createLog } from '../../src/log.ts'
-import { createMetrics } from '../../src/ops/metrics.ts'
 
 const textOf = (file: string) => Bun.file(file).text()
 const linesOf = async (file: string) => (await textOf(file)).split('\n')
 
-test('the table of settings in the documentation is the one the program reads', async () => {
-  const rows = (await linesOf('docs/settings.md')).filter((line) => /^\| `[A-Z_]+` /.test(line))
-  const expected = Object.entries(settings).map(([name, { type, fallback, secret, meaning }]) => {
-    const names = secret ? `\`${name}\` or \`${name}_FILE\`` : `\`${name}\``
-    return `| ${names} | ${type} | ${fallback === undefined ? '' : `\`${fallback}\``} | ${meaning} |`
-  })
-  expect(rows).toEqual(expected)
-})
+test.each(tableDocuments)(
+  'the generated tables of %s are current: else run bun scripts/document_tables.ts',
+  async (file) => {
+    const text = await textOf(file)
+    expect(text).toBe(await fillTables(text))
+  },
+)
 
-test('the table of commands in the documentation is what the program takes and says', async () => {
-  const rows = (await linesOf('docs/commands.md')).filter((line) => line.startsWith('| `'))
-  const expected = (await loadCommands()).map(({ usage, does }) => {
-    const shown = does.replaceAll(/--[a-z-]+/g, '`$&`')
-    return `| \`${usage.replaceAll('|', '\\|')}\` | ${shown} |`
-  })
-  expect(rows).toEqual(expected)
+test('settings, commands and metrics are documented', async () => {
+  const texts = await Promise.all(tableDocuments.map(textOf))
+  const marked = [...texts.join('').matchAll(/<!-- table: (\w+) -->/g)].map(([, name]) => name)
+  expect(marked.sort()).toEqual(['commands', 'metrics', 'settings'])
 })
 
 test('every command that changes something names the one that shows whether it did', async () => {
@@ -33,15 +27,6 @@ test('every command that changes something names the one that shows whether it d
     return changing.test(name) !== (verifyWith !== undefined)
   })
   expect(wrong.map(({ usage }) => usage)).toEqual([])
-})
-
-test('the table of metrics in the documentation is what the service shows', async () => {
-  const metrics = createMetrics(createLog('silent'))
-  metrics.watchDatabase(() => ({ pending: 0, connections: 1 }))
-  metrics.describeBuild({ version: '', commit: '', bun: '' })
-  const shown = [...(await metrics.text()).matchAll(/^# HELP (prompt_signals_\S+) (.+)$/gm)]
-  const rows = (await linesOf('docs/observability.md')).filter((line) => line.startsWith('| `prompt_signals_'))
-  expect(rows).toEqual(shown.map(([, name, says]) => `| \`${name}\` | ${says} |`))
 })
 
 test('every dependency has its reason, and only those', async () => {
