@@ -39,23 +39,20 @@ export const commands: Command[] = [
   ]),
 ]
 
-/**
- * The file is opened before the database and gets its name after that is closed: in between, a command of root's has only
- * the rights of the owner of the data directory. The opening of the database is awaited also when it is interrupted,
- * because closing removes the copy that it has made.
- */
+/** Opening the database is awaited even when interrupted, because closing it removes the copy that was made. */
 async function runBackup(context: Context): Promise<void> {
   const { args, config, clock, output, progress } = context
   const { openSnapshot } = await import('../db/snapshot.ts')
-  let rows = 0
-  const fill = async (write: (text: string) => Promise<void>) =>
-    workOn(context, await openSnapshot(config, forCommands), async (db) => {
+  await workOn(context, await openSnapshot(config, forCommands), async (db) => {
+    let rows = 0
+    const fill = async (write: (text: string) => Promise<void>) => {
       rows = await writeBackup(db, clock, build.version, write, (written, expected) =>
         progress.count(written, 'rows', expected && written / expected),
       )
-    })
-  const file = args.positional(0)
-  if (file === '-') return void (await compress(fill, writeOut))
-  const bytes = await writeFile(file, fill)
-  output.show({ file, bytes, rows })
+    }
+    const file = args.positional(0)
+    if (file === '-') return void (await compress(fill, writeOut))
+    const bytes = await writeFile(file, fill)
+    output.show({ file, bytes, rows })
+  })
 }

@@ -7,12 +7,12 @@ import { type PurgeSource, purgeSignals } from '../signals/erase.ts'
 import { type ExportSource, exportSignals } from '../signals/export.ts'
 import { exportParams } from '../signals/schema_params.ts'
 import { type Arguments, UsageError } from './arguments.ts'
-import type { Command, Context } from './command.ts'
-import { onDatabase, withDatabase } from './database.ts'
+import type { Context } from './command.ts'
+import { onDatabase } from './database.ts'
 import { writeOut } from './output.ts'
 
 /** Commands that take signals out of the database: into a file, or for good. */
-export const signalDataCommands: Command[] = [
+export const signalDataCommands = onDatabase([
   {
     usage:
       'signals export --prompt pmt_…|--org ORG [--format ndjson|csv] [--since TIME] [--until TIME] ' +
@@ -23,50 +23,44 @@ export const signalDataCommands: Command[] = [
       if (hasOption(args, 'prompt') === hasOption(args, 'org')) throw new UsageError('give either --prompt or --org')
       args.asQuery(exportParams.parse)
     },
-    run: runExport,
-  },
-  ...onDatabase([
-    {
-      usage: 'signals purge --before TIME [--prompt pmt_…|--org ORG]',
-      description: 'erases the signals from before a time for good: of a prompt, of an organisation, or of all',
-      ifInterrupted: 'what was erased by then is gone, and the rest is there; run it again to go on',
-      verifyWith: 'signals export --org ORG --until TIME',
-      check(args) {
-        if (hasOption(args, 'prompt') && hasOption(args, 'org')) throw new UsageError('give --prompt or --org')
-        parseBefore(args)
-      },
-      async run({ db, clock, args, output, progress }) {
-        let erased = 0
-        for (const source of await findPurgeSources(db, clock, args)) {
-          const before = erased
-          const onProgress = (more: number) => progress.count(before + more, 'signals erased')
-          erased += await purgeSignals(db, clock, source, parseBefore(args), onProgress)
+    async run({ db, args, output, progress }) {
+      let signals = 0
+      const fill = async (put: (text: string) => Promise<void>) => {
+        const source = await findExportSource(db, args)
+        for await (const step of exportSignals(db, source, args.asQuery(exportParams.parse))) {
+          await put(step.text)
+          signals += step.signals
+          progress.count(signals, 'signals')
         }
-        output.show({ erased })
-      },
+      }
+      const file = args.text('output')
+      if (file === null) return fill(writeLines)
+      await writeFileAtomically(file, fill)
+      output.show({ file, signals })
     },
-  ]),
-]
+  },
+  {
+    usage: 'signals purge --before TIME [--prompt pmt_…|--org ORG]',
+    description: 'erases the signals from before a time for good: of a prompt, of an organisation, or of all',
+    ifInterrupted: 'what was erased by then is gone, and the rest is there; run it again to go on',
+    verifyWith: 'signals export --org ORG --until TIME',
+    check(args) {
+      if (hasOption(args, 'prompt') && hasOption(args, 'org')) throw new UsageError('give --prompt or --org')
+      parseBefore(args)
+    },
+    async run({ db, clock, args, output, progress }) {
+      let erased = 0
+      for (const source of await findPurgeSources(db, clock, args)) {
+        const before = erased
+        const onProgress = (more: number) => progress.count(before + more, 'signals erased')
+        erased += await purgeSignals(db, clock, source, parseBefore(args), onProgress)
+      }
+      output.show({ erased })
+    },
+  },
+])
 
 const hasOption = (args: Arguments, name: string): boolean => args.text(name) !== null
-
-/** The file is opened before the database: after that, a command of root's has only the rights of the data's owner. */
-async function runExport(context: Context): Promise<void> {
-  const { args, output, progress } = context
-  let signals = 0
-  const fill = (put: (text: string) => Promise<void>) =>
-    withDatabase(context, async (db) => {
-      for await (const step of exportSignals(db, await findExportSource(db, args), args.asQuery(exportParams.parse))) {
-        await put(step.text)
-        signals += step.signals
-        progress.count(signals, 'signals')
-      }
-    })
-  const file = args.text('output')
-  if (file === null) return fill(writeLines)
-  await writeFileAtomically(file, fill)
-  output.show({ file, signals })
-}
 
 const writeLines = (text: string): Promise<void> =>
   writeOut(text).catch(({ message }) => {

@@ -1,9 +1,9 @@
 import type { Db } from './client.ts'
 
 /** A smaller table is read quickly with any plan. */
-const minRows = 500
+const minPages = 8
 /** Larger tables no longer grow fourfold within the minute after which Postgres looks at them. */
-const maxRows = 200_000
+const maxPages = 4_096
 
 /**
  * Analyses the tables that have grown fourfold since they were last analysed. Postgres itself looks only once a minute:
@@ -11,10 +11,13 @@ const maxRows = 200_000
  * and those of another role, which only their owner may analyse.
  */
 export async function analyzeGrownTables({ sql }: Db): Promise<void> {
+  // The size is known immediately, the number of rows only later. But a large transaction that is still open makes a
+  // table large whose rows cannot be analysed yet.
   const tables = await sql<{ name: string }>`
     select c.oid::regclass::text as name
-    from pg_class c
+    from pg_class c, cast(pg_relation_size(c.oid) / current_setting('block_size')::int as int) pages
     where c.relnamespace = current_schema()::regnamespace and c.relkind = 'r' and pg_has_role(c.relowner, 'usage')
-      and pg_stat_get_live_tuples(c.oid) between greatest(${minRows}, 4 * c.reltuples) and ${maxRows}`
+      and pages between ${minPages} and ${maxPages}
+      and (pages >= 4 * c.relpages or pg_stat_get_live_tuples(c.oid) >= 4 * greatest(c.reltuples, 100))`
   for (const { name } of tables) await sql.dynamic(`analyze (skip_locked) ${name}`)
 }

@@ -1,7 +1,7 @@
-// The data directory and who may use it.
+// The data directory, and which process may use it.
 import { existsSync, lstatSync, mkdirSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { dirname, join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
 export type Lock = { release(): void }
@@ -50,40 +50,16 @@ export async function removeAbandonedCopy(dir: string): Promise<void> {
 }
 
 /**
- * Gives this process, when it is root's, the rights of the owner of the data directory instead: with root's rights it
- * would follow whatever links that owner has put there. A directory that does not exist yet will belong to the owner of
- * the one it is made in. Returns what gives root's rights back, since files that root has named are root's to write.
+ * Rejects root in the data directory of another user: that user could no longer open the files that root creates there,
+ * and root would follow the links that the user has put there. A link to a directory counts as its owner's.
  */
-export function becomeOwner(dir: string): () => void {
-  if (process.geteuid?.() !== 0) return () => {}
-  const owner = findOwner(resolve(dir))
-  if (!owner) return () => {}
-  const { setgroups, setegid, seteuid } = process
-  if (!setgroups || !setegid || !seteuid) {
-    throw unusable(dir, new Error(`it belongs to user ${owner.uid}: run this as that user`))
-  }
-  const [group, groups] = [process.getegid?.() ?? 0, process.getgroups?.() ?? []]
-  setgroups([owner.gid])
-  setegid(owner.gid)
-  seteuid(owner.uid)
-  return () => {
-    seteuid(0)
-    setegid(group)
-    setgroups(groups)
-  }
-}
-
-/** The owner of the directory, unless that is root: of the link that leads to it, or of where it leads to. */
-function findOwner(path: string): { uid: number; gid: number } | undefined {
-  const found = [lstatSync, statSync].flatMap((read) => {
-    try {
-      return read(path)
-    } catch {
-      return []
-    }
-  })
-  if (found.length === 0 && path !== dirname(path)) return findOwner(dirname(path))
-  return found.find(({ uid }) => uid !== 0)
+export function rejectForeignDataDir(dir: string): void {
+  if (process.geteuid?.() !== 0 || !existsSync(dir)) return
+  const owner = [lstatSync(dir), statSync(dir)].find(({ uid }) => uid !== 0)?.uid
+  if (owner === undefined) return
+  throw new Error(
+    `The data directory ${dir} belongs to user ${owner}: run the command as that user, sudo -u '#${owner}' …`,
+  )
 }
 
 const SQLITE_BUSY = 5

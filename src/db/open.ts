@@ -6,7 +6,7 @@ import type { Config } from '../config.ts'
 import { within } from '../lib/deadline.ts'
 import { migrations } from '../platform.ts'
 import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sql } from './client.ts'
-import { becomeOwner, DataDirInUse, filesOf, removeAbandonedCopy } from './data_dir.ts'
+import { DataDirInUse, filesOf, rejectForeignDataDir, removeAbandonedCopy } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
 import { isRejectedByPooler, reasonOf } from './errors.ts'
 import { migrate, requireSchema, SchemaError } from './migrations.ts'
@@ -63,7 +63,7 @@ export const openForService = (config: Config, observer: DatabaseObserver): Prom
 /** Opens the configured database with any schema, to migrate or restore it. */
 export async function openAny(config: Config, options: Options): Promise<Db> {
   if (config.DATABASE_URL) return openServer(config.DATABASE_URL, options, (sql) => sql`select 1`)
-  return asOwner(config.DATA_DIR, async () => (await openDataDir(config.DATA_DIR, options)).db)
+  return (await openDataDir(config.DATA_DIR, options)).db
 }
 
 /** Opens a database server and runs a first query, since only that shows whether it can be used. */
@@ -90,30 +90,8 @@ async function openServer(url: string, options: Options, firstQuery: (sql: Sql) 
   }
 }
 
-/** The same database, with something to do after it is closed. */
-export const afterClose = (db: Db, end: () => unknown): Db => ({
-  ...db,
-  async close() {
-    try {
-      await db.close()
-    } finally {
-      await end()
-    }
-  },
-})
-
-/** Opens a database with the rights of the owner of the data directory, which this process then keeps until it is closed. */
-export async function asOwner(dataDir: string, open: () => Promise<Db>): Promise<Db> {
-  const regainRights = becomeOwner(dataDir)
-  try {
-    return afterClose(await open(), regainRights)
-  } catch (error) {
-    regainRights()
-    throw error
-  }
-}
-
 export async function openDataDir(dataDir: string, options: Options): Promise<Opened> {
+  rejectForeignDataDir(dataDir)
   // A mistyped name must not create another database and show that it is empty.
   if (options.mustExist && !existsSync(filesOf(dataDir))) {
     throw new Error(`There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL, or begin with "orgs create".`)

@@ -9,8 +9,8 @@ export type Input = {
 }
 
 /**
- * Opens a file to read, or standard input for "-". A stream by itself opens its file at the first read; by then this
- * process may have given up the rights of the operator who named the file.
+ * Opens a file to read, or standard input for "-". A stream would open its file only at the first read, so a wrong name
+ * would be reported only after the database was created.
  */
 export async function openInput(path: string): Promise<Input> {
   if (path === '-') return { stream: process.stdin, size: undefined }

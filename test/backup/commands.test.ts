@@ -159,7 +159,7 @@ if (engine === 'embedded') {
     const { lockDataDir } = await import('../../src/db/data_dir.ts')
     const lock = lockDataDir(place)
     expect(await operator.errorLine('backup', join(folder, 'second.backup'))).toBe(
-      `Another backup of ${dirname(place)} is under way.`,
+      `Another backup of ${dirname(place)} is running.`,
     )
     lock?.release()
     expect(existsSync(join(folder, 'second.backup'))).toBe(false)

@@ -1,20 +1,15 @@
 // The embedded engine's data directory, and who may be on it.
 import { expect, test } from 'bun:test'
 import {
-  chmodSync,
   chownSync,
   existsSync,
   lchownSync,
-  lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
-  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { lockDataDir } from '../../src/db/data_dir.ts'
@@ -65,73 +60,33 @@ test.concurrent('a slip in the name of the data directory makes no database', as
   expect(existsSync(settings.DATA_DIR)).toBe(false)
 })
 
-/** Tests run as root do not fail for lack of rights, which is what these are about: only root can run them. */
-function createForeignDataDir() {
+/** Only root can run this one. */
+test.concurrent('root is told to run as the owner of a data directory, and nothing is opened or created', async () => {
   expect(process.getuid?.()).toBe(0)
-  // Outside the folder of the run, which is for root alone.
-  const folder = mkdtempSync(join(tmpdir(), 'foreign-'))
-  chmodSync(folder, 0o755)
-  const settings = { DATA_DIR: join(folder, 'data') }
-  mkdirSync(settings.DATA_DIR, { mode: 0o700 })
-  chownSync(settings.DATA_DIR, nobody, nobody)
-  const owners = () => {
-    const entries = readdirSync(settings.DATA_DIR, { recursive: true, encoding: 'utf8' })
-    return [...new Set(entries.map((entry) => lstatSync(join(settings.DATA_DIR, entry)).uid))]
-  }
-  return { settings, owners, remove: () => rmSync(folder, { recursive: true }) }
-}
-
-test.concurrent("root's commands and root's server work in the data directory of another user as that user", async () => {
-  const { settings, owners, remove } = createForeignDataDir()
-  const operator = createOperator(settings)
-  const { id } = await operator.one('orgs', 'create', '--name', 'Given', '--plan', 'free')
-  expect(owners()).toEqual([nobody])
-  const server = await startServer(settings)
-  const { id: prompt } = await operator.one('prompts', 'create', '--org', id, '--name', 'greeting')
-  // What root names is read and written with root's rights, also where no other user may.
   const folder = createFolder()
-  const [backup, lines] = [join(folder, 'one.backup'), join(folder, 'lines')]
-  const entry = { action: 'deployed', user: { name: 'Ada', email: 'a@example.com' }, commit_sha: 'c0ffee12' }
-  writeFileSync(lines, JSON.stringify({ prompt, ...entry, branch_name: 'main' }), { mode: 0o600 })
-  expect(await operator.one('history', 'import', lines)).toEqual({ recorded: 1 })
-  await operator.one('backup', backup)
-  expect([statSync(folder).mode & 0o777, statSync(backup).uid]).toEqual([0o700, 0])
-  expect(owners()).toEqual([nobody])
-  expect(await server.stop()).toBe(0)
-  await operator.one('backup', backup)
-  expect(owners()).toEqual([nobody])
-  remove()
-
-  const other = createForeignDataDir()
-  await createOperator(other.settings).one('restore', backup)
-  expect(other.owners()).toEqual([nobody])
-  other.remove()
-})
-
-test.concurrent('links in a data directory lead root nowhere that the owner of the directory could not go', async () => {
-  const { settings, remove } = createForeignDataDir()
-  const folder = createFolder()
-  const secret = join(folder, 'secret')
-  writeFileSync(secret, 'for root alone', { mode: 0o600 })
-  const operator = createOperator(settings)
-  await operator.one('orgs', 'create', '--name', 'Linked', '--plan', 'free')
-  const server = await startServer(settings)
-  for (const name of ['backup', 'another']) symlinkSync(folder, join(settings.DATA_DIR, name))
-  expect(await operator.errorLine('backup', join(createFolder(), 'file'))).toContain('cannot be used')
-  expect(await server.stop()).toBe(0)
-  rmSync(join(settings.DATA_DIR, 'control.sock'), { force: true })
-  symlinkSync(secret, join(settings.DATA_DIR, 'control.sock'))
-  await operator.json('orgs', 'list')
-  expect([statSync(secret).uid, statSync(folder).uid, readdirSync(folder)]).toEqual([0, 0, ['secret']])
-
-  // The directory itself may be such a link.
-  const planted = join(settings.DATA_DIR, 'planted')
-  symlinkSync(folder, planted)
+  const [owned, output] = [join(folder, 'owned'), join(folder, 'output')]
+  mkdirSync(owned)
+  chownSync(owned, nobody, nobody)
+  // The owner may have put a link to a directory of root's there.
+  const [target, planted] = [join(folder, 'target'), join(folder, 'planted')]
+  mkdirSync(target)
+  symlinkSync(target, planted)
   lchownSync(planted, nobody, nobody)
-  const line = await createOperator({ DATA_DIR: planted }).errorLine('orgs', 'create', '--name', 'N', '--plan', 'free')
-  expect(line).toStartWith(`the data directory ${planted} cannot be used`)
-  expect(readdirSync(folder)).toEqual(['secret'])
-  remove()
+  for (const DATA_DIR of [owned, planted]) {
+    for (const command of [
+      'serve',
+      'migrate',
+      'orgs list',
+      `backup ${output}`,
+      `signals export --org o --output ${output}`,
+    ]) {
+      expect(errorLineOf(await run(command.split(' '), { settings: { DATA_DIR } }))).toBe(
+        `The data directory ${DATA_DIR} belongs to user ${nobody}: run the command as that user, sudo -u '#${nobody}' …`,
+      )
+    }
+    expect(readdirSync(DATA_DIR)).toEqual([])
+  }
+  expect(existsSync(output)).toBe(false)
 })
 
 test.concurrent('the copy of an interrupted or a killed backup does not stay', async () => {
