@@ -58,7 +58,7 @@ test('signals export of an organisation has all its prompts', async () => {
 test.each([
   [['export'], 'give either --prompt or --org'],
   [['export', '--prompt', 'pmt_x', '--org', 'org_x'], 'give either --prompt or --org'],
-  [['export', '--org', 'org_x', '--format', 'xml'], '--format must be ndjson or csv'],
+  [['export', '--org', 'org_x', '--format', 'xml'], '--format must be one of ndjson, csv'],
   [['purge', '--before', 'yesterday'], '--before must be an ISO 8601 time'],
   [['purge', '--before', '2026-01-01', '--prompt', 'pmt_x', '--org', 'org_x'], 'give --prompt or --org'],
 ])('wrong usage is rejected before anything is opened: signals %p', async (args, message) => {
