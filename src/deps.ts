@@ -13,7 +13,6 @@ import { createRateLimiter } from './http/rate_limit.ts'
 import type { Rate } from './http/shared_buckets.ts'
 import { pruneRequests } from './idempotency/replay.ts'
 import type { ImpactReader } from './impact/read.ts'
-import { createFailedKeys } from './keys/failed_keys.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier } from './keys/verify.ts'
 import { runPeriodically } from './lib/periodic.ts'
@@ -98,7 +97,7 @@ export function createServices(
     db,
     clock,
     log,
-    verifyKey: createKeyVerifier(db, clock, lastUsed, createFailedKeys(metrics.failedKeys)),
+    verifyKey: createKeyVerifier(db, clock, lastUsed),
     findPrompt: prompts.find,
     findCachedPrompt: prompts.findCached,
     signalRecorder,

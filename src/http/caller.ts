@@ -33,15 +33,8 @@ export type Caller = {
   } | null
 }
 
-/** Where a request comes from. The address is found on demand, only for an unknown key. */
-export type Sender = {
-  readonly address: string
-  /** Called when the rejection of the request is held back. */
-  dropBody?(): void
-}
-
 /**
  * Turns the Authorization header into the caller; throws or rejects with `unauthorized`. A cached key is returned without
  * a promise: an extra turn of the event loop per request costs throughput.
  */
-export type KeyVerifier = (authorization: string | null, sender?: Sender) => Caller | Promise<Caller>
+export type KeyVerifier = (authorization: string | null) => Caller | Promise<Caller>

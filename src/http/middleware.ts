@@ -130,7 +130,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
         const rejected = perAddress && rejectExceeded(context, perAddress.take(context.address), 'address_rate')
         if (rejected) return rejected
         const { headers } = context.request
-        const verify = () => verifyKey(headers.get('authorization'), context)
+        const verify = () => verifyKey(headers.get('authorization'))
         const enter = (caller: Caller) => {
           context.caller = caller
           context.verifyAgain = async () => {

@@ -58,12 +58,6 @@ export class RequestContext implements Timed {
     return this.findAddress(this.request, this.receiver)
   }
 
-  /** Lets the runtime keep nothing of a body that nobody will read; it would otherwise hold a mebibyte until the answer. */
-  dropBody(): void {
-    const { request } = this
-    if (!request.bodyUsed) request.body?.cancel().catch(ignore)
-  }
-
   /** Pauses the deadline while the caller sends: they have time of their own, which is not taken from the work's. */
   pauseDeadline(ms: number, deadlineError: () => Error): void {
     const now = performance.now()

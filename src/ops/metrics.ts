@@ -5,7 +5,6 @@ import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../g
 import type { HistoryObserver } from '../history/read.ts'
 import type { RequestObserver } from '../http/middleware.ts'
 import type { RateLimitObserver } from '../http/rate_limit.ts'
-import type { FailedKeyObserver } from '../keys/failed_keys.ts'
 import type { GateObserver } from '../limit/gate.ts'
 import type { Log } from '../log.ts'
 import type { SignalObserver } from '../signals/record.ts'
@@ -50,12 +49,6 @@ export function createMetrics(log: Log) {
     '1 while replicas do not share request rates, after failures of Redis',
     'rates',
     { open: 'request rates are counted per replica', closed: 'request rates are shared between replicas' },
-  )
-  const countFailedKey = labelledCounter(
-    'failed_keys_total',
-    'Requests with an API key that is not valid; slowed: the address kept failing and was answered later',
-    'answered',
-    ['at_once', 'slowed'],
   )
   const countOutcome = labelledCounter(
     'signals_total',
@@ -115,7 +108,6 @@ export function createMetrics(log: Log) {
       },
     } satisfies RequestObserver,
     rates: { limited: countLimited, breakerChanged: rateBreakerChanged } satisfies RateLimitObserver,
-    failedKeys: { failed: countFailedKey } satisfies FailedKeyObserver,
     signals: {
       ended: countOutcome,
       batchStarted(signals, waitedMs) {

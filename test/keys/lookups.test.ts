@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Db, Sql } from '../../src/db/client.ts'
 import { createServices } from '../../src/deps.ts'
+import type { KeyVerifier } from '../../src/http/caller.ts'
+import { generateKey } from '../../src/keys/format.ts'
 import { createLastUsed } from '../../src/keys/last_used.ts'
 import { listKeys } from '../../src/keys/manage.ts'
 import { markKeysUsed } from '../../src/keys/store.ts'
 import { createLog } from '../../src/log.ts'
 import { requireOrganisation } from '../../src/orgs/manage.ts'
-import { eventually } from '../program.ts'
+import { eventually, rejectionOf } from '../program.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
 let service: TestService
@@ -84,4 +86,46 @@ test('a last use is never set back, and one that could not be written is kept fo
   isAway = false
   await lastUsed.flush()
   expect(await lastUsedAt(tenant)).toBe(latest.getTime())
+})
+
+/** Sends guessed keys; each is rejected once it was looked up. */
+const guess = (verifyKey: KeyVerifier, number: number): Promise<string>[] =>
+  Array.from({ length: number }, () => rejectionOf((async () => verifyKey(`Bearer ${generateKey()}`))()))
+
+/** A service that has verified a key in use, long enough ago that it looks the key up again. */
+async function withKeyInUse() {
+  const { db: own, statements } = watched()
+  const services = createServices({ db: own, clock: service.clock, log: createLog('silent') })
+  const { key, org } = await service.createTenant()
+  const verify = async () => services.verifyKey(`Bearer ${key}`)
+  await verify()
+  return { ...services, verify, org, lookUps: () => statements.filter((text) => text.includes('k.hash =')).length }
+}
+
+const untilTooOld = () => Bun.sleep(510)
+
+test('guessed keys do not evict a key in use from the cache', async () => {
+  const { verifyKey, verify, org, lookUps, close } = await withKeyInUse()
+  for (let round = 0; round < 12; round += 1) await Promise.all(guess(verifyKey, 1_000))
+  await untilTooOld()
+  const before = lookUps()
+  const guesses = guess(verifyKey, 1)
+  expect(await verify()).toMatchObject({ org })
+  await Promise.all(guesses)
+  // An evicted key would be unknown, and looked up in one statement with the guess.
+  expect(lookUps() - before).toBe(2)
+  await close()
+})
+
+test('guessed keys in the queue do not delay the look-up of a key in use', async () => {
+  const { verifyKey, verify, org, lookUps, close } = await withKeyInUse()
+  await untilTooOld()
+  const guesses = guess(verifyKey, 10_000)
+  expect(await verify()).toMatchObject({ org })
+  const lookUpsBefore = lookUps()
+  const messages = await Promise.all(guesses)
+  expect(lookUpsBefore).toBeLessThan(20)
+  expect(lookUps()).toBeGreaterThanOrEqual(100)
+  expect(messages.filter((message) => !message.startsWith('Send a valid API key'))).toEqual([])
+  await close()
 })
