@@ -44,11 +44,11 @@ type Viewer = Pick<Actor, 'organisationId'>
 export async function createKey(db: Db, clock: Clock, given: KeyToCreate & { org: string }): Promise<NewKey> {
   const { org } = given
   const { id: organisationId } = await requireOrganisation(db, org)
-  return db.transaction((sql) => addKey(sql, clock, { org, organisationId }, given, operator))
+  return db.transaction((sql) => createKeyInTransaction(sql, clock, { org, organisationId }, given, operator))
 }
 
 /** Creates a key within the caller's transaction. Nobody makes a key that can do what they cannot. */
-export async function addKey(
+export async function createKeyInTransaction(
   sql: Sql,
   clock: Clock,
   owner: Owner,
@@ -124,13 +124,19 @@ export const revokeKey = (db: Db, clock: Clock, id: string, actor = operator): P
 
 /** Makes a key in the place of another, which works until the overlap ends. */
 export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number): Promise<NewKey> =>
-  db.transaction((sql) => replaceKey(sql, clock, id, overlapMs, operator))
+  db.transaction((sql) => rotateKeyInTransaction(sql, clock, id, overlapMs, operator))
 
 /**
  * Rotates a key within the caller's transaction. The new key has the name, the scopes and the limits of the old one, so
  * nobody gets one by it that can do what they cannot. A key that expires is replaced by one that lives as long.
  */
-export async function replaceKey(sql: Sql, clock: Clock, id: string, overlapMs: number, actor: Actor): Promise<NewKey> {
+export async function rotateKeyInTransaction(
+  sql: Sql,
+  clock: Clock,
+  id: string,
+  overlapMs: number,
+  actor: Actor,
+): Promise<NewKey> {
   const old = await requireKey(sql, id, actor, lockKey)
   const { organisationId, name, scopes, created_at, expires_at, origins, prompts, monthly_limit } = old
   requireGrantable(actor, scopes)

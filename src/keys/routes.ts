@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { invalid, ServiceError } from '../errors.ts'
+import { ServiceError } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import type { Caller } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
@@ -10,10 +10,10 @@ import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
 import { changeOnce } from '../idempotency/replay.ts'
-import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
-import { listOrganisations } from '../orgs/manage.ts'
-import { addKey, changeKey, listKeys, replaceKey, revokeKey, showKey } from './manage.ts'
+import { readOrganisation } from '../orgs/manage.ts'
+import { parseKeyChange, parseNewKey } from './given.ts'
+import { changeKey, createKeyInTransaction, listKeys, revokeKey, rotateKeyInTransaction, showKey } from './manage.ts'
 import {
   ApiKeyChange,
   ApiKeyList,
@@ -25,7 +25,6 @@ import {
   OwnApiKey,
   ShownApiKey,
 } from './schema.ts'
-import { parseScopes, presets } from './scopes.ts'
 
 type KeyParams = { key_id: string }
 
@@ -104,8 +103,6 @@ const operations = describeOperations('Keys', {
   },
 })
 
-const validateNew = createValidator(NewApiKey, 'The key')
-const validateChange = createValidator(ApiKeyChange, 'The change')
 const validateRotation = createValidator(KeyRotation, 'The rotation')
 
 export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
@@ -120,10 +117,8 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
     .post(
       '/api/v1/keys',
       authenticated('keys:write', async (context, _: object, caller) => {
-        const { body, request } = await readIdempotentRequest(context, caller.organisationId, validateNew)
-        const { expiresAt = null, ...given } = parseChange(body)
-        const key = { ...given, name: body.name, expiresAt }
-        const make = (sql: Sql) => addKey(sql, clock, caller, key, keyHolder(caller, context))
+        const { body, request } = await readIdempotentRequest(context, caller.organisationId, parseNewKey)
+        const make = (sql: Sql) => createKeyInTransaction(sql, clock, caller, body, keyHolder(caller, context))
         return replyCreated(context, await changeOnce(db, clock, request, make, withoutText))
       }),
       { ...readByHandler, detail: operations.createKey },
@@ -139,7 +134,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
       '/api/v1/keys/:key_id',
       authenticated('keys:write', async (context, { key_id: id }: KeyParams, caller) => {
         await showKey(db, id, caller)
-        const change = parseChange(validateChange(parseJson(await readJsonText(context))))
+        const change = parseKeyChange(parseJson(await readJsonText(context)))
         return context.replyData(await changeKey(db, clock, id, change, keyHolder(caller, context)))
       }),
       { ...readByHandler, detail: operations.changeKey },
@@ -157,7 +152,7 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         await showKey(db, id, caller)
         const { body, request } = await readIdempotentRequest(context, caller.organisationId, validateRotation)
         const { overlap_seconds: seconds = 86_400 } = body
-        const rotate = (sql: Sql) => replaceKey(sql, clock, id, seconds * 1_000, keyHolder(caller, context))
+        const rotate = (sql: Sql) => rotateKeyInTransaction(sql, clock, id, seconds * 1_000, keyHolder(caller, context))
         return replyCreated(context, await changeOnce(db, clock, request, rotate, withoutText))
       }),
       { ...readByHandler, detail: operations.rotateKey },
@@ -174,37 +169,12 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
 
 const withoutText = (key: NewKey) => ({ ...key, key: null })
 
-/** What is given of a key, with each scope, origin and prompt once; the rest is undefined. */
-function parseChange({ name, scopes, preset, expires_at, origins, prompts, monthly_limit }: ApiKeyChange) {
-  const expiresAt = parseExpiry(expires_at)
-  if (preset === 'browser' && !origins) throw wrong('/origins', 'must be given with the preset browser')
-  if (preset && scopes) throw wrong('/preset', 'must be absent when scopes are given')
-  return {
-    name,
-    scopes: preset ? presets[preset] : scopes && parseScopes(scopes),
-    expiresAt,
-    origins: origins && [...new Set(origins)],
-    prompts: prompts && [...new Set(prompts)],
-    monthly_limit,
-  }
-}
-
-/** Undefined when it is not given, null for a key that does not expire. */
-function parseExpiry(text: string | null | undefined): Date | null | undefined {
-  if (text === undefined || text === null) return text
-  const instant = parseInstant(text)
-  if (!instant) throw wrong('/expires_at', 'must be an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z')
-  return instant
-}
-
-const wrong = (path: string, message: string) => invalid('The key is not valid.', [{ path, message }])
-
 async function describeCaller(db: Db, clock: Clock, caller: Caller) {
-  const [key, [organisation]] = await Promise.all([
+  const [key, organisation] = await Promise.all([
     showKey(db, caller.key, caller),
-    listOrganisations(db, clock, caller.org),
+    readOrganisation(db, clock, caller.organisationId),
   ])
-  const { id, name, plan, monthly_limit: limit, used, resets_at } = organisation as NonNullable<typeof organisation>
+  const { id, name, plan, monthly_limit: limit, used, resets_at } = organisation
   const usage = caller.scopes.includes('usage:read') ? { used, limit, resets_at } : null
   return { ...key, organisation: { id, name, plan }, usage }
 }

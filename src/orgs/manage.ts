@@ -29,14 +29,14 @@ export async function createOrganisation(db: Db, clock: Clock, given: NewOrganis
   return { id, name, plan: given.plan, monthly_limit: given.monthlyLimit ?? planLimit }
 }
 
-/** Changes the plan. Without a limit of its own the organisation has its plan's again. */
+/** Changes the plan. With `monthlyLimit` null the organisation gets the limit of its plan. */
 export async function setPlan(db: Db, clock: Clock, org: string, plan: string, monthlyLimit: number | null) {
   await requirePlan(db, plan)
   const event = { action: 'plan.changed', details: { plan, monthly_limit: monthlyLimit } } as const
   return changeOrganisation(db, clock, org, event, (sql, id) => updatePlan(sql, id, plan, monthlyLimit))
 }
 
-/** Erases the organisation's signals from now on when they are so many days old; never with null. */
+/** Sets the retention in days; null keeps signals forever. */
 export function setRetention(db: Db, clock: Clock, org: string, days: number | null): Promise<Organisation> {
   const event = { action: 'retention.changed', details: { retention_days: days } } as const
   return changeOrganisation(db, clock, org, event, (sql, id) => updateRetention(sql, id, days))
@@ -50,11 +50,11 @@ export const suspendOrganisation = (db: Db, clock: Clock, org: string): Promise<
     updateSuspension(sql, id, clock.now()),
   )
 
-/** Accepts the keys of a suspended organisation again, as they are. */
+/** Accepts the keys of a suspended organisation again. */
 export const resumeOrganisation = (db: Db, clock: Clock, org: string): Promise<Organisation> =>
   changeOrganisation(db, clock, org, { action: 'organisation.resumed' }, (sql, id) => updateSuspension(sql, id, null))
 
-/** Makes a change together with its audit entry. An update that returns false has changed nothing, and has no entry. */
+/** Changes an organisation and records an audit entry, unless the update returns false because nothing changed. */
 async function changeOrganisation(
   db: Db,
   clock: Clock,
@@ -67,13 +67,18 @@ async function changeOrganisation(
     const isChanged = await update(sql, organisationId)
     if (isChanged) await recordAudit(sql, clock, operator, { ...event, organisationId, subject: org })
   })
-  const [organisation] = await listOrganisations(db, clock, org)
+  return readOrganisation(db, clock, organisationId)
+}
+
+export async function readOrganisation(db: Db, clock: Clock, organisationId: number): Promise<Organisation> {
+  const [organisation] = await listOrganisations(db, clock, organisationId)
   return organisation as Organisation
 }
 
-export async function listOrganisations(db: Db, clock: Clock, org: string | null = null): Promise<Organisation[]> {
+/** Lists every organisation, or only the one with the id. */
+export async function listOrganisations(db: Db, clock: Clock, id: number | null = null): Promise<Organisation[]> {
   const month = monthOf(clock.now())
-  const rows = await selectOrganisations(db.sql, month.name, org)
+  const rows = await selectOrganisations(db.sql, month.name, id)
   return rows.map((row) => ({ ...row, resets_at: month.resetsAt }))
 }
 

@@ -61,8 +61,8 @@ export async function updateSuspension(sql: Sql, id: number, suspendedAt: Date |
   return rows.length > 0
 }
 
-/** Every organisation, or the one with the public id, with its usage of the month. */
-export const selectOrganisations = (sql: Sql, month: string, publicId: string | null): Promise<OrganisationRow[]> =>
+/** Every organisation, or the one with the id, with its usage of the month. */
+export const selectOrganisations = (sql: Sql, month: string, id: number | null): Promise<OrganisationRow[]> =>
   sql<OrganisationRow>`
     select
       o.public_id as id, o.name, o.plan,
@@ -71,5 +71,5 @@ export const selectOrganisations = (sql: Sql, month: string, publicId: string | 
     from organisations o
     join plans p on p.name = o.plan
     left join signal_usage u on u.organisation_id = o.id and u.month = ${`${month}-01`}::text::date
-    where ${publicId}::text is null or o.public_id = ${publicId}
+    where o.id between ${id ?? 0} and ${id ?? Number.MAX_SAFE_INTEGER}
     order by o.id`

@@ -31,12 +31,14 @@ type PromptToCreate = { name: string; id: string | null; file?: PromptFile | nul
 /** Makes a prompt known to an organisation. */
 export async function createPrompt(db: Db, clock: Clock, { org, ...given }: PromptToCreate & { org: string }) {
   const { id: organisationId } = await requireOrganisation(db, org)
-  const { id, ...prompt } = await db.transaction((sql) => addPrompt(sql, clock, organisationId, given, operator))
+  const { id, ...prompt } = await db.transaction((sql) =>
+    createPromptInTransaction(sql, clock, organisationId, given, operator),
+  )
   return { id, org, ...prompt }
 }
 
 /** Creates a prompt within the caller's transaction. */
-export async function addPrompt(
+export async function createPromptInTransaction(
   sql: Sql,
   clock: Clock,
   organisationId: number,

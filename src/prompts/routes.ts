@@ -12,7 +12,7 @@ import { describePage, replyPage, searchOf } from '../http/paging.ts'
 import { changeOnce } from '../idempotency/replay.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { PromptFinder } from './find.ts'
-import { addPrompt, changePrompt, listPrompts, showPrompt } from './manage.ts'
+import { changePrompt, createPromptInTransaction, listPrompts, showPrompt } from './manage.ts'
 import { NewPrompt, PromptChange, PromptList, PromptPath, promptParams, ShownPrompt } from './schema.ts'
 import type { PromptFile } from './store.ts'
 
@@ -88,7 +88,8 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
         const { body, request } = await readIdempotentRequest(context, organisationId, validateNew)
         const { name, id = null, ...link } = body
         const prompt = { name, id, file: parseLink(link) }
-        const make = (sql: Sql) => addPrompt(sql, clock, organisationId, prompt, keyHolder(caller, context))
+        const make = (sql: Sql) =>
+          createPromptInTransaction(sql, clock, organisationId, prompt, keyHolder(caller, context))
         return replyCreated(context, await changeOnce(db, clock, request, make))
       }),
       { ...readByHandler, detail: operations.createPrompt },

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { type Scope, scopes } from '../../src/http/caller.ts'
+import { parseNewKey } from '../../src/keys/given.ts'
 import { createKey } from '../../src/keys/manage.ts'
-import { defaultScopes, parseScopes, presets } from '../../src/keys/scopes.ts'
+import { defaultScopes, presets } from '../../src/keys/scopes.ts'
 import { entry, startService, type Tenant, type TestService } from '../service.ts'
 
 let service: TestService
@@ -78,8 +79,9 @@ test('the presets and the default hold the scopes that their names promise', () 
   })
 })
 
-test('scopes are read once each; unknown ones and none at all are rejected', () => {
-  expect(parseScopes(['signals:write', 'history:read', 'signals:write'])).toEqual(['history:read', 'signals:write'])
-  expect(() => parseScopes(['signals:wrote'])).toThrow('There is no scope signals:wrote: use history:read')
-  expect(() => parseScopes([])).toThrow('at least one scope')
+test('scopes are kept once each; unknown ones and none at all are rejected', () => {
+  const parse = (given: string[]) => parseNewKey({ name: 'N', scopes: given }).scopes
+  expect(parse(['signals:write', 'history:read', 'signals:write'])).toEqual(['history:read', 'signals:write'])
+  expect(() => parse(['signals:wrote'])).toThrow('The key is not valid.')
+  expect(() => parse([])).toThrow('The key is not valid.')
 })
