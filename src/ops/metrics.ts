@@ -2,7 +2,7 @@
 // request, and rendered in the text format of Prometheus at each scrape. What operators must know is logged too.
 import type { Db } from '../db/client.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
-import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/receipt.ts'
+import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/delivery_result.ts'
 import type { HistoryObserver } from '../history/read.ts'
 import type { RequestObserver } from '../http/middleware.ts'
 import type { RateLimitObserver } from '../http/rate_limit.ts'

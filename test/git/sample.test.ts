@@ -175,22 +175,22 @@ test('entries that a force push takes back are said to be, on the database and o
   push(`${louder}~1`)
   fetch()
   const user = { name: 'Grace Hopper', email: 'grace@example.com' }
-  const takenBack = {
-    ...{ change: 'taken_back', prompt: expect.stringMatching(/^pmt_/), path: 'prompts/welcome.md' },
+  const unreachable = {
+    ...{ change: 'unreachable', prompt: expect.stringMatching(/^pmt_/), path: 'prompts/welcome.md' },
     problem: 'is not on main any more, or the clone is behind',
     ...{ id: expect.any(Number), action: 'deployed', user, commit_sha: louder, pr_number: null, pr_url: null },
     ...{ branch_name: 'main', created_at: '2026-09-02T00:00:00.000Z' },
   }
-  expect(await operator.json('sync', ...where, '--org', org, '--dry-run')).toEqual([takenBack])
-  expect(await operator.json('sync', ...where, '--org', org)).toEqual([takenBack])
+  expect(await operator.json('sync', ...where, '--org', org, '--dry-run')).toEqual([unreachable])
+  expect(await operator.json('sync', ...where, '--org', org)).toEqual([unreachable])
   expect(await readHistories(org)).toEqual(before)
 
   // And on, as the sample did.
   push(final)
   fetch()
-  const certain = { ...takenBack, problem: 'is not on main any more' }
+  const certain = { ...unreachable, problem: 'is not on main any more' }
   const added = await operator.json('sync', ...where, '--org', org, ...create)
-  expect(added.filter(({ change }) => change === 'taken_back')).toEqual([certain])
+  expect(added.filter(({ change }) => change === 'unreachable')).toEqual([certain])
   expect(await overRest(key)).toEqual({
     changes: [certain],
     summary: expect.stringContaining('1 not on the branch any more'),

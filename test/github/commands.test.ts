@@ -39,7 +39,7 @@ test('a prompt is linked when it is made or later, and the link can be changed',
 
 test('a file belongs to one prompt of an organisation', async () => {
   const { id } = await operator.one(...creation(), ...place('acme/prompts', 'taken.md'))
-  const line = `taken.md in acme/prompts is linked to ${id} already. /path must be that of a file that no other prompt is linked to`
+  const line = `taken.md in acme/prompts is already linked to ${id}. /path must be the path of a file that no other prompt is linked to`
   expect(await operator.errorLine(...creation(), ...place('ACME/prompts', './taken.md'))).toBe(line)
   expect(await operator.errorLine('prompts', 'link', tenant.prompt, ...place('acme/prompts', 'taken.md'))).toBe(line)
   const other = await createTenant(operator)
@@ -48,13 +48,13 @@ test('a file belongs to one prompt of an organisation', async () => {
 })
 
 test.concurrent.each([
-  ['prompts', 'a.md', 'The link is not valid. /repository must be owner/name, as its host shows it'],
+  ['prompts', 'a.md', 'The link is not valid. /repository must be owner/name, the way its host shows it'],
   [
     'https://github.com/acme/prompts',
     'a.md',
-    'The link is not valid. /repository must be owner/name, as its host shows it',
+    'The link is not valid. /repository must be owner/name, the way its host shows it',
   ],
-  ['acme/prompts', '', 'The link is not valid. /path must be that of a file, from the root of the repository'],
+  ['acme/prompts', '', 'The link is not valid. /path must be the path of a file from the root of the repository'],
   ['acme/prompts', './', 'The link is not valid. /path must be'],
   ['acme/prompts', 'prompts/', 'The link is not valid. /path must be'],
   ['acme/prompts', '../a.md', 'The link is not valid. /path must be'],

@@ -67,7 +67,7 @@ test.each([
   expect(JSON.parse(body)).toEqual({
     error: {
       code: 'internal_error',
-      message: 'Too many deliveries are under way. Send this one again shortly.',
+      message: 'Too many deliveries are in flight. Send this one again shortly.',
       request_id: expect.any(String),
     },
   })

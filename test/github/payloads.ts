@@ -182,29 +182,10 @@ export function pullRequest(
 export const merged = (given: Parameters<typeof pullRequest>[1] = {}) =>
   pullRequest('closed', { mergedBy: bob, mergeSha: sha('merge'), closedAt: '2026-11-14T13:00:00Z', ...given })
 
-/** The event of a repository that was renamed, or transferred from a user or an organisation, as GitHub says where it was. */
-export const repositoryEvent = (action: string, fullName: string, changes: object = {}, id = idOf(fullName)) => ({
+export const repositoryEvent = (action: string, fullName: string, id = idOf(fullName)) => ({
   action,
-  changes,
+  changes: {},
   repository: { ...repositoryOf(fullName, id), updated_at: '2026-11-14T12:15:00Z' },
-  sender: account(ada),
-})
-
-export const renamed = (fullName: string, from: string, id = idOf(`${fullName.split('/')[0]}/${from}`)) =>
-  repositoryEvent('renamed', fullName, { repository: { name: { from } } }, id)
-
-export const transferred = (fullName: string, from: Account, kind: 'user' | 'organization' = 'user') =>
-  repositoryEvent(
-    'transferred',
-    fullName,
-    { owner: { from: { [kind]: account(from) } } },
-    idOf(`${from.login}/${fullName.split('/')[1]}`),
-  )
-
-export const organizationRenamed = (login: string, from: string) => ({
-  action: 'renamed',
-  changes: { login: { from } },
-  organization: { login, id: 38302899, node_id: 'MDEyOk9yZ2FuaXphdGlvbjM4MzAyODk5' },
   sender: account(ada),
 })
 

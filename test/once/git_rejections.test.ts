@@ -128,7 +128,7 @@ const rejected: [string, string, Made][] = [
   ['a pattern that is none', 'has a { without its }', () => ({ ...clone, more: ['--create', '{a'] })],
   [
     'a file that no prompt can be linked to, among others that can',
-    'must be that of a file',
+    'must be the path of a file',
     () => {
       const odd = createClone()
       for (const path of ['a.md', 'b.md', 'z\u001b[31m.md']) odd.write(path)
