@@ -20,8 +20,6 @@ export const isFlattenedMerge = ({ commit, parent }: BranchCommit): boolean =>
 /** Whether a merge is a `git pull` of the branch into a clone, so that the branch continues in the second parent. */
 type IsOwnPull = (commit: Commit) => boolean
 
-type Frame = { line: Commit[]; next: number; landedWith: Commit | null; isFlattened: boolean }
-
 /**
  * Lists the commits that landed on a branch, oldest first, along the line of first parents. The merge of a pull request
  * owns the commits of its other side. Any other merge is flattened: its commits come first, pull requests among them
@@ -30,20 +28,20 @@ type Frame = { line: Commit[]; next: number; landedWith: Commit | null; isFlatte
 export function listBranchCommits(tip: Commit, isOwnPull: IsOwnPull): BranchCommit[] {
   const seen = new Set<Commit>()
   const landed: BranchCommit[] = []
+  // A stack instead of recursion, because merges can be nested as deep as there are commits.
+  const stack: { commit: Commit; landedWith: Commit; isFlattened: boolean }[] = []
 
   function mainParentOf(commit: Commit): Commit | undefined {
     const [first, second] = commit.parents
     return second && isOwnPull(commit) ? second : first
   }
 
-  /** The first-parent line from a commit back to the first one seen, oldest first. */
-  function lineOf(start: Commit): Commit[] {
-    const line: Commit[] = []
+  /** Puts the first-parent line of a commit on the stack, back to the first commit that was seen. */
+  function pushLine(start: Commit, landedWith?: Commit): void {
     for (let next: Commit | undefined = start; next && !seen.has(next); next = mainParentOf(next)) {
       seen.add(next)
-      line.push(next)
+      stack.push({ commit: next, landedWith: landedWith ?? next, isFlattened: false })
     }
-    return line.reverse()
   }
 
   /** Adds the commits of a pull request that have not been seen, oldest first. */
@@ -62,17 +60,10 @@ export function listBranchCommits(tip: Commit, isOwnPull: IsOwnPull): BranchComm
     }
   }
 
-  // A stack instead of recursion, because merges can be nested as deep as there are commits.
-  const stack: Frame[] = [{ line: lineOf(tip), next: 0, landedWith: null, isFlattened: false }]
-  for (let frame = stack.at(-1); frame; frame = stack.at(-1)) {
-    const commit = frame.line[frame.next]
-    frame.next += 1
-    if (!commit) {
-      stack.pop()
-      continue
-    }
-    const landedWith = frame.landedWith ?? commit
-    if (frame.isFlattened) {
+  pushLine(tip)
+  for (let top = stack.pop(); top; top = stack.pop()) {
+    const { commit, landedWith, isFlattened } = top
+    if (isFlattened) {
       landed.push({ commit, parent: null, landedWith, merge: null })
       continue
     }
@@ -83,10 +74,8 @@ export function listBranchCommits(tip: Commit, isOwnPull: IsOwnPull): BranchComm
       addPullRequest(commit, sides, landedWith)
       landed.push({ commit, parent: mainParent, landedWith, merge: isMerge ? commit : null })
     } else {
-      stack.push({ line: [commit], next: 0, landedWith, isFlattened: true })
-      for (const side of sides.reverse()) {
-        stack.push({ line: lineOf(side), next: 0, landedWith, isFlattened: false })
-      }
+      stack.push({ commit, landedWith, isFlattened: true })
+      for (const side of sides.reverse()) pushLine(side, landedWith)
     }
   }
   return landed

@@ -16,70 +16,49 @@ export type Commit = {
   meaning: MessageMeaning
 }
 
-type ParsedCommit = Omit<Commit, 'parents' | 'position'> & { parents: string[] }
-
 const fields = ['%P', '%ct', '%aN', '%aE', '%cN', '%cE', '%B']
+type FieldValues = [string, string, string, string, string, string, string]
 /** The first lines of a message say what it merges, so the rest of a huge message is dropped. */
 const maxFieldLength = 64 * 1024
 
-/** Reads every commit reachable from the tip, which comes first, and finds the host that the messages come from. */
+/**
+ * Reads every commit reachable from the tip, which comes first, and finds the host that the messages come from. Names
+ * and addresses are those of the mailmap on the branch.
+ */
 export async function readCommits(
   git: Git,
   { tip, webUrl }: { tip: string; webUrl: string | null },
   onProgress: (read: number) => void,
 ): Promise<{ commits: Commit[]; host: Host | null }> {
-  const parsed: ParsedCommit[] = []
-  for await (const some of parseCommits(git, tip)) {
-    parsed.push(...some)
-    onProgress(parsed.length)
-  }
-  const host = findHost(parsed, webUrl)
-  const commits = parsed.map((commit, position): Commit => {
-    return { ...commit, position, parents: [], meaning: interpretForHost(commit.meaning, host) }
-  })
-  const bySha = new Map(commits.map((commit) => [commit.sha, commit]))
-  for (const [position, { parents }] of parsed.entries()) {
-    const commit = commits[position] as Commit
-    commit.parents = parents.flatMap((sha) => bySha.get(sha) ?? [])
-  }
-  return { commits, host }
-}
-
-/** Names and addresses are those of the mailmap on the branch. */
-async function* parseCommits(git: Git, tip: string): AsyncGenerator<ParsedCommit[]> {
   const format = `--format=${fields.join('%x00')}%x00`
   const mailmap = ['-c', `mailmap.blob=${tip}:.mailmap`]
   const output = git.stream([...mailmap, 'rev-list', '--topo-order', '--encoding=UTF-8', format, tip])
   const personOf = createInterner()
+  const commits: Commit[] = []
+  const parentShas: string[][] = []
   let record: string[] = []
   for await (const parts of splitAt('\0', output, maxFieldLength)) {
-    const commits: ParsedCommit[] = []
     for (const part of parts) {
       record.push(part)
       if (record.length < fields.length) continue
-      const [
-        head = '',
-        time,
-        authorName = '',
-        authorEmail = '',
-        committerName = '',
-        committerEmail = '',
-        message = '',
-      ] = record
+      const [head, time, authorName, authorEmail, committerName, committerEmail, message] = record as FieldValues
+      record = []
       // rev-list writes "commit SHA" on a separate line before each.
       const [, sha = '', parents = ''] = /commit ([0-9a-f]+)\n(.*)$/s.exec(head) ?? []
-      commits.push({
-        sha,
-        parents: parents.split(' '),
-        time: Number(time) * 1_000,
-        author: personOf(authorName, authorEmail),
-        committer: personOf(committerName, committerEmail),
-        meaning: parseMessage(message),
-      })
-      record = []
+      const people = { author: personOf(authorName, authorEmail), committer: personOf(committerName, committerEmail) }
+      const common = { time: Number(time) * 1_000, ...people, meaning: parseMessage(message) }
+      commits.push({ sha, position: commits.length, parents: [], ...common })
+      parentShas.push(parents.split(' '))
     }
-    yield commits
+    onProgress(commits.length)
   }
+  const host = findHost(commits, webUrl)
+  const bySha = new Map(commits.map((commit) => [commit.sha, commit]))
+  for (const commit of commits) {
+    commit.meaning = interpretForHost(commit.meaning, host)
+    commit.parents = (parentShas[commit.position] ?? []).flatMap((sha) => bySha.get(sha) ?? [])
+  }
+  return { commits, host }
 }
 
 /** Returns the same object for the same person: there are many commits and few people. */

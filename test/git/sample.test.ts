@@ -1,28 +1,20 @@
 // The sample repository that docs/git.md shows, and the histories that sync makes of it.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { lstat, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createFolder, createOperator, type Operator, type Row, run, type Server, startServer } from '../program.ts'
+import { createFolder, type Operator, type Row, run } from '../program.ts'
+import { useProgram } from '../use.ts'
 import { createClone, gitEnvironment, runGit } from './clone.ts'
 
-let database: TestDatabase
-let server: Server
+const program = useProgram()
 let operator: Operator
 const sample = join(createFolder(), 'sample')
 const clone = join(sample, 'clone')
 
-beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer(database.settings)
-  operator = createOperator(database.settings)
+beforeAll(() => {
+  operator = program.operator
   const { exitCode, stderr } = Bun.spawnSync(['scripts/sample-repository.sh', sample])
   expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
-})
-
-afterAll(async () => {
-  await server.stop()
-  await database.close()
 })
 
 const ada = 'Ada Lovelace <ada@example.com>'
@@ -104,7 +96,7 @@ test('over REST it makes the same histories with a key that can write prompts, a
   const { key: admin } = await operator.one('keys', 'create', '--org', org, '--preset', 'admin')
   const { key: ci } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
   const sync = (key: string, ...more: string[]) =>
-    run(['sync', clone, '--url', server.url, '--json', ...more], { settings: { PROMPT_SIGNALS_KEY: key } })
+    run(['sync', clone, '--url', program.url, '--json', ...more], { settings: { PROMPT_SIGNALS_KEY: key } })
   const rejected = await sync(ci, ...create)
   expect(rejected).toMatchObject({ status: 1, stderr: expect.stringContaining('403') })
   const made = await sync(admin, ...create)
@@ -121,7 +113,7 @@ test('a key that may not change prompts records the history of a renamed file, a
   const { id } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting', ...file)
   const { key } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
   const settings = { PROMPT_SIGNALS_KEY: key }
-  const { status, stdout } = await run(['sync', clone, '--url', server.url, '--json'], { settings })
+  const { status, stdout } = await run(['sync', clone, '--url', program.url, '--json'], { settings })
   expect({ status, moved: JSON.parse(stdout.split('\n')[0] as string) }).toEqual({
     status: 0,
     moved: {
@@ -132,16 +124,10 @@ test('a key that may not change prompts records the history of a renamed file, a
   expect(await readHistories(org)).toEqual({ 'prompts/greeting.md': expected['prompts/welcome.md'] as string[] })
 })
 
-test('entries that a force push takes back are said to be, on the database and over REST, and stay', async () => {
+test('entries that a force push made unreachable are reported, on the database and over REST, and stay', async () => {
   const org = await createOrganisation()
-  const { key } = await operator.one(
-    'keys',
-    'create',
-    '--org',
-    org,
-    '--scopes',
-    'history:write,history:read,prompts:read',
-  )
+  const scopes = ['--scopes', 'history:write,history:read,prompts:read']
+  const { key } = await operator.one('keys', 'create', '--org', org, ...scopes)
   const { key: ci } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
   // The remote as it was before the force push of the sample, and a clone of that time.
   const [final, louder = ''] = [
@@ -158,7 +144,7 @@ test('entries that a force push takes back are said to be, on the database and o
   const fetch = () => runGit(folder, [...local, 'fetch', '--quiet', 'origin'])
   const overRest = async (by: string) => {
     const settings = { PROMPT_SIGNALS_KEY: by }
-    const { stdout, stderr } = await run(['sync', ...where, '--url', server.url, '--json'], { settings })
+    const { stdout, stderr } = await run(['sync', ...where, '--url', program.url, '--json'], { settings })
     return {
       changes: stdout
         .split('\n')
@@ -236,7 +222,7 @@ test('a merge of more commits than one call takes is one entry, and is reported 
 
   const org = await createOrganisation()
   const sync = async (...more: string[]) => {
-    const settings = database.settings
+    const { settings } = program
     const { stdout, stderr } = await run(['sync', large.folder, '--org', org, '--json', ...more], { settings })
     const lines = stdout.split('\n').filter(Boolean)
     return { changes: lines.map((line) => JSON.parse(line).change), summary: /; (.*)$/m.exec(stderr)?.[1] }

@@ -1,26 +1,18 @@
 // The commands, and a delivery to the binary that they prepare.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createClient } from '../client.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, type Operator, run, type Server, startServer } from '../program.ts'
+import { beforeAll, expect, test } from 'bun:test'
+import { createTenant, type Operator, run } from '../program.ts'
+import type { Tenant } from '../tenant.ts'
+import { useProgram } from '../use.ts'
 import { headersOf } from './hook.ts'
 import { push, sha } from './payloads.ts'
 
-let database: TestDatabase
-let server: Server
+const program = useProgram()
 let operator: Operator
-let tenant: Awaited<ReturnType<typeof createTenant>>
+let tenant: Tenant
 
-beforeAll(async () => {
-  database = await createDatabase()
-  operator = createOperator(database.settings)
-  server = await startServer(database.settings)
-  tenant = await createTenant(operator)
-})
-
-afterAll(async () => {
-  expect(await server.stop()).toBe(0)
-  await database.close()
+beforeAll(() => {
+  operator = program.operator
+  tenant = program.tenant
 })
 
 const creation = () => ['prompts', 'create', '--org', tenant.org, '--name', 'Linked']
@@ -77,7 +69,7 @@ test.concurrent.each([
   [['prompts', 'create', '--org', 'o', '--name', 'n', '--path', 'a'], '--repository and --path belong together'],
   [['webhooks', 'github', 'set'], '--org missing'],
 ])('%j is wrong usage', async (args, problem) => {
-  const { status, stderr } = await run(args, { settings: database.settings })
+  const { status, stderr } = await run(args, { settings: program.settings })
   expect([status, stderr.split('\n')[0]]).toEqual([2, `prompt-signals: ${problem}`])
 })
 
@@ -89,14 +81,13 @@ test('webhooks github set shows a secret once, with which the binary takes deliv
   expect(webhook.secret).not.toBe(replaced.secret)
   await operator.one('prompts', 'link', prompt, ...place('acme/prompts', 'prompts/binary.md'))
 
-  const client = await createClient(server.url)
   const body = JSON.stringify(push({ after: sha('binary'), commits: [{ added: ['prompts/binary.md'] }] }))
   const deliver = async (secret: string) => {
     const headers = await headersOf('push', body, { secret })
-    return (await client.call('POST', webhook.path, { body, headers })).status
+    return (await program.call('POST', webhook.path, { body, headers })).status
   }
   expect([await deliver(replaced.secret), await deliver(webhook.secret)]).toEqual([401, 200])
-  const { data } = (await client.getHistory(prompt, key)).body
+  const { data } = (await program.getHistory(prompt, key)).body
   expect(data).toMatchObject([{ action: 'deployed', commit_sha: sha('binary') }])
-  expect(server.stdout() + server.stderr()).not.toContain(webhook.secret)
+  expect(program.stdout() + program.stderr()).not.toContain(webhook.secret)
 })

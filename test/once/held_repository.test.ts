@@ -1,20 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createHook } from '../github/hook.ts'
 import { idOf, push, sha } from '../github/payloads.ts'
-import { startService, type TestService } from '../service.ts'
+import { useService } from '../use.ts'
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
+const service = useService()
 
 const pushOf = (name: string) =>
   push({ after: sha(name), commits: [{ id: sha(name), modified: ['prompts/greeting.md'] }] })
 
-test('deliveries that wait for one repository leave their turn to those of others', async () => {
+test('deliveries that wait for one repository do not hold up those of others', async () => {
   const [held, other] = await Promise.all([createHook(service), createHook(service)])
   const { sql } = service.services.db
   const [row] = await sql<{ id: number }>`select id from organisations where public_id = ${held.tenant.org}`
