@@ -2,17 +2,15 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { lstat, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createFolder, type Operator, type Row, run } from '../program.ts'
+import { createFolder, type Row, run } from '../program.ts'
 import { useProgram } from '../use.ts'
 import { createClone, gitEnvironment, runGit } from './clone.ts'
 
-const program = useProgram()
-let operator: Operator
+const { server, operator, settings: onDatabase } = useProgram()
 const sample = join(createFolder(), 'sample')
 const clone = join(sample, 'clone')
 
 beforeAll(() => {
-  operator = program.operator
   const { exitCode, stderr } = Bun.spawnSync(['scripts/sample-repository.sh', sample])
   expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
 })
@@ -96,7 +94,7 @@ test('over REST it makes the same histories with a key that can write prompts, a
   const { key: admin } = await operator.one('keys', 'create', '--org', org, '--preset', 'admin')
   const { key: ci } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
   const sync = (key: string, ...more: string[]) =>
-    run(['sync', clone, '--url', program.url, '--json', ...more], { settings: { PROMPT_SIGNALS_KEY: key } })
+    run(['sync', clone, '--url', server.url, '--json', ...more], { settings: { PROMPT_SIGNALS_KEY: key } })
   const rejected = await sync(ci, ...create)
   expect(rejected).toMatchObject({ status: 1, stderr: expect.stringContaining('403') })
   const made = await sync(admin, ...create)
@@ -113,7 +111,7 @@ test('a key that may not change prompts records the history of a renamed file, a
   const { id } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting', ...file)
   const { key } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
   const settings = { PROMPT_SIGNALS_KEY: key }
-  const { status, stdout } = await run(['sync', clone, '--url', program.url, '--json'], { settings })
+  const { status, stdout } = await run(['sync', clone, '--url', server.url, '--json'], { settings })
   expect({ status, moved: JSON.parse(stdout.split('\n')[0] as string) }).toEqual({
     status: 0,
     moved: {
@@ -144,7 +142,7 @@ test('entries that a force push made unreachable are reported, on the database a
   const fetch = () => runGit(folder, [...local, 'fetch', '--quiet', 'origin'])
   const overRest = async (by: string) => {
     const settings = { PROMPT_SIGNALS_KEY: by }
-    const { stdout, stderr } = await run(['sync', ...where, '--url', program.url, '--json'], { settings })
+    const { stdout, stderr } = await run(['sync', ...where, '--url', server.url, '--json'], { settings })
     return {
       changes: stdout
         .split('\n')
@@ -222,8 +220,8 @@ test('a merge of more commits than one call takes is one entry, and is reported 
 
   const org = await createOrganisation()
   const sync = async (...more: string[]) => {
-    const { settings } = program
-    const { stdout, stderr } = await run(['sync', large.folder, '--org', org, '--json', ...more], { settings })
+    const args = ['sync', large.folder, '--org', org, '--json', ...more]
+    const { stdout, stderr } = await run(args, { settings: onDatabase })
     const lines = stdout.split('\n').filter(Boolean)
     return { changes: lines.map((line) => JSON.parse(line).change), summary: /; (.*)$/m.exec(stderr)?.[1] }
   }

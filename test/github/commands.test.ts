@@ -1,19 +1,11 @@
 // The commands, and a delivery to the binary that they prepare.
-import { beforeAll, expect, test } from 'bun:test'
-import { createTenant, type Operator, run } from '../program.ts'
-import type { Tenant } from '../tenant.ts'
+import { expect, test } from 'bun:test'
+import { createTenant, run } from '../program.ts'
 import { useProgram } from '../use.ts'
 import { headersOf } from './hook.ts'
 import { push, sha } from './payloads.ts'
 
-const program = useProgram()
-let operator: Operator
-let tenant: Tenant
-
-beforeAll(() => {
-  operator = program.operator
-  tenant = program.tenant
-})
+const { server, client, operator, tenant, settings } = useProgram()
 
 const creation = () => ['prompts', 'create', '--org', tenant.org, '--name', 'Linked']
 const place = (repository: string, path: string) => ['--repository', repository, '--path', path]
@@ -69,7 +61,7 @@ test.concurrent.each([
   [['prompts', 'create', '--org', 'o', '--name', 'n', '--path', 'a'], '--repository and --path belong together'],
   [['webhooks', 'github', 'set'], '--org missing'],
 ])('%j is wrong usage', async (args, problem) => {
-  const { status, stderr } = await run(args, { settings: program.settings })
+  const { status, stderr } = await run(args, { settings })
   expect([status, stderr.split('\n')[0]]).toEqual([2, `prompt-signals: ${problem}`])
 })
 
@@ -84,10 +76,10 @@ test('webhooks github set shows a secret once, with which the binary takes deliv
   const body = JSON.stringify(push({ after: sha('binary'), commits: [{ added: ['prompts/binary.md'] }] }))
   const deliver = async (secret: string) => {
     const headers = await headersOf('push', body, { secret })
-    return (await program.call('POST', webhook.path, { body, headers })).status
+    return (await client.call('POST', webhook.path, { body, headers })).status
   }
   expect([await deliver(replaced.secret), await deliver(webhook.secret)]).toEqual([401, 200])
-  const { data } = (await program.getHistory(prompt, key)).body
+  const { data } = (await client.getHistory(prompt, key)).body
   expect(data).toMatchObject([{ action: 'deployed', commit_sha: sha('binary') }])
-  expect(program.stdout() + program.stderr()).not.toContain(webhook.secret)
+  expect(server.stdout() + server.stderr()).not.toContain(webhook.secret)
 })
