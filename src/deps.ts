@@ -91,7 +91,7 @@ export function createServices(
       log.error({ err }, 'what is past its time was not all deleted; it is tried again'),
     ),
   )
-  const counting = runPeriodically(countEveryMs, rollup.countRecorded)
+  const counting = runPeriodically(countEveryMs, rollup.rollUpPending)
   return {
     db,
     clock,
