@@ -5,7 +5,7 @@ import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { cleanEnvironment, farTimeZones } from './environment.ts'
-import { findTestPrograms, startServices } from './services.ts'
+import { findTestPrograms, startServices, withoutSync } from './services.ts'
 import { makeTemplates } from './templates.ts'
 
 interface Count {
@@ -64,7 +64,7 @@ async function runAll(given: string[]): Promise<void> {
   const isWhole = args.length === 0
   await build()
   const programs = await findTestPrograms()
-  const services = await startServices()
+  const services = await startServices(withoutSync)
   cleanups.push(services.stop)
   const templates = await makeTemplates(services.databaseUrl, interruption.signal)
   cleanups.push(templates.remove)
