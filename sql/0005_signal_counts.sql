@@ -187,24 +187,46 @@ begin
 end
 $$;
 
--- The part of a span that consists of whole quarters of an hour or whole days. Without any it is empty, and ends with the
--- span. `offset 0` has each bound computed once: the planner would copy the expressions of one call into the next.
-create function whole_units(span_low timestamptz, span_high timestamptz, minutes integer)
-returns table (low timestamptz, high timestamptz)
+-- Splits each span between two of the ascending bounds into parts that add up to it: whole days and quarters of an hour,
+-- which the rollups hold, and less than a quarter (0 minutes) at either end.
+--
+-- The days are those between the midnights (UTC) nearest to the bounds. A midnight may lie outside of the span; then the
+-- quarters up to it have the sign -1. So a day of any time zone takes a few quarters, and not 96.
+create function parts_of_spans(bounds timestamptz[])
+returns table (number integer, minutes integer, sign integer, low timestamptz, high timestamptz)
 language sql
 immutable
 as $$
-  select u.low, greatest(floor_minutes(span_high, minutes), u.low)
-  from (
-    select least(floor_minutes(span_low + make_interval(mins => minutes) - interval '1 microsecond', minutes), span_high)
-    offset 0
-  ) u (low)
-  offset 0
+  with spans as materialized (
+    select n as number, bounds[n] as low, bounds[n + 1] as high,
+      least(floor_minutes(bounds[n] + interval '15 minutes' - interval '1 microsecond', 15), bounds[n + 1]) as first_quarter
+    from generate_series(1, cardinality(bounds) - 1) n
+  ), quarters as materialized (
+    select s.*, greatest(floor_minutes(s.high, 15), s.first_quarter) as last_quarter from spans s
+  ), days as materialized (
+    select
+      q.*, floor_minutes(q.first_quarter + interval '12 hours', 1440) as first_day,
+      floor_minutes(q.last_quarter + interval '12 hours', 1440) as last_day
+    from quarters q
+  )
+  select d.number, part.minutes, part.sign, part.low, part.high
+  from days d
+  cross join lateral (
+    values
+      (0, 1, d.low, d.first_quarter), (0, 1, d.last_quarter, d.high),
+      (15, 1, d.first_quarter, d.first_day), (15, -1, d.first_day, d.first_quarter),
+      (1440, 1, d.first_day, d.last_day),
+      (15, 1, d.last_day, d.last_quarter), (15, -1, d.last_quarter, d.last_day)
+  ) part (minutes, sign, low, high)
+  where part.low < part.high and (d.first_day < d.last_day or part.minutes = 0)
+  union all
+  select d.number, 15, 1, d.first_quarter, d.last_quarter
+  from days d
+  where d.first_day = d.last_day and d.first_quarter < d.last_quarter
 $$;
 
 -- Counts the signals of a prompt between each two of the ascending bounds, the lower one included. Spans are numbered from
--- 1; those without signals have no row. Each span is split into the days and quarters of an hour that the rollups hold; the
--- rest of it, at most a quarter of an hour on either side, is read from the signals.
+-- 1; those without signals have no row.
 create function count_signals_between(given_prompt_id bigint, bounds timestamptz[])
 returns table (number integer, positive bigint, negative bigint)
 language plpgsql
@@ -214,20 +236,10 @@ declare
   watermark bigint := coalesce((select w.counted_to from signal_watermarks w where w.prompt_id = given_prompt_id), 0);
 begin
   return query
-  with parts as materialized (
-    select span.number, part.minutes, part.low, part.high
-    from generate_series(1, cardinality(bounds) - 1) span (number)
-    cross join lateral (values (bounds[span.number], bounds[span.number + 1])) s (low, high)
-    cross join lateral whole_units(s.low, s.high, 15) q
-    cross join lateral whole_units(q.low, q.high, 1440) d
-    cross join lateral (
-      values (0, s.low, q.low), (15, q.low, d.low), (1440, d.low, d.high), (15, d.high, q.high), (0, q.high, s.high)
-    ) part (minutes, low, high)
-    where part.low < part.high
-  )
+  with parts as materialized (select * from parts_of_spans(bounds))
   select found.number, sum(found.positive)::bigint, sum(found.negative)::bigint
   from (
-    select p.number, c.positive, c.negative
+    select p.number, p.sign * c.positive as positive, p.sign * c.negative as negative
     from parts p
     cross join lateral (
       select sum(c.positive) as positive, sum(c.negative) as negative
@@ -236,10 +248,16 @@ begin
     ) c
     where p.minutes > 0 and c.positive is not null
     union all
-    select p.number, (s.value = 'positive')::integer, (s.value = 'negative')::integer
+    select p.number, s.positive, s.negative
     from parts p
-    join signals s on s.prompt_id = given_prompt_id and s.created_at >= p.low and s.created_at < p.high
-    where p.minutes = 0 and s.id <= watermark
+    cross join lateral (
+      select
+        count(*) filter (where s.value = 'positive') as positive,
+        count(*) filter (where s.value = 'negative') as negative
+      from signals s
+      where s.prompt_id = given_prompt_id and s.id <= watermark and s.created_at >= p.low and s.created_at < p.high
+    ) s
+    where p.minutes = 0 and s.positive + s.negative > 0
     union all
     -- The upper bound excludes nothing. It tells the planner that few signals are above the watermark.
     select t.number, (t.value = 'positive')::integer, (t.value = 'negative')::integer
@@ -250,6 +268,7 @@ begin
     ) t
     where t.number between 1 and cardinality(bounds) - 1
   ) found
-  group by found.number;
+  group by found.number
+  having sum(found.positive) + sum(found.negative) > 0;
 end
 $$;

@@ -11,7 +11,6 @@ import { createDrain } from './http/drain.ts'
 import { createRateLimiter } from './http/rate_limit.ts'
 import type { Rate } from './http/shared_buckets.ts'
 import { pruneRequests } from './idempotency/replay.ts'
-import type { ImpactReader } from './impact/read.ts'
 import { createFailedKeys } from './keys/failed_keys.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier } from './keys/verify.ts'
@@ -71,7 +70,6 @@ export function createServices(
   )
   const rollup = createSignalRollup(db)
   const heavyReads = createHeavyReads()
-  let impact: ImpactReader | undefined
   const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
   const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
@@ -107,11 +105,6 @@ export function createServices(
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
     deliveryObserver: metrics.deliveries,
-    /** Loaded when it is first asked for, which keeps the start short. */
-    async loadImpact(): Promise<ImpactReader> {
-      impact ??= (await import('./impact/read.ts')).createImpactReader(db, clock, rollup, heavyReads)
-      return impact
-    },
     readiness: createReadiness(db, redis, migrations),
     drain,
     metrics,

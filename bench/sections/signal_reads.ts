@@ -155,7 +155,7 @@ export async function fill({ database }: Context, request: Request, number: numb
       where p.id = ${id}`
   }
   for (let counted = step; counted === step; ) {
-    const [done] = await sql<{ counted: number }>`select count_signals(${id}, ${step}) as counted`
+    const [done] = await sql<{ counted: number }>`select roll_up_signals(${id}, ${step}) as counted`
     counted = done?.counted ?? 0
   }
 }

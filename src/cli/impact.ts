@@ -1,5 +1,4 @@
-import { createHeavyReads } from '../db/heavy_reads.ts'
-import { createImpactReader } from '../impact/read.ts'
+import { readImpact } from '../impact/read.ts'
 import type { Impact } from '../impact/schema.ts'
 import { impactParams } from '../impact/schema_params.ts'
 import { requirePrompt } from '../prompts/find.ts'
@@ -14,11 +13,11 @@ export const commands = onDatabase([
     description:
       'shows what each change of a prompt did to its signals, newest first, or compares the change --head with --base',
     check: (args) => args.asQuery(impactParams.parse),
-    async run({ db, clock, args, output }) {
+    async run({ db, args, output }) {
       const prompt = await requirePrompt(db.sql, args.required('prompt'))
       const query = args.asQuery(impactParams.parse)
       const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
-      const { totalCount, data } = await createImpactReader(db, clock, rollup, createHeavyReads()).read(prompt, query)
+      const { totalCount, data } = await readImpact(db, rollup, prompt, query)
       const [newest] = data
       if (newest && !args.options.json) output.say(`${describe(newest)}\n`)
       output.table(data, columnsFor(data))

@@ -1,3 +1,4 @@
+import { latestInstant } from '../lib/times.ts'
 import type { Counts } from './rate.ts'
 
 /** A change, from when it went live until the next change did; null while it is live. */
@@ -26,14 +27,15 @@ export type ChangeCounts = Counts & { by_commit: number }
 const minPrefix = 7
 
 /**
- * The instants at which a window begins or ends, ascending. No change goes live within a window, so each window is the span
- * between two of them that follow each other.
+ * The instants at which windows begin or end, ascending. No change goes live within a window, so each window is the span
+ * between one of them and the next.
  */
-export function boundsOf(changes: ChangeWindow[]): (Date | 'infinity')[] {
-  const times = changes.flatMap(({ created_at, live_until }) => [created_at, live_until ?? created_at])
-  const unique = new Map(times.map((time) => [time.getTime(), time]))
-  const ascending = [...unique.values()].toSorted((a, b) => a.getTime() - b.getTime())
-  return changes.some(({ live_until }) => live_until === null) ? [...ascending, 'infinity'] : ascending
+export function boundsOf(changes: ChangeWindow[]): Date[] {
+  const times = changes.flatMap((change) => [
+    change.created_at.getTime(),
+    change.live_until?.getTime() ?? latestInstant,
+  ])
+  return [...new Set(times)].toSorted((a, b) => a - b).map((time) => new Date(time))
 }
 
 /**
@@ -71,8 +73,7 @@ export function attribute(
 
 /** The change of each window, by the window's number. Of changes at the same instant, only the last one has a window. */
 function findByWindow(changes: ChangeWindow[]): Map<number, number> {
-  const bounds = boundsOf(changes).map((bound) => (bound === 'infinity' ? Number.POSITIVE_INFINITY : bound.getTime()))
-  const numbers = new Map(bounds.map((bound, index) => [bound, index + 1]))
+  const numbers = new Map(boundsOf(changes).map((bound, index) => [bound.getTime(), index + 1]))
   const lasting = changes.filter(({ created_at, live_until }) => live_until === null || live_until > created_at)
   return new Map(lasting.map(({ id, created_at }) => [numbers.get(created_at.getTime()) as number, id]))
 }

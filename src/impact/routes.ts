@@ -1,5 +1,7 @@
 import { Elysia } from 'elysia'
+import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
+import type { HeavyReads } from '../db/heavy_reads.ts'
 import { writeEntryFilters } from '../history/schema_params.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
@@ -8,11 +10,20 @@ import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
 import { PromptPath } from '../prompts/schema.ts'
-import type { ImpactReader } from './read.ts'
+import type { SignalRollup } from '../stats/rollup.ts'
+import { readOverview } from './overview.ts'
+import { readImpact } from './read.ts'
 import { ImpactPage, maxSortedPrompts, PromptImpactList } from './schema.ts'
 import { type ImpactQuery, impactParams, overviewParams } from './schema_params.ts'
 
-type Services = { db: Db; findPrompt: PromptFinder['find']; loadImpact(): Promise<ImpactReader>; baseUrl: string }
+type Services = {
+  db: Db
+  clock: Clock
+  rollup: SignalRollup
+  heavyReads: HeavyReads
+  findPrompt: PromptFinder['find']
+  baseUrl: string
+}
 type PromptParams = { prompt_id: string }
 
 const invalidMargin = describeInvalidQuery(
@@ -45,15 +56,17 @@ const operations = describeOperations('Impact', {
   },
 })
 
-export const impactRoutes = ({ db, findPrompt, loadImpact, baseUrl }: Services, { authenticated }: RouteWrapper) =>
-  new Elysia({ name: 'impact' })
+export function impactRoutes(services: Services, { authenticated }: RouteWrapper) {
+  const { db, rollup, heavyReads, findPrompt, baseUrl } = services
+  return new Elysia({ name: 'impact' })
     .get(
       '/api/v1/prompts/:prompt_id/impact',
       authenticated('signals:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, id)
         const query = impactParams.parse(searchOf(context.request))
-        const impact = await loadImpact()
-        const [shown, { totalCount, data }] = await Promise.all([showPrompt(db, prompt), impact.read(prompt, query)])
+        const read = () => readImpact(db, rollup, prompt, query)
+        const [shown, page] = await Promise.all([showPrompt(db, prompt), heavyReads(organisationId, read)])
+        const { totalCount, data } = page
         const path = `${baseUrl}/api/v1/prompts/${id}/impact`
         const link = linkPages(query, totalCount, (page) => `${path}?${writeQuery(query, page)}`)
         return context.reply(200, writeNumberedPage(query, totalCount, data, { prompt: shown }), { link })
@@ -64,11 +77,11 @@ export const impactRoutes = ({ db, findPrompt, loadImpact, baseUrl }: Services, 
       '/api/v1/impact',
       authenticated('signals:read', async (context, _: object, { organisationId }) => {
         const query = overviewParams.parse(searchOf(context.request))
-        const impact = await loadImpact()
-        return replyPage(context, await impact.summarise(organisationId, query))
+        return replyPage(context, await readOverview(services, organisationId, query))
       }),
       { detail: operations.listImpact },
     )
+}
 
 /** The same query for another page. */
 function writeQuery({ limit, margin, pair, ...filters }: ImpactQuery, page: number): URLSearchParams {

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts'
-import type { EntryFilters } from '../history/schema_params.ts'
 import type { showEntry } from '../history/read.ts'
+import type { EntryFilters } from '../history/schema_params.ts'
 import type { ChangeWindow, NamedCount } from './attribute.ts'
 
 /** A history entry that went live, and the id of the change before it, which no filter leaves out. */
@@ -101,6 +101,16 @@ export const selectWindows = (sql: Sql, ids: number[]): Promise<(ChangeWindow & 
     from history_entries h
     where h.id = any(${ids.map(String)}::text[]::bigint[])`
 
+/** The quarters of an hour or days, UTC, that have a bound in them other than at their start. */
+function splitUnits(bounds: Date[], minutes: number): Date[] {
+  const unit = 60_000 * minutes
+  const starts = bounds.map((bound) => Math.floor(bound.getTime() / unit) * unit)
+  const split = starts.filter((start, index) => start !== bounds[index]?.getTime())
+  return [...new Set(split)].map((start) => new Date(start))
+}
+
+const writeTimes = (times: Date[]): string[] => times.map((time) => time.toISOString())
+
 /**
  * Counts the signals of a prompt by the span between two bounds and by the string that they have for a commit. Strings that
  * cannot name a change of the prompt may be left out.
@@ -109,18 +119,13 @@ export const selectWindows = (sql: Sql, ids: number[]): Promise<(ChangeWindow & 
  * make up any number of others, and they are not read. A day that has a bound in it (`split_days`) is read by quarters of
  * an hour, and a quarter that has one from the signals.
  */
-export const selectNamedCounts = (
-  sql: Sql,
-  promptId: number,
-  bounds: string[],
-  splitDays: string[],
-  splitQuarters: string[],
-): Promise<NamedCount[]> =>
+export const selectNamedCounts = (sql: Sql, promptId: number, bounds: Date[]): Promise<NamedCount[]> =>
   sql<NamedCount>`
     with given as materialized (
       select
-        ${bounds}::text[]::timestamptz[] as bounds, ${splitDays}::text[]::timestamptz[] as split_days,
-        ${splitQuarters}::text[]::timestamptz[] as split_quarters,
+        ${writeTimes(bounds)}::text[]::timestamptz[] as bounds,
+        ${writeTimes(splitUnits(bounds, 1440))}::text[]::timestamptz[] as split_days,
+        ${writeTimes(splitUnits(bounds, 15))}::text[]::timestamptz[] as split_quarters,
         (select coalesce(max(counted_to), 0) from signal_watermarks where prompt_id = ${promptId}) as watermark
     ), days as materialized (
       select distinct c.commit_sha as text, c.start, c.positive, c.negative
@@ -149,14 +154,19 @@ export const selectNamedCounts = (
         group by 1
       ) q
       union all
-      select
-        commit_of_signal(s.metadata), width_bucket(s.created_at, g.bounds), (s.value = 'positive')::integer,
-        (s.value = 'negative')::integer
+      select edge.text, edge.number, edge.positive, edge.negative
       from given g
       cross join lateral unnest(g.split_quarters) quarter (start)
-      join signals s
-        on s.prompt_id = ${promptId} and s.created_at >= quarter.start
-        and s.created_at < quarter.start + interval '15 minutes' and s.id <= g.watermark
+      cross join lateral (
+        select
+          commit_of_signal(s.metadata) as text, width_bucket(s.created_at, g.bounds) as number,
+          count(*) filter (where s.value = 'positive') as positive,
+          count(*) filter (where s.value = 'negative') as negative
+        from signals s
+        where s.prompt_id = ${promptId} and s.id <= g.watermark
+          and s.created_at >= quarter.start and s.created_at < quarter.start + interval '15 minutes'
+        group by 1, 2
+      ) edge
       union all
       select
         commit_of_signal(s.metadata), width_bucket(s.created_at, g.bounds), (s.value = 'positive')::integer,
@@ -164,22 +174,25 @@ export const selectNamedCounts = (
       from given g
       join signals s on s.prompt_id = ${promptId} and s.id between g.watermark + 1 and 9223372036854775807
     )
-    select
-      c.text, c.number, sum(c.positive)::bigint as positive, sum(c.negative)::bigint as negative,
-      (
-        select min(h.commit_sha)
-        from history_entries h
-        where h.prompt_id = ${promptId} and h.action in ('deployed', 'pr_merged') and h.commit_sha >= c.text
-      ) as first_commit,
-      (
-        select max(h.commit_sha)
-        from history_entries h
-        where h.prompt_id = ${promptId} and h.action in ('deployed', 'pr_merged')
-          and h.commit_sha <= c.text || chr(1114111)
-      ) as last_commit
-    from counts c
-    where c.text is not null
-    group by c.text, c.number`
+    select c.text, c.number, c.positive, c.negative, first.commit_sha as first_commit, last.commit_sha as last_commit
+    from (
+      select text, number, sum(positive)::bigint as positive, sum(negative)::bigint as negative
+      from counts
+      where text is not null
+      group by text, number
+    ) c
+    cross join lateral (
+      select min(h.commit_sha) as commit_sha
+      from history_entries h
+      where h.prompt_id = ${promptId} and h.action in ('deployed', 'pr_merged') and h.commit_sha >= c.text
+    ) first
+    cross join lateral (
+      select max(h.commit_sha) as commit_sha
+      from history_entries h
+      where h.prompt_id = ${promptId} and h.action in ('deployed', 'pr_merged')
+        and h.commit_sha <= c.text || chr(1114111)
+    ) last
+    where starts_with(first.commit_sha, c.text)`
 
 /** When each of these prompts was last changed, without those that never were. */
 export const selectLastChanges = (sql: Sql, promptIds: number[]): Promise<{ id: number; at: Date }[]> =>

@@ -12,7 +12,7 @@ import {
   selectSpanCounts,
 } from './store.ts'
 
-export { type SpanCount, selectSpanCounts, selectSpanCountsOfEach, writeTimes } from './store.ts'
+export { type SpanCount, selectSpanCounts, selectSpanCountsOfEach } from './store.ts'
 
 const [maxSplitSignals, maxSplitValues] = [10_000, 20]
 /** Bounds how long a statement holds the embedded engine's one connection: metadata may have 16 KiB. */

@@ -6,16 +6,10 @@ export type Position = { id: number; at: Date }
 /** The signals of a span of time. Spans are numbered from 1, in the order of their bounds. */
 export type SpanCount = { number: number; positive: number; negative: number }
 
-/** Instants as Postgres reads them. */
-export const writeTimes = (times: (Date | 'infinity')[]): string[] =>
-  times.map((time) => (time === 'infinity' ? time : time.toISOString()))
+const writeTimes = (times: Date[]): string[] => times.map((time) => time.toISOString())
 
 /** Counts the signals between each two of the ascending bounds. Empty spans are left out. */
-export const selectSpanCounts = (
-  sql: Sql,
-  promptId: number,
-  bounds: (Date | 'infinity')[],
-): Promise<SpanCount[]> =>
+export const selectSpanCounts = (sql: Sql, promptId: number, bounds: Date[]): Promise<SpanCount[]> =>
   sql<SpanCount>`
     select number, positive, negative
     from count_signals_between(${promptId}, ${writeTimes(bounds)}::text[]::timestamptz[])`

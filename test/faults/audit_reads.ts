@@ -9,7 +9,7 @@ export function startCounting(sql: postgres.Sql, tenants: Tenant[]): Load {
   let stopping = false
 
   async function countOne({ prompt }: Tenant): Promise<void> {
-    await sql`select count_signals(id, 7) from prompts where public_id = ${prompt}`
+    await sql`select roll_up_signals(id, 7) from prompts where public_id = ${prompt}`
   }
 
   const counting = (async () => {

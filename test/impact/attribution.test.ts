@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { entry, startService, type TestService } from '../service.ts'
-import { addSignals, type Change, changeOf, countSignals, deployed, merged, type Sent } from './history.ts'
+import { addSignals, deployed, merged, rollUp } from './history.ts'
+import { type Change, changeOf, type Sent } from './rule.ts'
 
 type Shown = { change: Change & { action: string }; signals: Record<string, number> }
 
@@ -92,7 +93,7 @@ test('every signal belongs to the change that it names, else to the one live at 
       const { prompt, key } = await service.createTenant()
       await service.addHistory(prompt, changes)
       await addSignals(service, prompt, signals)
-      for (const number of counted) await countSignals(service, prompt, number)
+      for (const number of counted) await rollUp(service, prompt, number)
       const shown = await readAll(prompt, key, limit)
       const expected = expectedOf(
         shown.map(({ change }) => change),
@@ -112,7 +113,7 @@ test('an entry that arrives late takes its part of the signals from the change b
     { value: 'negative', at: '2026-10-03T12:00:00.000Z' },
     { value: 'negative', commit: 'second-commit', at: '2026-10-01T13:00:00.000Z' },
   ])
-  await countSignals(service, prompt)
+  await rollUp(service, prompt)
   const read = async () =>
     (await readAll(prompt, key, 25)).map(({ change, signals }) => [change.commit_sha, signals.total, signals.by_commit])
   expect(await read()).toEqual([['first-commit', 3, 0]])

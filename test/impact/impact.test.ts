@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
-import { addSignals, countSignals, deployed, merged, type Sent } from './history.ts'
+import { addSignals, deployed, merged, rollUp } from './history.ts'
+import type { Sent } from './rule.ts'
 
 let service: TestService
 let tenant: Tenant
@@ -36,7 +37,7 @@ beforeAll(async () => {
     ...signals(300, 100, { at: '2026-11-12T12:00:00.000Z', commit: second.slice(0, 7) }),
     ...signals(8, 2, { at: '2026-11-15T08:00:00.000Z', commit: third }),
   ])
-  await countSignals(service, tenant.prompt, 1_500)
+  await rollUp(service, tenant.prompt, 1_500)
   entries = (await service.getHistory(tenant.prompt, tenant.key)).body.data
 })
 

@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { maxSortedPrompts } from '../../src/impact/schema.ts'
 import { changePrompt, createPrompt } from '../../src/prompts/manage.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
-import { addSignals, deployed, merged, type Sent } from './history.ts'
+import { addSignals, deployed, merged } from './history.ts'
+import type { Sent } from './rule.ts'
 
 let service: TestService
 let tenant: Tenant

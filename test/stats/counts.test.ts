@@ -5,6 +5,7 @@ import type { Sql } from '../../src/db/client.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { writeSignals } from '../../src/signals/store.ts'
 import { createSignalRollup } from '../../src/stats/rollup.ts'
+import { selectPending } from '../../src/stats/store.ts'
 import { engine } from '../harness.ts'
 import { startService, type TestService } from '../service.ts'
 
@@ -118,7 +119,7 @@ test('the sum equals the rows after any order of writing, counting and erasing',
       let ids: number[] = []
       for (const step of given) {
         if (step.kind === 'write') ids.push(...(await write(sql, prompt, step.signals)).map(({ id }) => id as number))
-        if (step.kind === 'count') await sql`select count_signals(${prompt.id}, ${step.rows})`
+        if (step.kind === 'count') await sql`select roll_up_signals(${prompt.id}, ${step.rows})`
         if (step.kind === 'erase' && ids.length > 0) {
           const chosen = [...new Set(step.picks.map((pick) => ids[pick % ids.length] as number))]
           const [row] = await sql`
@@ -141,7 +142,7 @@ test('a prompt whose signals are all erased has no counts left', async () => {
     { minutesAgo: 0, isPositive: true, commit: 1 },
     { minutesAgo: 2_000, isPositive: false, commit: 0 },
   ])
-  await sql`select count_signals(${prompt.id}, 100)`
+  await sql`select roll_up_signals(${prompt.id}, 100)`
   await sql`select erase_signals(${prompt.id}, array(select id from signals where prompt_id = ${prompt.id}))`
   const left = await sql`
     select 1 from signal_counts where prompt_id = ${prompt.id}
@@ -192,13 +193,13 @@ if (engine === 'postgres') {
     let counting: Promise<unknown> | undefined
     await db.transaction(async (sql) => {
       await sql`select erase_signals(${prompt.id}, array[${String(first?.id)}::text::bigint])`
-      counting = db.sql`select count_signals(${prompt.id}, 100)`
+      counting = db.sql`select roll_up_signals(${prompt.id}, 100)`
       counting.catch(() => {})
       // Until the count waits for the lock. Within this transaction the first look would be all that is ever seen.
       for (let waiting = 0; waiting === 0; ) {
         const [row] = await db.sql<{ waiting: number }>`
         select count(*)::integer as waiting from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock' and query like '%count_signals(%' and pid <> pg_backend_pid()`
+        where datname = current_database() and wait_event_type = 'Lock' and query like '%roll_up_signals(%' and pid <> pg_backend_pid()`
         waiting = row?.waiting ?? 0
       }
     })
@@ -221,7 +222,7 @@ test('many replicas may count at once, while signals arrive', async () => {
       ),
       ...rollups.map(async (rollup) => {
         for (let n = 0; n < 1_000; n += 1) rollup.recorded(prompt.id)
-        await rollup.countRecorded()
+        await rollup.rollUpPending()
       }),
       compare(db.sql, prompt.id).then(({ counted, there }) => expect(counted).toBe(there)),
     ])
@@ -236,11 +237,8 @@ const addPlain = (promptId: number, organisationId: number, number: number) =>
     insert into signals (organisation_id, prompt_id, value, created_at)
     select ${organisationId}, ${promptId}, 'positive', ${now}::timestamptz from generate_series(1, ${number}::integer)`
 
-async function isBehind(promptId: number, rows: number): Promise<boolean | undefined> {
-  const [row] = await service.services.db.sql<{ is: boolean }>`
-    select has_uncounted_signals(${promptId}, ${rows}) as is`
-  return row?.is
-}
+const isBehind = async (promptId: number, rows: number): Promise<boolean> =>
+  (await selectPending(service.services.db.sql, [promptId], rows)).length > 0
 
 test.each([
   ['stats', 3_500, (prompt: string) => `/api/v1/prompts/${prompt}/stats`],
@@ -265,7 +263,7 @@ test('a reader who cannot count a tail in time is turned away, and the rounds co
   const rollup = createSignalRollup(db, { patienceMs: 0 })
   const rejection = await rollup.catchUp(id).catch((error: unknown) => error)
   expect(rejection).toMatchObject({ code: 'internal_error', headers: { 'retry-after': '1' } })
-  await rollup.countRecorded()
+  await rollup.rollUpPending()
   expect(await isBehind(id, 0)).toBe(false)
   await rollup.catchUp(id)
 })
@@ -276,7 +274,7 @@ test('a prompt that is far behind is counted in one round until it is not', asyn
   await addPlain(id, organisationId, 12_500)
   const rollup = createSignalRollup(db)
   for (let n = 0; n < 111_500; n += 1) rollup.recorded(id)
-  await Promise.all([rollup.countRecorded(), rollup.countRecorded()])
+  await Promise.all([rollup.rollUpPending(), rollup.rollUpPending()])
   expect([await isBehind(id, 499), await isBehind(id, 500)]).toEqual([true, false])
 })
 
@@ -286,9 +284,9 @@ test('prompts with few new signals are counted by the rounds too', async () => {
   await addPlain(id, organisationId, 100)
   const rollup = createSignalRollup(db)
   for (let n = 0; n < 99; n += 1) rollup.recorded(id)
-  await rollup.countRecorded()
+  await rollup.rollUpPending()
   expect(await isBehind(id, 99)).toBe(true)
   rollup.recorded(id)
-  await rollup.countRecorded()
+  await rollup.rollUpPending()
   expect(await isBehind(id, 0)).toBe(false)
 })

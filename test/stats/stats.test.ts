@@ -4,6 +4,7 @@ import { createServices } from '../../src/deps.ts'
 import { crashResponse } from '../../src/http/middleware.ts'
 import { createLog } from '../../src/log.ts'
 import { listen } from '../../src/platform.ts'
+import { selectPending } from '../../src/stats/store.ts'
 import { createClient } from '../client.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
@@ -91,20 +92,20 @@ test.each([
 })
 
 test.each([
-  ['interval=minute', 'interval', 'must be hour, day, week or month, and given once'],
-  ['interval=day&interval=day', 'interval', 'must be hour, day, week or month, and given once'],
-  ['tz=Mars/Base', 'tz', 'must be the name of a time zone, as Europe/London, and given once'],
-  ['tz=%2B05:30', 'tz', 'must be the name of a time zone, as Europe/London, and given once'],
+  ['interval=minute', 'interval', 'must be one of hour, day, week, month, and given once'],
+  ['interval=day&interval=day', 'interval', 'must be one of hour, day, week, month, and given once'],
+  ['tz=Mars/Base', 'tz', 'must be the name of a time zone, such as Europe/London, and given once'],
+  ['tz=%2B05:30', 'tz', 'must be the name of a time zone, such as Europe/London, and given once'],
   ['since=2026-11-02&until=2026-11-01', 'since', 'must be before until'],
   ['since=2026-11-02&until=2026-11-02', 'since', 'must be before until'],
   ['since=1066-10-14&until=1066-10-15', 'since', 'must be after 1 January 1970'],
   [
     'until=tomorrow',
     'until',
-    'must be an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z, or a date, and given once',
+    'must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z, or a date, and given once',
   ],
-  ['by=model', 'by', 'must be metadata. and the name of a top-level field, as metadata.model, and given once'],
-  ['by=metadata.', 'by', 'must be metadata. and the name of a top-level field, as metadata.model, and given once'],
+  ['by=model', 'by', 'must be metadata. and the name of a top-level field, such as metadata.model, and given once'],
+  ['by=metadata.', 'by', 'must be metadata. and the name of a top-level field, such as metadata.model, and given once'],
   [
     'interval=hour&since=2026-01-01&until=2026-11-01',
     'interval',
@@ -158,11 +159,10 @@ test('counts the same from rows, from counts, and from both, whatever the zone a
   const shown = async () =>
     (await readAll()).map(({ data }) => data.map(({ start: _, ...point }: { start: string }) => point))
   for (const rows of [0, 1, 900, 1_000]) {
-    await sql`select count_signals(${id}, ${rows})`
+    await sql`select roll_up_signals(${id}, ${rows})`
     expect(await shown()).toEqual(fromRows)
   }
-  const [{ uncounted } = {}] = await sql`select has_uncounted_signals(${id}, 0) as uncounted`
-  expect(uncounted).toBe(false)
+  expect(await selectPending(sql, [id], 0)).toEqual([])
 })
 
 test('a signal that was answered 201 is in the next answer of every replica', async () => {
