@@ -127,9 +127,9 @@ test.each([
   expect(wrong).toEqual([])
 })
 
-test('only one file knows Prometheus', () => {
+test('only one file knows prom-client', () => {
   const knowing = imports.filter(({ target }) => target.startsWith('prom-client')).map(({ from }) => from)
-  expect(knowing).toEqual(['src/ops/prometheus.ts'])
+  expect(knowing).toEqual(['src/ops/process_metrics.ts'])
 })
 
 test.each([
