@@ -28,22 +28,22 @@ type PromptParams = { prompt_id: string }
 
 const operations = describeOperations('Impact', {
   getPromptImpact: {
-    summary: 'See what each change of a prompt did',
+    summary: 'Show what each change of a prompt did',
     description:
-      'Lists the changes that went live (deployed, pr_merged), newest first, a page at a time: the signals that belong to ' +
-      'each, its rate, and the difference to the change before it. A signal belongs to the change that its ' +
-      'metadata.commit_sha names, whole or by at least 7 characters that begin no other, else to the one that was live at ' +
-      'its time. Filters choose the changes that are listed, and each is still compared with the one before it. With base ' +
-      'and head, only these two are listed, the head first, and it is compared with the base.',
+      'Lists the changes that went live (deployed, pr_merged), newest first: the signals of each, its rate, and the ' +
+      'difference to the change before it. A signal belongs to the change that its metadata.commit_sha names, in full or ' +
+      'by a unique prefix of at least 7 characters, else to the change that was live at its time. Filters select the ' +
+      'changes to list; each is still compared with the change before it. With base and head, lists only these two, head ' +
+      'first, and compares head with base.',
     path: PromptPath,
     query: impactParams,
     success: { status: 200, description: 'One page of changes.', schema: ImpactPage, headers: ['Link'] },
   },
   listImpact: {
-    summary: 'See the live change and the last 30 days of every prompt',
+    summary: 'Show the live change and the last 30 days of every prompt',
     description:
-      'Lists the prompts of the organisation, newest first unless sort says otherwise, each with what its live change did. ' +
-      `At most ${maxSortedPrompts} prompts are sorted: of more, search for fewer.`,
+      'Lists the prompts of the organisation with what their live changes did, newest prompt first unless sorted. Sorts at ' +
+      `most ${maxSortedPrompts} prompts: with more, narrow the search.`,
     ...describePage('A page of prompts.', PromptImpactList),
     query: overviewParams,
   },
