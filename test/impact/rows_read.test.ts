@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readRows } from '../rows_read.ts'
-import { startService, type TestService } from '../service.ts'
+import { useOwnService } from '../use.ts'
 import { deployed, rollUp } from './history.ts'
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
+const service = useOwnService()
 
 const changes = 30
 const madeUp = 3_000
