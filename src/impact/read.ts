@@ -45,14 +45,15 @@ async function readPage(sql: Sql, promptId: number, query: ImpactQuery): Promise
 
 async function readPair(sql: Sql, promptId: number, { base, head }: Pair, margin: number): Promise<ImpactPage> {
   const found = await selectChangesById(sql, promptId, [base, head])
-  const require = (path: keyof Pair, id: number): ChangeRow => {
+  const requireChange = (path: keyof Pair, id: number): ChangeRow => {
     const change = found.find((row) => row.id === id)
     if (change) return change
     const message = 'must be the id of a history entry of this prompt that is deployed or pr_merged'
     throw invalidQuery({ path, message })
   }
-  const pair = [{ ...require('base', base) }, { ...require('head', head), before_id: base }].toReversed()
-  return { totalCount: 2, data: await readImpacts(sql, promptId, pair, margin) }
+  const earlier = requireChange('base', base)
+  const later = { ...requireChange('head', head), before_id: base }
+  return { totalCount: 2, data: await readImpacts(sql, promptId, [later, earlier], margin) }
 }
 
 /** Compares each of these changes of a prompt with the one before it. */
