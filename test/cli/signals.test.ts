@@ -99,9 +99,9 @@ test('usage shows the month by day and by prompt', async () => {
 })
 
 test.each([
-  [['signals', 'stats', '--interval', 'year'], '--interval must be hour, day, week or month, and given once'],
+  [['signals', 'stats', '--interval', 'year'], '--interval must be one of hour, day, week, month, and given once'],
   [['signals', 'list', '--metadata', 'model'], '--metadata must be FIELD=TEXT, not "model"'],
-  [['signals', 'list', '--value', 'maybe'], '--value must be positive or negative, and given once'],
+  [['signals', 'list', '--value', 'maybe'], '--value must be one of positive, negative, and given once'],
 ])('%p is wrong usage', async (words, message) => {
   const { status, stderr } = await run([...words, '--prompt', prompt], { settings: database.settings })
   expect([status, stderr.split('\n')[0]]).toEqual([2, `prompt-signals: ${message}`])
