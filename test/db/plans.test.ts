@@ -90,7 +90,7 @@ async function readSignals(replica: Client, prompt: string, key: string): Promis
   const [row] = await sql<{ id: number; first: string }>`
     select p.id, (select min(s.id)::text from signals s where s.prompt_id = p.id) as first
     from prompts p where p.public_id = ${prompt}`
-  await sql`select count_signals(${row?.id as number}, 3)`
+  await sql`select roll_up_signals(${row?.id as number}, 3)`
   await sql`select erase_signals(${row?.id as number}, array[${row?.first as string}::text::bigint])`
   await sql`select erase_signals_before(${row?.id as number}, 'infinity', 1)`
 }
