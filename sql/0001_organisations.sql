@@ -1,5 +1,6 @@
--- Times are kept to the millisecond, the precision in which they are shown.
+-- Times have the precision of a millisecond, in which they are shown.
 
+-- A plan and the monthly limit that organisations on it get.
 create table plans (
   name text primary key,
   monthly_limit integer not null check (monthly_limit >= 0)
@@ -8,6 +9,7 @@ create table plans (
 insert into plans (name, monthly_limit)
 values ('free', 1000), ('team', 10000), ('business', 100000);
 
+-- A tenant: it owns keys, prompts and signals, and has one monthly limit.
 create table organisations (
   id bigint generated always as identity primary key,
   public_id text not null unique check (public_id like 'org\_%'),
@@ -19,10 +21,11 @@ create table organisations (
   suspended_at timestamptz(3)
 );
 
-comment on column organisations.suspended_at is 'since when all its keys are rejected; null while they are not';
+comment on column organisations.suspended_at is 'from when on all its keys are rejected; null if they are accepted';
 comment on column organisations.monthly_limit is 'overrides the limit of the plan';
-comment on column organisations.retention_days is 'after how many days its signals are erased; null for never';
+comment on column organisations.retention_days is 'the days after which its signals are erased; null for never';
 
+-- An API key of an organisation. Only its SHA-256 is stored.
 create table api_keys (
   id bigint generated always as identity primary key,
   public_id text not null unique check (public_id like 'key\_%'),
@@ -43,16 +46,16 @@ create table api_keys (
   check (origins is not null or (prompts is null and monthly_limit is null and counted_with is null))
 );
 
-comment on column api_keys.replaced_by is 'the key that it was rotated to; deferrable, because a restore comes to that one later';
-comment on column api_keys.origins is 'the origins of the pages that a browser key is for; null for any other key';
+comment on column api_keys.replaced_by is 'the key that it was rotated to; deferrable, because a restore inserts that key later';
+comment on column api_keys.origins is 'the origins whose pages may use a browser key; null for any other key';
 comment on column api_keys.prompts is 'public ids of the prompts that a browser key is limited to; null for all';
-comment on column api_keys.monthly_limit is 'how many signals a browser key may record in a month; null for all of the organisation''s';
-comment on column api_keys.counted_with is 'of a browser key that a rotation made, the first key of its rotations: they have one count and one limit between them';
+comment on column api_keys.monthly_limit is 'the signals a browser key may record in a month; null for no limit besides the organisation''s';
+comment on column api_keys.counted_with is 'the first key of the rotations that led to this browser key: they share one count and one limit';
 
 create index on api_keys (organisation_id, id);
 create index on api_keys (counted_with) where counted_with is not null;
 
--- The audit log has who changed what, and when. A row is written in the transaction of the change itself.
+-- A change: who made it, what it changed and when. Written in the transaction of the change.
 create table audit_log (
   id bigint generated always as identity primary key,
   organisation_id bigint not null references organisations,
@@ -67,7 +70,7 @@ comment on column audit_log.actor is 'the public id of a key, cli for an operato
 
 create index on audit_log (organisation_id, id);
 
--- The responses to requests with an Idempotency-Key, so that a retry changes nothing twice. They never hold a secret.
+-- A request with an Idempotency-Key and its response, so that a retry changes nothing twice. Never holds a secret.
 create table idempotent_requests (
   organisation_id bigint not null references organisations,
   key text not null check (length(key) between 1 and 255),
@@ -81,9 +84,10 @@ comment on column idempotent_requests.fingerprint is 'SHA-256 of the method, the
 
 create index on idempotent_requests (created_at);
 
+-- A prompt of an organisation, the file in a repository that it is linked to, and the state of its history.
 create table prompts (
   id bigint generated always as identity primary key,
-  -- Ids are compared byte by byte: the order of a language would cost every look-up time, and is of no use.
+  -- Compared byte by byte: the collation of a language would slow every look-up down.
   public_id text collate "C" not null unique check (public_id like 'pmt\_%'),
   organisation_id bigint not null references organisations,
   name text not null check (name <> ''),
@@ -99,9 +103,9 @@ create table prompts (
   unique (organisation_id, repository, path)
 );
 
-comment on column prompts.repository is 'owner/name of the repository that holds the prompt, with its path there';
+comment on column prompts.repository is 'owner/name of the repository that holds the file at `path`';
 comment on column prompts.file_state is 'how the file was last seen on the default branch, at file_seen_at; null for not yet';
-comment on column prompts.history_version is 'random, and new with every change: it never names two states of a history, also when a restore or a failover loses changes';
+comment on column prompts.history_version is 'a new random value with every change, so that it never names two states, even if a failover loses changes';
 
 create index on prompts (organisation_id, id);
 
@@ -127,7 +131,7 @@ begin
 end
 $$;
 
--- Notifies every replica of a changed limit, so that none goes on refusing signals that now have room.
+-- Notifies every replica of a changed limit, so that none keeps refusing signals that now fit.
 create function announce_organisation()
 returns trigger
 language plpgsql

@@ -17,7 +17,7 @@ export const formatPart = (part: Part): string => formatLine(part)
 
 const formatLine = (value: object): string => `${JSON.stringify(value)}\n`
 
-/** Returns the version of the schema that the backup was made of. */
+/** Returns the schema version of the backup. */
 export function parseHeader(line: string | undefined): number {
   const header = line === undefined ? undefined : parse(line)
   if (header?.format !== format || !Number.isSafeInteger(header.schema_version)) throw notOurs()

@@ -21,18 +21,18 @@ const exactTexts = `
   set local statement_timeout = 0;
   set local idle_in_transaction_session_timeout = 0;`
 
-/** Makes this transaction read one snapshot of the database. */
+/** Lets this transaction read one snapshot of the database. */
 export const beginSnapshot = (sql: Sql) =>
   sql.script(`set transaction isolation level repeatable read, read only; ${exactTexts}`)
 
-/** Rows may point to later ones of their table, so that this is checked at the end. */
+/** Rows may reference later rows of their table, so constraints are checked at the end. */
 export const beginLoad = (sql: Sql) => sql.script(`set constraints all deferred; ${exactTexts}`)
 
 export const checkConstraints = (sql: Sql) => sql.script('set constraints all immediate')
 
 /**
- * Every table but the list of migrations, taken from the catalogue so that a new one cannot be forgotten. Unlogged ones hold
- * nothing that lasts, and cannot be read on a standby.
+ * Every table except the list of migrations, read from the catalogue so that a new one cannot be forgotten. Unlogged
+ * tables hold nothing lasting, and cannot be read on a standby.
  */
 const selectTables = (sql: Sql): Promise<Table[]> =>
   sql<Table>`
@@ -73,7 +73,7 @@ export async function listTables(sql: Sql): Promise<Table[]> {
   return ordered
 }
 
-/** Estimates the number of all rows from the last statistics; null without statistics, as in a new database. */
+/** Estimates the number of all rows from the last statistics; null without statistics, for example in a new database. */
 export async function estimateRows(sql: Sql): Promise<number | null> {
   const [row] = await sql<{ rows: number | null }>`
     select sum(reltuples) filter (where reltuples > 0)::float8 as rows
@@ -82,13 +82,13 @@ export async function estimateRows(sql: Sql): Promise<number | null> {
   return row?.rows ?? null
 }
 
-/** Reads the rows in the order of their key, each a JSON array of texts and nulls, a thousand at a time. */
+/** Reads the rows in the order of their key, each a JSON array of strings and nulls, a thousand at a time. */
 export async function* readRows(sql: Sql, { name, columns, key }: Table): AsyncGenerator<string[]> {
-  const texts = columns.map((column) => `${quote(column.name)}::text`)
+  const values = columns.map((column) => `${quote(column.name)}::text`)
   const order = key.length > 0 ? `order by ${key.map(quote)}` : ''
   await sql.dynamic(`
     declare rows_to_back_up no scroll cursor for
-    select json_build_array(${texts})::text as line from ${quote(name)} ${order}`)
+    select json_build_array(${values})::text as line from ${quote(name)} ${order}`)
   for (;;) {
     const rows = await sql.dynamic<{ line: string }>(`fetch ${fetchSize} from rows_to_back_up`)
     if (rows.length > 0) yield rows.map(({ line }) => line)
@@ -118,7 +118,7 @@ export async function findFilledTable(sql: Sql, tables: Table[]): Promise<string
 
 export const deleteRows = (sql: Sql, { name }: Table) => sql.dynamic(`delete from ${quote(name)}`)
 
-/** Triggers must not run while rows are loaded, because what they did is in the rows already. */
+/** Triggers must not run while rows are loaded: their effects are already in the rows. */
 export const setTriggers = (sql: Sql, { name }: Table, state: 'enable' | 'disable') =>
   sql.dynamic(`alter table ${quote(name)} ${state} trigger user`)
 

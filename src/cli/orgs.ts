@@ -40,7 +40,7 @@ export const commands = onDatabase([
   },
   {
     usage: 'orgs set-retention ORG DAYS|none',
-    description: 'erases the signals of an organisation from now on when they are so many days old, or never',
+    description: 'sets after how many days the signals of an organisation are erased; none keeps them forever',
     check: daysWord,
     verifyWith: 'orgs list',
     run: async ({ db, clock, args, output }) =>

@@ -11,7 +11,7 @@ import { openPools, type PoolPair, type Subscription } from './pools.ts'
 export type Sql = {
   /** Runs one statement. The text must stay constant: each distinct one is prepared and kept. */
   <Row extends object = Record<string, unknown>>(text: TemplateStringsArray, ...values: unknown[]): Promise<Row[]>
-  /** Runs one statement whose text is put together as it is needed, and so is not kept. */
+  /** Runs one statement whose text varies, and so is not prepared. */
   dynamic<Row extends object = Record<string, unknown>>(text: string, values?: string[]): Promise<Row[]>
   /** Runs a script of several statements. */
   script(text: string): Promise<void>
@@ -20,10 +20,9 @@ export type Sql = {
 export type Db = {
   sql: Sql
   /**
-   * Commits when the work resolves, rolls back when it rejects or takes too long for its caller. Few transactions run
-   * concurrently: the others queue, and those with the same key behind each other, before they take a connection. A permitRequest
-   * that does not say when it ends does so after the query timeout. What nobody waits for, as a migration at the start,
-   * ends at infinity, and so has no deadline.
+   * Commits when the work resolves; rolls back when it rejects or its deadline passes. Only a few transactions run
+   * concurrently. The others wait before they take a connection, each tenant in its own queue. The default deadline is
+   * the query timeout; a migration at the start passes infinity.
    */
   transaction<T>(work: (sql: Sql) => Promise<T>, permitRequest?: PermitRequest, isolation?: Isolation): Promise<T>
   /**
@@ -72,8 +71,8 @@ export function openClient(
   { queryTimeoutMs, maxConnections, mustBeWritable = false, skipsPlannerSettings = false, observer }: ClientOptions,
 ): Db {
   const isRemote = 'url' in target
-  // Transactions have connections of their own, one for each that may run concurrently: to a busy connection the driver
-  // sends a `begin` and loses track of it, so that the statements after it are never committed.
+  // Transactions have a separate pool with a connection for each: on a busy connection the driver loses track of the
+  // `begin`, and the statements after it are never committed.
   const maxConcurrent = Math.min(maxConnections, maxTransactions)
   const session = { queryTimeoutMs, mustBeWritable, skipsPlannerSettings }
   const pools = openPools(target, session, { statements: maxConnections, transactions: maxConcurrent })
@@ -99,7 +98,7 @@ export function openClient(
     }
   }
 
-  // The driver itself waits for ever when a server accepts connections and sends nothing.
+  // The driver waits forever for a server that accepts connections and sends nothing.
   async function bounded<T>(query: postgres.PendingQuery<postgres.Row[]>): Promise<T> {
     if (pending >= maxPending) throw unavailable()
     pending += 1
@@ -133,8 +132,8 @@ export function openClient(
     )
 
   /**
-   * Begins a transaction, prepares it and runs the work. Connections that were lost while they were idle are noticed
-   * only here; as nothing was done yet, the transaction then begins again on another.
+   * Begins a transaction, prepares it and runs the work. The driver notices only here that an idle connection was lost.
+   * Nothing was done yet, so the transaction begins again on another connection.
    */
   async function begin<T>(isolation: Isolation, prepare: (on: Driver) => Promise<() => Promise<T>>): Promise<T> {
     for (let left = maxConcurrent; ; left--) {
@@ -183,7 +182,7 @@ export function openClient(
           if (isBounded)
             await on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`
           return async () => {
-            // The connection may have been waited for.
+            // Waiting for the connection may have taken all the time.
             requireTime()
             const result = await work(sqlOn(() => on))
             requireTime()

@@ -34,9 +34,9 @@ type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number>; t
  */
 const backoff = (failures: number): number => Math.min(0.1 * 2 ** failures, 1) * (0.5 + Math.random() / 2)
 
-/** Writes an array of texts as Postgres reads it. */
-const writeTexts = (texts: (string | null)[]): string =>
-  `{${texts.map((text) => (text === null ? 'null' : `"${text.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
+/** Formats an array of strings as a Postgres literal. */
+const formatTextArray = (values: (string | null)[]): string =>
+  `{${values.map((text) => (text === null ? 'null' : `"${text.replace(/["\\]/g, '\\$&')}"`)).join(',')}}`
 
 /** A pool of at most `max` connections, each of which has at most `pipeline` further statements in flight. */
 export function openPool(target: Target, session: SessionOptions, max: number, pipeline: number) {
@@ -51,12 +51,12 @@ export function openPool(target: Target, session: SessionOptions, max: number, p
       statement_timeout: session.queryTimeoutMs,
       ...(session.skipsPlannerSettings ? {} : plannerSettings),
     },
-    // The driver would query the types of arrays on every new connection. Only arrays of texts are sent; to read one,
+    // The driver would query the types of arrays on every new connection. Only arrays of text are sent; to read one,
     // select it with to_json.
     fetch_types: false,
     types: {
       bigint: { to: 20, from: [20], parse: Number, serialize: String },
-      texts: { to: 1009, from: [], parse: String, serialize: writeTexts },
+      texts: { to: 1009, from: [], parse: String, serialize: formatTextArray },
     },
     ...(session.mustBeWritable ? { target_session_attrs: 'read-write' as const } : {}),
   }

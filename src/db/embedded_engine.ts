@@ -1,4 +1,4 @@
-// The engine itself: PGlite on durable files. It is synchronous while it runs, so it is loaded by a thread of its own.
+// The engine itself: PGlite on durable files. It blocks its thread while it runs, so it has a separate one.
 import { PGlite } from '@electric-sql/pglite'
 import { engineFiles } from '../platform.ts'
 import { DurableFS, prepareFiles } from './embedded_files.ts'
@@ -28,11 +28,11 @@ const startParams = [
   ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
 ]
 
-// PGlite looks for initdb beside its own source file unless it is given one. The seed was made by initdb at build time,
+// PGlite looks for initdb beside its own source file unless it is given one. initdb created the seed at build time,
 // and an empty module makes sure that initdb never runs here.
 const noInitdb = new WebAssembly.Module(new Uint8Array([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]))
 
-/** Opens the engine on its directory, which is made from the seed on the first start. */
+/** Opens the engine on its directory, which the first start creates from the seed. */
 export async function openEngine(directory: string): Promise<Engine> {
   const [pgliteWasmModule] = await Promise.all([engineFiles.pgliteWasm(), prepareFiles(directory)])
   const engine = await start(directory, pgliteWasmModule)

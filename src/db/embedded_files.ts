@@ -1,4 +1,4 @@
-// The engine's files on disk: made durable, made from the seed, and checked before they are opened.
+// The engine's files on disk: creates them from the seed, checks them, and makes writes durable.
 import fs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { NodeFS } from '@electric-sql/pglite/nodefs'

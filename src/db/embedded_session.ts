@@ -1,4 +1,4 @@
-// The driver's side of the embedded engine: each connection is a stream, and they take turns on one backend.
+// The driver's side of the embedded engine: each connection is a stream, and all of them share one backend.
 import { Duplex } from 'node:stream'
 import {
   type Bytes,
@@ -21,7 +21,7 @@ type Waiter = { session: Session; resolve(isAcquired: boolean): void }
 /** The engine's one backend. A session keeps it from its first message until its transaction has ended. */
 export class Backend {
   readonly sessions = new Set<Session>()
-  /** The removals under way of what closed connections have left in the engine. */
+  /** Running clean-ups of what closed connections left in the engine. */
   readonly cleanups = new Set<Promise<void>>()
   #owner: Session | undefined
   /** Sessions get the backend first come, first served, so that none can keep another from it. */
@@ -67,7 +67,7 @@ export class Backend {
     await Promise.all(this.cleanups)
   }
 
-  /** Gives the engine up: after a FATAL or a PANIC its memory means nothing, and only opening the files again helps. */
+  /** Stops using the engine: after a FATAL or a PANIC its memory cannot be trusted. Only a restart helps. */
   fail(reason: string): Error {
     if (this.#failure) return this.#failure
     const failure = new Error(`the embedded database has stopped: ${reason}`)
@@ -78,7 +78,7 @@ export class Backend {
     return failure
   }
 
-  /** Waits for the backend, without end when `waitMs` is zero. */
+  /** Waits for the backend; without a limit when `waitMs` is zero. */
   async #acquire(session: Session, waitMs: number): Promise<boolean> {
     if (!this.#owner || this.#failure) {
       this.#owner = session

@@ -1,18 +1,18 @@
-// The engine's thread as the main thread sees it. The engine blocks its own thread alone, so that deadlines, health and
-// metrics go on whatever it does.
+// The engine's thread as the main thread sees it. The engine blocks only that thread, so deadlines, health checks and
+// metrics keep working.
 import { startEngineWorker } from '../platform.ts'
 import type { Engine } from './embedded_engine.ts'
 import type { EngineReply, EngineRequest } from './embedded_worker.ts'
 import type { Bytes } from './wire.ts'
 
 type EngineThread = Engine & {
-  /** Resolves with the reason when the thread ends by itself. */
+  /** Resolves with the reason when the thread ends unexpectedly. */
   died: Promise<string>
   /** Ends the thread immediately, without writing anything out. */
   terminate(): void
 }
 
-/** Opens the engine in a thread of its own. */
+/** Opens the engine in a separate thread. */
 export async function startEngineThread(directory: string, worker = startEngineWorker()): Promise<EngineThread> {
   const pending: PromiseWithResolvers<Bytes>[] = []
   const died = Promise.withResolvers<string>()

@@ -1,4 +1,4 @@
-// What a Postgres server does on its own and the embedded engine does not: checkpoints and vacuums.
+// The checkpoints and vacuums that a Postgres server runs and the embedded engine does not.
 import type { Duplex } from 'node:stream'
 import postgres from 'postgres'
 import { runPeriodically } from '../lib/periodic.ts'
@@ -9,7 +9,7 @@ const CHECKPOINT_AFTER_ROUNDS = 5
 
 export type Housekeeping = {
   checkpoint(): Promise<void>
-  /** What the timer does: vacuum and analyse the tables that need it, and checkpoint when enough was written. */
+  /** Vacuums and analyses the tables that need it, and checkpoints when enough was written. Run by the timer. */
   maintain(): Promise<void>
   close(): Promise<void>
 }
@@ -66,14 +66,14 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
         or s.n_mod_since_analyze > 50 + 0.1 * greatest(c.reltuples, 0)
         or age(c.relfrozenxid) > 200000000
       )`
-    // Each table is vacuumed by a statement of its own, so that requests get the backend between two of them.
+    // One statement per table, so that requests get the backend in between.
     for (const { name } of tables) await sql`vacuum (analyze) ${sql.unsafe(name)}`.simple()
     const written = (await readPosition()) - checkpointAt
     rounds += 1
     if (written > CHECKPOINT_AFTER_BYTES || (written > 0 && rounds >= CHECKPOINT_AFTER_ROUNDS)) await checkpoint()
   }
 
-  // The next round tries again what failed in this one; the failure of the engine itself is reported by its backend.
+  // The next round retries. The backend reports a failure of the engine itself.
   const timer = runPeriodically(EVERY_MS, maintain, (error) => {
     if (!closing) observer.engine?.housekeepingFailed(error as Error)
   })

@@ -7,7 +7,7 @@ export type Migration = { name: string; text: string }
 /** Thrown when the database can be reached, but has a schema that this program cannot use. */
 export class SchemaError extends Error {}
 
-/** The key of the lock that every program takes to migrate this database; any constant does. */
+/** The advisory lock for migrating this database; any constant will do. */
 const migrationLock = 7_226_001
 
 /** The number of migrations that the database has seen; 0 for an empty one. */
@@ -29,7 +29,7 @@ export async function migrate(db: Db, migrations: Migration[]): Promise<{ applie
     return await db.transaction((sql) => bringToSchema(sql, migrations), { deadline: Number.POSITIVE_INFINITY })
   } catch (error) {
     if (classifyError(error) !== 'lock_timeout') throw error
-    throw new Error('The tables are held by others, perhaps by a backup. Nothing was migrated: try again later.')
+    throw new Error('The tables are locked, perhaps by a backup. Nothing was migrated: try again later.')
   }
 }
 
@@ -40,7 +40,7 @@ export async function bringToSchema(
 ): Promise<{ applied: string[]; version: number }> {
   await sql`set local statement_timeout = 0`
   await sql`select pg_advisory_xact_lock(${migrationLock})`
-  // A migration that waits for a table blocks every later statement on it, so it gives up before it stops the replicas.
+  // A migration that waits for a table blocks every later statement on it, so it times out before it stops the replicas.
   await sql`set local lock_timeout = '2s'`
   const [server] = await sql<{ encoding: string }>`
     select current_setting('server_encoding') as encoding`
@@ -65,7 +65,7 @@ export async function bringToSchema(
   return { applied: missing.map(({ name }) => name), version: migrations.length }
 }
 
-/** Rejects a schema that is older or newer than the one this program was made for. */
+/** Rejects a schema that is older or newer than this program's. */
 export async function requireSchema(sql: Sql, migrations: Migration[]): Promise<void> {
   rejectNewer(await requireMigrated(sql, migrations), migrations)
 }

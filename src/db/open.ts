@@ -25,10 +25,7 @@ type Opened = { db: Db; isShared: boolean }
 
 /** How long a database may take to answer the first query. */
 const answerMs = 5_000
-/**
- * How long to wait for the holder of the data directory: for a server to leave it, or, longer, for anyone to share
- * it, since on a slow machine opening it takes its time.
- */
+/** How long to wait for the process that holds the data directory: to end, or to share it, which takes longer. */
 const holderMs = { fail: 5_000, share: 30_000 }
 /** The kernel's own limit on the name of a socket. */
 const maxSocketPath = 107

@@ -34,9 +34,9 @@ export function openPools(target: Target, session: SessionOptions, sizes: Record
       return current
     },
     /**
-     * Opens new connections in the place of these, unless they have been replaced already. One whose peer has vanished
-     * without closing it would be used for as long as the kernel takes to notice, a quarter of an hour or more. The
-     * driver cannot close a single one, so all are replaced.
+     * Replaces these connections with new ones, unless that has been done already. A connection whose peer vanished
+     * without closing it would stay in use until the kernel notices, which takes a quarter of an hour or more. The driver
+     * cannot close a single connection, so all are replaced.
      */
     replace(broken: PoolPair): void {
       if (broken !== current || !('url' in target)) return

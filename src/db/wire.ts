@@ -39,7 +39,7 @@ function requestKind(message: Buffer): 'encryption' | 'cancel' | 'startup' {
   return code === CANCEL_REQUEST ? 'cancel' : 'startup'
 }
 
-/** All of the chunks as one array with memory of its own. */
+/** Copies the chunks into one array, which can be transferred to another thread. */
 export const joinBytes = (chunks: Uint8Array[]): Bytes => new Uint8Array(Buffer.concat(chunks))
 
 /** A reply of the engine, and what it means for the other sessions. */

@@ -4,13 +4,13 @@ import { invalid } from '../errors.ts'
 import type { IdempotentRequest } from '../http/idempotency.ts'
 import { claimKey, deleteRequests, findAnswer, keepAnswer } from './store.ts'
 
-/** Callers may rely on their idempotency keys for this long. */
+/** How long an Idempotency-Key protects a client against repeating a change. */
 const keptMs = 24 * 3_600_000
 const pruneBatch = 5_000
 
 /**
- * Makes an organisation's change in a transaction, once for each Idempotency-Key: a retry gets the answer that was kept
- * instead, which lacks what may be shown only once. Without a key the change is simply made.
+ * Makes a change in a transaction, once for each Idempotency-Key. A retry gets the stored answer, without the secrets
+ * that are shown only once. Without a key, every request makes the change.
  */
 export const changeOnce = <T extends object>(
   db: Db,
@@ -39,7 +39,7 @@ const conflict = () =>
     { path: 'Idempotency-Key', message: 'must be new, or come with the same request as before' },
   ])
 
-/** Deletes the requests that are past their time, in batches that hold no lock for long. */
+/** Deletes expired requests, in batches that hold no lock for long. */
 export async function pruneRequests(db: Db, clock: Clock): Promise<void> {
   const before = new Date(clock.now().getTime() - keptMs)
   while ((await deleteRequests(db.sql, before, pruneBatch)) === pruneBatch);

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/client.ts'
 import type { IdempotentRequest } from '../http/idempotency.ts'
 
-/** Claims the key; false when another request has it. Waits for one that is under way. */
+/** Claims the key; false when another request has it. Waits for one in flight. */
 export async function claimKey(sql: Sql, request: IdempotentRequest, at: Date): Promise<boolean> {
   const rows = await sql`
     insert into idempotent_requests (organisation_id, key, fingerprint, created_at)

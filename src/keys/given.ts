@@ -1,8 +1,7 @@
 import { invalid } from '../errors.ts'
-import { scopes as allScopes } from '../http/caller.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
-import { ApiKeyChange, NewApiKey } from './schema.ts'
+import { ApiKeyChange, scopes as allScopes, NewApiKey } from './schema.ts'
 import { presets } from './scopes.ts'
 
 const validateNew = createValidator(NewApiKey, 'The key')
@@ -37,7 +36,7 @@ function parse({ name, scopes, preset, expires_at, origins, prompts, monthly_lim
 function parseExpiry(text: string | null | undefined): Date | null | undefined {
   if (text === undefined || text === null) return text
   const instant = parseInstant(text)
-  if (!instant) throw wrong('/expires_at', 'must be an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z')
+  if (!instant) throw wrong('/expires_at', 'must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z')
   return instant
 }
 

@@ -3,18 +3,18 @@ import { markKeysUsed } from './store.ts'
 
 export type LastUsed = {
   record(keyId: number, usedAt: Date): void
-  /** Writes what is recorded; what could not be written is tried again with the next flush. */
+  /** Writes what is recorded. The next flush retries what could not be written. */
   flush(): Promise<void>
 }
 
 const flushEveryMs = 60_000
-/** With so many keys waiting a flush comes early. While the database is away, more than these are not kept. */
+/** A flush runs early once this many keys wait. While the database is away, further keys are dropped. */
 const maxPending = 10_000
 const flushFullEveryMs = 1_000
 
 /**
- * Keeps the times at which keys were last used true to a minute, with one statement a minute for all keys in use. After
- * a minute without any a use is written at once, so that the first use of a new key is seen immediately.
+ * Keeps the times at which keys were last used accurate to a minute, with one statement a minute for all keys. After a
+ * minute without a flush a use is written immediately, so that the first use of a new key shows up.
  */
 export function createLastUsed(db: Db): LastUsed {
   let pending = new Map<number, Date>()

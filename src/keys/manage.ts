@@ -26,7 +26,7 @@ import {
   updateKey,
 } from './store.ts'
 
-/** What is given of a key that is to be changed; what is undefined stays as it is. */
+/** The properties of a key to change; undefined leaves one unchanged. */
 type KeyChange = { [Name in keyof KeyRestrictions]?: KeyRestrictions[Name] | undefined } & {
   name?: string | undefined
   scopes?: Scope[] | undefined
@@ -37,17 +37,17 @@ type KeyToCreate = KeyChange & { name: string; expiresAt: Date | null }
 
 type Owner = { org: string; organisationId: number }
 
-/** Who looks for a key. What is not bound to an organisation finds any. */
+/** Who looks for a key. Without an organisation, any key is found. */
 type Viewer = Pick<Actor, 'organisationId'>
 
-/** Creates a key for an organisation; its text is returned this once and not stored. */
+/** Creates a key for an organisation. Its text is returned only here and not stored. */
 export async function createKey(db: Db, clock: Clock, given: KeyToCreate & { org: string }): Promise<NewKey> {
   const { org } = given
   const { id: organisationId } = await requireOrganisation(db, org)
   return db.transaction((sql) => createKeyInTransaction(sql, clock, { org, organisationId }, given, operator))
 }
 
-/** Creates a key within the caller's transaction. Nobody makes a key that can do what they cannot. */
+/** Creates a key within the caller's transaction. An actor cannot grant scopes that it lacks. */
 export async function createKeyInTransaction(
   sql: Sql,
   clock: Clock,
@@ -60,13 +60,18 @@ export async function createKeyInTransaction(
   requireFuture(expiresAt, clock)
   const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
   await requireRestrictions(sql, organisationId, values)
-  const key = await makeKey(sql, clock, owner, values)
+  const key = await insertNewKey(sql, clock, owner, values)
   const details = auditable(values)
   await recordAudit(sql, clock, actor, { organisationId, action: 'key.created', subject: key.id, details })
   return key
 }
 
-async function makeKey(sql: Sql, clock: Clock, { org, organisationId }: Owner, values: KeyValues): Promise<NewKey> {
+async function insertNewKey(
+  sql: Sql,
+  clock: Clock,
+  { org, organisationId }: Owner,
+  values: KeyValues,
+): Promise<NewKey> {
   const [id, key, createdAt] = [`key_${randomBase62(16)}`, generateKey(), clock.now()]
   const [prefix, hash] = [prefixOfKey(key), hashKey(key)]
   await insertKey(sql, { id, organisationId, prefix, hash, createdAt, ...values })
@@ -82,7 +87,7 @@ export const listKeys = (db: Db, organisationId: number, request: PageRequest) =
 export const showKey = async (db: Db, id: string, viewer: Viewer): Promise<KeyRow> =>
   showable(await requireKey(db.sql, id, viewer))
 
-/** Changes what is given of a key, and leaves the rest. */
+/** Changes the given properties of a key. */
 export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, actor = operator): Promise<KeyRow> =>
   db.transaction(async (sql) => {
     const key = await requireKey(sql, id, actor, lockKey)
@@ -90,8 +95,7 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     const { name = key.name, scopes = key.scopes, expiresAt = key.expires_at } = given
     const { origins = key.origins, prompts = key.prompts, monthly_limit = key.monthly_limit } = given
     const changesRestrictions = [given.origins, given.prompts, given.monthly_limit].some((value) => value !== undefined)
-    // Who lets a key live longer grants its scopes for that time, as to one that has expired, and so does who changes its
-    // restrictions, which may be to lift them.
+    // Extending a key's life or changing its restrictions grants its scopes again, so the actor must hold them.
     if (given.scopes || changesRestrictions || isLater(expiresAt, key.expires_at)) requireGrantable(actor, scopes)
     const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
     const { organisationId } = key
@@ -110,7 +114,7 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     return { ...showable(key), ...values }
   }, permitRequestOf(actor))
 
-/** Ends a key at once. Repeated, it changes nothing. */
+/** Revokes a key. Revoking it again changes nothing. */
 export const revokeKey = (db: Db, clock: Clock, id: string, actor = operator): Promise<KeyRow> =>
   db.transaction(async (sql) => {
     const key = await requireKey(sql, id, actor, lockKey)
@@ -122,13 +126,13 @@ export const revokeKey = (db: Db, clock: Clock, id: string, actor = operator): P
     return { ...showable(key), revoked_at: revokedAt }
   }, permitRequestOf(actor))
 
-/** Makes a key in the place of another, which works until the overlap ends. */
+/** Creates a key that replaces another; the old key works until the overlap ends. */
 export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number): Promise<NewKey> =>
   db.transaction((sql) => rotateKeyInTransaction(sql, clock, id, overlapMs, operator))
 
 /**
- * Rotates a key within the caller's transaction. The new key has the name, the scopes and the limits of the old one, so
- * nobody gets one by it that can do what they cannot. A key that expires is replaced by one that lives as long.
+ * Rotates a key within the caller's transaction. The new key has the name, the scopes and the limits of the old one. A
+ * key that expires is replaced by one with the same lifetime.
  */
 export async function rotateKeyInTransaction(
   sql: Sql,
@@ -147,13 +151,20 @@ export async function rotateKeyInTransaction(
     ])
   }
   if (old.revoked_at || (expires_at && expires_at <= now)) {
-    throw invalid(`The key ${id} has ended: make a new one instead.`, [
+    throw invalid(`The key ${id} has ended: create a new one instead.`, [
       { path: '', message: 'must be a key that still works' },
     ])
   }
   const livesUntil = expires_at && now.getTime() + expires_at.getTime() - created_at.getTime()
   const expiresAt = livesUntil === null ? null : new Date(Math.min(livesUntil, latestInstant))
-  const made = await makeKey(sql, clock, old, { name, scopes, expires_at: expiresAt, origins, prompts, monthly_limit })
+  const made = await insertNewKey(sql, clock, old, {
+    name,
+    scopes,
+    expires_at: expiresAt,
+    origins,
+    prompts,
+    monthly_limit,
+  })
   const overlapEndsAt = new Date(now.getTime() + overlapMs)
   const endsAt = expires_at ? earlierOf(expires_at, overlapEndsAt) : overlapEndsAt
   await setReplaced(sql, id, made.id, endsAt)
@@ -167,7 +178,7 @@ export async function rotateKeyInTransaction(
  * like one that does not exist.
  */
 async function requireKey(sql: Sql, id: string, viewer: Viewer, lock?: typeof lockKey): Promise<OwnedKey> {
-  // What is no id is not looked up: Postgres takes no text with a zero byte.
+  // Anything else is not looked up: Postgres rejects text with a zero byte.
   const isId = /^key_[0-9A-Za-z]{1,64}$/.test(id)
   if (isId) await lock?.(sql, id)
   const key = isId ? await findKey(sql, id) : undefined
@@ -191,13 +202,13 @@ function requireGrantable({ scopes: held }: Actor, granted: Scope[]): void {
   if (missing) throw forbidden(missing)
 }
 
-/** The limit of a browser key holds for those that it was rotated to, so it must go on having one. */
+/** A browser key shares its limit with the keys it was rotated to, so it must stay a browser key. */
 const isCountedWith = (dependent: string) =>
   invalid(`The signals of ${dependent} are counted with this key.`, [
     { path: '/origins', message: 'must be given while other keys are counted with this one' },
   ])
 
-/** Compares two expiries, of which null is never. */
+/** Compares two expiries; null means never. */
 const isLater = (expiresAt: Date | null, than: Date | null): boolean =>
   than !== null && (expiresAt === null || expiresAt > than)
 

@@ -5,12 +5,12 @@ import { findOwnPrompts } from '../prompts/find.ts'
 import { presets } from './scopes.ts'
 import type { KeyValues } from './store.ts'
 
-const expectedOrigin = 'must be an origin as browsers send it, as https://example.com, or https://*.example.com'
+const expectedOrigin = 'must be an origin as browsers send it, such as https://example.com or https://*.example.com'
 const expectedPrompt = 'must be a prompt of the organisation'
 
 /**
- * Checks the restrictions of a key against its scopes and its organisation. Anybody who opens a page can read its key,
- * so that such a key may do nothing but record signals, and only a key with origins has limits of its own.
+ * Checks the restrictions of a key against its scopes and its organisation. Anyone who opens a page can read its key, so
+ * a key with origins may only record signals. Only a key with origins may have its own limits.
  */
 export async function requireRestrictions(sql: Sql, organisationId: number, key: KeyValues): Promise<void> {
   const { scopes, origins, prompts, monthly_limit: limit } = key

@@ -28,10 +28,10 @@ import {
 
 type KeyParams = { key_id: string }
 
-const shown = { status: 200, description: 'The key, without its text.', schema: ShownApiKey }
+const shown = { status: 200, description: 'The key without its text.', schema: ShownApiKey }
 const created = {
   status: 201,
-  description: 'The key, with its text this once.',
+  description: 'The key with its text, which is shown only here.',
   schema: CreatedApiKey,
   sometimes: ['Idempotent-Replayed' as const],
 }
@@ -44,16 +44,15 @@ const invalidKey = {
 const operations = describeOperations('Keys', {
   listKeys: {
     summary: 'List API keys',
-    description: 'The keys of the organisation, newest first, also those that have ended.',
+    description: 'Returns the keys of the organisation, newest first, including revoked and expired ones.',
     ...describePage('A page of keys.', ApiKeyList),
   },
   createKey: {
-    summary: 'Make an API key',
+    summary: 'Create an API key',
     description:
-      'Makes a key with the scopes given, or those of a preset. The preset browser needs the origins of the pages that ' +
-      'its key is for. Nobody can grant a scope that their own key lacks (403). ' +
-      'A retry with the same Idempotency-Key makes no second key, and does not show the text again: if the first answer ' +
-      'was lost, rotate the key that the replayed one names.',
+      'Creates a key with the given scopes or those of a preset. The preset browser needs the origins of the pages that ' +
+      'use the key. A key cannot grant a scope that it lacks (403). A retry with the same Idempotency-Key creates no ' +
+      'second key and does not show the text again: if the first answer was lost, rotate the key in the replayed one.',
     isIdempotent: true,
     body: NewApiKey,
     success: created,
@@ -61,13 +60,13 @@ const operations = describeOperations('Keys', {
   },
   getKey: {
     summary: 'Show an API key',
-    description: 'What is known of a key, without its text.',
+    description: 'Returns a key without its text.',
     path: KeyPath,
     success: shown,
   },
   changeKey: {
     summary: 'Change an API key',
-    description: 'Changes what is given of a key, and leaves the rest.',
+    description: 'Changes the given properties of a key.',
     path: KeyPath,
     body: ApiKeyChange,
     success: shown,
@@ -75,15 +74,15 @@ const operations = describeOperations('Keys', {
   },
   revokeKey: {
     summary: 'Revoke an API key',
-    description: 'Ends a key: it is rejected everywhere within a second. Repeated, it changes nothing.',
+    description: 'Revokes a key: it is rejected everywhere within a second. Revoking it again changes nothing.',
     path: KeyPath,
     success: shown,
   },
   rotateKey: {
     summary: 'Rotate an API key',
     description:
-      'Makes a key with the name, the scopes and the limits of this one, which goes on working until the overlap ends. A key that ' +
-      'expires is replaced by one that lives as long, and a browser key by one that goes on with its monthly count.',
+      'Creates a key with the name, the scopes and the limits of this one, which works until the overlap ends. A key that ' +
+      'expires is replaced by one with the same lifetime. A browser key is replaced by one that shares its monthly count.',
     path: KeyPath,
     isIdempotent: true,
     body: KeyRotation,
@@ -96,9 +95,8 @@ const operations = describeOperations('Keys', {
   getOwnKey: {
     summary: 'Show the key of this request',
     description:
-      'What the key that is sent may do, until when, and for which organisation: for a program that has been given a key. ' +
-      'It needs no scope; what the organisation has used of its month is shown to a key with usage:read. A browser key is ' +
-      'shown nothing.',
+      'Returns the key used for this request: its scopes, its expiry and its organisation. It needs no scope. The usage of ' +
+      'the month is shown to a key with usage:read. A browser key gets 403.',
     success: { ...shown, schema: OwnApiKey },
   },
 })
@@ -160,8 +158,8 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
     .get(
       '/api/v1/key',
       authenticated(null, async (context, _: object, caller) => {
-        // Anybody who opens a page can read its key, and is to learn nothing of the organisation by it.
-        if (caller.browser) throw new ServiceError('forbidden', 'A browser key records signals, and nothing else.')
+        // Anyone who opens a page can read its key, and must learn nothing about the organisation.
+        if (caller.browser) throw new ServiceError('forbidden', 'A browser key may only record signals.')
         return context.replyData(await describeCaller(db, clock, caller))
       }),
       { detail: operations.getOwnKey },

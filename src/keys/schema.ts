@@ -18,7 +18,7 @@ const time = Type.String({ format: 'date-time' })
 const KeyRestrictions = Type.Object({
   origins: nullable(
     Type.Array(Type.String(), { minItems: 1, maxItems: 100 }),
-    'The origins of the pages that a browser key is for, exact or as https://*.example.com; null for any other key',
+    'The origins whose pages may use a browser key, exact or such as https://*.example.com; null for any other key',
   ),
   prompts: nullable(
     Type.Array(Type.String(), { minItems: 1, maxItems: 100 }),
@@ -26,7 +26,7 @@ const KeyRestrictions = Type.Object({
   ),
   monthly_limit: nullable(
     Type.Integer({ minimum: 0, maximum: 2_147_483_647 }),
-    "How many signals a browser key may record in a month; null for as many as the organisation's limit",
+    "The signals a browser key may record in a month; null for no limit besides the organisation's",
   ),
 })
 
@@ -38,8 +38,8 @@ const fields = {
   prefix: Type.String({ description: 'The first characters of the key, to recognise it by' }),
   scopes: Type.Array(Scope, { description: 'What the key may do' }),
   created_at: time,
-  expires_at: nullable(time, 'From when on it is rejected; null for never'),
-  last_used_at: nullable(time, 'True to a minute; null for never'),
+  expires_at: nullable(time, 'When it starts being rejected; null for never'),
+  last_used_at: nullable(time, 'Accurate to a minute; null for never'),
   revoked_at: nullable(time, 'When it was revoked; null if it was not'),
   replaced_by: nullable(Type.String(), 'The key that it was rotated to'),
   ...KeyRestrictions.properties,
@@ -105,7 +105,7 @@ export const OwnApiKey = envelopeOf(
 
 const CreatedKey = Type.Object({
   id: fields.id,
-  key: nullable(Type.String(), 'The key itself, shown this once; null when the answer is replayed'),
+  key: nullable(Type.String(), 'The text of the key, shown only here; null when the answer is replayed'),
   org: Type.String({ description: 'Public id of the organisation' }),
   name: fields.name,
   scopes: fields.scopes,
@@ -113,7 +113,7 @@ const CreatedKey = Type.Object({
   ...KeyRestrictions.properties,
 })
 
-/** A key as it is shown this once, with its text. */
+/** A new key with its text. */
 export type NewKey = Row<typeof CreatedKey> & { key: string }
 
 export const CreatedApiKey = envelopeOf(CreatedKey, 'CreatedApiKey', {
@@ -129,9 +129,14 @@ export const CreatedApiKey = envelopeOf(CreatedKey, 'CreatedApiKey', {
 export const NewApiKey = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: maxTextLength }),
-    scopes: Type.Optional(Type.Array(Scope, { minItems: 1, description: 'What the key may do; or give a preset' })),
+    scopes: Type.Optional(
+      Type.Array(Scope, { minItems: 1, description: 'What the key may do; alternatively, give a preset' }),
+    ),
     preset: Type.Optional(
-      literals(presetNames, { description: 'The scopes that a purpose needs. Neither: all but administration.' }),
+      literals(presetNames, {
+        description:
+          'A named set of scopes. With neither `scopes` nor `preset`, the key gets every non-administrative scope.',
+      }),
     ),
     expires_at: Type.Optional(nullable(time, 'ISO 8601 with its zone')),
     ...Type.Partial(KeyRestrictions).properties,
@@ -150,7 +155,7 @@ export const KeyRotation = Type.Object(
         minimum: 0,
         maximum: 31_536_000,
         default: 86_400,
-        description: 'For how long the old key still works',
+        description: 'How long the old key still works',
       }),
     ),
   },

@@ -2,7 +2,7 @@ import type { Sql } from '../db/client.ts'
 import type { Caller } from '../http/caller.ts'
 import type { KeyRow } from './schema.ts'
 
-/** What can be chosen of a key. */
+/** The properties of a key that can be chosen. */
 export type KeyValues = Pick<KeyRow, 'name' | 'scopes' | 'expires_at' | 'origins' | 'prompts' | 'monthly_limit'>
 
 /** A key with the ids of its organisation. */
@@ -65,7 +65,7 @@ export async function insertKey(
     )`
 }
 
-/** The newest keys of an organisation that are older than the one of this id. */
+/** The newest keys of an organisation before the one with this id. */
 export const selectKeys = (sql: Sql, organisationId: number, beforeId: number, limit: number) =>
   sql<KeyRow & { rowId: number }>`
     select
@@ -92,8 +92,8 @@ export async function findKey(sql: Sql, id: string): Promise<OwnedKey | undefine
 }
 
 /**
- * Locks a key until the transaction ends, so that two changes of it do not cross; with those that it is counted with, in
- * the order in which mark_keys_used takes them.
+ * Locks a key until the transaction ends, so that two changes of it do not interleave. Also locks the keys it shares its
+ * count with, in the order in which markKeysUsed locks them.
  */
 export async function lockKey(sql: Sql, id: string): Promise<void> {
   await sql`
@@ -114,7 +114,7 @@ export async function updateKey(sql: Sql, id: string, key: KeyValues): Promise<v
     where public_id = ${id}`
 }
 
-/** The public id of a key that later rotations made of this one, and that has its count and its limit. */
+/** The public id of a key that later rotations created from this one, and that shares its count and its limit. */
 export async function findCountedWith(sql: Sql, id: string): Promise<string | undefined> {
   const [row] = await sql<{ id: string }>`
     select r.public_id as id
@@ -126,7 +126,7 @@ export async function findCountedWith(sql: Sql, id: string): Promise<string | un
   return row?.id
 }
 
-/** Gives the keys that are counted with this one its limit, and returns their public ids. */
+/** Copies the limit of a key to those it shares its count with. Returns their public ids. */
 export const shareLimit = (sql: Sql, id: string) =>
   sql<{ id: string }>`
     update api_keys k
@@ -140,7 +140,7 @@ export async function setRevoked(sql: Sql, id: string, at: Date): Promise<void> 
   await sql`update api_keys set revoked_at = ${at} where public_id = ${id}`
 }
 
-/** The old key ends when the overlap does, and says which key took its place, which goes on with its count. */
+/** Ends the old key with the overlap, and links it to its replacement, which shares its count. */
 export async function setReplaced(sql: Sql, id: string, replacement: string, endsAt: Date): Promise<void> {
   await sql`
     update api_keys

@@ -28,7 +28,7 @@ export type { PromptRow }
 
 type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null | undefined }
 
-/** Makes a prompt known to an organisation. */
+/** Registers a prompt of an organisation. */
 export async function createPrompt(db: Db, clock: Clock, { org, ...given }: PromptToCreate & { org: string }) {
   const { id: organisationId } = await requireOrganisation(db, org)
   const { id, ...prompt } = await db.transaction((sql) =>
@@ -72,7 +72,7 @@ export const listPrompts = (db: Db, organisationId: number, request: PageRequest
 /** A prompt with the id of its row, by which two of the same value are told apart. */
 export type ListedPrompt = PromptRow & { rowId: number }
 
-/** Every prompt of an organisation that a search finds, newest first; undefined when they are more than so many. */
+/** Every prompt of an organisation that a search finds, newest first; undefined when there are more than `most`. */
 export async function findPrompts(db: Db, organisationId: number, search: string | null, most: number) {
   const found: ListedPrompt[] = []
   for (let beforeId = Number.MAX_SAFE_INTEGER; ; beforeId = found.at(-1)?.rowId as number) {
@@ -126,6 +126,6 @@ const noFile = { repository: null, path: null }
 /** What was seen of another file says nothing of this one. */
 const notSeen = { file_state: null, file_moved_to: null }
 
-/** Ids are unique over all organisations, so that an id alone names a prompt. */
+/** Ids are unique across organisations, so an id identifies a prompt. */
 const idIsTaken = (id: string) =>
   invalid(`The id ${id} is taken.`, [{ path: '/id', message: 'must be one that is free' }])

@@ -80,7 +80,7 @@ test('a migration gives up a table that is locked, rather than block the replica
   const padding = Array.from({ length: known?.version ?? 0 }, (_, index) => ({ name: `${index}`, text: '' }))
   const blocked = { name: 'blocked', text: 'alter table prompts add column blocked text' }
   const rejection = await migrate(db, [...padding, blocked]).catch((error: Error) => error.message)
-  expect(rejection).toBe('The tables are held by others, perhaps by a backup. Nothing was migrated: try again later.')
+  expect(rejection).toBe('The tables are locked, perhaps by a backup. Nothing was migrated: try again later.')
   await more(20)
   expect(await end()).toEqual([200, 201])
   release.resolve()

@@ -9,7 +9,7 @@ const folder = createFolder()
 // Anything that opened this would fail with status 1.
 const closed = { DATA_DIR: '/proc/none' }
 
-const expiry = '--expires-at must be an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z'
+const expiry = '--expires-at must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z'
 const limit = (text: string) => `--monthly-limit must be a whole number from 0 to 2147483647, not "${text}"`
 const create = ['orgs', 'create', '--name', 'A', '--plan', 'free']
 
