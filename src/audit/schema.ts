@@ -8,7 +8,7 @@ export const AuditEntry = Type.Object(
     actor: Type.String({
       description: 'Public id of the key that made the change, cli for an operator, or github for a renamed repository',
     }),
-    action: Type.String({ description: 'What was done, as key.created' }),
+    action: Type.String({ description: 'What was done, such as key.created' }),
     subject: Type.String({ description: 'Public id of what was changed' }),
     details: Type.Object({}, { additionalProperties: true, description: 'What it was changed to; never a secret' }),
     created_at: Type.String({ format: 'date-time' }),

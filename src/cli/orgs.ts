@@ -16,7 +16,7 @@ const limitOption = (args: Arguments) => args.integer('monthly-limit', 0)
 export const commands = onDatabase([
   {
     usage: 'orgs create --name N --plan free|team|business [--monthly-limit N]',
-    description: 'makes an organisation',
+    description: 'creates an organisation',
     database: 'created',
     check: limitOption,
     verifyWith: 'orgs list',
@@ -27,12 +27,12 @@ export const commands = onDatabase([
   },
   {
     usage: 'orgs list',
-    description: 'lists the organisations and their use of the month',
+    description: 'lists the organisations and their usage of the month',
     run: async ({ db, clock, output }) => output.table(await listOrganisations(db, clock), columns),
   },
   {
     usage: 'orgs set-plan ORG PLAN [--monthly-limit N]',
-    description: "changes the plan; without --monthly-limit the plan's own limit holds",
+    description: "changes the plan; without --monthly-limit the plan's limit applies",
     check: limitOption,
     verifyWith: 'orgs list',
     run: async ({ db, clock, args, output }) =>
@@ -54,7 +54,7 @@ export const commands = onDatabase([
   },
   {
     usage: 'orgs resume ORG',
-    description: 'takes the keys of a suspended organisation again',
+    description: 'accepts the keys of a suspended organisation again',
     verifyWith: 'orgs list',
     run: async ({ db, clock, args, output }) => output.show(await resumeOrganisation(db, clock, args.positional(0))),
   },

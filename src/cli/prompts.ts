@@ -6,7 +6,7 @@ import { onDatabase } from './database.ts'
 export const commands = onDatabase([
   {
     usage: 'prompts create --org ORG --name N [--id pmt_…] [--repository OWNER/NAME --path P]',
-    description: 'makes a prompt known',
+    description: 'registers a prompt',
     check: fileOption,
     verifyWith: 'prompts list --org ORG',
     async run({ db, clock, args, output }) {
@@ -16,7 +16,7 @@ export const commands = onDatabase([
   },
   {
     usage: 'prompts link ID --repository OWNER/NAME --path P',
-    description: 'says in which file of a repository a prompt is kept',
+    description: 'links a prompt to its file in a repository',
     verifyWith: 'prompts list --org ORG',
     async run({ db, clock, args, output }) {
       const prompt = await requirePrompt(db.sql, args.positional(0))

@@ -34,14 +34,14 @@ const invalidPrompt = {
 const operations = describeOperations('Prompts', {
   listPrompts: {
     summary: 'List prompts',
-    description: 'The prompts of the organisation, newest first.',
+    description: 'Returns the prompts of the organisation, newest first.',
     ...describePage('A page of prompts.', PromptList),
     query: promptParams,
   },
   createPrompt: {
-    summary: 'Make a prompt known',
+    summary: 'Create a prompt',
     description:
-      'Makes a prompt, with an ID of its own or the one given, linked to the file of a repository if repository and path ' +
+      'Registers a prompt with the given ID or a new one, linked to the file of a repository if repository and path ' +
       'are given.',
     isIdempotent: true,
     body: NewPrompt,
@@ -50,7 +50,7 @@ const operations = describeOperations('Prompts', {
   },
   getPrompt: {
     summary: 'Show a prompt',
-    description: 'The name of a prompt, and the file that it is kept in.',
+    description: 'Returns the name of a prompt and the file it is linked to.',
     path: PromptPath,
     success: shown,
   },
@@ -115,7 +115,7 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
 
 type Link = { repository?: string | null; path?: string | null }
 
-/** Undefined when no link is given, null for a prompt that is kept in no file. */
+/** Undefined when no link is given, null for a prompt without a file. */
 function parseLink({ repository, path }: Link): PromptFile | null | undefined {
   if (repository === undefined && path === undefined) return undefined
   if (repository === null && path === null) return null

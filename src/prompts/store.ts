@@ -6,7 +6,7 @@ export type Prompt = { id: number; organisationId: number }
 /** The file that a prompt is kept in: a repository's owner/name in lower case, and the path there. */
 export type PromptFile = { repository: string; path: string }
 
-/** A prompt as it is shown: its public id, and the file that it is linked to, or null twice. */
+/** A prompt as shown: its public id, and the file that it is linked to, or null twice. */
 export type PromptRow = {
   id: string
   name: string
@@ -14,7 +14,7 @@ export type PromptRow = {
   path: string | null
   /** How the file was last seen on the default branch of its repository; null for not yet. */
   file_state: FileState | null
-  /** Where a renamed file is now, as far as it is known. */
+  /** The path of a renamed file, if it is known. */
   file_moved_to: string | null
   /** The time of the newest entry of its history. */
   last_entry_at: Date | null
@@ -26,17 +26,17 @@ type FileState = 'present' | 'removed' | 'renamed'
 /** How the file of a prompt was seen, at a time. */
 export type FileSeen = { promptId: number; state: FileState; movedTo: string | null; at: Date }
 
-/** What a request asks for a prompt by: its organisation, and what has the shape of a public id. */
+/** The organisation of a request, and a string in the form of a public id. */
 export type PromptKey = { organisationId: number; publicId: string }
 
-/** The prompts that there are of these, of any organisation, each with its key. */
+/** Finds prompts of any organisation; the caller compares the organisations. */
 export const findPromptsByIds = (sql: Sql, publicIds: string[]): Promise<(PromptKey & { id: number })[]> =>
   sql<PromptKey & { id: number }>`
     select id, organisation_id as "organisationId", public_id as "publicId"
     from prompts
     where public_id = any (${`{${publicIds}}`}::text::text[])`
 
-/** A prompt of any organisation, with the public id of that. */
+/** A prompt of any organisation, with the public id of the organisation. */
 export async function findPromptOfAny(sql: Sql, publicId: string): Promise<(Prompt & { org: string }) | undefined> {
   const [row] = await sql<Prompt & { org: string }>`
     select
@@ -73,7 +73,7 @@ export async function findPromptInFile(
   return row?.id
 }
 
-/** Holds a prompt until the transaction ends, so that two changes of it do not cross. */
+/** Locks a prompt until the transaction ends, so that two changes of it do not interleave. */
 export async function lockPrompt(sql: Sql, id: number): Promise<void> {
   await sql`select from prompts where id = ${id} for update`
 }
