@@ -4,6 +4,7 @@ import { openRepository } from '../git/repository.ts'
 import { type SyncChange, type SyncResult, syncRepository } from '../git/sync.ts'
 import type { SyncTarget } from '../git/target.ts'
 import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
+import { oneLine } from '../lib/texts.ts'
 import { UsageError } from './arguments.ts'
 import type { Command, Context } from './command.ts'
 import { withDatabase } from './database.ts'
@@ -100,6 +101,3 @@ function summarise(result: SyncResult, where: string, isDryRun: boolean): string
   const gone = takenBack === null ? unknown : takenBack > 0 ? `, ${takenBack} not on the branch any more` : ''
   return `${where}: ${prompts} prompts, ${commits} commits; ${add} ${added} entries, ${change} ${changed}, ${known} known${gone}`
 }
-
-/** Names and messages in a repository must not steer the terminal. */
-const oneLine = (text: string) => text.replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')

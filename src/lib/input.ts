@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 
 export type Input = {
   stream: Readable
-  /** The number of bytes in a file; undefined for a pipe or a terminal, whose end is not known. */
+  /** In bytes; undefined for a pipe or a terminal. */
   size: number | undefined
 }
 

@@ -134,8 +134,8 @@ test('takes a gzipped body up to the cap, and stops at one byte more of what is 
 
 test.each([
   ['gzip', '{"value":"positive"}', 'must be valid gzip'],
-  ['br', '{"value":"positive"}', 'must be sent as it is, or compressed with "Content-Encoding: gzip"'],
-  ['gzip, gzip', '{"value":"positive"}', 'must be sent as it is, or compressed with "Content-Encoding: gzip"'],
+  ['br', '{"value":"positive"}', 'must be uncompressed, or sent with "Content-Encoding: gzip"'],
+  ['gzip, gzip', '{"value":"positive"}', 'must be uncompressed, or sent with "Content-Encoding: gzip"'],
 ])('rejects the encoding %p of %p', async (encoding, body, message) => {
   const sent = head(`Content-Encoding: ${encoding}`, `Content-Length: ${body.length}`) + body
   expect(read(await answerTo(sent))).toEqual({

@@ -143,7 +143,7 @@ const rejected: [string, string, Made][] = [
   ],
   [
     'a map that would take the place of a device',
-    '--map: /dev/null cannot be written: there is something else of this name',
+    '--map: /dev/null cannot be written: it exists and is not a file',
     () => ({ ...clone, more: ['--map', '/dev/null'] }),
   ],
   [

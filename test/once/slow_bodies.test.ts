@@ -105,7 +105,7 @@ test('of 300 slow bodies of an organisation those past its share are rejected, a
   expect(JSON.parse(body)).toEqual({
     error: {
       code: 'internal_error',
-      message: 'Too many large bodies are under way. Send this one again shortly.',
+      message: 'Too many large bodies are in flight. Try again shortly.',
       request_id: expect.any(String),
     },
   })

@@ -159,7 +159,7 @@ test.concurrent.each([
   [{ DATABASE_URL: 'hunter2' }, 'DATABASE_URL must be a URL that begins with postgres:// or postgresql://'],
   [
     { DATABASE_URL: 'postgres://user:hunter2%@h/db' },
-    'DATABASE_URL must have every "%" of its user, password and name written as %25',
+    'DATABASE_URL must have every "%" in its user, password and name escaped as %25',
   ],
   [{ DATABASE_URL_FILE: secretFile }, 'DATABASE_URL must be a URL that begins with postgres:// or postgresql://'],
   [{ REDIS_URL: 'http://:hunter2@h' }, 'REDIS_URL must be a URL that begins with redis:// or rediss://'],
