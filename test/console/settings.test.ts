@@ -20,8 +20,8 @@ test('a key is made, shown once and copied, rotated and revoked', async () => {
   await page.getByRole('button', { name: 'New key' }).click()
   await page.getByLabel('Name').fill('website')
   await page.getByLabel('Expires').selectOption('in 30 days')
-  await page.getByRole('button', { name: 'Make the key' }).click()
-  const shown = page.getByRole('dialog', { name: 'The new key' })
+  await page.getByRole('button', { name: 'Create key' }).click()
+  const shown = page.getByRole('dialog', { name: 'New key created' })
   const key = (await shown.locator('code').textContent()) as string
   await shown.getByRole('button', { name: 'Copy the key' }).click()
   await shown.getByText('Copied', { exact: true }).waitFor()
@@ -34,9 +34,9 @@ test('a key is made, shown once and copied, rotated and revoked', async () => {
   expect(await statusWith(key)).toBe(200)
 
   await row.getByRole('button', { name: 'Rotate website' }).click()
-  await page.getByLabel('The old one works on').selectOption('not at all')
+  await page.getByLabel('Old key stays valid').selectOption('not at all')
   await page.getByRole('button', { name: 'Rotate', exact: true }).click()
-  const rotated = page.getByRole('dialog', { name: 'The key was rotated' })
+  const rotated = page.getByRole('dialog', { name: 'Key rotated' })
   const second = (await rotated.locator('code').textContent()) as string
   // Escape closes it as the button does.
   await page.keyboard.press('Escape')
@@ -46,7 +46,7 @@ test('a key is made, shown once and copied, rotated and revoked', async () => {
 
   await page.getByRole('button', { name: 'Revoke website' }).click()
   await page.getByRole('button', { name: 'Revoke', exact: true }).click()
-  await page.getByText('revoked now').or(page.getByText('revoked 1 second ago')).first().waitFor()
+  await page.getByText('Revoked now').or(page.getByText('Revoked 1 second ago')).first().waitFor()
   await eventually(() => statusWith(second), 401)
   expect(troubles).toEqual([])
   await page.close()
@@ -58,12 +58,12 @@ test('a browser key is made with its origins and its limit; what is wrong is sai
   await page.getByLabel('Name').fill('thumbs')
   await page.getByLabel('For').selectOption('browser')
   await page.getByLabel('Origins').fill('example.com')
-  await page.getByLabel('Signals a month').fill('500')
-  await page.getByRole('button', { name: 'Make the key' }).click()
+  await page.getByLabel('Signals per month').fill('500')
+  await page.getByRole('button', { name: 'Create key' }).click()
   await page.getByRole('alert').getByText('origins/0 must be an origin as browsers send it').waitFor()
   await page.getByLabel('Origins').fill('https://example.com\n\n https://*.example.org ')
-  await page.getByRole('button', { name: 'Make the key' }).click()
-  await page.getByRole('dialog', { name: 'The new key' }).waitFor()
+  await page.getByRole('button', { name: 'Create key' }).click()
+  await page.getByRole('dialog', { name: 'New key created' }).waitFor()
   const { body } = await own.service.call('GET', '/api/v1/keys?limit=1', { key: own.admin })
   expect(body.data[0]).toMatchObject({
     name: 'thumbs',
@@ -105,7 +105,7 @@ test('only what the key may do is offered', async () => {
   await page.getByRole('button', { name: 'New key' }).click()
   expect(await page.getByLabel('For').locator('option').allInnerTexts()).toEqual(['browser', 'scopes that I choose'])
   await page.getByLabel('For').selectOption('scopes')
-  expect(await page.getByRole('group', { name: 'It may' }).locator('code').allInnerTexts()).toEqual([
+  expect(await page.getByRole('group', { name: 'Permissions' }).locator('code').allInnerTexts()).toEqual([
     'signals:write',
     'keys:read',
     'keys:write',
@@ -117,13 +117,13 @@ test('a prompt is made, linked to its file and renamed', async () => {
   const { page, troubles } = await own.open('/settings/prompts')
   await page.getByRole('button', { name: 'New prompt' }).click()
   await page.getByLabel('Name').fill('farewell')
-  await page.getByRole('button', { name: 'Make the prompt' }).click()
+  await page.getByRole('button', { name: 'Create prompt' }).click()
   const row = page.getByRole('row', { name: /farewell/ })
   await row.getByText('not linked').waitFor()
-  await row.getByRole('button', { name: 'Change farewell' }).click()
+  await row.getByRole('button', { name: 'Edit farewell' }).click()
   await page.getByLabel('Name').fill('goodbye')
   await page.getByLabel('Repository').fill('acme/prompts')
-  await page.getByLabel('Path of its file').fill('prompts/goodbye.md')
+  await page.getByLabel('File path').fill('prompts/goodbye.md')
   await page.getByRole('button', { name: 'Save' }).click()
   const changed = page.getByRole('row', { name: /goodbye/ })
   await changed.getByText('prompts/goodbye.md in acme/prompts').waitFor()
@@ -133,7 +133,7 @@ test('a prompt is made, linked to its file and renamed', async () => {
 
 test('the secret of the webhook is made, and the audit log has it', async () => {
   const { page, troubles } = await own.open('/settings/webhooks')
-  await page.getByRole('button', { name: 'Make a secret' }).click()
+  await page.getByRole('button', { name: 'Generate secret' }).click()
   await page.locator('.secret').nth(1).waitFor()
   const [address, secret] = await page.locator('.secret code').allInnerTexts()
   expect(address).toBe(`${own.service.url}/webhooks/github/${own.tenant.org}`)

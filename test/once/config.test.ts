@@ -63,7 +63,10 @@ test.concurrent.each([
   [{ DRAIN_SECONDS: '-1' }, 'DRAIN_SECONDS must be a whole number of seconds from 0 to 3600, not "-1"'],
   [{ SHUTDOWN_SECONDS: '1.5' }, 'SHUTDOWN_SECONDS must be a whole number of seconds from 0 to 3600, not "1.5"'],
   [{ METRICS_ADDRESS: '9090' }, 'METRICS_ADDRESS must be a host and a port, such as 127.0.0.1:9090, not "9090"'],
-  [{ METRICS_ADDRESS: '::1:9090' }, 'METRICS_ADDRESS must be a host and a port, such as 127.0.0.1:9090, not "::1:9090"'],
+  [
+    { METRICS_ADDRESS: '::1:9090' },
+    'METRICS_ADDRESS must be a host and a port, such as 127.0.0.1:9090, not "::1:9090"',
+  ],
   [{ METRICS_ADDRESS: 'h:65536' }, 'METRICS_ADDRESS must be a host and a port, such as 127.0.0.1:9090, not "h:65536"'],
   [{ DATABASE_URL_FILE: '/proc/none' }, 'DATABASE_URL_FILE names a file that cannot be read: /proc/none'],
   [{ DATABASE_URL_FILE: '/dev/null' }, 'DATABASE_URL_FILE names an empty file: /dev/null'],

@@ -53,7 +53,7 @@ export function Table<Row>({ caption, columns, rows, keyOf, idOf }: TableProps<R
 /** The same below a chart, for those who want its figures. */
 export const FoldedTable = <Row,>(table: TableProps<Row>) => (
   <details class="fold">
-    <summary class="fine">Show as a table</summary>
+    <summary class="fine">View as table</summary>
     <Table {...table} />
   </details>
 )

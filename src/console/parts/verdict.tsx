@@ -31,7 +31,7 @@ export const countColumns: Column<Counts>[] = [
 ]
 
 export const rateColumn: Column<Counts> = {
-  name: 'Share of positive',
+  name: 'Positive rate',
   cell: (counts) => {
     const rate = rateOf(counts)
     return rate ? <Rate rate={rate} /> : '–'
