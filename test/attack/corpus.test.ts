@@ -1,10 +1,11 @@
 // Every hostile input of the corpus is answered in the envelope or by a closed connection, and leaves the service as it was.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { connect } from 'node:net'
+import { beforeAll, expect, test } from 'bun:test'
 import { scopes } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
+import { within } from '../../src/lib/deadline.ts'
 import { inFullRun } from '../full.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import { isWhole, openConnection } from '../socket.ts'
+import { useOwnService, useTenant } from '../use.ts'
 import { corpus } from './corpus.ts'
 
 /** Far longer than the service's own deadlines: what takes longer hangs. */
@@ -14,52 +15,22 @@ const atOnce = 20
 type Input = { text: string; isCut?: true }
 type Outcome = 'closed' | 'bare' | number
 
-let service: TestService
-let tenant: Tenant
+const service = useOwnService()
+const tenant = useTenant(service, 1_000_000)
 let admin: string
 
 beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant(1_000_000)
   const key = { org: tenant.org, name: 'admin', scopes: [...scopes], expiresAt: null }
   admin = (await createKey(service.services.db, service.clock, key)).key
 })
 
-afterAll(() => service.close())
-
 /** Everything that the service sends until it has answered or closes the connection. */
-function sendRaw({ text, isCut }: Input): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const socket = connect({ port: Number(new URL(service.url).port), host: '127.0.0.1', allowHalfOpen: true })
-    let answer = ''
-    const timer = setTimeout(() => reject(new Error(`hangs: ${shorten(text)}`)), hangsAfterMs)
-    const end = () => {
-      answer = answer.replace('HTTP/1.1 100 Continue\r\n\r\n', '')
-      clearTimeout(timer)
-      socket.destroy()
-      resolve(answer)
-    }
-    socket.setEncoding('latin1')
-    socket.on('data', (bytes) => {
-      answer += bytes
-      if (isWhole(answer)) end()
-    })
-    socket.on('end', end)
-    socket.on('close', end)
-    socket.on('error', end)
-    if (isCut) socket.end(text, 'latin1')
-    else socket.write(text, 'latin1')
-  })
-}
-
-/** Whether the head and as much of a body as it promises have come. */
-function isWhole(answer: string): boolean {
-  if (/^HTTP\/1\.1 100 /.test(answer)) return isWhole(answer.slice(answer.indexOf('\r\n\r\n') + 4))
-  const end = answer.indexOf('\r\n\r\n')
-  if (end < 0) return false
-  if (/^HTTP\/1\.1 304 /.test(answer)) return true
-  const length = /^content-length: *(\d+)/im.exec(answer.slice(0, end))?.[1]
-  return length !== undefined && answer.length - end - 4 >= Number(length)
+async function sendRaw({ text, isCut }: Input): Promise<string> {
+  const { socket, until } = await openConnection(service.url, { allowHalfOpen: true })
+  if (isCut) socket.end(text, 'latin1')
+  else socket.write(text, 'latin1')
+  const answer = await within(hangsAfterMs, until(isWhole)).finally(() => socket.destroy())
+  return answer.replace('HTTP/1.1 100 Continue\r\n\r\n', '')
 }
 
 const shorten = (text: string) => JSON.stringify(text.length > 300 ? `${text.slice(0, 300)}… (${text.length})` : text)

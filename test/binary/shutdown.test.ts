@@ -1,8 +1,8 @@
 // How the binary stops: no request that it has accepted is lost, and callers learn of the stop in time.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { connect, type Socket } from 'node:net'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createOperator, createTenant, eventually, run, type Server, startServer } from '../program.ts'
+import { formatRequest, isWhole, openConnection } from '../socket.ts'
 
 let database: TestDatabase
 let server: Server
@@ -40,31 +40,18 @@ const post = () =>
 
 /** A request whose body is not sent yet; the test sends it later. */
 async function beginPost(): Promise<{ finish(): Promise<string> }> {
-  const { hostname, port } = new URL(server.url)
-  const socket = await new Promise<Socket>((resolve, reject) => {
-    const opened = connect(Number(port), hostname, () => resolve(opened))
-    opened.once('error', reject)
-  })
-  let answer = ''
-  socket.on('data', (bytes) => {
-    answer += bytes
-  })
-  socket.on('error', () => {})
-  const ended = new Promise((resolve) => socket.once('close', resolve))
+  const { socket, until } = await openConnection(server.url)
   const body = '{"value":"positive"}'
-  socket.write(
-    `POST /api/v1/prompts/${tenant.prompt}/signals HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${tenant.key}\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`,
-  )
+  const headers = [`Authorization: Bearer ${tenant.key}`, 'Content-Type: application/json', 'Content-Length: 20']
+  socket.write(formatRequest('POST', `/api/v1/prompts/${tenant.prompt}/signals`, headers, body.slice(0, 5)))
   await eventually(async () => {
     const text = await (await fetch(`${server.url}/metrics`)).text()
     return /prompt_signals_http_requests_in_flight (\d+)/.exec(text)?.[1]
   }, '2')
   return {
-    async finish() {
+    finish() {
       socket.write(body.slice(5))
-      await ended
-      return answer
+      return until(() => false)
     },
   }
 }
@@ -120,29 +107,20 @@ test('requests that do not end in time are aborted, and the log says so', async 
 
 /** Sends one request after the other on one connection, until a response closes it; returns how it ended. */
 async function keepAsking(): Promise<string> {
-  const { hostname, port } = new URL(server.url)
-  const socket = connect(Number(port), hostname)
-  const ended = Promise.withResolvers<string>()
-  let [text, isLast] = ['', false]
-  const body = '{"value":"positive"}'
-  const send = () =>
-    socket.write(
-      `POST /api/v1/prompts/${tenant.prompt}/signals HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${tenant.key}\r\n` +
-        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-    )
-  socket.on('connect', send)
-  socket.on('data', (bytes) => {
-    text += bytes
-    const [head, rest] = text.split('\r\n\r\n')
-    if (rest === undefined || rest.length < Number(/content-length: (\d+)/i.exec(text)?.[1])) return
-    if (!text.startsWith('HTTP/1.1 201 ')) ended.resolve(text)
-    isLast = /^connection: close\r?$/im.test(head as string)
-    text = ''
-    if (!isLast) send()
-  })
-  socket.on('error', ({ message }) => ended.resolve(message))
-  socket.on('close', () => ended.resolve(isLast && text === '' ? 'closed after its last answer' : 'closed too early'))
-  return ended.promise
+  const { socket, until } = await openConnection(server.url)
+  const headers = [`Authorization: Bearer ${tenant.key}`, 'Content-Type: application/json']
+  const request = formatRequest('POST', `/api/v1/prompts/${tenant.prompt}/signals`, headers, '{"value":"positive"}')
+  for (let before = 0; ; ) {
+    socket.write(request)
+    const all = await until((text) => isWhole(text.slice(before)))
+    const answer = all.slice(before)
+    if (!isWhole(answer)) return 'closed too early'
+    if (!answer.startsWith('HTTP/1.1 201 ')) return answer
+    if (/^connection: close\r?$/im.test(answer)) break
+    before = all.length
+  }
+  await until(() => false)
+  return 'closed after its last answer'
 }
 
 test.each(['0', '1'])(

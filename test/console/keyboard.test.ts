@@ -43,7 +43,7 @@ test('from the list to a prompt, over its chart, to its changes and back', async
   await tabTo(page, /^How we decide$/)
   await page.keyboard.press('Enter')
   await page.getByText('The interval stays valid however often you look.').waitFor()
-  await tabTo(page, /^The signals over time$/)
+  await tabTo(page, /^Signals over time$/)
   await page.keyboard.press('ArrowLeft')
   await page.locator('.reading strong').waitFor()
   await tabTo(page, /^Compare two$/)

@@ -29,7 +29,7 @@ test('a key is made, shown once and copied, rotated and revoked', async () => {
   await shown.getByRole('button', { name: 'Done' }).click()
   const row = page.getByRole('row', { name: /^website/ }).first()
   expect(await row.textContent()).toContain('app')
-  expect(await row.textContent()).toContain('expires in 4 weeks')
+  expect(await row.textContent()).toContain('Expires in 4 weeks')
   expect(await page.content()).not.toContain(key)
   expect(await statusWith(key)).toBe(200)
 
@@ -103,7 +103,7 @@ test('only what the key may do is offered', async () => {
     key: await own.keyWith(['keys:read', 'keys:write', 'signals:write']),
   })
   await page.getByRole('button', { name: 'New key' }).click()
-  expect(await page.getByLabel('For').locator('option').allInnerTexts()).toEqual(['browser', 'scopes that I choose'])
+  expect(await page.getByLabel('For').locator('option').allInnerTexts()).toEqual(['browser', 'Custom'])
   await page.getByLabel('For').selectOption('scopes')
   expect(await page.getByRole('group', { name: 'Permissions' }).locator('code').allInnerTexts()).toEqual([
     'signals:write',
