@@ -46,7 +46,7 @@ test('from the list to a prompt, over its chart, to its changes and back', async
   await tabTo(page, /^Signals over time$/)
   await page.keyboard.press('ArrowLeft')
   await page.locator('.reading strong').waitFor()
-  await tabTo(page, /^Compare two$/)
+  await tabTo(page, /^Compare$/)
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'Compare changes of test' }).waitFor()
   await page.goBack()
