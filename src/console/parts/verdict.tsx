@@ -7,7 +7,7 @@ export type VerdictName = NonNullable<Schemas['Impact']['verdict']>
 
 const signs: Record<VerdictName, string> = { better: '▲', worse: '▼', same: '=', undecided: '?' }
 
-/** A verdict by its sign, its word and its colour, of which the word alone would do; the sign alone beside other words. */
+/** A verdict by sign, word and colour. `isSign` leaves out the word, beside a sentence that says it. */
 export const Verdict = ({ verdict, isSign }: { verdict: VerdictName; isSign?: boolean }) => (
   <span class={`verdict ${verdict}`}>
     <span aria-hidden="true">{signs[verdict]}</span>
