@@ -35,7 +35,7 @@ test.each(mergeMessages.map((message) => [message]))(
 )
 
 test.each(mergeMessages.map((message) => [message]))(
-  'a pull before a push deploys only one's own commits: %s',
+  'a pull before a push does not deploy the commits of others: %s',
   async (message) => {
     const author = { name: 'Puller', email: 'puller@example.com' }
     await hook.send('push', push({ after: sha('theirs'), commits: [change] }))
