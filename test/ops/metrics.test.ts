@@ -5,9 +5,9 @@ import { createLog } from '../../src/log.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
 import { build } from '../../src/platform.ts'
 import { entry } from '../service.ts'
-import { useService } from '../use.ts'
+import { useOwnService } from '../use.ts'
 
-const service = useService()
+const service = useOwnService()
 
 type Sample = { name: string; labels: Record<string, string>; value: number }
 
