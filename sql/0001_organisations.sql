@@ -81,79 +81,6 @@ comment on column idempotent_requests.fingerprint is 'SHA-256 of the method, the
 
 create index on idempotent_requests (created_at);
 
--- Deletes at most max_rows requests from before a time, and returns how many there were.
-create function prune_requests(before timestamptz, max_rows integer)
-returns integer
-language plpgsql
-set plan_cache_mode = 'force_generic_plan'
-set enable_seqscan = off
-set enable_bitmapscan = off
-as $$
-declare
-  deleted integer;
-begin
-  delete from idempotent_requests
-  where ctid = any (array(
-    select r.ctid
-    from idempotent_requests r
-    where r.created_at < before
-    order by r.created_at
-    limit max_rows
-    for update skip locked
-  ));
-  get diagnostics deleted = row_count;
-  return deleted;
-end
-$$;
-
--- Finds the keys by their hashes in hexadecimal, but for those that are revoked or whose organisation is suspended. Each
--- hash is looked up through the index: a plan made while the tables were small would scan them, and be kept while they
--- grow.
-create function find_live_keys(hashes text[])
-returns table (
-  hash text, id bigint, organisation_id bigint, org text, key text, scopes json, expires_at timestamptz, browser json
-)
-language plpgsql
-stable
-set enable_seqscan = off
-as $$
-begin
-  return query
-  select
-    encode(found.hash, 'hex'), found.id, found.organisation_id, found.org, found.public_id, to_json(found.scopes),
-    found.expires_at,
-    case when found.origins is not null then
-      json_build_object(
-        'origins', found.origins, 'prompts', found.prompts, 'monthlyLimit', found.monthly_limit,
-        'countedWith', coalesce(found.counted_with, found.id)
-      )
-    end
-  from unnest(hashes) wanted (hash)
-  cross join lateral (
-    select k.*, o.public_id as org
-    from api_keys k
-    join organisations o on o.id = k.organisation_id
-    where k.hash = decode(wanted.hash, 'hex') and k.revoked_at is null and o.suspended_at is null
-    limit 1
-  ) found;
-end
-$$;
-
--- Sets when keys were last used. Callers give the ids in ascending order, so that two calls never deadlock.
-create function mark_keys_used(key_ids bigint[], used_ats timestamptz[])
-returns void
-language plpgsql
-set enable_seqscan = off
-as $$
-begin
-  for position in 1 .. cardinality(key_ids) loop
-    update api_keys k
-    set last_used_at = used_ats[position]
-    where k.id = key_ids[position] and (k.last_used_at is null or k.last_used_at < used_ats[position]);
-  end loop;
-end
-$$;
-
 create table prompts (
   id bigint generated always as identity primary key,
   -- Ids are compared byte by byte: the order of a language would cost every look-up time, and is of no use.
@@ -178,23 +105,6 @@ comment on column prompts.history_version is 'random, and new with every change:
 
 create index on prompts (organisation_id, id);
 
--- Finds prompts by their public ids, through the index: a plan made while the table was small would scan it, and be kept
--- while it grows. The caller compares the organisations.
-create function find_prompts(public_ids text[])
-returns table (organisation_id bigint, id bigint, public_id text)
-language plpgsql
-stable
-set plan_cache_mode = 'force_generic_plan'
-set enable_seqscan = off
-as $$
-begin
-  return query
-  select p.organisation_id, p.id, p.public_id
-  from prompts p
-  where p.public_id = any (public_ids);
-end
-$$;
-
 -- Finds the same prompts for a page of their histories, which is asked for most often: as one text, with commas between
 -- the prompts and spaces between organisation, id, public id and version, of which no value has any. Rows take the driver
 -- 72 instead of 25 µs for 64 prompts, and Postgres more too, since a function has to gather them first.
@@ -214,27 +124,6 @@ begin
   from prompts p
   where p.public_id = any (public_ids);
   return histories;
-end
-$$;
-
--- Sets how the files of prompts were seen, a JSON array of objects with the names of the columns. What was seen before the
--- last time changes nothing.
-create function mark_files_seen(given json)
-returns void
-language plpgsql
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-as $$
-begin
-  update prompts p
-  set file_state = s.file_state, file_moved_to = s.file_moved_to, file_seen_at = s.file_seen_at
-  from (
-    select distinct on (r.id) *
-    from json_to_recordset(given) r (id bigint, file_state text, file_moved_to text, file_seen_at timestamptz)
-    order by r.id, r.file_seen_at desc
-  ) s
-  where p.id = s.id and (p.file_seen_at is null or p.file_seen_at <= s.file_seen_at);
 end
 $$;
 

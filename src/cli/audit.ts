@@ -6,7 +6,7 @@ import { onDatabase } from './database.ts'
 export const commands = onDatabase([
   {
     usage: 'audit list --org ORG [--limit N] [--cursor C]',
-    does: 'lists who changed keys, plans, prompts and webhooks of an organisation, newest first',
+    description: 'lists who changed keys, plans, prompts and webhooks of an organisation, newest first',
     check: (args) => args.integer('limit', 1),
     async run({ db, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))

@@ -2,17 +2,18 @@ import { compress, readBackup, writeFile } from '../backup/file.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { writeBackup } from '../backup/write.ts'
 import { build, migrations } from '../platform.ts'
-import { type Command, type Context, UsageError } from './command.ts'
+import { UsageError } from './arguments.ts'
+import type { Command, Context } from './command.ts'
 import { forCommands, onDatabase, workOn } from './database.ts'
 import { writeOut } from './output.ts'
 
 export const commands: Command[] = [
   {
     usage: 'backup FILE|-',
-    does: 'writes everything in the database to a file, also while a server is running on it',
+    description: 'writes everything in the database to a file, also while a server is running on it',
     ifInterrupted: 'no complete backup was written',
     check(args) {
-      if (args.word(0) === '-' && process.stdout.isTTY) {
+      if (args.positional(0) === '-' && process.stdout.isTTY) {
         throw new UsageError('- is for a pipe or a file, not for a terminal')
       }
     },
@@ -21,7 +22,7 @@ export const commands: Command[] = [
   ...onDatabase([
     {
       usage: 'restore FILE|-',
-      does: 'fills an empty database from a backup, all or nothing',
+      description: 'fills an empty database from a backup, all or nothing',
       database: 'any schema',
       readsFile: true,
       ifInterrupted: 'nothing was restored',
@@ -31,7 +32,7 @@ export const commands: Command[] = [
         const onProgress = (read: number) => {
           share = read
         }
-        const lines = readBackup(args.word(0), { input, signal, onProgress })
+        const lines = readBackup(args.positional(0), { input, signal, onProgress })
         output.show(await restoreBackup(db, migrations, lines, (rows) => progress.count(rows, 'rows', share)))
       },
     },
@@ -53,7 +54,7 @@ async function runBackup(context: Context): Promise<void> {
         progress.count(written, 'rows', expected && written / expected),
       )
     })
-  const file = args.word(0)
+  const file = args.positional(0)
   if (file === '-') return void (await compress(fill, writeOut))
   const bytes = await writeFile(file, fill)
   output.show({ file, bytes, rows })

@@ -12,7 +12,8 @@ const readingScopes = presets.admin.filter((scope) => scope.endsWith(':read'))
 export const commands = onDatabase([
   {
     usage: 'console --org ORG [--admin]',
-    does: 'prints a link that opens the console signed in, with a key that expires in 12 hours; with --admin it may also change things',
+    description:
+      'prints a link that opens the console signed in, with a key that expires in 12 hours; with --admin it may also change things',
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, config, args, output }) {
       const url = consoleUrlOf(config)

@@ -21,7 +21,7 @@ export const commands = onDatabase([
     usage:
       'history record --prompt pmt_… --action deployed|pr_opened|pr_merged|pr_closed --user-name N --user-email E ' +
       '--commit-sha S --branch B [--pr-number N] [--pr-url U] [--created-at TIME]',
-    does: 'adds one history entry',
+    description: 'adds one history entry',
     check: pullRequestOption,
     verifyWith: 'history list --prompt pmt_…',
     async run({ db, clock, args, output }) {
@@ -39,12 +39,12 @@ export const commands = onDatabase([
   },
   {
     usage: 'history import FILE|-',
-    does: 'adds many entries from JSON lines, all or none of them',
+    description: 'adds many entries from JSON lines, all or none of them',
     readsFile: true,
     ifInterrupted: 'nothing was recorded',
     verifyWith: 'history list --prompt pmt_…',
     async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
-      const file = args.word(0)
+      const file = args.positional(0)
       const { stream, size } = input as Input
       const bytes = size === undefined ? await keepInput(file, stream, signal) : addAbortSignal(signal, stream)
       const lines = linesOf(file, bytes, (count) => progress.begin(`${count} lines read, adding them to the history`))
@@ -53,7 +53,7 @@ export const commands = onDatabase([
   },
   {
     usage: 'history list --prompt pmt_… [--page N] [--limit N]',
-    does: 'lists the history of a prompt, newest first',
+    description: 'lists the history of a prompt, newest first',
     async run({ db, args, output }) {
       const prompt = args.required('prompt')
       const { organisationId } = await requirePrompt(db.sql, prompt)

@@ -11,7 +11,8 @@ import type { Column } from './output.ts'
 export const commands = onDatabase([
   {
     usage: 'impact --prompt pmt_… [--margin M] [--base ID --head ID] [--page N] [--limit N]',
-    does: 'shows what each change of a prompt did to its signals, newest first, or compares the change --head with --base',
+    description:
+      'shows what each change of a prompt did to its signals, newest first, or compares the change --head with --base',
     check: (args) => args.asQuery(impactParams.parse),
     async run({ db, clock, args, output }) {
       const prompt = await requirePrompt(db.sql, args.required('prompt'))

@@ -1,11 +1,11 @@
+import type { Scope } from '../http/caller.ts'
 import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
-import type { KeyRestrictions, Scope } from '../keys/schema.ts'
+import type { KeyRestrictions } from '../keys/schema.ts'
 import { parseScopes, presets, scopesOfPreset } from '../keys/scopes.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { parseInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import type { Arguments } from './arguments.ts'
-import { UsageError } from './command.ts'
+import { type Arguments, UsageError } from './arguments.ts'
 import { onDatabase } from './database.ts'
 import { parseDuration } from './durations.ts'
 
@@ -15,7 +15,8 @@ const keepItNow = 'Keep the key now: it is not shown again.'
 export const commands = onDatabase([
   {
     usage: `keys create --org ORG [--name N] ${scopeUsage} [--expires-at TIME] [--origin O]… [--prompt pmt_…]… [--monthly-limit N]`,
-    does: 'makes an API key and shows it, this once; one for browsers needs an --origin, and may have limits of its own',
+    description:
+      'makes an API key and shows it, this once; one for browsers needs an --origin, and may have limits of its own',
     check: keyOptions,
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, args, output }) {
@@ -25,7 +26,7 @@ export const commands = onDatabase([
   },
   {
     usage: 'keys list --org ORG',
-    does: 'lists the keys of an organisation',
+    description: 'lists the keys of an organisation',
     async run({ db, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))
       const keys = await readAllPages((page) => listKeys(db, id, page))
@@ -36,25 +37,25 @@ export const commands = onDatabase([
   },
   {
     usage: `keys update ID [--name N] ${scopeUsage} [--expires-at TIME|none] [--origin O]… [--prompt pmt_…|all]… [--monthly-limit N|none]`,
-    does: 'changes what is given of a key, and leaves the rest; it holds everywhere within a second',
+    description: 'changes what is given of a key, and leaves the rest; it holds everywhere within a second',
     check: changeOptions,
     verifyWith: 'keys list --org ORG',
     run: async ({ db, clock, args, output }) =>
-      output.show(await changeKey(db, clock, args.word(0), changeOptions(args))),
+      output.show(await changeKey(db, clock, args.positional(0), changeOptions(args))),
   },
   {
     usage: 'keys revoke ID',
-    does: 'ends a key: it is rejected everywhere within a second',
+    description: 'ends a key: it is rejected everywhere within a second',
     verifyWith: 'keys list --org ORG',
-    run: async ({ db, clock, args, output }) => output.show(await revokeKey(db, clock, args.word(0))),
+    run: async ({ db, clock, args, output }) => output.show(await revokeKey(db, clock, args.positional(0))),
   },
   {
     usage: 'keys rotate ID [--overlap 24h]',
-    does: 'makes a key in the place of another, which works until the overlap ends, and shows it, this once',
+    description: 'makes a key in the place of another, which works until the overlap ends, and shows it, this once',
     check: overlapOption,
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, args, output }) {
-      output.show(await rotateKey(db, clock, args.word(0), overlapOption(args)))
+      output.show(await rotateKey(db, clock, args.positional(0), overlapOption(args)))
       output.say(keepItNow)
     },
   },

@@ -13,7 +13,7 @@ export const commands: Command[] = [
   ...onDatabase([
     {
       usage: 'migrate',
-      does: "brings the database to this program's schema",
+      description: "brings the database to this program's schema",
       database: 'any schema',
       ifInterrupted: 'nothing was migrated',
       verifyWith: 'migrate',
@@ -25,7 +25,8 @@ export const commands: Command[] = [
   ]),
   {
     usage: 'healthcheck [--live]',
-    does: 'asks the running server whether it is ready; with --live, whether it is alive, whatever the database does',
+    description:
+      'asks the running server whether it is ready; with --live, whether it is alive, whatever the database does',
     async run({ config, args, output, interruption }) {
       const url = localUrlOf(config)
       const [path, word] = args.options.live ? ['livez', 'live'] : ['readyz', 'ready']
@@ -39,12 +40,12 @@ export const commands: Command[] = [
   },
   {
     usage: 'config',
-    does: 'shows the settings in force, without passwords',
+    description: 'shows the settings in force, without passwords',
     run: async ({ output }) => output.show(showConfig()),
   },
   {
     usage: 'version',
-    does: 'says which build this is',
+    description: 'says which build this is',
     run: async ({ output }) => output.show(build),
   },
 ]

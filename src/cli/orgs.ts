@@ -6,8 +6,7 @@ import {
   setRetention,
   suspendOrganisation,
 } from '../orgs/manage.ts'
-import type { Arguments } from './arguments.ts'
-import { UsageError } from './command.ts'
+import { type Arguments, UsageError } from './arguments.ts'
 import { onDatabase } from './database.ts'
 
 const columns = ['id', 'name', 'plan', 'monthly_limit', 'used', 'resets_at', 'retention_days', 'suspended_at'] as const
@@ -17,7 +16,7 @@ const limitOption = (args: Arguments) => args.integer('monthly-limit', 0)
 export const commands = onDatabase([
   {
     usage: 'orgs create --name N --plan free|team|business [--monthly-limit N]',
-    does: 'makes an organisation',
+    description: 'makes an organisation',
     database: 'created',
     check: limitOption,
     verifyWith: 'orgs list',
@@ -28,42 +27,42 @@ export const commands = onDatabase([
   },
   {
     usage: 'orgs list',
-    does: 'lists the organisations and their use of the month',
+    description: 'lists the organisations and their use of the month',
     run: async ({ db, clock, output }) => output.table(await listOrganisations(db, clock), columns),
   },
   {
     usage: 'orgs set-plan ORG PLAN [--monthly-limit N]',
-    does: "changes the plan; without --monthly-limit the plan's own limit holds",
+    description: "changes the plan; without --monthly-limit the plan's own limit holds",
     check: limitOption,
     verifyWith: 'orgs list',
     run: async ({ db, clock, args, output }) =>
-      output.show(await setPlan(db, clock, args.word(0), args.word(1), limitOption(args))),
+      output.show(await setPlan(db, clock, args.positional(0), args.positional(1), limitOption(args))),
   },
   {
     usage: 'orgs set-retention ORG DAYS|none',
-    does: 'erases the signals of an organisation from now on when they are so many days old, or never',
+    description: 'erases the signals of an organisation from now on when they are so many days old, or never',
     check: daysWord,
     verifyWith: 'orgs list',
     run: async ({ db, clock, args, output }) =>
-      output.show(await setRetention(db, clock, args.word(0), daysWord(args))),
+      output.show(await setRetention(db, clock, args.positional(0), daysWord(args))),
   },
   {
     usage: 'orgs suspend ORG',
-    does: 'rejects all keys of an organisation within a second; its data stays',
+    description: 'rejects all keys of an organisation within a second; its data stays',
     verifyWith: 'orgs list',
-    run: async ({ db, clock, args, output }) => output.show(await suspendOrganisation(db, clock, args.word(0))),
+    run: async ({ db, clock, args, output }) => output.show(await suspendOrganisation(db, clock, args.positional(0))),
   },
   {
     usage: 'orgs resume ORG',
-    does: 'takes the keys of a suspended organisation again',
+    description: 'takes the keys of a suspended organisation again',
     verifyWith: 'orgs list',
-    run: async ({ db, clock, args, output }) => output.show(await resumeOrganisation(db, clock, args.word(0))),
+    run: async ({ db, clock, args, output }) => output.show(await resumeOrganisation(db, clock, args.positional(0))),
   },
 ])
 
 /** A number of days, from 1 on and at most a century; null for none. */
 function daysWord(args: Arguments): number | null {
-  const days = args.word(1)
+  const days = args.positional(1)
   if (days === 'none') return null
   if (/^\d{1,5}$/.test(days) && Number(days) >= 1 && Number(days) <= 36_500) return Number(days)
   throw new UsageError(`DAYS must be a whole number from 1 to 36500, or none, not "${days}"`)

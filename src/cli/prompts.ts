@@ -1,13 +1,12 @@
 import { requirePrompt } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
-import type { Arguments } from './arguments.ts'
-import { UsageError } from './command.ts'
+import { type Arguments, UsageError } from './arguments.ts'
 import { onDatabase } from './database.ts'
 
 export const commands = onDatabase([
   {
     usage: 'prompts create --org ORG --name N [--id pmt_…] [--repository OWNER/NAME --path P]',
-    does: 'makes a prompt known',
+    description: 'makes a prompt known',
     check: fileOption,
     verifyWith: 'prompts list --org ORG',
     async run({ db, clock, args, output }) {
@@ -17,17 +16,17 @@ export const commands = onDatabase([
   },
   {
     usage: 'prompts link ID --repository OWNER/NAME --path P',
-    does: 'says in which file of a repository a prompt is kept',
+    description: 'says in which file of a repository a prompt is kept',
     verifyWith: 'prompts list --org ORG',
     async run({ db, clock, args, output }) {
-      const prompt = await requirePrompt(db.sql, args.word(0))
+      const prompt = await requirePrompt(db.sql, args.positional(0))
       const { id, ...changed } = await changePrompt(db, clock, prompt, { file: fileOption(args) })
       output.show({ id, org: prompt.org, ...changed })
     },
   },
   {
     usage: 'prompts list --org ORG',
-    does: 'lists the prompts of an organisation, and how their files were last seen',
+    description: 'lists the prompts of an organisation, and how their files were last seen',
     async run({ db, args, output }) {
       const file = ['repository', 'path', 'file_state', 'file_moved_to'] as const
       const prompts = await listAllPrompts(db, args.required('org'))

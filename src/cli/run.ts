@@ -3,8 +3,8 @@ import { isColourWanted, requireNoRuntimeVariables } from '../config.ts'
 import { ServiceError } from '../errors.ts'
 import { nextTurn } from '../lib/turns.ts'
 import { isCompiled } from '../platform.ts'
-import { nameOf, parseArguments, readSettings } from './arguments.ts'
-import { type Command, UsageError } from './command.ts'
+import { nameOf, parseArguments, readSettings, UsageError } from './arguments.ts'
+import type { Command } from './command.ts'
 import { type Interruption, listenForInterruption, untilInterrupted } from './interruption.ts'
 import { createOutput, oneLine } from './output.ts'
 import { createProgress } from './progress.ts'
@@ -93,7 +93,7 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
     if (isCompiled) requireNoRuntimeVariables()
     const args = parseArguments(command, given)
     if (args.options.help) {
-      streams.out(`${usageOf(command)}${command.does}\n`)
+      streams.out(`${usageOf(command)}${command.description}\n`)
       return 0
     }
     isDryRun = args.options['dry-run'] === true
@@ -160,7 +160,8 @@ function explain(error: unknown): string {
 
 const usageOf = ({ usage }: Command) => `usage: prompt-signals ${usage} [--json]\n`
 
-const listOf = (commands: Command[]) => commands.map(({ usage, does }) => `  ${usage}\n      ${does}\n`).join('')
+const listOf = (commands: Command[]) =>
+  commands.map(({ usage, description }) => `  ${usage}\n      ${description}\n`).join('')
 
 /** Every command, in the order in which they are listed. */
 export async function loadCommands(): Promise<Command[]> {

@@ -6,8 +6,8 @@ import { requirePrompt } from '../prompts/find.ts'
 import { type PurgeSource, purgeSignals } from '../signals/erase.ts'
 import { type ExportSource, exportSignals } from '../signals/export.ts'
 import { exportParams } from '../signals/schema_params.ts'
-import type { Arguments } from './arguments.ts'
-import { type Command, type Context, UsageError } from './command.ts'
+import { type Arguments, UsageError } from './arguments.ts'
+import type { Command, Context } from './command.ts'
 import { onDatabase, withDatabase } from './database.ts'
 import { writeOut } from './output.ts'
 
@@ -17,7 +17,7 @@ export const signalDataCommands: Command[] = [
     usage:
       'signals export --prompt pmt_…|--org ORG [--format ndjson|csv] [--since TIME] [--until TIME] ' +
       '[--value positive|negative] [--after ID] [--output FILE]',
-    does: 'writes signals to standard output, or to a file, which is there once it is whole',
+    description: 'writes signals to standard output, or to a file, which is there once it is whole',
     ifInterrupted: 'what was written to standard output is not whole, and no file was made',
     check(args) {
       if (hasOption(args, 'prompt') === hasOption(args, 'org')) throw new UsageError('give either --prompt or --org')
@@ -28,7 +28,7 @@ export const signalDataCommands: Command[] = [
   ...onDatabase([
     {
       usage: 'signals purge --before TIME [--prompt pmt_…|--org ORG]',
-      does: 'erases the signals from before a time for good: of a prompt, of an organisation, or of all',
+      description: 'erases the signals from before a time for good: of a prompt, of an organisation, or of all',
       ifInterrupted: 'what was erased by then is gone, and the rest is there; run it again to go on',
       verifyWith: 'signals export --org ORG --until TIME',
       check(args) {

@@ -9,8 +9,7 @@ import { parseStatsQuery } from '../stats/query.ts'
 import { readStats } from '../stats/read.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
 import type { SignalCounts, SignalStats } from '../stats/schema.ts'
-import type { Arguments } from './arguments.ts'
-import { UsageError } from './command.ts'
+import { type Arguments, UsageError } from './arguments.ts'
 import { onDatabase } from './database.ts'
 import { drawBar, drawLine, number, percent } from './figures.ts'
 import { type Column, type Output, oneLine } from './output.ts'
@@ -24,7 +23,7 @@ const readCommands = onDatabase([
     usage:
       'signals list --prompt pmt_… [--value positive|negative] [--since TIME] [--until TIME] [--metadata FIELD=TEXT]… ' +
       '[--limit N] [--cursor C]',
-    does: 'lists the signals of a prompt, newest first',
+    description: 'lists the signals of a prompt, newest first',
     check: parseListQuery,
     async run({ db, args, output }) {
       const { id } = await requirePrompt(db.sql, args.required('prompt'))
@@ -37,7 +36,8 @@ const readCommands = onDatabase([
     usage:
       'signals stats --prompt pmt_… [--interval hour|day|week|month] [--since TIME] [--until TIME] [--tz ZONE] ' +
       '[--by metadata.FIELD]',
-    does: 'counts the signals of a prompt over time; with --by, the newest of them by what their metadata has in a field',
+    description:
+      'counts the signals of a prompt over time; with --by, the newest of them by what their metadata has in a field',
     async run({ db, clock, args, output }) {
       const { id } = await requirePrompt(db.sql, args.required('prompt'))
       const query = args.asQuery((given) => parseStatsQuery(given, clock.now()))
@@ -47,7 +47,7 @@ const readCommands = onDatabase([
   },
   {
     usage: 'usage --org ORG',
-    does: 'shows what an organisation has used of the month, by day and by prompt',
+    description: 'shows what an organisation has used of the month, by day and by prompt',
     async run({ db, clock, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))
       const usage = await readUsage(db, clock, createSignalRollup(db, patient), id)

@@ -4,14 +4,15 @@ import { openRepository } from '../git/repository.ts'
 import { type SyncChange, type SyncResult, syncRepository } from '../git/sync.ts'
 import type { SyncTarget } from '../git/target.ts'
 import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
-import { type Command, type Context, UsageError } from './command.ts'
+import { UsageError } from './arguments.ts'
+import type { Command, Context } from './command.ts'
 import { withDatabase } from './database.ts'
 
 export const commands: Command[] = [
   {
     usage:
       'sync [DIR] --org ORG|--url URL [--branch B] [--repository OWNER/NAME|URL] [--create GLOB] [--map FILE] [--dry-run]',
-    does:
+    description:
       'makes the histories of prompts what a clone says; --url calls a service with the key in PROMPT_SIGNALS_KEY, ' +
       '--create makes a prompt for every file that matches, --map writes which file has which prompt',
     ifInterrupted: 'what was recorded stays, and the next sync does the rest',
@@ -43,7 +44,7 @@ export const commands: Command[] = [
 
 async function sync({ args, clock, output, progress, interruption }: Context, target: SyncTarget): Promise<void> {
   const isDryRun = args.options['dry-run'] === true
-  const folder = args.words[0] ?? '.'
+  const folder = args.positionals[0] ?? '.'
   const git = createGit(folder, gitEnvironment(), interruption.signal)
   const map = args.text('map')
   if (map !== null) await requireMapName(map)

@@ -8,7 +8,7 @@ import { PromptPath } from '../prompts/schema.ts'
 import { parseHistoryQuery } from './query.ts'
 import type { HistoryReader } from './read.ts'
 import type { HistoryRecorder } from './record.ts'
-import { actions, HistoryHeaders, HistoryPage, NewHistoryEntry, RecordedEntry } from './schema.ts'
+import { HistoryPage, NewHistoryEntry, RecordedEntry } from './schema.ts'
 import { historyParams } from './schema_params.ts'
 
 type Services = { findPrompt: PromptFinder['find']; historyReader: HistoryReader; historyRecorder: HistoryRecorder }
@@ -24,14 +24,8 @@ const reading = describeOperation({
     'Lists who changed the prompt, when, and how the change was deployed: newest first, a page at a time. ' +
     'A page past the end is empty and has the true totals; with filters the totals are those of what matches.',
   path: PromptPath,
-  query: historyParams.schema,
-  headers: HistoryHeaders,
+  query: historyParams,
   success: { status: 200, description: 'One page of the history.', schema: HistoryPage, headers: ['Link', 'ETag'] },
-  invalid: {
-    meaning: 'A filter is not valid.',
-    message: 'The query is not valid.',
-    example: { details: [{ path: 'action', message: `must be one or more of ${actions.join(', ')}` }] },
-  },
   unchanged: true,
 })
 

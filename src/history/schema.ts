@@ -56,12 +56,6 @@ export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', [
   },
 ])
 
-export const HistoryHeaders = Type.Object({
-  'If-None-Match': Type.String({
-    description: 'The ETag of an earlier answer: if that is still current, the answer is a 304 without a body.',
-  }),
-})
-
 /** Text that Postgres keeps: no control characters, no half of a surrogate pair. */
 const printable = (maxLength: number) =>
   Type.String({

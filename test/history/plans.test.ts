@@ -1,6 +1,7 @@
 // The plans of the statements that read, kept from a time when the tables were empty.
 import { expect, test } from 'bun:test'
 import { readConfig } from '../../src/config.ts'
+import { analyzeGrownTables } from '../../src/db/analyze.ts'
 import type { Sql } from '../../src/db/client.ts'
 import { openAny } from '../../src/db/open.ts'
 import { selectFilteredPage, selectPage, selectStates } from '../../src/history/store.ts'
@@ -72,20 +73,22 @@ async function fill(sql: Sql): Promise<void> {
 test.each<[string, string, Statements]>([
   ['empty', '', { ...lookUps, ...others }],
   // The statistics then say that there is nothing to read, and a scan looks cheaper than any index.
-  ['empty and analysed', 'analyze prompts, history_entries', lookUps],
-])('nothing scans a table that was %s when the statement was planned', async (_, prepare, statements) => {
+  ['empty and analysed', 'analyze prompts, history_entries', { ...lookUps, ...others }],
+])('once the service has analysed a table that was %s, nothing scans it', async (_, prepare, statements) => {
   const database = await createDatabase()
   const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' as const }
   const db = await openAny(readConfig({}, database.settings), options)
   await db.sql.script(`
     alter table prompts set (autovacuum_enabled = off);
     alter table history_entries set (autovacuum_enabled = off);
-    set plan_cache_mode = force_generic_plan;
     ${prepare}`)
   for (let round = 0; round < 7; round += 1) {
     for (const run of Object.values(statements)) await run(db.sql)
   }
   await fill(db.sql)
+  // A backend keeps its counts to itself for a while.
+  await db.sql`select pg_stat_force_next_flush()`
+  await analyzeGrownTables(db)
   const scanning: [string, number][] = []
   for (const [name, run] of Object.entries(statements)) {
     const before = await rowsScanned(db.sql)
