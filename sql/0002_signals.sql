@@ -114,12 +114,13 @@ create function write_signals(
   out ids bigint[],
   -- The time of the earlier signal; null as a whole when there is none.
   out earlier_times bigint[],
-  -- What the organisation had used of its month after the signal, and its limit.
+  -- What the organisation had used of its month after the signal.
   out used integer[],
-  out limits integer[],
-  -- The same for the browser key; a key without a limit has null. Null as a whole when no signal came with one.
+  -- The same for the browser key; null as a whole when no signal came with one.
   out key_used integer[],
-  out key_limits integer[]
+  -- For each month, and for each month of a browser key, the limit; null for a key without one.
+  out month_limits integer[],
+  out browser_key_limits integer[]
 )
 language plpgsql
 -- The caller retries an organisation that another transaction has locked without delaying the others.
@@ -130,12 +131,10 @@ declare
   -- For each month.
   used_before integer[];
   month_used integer[];
-  month_limits integer[];
   month_blocks integer[];
   -- For each month of a browser key.
   browser_key_used_before integer[];
   browser_key_used integer[];
-  browser_key_limits integer[];
   browser_key_blocks integer[];
   -- For each signal whose idempotency key was used before.
   earlier_ids bigint[];
@@ -202,8 +201,10 @@ begin
     ) s on true;
   end if;
 
-  -- Drawing the ids together is cheaper than one by one; those of signals that are not recorded stay unused.
+  -- The outcome and the id of most signals. Drawing the ids together is cheaper than one by one; some stay unused.
+  outcomes := array_fill('recorded'::text, array[cardinality(prompt_ids)]);
   ids := array(select nextval('signals_id_seq') from generate_series(1, cardinality(prompt_ids)));
+
   for number in 1 .. cardinality(prompt_ids) loop
     month_number := month_numbers[number];
     browser_key_number := browser_key_numbers[number];
@@ -215,17 +216,14 @@ begin
       outcomes[number] := 'refused';
       ids[number] := null;
     else
-      outcomes[number] := 'recorded';
       month_used[month_number] := month_used[month_number] + 1;
       if browser_key_number is not null then
         browser_key_used[browser_key_number] := browser_key_used[browser_key_number] + 1;
       end if;
     end if;
     used[number] := month_used[month_number];
-    limits[number] := month_limits[month_number];
     if browser_key_numbers is not null then
       key_used[number] := browser_key_used[browser_key_number];
-      key_limits[number] := browser_key_limits[browser_key_number];
     end if;
   end loop;
 

@@ -25,7 +25,7 @@ import { createReadiness } from './ops/readiness.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder } from './prompts/find.ts'
 import { createBatchRecorder } from './signals/batch.ts'
-import { pruneOldIdempotencyKeys } from './signals/prune.ts'
+import { pruneIdempotencyKeys } from './signals/prune.ts'
 import { createSignalRecorder } from './signals/record.ts'
 import { createSignalRollup } from './stats/rollup.ts'
 
@@ -82,7 +82,7 @@ export function createServices(
   // Every replica prunes: what one deletes, the others no longer find. Each pruning has its own timer, so that a failing
   // one does not stop the others.
   const prunings = [
-    () => pruneOldIdempotencyKeys(db, clock),
+    () => pruneIdempotencyKeys(db, clock),
     () => pruneDeliveries(db, clock),
     () => pruneRequests(db, clock),
     async () => {

@@ -74,7 +74,10 @@ export function createHistoryRecorder(db: Db, clock: Clock): HistoryRecorder {
     rejectWith: unavailable,
     maxBatch: 200,
     maxQueued,
-    giveUpAt: ({ deadline }) => deadline - writeMs,
+    weightOf: () => 0,
+    maxBatchWeight: 1,
+    lingerMs: 0,
+    deadlineOf: ({ deadline }) => deadline - writeMs,
   })
 
   return {

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { Month } from '../lib/months.ts'
-import type { Usage } from '../limit/admit.ts'
+import type { Usage } from '../limit/schema.ts'
 
 export type SignalToWrite = {
   organisationId: number
@@ -28,16 +28,16 @@ export type WriteResult = Usage & {
   keyUsage: Usage | null
 }
 
-/** What write_signals returns: lists with one element for each signal. */
+/** What write_signals returns: lists with one element for each signal, and the limits of the months. */
 type Written = {
   write: number
   outcomes: WriteResult['outcome'][]
   ids: (number | null)[]
   earlierTimes: (number | null)[] | null
   used: number[]
-  limits: number[]
   keyUsed: number[] | null
-  keyLimits: (number | null)[] | null
+  monthLimits: number[]
+  browserKeyLimits: (number | null)[] | null
 }
 
 /** Writes are numbered, so that a result can be matched to its write. */
@@ -55,8 +55,8 @@ export async function writeSignals(sql: Sql, signals: SignalToWrite[], keysSentA
   const [written] = await sql<Written>`
     select
       ${write}::bigint as write, to_json(outcomes) as outcomes, to_json(ids) as ids,
-      to_json(earlier_times) as "earlierTimes", to_json(used) as used, to_json(limits) as limits,
-      to_json(key_used) as "keyUsed", to_json(key_limits) as "keyLimits"
+      to_json(earlier_times) as "earlierTimes", to_json(used) as used, to_json(key_used) as "keyUsed",
+      to_json(month_limits) as "monthLimits", to_json(browser_key_limits) as "browserKeyLimits"
     from write_signals(
       ${toArray(months.owners)}::text::bigint[],
       ${toArray(months.dates)}::text::date[],
@@ -73,17 +73,17 @@ export async function writeSignals(sql: Sql, signals: SignalToWrite[], keysSentA
     )`
   // The result of another write would show one organisation's signals to another.
   if (written?.write !== write) throw new Error('response does not match request')
-  const { outcomes, ids, earlierTimes, used, limits, keyUsed, keyLimits } = written
+  const { outcomes, ids, earlierTimes, used, keyUsed, monthLimits, browserKeyLimits } = written
   return signals.map(({ createdAt, month }, index) => {
-    const earlier = earlierTimes?.[index]
-    const keyLimit = keyLimits?.[index]
+    const earlierTime = earlierTimes?.[index]
+    const keyLimit = browserKeyLimits?.[Number(browserKeys?.numbers[index]) - 1]
     return {
       outcome: outcomes[index] as WriteResult['outcome'],
       id: ids[index] as number | null,
-      createdAt: earlier ? new Date(earlier) : createdAt,
+      createdAt: earlierTime ? new Date(earlierTime) : createdAt,
       month,
       used: used[index] as number,
-      limit: limits[index] as number,
+      limit: monthLimits[Number(months.numbers[index]) - 1] as number,
       keyUsage: keyLimit == null ? null : { used: keyUsed?.[index] as number, limit: keyLimit },
     }
   })

@@ -8,7 +8,7 @@ import { crashResponse } from '../../src/http/middleware.ts'
 import { pruneRequests } from '../../src/idempotency/replay.ts'
 import { createLog } from '../../src/log.ts'
 import { listen } from '../../src/platform.ts'
-import { pruneOldIdempotencyKeys } from '../../src/signals/prune.ts'
+import { pruneIdempotencyKeys } from '../../src/signals/prune.ts'
 import { type Client, createClient } from '../client.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
 import { merged, pullRequest, push } from '../github/payloads.ts'
@@ -63,7 +63,7 @@ async function exercise(round: string): Promise<void> {
   await hook.deliver('push', push({ commits: [{ modified: [paths.greeting] }] }))
   await hook.deliver('pull_request', pullRequest('opened'))
   await hook.deliver('pull_request', merged())
-  await pruneOldIdempotencyKeys(db, clock)
+  await pruneIdempotencyKeys(db, clock)
   await pruneDeliveries(db, clock)
   await pruneRequests(db, clock)
   await listener.stop()

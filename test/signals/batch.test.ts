@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/manage.ts'
-import { pruneOldIdempotencyKeys } from '../../src/signals/prune.ts'
+import { pruneIdempotencyKeys } from '../../src/signals/prune.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
 let service: TestService
@@ -178,7 +178,7 @@ test('the key of a signal of an earlier time is kept for as long as any other', 
   const signals = [{ ...positive, created_at: '2026-11-02T00:00:00Z', idempotency_key: 'of long ago' }]
   const first = await record(tenant, signals)
   service.clock.set('2026-11-15T23:00:00.000Z')
-  await pruneOldIdempotencyKeys(service.services.db, service.clock)
+  await pruneIdempotencyKeys(service.services.db, service.clock)
   const again = await record(tenant, signals)
   expect(again.body).toEqual({ data: [{ ...first.body.data[0], replayed: true }] })
   expect([await usedBy(tenant), (await rowsOf(tenant)).length]).toEqual([1, 1])

@@ -9,7 +9,7 @@ import { createLog } from '../../src/log.ts'
 import { setPlan } from '../../src/orgs/manage.ts'
 import { listen } from '../../src/platform.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
-import { pruneOldIdempotencyKeys } from '../../src/signals/prune.ts'
+import { pruneIdempotencyKeys } from '../../src/signals/prune.ts'
 import { createSignalRecorder } from '../../src/signals/record.ts'
 import { type Client, createClient } from '../client.ts'
 import { redisPrefix, redisUrl } from '../harness.ts'
@@ -158,10 +158,10 @@ test('keys are kept for a day and then forgotten', async () => {
   service.clock.set('2026-11-10T12:00:00.000Z')
   const first = await post(tenant, 'day')
   service.clock.set('2026-11-11T12:00:00.000Z')
-  await pruneOldIdempotencyKeys(service.services.db, service.clock)
+  await pruneIdempotencyKeys(service.services.db, service.clock)
   expect((await post(tenant, 'day')).text).toBe(first.text)
   service.clock.set('2026-11-11T12:00:00.001Z')
-  await pruneOldIdempotencyKeys(service.services.db, service.clock)
+  await pruneIdempotencyKeys(service.services.db, service.clock)
   const second = await post(tenant, 'day')
   expect([second.status, second.headers.get('idempotent-replayed')]).toEqual([201, null])
 })
