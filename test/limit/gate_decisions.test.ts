@@ -32,7 +32,7 @@ async function decide(monthlyLimit: number, ...taken: (number | null | Error)[])
   } as unknown as Redis
   const admission = createAdmission(service.services.db, createGate(redis, observe), observe)
   const month = monthOf(service.clock.now())
-  while (taken.length > 0) await admission.admit(row?.id as number, month)
+  while (taken.length > 0) await admission.findRefusal(row?.id as number, month)
   return said
 }
 
@@ -72,12 +72,12 @@ test('what Postgres has confirmed is refused again without asking Redis, until l
   } as unknown as Redis
   const admission = createAdmission(db, createGate(redis))
   const month = monthOf(service.clock.now())
-  const full = { full: expect.objectContaining({ used: 0, limit: 0 }) }
+  const full = expect.objectContaining({ used: 0, limit: 0 })
   admission.forgetRefusals()
-  for (let call = 0; call < 3; call += 1) expect(await admission.admit(id, month)).toEqual(full)
+  for (let call = 0; call < 3; call += 1) expect(await admission.findRefusal(id, month)).toEqual(full)
   expect(times).toBe(1)
   admission.forgetRefusals(id)
-  expect(await admission.admit(id, month)).toEqual(full)
+  expect(await admission.findRefusal(id, month)).toEqual(full)
   expect(times).toBe(2)
 })
 
@@ -99,7 +99,7 @@ test.each([
   for (let time = 0; time < 3; time += 1) {
     await service.testRedis.del(key)
     await poison(key)
-    expect(await admission.admit(id, month)).toEqual({ full: { used: 2, limit: 2 } })
+    expect(await admission.findRefusal(id, month)).toEqual({ used: 2, limit: 2 })
     expect(await service.testRedis.get(key)).toBe('3')
   }
   expect(said).toEqual(['refused', 'refused', 'refused'])

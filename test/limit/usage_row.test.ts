@@ -19,7 +19,7 @@ test('nothing is counted on a snapshot that may be older than the lock', async (
     set transaction isolation level repeatable read;
     do $$
     begin
-      perform write_signals('{1}', '{2026-11-01}', '{1}', '{1}', '{1}', '{true}', '[null]', '{0}', null);
+      perform write_signals('{1}', '{2026-11-01}', '{1}', '{1}', '{true}', null, '{0}', null, null, null, null, null);
     exception when others then
       insert into said values (sqlerrm);
     end
@@ -35,11 +35,11 @@ test('finding a count costs the same however many of its versions cannot be remo
   const [row] = await db.sql<{ id: number }>`select id from organisations where public_id = ${org}`
   const organisationId = row?.id as number
   const month = monthOf(new Date())
-  const read = `read_usages('{${organisationId}}', '{${month.name}-01}')`
+  const read = `usages_of('{${organisationId}}', '{${month.name}-01}')`
   // Versions made by a transaction stay until it ends, like those made while a snapshot is held.
   const blocks = await db.transaction(async (sql) => {
-    const write = `select write_signals('{${organisationId}}', '{${month.name}-01}', '{1}', '{1}', '{1}', '{true}',
-      '[null]', '{0}', null)`
+    const write = `select write_signals('{${organisationId}}', '{${month.name}-01}', '{1}', '{1}', '{true}', null, '{0}', null, null,
+      null, null, null)`
     await sql.dynamic(`${write} from generate_series(1, 300)`)
     await sql.script(`
       do $$
