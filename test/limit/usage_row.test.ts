@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { monthOf } from '../../src/lib/months.ts'
 import { readUsages } from '../../src/limit/store.ts'
-import { startService, type TestService } from '../service.ts'
+import { organisationIdOf } from '../signals/fixtures.ts'
+import { useOwnService } from '../use.ts'
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
+const service = useOwnService()
 
 test('nothing is counted on a snapshot that may be older than the lock', async () => {
   const { sql } = service.services.db
@@ -31,9 +26,7 @@ test('nothing is counted on a snapshot that may be older than the lock', async (
 
 test('finding a count costs the same however many of its versions cannot be removed yet', async () => {
   const { db } = service.services
-  const { org } = await service.createTenant(1_000_000)
-  const [row] = await db.sql<{ id: number }>`select id from organisations where public_id = ${org}`
-  const organisationId = row?.id as number
+  const organisationId = await organisationIdOf(service, await service.createTenant(1_000_000))
   const month = monthOf(new Date())
   const read = `usages_of('{${organisationId}}', '{${month.name}-01}')`
   // Versions made by a transaction stay until it ends, like those made while a snapshot is held.
@@ -51,7 +44,7 @@ test('finding a count costs the same however many of its versions cannot be remo
       end
       $$`)
     await sql.dynamic(write)
-    // What autovacuum does then: the planner learns that the table has few rows on many pages.
+    // Like autovacuum: the planner learns that the table has few rows on many pages.
     await sql.dynamic('analyze signal_usage')
     await sql.dynamic(`select * from ${read}`)
     const [plan] = await sql.dynamic<{ text: [{ Plan: Record<string, number> }] }>(
