@@ -103,15 +103,17 @@ export function createSemaphore({
     })
   }
 
-  async function enter(request: PermitRequest): Promise<void> {
-    // Every waiter that can start has been started, so this overtakes none of them.
-    if (canStart(request)) take(request)
-    else await wait(request)
+  /** Undefined when there is a permit. Every waiter that can start has been started, so none of them is overtaken. */
+  function enter(request: PermitRequest): Promise<void> | undefined {
+    if (!canStart(request)) return wait(request)
+    take(request)
+    return undefined
   }
 
   return Object.assign(
     async <T>(work: () => Promise<T>, request: PermitRequest = {}): Promise<T> => {
-      await enter(request)
+      const waiting = enter(request)
+      if (waiting) await waiting
       try {
         return await work()
       } finally {
