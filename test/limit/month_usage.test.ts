@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createPrompt } from '../../src/prompts/manage.ts'
-import { countMonth } from '../../src/stats/store.ts'
+import { selectMonthCounts } from '../../src/stats/store.ts'
 import { organisationIdOf } from '../signals/fixtures.ts'
 import { useService } from '../use.ts'
 
@@ -52,7 +52,7 @@ test('names the days the same however the database is set to write dates', async
   const [{ id } = { id: 0 }] = await db.sql<{ id: number }>`select id from prompts where public_id = ${prompt}`
   const counts = await db.transaction(async (sql) => {
     await sql.dynamic("set local DateStyle = 'SQL, MDY'")
-    return countMonth(sql, [id], '2026-11')
+    return selectMonthCounts(sql, [id], '2026-11')
   })
   expect(counts.filter(({ date }) => date !== null)).toEqual([{ promptId: null, date: '2026-11-03', total: 1 }])
 })
@@ -74,9 +74,9 @@ test('counts the same before and after the signals were counted, and no more tha
   expect(before.prompts).toHaveLength(100)
   expect(before.prompts[0].total).toBe(30)
   expect(before.other_prompts).toEqual({ prompts: 220, total: 6_165 })
-  await db.sql`select count_signals(id, 20) from prompts where public_id like 'pmt_usage%'`
+  await db.sql`select roll_up_signals(id, 20) from prompts where public_id like 'pmt_usage%'`
   expect((await read(key)).body.data).toEqual(before)
-  await db.sql`select count_signals(id, 1000) from prompts where public_id like 'pmt_usage%'`
+  await db.sql`select roll_up_signals(id, 1000) from prompts where public_id like 'pmt_usage%'`
   expect((await read(key)).body.data).toEqual(before)
 })
 
