@@ -19,15 +19,13 @@ export type HistoryState = StateKey & { promptId: number; version: string }
 /** `prompt` has the shape of a public id. */
 export type StateKey = { organisationId: number; prompt: string }
 
-/** The histories that there are of these prompts, of any organisation. */
-export async function selectStates(sql: Sql, prompts: string[]): Promise<HistoryState[]> {
-  const [row] = await sql<{ states: string | null }>`
-    select find_histories(${`{${prompts}}`}::text::text[]) as states`
-  return (row?.states?.split(',') ?? []).map((state) => {
-    const [organisationId, promptId, prompt, version] = state.split(' ') as [string, string, string, string]
-    return { organisationId: Number(organisationId), promptId: Number(promptId), prompt, version }
-  })
-}
+/** Selects the histories of prompts, of any organisation. */
+export const selectStates = (sql: Sql, prompts: string[]): Promise<HistoryState[]> =>
+  sql<HistoryState>`
+    select
+      organisation_id as "organisationId", id as "promptId", public_id as prompt, history_version as version
+    from prompts
+    where public_id = any (${`{${prompts}}`}::text::text[])`
 
 type PageToSelect = {
   offset: number
