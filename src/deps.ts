@@ -7,7 +7,8 @@ import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader } from './history/read.ts'
 import { createAddressFinder } from './http/client_address.ts'
 import { createDrain } from './http/drain.ts'
-import { createRateLimiter, type Rate } from './http/rate_limit.ts'
+import { createRateLimiter } from './http/rate_limit.ts'
+import type { Rate } from './http/shared_buckets.ts'
 import { pruneRequests } from './idempotency/replay.ts'
 import type { ImpactReader } from './impact/read.ts'
 import { createFailedKeys } from './keys/failed_keys.ts'
@@ -26,13 +27,13 @@ import { pruneOldIdempotencyKeys } from './signals/prune.ts'
 import { createSignalRecorder } from './signals/record.ts'
 import { createSignalRollup } from './stats/rollup.ts'
 
-/** What the routes depend on. */
+/** Everything that the routes depend on. */
 export type Services = ReturnType<typeof createServices>
 
 const pruneEveryMs = 10 * 60_000
 const countEveryMs = 5_000
 
-/** Opens what the configuration names beside the database, and creates the services. */
+/** Opens everything but the database, and creates the services. */
 export function openServices(
   { db, observer }: { db: Db; observer: DatabaseObserver },
   config: Config,
@@ -61,7 +62,7 @@ export function createServices(
   db.listen(
     'organisations',
     (organisationId) => admission.forgetRefusals(Number(organisationId)),
-    // The connection may have been lost in a failover, to a server that has not received the last changes.
+    // The connection may have been lost in a failover to a server that lacks the last changes.
     () => {
       admission.forgetRefusals()
       prompts.forget()
@@ -74,8 +75,8 @@ export function createServices(
   const lastUsed = createLastUsed(db)
   const drain = createDrain()
   metrics.watchDatabase(db.load)
-  // Any replica may prune: what one deletes, the others no longer find. Each runs by itself, so that one that fails
-  // does not keep the others from running.
+  // Every replica prunes: what one deletes, the others no longer find. Each pruning has its own timer, so that a failing
+  // one does not stop the others.
   const prunings = [
     () => pruneOldIdempotencyKeys(db, clock),
     () => pruneDeliveries(db, clock),
@@ -85,9 +86,7 @@ export function createServices(
       await applyRetentions(db, clock, () => drain.isDraining)
     },
   ].map((prune) =>
-    runPeriodically(pruneEveryMs, prune, (err) =>
-      log.error({ err }, 'what is past its time was not all deleted; it is tried again'),
-    ),
+    runPeriodically(pruneEveryMs, prune, (err) => log.error({ err }, 'pruning expired rows failed; will retry')),
   )
   const counting = runPeriodically(countEveryMs, rollup.countRecorded)
   return {
@@ -103,7 +102,7 @@ export function createServices(
     heavyReads,
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,
-    /** Loaded when it is first asked for, which keeps the start short. */
+    /** Loaded on first use, which keeps the start short. */
     async loadImpact(): Promise<ImpactReader> {
       impact ??= (await import('./impact/read.ts')).createImpactReader(db, clock, rollup, heavyReads)
       return impact
@@ -111,14 +110,14 @@ export function createServices(
     readiness: createReadiness(db, redis, migrations),
     drain,
     metrics,
-    /** The address that callers reach the service at; links are relative without it. */
+    /** The public URL of the service, without which links are relative. */
     baseUrl,
     findAddress: createAddressFinder(TRUSTED_PROXIES),
     rateLimits: {
       perKey: limitRate('key', RATE_LIMIT_PER_KEY),
       perAddress: limitRate('address', RATE_LIMIT_PER_ADDRESS),
     },
-    /** Writes what is under way, then closes everything in the reverse order of opening. */
+    /** Writes pending signals, then closes everything in the reverse order of opening. */
     async close() {
       for (const pruning of prunings) pruning.stop()
       counting.stop()

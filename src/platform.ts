@@ -1,2 +1,2 @@
-// The runtime that the program is on. On Deno, `deno.json` puts the other file of that folder in the place of this one.
+// The runtime in use. On Deno, `deno.json` replaces this file by `platform/deno.ts`.
 export * from './platform/bun.ts'

@@ -1,8 +1,9 @@
-// Gives each test file a database and a Redis prefix of its own.
+// Copies the template databases, and names Redis prefixes.
 import { randomBytes } from 'node:crypto'
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { nameOfCopy, urlOfDatabase, withAdmin } from './templates.ts'
+import { copyDatabase, nameOfCopy, type TemplateTenants, urlOfDatabase, withAdmin } from './templates.ts'
+import type { Tenant } from './tenant.ts'
 
 export interface TestDatabase {
   settings: { DATABASE_URL?: string; DATA_DIR?: string }
@@ -11,9 +12,13 @@ export interface TestDatabase {
 
 export const engine = readEngine()
 
-/** A migrated database of the caller's own: its URL on Postgres, its data directory on the embedded engine. */
-export function createDatabase(): Promise<TestDatabase> {
-  return engine === 'postgres' ? createPostgresDatabase() : createEmbeddedDatabase()
+/** A migrated database without rows: its URL on Postgres, its data directory on the embedded engine. */
+export const createDatabase = (): Promise<TestDatabase> => copyTemplate('TEST_TEMPLATE')
+
+/** The same with one tenant, whose limit is 1,000,000: commands that create one take three processes. */
+export async function createDatabaseWithTenant(): Promise<TestDatabase & { tenant: Tenant }> {
+  const tenants: TemplateTenants = JSON.parse(required('TEST_TENANTS'))
+  return { ...(await copyTemplate('TEST_TENANT_TEMPLATE')), tenant: tenants[engine] }
 }
 
 /** A database without a schema, in the place of a migrated one. */
@@ -43,22 +48,25 @@ export function redisPrefix(): string {
 /** For what is not about a slow Redis: on a busy machine an answer may come later than the service waits for it. */
 export const patientRedis = { commandTimeoutMs: 10_000 }
 
-async function createPostgresDatabase(): Promise<TestDatabase> {
+type Template = 'TEST_TEMPLATE' | 'TEST_TENANT_TEMPLATE'
+
+const copyTemplate = (template: Template): Promise<TestDatabase> =>
+  engine === 'postgres' ? copyPostgres(required(template)) : copyEmbedded(required(`${template}_DIR`))
+
+async function copyPostgres(template: string): Promise<TestDatabase> {
   const serverUrl = required('TEST_DATABASE_URL')
-  const template = required('TEST_TEMPLATE')
-  const name = nameOfCopy(template)
-  await withAdmin(serverUrl, (sql) => sql`create database ${sql(name)} template ${sql(template)}`)
+  const name = nameOfCopy(required('TEST_TEMPLATE'))
+  await copyDatabase(serverUrl, template, name)
   return {
     settings: { DATABASE_URL: urlOfDatabase(serverUrl, name) },
     close: async () => {
-      // The database is dropped by force: a test of a crashed server leaves its connections open.
+      // By force: a test of a crashed server leaves its connections open.
       await withAdmin(serverUrl, (sql) => sql`drop database if exists ${sql(name)} with (force)`)
     },
   }
 }
 
-async function createEmbeddedDatabase(): Promise<TestDatabase> {
-  const template = required('TEST_TEMPLATE_DIR')
+async function copyEmbedded(template: string): Promise<TestDatabase> {
   // Beside the template, so that the end of the run removes what a test has left.
   const folder = await mkdtemp(join(dirname(template), 'copy-'))
   const dataDir = join(folder, 'data')

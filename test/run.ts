@@ -1,8 +1,11 @@
-// Runs every test against real services, once on Postgres and once on the embedded engine; then the faults.
-// bun test/run.ts [what `bun test` takes: file filters, -t name, …]
+// Runs the tests against real services: every file on Postgres, the files of BOTH on the embedded engine too, and two
+// faults. bun test/run.ts [--all] [what `bun test` takes: file filters, -t name, …]
+// --all: every file on both engines, every fault, and the full volumes of random tests. Named files run on both engines.
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { cleanEnvironment, farTimeZones } from './environment.ts'
-import { findTestPrograms, startServices } from './services.ts'
+import { findTestPrograms, startServices, withoutSync } from './services.ts'
 import { makeTemplates } from './templates.ts'
 
 interface Count {
@@ -10,24 +13,38 @@ interface Count {
   failed: number
 }
 
+type Engine = 'postgres' | 'embedded'
+
 const ROOT = join(import.meta.dir, '..')
-// What does not depend on the engine that the tests are run on is run in the first pass alone.
-const ONCE = [
-  'test/once/**',
-  'test/lib/**',
-  // These open the embedded engine themselves.
-  'test/db/embedded*',
-  // This is about the file; what a restore leaves behind on either engine is in everything.test.ts.
-  'test/backup/damage.test.ts',
+/** Depends on what differs between the engines: SQL, locks, files, and the life of the process. */
+const BOTH = [
+  'backup/{commands,everything}',
+  'binary/{process,shutdown}',
+  'cli/{alone,interrupts,serving}',
+  'db/{migrations,transactions}',
+  'git/orders',
+  'github/{deliveries,merges,recorded}',
+  'history/*',
+  'http/late_changes',
+  'idempotency/*',
+  'impact/{attribution,impact,overview}',
+  'keys/browser_limit',
+  'limit/*',
+  'prompts/rest',
+  'signals/*',
+  'stats/*',
 ]
-// How many files run at a time, each with a database of its own. Tests wait much, but more at a time would make a service
-// miss its own deadlines; the embedded engine keeps a thread of each service busy.
+/** Never on the embedded engine: it does not matter to these, or they need the other one, or open it themselves. */
+const ONCE = ['test/once/**', 'test/lib/**', 'test/db/embedded*', 'test/backup/damage.test.ts']
+/** How many files run at a time. More would make services miss their deadlines: the embedded engine is a busy thread. */
 const WORKERS = { postgres: 2, embedded: 1 }
+const SLOWEST = 10
 
 const interruption = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => interruption.abort())
 
 const total: Count = { passed: 0, failed: 0 }
+const durations: { file: string; seconds: number }[] = []
 const cleanups: (() => Promise<void>)[] = []
 
 try {
@@ -36,14 +53,18 @@ try {
   fail(error)
 }
 for (const cleanup of cleanups.reverse()) await cleanup().catch(fail)
+showSlowest()
 if (total.passed + total.failed === 0) fail('No tests ran')
 console.log(`${total.passed} passed, ${total.failed} failed`)
 process.exit(total.failed === 0 ? 0 : 1)
 
-async function runAll(args: string[]): Promise<void> {
+async function runAll(given: string[]): Promise<void> {
+  const isFull = given.includes('--all')
+  const args = given.filter((arg) => arg !== '--all')
+  const isWhole = args.length === 0
   await build()
   const programs = await findTestPrograms()
-  const services = await startServices()
+  const services = await startServices(withoutSync)
   cleanups.push(services.stop)
   const templates = await makeTemplates(services.databaseUrl, interruption.signal)
   cleanups.push(templates.remove)
@@ -53,17 +74,16 @@ async function runAll(args: string[]): Promise<void> {
     ...templates.env,
     TEST_DATABASE_URL: services.databaseUrl,
     TEST_REDIS_URL: services.redisUrl,
+    TEST_FULL: isFull ? 'yes' : '',
     ...programs,
     // Makes `test.only` an error; otherwise it leaves out the rest without a word.
     CI: 'true',
   }
-  await runTests({ ...env, TEST_ENGINE: 'postgres' }, args)
-  await runTests({ ...env, TEST_ENGINE: 'embedded', TZ: farTimeZones.embedded }, [
-    ...ONCE.map((pattern) => `--path-ignore-patterns=${pattern}`),
-    ...args,
-  ])
-  // A run of named tests leaves these out: they have a command of their own.
-  if (args.length === 0) await runFaults()
+  await runTests('postgres', env, args)
+  const chosen = isFull || !isWhole ? ONCE.map((pattern) => `--path-ignore-patterns=${pattern}`) : filesOfBoth()
+  await runTests('embedded', { ...env, TZ: farTimeZones.embedded }, [...chosen, ...args])
+  // Named tests leave these out: they have their own command.
+  if (isWhole) await runFaults(isFull ? [] : ['--few'])
 }
 
 async function build(): Promise<void> {
@@ -75,23 +95,33 @@ async function build(): Promise<void> {
   if ((await child.exited) !== 0) throw new Error('The binary could not be built')
 }
 
-async function runTests(
-  env: Record<string, string | undefined> & { TEST_ENGINE: keyof typeof WORKERS },
-  args: string[],
-): Promise<void> {
-  console.log(`\nTests on ${env.TEST_ENGINE}`)
-  // No orphans: a server that a failed test has left running would outlive its database.
-  // The time of a test is there to end one that hangs, however busy the machine is.
+/** A pattern without a file has outlived it. */
+function filesOfBoth(): string[] {
+  return BOTH.flatMap((pattern) => {
+    const files = [...new Bun.Glob(`test/${pattern}.test.ts`).scanSync(ROOT)]
+    if (files.length === 0) throw new Error(`BOTH names no file: ${pattern}`)
+    return files.map((file) => `./${file}`)
+  })
+}
+
+async function runTests(engine: Engine, env: Record<string, string | undefined>, args: string[]): Promise<void> {
+  console.log(`\nTests on ${engine}`)
+  const report = join(tmpdir(), `prompt-signals-${process.pid}-${engine}.xml`)
+  cleanups.push(() => rm(report, { force: true }))
   const options = [
+    // A server that a failed test has left running would outlive its database.
     '--no-orphans',
+    // Ends a test that hangs, however busy the machine is.
     '--timeout=120000',
-    `--parallel=${WORKERS[env.TEST_ENGINE]}`,
+    `--parallel=${WORKERS[engine]}`,
     '--no-isolate',
     '--max-concurrency=4',
+    '--reporter=junit',
+    `--reporter-outfile=${report}`,
   ]
   const child = Bun.spawn([process.execPath, '--no-env-file', 'test', ...options, ...args], {
     cwd: ROOT,
-    env: process.stderr.isTTY ? { FORCE_COLOR: '1', ...env } : env,
+    env: { ...(process.stderr.isTTY ? { FORCE_COLOR: '1' } : {}), ...env, TEST_ENGINE: engine },
     stdio: ['ignore', 'inherit', 'pipe'],
     signal: interruption.signal,
   })
@@ -99,12 +129,13 @@ async function runTests(
   const count = countTests(text, await child.exited)
   total.passed += count.passed
   total.failed += count.failed
+  await readDurations(engine, report)
 }
 
-/** Last and alone: its load takes the whole machine, and it ends servers, so it starts its own. */
-async function runFaults(): Promise<void> {
+/** Last, and when nothing else runs: its load takes the whole machine. It stops servers, so it starts its own. */
+async function runFaults(args: string[]): Promise<void> {
   console.log('\nTests under faults')
-  const child = Bun.spawn([process.execPath, '--no-env-file', 'test/faults/run.ts'], {
+  const child = Bun.spawn([process.execPath, '--no-env-file', 'test/faults/run.ts', '--built', ...args], {
     cwd: ROOT,
     env: cleanEnvironment(),
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -116,7 +147,6 @@ async function runFaults(): Promise<void> {
   total.failed += Math.max(Number(failed ?? 1), (await child.exited) === 0 ? 0 : 1)
 }
 
-/** Bun reports on stderr. Its JUnit file would not do: it leaves out files that fail to load. */
 async function showAndKeep(stream: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
@@ -127,7 +157,10 @@ async function showAndKeep(stream: ReadableStream<Uint8Array>): Promise<string> 
   return Bun.stripANSI(text)
 }
 
-/** Skipped tests and tests to do count as failed: a guarantee that was not checked is not held. */
+/**
+ * From what Bun prints: its JUnit file leaves out files that fail to load. Skipped tests and tests to do count as failed,
+ * because a guarantee that was not checked is not held.
+ */
 function countTests(text: string, exitCode: number): Count {
   const summary = [...text.matchAll(/((?:\n *\d+ .*)+)\nRan \d+ tests? across /g)].at(-1)?.[1]
   if (summary === undefined) {
@@ -140,6 +173,20 @@ function countTests(text: string, exitCode: number): Count {
   const failed = lineOf('fail') + lineOf('skip') + lineOf('todo')
   // A run can end badly after its last test has passed.
   return { passed: lineOf('pass'), failed: exitCode === 0 ? failed : Math.max(failed, 1) }
+}
+
+async function readDurations(engine: Engine, report: string): Promise<void> {
+  const file = Bun.file(report)
+  if (!(await file.exists())) return
+  for (const [, name, seconds] of (await file.text()).matchAll(/^ {2}<testsuite name="([^"]+)".* time="([\d.]+)"/gm)) {
+    durations.push({ file: `${name} (${engine})`, seconds: Number(seconds) })
+  }
+}
+
+function showSlowest(): void {
+  const slowest = durations.toSorted((a, b) => b.seconds - a.seconds).slice(0, SLOWEST)
+  if (slowest.length > 1) console.log('\nThe slowest files')
+  for (const { file, seconds } of slowest) console.log(`${seconds.toFixed(1).padStart(6)} s  ${file}`)
 }
 
 function fail(error: unknown): void {

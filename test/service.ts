@@ -8,20 +8,23 @@ import { openDatabase } from '../src/db/open.ts'
 import { openRedis } from '../src/db/redis.ts'
 import { createServices, type Services } from '../src/deps.ts'
 import { recordEntry } from '../src/history/record.ts'
+import type { Scope } from '../src/http/caller.ts'
 import { crashResponse } from '../src/http/middleware.ts'
 import { createKey } from '../src/keys/manage.ts'
 import { createLog } from '../src/log.ts'
-import { createOrganisation } from '../src/orgs/manage.ts'
 import { listen } from '../src/platform.ts'
 import { requirePrompt } from '../src/prompts/find.ts'
-import { createPrompt } from '../src/prompts/manage.ts'
 import { type Client, createClient } from './client.ts'
 import { createDatabase, patientRedis, redisPrefix, redisUrl } from './harness.ts'
 import { eventually } from './program.ts'
+import { insertTenant, type Tenant } from './tenant.ts'
 
-export type TestClock = Clock & { set(instant: string): void }
+export type { Tenant } from './tenant.ts'
 
-export type Tenant = { org: string; key: string; keyId: string; prompt: string }
+/** Runs like the system's until it is set, and again after a reset. */
+export type TestClock = Clock & { set(instant: string): void; reset(): void }
+
+type NewKey = Parameters<typeof createKey>[2]
 
 export type TestService = Client & {
   url: string
@@ -32,6 +35,8 @@ export type TestService = Client & {
   testRedis: Redis
   /** An organisation with a key and a prompt. */
   createTenant(monthlyLimit?: number): Promise<Tenant>
+  /** A key with these scopes, or the default ones. */
+  createKey(tenant: { org: string }, scopes?: Scope[], more?: Partial<NewKey>): ReturnType<typeof createKey>
   addHistory(prompt: string, entries: object[]): Promise<void>
   close(): Promise<void>
 }
@@ -52,13 +57,19 @@ export function createTestClock(): TestClock {
     set: (instant) => {
       fixed = new Date(instant)
     },
+    reset: () => {
+      fixed = undefined
+    },
   }
 }
 
 /** What of the settings a test may choose, as it is written in the environment. */
 type Limits = { TRUSTED_PROXIES?: string; RATE_LIMIT_PER_KEY?: string; RATE_LIMIT_PER_ADDRESS?: string }
 
-export async function startService({ queryTimeoutMs = 4_500, limits = {} as Limits } = {}): Promise<TestService> {
+export type ServiceOptions = { queryTimeoutMs?: number; limits?: Limits }
+
+/** A service with its own database; most files share one: see use.ts. */
+export async function startService({ queryTimeoutMs = 4_500, limits = {} }: ServiceOptions = {}): Promise<TestService> {
   const database = await createDatabase()
   const config = readConfig({}, { ...database.settings, ...limits })
   const db = await openDatabase(config, { queryTimeoutMs, maxConnections: 10, whenInUse: 'fail' })
@@ -78,13 +89,9 @@ export async function startService({ queryTimeoutMs = 4_500, limits = {} as Limi
     clock,
     redis,
     testRedis,
-    async createTenant(monthlyLimit) {
-      const plan = { name: 'Test', plan: 'free', monthlyLimit: monthlyLimit ?? null }
-      const { id: org } = await createOrganisation(db, clock, plan)
-      const { id: keyId, key } = await createKey(db, clock, { org, name: 'test', expiresAt: null })
-      const { id: prompt } = await createPrompt(db, clock, { org, name: 'test', id: null })
-      return { org, key, keyId, prompt }
-    },
+    createTenant: (monthlyLimit) => insertTenant(db, clock, monthlyLimit),
+    createKey: ({ org }, scopes, more) =>
+      createKey(db, clock, { org, name: 'test', expiresAt: null, ...(scopes && { scopes }), ...more }),
     async addHistory(prompt, entries) {
       const found = await requirePrompt(db.sql, prompt)
       for (const one of entries) await recordEntry(db, clock, found, one)

@@ -22,8 +22,14 @@ export interface Services {
 
 const REACH_MS = 10_000
 
+/**
+ * For databases that need not survive a crash of the machine: creating and dropping one then does not wait for the disk.
+ * Not for benchmarks.
+ */
+export const withoutSync = ['fsync=off', 'full_page_writes=off']
+
 /** Starts what the environment does not name. The caller must call stop(). */
-export async function startServices(): Promise<Services> {
+export async function startServices(postgresSettings: string[] = []): Promise<Services> {
   const { TEST_DATABASE_URL, TEST_REDIS_URL } = process.env
   const wanted = [...(TEST_DATABASE_URL ? [] : [postgresProgram]), ...(TEST_REDIS_URL ? [] : [redisProgram])]
   const paths = await findOrInstall(wanted)
@@ -35,7 +41,7 @@ export async function startServices(): Promise<Services> {
         TEST_DATABASE_URL,
         withPostgres(TEST_DATABASE_URL, (sql) => sql`select 1`),
       )
-    : await startThrowaway((folder) => postgresRecipe(pathOf(postgresProgram), folder))
+    : await startThrowaway((folder) => postgresRecipe(pathOf(postgresProgram), folder, postgresSettings))
   try {
     const redis = TEST_REDIS_URL
       ? await useGiven(
@@ -75,13 +81,14 @@ async function useGiven(program: Program, url: string, reached: Promise<unknown>
   return { url, stop: async () => {} }
 }
 
-export function postgresRecipe(programFolder: string, folder: string): Recipe {
+export function postgresRecipe(programFolder: string, folder: string, more: string[] = []): Recipe {
   const data = join(folder, 'data')
   const settings = [
     'listen_addresses=127.0.0.1',
     'max_connections=200',
     `unix_socket_directories=${folder}`,
     `timezone=${farTimeZones.postgres}`,
+    ...more,
   ]
   return {
     name: 'Postgres',

@@ -1,36 +1,60 @@
-// A migrated database of each engine, made once a run: each test file copies one instead of migrating its own.
+// Migrated databases of each engine, made once a run and copied by the tests: an empty one, and one with a tenant.
 import { randomBytes } from 'node:crypto'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
+import { systemClock } from '../src/clock.ts'
+import { readConfig } from '../src/config.ts'
+import { openDatabase } from '../src/db/open.ts'
 import { cleanEnvironment } from './environment.ts'
+import { insertTenant, type Tenant } from './tenant.ts'
+
+export type TemplateTenants = { postgres: Tenant; embedded: Tenant }
 
 export interface Templates {
-  env: { TEST_TEMPLATE: string; TEST_TEMPLATE_DIR: string }
+  env: Record<string, string>
   /** Removes the templates and every copy of them that a test left behind. */
   remove(): Promise<void>
 }
 
 const ROOT = join(import.meta.dir, '..')
 const TEMPLATE_PREFIX = 'ps_template_'
+const MONTHLY_LIMIT = 1_000_000
 
-/** Makes both templates through the command line, as an operator would. The caller must call remove(). */
+/** Migrates through the command line, as an operator would. The caller must call remove(). */
 export async function makeTemplates(serverUrl: string, signal: AbortSignal): Promise<Templates> {
-  const template = `${TEMPLATE_PREFIX}${randomBytes(6).toString('hex')}`
+  const empty = `${TEMPLATE_PREFIX}${randomBytes(6).toString('hex')}`
+  const withTenant = nameOfCopy(empty)
   const folder = await mkdtemp(join(tmpdir(), 'prompt-signals-test-'))
   const remove = async () => {
     await rm(folder, { recursive: true, force: true })
-    await dropDatabases(serverUrl, template)
+    await dropDatabases(serverUrl, empty)
   }
   try {
-    const templateFolder = join(folder, 'template')
-    await withAdmin(serverUrl, (sql) => sql`create database ${sql(template)} template template0 encoding 'UTF8'`)
-    await migrate({ DATABASE_URL: urlOfDatabase(serverUrl, template) }, signal)
+    await withAdmin(serverUrl, (sql) => sql`create database ${sql(empty)} template template0 encoding 'UTF8'`)
+    await migrate({ DATABASE_URL: urlOfDatabase(serverUrl, empty) }, signal)
+    await copyDatabase(serverUrl, empty, withTenant)
+    const emptyFolder = join(folder, 'template')
+    const folderWithTenant = join(folder, 'with-tenant')
+    await migrate({ DATA_DIR: emptyFolder }, signal)
+    await cp(emptyFolder, folderWithTenant, { recursive: true })
+    const tenants: TemplateTenants = {
+      postgres: await addTenant({ DATABASE_URL: urlOfDatabase(serverUrl, withTenant) }),
+      embedded: await addTenant({ DATA_DIR: folderWithTenant }),
+    }
     // A template that has connections cannot be copied.
-    await withAdmin(serverUrl, (sql) => sql`alter database ${sql(template)} with allow_connections false`)
-    await migrate({ DATA_DIR: templateFolder }, signal)
-    return { env: { TEST_TEMPLATE: template, TEST_TEMPLATE_DIR: templateFolder }, remove }
+    for (const name of [empty, withTenant]) {
+      await withAdmin(serverUrl, (sql) => sql`alter database ${sql(name)} with allow_connections false`)
+    }
+    const env = {
+      TEST_TEMPLATE: empty,
+      TEST_TEMPLATE_DIR: emptyFolder,
+      TEST_TENANT_TEMPLATE: withTenant,
+      TEST_TENANT_TEMPLATE_DIR: folderWithTenant,
+      TEST_TENANTS: JSON.stringify(tenants),
+    }
+    return { env, remove }
   } catch (error) {
     await remove()
     throw error
@@ -46,6 +70,10 @@ export function urlOfDatabase(serverUrl: string, name: string): string {
   const url = new URL(serverUrl)
   url.pathname = `/${name}`
   return url.href
+}
+
+export async function copyDatabase(serverUrl: string, template: string, name: string): Promise<void> {
+  await withAdmin(serverUrl, (sql) => sql`create database ${sql(name)} template ${sql(template)}`)
 }
 
 /** One connection to the server, only ever used to create, alter and drop databases of this run. */
@@ -68,6 +96,17 @@ async function dropDatabases(serverUrl: string, template: string): Promise<void>
       select datname from pg_database where datname = ${template} or starts_with(datname, ${copiesPrefix(template)})`
     for (const { datname } of rows) await sql`drop database if exists ${sql(datname)} with (force)`
   })
+}
+
+async function addTenant(settings: Record<string, string>): Promise<Tenant> {
+  const db = await openDatabase(readConfig({}, settings), {
+    queryTimeoutMs: 30_000,
+    maxConnections: 1,
+    whenInUse: 'fail',
+  })
+  const tenant = await insertTenant(db, systemClock, MONTHLY_LIMIT)
+  await db.close()
+  return tenant
 }
 
 async function migrate(settings: Record<string, string>, signal: AbortSignal): Promise<void> {

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import type { Deadline } from '../lib/deadline.ts'
 import type { PermitRequest } from '../lib/semaphore.ts'
+import type { AuditEvent } from './schema.ts'
 import { insertAuditEntries } from './store.ts'
 
 /** Who makes a change. What is not bound to an organisation may change any; what has no scopes may grant any. */
@@ -29,28 +30,6 @@ export const permitRequestOf = ({ organisationId, request }: Actor): PermitReque
   tenant: organisationId,
   deadline: request?.deadline,
 })
-
-export type AuditEvent = {
-  organisationId: number
-  action:
-    | 'key.created'
-    | 'key.updated'
-    | 'key.revoked'
-    | 'key.rotated'
-    | 'plan.changed'
-    | 'retention.changed'
-    | 'organisation.suspended'
-    | 'organisation.resumed'
-    | 'prompt.created'
-    | 'prompt.updated'
-    | 'webhook.secret_set'
-    | 'signal.erased'
-    | 'signals.purged'
-  /** The public id of what was changed. */
-  subject: string
-  /** What it was changed to; never a secret. */
-  details?: Record<string, unknown>
-}
 
 /** Writes to the audit log, within the transaction of the change itself: either both are kept or neither. */
 export const recordAudit = (sql: Sql, clock: Clock, actor: Actor, ...events: AuditEvent[]): Promise<void> =>

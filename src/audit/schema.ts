@@ -26,3 +26,25 @@ export const AuditEntryList = cursorPageOf(AuditEntry, {
   details: {},
   created_at: '2026-11-14T23:35:00.000Z',
 })
+
+export type AuditEvent = {
+  organisationId: number
+  action:
+    | 'key.created'
+    | 'key.updated'
+    | 'key.revoked'
+    | 'key.rotated'
+    | 'plan.changed'
+    | 'retention.changed'
+    | 'organisation.suspended'
+    | 'organisation.resumed'
+    | 'prompt.created'
+    | 'prompt.updated'
+    | 'webhook.secret_set'
+    | 'signal.erased'
+    | 'signals.purged'
+  /** The public id of what was changed. */
+  subject: string
+  /** What it was changed to; never a secret. */
+  details?: Record<string, unknown>
+}

@@ -1,6 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import type { AuditEvent } from './record.ts'
-import type { AuditRow } from './schema.ts'
+import type { AuditEvent, AuditRow } from './schema.ts'
 
 /** Inserts the entries of one change, in their order. */
 export async function insertAuditEntries(sql: Sql, actor: string, at: Date, events: AuditEvent[]): Promise<void> {

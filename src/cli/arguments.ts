@@ -1,7 +1,17 @@
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import { type Config, readConfig } from '../config.ts'
 import { ServiceError } from '../errors.ts'
-import { type Command, UsageError } from './command.ts'
+
+/** Wrong usage: shown with the usage line, exit status 2. */
+export class UsageError extends Error {}
+
+/** What the arguments of a command are parsed by. */
+export type CommandLine = {
+  /** The name of the command and what may follow it. Shown to people, and parsed for the grammar. */
+  usage: string
+  /** Throws UsageError for invalid values, before anything is opened for the command. */
+  check?(args: Arguments): void
+}
 
 /** What follows the name of a command: options by their names, and the words that are not options. */
 export class Arguments {
@@ -53,7 +63,7 @@ export class Arguments {
   }
 }
 
-export const nameOf = ({ usage }: Command): string => usage.split(/ [-A-Z[]/)[0] as string
+export const nameOf = ({ usage }: CommandLine): string => usage.split(/ [-A-Z[]/)[0] as string
 
 /** An option in a usage line. Its value ends at a space, a bracket or an alternative; a flag has none. */
 const optionPattern = /--([a-z-]+)( [^-[\s]\S*?(?=\s|\]|\|--|$))?/g
@@ -74,7 +84,7 @@ function parseUsage(usage: string) {
 }
 
 /** Parses what follows the name of a command; throws UsageError before anything is opened for the command. */
-export function parseArguments({ usage, check }: Command, given: string[]): Arguments {
+export function parseArguments({ usage, check }: CommandLine, given: string[]): Arguments {
   const { options, most, least } = parseUsage(usage)
   const types = Object.fromEntries([
     ...options.map(({ name, isFlag, multiple }) => [name, { type: isFlag ? 'boolean' : 'string', multiple }]),

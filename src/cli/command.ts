@@ -1,12 +1,9 @@
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config.ts'
-import type { Arguments } from './arguments.ts'
+import type { Arguments, CommandLine } from './arguments.ts'
 import type { Interruption } from './interruption.ts'
 import type { Output } from './output.ts'
 import type { Progress } from './progress.ts'
-
-/** Wrong usage: shown with the usage line, exit status 2. */
-export class UsageError extends Error {}
 
 export type Context = {
   args: Arguments
@@ -19,9 +16,7 @@ export type Context = {
   warn(line: string): void
 }
 
-export type Command = {
-  /** The words that name it and what may follow, as shown to a person, and as its arguments are parsed by. */
-  usage: string
+export type Command = CommandLine & {
   description: string
   /** Whether it serves until it is stopped, and handles signals itself. */
   isService?: true
@@ -29,7 +24,5 @@ export type Command = {
   ifInterrupted?: string
   /** The command that shows whether a change was made; absent for a command that changes nothing. */
   verifyWith?: string
-  /** Throws UsageError for values that cannot be right, before anything is opened for the command. */
-  check?(args: Arguments): void
   run(context: Context): Promise<void>
 }

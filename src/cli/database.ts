@@ -65,7 +65,7 @@ export async function workOn(
   }
 
   async function warnOfWait(): Promise<void> {
-    const { isStandbyAwaited } = await import('../db/availability.ts')
+    const { isStandbyAwaited } = await import('../db/standby.ts')
     const isStandby = config.DATABASE_URL && (await within(queryMs, isStandbyAwaited(db)).catch(() => false))
     const cause = isStandby ? ' to hear from its synchronous standby (synchronous_standby_names)' : ' to answer'
     if (!interruption.signal.aborted) warn(`Still waiting for the database${cause}. Ctrl-C ends the waiting.`)

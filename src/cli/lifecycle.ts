@@ -7,14 +7,14 @@ import { crashResponse } from '../http/middleware.ts'
 import { within } from '../lib/deadline.ts'
 import { createLog, type Log } from '../log.ts'
 import { type App, build, type Certificate, type Listener, listen } from '../platform.ts'
-import { readCertificate, reloadOnSignal } from './certificate.ts'
+import { readCertificate } from './certificate.ts'
 import type { Context } from './command.ts'
 
 const logFlushMs = 1_000
-/** How long closing may take when requests are not waited for: the embedded database writes its last checkpoint then. */
+/** How long closing may take when requests are not waited for: the embedded database writes its last checkpoint. */
 const closeMs = 10_000
 
-/** Opens what the settings name, serves until it is stopped, and closes everything. */
+/** Opens everything that the settings name, serves until it is stopped, and closes everything. */
 export async function runUntilStopped(
   context: Context,
   opening: Promise<Db>,
@@ -23,7 +23,7 @@ export async function runUntilStopped(
 ): Promise<void> {
   const { args, config, clock } = context
   const log = createLog(config.LOG_LEVEL)
-  observer.onFailure = (error) => giveUp(log, { err: error }, 'the embedded database has failed; restart to recover')
+  observer.onFailure = (error) => abort(log, { err: error }, 'embedded database failed; restart to recover')
   try {
     const db = await opening
     let close = db.close
@@ -34,10 +34,9 @@ export async function runUntilStopped(
       const listeners = startListening(services, config)
       const [{ url }, { url: metricsUrl } = { url }] = listeners
       const database = config.DATABASE_URL ? 'postgres' : 'embedded'
-      if (config.TLS_CERT_FILE) reloadOnSignal(config, listeners[0], log)
       log.info({ url, metrics: `${metricsUrl}/metrics`, database, ...build }, 'serving')
       if (config.DATABASE_URL && isUnencryptedRemote(config.DATABASE_URL)) {
-        log.warn({ dependency: 'database' }, 'the connection to the database is not encrypted: set sslmode=verify-full')
+        log.warn({ dependency: 'database' }, 'connection to the database is not encrypted: set sslmode=verify-full')
       }
       if (args.options.demo) {
         const { offerDemo } = await import('./demo.ts')
@@ -55,13 +54,13 @@ export async function runUntilStopped(
 }
 
 /** Ends the process as soon as the log is flushed. */
-async function giveUp(log: Log, fields: object, message: string): Promise<void> {
+async function abort(log: Log, fields: object, message: string): Promise<void> {
   log.fatal(fields, message)
   await within(logFlushMs, log.close()).catch(() => {})
   process.exit(1)
 }
 
-/** Listens for the service, and for its metrics where they have an address of their own, which is plain HTTP. */
+/** Listens for the service, and over plain HTTP for the metrics if they have a separate address. */
 function startListening(services: Services, config: Config): [Listener, ...Listener[]] {
   const { HOST, PORT, METRICS_ADDRESS, CONSOLE } = config
   const app = createApp(services, { servesMetrics: !METRICS_ADDRESS, servesConsole: CONSOLE === 'on' })
@@ -78,7 +77,7 @@ function listenOn(app: App, host: string, port: number, certificate?: Certificat
   }
 }
 
-/** Reports the service as not ready, drains, and then waits for the requests under way, or not at all if so set. */
+/** Reports the service as not ready, drains, and then waits for in-flight requests, unless SHUTDOWN_SECONDS is 0. */
 async function stopListening(
   listeners: Listener[],
   { readiness, drain }: Services,
@@ -87,9 +86,8 @@ async function stopListening(
 ): Promise<void> {
   readiness.stop()
   await drain.run(DRAIN_SECONDS * 1_000)
-  const outOfTime = () =>
-    giveUp(log, { seconds: SHUTDOWN_SECONDS }, 'not everything under way ended in time; it is given up')
-  setTimeout(outOfTime, SHUTDOWN_SECONDS > 0 ? SHUTDOWN_SECONDS * 1_000 : closeMs).unref()
+  const onTimeout = () => abort(log, { seconds: SHUTDOWN_SECONDS }, 'shutdown timed out; aborting in-flight requests')
+  setTimeout(onTimeout, SHUTDOWN_SECONDS > 0 ? SHUTDOWN_SECONDS * 1_000 : closeMs).unref()
   const stopped = Promise.all(listeners.map((listener) => listener.stop()))
   if (SHUTDOWN_SECONDS > 0) await stopped
 }

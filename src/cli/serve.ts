@@ -5,17 +5,15 @@ import { onSignals } from './interruption.ts'
 export const commands: Command[] = [
   {
     usage: 'serve [--host H] [--port P] [--demo]',
-    description: 'runs the service; --demo fills an empty embedded database to try it on',
+    description: 'runs the service; --demo fills an empty embedded database with sample data',
     isService: true,
     async run(context) {
-      // Signals are handled from the beginning: a service that is stopped while it starts must close the database too.
+      // Handles signals from the start: a service that is stopped while it starts must close the database too.
       const stopped = nextSignal()
-      // So is the one to reload the certificate, which would end the process: the files are read later anyway.
-      if (context.config.TLS_CERT_FILE) process.on('SIGHUP', () => {})
       const { openForService } = await import('../db/open.ts')
       const observer = {}
       const opening = openForService(context.config, observer)
-      // A failure is reported by runUntilStopped. The rest of the program is loaded while the database answers.
+      // runUntilStopped reports a failure. The rest of the program is loaded while the database answers.
       opening.catch(() => {})
       const { runUntilStopped } = await loadRest()
       await runUntilStopped(context, opening, observer, stopped)
@@ -23,7 +21,7 @@ export const commands: Command[] = [
   },
 ]
 
-/** Loads the rest in pieces; between them the answers of the database are read and the next statements sent. */
+/** Loads the rest in pieces. In between, answers of the database are read and the next statements are sent. */
 async function loadRest() {
   await nextTurns()
   await import('../log.ts')
@@ -39,6 +37,6 @@ async function nextTurns(): Promise<void> {
   await nextTurn()
 }
 
-/** Resolves with the first signal. A later one ends the process immediately, for an operator who will not wait. */
+/** Resolves with the first signal. A later one ends the process immediately. */
 const nextSignal = () =>
   new Promise<string>((resolve) => onSignals(['SIGTERM', 'SIGINT'], resolve, () => process.exit(1)))

@@ -1,5 +1,6 @@
 import type { FunctionComponent } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
+import type { ConsolePath } from '../http/console_paths.ts'
 import { useOwnKey } from './client/organisation.ts'
 import { forgetAnswers, whenSignedOut } from './client/query.ts'
 import { href, usePlace } from './client/router.ts'
@@ -18,7 +19,6 @@ import { Webhooks } from './pages/webhooks.tsx'
 import { Header, Nav } from './parts/header.tsx'
 import { Page } from './parts/page.tsx'
 import { FailureNote } from './parts/states.tsx'
-import type { ConsolePath } from './paths.ts'
 
 /** Each page, the scope without which it has nothing to show, and its name in the navigation if it stands there. */
 const pages: Record<ConsolePath, { Content: FunctionComponent<{ prompt: string }>; scope: Scope; name?: string }> = {

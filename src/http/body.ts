@@ -1,5 +1,5 @@
 import { invalid, ServiceError, unavailable } from '../errors.ts'
-import { createInFlightLimiter } from '../lib/in_flight.ts'
+import { createInFlightLimiter } from './in_flight.ts'
 import type { RequestContext } from './request_context.ts'
 
 /** The option of a route whose handler reads the body itself, after the key and the prompt were checked. */

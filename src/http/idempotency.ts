@@ -1,8 +1,10 @@
 import { hash } from 'node:crypto'
-import type { IdempotentRequest } from '../idempotency/store.ts'
 import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
 import { parseJson, readJsonText } from './body.ts'
 import type { RequestContext } from './request_context.ts'
+
+/** A request that may be retried, unless its key is null. It gets an error at `deadline`. */
+export type IdempotentRequest = { organisationId: number; key: string | null; fingerprint: Buffer; deadline: number }
 
 /** Reads the body of a request that may have an Idempotency-Key, which stands for one route and body of an organisation. */
 export async function readIdempotentRequest<Body>(

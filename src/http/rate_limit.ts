@@ -2,10 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Redis } from '../db/redis.ts'
 import type { ApiError, LimitedBy } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
-import { createBucketSharing } from './shared_buckets.ts'
-
-/** Allows so many requests at once, and after that as many more in each window, evenly spaced. */
-export type Rate = { requests: number; windowSeconds: number }
+import { type Bucket, createBucketSharing, type Rate } from './shared_buckets.ts'
 
 /** What a subject has used of its rate, with the request that was just counted. */
 export type RateUsage = Rate & {
@@ -29,12 +26,6 @@ export type RateLimitObserver = {
 }
 
 export type RateLimits = { perKey?: RateLimiter | undefined; perAddress?: RateLimiter | undefined }
-
-/**
- * A leaky bucket: each request of the subject adds one to `used`, which falls steadily, by the whole rate in each window.
- * What is `unshared` of it was not added to Redis yet.
- */
-export type Bucket = { readonly subject: string | number; used: number; unshared: number; leakedAt: number }
 
 /** A subject that was evicted begins anew, so that a flood of addresses is let through rather than shut others out. */
 const maxSubjects = 50_000

@@ -1,6 +1,14 @@
 import type { Redis } from '../db/redis.ts'
 import { createBreaker } from '../lib/breaker.ts'
-import type { Bucket, Rate } from './rate_limit.ts'
+
+/** Allows bursts of `requests`, refilled evenly over the window. */
+export type Rate = { requests: number; windowSeconds: number }
+
+/**
+ * A leaky bucket: each request of the subject adds one to `used`, which falls steadily, by the whole rate in each window.
+ * What is `unshared` of it was not added to Redis yet.
+ */
+export type Bucket = { readonly subject: string | number; used: number; unshared: number; leakedAt: number }
 
 /** How long requests are gathered: a busy subject is one command in this time, however many its requests. */
 const gatherMs = 10

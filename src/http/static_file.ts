@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { loadOnce } from '../lib/load_once.ts'
+import { loadOnce } from './load_once.ts'
 import type { RequestContext } from './request_context.ts'
 
 type Bytes = Uint8Array<ArrayBuffer>

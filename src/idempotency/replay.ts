@@ -1,7 +1,8 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
-import { claimKey, deleteRequests, findAnswer, type IdempotentRequest, keepAnswer } from './store.ts'
+import type { IdempotentRequest } from '../http/idempotency.ts'
+import { claimKey, deleteRequests, findAnswer, keepAnswer } from './store.ts'
 
 /** Callers may rely on their idempotency keys for this long. */
 const keptMs = 24 * 3_600_000

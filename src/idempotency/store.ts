@@ -1,7 +1,5 @@
 import type { Sql } from '../db/client.ts'
-
-/** A request of an organisation; the key is null for one that is not to be replayed. At `deadline` it gets an error. */
-export type IdempotentRequest = { organisationId: number; key: string | null; fingerprint: Buffer; deadline: number }
+import type { IdempotentRequest } from '../http/idempotency.ts'
 
 /** Claims the key; false when another request has it. Waits for one that is under way. */
 export async function claimKey(sql: Sql, request: IdempotentRequest, at: Date): Promise<boolean> {

@@ -2,6 +2,7 @@ import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/rec
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { forbidden, invalid, ServiceError } from '../errors.ts'
+import type { Scope } from '../http/caller.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
@@ -9,7 +10,7 @@ import { earlierOf, latestInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
 import { requireRestrictions } from './restrictions.ts'
-import type { KeyRestrictions, KeyRow, NewKey, Scope } from './schema.ts'
+import type { KeyRestrictions, KeyRow, NewKey } from './schema.ts'
 import { defaultScopes } from './scopes.ts'
 import {
   findCountedWith,

@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
+import type { Caller } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
@@ -25,7 +26,6 @@ import {
   ShownApiKey,
 } from './schema.ts'
 import { parseScopes, presets } from './scopes.ts'
-import type { Caller } from './verify.ts'
 
 type KeyParams = { key_id: string }
 

@@ -1,26 +1,12 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { scopes } from '../http/caller.ts'
 import { cursorPageOf } from '../lib/cursor_page.ts'
 import { maxTextLength } from '../lib/texts.ts'
 import { envelopeOf, literals, nullable, type Row } from '../lib/typebox.ts'
 
-/** What a key may do, as `resource:action`. To write never implies to read. */
-const Scope = literals([
-  'history:read',
-  'history:write',
-  'signals:read',
-  'signals:write',
-  'signals:delete',
-  'prompts:read',
-  'prompts:write',
-  'usage:read',
-  'keys:read',
-  'keys:write',
-  'webhooks:write',
-])
+export { scopes }
 
-export type Scope = Static<typeof Scope>
-
-export const scopes = Scope.anyOf.map((option) => option.const)
+const Scope = literals(scopes)
 
 const presetNames = ['app', 'reader', 'ci', 'browser', 'admin'] as const
 

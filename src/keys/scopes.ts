@@ -1,5 +1,6 @@
 import { ServiceError } from '../errors.ts'
-import { type Preset, type Scope, scopes } from './schema.ts'
+import type { Scope } from '../http/caller.ts'
+import { type Preset, scopes } from './schema.ts'
 
 const administration: Scope[] = ['keys:read', 'keys:write', 'webhooks:write', 'prompts:write', 'signals:delete']
 
@@ -17,7 +18,7 @@ export const presets: Record<Preset, Scope[]> = {
 
 /** The scopes of these names, each once and in the order of the list. */
 export function parseScopes(names: string[]): Scope[] {
-  const unknown = names.filter((name) => !(scopes as string[]).includes(name))
+  const unknown = names.filter((name) => !(scopes as readonly string[]).includes(name))
   if (unknown.length > 0) {
     throw new ServiceError('validation_error', `There is no scope ${unknown.join(', ')}: use ${scopes.join(', ')}.`)
   }

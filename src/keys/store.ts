@@ -1,5 +1,6 @@
 import type { Sql } from '../db/client.ts'
-import type { KeyRow, Scope } from './schema.ts'
+import type { Caller } from '../http/caller.ts'
+import type { KeyRow } from './schema.ts'
 
 /** What can be chosen of a key. */
 export type KeyValues = Pick<KeyRow, 'name' | 'scopes' | 'expires_at' | 'origins' | 'prompts' | 'monthly_limit'>
@@ -7,24 +8,8 @@ export type KeyValues = Pick<KeyRow, 'name' | 'scopes' | 'expires_at' | 'origins
 /** A key with the ids of its organisation. */
 export type OwnedKey = KeyRow & { organisationId: number; org: string }
 
-/** What a request needs to know of its key. */
-export type KnownKey = {
-  id: number
-  organisationId: number
-  /** Public ids. */
-  org: string
-  key: string
-  scopes: Scope[]
-  expiresAt: Date | null
-  /** Null unless it is a browser key. */
-  browser: {
-    origins: string[]
-    prompts: string[] | null
-    monthlyLimit: number | null
-    /** The key itself, or the first one of the rotations that have led to it. */
-    countedWith: number
-  } | null
-}
+/** A caller, with the time from which its key is rejected. */
+export type KnownKey = Caller & { expiresAt: Date | null }
 
 /** The keys among these hashes, each in hexadecimal, that are neither revoked nor of a suspended organisation. */
 export async function findLiveKeys(sql: Sql, hashes: string[]): Promise<Map<string, KnownKey>> {

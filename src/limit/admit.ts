@@ -3,12 +3,10 @@ import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import type { Month } from '../lib/months.ts'
 import type { Gate, GateObserver } from './gate.ts'
+import type { Usage, UsageMonth } from './schema.ts'
 import { readUsages } from './store.ts'
 
-export type Usage = { used: number; limit: number }
-
-/** An organisation's month, which has one row in signal_usage. */
-export type UsageMonth = { organisationId: number; month: Month }
+export type { Usage, UsageMonth }
 
 /** The month of a signal, with the count that the gate returned for it, unless the gate was bypassed. */
 export type Admitted = UsageMonth & { taken?: number | undefined }

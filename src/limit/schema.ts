@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import type { Month } from '../lib/months.ts'
 import { envelopeOf } from '../lib/typebox.ts'
 
 export const UsageReport = envelopeOf(
@@ -42,3 +43,8 @@ export const UsageReport = envelopeOf(
 )
 
 export type UsageReport = Static<typeof UsageReport>
+
+export type Usage = { used: number; limit: number }
+
+/** An organisation's month, which has one row in signal_usage. */
+export type UsageMonth = { organisationId: number; month: Month }

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import type { Usage, UsageMonth } from './admit.ts'
+import type { Usage, UsageMonth } from './schema.ts'
 
 const arrayOf = (words: unknown[]): string => `{${words.join(',')}}`
 

@@ -1,5 +1,4 @@
-// Features report events through the observers below. They are counted in plain numbers, because this happens for every
-// request, and rendered in the text format of Prometheus at each scrape. What operators must know is logged too.
+// Features report events through the observers below. What an operator must know is logged too.
 import type { Db } from '../db/client.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
 import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/receipt.ts'
@@ -10,12 +9,11 @@ import type { FailedKeyObserver } from '../keys/failed_keys.ts'
 import type { GateObserver } from '../limit/gate.ts'
 import type { Log } from '../log.ts'
 import type { SignalObserver } from '../signals/record.ts'
-import { Histogram } from './histogram.ts'
-import type { Metric } from './prometheus.ts'
+import { createRegistry } from './registry.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** Callers may send anything as a method, and every value of a label is kept for ever. */
+/** Clients may send any method, and every value of a label is kept forever. */
 const methods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])
 const requestSeconds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]
 const waitSeconds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 4]
@@ -23,44 +21,9 @@ const batchSizes = [1, 2, 5, 10, 20, 50, 100, 200, 500]
 const noLabels = () => ({})
 
 export function createMetrics(log: Log) {
-  const metrics: Metric[] = []
-  let exposition: Promise<() => Promise<string>> | undefined
+  const { measure, gauge, counter, labelledCounter, histogram, text } = createRegistry('prompt_signals_')
+  let processMetrics: Promise<() => Promise<string>> | undefined
 
-  function expose(type: Metric['type'], name: string, help: string, samples: Metric['samples']): void {
-    metrics.push({ name: `prompt_signals_${name}`, help, type, samples })
-  }
-  const measure = (type: 'gauge' | 'counter', name: string, help: string, read: () => number) =>
-    expose(type, name, help, () => [{ labels: {}, value: read() }])
-
-  /** Returns what sets the gauge. */
-  function gauge(name: string, help: string): (value: number) => void {
-    let current = 0
-    measure('gauge', name, help, () => current)
-    return (value) => {
-      current = value
-    }
-  }
-  /** Returns what counts one up. */
-  function counter(name: string, help: string): () => void {
-    let count = 0
-    measure('counter', name, help, () => count)
-    return () => {
-      count += 1
-    }
-  }
-  /** The same with every value of a label from the start, so that a rate is right from the first event on. */
-  function labelledCounter<Value extends string>(name: string, help: string, label: string, values: Value[]) {
-    const counts = Object.fromEntries(values.map((value) => [value, 0])) as Record<Value, number>
-    expose('counter', name, help, () => values.map((value) => ({ labels: { [label]: value }, value: counts[value] })))
-    return (value: Value) => {
-      counts[value] += 1
-    }
-  }
-  function histogram(name: string, help: string, bounds: number[]): Histogram {
-    const values = new Histogram(bounds)
-    expose('histogram', name, help, () => values.samples())
-    return values
-  }
   /** Returns the observer of a circuit breaker, which is logged under this name. */
   function breaker(metric: string, help: string, name: string, effects: { open: string; closed: string }) {
     const set = gauge(metric, help)
@@ -84,9 +47,9 @@ export function createMetrics(log: Log) {
   ])
   const rateBreakerChanged = breaker(
     'rate_breaker_open',
-    '1 while each process counts request rates alone after failures of Redis',
+    '1 while replicas do not share request rates, after failures of Redis',
     'rates',
-    { open: 'each process counts request rates alone', closed: 'request rates are shared again' },
+    { open: 'request rates are counted per replica', closed: 'request rates are shared between replicas' },
   )
   const countFailedKey = labelledCounter(
     'failed_keys_total',
@@ -109,26 +72,26 @@ export function createMetrics(log: Log) {
   for (const unlabelled of [batchSize, batchWait]) unlabelled.addSeries('', {})
   const countDecision = labelledCounter(
     'gate_decisions_total',
-    'Decisions of the limit gate in Redis; corrected: its count was too high; unreachable: passed unchecked',
+    'Decisions of the limit gate in Redis; seeded: the count was set from the database; corrected: it was too high; unreachable: the gate was bypassed',
     'decision',
     ['passed', 'refused', 'seeded', 'corrected', 'unreachable'],
   )
   const gateBreakerChanged = breaker('gate_breaker_open', '1 while Redis is bypassed after failures', 'redis', {
-    open: 'the limit is kept by the database',
-    closed: 'the gate is back',
+    open: 'only the database enforces the limit',
+    closed: 'the gate in Redis is used again',
   })
   const countPage = labelledCounter('history_pages_total', 'History pages by source', 'source', ['cache', 'database'])
   const setCachedCharacters = gauge('history_cache_characters', 'Characters held in the history page cache')
   const countDelivery = labelledCounter(
     'github_deliveries_total',
-    'Signed deliveries of GitHub by outcome; unlinked_repository, unlinked_files: of no linked prompt; force_push, too_many_commits, files_not_listed: incomplete',
+    'Signed GitHub deliveries by outcome; unlinked_repository, unlinked_files: no prompt is linked; force_push, too_many_commits, files_not_listed: incomplete',
     'outcome',
     deliveryOutcomes,
   )
-  // Without a database there would be no service yet.
+  // The service starts only once the database has answered.
   const up = new Map<string, boolean>([['database', true]])
-  expose('gauge', 'dependency_up', '1 while the dependency answers', () =>
-    [...up].map(([dependency, isUp]) => ({ labels: { dependency }, value: Number(isUp) })),
+  measure('gauge', 'dependency_up', '1 while the dependency answers', () =>
+    [...up].map(([dependency, isUp]) => [{ dependency }, Number(isUp)]),
   )
   const countCheckpoint = counter('engine_checkpoints_total', 'Checkpoints of the embedded database')
   const setCheckpointSeconds = gauge(
@@ -163,7 +126,7 @@ export function createMetrics(log: Log) {
     gate: {
       decided(decision) {
         countDecision(decision)
-        // The recorder does not report these, as they never reach the database.
+        // The recorder does not report these, because they never reach the database.
         if (decision === 'refused') countOutcome('refused')
       },
       breakerChanged: gateBreakerChanged,
@@ -172,7 +135,7 @@ export function createMetrics(log: Log) {
     deliveries: {
       ended({ outcome, message }, org) {
         countDelivery(outcome)
-        if (isGap(outcome)) log.warn({ org, outcome }, `a delivery of GitHub is incomplete: ${message}`)
+        if (isGap(outcome)) log.warn({ org, outcome }, `GitHub delivery incomplete: ${message}`)
       },
     } satisfies DeliveryObserver,
     engine: {
@@ -182,7 +145,7 @@ export function createMetrics(log: Log) {
       },
       housekeepingFailed(err) {
         countHousekeepingFailure()
-        log.error({ err }, 'housekeeping of the embedded database failed; it is tried again')
+        log.error({ err }, 'housekeeping of the embedded database failed; will retry')
       },
     } satisfies EngineObserver,
     availability: (dependency: 'database' | 'redis') => (isUp: boolean, reason: string) => {
@@ -200,13 +163,12 @@ export function createMetrics(log: Log) {
       measure('gauge', 'database_connections_max', 'Limit on database connections', () => load().connections)
     },
     describeBuild(build: { version: string; commit: string; bun: string }) {
-      expose('gauge', 'build_info', 'The running build, as labels', () => [{ labels: build, value: 1 }])
+      measure('gauge', 'build_info', 'Version, commit and runtime of the running build, as labels', () => [[build, 1]])
     },
     contentType: 'text/plain; version=0.0.4; charset=utf-8',
     async text() {
-      // The library is loaded with the first scrape, because it would take a fifth of the time to start.
-      exposition ??= import('./prometheus.ts').then(({ createExposition }) => createExposition(metrics))
-      return (await exposition)()
+      processMetrics ??= import('./process_metrics.ts').then(({ createProcessMetrics }) => createProcessMetrics())
+      return `${text()}\n\n${await (await processMetrics)()}`
     },
   }
 }

@@ -1,4 +1,5 @@
-import { type AuditEvent, operator, recordAudit } from '../audit/record.ts'
+import { operator, recordAudit } from '../audit/record.ts'
+import type { AuditEvent } from '../audit/schema.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'

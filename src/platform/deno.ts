@@ -1,4 +1,4 @@
-// The one file that knows Deno. It takes the place of `bun.ts` by the import map in `deno.json`.
+// The only file that knows Deno. The import map in `deno.json` puts it in the place of `bun.ts`.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -43,7 +43,7 @@ export const docsFiles = {
 
 export const consoleBundle = (): Promise<string> => readFile(join(root, 'generated/console.bundle'), 'utf8')
 
-/** The archive has only plain files and directories, in blocks of 512 bytes as every tar file. */
+/** Reads the tar archive, which has only plain files and directories, in blocks of 512 bytes. */
 export async function unpackSeed(directory: string): Promise<void> {
   const archive = gunzipSync(await readFile(join(root, 'generated/seed.tar.gz')))
   for (let at = 0; archive[at]; ) {
@@ -59,7 +59,7 @@ export async function unpackSeed(directory: string): Promise<void> {
   }
 }
 
-/** The connection that each request has come by. */
+/** The connection of each request. */
 const connections = new WeakMap<Request, Connection>()
 
 export const peerOf = (request: Request, _?: Receiver | null): string | undefined =>
@@ -79,9 +79,6 @@ export function listen(
   })
   return {
     url: `${certificate ? 'https' : 'http'}://${hostname}:${addr.port}`,
-    replaceCertificate() {
-      throw new Error('on Deno a new certificate needs a restart')
-    },
     stop: shutdown,
   }
 }

@@ -1,4 +1,5 @@
-import { type Actor, type AuditEvent, recordAudit } from '../audit/record.ts'
+import { type Actor, recordAudit } from '../audit/record.ts'
+import type { AuditEvent } from '../audit/schema.ts'
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'

@@ -1,5 +1,5 @@
 import { type Detail, invalid } from '../errors.ts'
-import { closeList, closeObject, colon, comma, endOfToken, openList, openObject, quote } from '../lib/json_text.ts'
+import { closeList, closeObject, colon, comma, endOfToken, openList, openObject, quote } from './json_text.ts'
 
 const maxBytes = 16 * 1024
 const maxDepth = 32

@@ -1,8 +1,9 @@
 // Every hostile input of the corpus is answered in the envelope or by a closed connection, and leaves the service as it was.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
+import { scopes } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
-import { scopes } from '../../src/keys/schema.ts'
+import { inFullRun } from '../full.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 import { corpus } from './corpus.ts'
 
@@ -113,7 +114,10 @@ const bearer = () => `Authorization: Bearer ${admin}`
 const json = 'Content-Type: application/json'
 const signal = '{"value":"positive"}'
 const signals = () => `/api/v1/prompts/${tenant.prompt}/signals`
-const lists = () => ['/api/v1/keys', '/api/v1/prompts', '/api/v1/audit', `/api/v1/prompts/${tenant.prompt}/history`]
+const history = () => `/api/v1/prompts/${tenant.prompt}/history`
+/** One route of each kind, and in a full run the others like it. */
+const lists = () => ['/api/v1/keys', history(), ...inFullRun(['/api/v1/prompts', '/api/v1/audit'], [])]
+const writes = () => [signals(), history(), ...inFullRun(['/api/v1/keys', '/api/v1/prompts'], [])]
 
 /** Only what is no HTTP may be left to the runtime. */
 const isAnswered = (outcomes: Map<Outcome, number>) => !outcomes.has('closed')
@@ -150,7 +154,7 @@ test('as queries', async () => {
 
 test('as headers', async () => {
   const inputs = corpus.headers.flatMap((line) => [
-    request('GET', `/api/v1/prompts/${tenant.prompt}/history`, [bearer(), line]),
+    request('GET', history(), [bearer(), line]),
     request('POST', signals(), [bearer(), json, line], signal),
     request('POST', '/api/v1/prompts', [bearer(), json, line], '{"name":"x"}'),
   ])
@@ -180,11 +184,8 @@ test('as bodies, and as every text in them', async () => {
     }),
     JSON.stringify({ [text]: text }),
   ])
-  const history = `/api/v1/prompts/${tenant.prompt}/history`
   const inputs = [...corpus.bodies, ...texts.map(asBytes)].flatMap((body) =>
-    [signals(), history, '/api/v1/keys', '/api/v1/prompts'].map((path) =>
-      request('POST', path, [bearer(), json], body),
-    ),
+    writes().map((path) => request('POST', path, [bearer(), json], body)),
   )
   const outcomes = await attack(inputs)
   expect(isAnswered(outcomes)).toBe(true)

@@ -109,13 +109,13 @@ test.each(['SIGTERM', 'SIGINT'] as const)('after %s a request under way is finis
   expect(await createOperator(database.settings).one('orgs', 'list')).toMatchObject({ used: 1 })
 })
 
-test('requests that do not end in time are given up, and the log says so', async () => {
+test('requests that do not end in time are aborted, and the log says so', async () => {
   await start({ SHUTDOWN_SECONDS: '1' })
   await beginPost()
   const askedAt = performance.now()
   expect(await server.stop()).toBe(1)
   expect(performance.now() - askedAt).toBeLessThan(5_000)
-  expect(words()).toEqual(['serving', 'stopping', 'not everything under way ended in time; it is given up'])
+  expect(words()).toEqual(['serving', 'stopping', 'shutdown timed out; aborting in-flight requests'])
 })
 
 /** Sends one request after the other on one connection, until a response closes it; returns how it ended. */
@@ -156,7 +156,7 @@ test.each(['0', '1'])(
   },
 )
 
-test('with SHUTDOWN_SECONDS=0 requests under way are given up immediately, and the exit is orderly', async () => {
+test('with SHUTDOWN_SECONDS=0 in-flight requests are aborted immediately, and the exit is orderly', async () => {
   await start({ SHUTDOWN_SECONDS: '0' })
   await beginPost()
   expect(await server.stop()).toBe(0)

@@ -1,6 +1,6 @@
 // Texts that others wrote, at their worst: none runs, none breaks the page, and none leads anywhere but to the web.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { consolePaths } from '../../src/console/paths.ts'
+import { consolePaths } from '../../src/http/console_paths.ts'
 import { findOverflow, type Watched } from '../browser.ts'
 import { eventually } from '../program.ts'
 import { entry } from '../service.ts'

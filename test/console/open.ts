@@ -1,7 +1,7 @@
 // Opens pages of the console, signed in, on a service of the test's own.
 import type { Browser, BrowserContextOptions } from 'playwright-core'
+import { scopes as allScopes, type Scope } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
-import { scopes as allScopes, type Scope } from '../../src/keys/schema.ts'
 import { launchBrowser, openWindow, type Watched } from '../browser.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 
@@ -25,7 +25,7 @@ export async function startConsole(): Promise<TestConsole> {
   const browser: Browser = await launchBrowser()
   const keyWith = async (scopes: Scope[], name = 'console') =>
     (await createKey(service.services.db, service.clock, { org: tenant.org, name, scopes, expiresAt: null })).key
-  const admin = await keyWith(allScopes)
+  const admin = await keyWith([...allScopes])
   return {
     service,
     tenant,

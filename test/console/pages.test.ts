@@ -1,6 +1,6 @@
 // Every page of the console with something on it, in a real browser.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { consolePaths } from '../../src/console/paths.ts'
+import { consolePaths } from '../../src/http/console_paths.ts'
 import { findBarriers, findOverflow } from '../browser.ts'
 import { addSignals, deployed, merged } from '../impact/history.ts'
 import { eventually } from '../program.ts'

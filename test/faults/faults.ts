@@ -12,6 +12,8 @@ export type Fault = {
   name: string
   /** Injects the fault under load; resolves with its assessment, to be run once every request has ended. */
   inject(cluster: Cluster, small: Tenant): Promise<() => Findings | Promise<Findings>>
+  /** Whether `bun run test` runs it; `bun run test:all` runs all. */
+  isInEveryRun?: true
   /** The small organisation's limit when it is over. */
   limit?: number
 }
@@ -20,12 +22,16 @@ export type Fault = {
 export const SMALL_LIMIT = 1_000
 
 export const faults: Fault[] = [
-  { name: 'kill -9 of a replica, three times: nothing acknowledged is lost', inject: killReplica },
+  { name: 'kill -9 of a replica, three times: nothing acknowledged is lost', inject: killReplica, isInEveryRun: true },
   { name: 'SIGTERM of a replica: every request it has taken is answered', inject: terminateReplica },
   { name: 'Redis FLUSHALL: no caller notices', inject: flushRedis },
   { name: 'Redis killed and back empty: no caller notices', inject: killRedis },
   { name: 'Redis stopped for 2 s: no caller waits for it', inject: stopRedis },
-  { name: 'Postgres ended immediately and restarted: nothing acknowledged is lost', inject: crashPostgres },
+  {
+    name: 'Postgres ended immediately and restarted: nothing acknowledged is lost',
+    inject: crashPostgres,
+    isInEveryRun: true,
+  },
   {
     name: 'Postgres stopped for 3 s: late or rejected, never wrong',
     inject: (cluster) => stopPostgres(cluster, 3_000),

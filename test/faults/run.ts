@@ -1,6 +1,8 @@
 // The guarantees under faults: two replicas of the binary on a real Postgres and Redis, under load, one fault after
-// the other. bun test/faults/run.ts [a word of the names of some faults]
+// the other. bun test/faults/run.ts [--few] [--built] [a word of the names of some faults]
+// --few: only the faults of every run. --built: uses the binary as it is.
 import { join } from 'node:path'
+import { parseArgs } from 'node:util'
 import { auditLedger } from './audit.ts'
 import { auditChanges } from './audit_changes.ts'
 import { auditReads, startCounting } from './audit_reads.ts'
@@ -32,10 +34,15 @@ const interruption = new Promise<never>((_, reject) => {
 interruption.catch(() => {})
 
 try {
-  await build()
+  const { values, positionals } = parseArgs({
+    options: { few: { type: 'boolean' }, built: { type: 'boolean' } },
+    allowPositionals: true,
+  })
+  const [word = ''] = positionals
+  const chosen = faults.filter(({ name, isInEveryRun }) => name.includes(word) && (isInEveryRun || !values.few))
+  if (chosen.length === 0) throw new Error(`No fault is named "${word}"`)
+  if (!values.built) await build()
   const cluster = await startCluster(cleanups)
-  const chosen = faults.filter(({ name }) => name.includes(process.argv[2] ?? ''))
-  if (chosen.length === 0) throw new Error(`No fault is named "${process.argv[2]}"`)
   for (const fault of chosen) report(fault, await Promise.race([check(cluster, fault), interruption]))
 } catch (error) {
   total.failed++

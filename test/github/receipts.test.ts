@@ -160,5 +160,5 @@ test('one that leaves something out is in the log, and no other', () => {
   const { deliveries } = createMetrics(log as never)
   deliveries.ended({ recorded: 1, outcome: 'recorded', message: 'Recorded.' }, 'org_1')
   deliveries.ended({ recorded: 0, outcome: 'force_push', message: 'Run sync.' }, 'org_1')
-  expect(warnings).toEqual([[{ org: 'org_1', outcome: 'force_push' }, 'a delivery of GitHub is incomplete: Run sync.']])
+  expect(warnings).toEqual([[{ org: 'org_1', outcome: 'force_push' }, 'GitHub delivery incomplete: Run sync.']])
 })

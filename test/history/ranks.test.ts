@@ -1,19 +1,14 @@
 // The ranks that make a deep page as cheap as the first stay exact, in whichever order entries arrive, move and go.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Db, Sql } from '../../src/db/client.ts'
 import { importHistory } from '../../src/history/import.ts'
 import { countChanges, type PromptEntry, recordEntries, recordEntry } from '../../src/history/record.ts'
 import { selectPage } from '../../src/history/store.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
-import { entry, startService, type Tenant, type TestService } from '../service.ts'
+import { entry, type Tenant } from '../service.ts'
+import { useService } from '../use.ts'
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
+const service = useService()
 
 const minute = (number: number) => new Date(Date.UTC(2026, 0, 1) + number * 60_000).toISOString()
 const range = (count: number, from = 0) => Array.from({ length: count }, (_, index) => from + index)
@@ -31,7 +26,7 @@ async function importEntries({ prompt }: Tenant, entries: object[]): Promise<voi
 }
 
 const post = ({ prompt, key }: Tenant, created_at: string) =>
-  service.call('POST', `/api/v1/prompts/${prompt}/history`, { key, json: entry({ created_at }) })
+  service.post(`/prompts/${prompt}/history`, key, entry({ created_at }))
 
 const mergeOf = (promptId: number, number: number, covers: number[], pr_number = 7): PromptEntry => ({
   prompt: promptId,

@@ -1,21 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { recordEntry } from '../../src/history/record.ts'
-import { entry, startService, type Tenant, type TestService } from '../service.ts'
+import { entry, type Tenant } from '../service.ts'
+import { useService, useTenant } from '../use.ts'
 
-let service: TestService
-let tenant: Tenant
+const service = useService()
+const tenant = useTenant(service)
 
 const pr = { pr_number: 12, pr_url: 'https://example.com/pull/12' }
 
-beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant()
-})
-
-afterAll(() => service.close())
-
-const post = (json: unknown, { prompt, key }: Tenant = tenant) =>
-  service.call('POST', `/api/v1/prompts/${prompt}/history`, { key, json })
+const post = (json: unknown, { prompt, key }: Tenant = tenant) => service.post(`/prompts/${prompt}/history`, key, json)
 
 test('records an entry, returns it, and shows it in the next read', async () => {
   service.clock.set('2026-11-14T23:35:00.123Z')

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { createApp } from '../../src/app.ts'
-import { consolePaths } from '../../src/console/paths.ts'
+import { consolePaths } from '../../src/http/console_paths.ts'
 import { startService, type TestService } from '../service.ts'
 
 const maxBytes = 100 * 1_000

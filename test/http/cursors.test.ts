@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import type { Scope } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
-import type { Scope } from '../../src/keys/schema.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { startService, type TestService } from '../service.ts'
 

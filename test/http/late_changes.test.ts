@@ -1,7 +1,7 @@
 // Changes that wait for a lock until after their callers got an error.
 import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { scopes } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
-import { scopes } from '../../src/keys/schema.ts'
 import { createHook, type Hook } from '../github/hook.ts'
 import { push, sha } from '../github/payloads.ts'
 import { engine } from '../harness.ts'

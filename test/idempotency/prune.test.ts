@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
 import { createServices } from '../../src/deps.ts'
+import { scopes } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
-import { scopes } from '../../src/keys/schema.ts'
 import { createLog } from '../../src/log.ts'
 import { startService, type TestService } from '../service.ts'
 

@@ -1,7 +1,7 @@
 // What the tests of browser keys share.
 import { expect } from 'bun:test'
+import { scopes } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
-import { scopes } from '../../src/keys/schema.ts'
 import type { Tenant, TestService } from '../service.ts'
 
 export const SHOP = 'https://shop.example.com'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
+import { type Scope, scopes } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
-import { type Scope, scopes } from '../../src/keys/schema.ts'
 import { defaultScopes, parseScopes, presets } from '../../src/keys/scopes.ts'
 import { entry, startService, type Tenant, type TestService } from '../service.ts'
 

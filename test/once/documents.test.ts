@@ -56,7 +56,9 @@ test('every change to the driver names its issue upstream, and every issue that 
 const pathsOf = (pattern: string) => [...new Bun.Glob(pattern).scanSync({ onlyFiles: false })].sort()
 const folders = ['bench', 'deploy', 'docs', 'patches', 'scripts', 'sql', 'src', 'test']
 const paths = [...pathsOf('*'), ...folders.flatMap((folder) => pathsOf(`${folder}/**`))]
-const documents = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...pathsOf('docs/*.md')]
+const decisions = pathsOf('docs/decisions/*')
+const guides = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...pathsOf('docs/*.md')]
+const documents = [...guides, ...decisions]
 
 const withoutCode = (text: string) => text.replace(/^```[\s\S]*?^```$/gm, '')
 
@@ -81,10 +83,10 @@ test.each(documents)('every link in %s leads to a file, and to a heading of it',
   expect(broken).toEqual([])
 })
 
-test.each(['CONTRIBUTING.md', 'docs/internals.md'])('every path that %s names exists', async (document) => {
-  const text = await textOf(document)
+test.each(documents)('every path that %s names exists', async (document) => {
+  const text = (await textOf(document)).replace(/https?:\S+/g, '')
   const isPattern = (path: string) => path.includes('NNNN')
-  const named = text.matchAll(/(?<![\w-])(?:bench|deploy|docs|patches|scripts|sql|src|test)\/[\w./@-]*\w/g)
+  const named = text.matchAll(/(?<![\w/-])(?:bench|deploy|docs|patches|scripts|sql|src|test)\/[\w./@-]*\w/g)
   expect([...named].map(String).filter((path) => !isPattern(path) && !paths.includes(path))).toEqual([])
   // Elsewhere a file is named by the end of its path.
   const names = [...text.matchAll(/[\w./-]+\.ts\b/g)].map(String)
@@ -92,10 +94,75 @@ test.each(['CONTRIBUTING.md', 'docs/internals.md'])('every path that %s names ex
   expect(names.filter((name) => !isPattern(name) && !isKnown(name))).toEqual([])
 })
 
-test('every function, table and setting that docs/internals.md names is in the source', async () => {
-  const sources = paths.filter((path) => /^(src|sql)\/.*\.(ts|sql)$/.test(path))
-  const texts = await Promise.all(sources.map(textOf))
-  const words = new Set(texts.join('\n').match(/\w+/g))
-  const named = [...(await textOf('docs/internals.md')).matchAll(/`(\w*(?:[a-z][A-Z]|_)\w*)`/g)]
-  expect(named.map(([, name = '']) => name).filter((name) => !words.has(name))).toEqual([])
+const readSource = async () => {
+  const sources = paths.filter((path) => /^(src|sql)\/.*\.(tsx?|sql)$/.test(path))
+  return (await Promise.all(sources.map(textOf))).join('\n')
+}
+
+const internals = ['CONTRIBUTING.md', 'docs/architecture.md', ...decisions]
+
+test.each(internals)('every function, table and setting that %s names is in the source', async (document) => {
+  const words = new Set((await readSource()).match(/\w+/g))
+  const named = [...(await textOf(document)).matchAll(/`(\w*(?:[a-z][A-Z]|_)\w*)`/g)]
+  // Settings of the test run, and of the database.
+  const isElsewhere = (name: string) => /^TEST_/.test(name)
+  expect(named.map(([, name = '']) => name).filter((name) => !isElsewhere(name) && !words.has(name))).toEqual([])
+})
+
+test('every message that docs/operating.md explains is one that the program has', async () => {
+  const [, tables = ''] = (await textOf('docs/operating.md')).split('## What it says, and what to do')
+  const [messages = ''] = tables.split('### Alarms')
+  const source = (await readSource()).replaceAll("\\'", "'")
+  const named = [...messages.matchAll(/^\| (.+?) \|/gm)].flatMap(([, cell = '']) => [...cell.matchAll(/`([^`]+)`/g)])
+  // The names of things stand in place of the dots.
+  const parts = named.flatMap(([, message = '']) => message.split(/…| N\b|: /)).map((part) => part.trim())
+  expect(parts.length).toBeGreaterThan(20)
+  expect(parts.filter((part) => !source.includes(part))).toEqual([])
+})
+
+test('every metric that docs/operating.md has an alarm for is in the table of metrics', async () => {
+  const [, alarms = ''] = (await textOf('docs/operating.md')).split('### Alarms')
+  const named = alarms.match(/prompt_signals_[a-z_]+/g) ?? []
+  const table = await textOf('docs/observability.md')
+  expect(named.filter((name) => !table.includes(`\`${name.replace(/_count$/, '')}\``))).toEqual([])
+})
+
+test.each(documents)('every benchmark that %s names is a section of it', async (document) => {
+  const named = [...(await textOf(document)).matchAll(/bun run bench (?:--quick )?([a-z_]+)/g)].map(([, name]) => name)
+  expect(named.filter((name) => !paths.includes(`bench/sections/${name}.ts`))).toEqual([])
+})
+
+/** Paragraphs and items of lists, as they are shown: without code, tables and the targets of links. */
+const paragraphsOf = (text: string) =>
+  withoutCode(text)
+    .replace(/^ *(\||<|#).*$/gm, '')
+    .replace(/\]\([^)]*\)/g, ']')
+    .split(/\n\s*\n|\n(?=\s*(?:-|\d+\.) )/)
+
+const fiveLines = 5 * 100
+
+test.each(documents)('no paragraph of %s is longer than five lines', async (document) => {
+  expect(paragraphsOf(await textOf(document)).filter((paragraph) => paragraph.length > fiveLines)).toEqual([])
+})
+
+/** Words, without what only draws a table. */
+const countWords = (text: string) => text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length
+
+test('the documents are short enough to be read', async () => {
+  const texts = await Promise.all(guides.map(textOf))
+  expect(countWords(texts.join('\n'))).toBeLessThanOrEqual(17_000)
+  expect((await linesOf('docs/architecture.md')).length).toBeLessThanOrEqual(200)
+})
+
+test('there are at most thirty decisions, each with its context and what reversing it costs', async () => {
+  expect(decisions.length).toBeLessThanOrEqual(30)
+  for (const [index, decision] of decisions.entries()) {
+    expect(decision).toStartWith(`docs/decisions/${String(index + 1).padStart(3, '0')}-`)
+    const parts = [...(await textOf(decision)).matchAll(/^(?:# (\d+)|\*\*(.+?)\.\*\*)/gm)]
+    const expected = [`${index + 1}`, 'Context', 'Decision', 'Reversing it costs']
+    expect(
+      parts.map(([, number, part]) => number ?? part),
+      decision,
+    ).toEqual(expected)
+  }
 })

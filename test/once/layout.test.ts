@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { Glob } from 'bun'
 
-type Import = { from: string; target: string; isType: boolean }
+type Import = { from: string; target: string; isType: boolean; isLazy: boolean }
 
 const features = [
   'orgs',
@@ -32,6 +32,7 @@ const importsOf = (file: string): Import[] => {
   return [...found].map(([statement, isType, target, bare, lazy]) => ({
     from: file,
     target: resolve(file, (target ?? bare ?? lazy) as string),
+    isLazy: lazy !== undefined,
     isType: isType !== undefined || /\{( type [^,}]+,?)+ \}/.test(statement),
   }))
 }
@@ -61,8 +62,8 @@ const allowed: Record<string, string[]> = {
   routes: ['rules', 'schema', 'store', 'http', 'errors', 'lib'],
   rules: ['rules', 'schema', 'store', 'db', 'errors', 'lib'],
   store: [],
-  schema: ['schema', 'lib'],
-  http: ['http', 'errors', 'lib', 'log', 'platform', 'schema', 'console'],
+  schema: ['schema', 'http', 'lib'],
+  http: ['http', 'errors', 'lib', 'log', 'platform'],
   db: ['db', 'errors', 'lib', 'platform'],
   lib: ['lib', 'errors'],
   platform: ['platform'],
@@ -91,6 +92,30 @@ test('no feature knows the store or the routes of another', () => {
   expect(wrong).toEqual([])
 })
 
+test('http knows no feature, not even a type of one', () => {
+  expect(imports.filter(({ from, target }) => layer(from) === 'http' && feature(target))).toEqual([])
+})
+
+test('no two files import each other, directly or through others', () => {
+  const targets = Map.groupBy(
+    [...imports, ...importsOfConsole].filter(({ isLazy }) => !isLazy),
+    ({ from }) => from,
+  )
+  const reachableFrom = (file: string) => {
+    const reached = new Set<string>()
+    const visit = (from: string) => {
+      for (const { target } of targets.get(from) ?? []) {
+        if (reached.has(target)) continue
+        reached.add(target)
+        visit(target)
+      }
+    }
+    visit(file)
+    return reached
+  }
+  expect(all.filter((file) => reachableFrom(file).has(file))).toEqual([])
+})
+
 test.each([
   [/^(elysia|@elysiajs\/)/, ['routes', 'app', 'http']],
   [/^@sinclair\/typebox/, ['schema', 'http', 'lib']],
@@ -102,9 +127,9 @@ test.each([
   expect(wrong).toEqual([])
 })
 
-test('only one file knows Prometheus', () => {
+test('only one file knows prom-client', () => {
   const knowing = imports.filter(({ target }) => target.startsWith('prom-client')).map(({ from }) => from)
-  expect(knowing).toEqual(['src/ops/prometheus.ts'])
+  expect(knowing).toEqual(['src/ops/process_metrics.ts'])
 })
 
 test.each([
@@ -126,21 +151,23 @@ const room = (file: string) => (file.split('/')[2] ?? '').replace(/\.tsx?$/, '')
 /** What each room may use, types too; each may also use what is in it. */
 const roomsAllowed: Record<string, string[]> = {
   main: ['shell', 'client', 'style.css'],
-  shell: ['pages', 'parts', 'client', 'paths'],
+  shell: ['pages', 'parts', 'client'],
   pages: ['parts', 'chart', 'client'],
   parts: ['client'],
   chart: ['parts', 'client'],
-  client: ['paths'],
-  paths: [],
+  client: [],
 }
 
-/** What a rate is has one definition, which takes nothing with it into the browser. */
-const sharedWithConsole = 'src/impact/rate.ts'
+/** What the service and the console share, with the rooms that use it. It takes nothing with it into the browser. */
+const sharedWithConsole: Record<string, string[]> = {
+  'src/impact/rate.ts': ['pages', 'parts', 'chart'],
+  'src/http/console_paths.ts': ['shell', 'client'],
+}
 
-test('the console uses itself and the definition of a rate alone, from its pages to the client', () => {
+test('the console uses only itself and what it shares with the service, from its pages to the client', () => {
   const isAllowed = ({ from, target }: Import) => {
     if (target === 'generated/api.d.ts') return room(from) === 'client'
-    if (target === sharedWithConsole) return ['pages', 'parts', 'chart'].includes(room(from))
+    if (target in sharedWithConsole) return sharedWithConsole[target]?.includes(room(from))
     if (!target.startsWith('src/')) return /^(preact(\/hooks)?|uplot(\/.*)?|openapi-fetch)$/.test(target)
     return isOfConsole(target) && (room(from) === room(target) || roomsAllowed[room(from)]?.includes(room(target)))
   }
@@ -148,12 +175,11 @@ test('the console uses itself and the definition of a rate alone, from its pages
   expect(importsOfConsole.filter(({ target }) => /^uplot/.test(target)).map(({ from }) => room(from))).toEqual(
     importsOfConsole.filter(({ target }) => /^uplot/.test(target)).map(() => 'chart'),
   )
-  expect(importsOf(sharedWithConsole)).toEqual([])
+  expect(Object.keys(sharedWithConsole).flatMap(importsOf)).toEqual([])
 })
 
-test('the service knows of the console only its addresses', () => {
-  const known = imports.filter(({ target }) => isOfConsole(target)).map(({ target }) => target)
-  expect(known).toEqual(['src/console/paths.ts'])
+test('the service imports nothing of the console', () => {
+  expect(imports.filter(({ target }) => isOfConsole(target))).toEqual([])
 })
 
 test('no text of the console becomes markup', () => {

@@ -128,7 +128,7 @@ test.each([
     expect((await run(['migrate'], { settings: { DATABASE_URL } })).status).toBe(0)
     const server = await startServer({ DATABASE_URL })
     expect(await server.stop()).toBe(0)
-    expect(server.stdout().includes('"msg":"the connection to the database is not encrypted')).toBe(isWarned)
+    expect(server.stdout().includes('"msg":"connection to the database is not encrypted')).toBe(isWarned)
   },
 )
 

@@ -1,7 +1,7 @@
 // Prompts over REST, within the caller's own organisation.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { scopes } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
-import { scopes } from '../../src/keys/schema.ts'
 import type { Answer } from '../client.ts'
 import { startService, type Tenant, type TestService } from '../service.ts'
 

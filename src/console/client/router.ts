@@ -1,5 +1,5 @@
 import { useEffect, useReducer } from 'preact/hooks'
-import { type ConsolePath, consolePaths } from '../paths.ts'
+import { type ConsolePath, consolePaths } from '../../http/console_paths.ts'
 
 /** The root of the service, at whatever path a proxy mounts it: this script is in its folder `console`. */
 export const root = new URL('..', import.meta.url)

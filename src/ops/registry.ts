@@ -1,0 +1,101 @@
+// Counts in plain numbers, because every request is counted, and renders them in the text format of Prometheus.
+
+type Labels = Record<string, string | number>
+type Metric = { name: string; help: string; type: 'counter' | 'gauge' | 'histogram'; lines(): string[] }
+type Series = { labels: Labels; counts: number[]; sum: number; count: number }
+
+const line = (name: string, labels: Labels, value: number): string => {
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${String(text).replace(/[\\"]/g, '\\$&')}"`)
+  return `${name}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}`
+}
+
+class Histogram {
+  readonly #series = new Map<string, Series>()
+
+  constructor(
+    readonly name: string,
+    readonly bounds: number[],
+  ) {}
+
+  /** Adds a series that is exposed before its first value. */
+  addSeries(id: string, labels: Labels): Series {
+    const series = { labels, counts: Array(this.bounds.length + 1).fill(0), sum: 0, count: 0 }
+    this.#series.set(id, series)
+    return series
+  }
+
+  /** The id stands for the labels, which are built only for the first value of a series. */
+  observe(id: string, value: number, labels: () => Labels): void {
+    const series = this.#series.get(id) ?? this.addSeries(id, labels())
+    let bucket = 0
+    while (bucket < this.bounds.length && value > (this.bounds[bucket] as number)) bucket += 1
+    series.counts[bucket] = (series.counts[bucket] as number) + 1
+    series.sum += value
+    series.count += 1
+  }
+
+  lines(): string[] {
+    return [...this.#series.values()].flatMap(({ labels, counts, sum, count }) => {
+      let total = 0
+      const buckets = [...this.bounds, '+Inf'].map((le, index) => {
+        total += counts[index] as number
+        return line(`${this.name}_bucket`, { ...labels, le }, total)
+      })
+      return [...buckets, line(`${this.name}_sum`, labels, sum), line(`${this.name}_count`, labels, count)]
+    })
+  }
+}
+
+export function createRegistry(prefix: string) {
+  const metrics: Metric[] = []
+
+  /** A metric whose values are read at each scrape. */
+  function measure(type: 'gauge' | 'counter', name: string, help: string, read: () => number | [Labels, number][]) {
+    const fullName = prefix + name
+    const lines = () => {
+      const values = read()
+      const series: [Labels, number][] = typeof values === 'number' ? [[{}, values]] : values
+      return series.map(([labels, value]) => line(fullName, labels, value))
+    }
+    metrics.push({ name: fullName, help, type, lines })
+  }
+
+  return {
+    measure,
+    /** Returns a function that sets the gauge. */
+    gauge(name: string, help: string): (value: number) => void {
+      let current = 0
+      measure('gauge', name, help, () => current)
+      return (value) => {
+        current = value
+      }
+    },
+    /** Returns a function that adds one. */
+    counter(name: string, help: string): () => void {
+      let count = 0
+      measure('counter', name, help, () => count)
+      return () => {
+        count += 1
+      }
+    },
+    /** Exposes every value of the label from the start, so that a rate is right from the first event on. */
+    labelledCounter<Value extends string>(name: string, help: string, label: string, values: Value[]) {
+      const counts = Object.fromEntries(values.map((value) => [value, 0])) as Record<Value, number>
+      measure('counter', name, help, () => values.map((value) => [{ [label]: value }, counts[value]]))
+      return (value: Value) => {
+        counts[value] += 1
+      }
+    },
+    histogram(name: string, help: string, bounds: number[]): Histogram {
+      const histogram = new Histogram(prefix + name, bounds)
+      metrics.push({ name: histogram.name, help, type: 'histogram', lines: () => histogram.lines() })
+      return histogram
+    },
+    text: () =>
+      metrics
+        .map(({ name, help, type, lines }) =>
+          [`# HELP ${name} ${help}`, `# TYPE ${name} ${type}`, ...lines()].join('\n'),
+        )
+        .join('\n\n'),
+  }
+}

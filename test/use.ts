@@ -1,0 +1,77 @@
+// Set-up that test files share. Each function registers hooks and returns an object that is filled before the tests run,
+// so read its fields inside tests and hooks, never while the file loads.
+import { afterAll, beforeAll, expect } from 'bun:test'
+import { type Client, createClient } from './client.ts'
+import { createDatabase, createDatabaseWithTenant, type TestDatabase } from './harness.ts'
+import { createOperator, type Operator, type Server, type Settings, startServer } from './program.ts'
+import { type ServiceOptions, startService, type TestService } from './service.ts'
+import type { Tenant } from './tenant.ts'
+
+let shared: Promise<TestService> | undefined
+
+/**
+ * The service that all files of a worker share: tests are isolated by their tenants. The clock is reset after each file.
+ * The end of the run drops its database.
+ */
+export function useService(): TestService {
+  const service = {} as TestService
+  beforeAll(async () => {
+    shared ??= startService()
+    Object.assign(service, await shared)
+  })
+  afterAll(() => service.clock.reset())
+  return service
+}
+
+/** A service of the file's own: for tests of settings, of all rows of a table, or of what happens when it breaks. */
+export function useOwnService(options?: ServiceOptions): TestService {
+  const service = {} as TestService
+  beforeAll(async () => {
+    Object.assign(service, await startService(options))
+  })
+  afterAll(() => service.close())
+  return service
+}
+
+/** A tenant for all tests of the file. */
+export function useTenant(service: TestService, monthlyLimit?: number): Tenant {
+  const tenant = {} as Tenant
+  beforeAll(async () => {
+    Object.assign(tenant, await service.createTenant(monthlyLimit))
+  })
+  return tenant
+}
+
+/** A migrated database without rows. */
+export function useDatabase(): TestDatabase {
+  const database = {} as TestDatabase
+  beforeAll(async () => {
+    Object.assign(database, await createDatabase())
+  })
+  afterAll(() => database.close())
+  return database
+}
+
+export type Program = Server & Client & { settings: Settings; operator: Operator; tenant: Tenant }
+
+/**
+ * The binary, serving a database with one tenant, whose limit is 1,000,000; and an operator who runs commands beside it.
+ * The file fails when the binary does not stop cleanly.
+ */
+export function useProgram(settings: () => Settings = () => ({})): Program {
+  const program = {} as Program
+  let database: TestDatabase
+  beforeAll(async () => {
+    const { tenant, ...own } = await createDatabaseWithTenant()
+    database = own
+    const server = await startServer({ ...database.settings, ...settings() })
+    const operator = createOperator(database.settings)
+    const client = await createClient(server.url)
+    Object.assign(program, server, client, { settings: database.settings, operator, tenant })
+  })
+  afterAll(async () => {
+    expect(await program.stop()).toBe(0)
+    await database.close()
+  })
+  return program
+}
