@@ -18,7 +18,7 @@ export type { Outcome }
 
 /** An entry for the history of one prompt. */
 export type PromptEntry = {
-  /** The id of the prompt's row; in the plan of a sync, the position of the prompt. */
+  /** The id of the prompt's row. */
   prompt: number
   entry: NewHistoryEntry
   /** The commits that a merge brought to its branch, besides its own. They get no entry. */

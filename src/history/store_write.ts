@@ -1,6 +1,9 @@
 import type { Sql } from '../db/client.ts'
 import type { EntryToRecord, KnownEntry, MergedCommit, Reconciliation } from './reconcile.ts'
 
+/** Writes ids as a Postgres array: the driver can send only arrays of texts. */
+const idArray = (ids: number[]): string => `{${ids}}`
+
 /** The organisations of prompts whose histories are locked, by the ids of the prompts. */
 export type LockedHistories = Map<number, number>
 
@@ -12,7 +15,7 @@ export async function lockHistories(sql: Sql, promptIds: number[]): Promise<Lock
   const rows = await sql<{ id: number; organisation_id: number }>`
     select id, organisation_id
     from prompts
-    where id = any (${`{${[...new Set(promptIds)]}}`}::text::bigint[])
+    where id = any (${idArray([...new Set(promptIds)])}::text::bigint[])
     order by id
     for no key update`
   return new Map(rows.map(({ id, organisation_id }) => [id, organisation_id]))
@@ -46,19 +49,24 @@ export async function selectCommitEntries(
       h.id, h.prompt_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
       h.created_at, h.reopenings, h.in_git, h.on_github
     from (
-      select distinct prompt_id, commit_sha
-      from json_to_recordset(${JSON.stringify(commits)}::text::json) c (prompt_id bigint, commit_sha text)
-    ) c
+      select distinct *
+      from unnest(
+        ${idArray(commits.map(({ prompt_id }) => prompt_id))}::text::bigint[],
+        ${commits.map(({ commit_sha }) => commit_sha)}::text[]
+      )
+    ) c (prompt_id, commit_sha)
     join history_entries h on h.prompt_id = c.prompt_id and h.commit_sha = c.commit_sha`
 }
 
 /** Selects those of the entries' commits that belong to a merge on the same branch. */
 export async function selectMergedCommits(sql: Sql, entries: EntryToRecord[]): Promise<MergedCommit[]> {
-  const commits = entries.map(({ prompt_id, branch_name, commit_sha }) => ({ prompt_id, branch_name, commit_sha }))
   return sql<MergedCommit>`
     select m.prompt_id, m.branch_name, m.commit_sha, m.pr_number
-    from json_to_recordset(${JSON.stringify(commits)}::text::json)
-      c (prompt_id bigint, branch_name text, commit_sha text)
+    from unnest(
+      ${idArray(entries.map(({ prompt_id }) => prompt_id))}::text::bigint[],
+      ${entries.map(({ branch_name }) => branch_name)}::text[],
+      ${entries.map(({ commit_sha }) => commit_sha)}::text[]
+    ) c (prompt_id, branch_name, commit_sha)
     join merged_commits m using (prompt_id, branch_name, commit_sha)`
 }
 
@@ -76,7 +84,7 @@ export async function writeReconciliation(
   }
   // Deleted first: an entry may take over the identity of another.
   if (deletes.length > 0) {
-    await sql`delete from history_entries where id = any (${`{${deletes.map(({ id }) => id)}}`}::text::bigint[])`
+    await sql`delete from history_entries where id = any (${idArray(deletes.map(({ id }) => id))}::text::bigint[])`
   }
   if (updates.length > 0) {
     await sql`
