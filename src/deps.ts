@@ -1,5 +1,6 @@
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
+import { analyzeGrownTables } from './db/analyze.ts'
 import type { DatabaseObserver, Db } from './db/client.ts'
 import { createHeavyReads } from './db/heavy_reads.ts'
 import { openRedis, type Redis } from './db/redis.ts'
@@ -32,6 +33,7 @@ export type Services = ReturnType<typeof createServices>
 
 const pruneEveryMs = 10 * 60_000
 const countEveryMs = 5_000
+const analyzeEveryMs = 1_000
 
 /** Opens everything but the database, and creates the services. */
 export function openServices(
@@ -89,6 +91,7 @@ export function createServices(
     runPeriodically(pruneEveryMs, prune, (err) => log.error({ err }, 'pruning expired rows failed; will retry')),
   )
   const counting = runPeriodically(countEveryMs, rollup.countRecorded)
+  const analyzing = runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db))
   return {
     db,
     clock,
@@ -121,6 +124,7 @@ export function createServices(
     async close() {
       for (const pruning of prunings) pruning.stop()
       counting.stop()
+      analyzing.stop()
       await signalRecorder.drain()
       await lastUsed.flush()
       await redis?.disconnect()

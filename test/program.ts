@@ -1,28 +1,13 @@
-// Drives the real binary as an operator would: in an empty folder, and with no more environment than it is given.
+// What tests do with the built binary: run commands as an operator, and wait for what comes of it.
 import { expect } from 'bun:test'
-import { mkdtempSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
-import { dirname, join } from 'node:path'
+import { type Finished, run, type Settings } from './binary.ts'
 
-export type Settings = Record<string, string | undefined>
-
-export type Finished = { status: number; stdout: string; stderr: string }
+export { createFolder, type Finished, run, type Server, type Settings, startServer } from './binary.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a test looks at results of every shape
 export type Row = Record<string, any>
-
-export type Server = {
-  url: string
-  pid: number
-  stdout(): string
-  stderr(): string
-  /** Sends it SIGTERM, and resolves with the exit status once it has ended. */
-  stop(): Promise<number>
-  /** The exit status, once it has ended. */
-  ended(): Promise<number>
-  /** Ends it as a crash would. */
-  kill(): Promise<void>
-}
 
 export type Operator = {
   /** The results of a command that must succeed, each from its own line of JSON. */
@@ -35,128 +20,8 @@ export type Operator = {
   errorLine(...args: string[]): Promise<string>
 }
 
-const PROGRAM = join(import.meta.dir, '../dist/prompt-signals')
-/**
- * Far above what any command of the tests takes on a busy machine, and below the time that a test has, so that one that
- * hangs fails its test by its status.
- */
-const RUN_MS = 90_000
-const START_MS = 90_000
 /** No promise: a test that has to be quick measures the time itself. */
 const EVENTUALLY_MS = 20_000
-
-/** A folder that the end of the run removes, because it is beside the template of the databases. */
-export function createFolder(): string {
-  const template = process.env.TEST_TEMPLATE_DIR
-  if (!template) throw new Error('TEST_TEMPLATE_DIR is not set; the test runner sets it: bun run test [file …]')
-  return mkdtempSync(join(dirname(template), 'program-'))
-}
-
-const emptyFolder = createFolder()
-
-/** What commands have shown once and settings hold: no log of any server of the tests may have it. */
-const secrets = new Set<string>()
-
-function keepSecrets(settings: Settings, stdout = ''): void {
-  const urls = [settings.DATABASE_URL ?? '', settings.REDIS_URL ?? ''].filter((url) => URL.canParse(url))
-  const passwords = urls.map((url) => new URL(url).password)
-  const shown = [...stdout.matchAll(/psk_\w{36}|"secret":"([^"]+)"|^secret +(\S+)/gm)]
-  for (const secret of [...passwords, ...shown.map(([all, ...groups]) => groups.find(Boolean) ?? all)]) {
-    if (secret) secrets.add(secret)
-  }
-}
-
-function refuseSecrets(log: string): void {
-  const found = [...secrets].filter((secret) => log.includes(secret))
-  if (found.length > 0) throw new Error(`The log of a server has ${found.length} secrets in it`)
-}
-
-function environment(settings: Settings): Settings {
-  const { PATH, HOME, TMPDIR, TZ } = process.env
-  // Port 0, because whichever other is free now may be taken in a moment.
-  return { PATH, HOME, TMPDIR, TZ, PORT: '0', ...settings }
-}
-
-/** The runner's --no-orphans ends whatever a failed test leaves running. */
-function launch(command: string[], settings: Settings, cwd: string, stdin: Blob | 'ignore' = 'ignore') {
-  return Bun.spawn(command, { cwd, env: environment(settings), stdin, stdout: 'pipe', stderr: 'pipe' })
-}
-
-/** Runs one command to its end. */
-export async function run(
-  args: string[],
-  { settings = {}, stdin, cwd = emptyFolder }: { settings?: Settings; stdin?: string; cwd?: string } = {},
-): Promise<Finished> {
-  const child = launch([PROGRAM, ...args], settings, cwd, stdin === undefined ? 'ignore' : new Blob([stdin]))
-  const lastResort = setTimeout(() => child.kill('SIGKILL'), RUN_MS)
-  const [stdout, stderr, status] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
-  clearTimeout(lastResort)
-  keepSecrets(settings, stdout)
-  return { status, stdout, stderr }
-}
-
-/** Starts `serve` and waits until it says where it serves. */
-export async function startServer(
-  settings: Settings,
-  args: string[] = [],
-  cwd = emptyFolder,
-  program = [PROGRAM],
-): Promise<Server> {
-  const child = launch([...program, 'serve', ...args], settings, cwd)
-  let stdout = ''
-  let stderr = ''
-  const serving = Promise.withResolvers<string>()
-  const read = Promise.all([
-    follow(child.stdout, (text) => {
-      stdout += text
-      const url = addressIn(stdout)
-      if (url) serving.resolve(url)
-    }),
-    follow(child.stderr, (text) => {
-      stderr += text
-    }),
-  ])
-  const end = async () => {
-    const status = await child.exited
-    await read
-    keepSecrets(settings)
-    refuseSecrets(stdout + stderr)
-    return status
-  }
-  end().then((status) => serving.reject(new Error(`serve ended with ${status} before it served: ${stderr}${stdout}`)))
-  const lastResort = setTimeout(() => child.kill('SIGKILL'), START_MS)
-  const url = await serving.promise
-  clearTimeout(lastResort)
-  return {
-    url,
-    pid: child.pid,
-    stdout: () => stdout,
-    stderr: () => stderr,
-    ended: end,
-    async stop() {
-      child.kill('SIGTERM')
-      return end()
-    },
-    async kill() {
-      child.kill('SIGKILL')
-      await end()
-    },
-  }
-}
-
-async function follow(stream: ReadableStream<Uint8Array>, onText: (text: string) => void): Promise<void> {
-  const decoder = new TextDecoder()
-  for await (const chunk of stream) onText(decoder.decode(chunk, { stream: true }))
-}
-
-/** From the log line that says so, once it is whole. */
-const addressIn = (log: string): string | undefined =>
-  log
-    .split('\n')
-    .slice(0, -1)
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line))
-    .find(({ msg }) => msg === 'serving')?.url
 
 /** Runs commands on one database, as an operator does. */
 export function createOperator(settings: Settings): Operator {

@@ -4,6 +4,7 @@
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { buildBinary } from './build.ts'
 import { cleanEnvironment, farTimeZones } from './environment.ts'
 import { findTestPrograms, startServices, withoutSync } from './services.ts'
 import { makeTemplates } from './templates.ts'
@@ -62,7 +63,7 @@ async function runAll(given: string[]): Promise<void> {
   const isFull = given.includes('--all')
   const args = given.filter((arg) => arg !== '--all')
   const isWhole = args.length === 0
-  await build()
+  await buildBinary(interruption.signal)
   const programs = await findTestPrograms()
   const services = await startServices(withoutSync)
   cleanups.push(services.stop)
@@ -84,15 +85,6 @@ async function runAll(given: string[]): Promise<void> {
   await runTests('embedded', { ...env, TZ: farTimeZones.embedded }, [...chosen, ...args])
   // Named tests leave these out: they have their own command.
   if (isWhole) await runFaults(isFull ? [] : ['--few'])
-}
-
-async function build(): Promise<void> {
-  const child = Bun.spawn([process.execPath, '--no-env-file', 'scripts/build.ts'], {
-    cwd: ROOT,
-    stdio: ['ignore', 'inherit', 'inherit'],
-    signal: interruption.signal,
-  })
-  if ((await child.exited) !== 0) throw new Error('The binary could not be built')
 }
 
 /** A pattern without a file has outlived it. */

@@ -71,7 +71,11 @@ export async function findTestPrograms(): Promise<Record<string, string | undefi
   ])
 }
 
-async function useGiven(program: Program, url: string, reached: Promise<unknown>): Promise<Server> {
+async function useGiven(
+  program: Program,
+  url: string,
+  reached: Promise<unknown>,
+): Promise<Pick<Server, 'url' | 'stop'>> {
   const tooLate = Bun.sleep(REACH_MS).then(() => Promise.reject(new Error(`no answer within ${REACH_MS} ms`)))
   await Promise.race([reached, tooLate]).catch((error: Error) => {
     throw new Error(
@@ -126,8 +130,8 @@ export function redisRecipe(program: string, folder: string): Recipe {
   }
 }
 
-async function withPostgres<T>(url: string, use: (sql: postgres.Sql) => PromiseLike<T>): Promise<T> {
-  const sql = postgres(url, { max: 1, connect_timeout: 2 })
+export async function withPostgres<T>(url: string, use: (sql: postgres.Sql) => PromiseLike<T>): Promise<T> {
+  const sql = postgres(url, { max: 1, connect_timeout: 2, onnotice: () => {} })
   try {
     return await use(sql)
   } finally {
@@ -135,7 +139,7 @@ async function withPostgres<T>(url: string, use: (sql: postgres.Sql) => PromiseL
   }
 }
 
-async function withRedis<T>(url: string, use: (client: Redis) => Promise<T>): Promise<T> {
+export async function withRedis<T>(url: string, use: (client: Redis) => Promise<T>): Promise<T> {
   const client = new Redis(url, { lazyConnect: true, retryStrategy: () => null, commandTimeout: 2_000 })
   // connect() rejects with the same error; without a listener it would be printed as well.
   client.on('error', () => {})

@@ -7,6 +7,11 @@ import { join } from 'node:path'
 
 export interface Server {
   url: string
+  pid(): number
+  /** Ends the server as a crash would, and waits until it is gone. */
+  crash(signal: 'SIGKILL' | 'SIGQUIT'): Promise<void>
+  /** Starts it again after a crash, on the same port and folder, and waits until it answers. */
+  restart(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -37,12 +42,25 @@ export async function startThrowaway(makeRecipe: (folder: string) => Recipe): Pr
       const code = await launch(folder, [...asUser, ...recipe.prepare]).exited
       if (code !== 0) throw new Error(`${recipe.prepare[0]} failed with exit code ${code}${await logTail(folder)}`)
     }
-    const { url, child } = await startOnFreePort(recipe, folder, asUser)
-    const stop = async () => {
-      await stopChild(child, recipe.stopSignal)
-      await removeFolder()
+    let { url, port, child } = await startOnFreePort(recipe, folder, asUser)
+    return {
+      url,
+      pid: () => child.pid,
+      async crash(signal) {
+        child.kill(signal)
+        await child.exited
+      },
+      async restart() {
+        child = launch(folder, [...asUser, ...recipe.command(port)])
+        if (!(await waitUntilReady(recipe, url, folder, child))) {
+          throw new Error(`${recipe.name} did not start again${await logTail(folder)}`)
+        }
+      },
+      async stop() {
+        await stopChild(child, recipe.stopSignal)
+        await removeFolder()
+      },
     }
-    return { url, stop }
   } catch (error) {
     await removeFolder()
     throw error
@@ -71,7 +89,7 @@ async function startOnFreePort(recipe: Recipe, folder: string, asUser: string[])
     const url = recipe.url(port)
     const child = launch(folder, [...asUser, ...recipe.command(port)])
     const isReady = await waitUntilReady(recipe, url, folder, child)
-    if (isReady) return { url, child }
+    if (isReady) return { url, port, child }
     if (isRunning(child)) {
       await stopChild(child, recipe.stopSignal)
       throw new Error(`${recipe.name} did not answer within ${READY_MS} ms${await logTail(folder)}`)
@@ -121,14 +139,19 @@ async function logTail(folder: string): Promise<string> {
   return `, its log ends:\n${log.trimEnd().split('\n').slice(-LOG_TAIL_LINES).join('\n')}`
 }
 
-export function findFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
+/**
+ * Below the range that the system numbers outgoing connections from: one of those could otherwise take the port while its
+ * server is down.
+ */
+export async function findFreePort(): Promise<number> {
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 20_000)
     const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      const port = typeof address === 'object' && address ? address.port : 0
-      server.close(() => resolve(port))
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(false))
+      server.listen(port, '127.0.0.1', () => resolve(true))
     })
-  })
+    await new Promise((resolve) => server.close(resolve))
+    if (isFree) return port
+  }
 }

@@ -66,13 +66,13 @@ const idleInTransactionMs = '10000'
 
 export function openClient(
   target: Target,
-  { queryTimeoutMs, maxConnections, mustBeWritable = false, observer }: ClientOptions,
+  { queryTimeoutMs, maxConnections, mustBeWritable = false, skipsPlannerSettings = false, observer }: ClientOptions,
 ): Db {
   const isRemote = 'url' in target
   // Transactions have connections of their own, one for each that may run concurrently: to a busy connection the driver
   // sends a `begin` and loses track of it, so that the statements after it are never committed.
   const maxConcurrent = Math.min(maxConnections, maxTransactions)
-  const session = { queryTimeoutMs, mustBeWritable }
+  const session = { queryTimeoutMs, mustBeWritable, skipsPlannerSettings }
   const pools = openPools(target, session, { statements: maxConnections, transactions: maxConcurrent })
   const commitMs = commitShare * queryTimeoutMs
   const limitTransactions = createSemaphore({

@@ -11,7 +11,15 @@ export type SessionOptions = {
   queryTimeoutMs: number
   /** Whether only sessions that can write are used. A server that can only be read is the wrong one for a service. */
   mustBeWritable?: boolean
+  /** Whether the session starts without the planner settings, because a pooler rejects them. */
+  skipsPlannerSettings?: boolean
 }
+
+/**
+ * Only speed depends on them. Statements and functions are planned once for any values: planning takes longer than most
+ * of them run. Compiling a plan never pays off for statements that read through an index.
+ */
+const plannerSettings = { jit: 'off', plan_cache_mode: 'force_generic_plan' }
 
 /** The driver's own types leave some of its options out. */
 type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number>; texts: postgres.PostgresType }> & {
@@ -38,7 +46,11 @@ export function openPool(target: Target, session: SessionOptions, max: number, p
     connect_timeout: 3,
     backoff,
     onnotice: () => {},
-    connection: { application_name: 'prompt-signals', statement_timeout: session.queryTimeoutMs },
+    connection: {
+      application_name: 'prompt-signals',
+      statement_timeout: session.queryTimeoutMs,
+      ...(session.skipsPlannerSettings ? {} : plannerSettings),
+    },
     // The driver would query the types of arrays on every new connection. Only arrays of texts are sent; to read one,
     // select it with to_json.
     fetch_types: false,

@@ -30,6 +30,10 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
+/** Whether a pooler, such as PgBouncer, rejected a setting that the session starts with. */
+export const isRejectedByPooler = (error: unknown): boolean =>
+  isPostgresError(error) && error.message.startsWith('unsupported startup parameter')
+
 /** Whether the connection was lost that a statement was sent on. The statement may have been carried out. */
 export const isConnectionLost = (error: unknown): boolean =>
   ['CONNECTION_CLOSED', 'ECONNRESET', 'EPIPE'].includes(codeOf(error) ?? '')

@@ -8,7 +8,7 @@ import { migrations } from '../platform.ts'
 import { type ClientOptions, type DatabaseObserver, type Db, openClient, type Sql } from './client.ts'
 import { becomeOwner, DataDirInUse, filesOf, removeAbandonedCopy } from './data_dir.ts'
 import type { Embedded } from './embedded.ts'
-import { reasonOf } from './errors.ts'
+import { isRejectedByPooler, reasonOf } from './errors.ts'
 import { migrate, requireSchema, SchemaError } from './migrations.ts'
 import { rejectMixingPooler } from './pooler.ts'
 import { parseTls } from './tls.ts'
@@ -72,7 +72,8 @@ async function openServer(url: string, options: Options, firstQuery: (sql: Sql) 
   const db = openClient(target, options)
   const check = async () => {
     await firstQuery(db.sql)
-    await rejectMixingPooler(target, { queryTimeoutMs: options.queryTimeoutMs }, db.sql)
+    const { queryTimeoutMs, skipsPlannerSettings = false } = options
+    await rejectMixingPooler(target, { queryTimeoutMs, skipsPlannerSettings }, db.sql)
   }
   try {
     await within(answerMs, check())
@@ -81,6 +82,9 @@ async function openServer(url: string, options: Options, firstQuery: (sql: Sql) 
     // The close is not awaited, because a server that does not answer queries does not answer that either.
     db.close().catch(() => {})
     if (error instanceof SchemaError) throw error
+    if (isRejectedByPooler(error) && !options.skipsPlannerSettings) {
+      return openServer(url, { ...options, skipsPlannerSettings: true }, firstQuery)
+    }
     const { hostname, port } = new URL(url)
     throw new Error(`The database at ${hostname}:${port || 5432} cannot be used: ${reasonOf(error)}`)
   }

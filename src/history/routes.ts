@@ -10,7 +10,7 @@ import { PromptPath } from '../prompts/schema.ts'
 import { parseHistoryQuery } from './query.ts'
 import type { HistoryReader } from './read.ts'
 import { recordEntry } from './record.ts'
-import { actions, HistoryHeaders, HistoryPage, NewHistoryEntry, RecordedEntry } from './schema.ts'
+import { HistoryPage, NewHistoryEntry, RecordedEntry } from './schema.ts'
 import { historyParams } from './schema_params.ts'
 
 type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find']; historyReader: HistoryReader }
@@ -26,14 +26,8 @@ const reading = describeOperation({
     'Returns who changed the prompt, when, and how the change was deployed, newest first. ' +
     'A page past the end is empty and has the true totals. With filters, the totals count the matching entries.',
   path: PromptPath,
-  query: historyParams.schema,
-  headers: HistoryHeaders,
+  query: historyParams,
   success: { status: 200, description: 'One page of the history.', schema: HistoryPage, headers: ['Link', 'ETag'] },
-  invalid: {
-    meaning: 'A filter is not valid.',
-    message: 'The query is not valid.',
-    example: { details: [{ path: 'action', message: `must be one or more of ${actions.join(', ')}` }] },
-  },
   unchanged: true,
 })
 

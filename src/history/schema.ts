@@ -56,12 +56,6 @@ export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', [
   },
 ])
 
-export const HistoryHeaders = Type.Object({
-  'If-None-Match': Type.String({
-    description: 'The ETag of an earlier response. If it is still current, the response is a 304 without a body.',
-  }),
-})
-
 /** Text that Postgres can store, without control characters. */
 const printable = (maxLength: number) =>
   Type.String({

@@ -1,38 +1,39 @@
 import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { DocumentDecoration } from 'elysia'
 import type { OpenAPIV3 } from 'openapi-types'
+import { idempotencyKeyType } from '../lib/idempotency_key.ts'
+import type { Params } from '../lib/params.ts'
 import { toOpenApi } from './openapi.ts'
+import { requestIdPattern } from './request_context.ts'
 import { type DescribedError, type ErrorStatus, errorOfStatus, rateExample } from './schema.ts'
 
-/** JSON of a schema, or texts of other content types, each with an example. */
+/** JSON of a schema, or other content types, each with an example. */
 type Body = { schema: TSchema } | { texts: Record<string, string> }
 
 type Operation = {
   summary: string
   description: string
-  /** The parameters of the path, if it has any. */
   path?: TObject
-  query?: TObject
-  headers?: TObject
+  query?: Pick<Params<unknown>, 'schema' | 'problem'>
   body?: TSchema
   success: Body & { status: number; description: string; headers?: HeaderName[]; sometimes?: HeaderName[] }
-  /** The errors that do not follow from the rest. Every operation has 401, 403 and 500; a path adds 404, a query or a body 422. */
+  /** Errors that do not follow from the rest. Every operation has 401, 403, 429 and 500; a path adds 404, a query or a body 422. */
   errors?: ErrorStatus[]
-  /** What its 422 says, unless it is about a signal. */
+  /** What its 422 says, unless it is about a signal or follows from the query. */
   invalid?: Partial<DescribedError>
-  /** Whether a retry with the same Idempotency-Key changes nothing twice. */
+  /** Whether it accepts an Idempotency-Key. */
   isIdempotent?: boolean
-  /** Whether it answers 304 to a caller who has the current version. */
+  /** Whether it answers 304 to a client that has the current version. */
   unchanged?: boolean
 }
 
-/** What a header says of the month, of a request rate, or of both in this order. */
+/** The month's limit, a request rate, or both in this order. */
 const limitPattern = (says: string) => `^("signals";${says}(, "burst";${says})?|"burst";${says})$`
 
-const headersOfAnswers = {
+const responseHeaders = {
   'X-Request-Id': {
     description: "Names this request in the service's log. A well-formed one that was sent is kept.",
-    schema: { type: 'string', pattern: '^[0-9A-Za-z._-]{1,128}$' },
+    schema: { type: 'string', pattern: requestIdPattern },
     example: 'f2a7f1a0-6d0b-4c6e-9a38-1f5d3c1b7e42',
   },
   'WWW-Authenticate': {
@@ -41,77 +42,77 @@ const headersOfAnswers = {
     example: 'Bearer',
   },
   Link: {
-    description: 'The first, previous, next and last page (RFC 8288), those that there are.',
+    description: 'The first, previous, next and last page (RFC 8288), where they exist.',
     schema: { type: 'string' },
     example:
       '</api/v1/prompts/pmt_greeting/history?page=1&limit=25>; rel="first", </api/v1/prompts/pmt_greeting/history?page=1&limit=25>; rel="last"',
   },
   ETag: {
     description:
-      'The version of the answer. Sent back as If-None-Match, it makes an unchanged answer a 304 without a body.',
+      'The version of the response. Send it as If-None-Match to get a 304 without a body while nothing has changed.',
     schema: { type: 'string', pattern: '^"[0-9a-f-]{36}"$' },
     example: '"6f2b1c9e-0d5a-4c1b-9a7e-3f8d2e4b5c60"',
   },
   'RateLimit-Policy': {
     description:
-      "The organisation's monthly limit of signals (q) and the length of this month in seconds (w); for a browser key with " +
-      'a limit of its own, that one. As "burst", the limit of requests in a short time, where there is one.',
+      "The organisation's monthly signal limit (q) and the length of this month in seconds (w). For a browser key with a " +
+      'monthly limit, the limit of that key. As "burst", the request-rate limit, where one is set.',
     schema: { type: 'string', pattern: limitPattern('q=\\d+;w=\\d+') },
     example: '"signals";q=1000;w=2592000',
   },
   RateLimit: {
     description:
-      'How many signals, and how many requests, are left (r) and the seconds until all of them are again (t).',
+      'How many signals, and how many requests, are left (r), and the seconds until the full number is available again (t).',
     schema: { type: 'string', pattern: limitPattern('r=\\d+;t=\\d+') },
     example: '"signals";r=999;t=1383900',
   },
   'Idempotent-Replayed': {
-    description: 'There when nothing new was recorded: the answer is what was recorded before.',
+    description: 'Present when nothing new was recorded: the response is what was recorded before.',
     schema: { type: 'string', enum: ['true'] },
     example: 'true',
   },
   'Retry-After': {
-    description: 'After how many seconds to try again.',
+    description: 'Seconds to wait before a retry.',
     schema: { type: 'integer', minimum: 0 },
     example: 1,
   },
 } satisfies Record<string, OpenAPIV3.HeaderObject>
 
-type HeaderName = keyof typeof headersOfAnswers
+type HeaderName = keyof typeof responseHeaders
 
-/** Sent with every answer where the operator has set a request rate. */
-const headersOfEveryRate: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
+/** Sent with every response if the operator has set a request rate. */
+const rateHeaders: HeaderName[] = ['RateLimit', 'RateLimit-Policy']
 
-/** The schemas of request headers are for the documentation alone: none is validated by its schema. */
-const commonHeaders = {
+const requestHeaders = {
   'X-Request-Id': Type.String({
-    pattern: headersOfAnswers['X-Request-Id'].schema.pattern,
-    description: "Names the request in the service's log, and comes back with the answer. One is made if none is sent.",
+    pattern: requestIdPattern,
+    description: "Names the request in the service's log, and is returned with the response. Generated if absent.",
+  }),
+  'Idempotency-Key': idempotencyKeyType(
+    'Makes a retry safe: within 24 hours, the same request with the same key changes nothing again. It gets the same ' +
+      'response, without values that are shown only once. Bare, or a quoted string.',
+  ),
+  'If-None-Match': Type.String({
+    description: 'The ETag of an earlier response. If it is still current, the response is a 304 without a body.',
   }),
 }
 
-const idempotencyHeaders = {
-  'Idempotency-Key': Type.String({
-    minLength: 1,
-    maxLength: 255,
-    description:
-      'Makes a retry safe: within 24 hours, the same request with the same key changes nothing again. It is answered as ' +
-      'the first one was, without what may be shown only once.',
-  }),
-}
-
-/** What the document says of the operations of a feature, by their ids. */
+/** What the OpenAPI document says of the operations of a feature, by their ids. */
 export function describeOperations<Id extends string>(tag: string, operations: Record<Id, Operation>) {
   const describe = ([id, operation]: [string, Operation]) => [id, describeOperation({ id, tag, ...operation })]
   return Object.fromEntries(Object.entries<Operation>(operations).map(describe)) as Record<Id, DocumentDecoration>
 }
 
 /**
- * What the document says of an operation. Written out, because the routes declare no schemas to
- * Elysia: it would read and check the body before the key.
+ * What the OpenAPI document says of an operation. The routes declare no schemas to Elysia, which would read and validate
+ * the body before the key.
  */
 export function describeOperation(operation: Operation & { id: string; tag: string }): DocumentDecoration {
-  const { id, tag, summary, description, path, query, headers, body, success, errors = [], invalid } = operation
+  const { id, tag, summary, description, path, query, body, success, errors = [] } = operation
+  const invalid = operation.invalid ?? (query && describeInvalidQuery(query))
+  const sentHeaders: (keyof typeof requestHeaders)[] = ['X-Request-Id']
+  if (operation.unchanged) sentHeaders.unshift('If-None-Match')
+  if (operation.isIdempotent) sentHeaders.unshift('Idempotency-Key')
   const isLimitedByMonth = errors.includes(429)
   const statuses: ErrorStatus[] = [401, 403, 500, ...errors]
   if (path) statuses.push(404)
@@ -122,19 +123,15 @@ export function describeOperation(operation: Operation & { id: string; tag: stri
     summary,
     description,
     security: [{ bearer: [] }],
-    // The rest is built with the first request for the document, to keep the start short.
+    // Built with the first request for the document, to keep the start short.
     get requestBody() {
       return body && { required: true, content: json(body) }
     },
     get parameters() {
       return [
         ...parameters('path', path?.properties),
-        ...parameters('query', query?.properties),
-        ...parameters('header', {
-          ...headers?.properties,
-          ...(operation.isIdempotent && idempotencyHeaders),
-          ...commonHeaders,
-        }),
+        ...parameters('query', query?.schema.properties),
+        ...parameters('header', Object.fromEntries(sentHeaders.map((name) => [name, requestHeaders[name]]))),
       ]
     },
     get responses() {
@@ -142,13 +139,13 @@ export function describeOperation(operation: Operation & { id: string; tag: stri
         [success.status]: {
           description: success.description,
           headers: describeHeaders(success.headers, [
-            ...(isLimitedByMonth ? [] : headersOfEveryRate),
+            ...(isLimitedByMonth ? [] : rateHeaders),
             ...(success.sometimes ?? []),
           ]),
           content: 'schema' in success ? json(success.schema) : describeTexts(success.texts),
         },
         ...(operation.unchanged && {
-          304: { description: 'What the caller has is still current.', headers: describeHeaders(['ETag']) },
+          304: { description: 'The version in If-None-Match is current.', headers: describeHeaders(['ETag']) },
         }),
         ...Object.fromEntries(statuses.map((status) => [status, describeError(status, status === 422 ? invalid : {})])),
         429: describeError(429, isLimitedByMonth ? {} : rateExample),
@@ -156,6 +153,12 @@ export function describeOperation(operation: Operation & { id: string; tag: stri
     },
   } as DocumentDecoration
 }
+
+const describeInvalidQuery = ({ problem }: Pick<Params<unknown>, 'problem'>): Partial<DescribedError> => ({
+  meaning: 'A query parameter is not valid.',
+  message: 'The query is not valid.',
+  example: { details: [problem] },
+})
 
 function describeError(status: ErrorStatus, own?: Partial<DescribedError>): OpenAPIV3.ResponseObject {
   const { meaning, schema, headers } = errorOfStatus(status, own)
@@ -166,7 +169,7 @@ function describeError(status: ErrorStatus, own?: Partial<DescribedError>): Open
 const describeTexts = (texts: Record<string, string>): Record<string, OpenAPIV3.MediaTypeObject> =>
   Object.fromEntries(Object.entries(texts).map(([type, example]) => [type, { schema: { type: 'string' }, example }]))
 
-/** Describes the headers of an answer; an example given replaces that of the table. */
+/** Describes the headers of a response. `examples` replace those of the table. */
 const describeHeaders = (
   always: HeaderName[] = [],
   sometimes: HeaderName[] = [],
@@ -175,9 +178,9 @@ const describeHeaders = (
   Object.fromEntries([
     ...['X-Request-Id' as const, ...always].map((name) => [
       name,
-      { ...headersOfAnswers[name], example: examples[name] ?? headersOfAnswers[name].example, required: true },
+      { ...responseHeaders[name], example: examples[name] ?? responseHeaders[name].example, required: true },
     ]),
-    ...sometimes.map((name) => [name, headersOfAnswers[name]]),
+    ...sometimes.map((name) => [name, responseHeaders[name]]),
   ])
 
 function json(typed: TSchema): Record<string, OpenAPIV3.MediaTypeObject> {
@@ -185,7 +188,7 @@ function json(typed: TSchema): Record<string, OpenAPIV3.MediaTypeObject> {
   return { 'application/json': { schema, example } }
 }
 
-/** Only a required one has an example: the page pre-fills its form with it, and would send every optional one. */
+/** Only required ones have an example: the page pre-fills its form with examples, and would send the optional ones. */
 const parameters = (place: 'path' | 'query' | 'header', properties: TProperties = {}): OpenAPIV3.ParameterObject[] =>
   Object.entries(properties).map(([name, property]) => {
     const { description = '', example, ...schema } = toOpenApi(property)

@@ -11,19 +11,20 @@ const documentation = {
     version: build.version,
     description:
       'Reads the edit history of prompts, and records feedback signals on what they produce. ' +
-      'Every request carries an API key, which sees the prompts of its own organisation and no others.',
+      'Every request carries an API key, which gives access only to the prompts of its organisation.',
     contact: { name: 'the prompt-signals authors' },
     license: { name: 'MIT', url: 'https://opensource.org/license/mit' },
   },
-  // The address is relative to /docs/json: the root of the service, at whatever path a proxy mounts it.
+  // Relative to /docs/json: the root of the service, at whatever path a proxy mounts it.
   servers: [{ url: '..' }],
   tags: [
     { name: 'History', description: 'Who changed a prompt, when, and how the change was deployed' },
     { name: 'Signals', description: "Feedback on a prompt's output, counted against a monthly limit" },
-    { name: 'Usage', description: 'What the organisation has used of its month' },
-    { name: 'Keys', description: 'API keys, what they may do, and until when' },
-    { name: 'Prompts', description: 'The prompts of the organisation, and the files that they are kept in' },
-    { name: 'Webhooks', description: 'What writes the history by itself' },
+    { name: 'Impact', description: 'What each change of a prompt did to its signals' },
+    { name: 'Usage', description: 'How much of the monthly limit is used' },
+    { name: 'Keys', description: 'API keys, their scopes and their expiry' },
+    { name: 'Prompts', description: 'The prompts of the organisation, and the files that hold them' },
+    { name: 'Webhooks', description: 'Records history from GitHub automatically' },
     { name: 'Audit', description: 'Who changed keys, plans, prompts and webhooks' },
   ],
   components: {
@@ -33,7 +34,7 @@ const documentation = {
   },
 }
 
-/** The OpenAPI document of the routes given, and a page to read it on, which needs nothing but this service. */
+/** The OpenAPI document of these routes, and a page that shows it and loads nothing from elsewhere. */
 export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia[], hasConsole: boolean) {
   const page = (folder: string, root: string) =>
     serveFile('text/html; charset=utf-8', async () => docsPage(folder, hasConsole ? root : null), {
@@ -43,7 +44,7 @@ export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia[
   return new Elysia({ name: 'docs' })
     .get(
       '/docs',
-      // The addresses in the page are relative, so they differ with a slash at the end of its own.
+      // The URLs in the page are relative, so they differ when its own path ends in a slash.
       publicRoute((context) => (/^[^?]*\/(\?|$)/.test(context.request.url) ? pageInFolder : pageBesideFolder)(context)),
     )
     .get('/docs/json', publicRoute(serveFile('application/json', () => writeDocument(documented))))
@@ -52,7 +53,7 @@ export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia[
     .get('/docs/swagger-ui.css', publicRoute(serveFile('text/css; charset=utf-8', docsFiles.style)))
 }
 
-/** Takes only the document from the plugin, whose own page would load scripts from the Internet. */
+/** Uses only the document of the plugin: its page would load scripts from the Internet. */
 async function writeDocument(documented: AnyElysia[]): Promise<string> {
   // Loaded with the first request for the document, to keep the start short.
   const { swagger } = await import('@elysiajs/swagger')

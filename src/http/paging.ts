@@ -2,28 +2,13 @@ import type { TSchema } from '@sinclair/typebox'
 import { type CursorPage, cursorParams, type PageRequest } from '../lib/cursor_page.ts'
 import type { RequestContext } from './request_context.ts'
 
-/** What the document says of a query that is not valid, with this mistake as its example. */
-export const describeInvalidQuery = (
-  path: string,
-  message: string,
-  meaning = 'A parameter of the query is not valid.',
-) => ({
-  meaning,
-  message: 'The query is not valid.',
-  example: { details: [{ path, message }] },
-})
-
-/** What the document says of every list that is read by cursor. */
+/** What the OpenAPI document says of every list that is read by cursor. */
 export const describePage = (description: string, schema: TSchema) => ({
-  query: cursorParams.schema,
+  query: cursorParams,
   success: { status: 200, description, schema, sometimes: ['Link' as const] },
-  invalid: describeInvalidQuery(
-    'cursor',
-    'must be the next_cursor of an earlier page of this list, with the same filters',
-  ),
 })
 
-/** The text of a request's query, from the question mark on; the rest of its address may be malformed. */
+/** The query of a request, from the question mark on. The URL is not parsed, because its host may be malformed. */
 export function queryTextOf({ url }: Request): string {
   const start = url.indexOf('?')
   return start < 0 ? '' : url.slice(start)
@@ -31,14 +16,14 @@ export function queryTextOf({ url }: Request): string {
 
 export const searchOf = (request: Request): URLSearchParams => new URLSearchParams(queryTextOf(request))
 
-/** The page that a request asks for. */
+/** The requested page. */
 export const pageRequestOf = ({ request }: RequestContext): PageRequest => cursorParams.parse(searchOf(request))
 
-/** A page of a list that is read by cursor, with a link to the next one. */
+/** Replies with a page of a list that is read by cursor, and a link to the next one. */
 export const replyPage = <Row>(context: RequestContext, { data, limit, nextCursor }: CursorPage<Row>): Response =>
   replyJsonPage(context, context.route, JSON.stringify(data), limit, nextCursor)
 
-/** A page of a list whose rows are JSON already, and whose path is not that of the route. */
+/** The same for rows that are JSON already, and a path that is not the route's. */
 export function replyJsonPage(
   context: RequestContext,
   path: string,

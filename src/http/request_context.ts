@@ -8,7 +8,8 @@ import { addRateLimitHeaders, type RateUsage } from './rate_limit.ts'
 /** A little under the five seconds promised, so that the answer itself arrives in time. */
 const workMs = 4_500
 
-const wellFormedId = /^[0-9A-Za-z._-]{1,128}$/
+export const requestIdPattern = '^[0-9A-Za-z._-]{1,128}$'
+const wellFormedId = new RegExp(requestIdPattern)
 /** W3C Trace Context. Version 00 ends after the flags; a later version may have more fields, which are ignored. */
 const wellFormedTrace = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/
 

@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import { writeEntryFilters } from '../history/schema_params.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { describeInvalidQuery, describePage, replyPage, searchOf } from '../http/paging.ts'
+import { describePage, replyPage, searchOf } from '../http/paging.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
@@ -15,11 +15,6 @@ import { type ImpactQuery, impactParams, overviewParams } from './schema_params.
 type Services = { db: Db; findPrompt: PromptFinder['find']; loadImpact(): Promise<ImpactReader>; baseUrl: string }
 type PromptParams = { prompt_id: string }
 
-const invalidMargin = describeInvalidQuery(
-  'margin',
-  'must be a number from 0 to less than 1, such as 0.05, and given once',
-)
-
 const operations = describeOperations('Impact', {
   getPromptImpact: {
     summary: 'See what each change of a prompt did',
@@ -30,9 +25,8 @@ const operations = describeOperations('Impact', {
       'its time. Filters choose the changes that are listed, and each is still compared with the one before it. With base ' +
       'and head, only these two are listed, the head first, and it is compared with the base.',
     path: PromptPath,
-    query: impactParams.schema,
+    query: impactParams,
     success: { status: 200, description: 'One page of changes.', schema: ImpactPage, headers: ['Link'] },
-    invalid: invalidMargin,
   },
   listImpact: {
     summary: 'See the live change and the last 30 days of every prompt',
@@ -40,8 +34,7 @@ const operations = describeOperations('Impact', {
       'Lists the prompts of the organisation, newest first unless sort says otherwise, each with what its live change did. ' +
       `At most ${maxSortedPrompts} prompts are sorted: of more, search for fewer.`,
     ...describePage('A page of prompts.', PromptImpactList),
-    query: overviewParams.schema,
-    invalid: invalidMargin,
+    query: overviewParams,
   },
 })
 

@@ -101,7 +101,7 @@ export type PromptSummary = {
 /** The ids that these prompts of an organisation have in the tables. */
 export async function selectPromptIds(sql: Sql, organisationId: number, prompts: string[]): Promise<number[]> {
   const rows = await sql<{ id: number }>`
-    select id from find_prompts(${prompts}::text[]) where organisation_id = ${organisationId}`
+    select id from prompts where public_id = any (${prompts}::text[]) and organisation_id = ${organisationId}`
   return rows.map(({ id }) => id)
 }
 
@@ -114,7 +114,7 @@ export const selectSummaries = (
 ): Promise<PromptSummary[]> =>
   sql<PromptSummary>`
     select p.public_id as prompt, changes.list as changes, spans.list as spans
-    from find_prompts(${prompts}::text[]) p
+    from prompts p
     cross join lateral (
       with last as materialized (select * from changes_before(p.id, 'infinity', 0, 2))
       select json_agg(to_jsonb(l) || to_jsonb(c) order by l.created_at desc, l.id desc) as list
@@ -125,7 +125,7 @@ export const selectSummaries = (
       select json_agg(json_build_array(s.number, s.positive, s.negative)) as list
       from count_signals_between(p.id, ${bounds.map((bound) => bound.toISOString())}::text[]::timestamptz[]) s
     ) spans
-    where p.organisation_id = ${organisationId}`
+    where p.public_id = any (${prompts}::text[]) and p.organisation_id = ${organisationId}`
 
 /** When each of these prompts was changed last, of those that have changes. */
 export const selectLastChanges = (sql: Sql, promptIds: number[]): Promise<{ id: number; at: Date }[]> =>

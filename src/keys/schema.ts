@@ -64,7 +64,6 @@ const exampleKey = {
   ...noRestrictions,
 }
 
-/** This schema is for the documentation alone. */
 export const KeyPath = Type.Object({
   key_id: Type.String({ description: 'Public id of the key', examples: [exampleKey.id] }),
 })

@@ -14,20 +14,41 @@ export type KnownKey = Caller & { expiresAt: Date | null }
 /** The keys among these hashes, each in hexadecimal, that are neither revoked nor of a suspended organisation. */
 export async function findLiveKeys(sql: Sql, hashes: string[]): Promise<Map<string, KnownKey>> {
   const rows = await sql<KnownKey & { hash: string }>`
-    select hash, id, organisation_id as "organisationId", org, key, scopes, expires_at as "expiresAt", browser
-    from find_live_keys(${hashes}::text[])`
+    select
+      wanted.hash, k.id, k.organisation_id as "organisationId", o.public_id as org, k.public_id as key,
+      to_json(k.scopes) as scopes, k.expires_at as "expiresAt",
+      case when k.origins is not null then
+        json_build_object(
+          'origins', k.origins, 'prompts', k.prompts, 'monthlyLimit', k.monthly_limit,
+          'countedWith', coalesce(k.counted_with, k.id)
+        )
+      end as browser
+    from unnest(${hashes}::text[]) wanted (hash)
+    join api_keys k on k.hash = decode(wanted.hash, 'hex')
+    join organisations o on o.id = k.organisation_id
+    where k.revoked_at is null and o.suspended_at is null`
   // Rows are matched by the hash that the database returns with them, never by their order.
   return new Map(rows.map(({ hash, ...key }) => [hash, key]))
 }
 
-/** Sets when keys were last used, unless a later time is there already. */
+/**
+ * Sets when keys were last used, unless a later time is already set. Locks the rows in the order of their ids, so that
+ * two replicas never deadlock.
+ */
 export async function markKeysUsed(sql: Sql, lastUses: Map<number, Date>): Promise<void> {
-  const sorted = [...lastUses].sort(([a], [b]) => a - b)
   await sql`
-    select mark_keys_used(
-      ${sorted.map(([id]) => String(id))}::text[]::bigint[],
-      ${sorted.map(([, usedAt]) => usedAt.toISOString())}::text[]::timestamptz[]
-    )`
+    with used as (
+      select k.id, u.used_at
+      from unnest(
+        ${[...lastUses.keys()].map(String)}::text[]::bigint[],
+        ${[...lastUses.values()].map((usedAt) => usedAt.toISOString())}::text[]::timestamptz[]
+      ) u (id, used_at)
+      join api_keys k on k.id = u.id
+      where k.last_used_at is null or k.last_used_at < u.used_at
+      order by k.id
+      for update of k
+    )
+    update api_keys k set last_used_at = u.used_at from used u where k.id = u.id`
 }
 
 export async function insertKey(

@@ -1,6 +1,6 @@
 import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import { type Detail, invalid } from '../errors.ts'
-import { parseTime } from './times.ts'
+import { expectedTime, parseTime } from './times.ts'
 import { literals } from './typebox.ts'
 
 /** One query parameter: how it is documented, how it is parsed, and what a 422 says of it. */
@@ -13,6 +13,8 @@ export type Param<T> = {
   expected: string
   /** The value of a parameter that is not given. */
   fallback: T
+  /** Whether every value is accepted, so that no 422 names it. */
+  isLenient?: true
 }
 
 type Table = Record<string, Param<unknown>>
@@ -23,6 +25,8 @@ type Reject = (name: string, message: string) => void
 
 export type Params<Query> = {
   schema: TObject
+  /** What a 422 says of its first strict parameter, for the OpenAPI document. */
+  problem: Detail
   /** Throws `validation_error` naming each bad parameter: ignoring one would widen the result. */
   parse(given: URLSearchParams): Query
 }
@@ -37,18 +41,24 @@ export function defineParams<T extends Table, Query = Values<T>>(
   check: (values: Values<T>, reject: Reject, given: URLSearchParams) => Query = (values) => values as Query,
 ): Params<Query> {
   const entries = Object.entries(table)
+  const problemOf = ([path, { expected }]: [string, Param<unknown>]): Detail => ({
+    path,
+    message: `must be ${expected}`,
+  })
+  const strict = entries.find(([, { isLenient }]) => !isLenient) as [string, Param<unknown>]
   return {
     schema: Type.Object(Object.fromEntries(entries.map(([name, { schema }]) => [name, schema])) as TProperties),
+    problem: problemOf(strict),
     parse(given) {
       const problems: Detail[] = []
-      const parseOne = (name: string, { parse, expected, fallback }: Param<unknown>) => {
+      const parseOne = ([name, one]: [string, Param<unknown>]) => {
         const texts = given.getAll(name)
-        if (texts.length === 0) return fallback
-        const value = parse(texts)
-        if (value === undefined) problems.push({ path: name, message: `must be ${expected}` })
-        return value ?? fallback
+        if (texts.length === 0) return one.fallback
+        const value = one.parse(texts)
+        if (value === undefined) problems.push(problemOf([name, one]))
+        return value ?? one.fallback
       }
-      const values = Object.fromEntries(entries.map(([name, one]) => [name, parseOne(name, one)])) as Values<T>
+      const values = Object.fromEntries(entries.map((entry) => [entry[0], parseOne(entry)])) as Values<T>
       const query = check(values, (path, message) => problems.push({ path, message }), given)
       if (problems.length > 0) throw invalidQuery(...problems.slice(0, maxDetails))
       return query
@@ -92,8 +102,6 @@ export function choiceParam<T extends string>(choices: readonly T[], description
   return param(literals(choices, { description }), parse, `one of ${choices.join(', ')}`, fallback as T)
 }
 
-const expectedTime = 'an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z, or a date'
-
 /** A time, or a date for its first instant, UTC. */
 export const timeParam = (description: string) =>
   param(
@@ -127,6 +135,7 @@ const lenientParam = (fallback: number, maximum: number, schema: object, descrip
     others.length === 0 && /^0*[1-9]\d*$/.test(text) ? Math.min(Number(text), maximum) : fallback,
   expected: 'a positive integer',
   fallback,
+  isLenient: true,
 })
 
 export const limitParam = lenientParam(

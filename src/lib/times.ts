@@ -9,7 +9,7 @@ export const storableOrUndefined = (instant: Date): Date | undefined =>
 
 export const earlierOf = (a: Date, b: Date): Date => (a < b ? a : b)
 
-/** An ISO 8601 instant with its zone, or undefined for anything else, 30 February included. */
+/** Parses an ISO 8601 instant with its zone. Undefined for anything else, 30 February included. */
 export function parseInstant(text: string): Date | undefined {
   const parts = shape.exec(text)
   if (!parts) return undefined
@@ -18,11 +18,11 @@ export function parseInstant(text: string): Date | undefined {
   return day > daysInMonth ? undefined : storableOrUndefined(new Date(text))
 }
 
-export const expectedTime = 'an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z, or a date'
+export const expectedTime = 'an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z, or a date'
 
-/** A time in a query: an instant, or a date for its first instant, UTC. */
+/** Parses a time of a query: an instant, or a date for its first instant, UTC. */
 export function parseTime(text: string): Date | undefined {
-  // A plus that was not encoded arrives as a blank.
+  // A plus that was not percent-encoded arrives as a space.
   const time = text.replace(' ', '+')
   return parseInstant(/^\d{4}-\d\d-\d\d$/.test(time) ? `${time}T00:00:00Z` : time)
 }

@@ -36,7 +36,7 @@ const operations = describeOperations('Prompts', {
     summary: 'List prompts',
     description: 'The prompts of the organisation, newest first.',
     ...describePage('A page of prompts.', PromptList),
-    query: promptParams.schema,
+    query: promptParams,
   },
   createPrompt: {
     summary: 'Make a prompt known',

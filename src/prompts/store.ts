@@ -33,7 +33,8 @@ export type PromptKey = { organisationId: number; publicId: string }
 export const findPromptsByIds = (sql: Sql, publicIds: string[]): Promise<(PromptKey & { id: number })[]> =>
   sql<PromptKey & { id: number }>`
     select id, organisation_id as "organisationId", public_id as "publicId"
-    from find_prompts(${`{${publicIds}}`}::text::text[])`
+    from prompts
+    where public_id = any (${`{${publicIds}}`}::text::text[])`
 
 /** A prompt of any organisation, with the public id of that. */
 export async function findPromptOfAny(sql: Sql, publicId: string): Promise<(Prompt & { org: string }) | undefined> {
@@ -99,11 +100,26 @@ export async function updatePrompt(
     where id = ${id}`
 }
 
+/** Ignores a sighting older than the one stored. Locks the prompts in the order of their ids. */
 export async function updateFilesSeen(sql: Sql, seen: FileSeen[]): Promise<void> {
-  const rows = seen.map(({ promptId, state, movedTo, at }) => {
-    return { id: promptId, file_state: state, file_moved_to: movedTo, file_seen_at: at }
-  })
-  await sql`select mark_files_seen(${JSON.stringify(rows)}::text::json)`
+  const oldestFirst = seen.toSorted((a, b) => a.at.getTime() - b.at.getTime())
+  const latest = [...new Map(oldestFirst.map((file) => [file.promptId, file])).values()]
+  await sql`
+    with seen as (
+      select s.*
+      from unnest(
+        ${latest.map(({ promptId }) => String(promptId))}::text[]::bigint[], ${latest.map(({ state }) => state)}::text[],
+        ${latest.map(({ movedTo }) => movedTo)}::text[], ${latest.map(({ at }) => at.toISOString())}::text[]::timestamptz[]
+      ) s (id, file_state, file_moved_to, file_seen_at)
+      join prompts p on p.id = s.id
+      where p.file_seen_at is null or p.file_seen_at <= s.file_seen_at
+      order by p.id
+      for update of p
+    )
+    update prompts p
+    set file_state = s.file_state, file_moved_to = s.file_moved_to, file_seen_at = s.file_seen_at
+    from seen s
+    where p.id = s.id`
 }
 
 /** Moves what is kept in one repository to another; the public ids and the paths of the prompts that were moved. */

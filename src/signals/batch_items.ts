@@ -1,5 +1,4 @@
 import { type ApiError, invalid, ServiceError } from '../errors.ts'
-import { problemOfKey } from '../lib/idempotency_key.ts'
 import { monthOf } from '../lib/months.ts'
 import { parseInstant } from '../lib/times.ts'
 import { nextTurn } from '../lib/turns.ts'
@@ -42,8 +41,6 @@ function parseItem(given: unknown, text: string, now: Date): BatchItem {
   try {
     const { value, metadata, created_at: time, idempotency_key: idempotencyKey = null } = validateItem(given)
     const createdAt = time === undefined ? now : parseCreatedAt(time, now)
-    const message = idempotencyKey === null ? undefined : problemOfKey(idempotencyKey)
-    if (message) throw invalid('The signal is not valid.', [{ path: '/idempotency_key', message }])
     const kept = metadata === undefined ? null : parseMetadata(text)
     return { value, metadata: kept, createdAt, idempotencyKey }
   } catch (error) {

@@ -11,7 +11,7 @@ import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { parseMetadata } from './metadata.ts'
 import type { Signal, SignalRecorder } from './record.ts'
-import { CreatedSignal, NewSignal, SignalHeaders } from './schema.ts'
+import { CreatedSignal, NewSignal } from './schema.ts'
 
 type Services = {
   findPrompt: PromptFinder['find']
@@ -29,7 +29,7 @@ const detail = describeOperation({
     "Records positive or negative feedback on the prompt's output. Each recorded signal counts towards the " +
     "organisation's monthly limit, which begins anew with each calendar month, UTC.",
   path: PromptPath,
-  headers: SignalHeaders,
+  isIdempotent: true,
   body: NewSignal,
   success: {
     status: 201,

@@ -5,7 +5,7 @@ import { unavailable } from '../errors.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { Drain } from '../http/drain.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { describeInvalidQuery, searchOf } from '../http/paging.ts'
+import { searchOf } from '../http/paging.ts'
 import type { RequestContext } from '../http/request_context.ts'
 import { replyStream } from '../http/stream.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
@@ -24,9 +24,8 @@ const about =
   'with after. Signals that are recorded meanwhile may be in it or not.'
 
 const described = {
-  query: exportParams.schema,
+  query: exportParams,
   success: { status: 200, description: 'The signals.', texts: exportExamples },
-  invalid: describeInvalidQuery('format', 'must be one of ndjson, csv, and given once', 'The query is not valid.'),
 }
 
 const operations = describeOperations('Signals', {

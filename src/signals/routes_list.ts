@@ -22,7 +22,7 @@ const listing = describeOperation({
     'signals: a page may then have few signals or none, and still a next_cursor.',
   path: PromptPath,
   ...describePage('A page of signals.', SignalList),
-  query: signalListParams.schema,
+  query: signalListParams,
 })
 
 export const signalListRoutes = ({ db, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) =>

@@ -23,17 +23,6 @@ export const NewSignal = Type.Object(
 
 export type NewSignal = Static<typeof NewSignal>
 
-/** This schema is for the documentation alone; the header is parsed from its text. */
-export const SignalHeaders = Type.Object({
-  'Idempotency-Key': Type.String({
-    minLength: 1,
-    maxLength: 255,
-    description:
-      'Makes a retry safe: within 24 hours, a request with the same key, prompt and body is answered as the first one ' +
-      'was, and not counted again. Bare, or a quoted string.',
-  }),
-})
-
 const id = Type.Integer({ format: 'int64', description: 'Identifier of the signal' })
 
 export const CreatedSignal = envelopeOf(
@@ -51,7 +40,6 @@ export const CreatedSignal = envelopeOf(
 
 export type CreatedSignal = Static<typeof CreatedSignal>
 
-/** This schema is for the documentation alone. */
 export const SignalPath = Type.Object({
   ...PromptPath.properties,
   signal_id: Type.Integer({ format: 'int64', description: 'Identifier of the signal', examples: [7] }),

@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { idempotencyKeyType } from '../lib/idempotency_key.ts'
 import { envelopeOf, literals } from '../lib/typebox.ts'
 import { NewSignal } from './schema.ts'
 
@@ -16,25 +17,20 @@ export const BatchSignal = Type.Object(
       }),
     ),
     idempotency_key: Type.Optional(
-      Type.String({
-        minLength: 1,
-        maxLength: 255,
-        description:
-          'Makes a retry safe, as the Idempotency-Key of a single signal does, and shares its keys: printable ASCII.',
-      }),
+      idempotencyKeyType('Makes a retry safe, as the Idempotency-Key of a single signal does, and shares its keys.'),
     ),
   },
   { title: 'BatchSignal' },
 )
 
-/** Each signal is validated by itself, so that one that is wrong does not fail the others. */
-export const SignalBatch = Type.Object({
-  signals: Type.Array(Type.Unknown(), { minItems: 1, maxItems: maxSignals }),
-})
+const batchSize = { minItems: 1, maxItems: maxSignals }
 
-/** This schema is for the documentation alone. */
+/** Each signal is validated separately, so that an invalid one does not fail the others. */
+export const SignalBatch = Type.Object({ signals: Type.Array(Type.Unknown(), batchSize) })
+
+/** The same batch with its signals, for the OpenAPI document. */
 export const NewSignalBatch = Type.Object(
-  { signals: Type.Array(BatchSignal, { minItems: 1, maxItems: maxSignals }) },
+  { signals: Type.Array(BatchSignal, batchSize) },
   {
     title: 'NewSignalBatch',
     examples: [

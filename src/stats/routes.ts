@@ -4,7 +4,7 @@ import type { Db } from '../db/client.ts'
 import type { HeavyReads } from '../db/heavy_reads.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { describeInvalidQuery, searchOf } from '../http/paging.ts'
+import { searchOf } from '../http/paging.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { parseStatsQuery } from './query.ts'
@@ -30,13 +30,8 @@ const counting = describeOperation({
     'How many signals of each value a prompt has got in each hour, day, week or month of a time zone, up to 1,000 points. ' +
     'A signal that was answered with 201 is in the next answer.',
   path: PromptPath,
-  query: statsParams.schema,
+  query: statsParams,
   success: { status: 200, description: 'The counts.', schema: SignalStats },
-  invalid: describeInvalidQuery(
-    'interval',
-    'must be one of hour, day, week, month, and given once',
-    'The query is not valid, or has more than 1,000 points.',
-  ),
 })
 
 export const statsRoutes = ({ db, clock, rollup, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) =>

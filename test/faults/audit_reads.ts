@@ -1,33 +1,19 @@
 // Compares what the service says of the signals with the signals that there are.
 import type postgres from 'postgres'
 import { compare, type Findings } from './findings.ts'
-import type { Load } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
-
-/** Counts a few signals at a time, as readers and rounds do with many, so that faults come in between. */
-export function startCounting(sql: postgres.Sql, tenants: Tenant[]): Load {
-  let stopping = false
-
-  async function countOne({ prompt }: Tenant): Promise<void> {
-    await sql`select count_signals(id, 7) from prompts where public_id = ${prompt}`
-  }
-
-  const counting = (async () => {
-    while (!stopping) {
-      // While the database is away there is nothing to count.
-      for (const tenant of tenants) await countOne(tenant).catch(() => {})
-      await Bun.sleep(PAUSE_MS)
-    }
-  })()
-  return {
-    async stop() {
-      stopping = true
-      await counting
-    },
-  }
-}
+import { type Repetition, repeat } from './repeat.ts'
 
 const PAUSE_MS = 20
+
+/** Counts a few signals at a time, as readers and rounds do with many, so that faults come in between. */
+export const startCounting = (sql: postgres.Sql, tenants: Tenant[]): Repetition =>
+  repeat(async () => {
+    for (const { prompt } of tenants) {
+      // While the database is away there is nothing to count.
+      await sql`select count_signals(id, 7) from prompts where public_id = ${prompt}`.catch(() => {})
+    }
+  }, PAUSE_MS)
 
 type Said = { rows: number; stats: number; used: number; days: number; prompts: number }
 

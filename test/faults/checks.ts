@@ -1,10 +1,10 @@
 // What must hold through every fault beside the ledger: the limit at each moment, and a service that mends itself.
 import type postgres from 'postgres'
-import { readGate } from './clients.ts'
-import type { Cluster } from './cluster.ts'
+import { type Cluster, readGate } from './cluster.ts'
 import { compare, type Findings } from './findings.ts'
 import { createSignalRequest, send } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
+import { repeat } from './repeat.ts'
 
 /** Shorter than the driver waits for a connection, so that a pool which cannot mend itself is found out. */
 const RECOVERY_MS = 2_500
@@ -17,7 +17,6 @@ export function watch(sql: postgres.Sql, { organisation }: Tenant): { stop(): Pr
   const problems: string[] = []
   let samples = 0
   let highest = 0
-  let stopping = false
 
   async function sample(): Promise<void> {
     const [row] = await sql<[{ used: number; rows: number; limit: number }]>`
@@ -33,17 +32,11 @@ export function watch(sql: postgres.Sql, { organisation }: Tenant): { stop(): Pr
     if (row.rows > highest || row.used !== row.rows) problems.push(`a moment with ${JSON.stringify(row)}`)
   }
 
-  const watching = (async () => {
-    while (!stopping) {
-      // While the database is away there is nothing to see.
-      await sample().catch(() => {})
-      await Bun.sleep(SAMPLE_MS)
-    }
-  })()
+  // While the database is away there is nothing to see.
+  const watching = repeat(() => sample().catch(() => {}), SAMPLE_MS)
   return {
     async stop() {
-      stopping = true
-      await watching
+      await watching.stop()
       if (samples === 0) problems.push('the count was never read')
       return { figures: `seen ${samples} times, wrong ${problems.length}`, problems }
     },

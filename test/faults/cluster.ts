@@ -1,15 +1,23 @@
 // The system under test: two replicas of the binary on one Postgres and one Redis, and their organisations.
 import postgres from 'postgres'
-import { runForOne, type Server, startServer } from './binary.ts'
+import { systemClock } from '../../src/clock.ts'
+import { readConfig } from '../../src/config.ts'
+import { openDatabase } from '../../src/db/open.ts'
+import { recordEntry } from '../../src/history/record.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
+import { runForOne, type Server, startServer } from '../binary.ts'
+import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
+import { postgresRecipe, redisRecipe, withRedis } from '../services.ts'
+import { insertTenant } from '../tenant.ts'
+import { startThrowaway, type Server as Throwaway } from '../throwaway.ts'
 import { createLedger, type Ledger } from './load.ts'
 import { COMMITS, type Replica, type Tenant } from './post.ts'
-import { type Machine, startMachines } from './servers.ts'
 import { type Author, createWriteLedger, PATH, REPOSITORY, type WriteLedger } from './writes.ts'
 
 export type RunningReplica = Replica & {
   server: Server
   /**
-   * Starts it anew, at another address: its old port may be taken by then. Clients are sent there by what is returned,
+   * Starts it again, at another address: its old port may be taken by then. Clients are sent there by what is returned,
    * or by `start` as soon as it serves.
    */
   launch(): Promise<() => void>
@@ -17,8 +25,8 @@ export type RunningReplica = Replica & {
 }
 
 export type Cluster = {
-  postgres: Machine
-  redis: Machine
+  postgres: Throwaway
+  redis: Throwaway
   replicas: [RunningReplica, RunningReplica]
   settings: { DATABASE_URL: string; REDIS_URL: string }
   /** The suite's own connection to Postgres. */
@@ -38,9 +46,13 @@ const TENANTS = 4
 const UNREACHABLE_LIMIT = 1_000_000
 
 export async function startCluster(cleanups: Cleanups): Promise<Cluster> {
-  const machines = await startMachines()
-  cleanups.push(machines.postgres.stop, machines.redis.stop)
-  const settings = { DATABASE_URL: machines.postgres.url, REDIS_URL: machines.redis.url }
+  const [postgresFolder = '', redisPath = ''] = await findOrInstall([postgresProgram, redisProgram])
+  const database = await startThrowaway((folder) => postgresRecipe(postgresFolder, folder))
+  cleanups.push(database.stop)
+  const redis = await startThrowaway((folder) => redisRecipe(redisPath, folder))
+  // An interrupted run leaves servers stopped, and a stopped process does not end.
+  cleanups.push(redis.stop, async () => resume())
+  const settings = { DATABASE_URL: database.url, REDIS_URL: redis.url }
   await runForOne(['migrate'], settings)
   // A server that is back is to be noticed immediately, as the service itself does.
   const sql = postgres(settings.DATABASE_URL, {
@@ -53,31 +65,41 @@ export async function startCluster(cleanups: Cleanups): Promise<Cluster> {
   })
   cleanups.push(() => sql.end({ timeout: 1 }))
 
-  const one = (...args: string[]) => runForOne(args, settings)
-  const createTenant = async (monthlyLimit: number): Promise<Tenant> => {
-    const limit = ['--monthly-limit', `${monthlyLimit}`]
-    const { id: org = '' } = await one('orgs', 'create', '--name', 'Faults', '--plan', 'free', ...limit)
-    const { key = '' } = await one('keys', 'create', '--org', org)
-    const { id: prompt = '' } = await one('prompts', 'create', '--org', org, '--name', 'Faults')
-    const by = ['--user-name', 'Ada', '--user-email', 'ada@example.com', '--branch', 'main']
-    for (const commit of COMMITS) {
-      await one('history', 'record', '--prompt', prompt, '--action', 'deployed', '--commit-sha', commit, ...by)
-    }
-    const [row] = await sql<[{ id: number }]>`select id::int from organisations where public_id = ${org}`
-    return { organisation: row.id, org, key, prompt }
-  }
+  const createTenant = (monthlyLimit: number) => insertFaultTenant(settings, sql, monthlyLimit)
   const tenants = await Promise.all(Array.from({ length: TENANTS }, () => createTenant(UNREACHABLE_LIMIT)))
-  const author = await createAuthor(await createTenant(UNREACHABLE_LIMIT), one)
+  const author = await createAuthor(await createTenant(UNREACHABLE_LIMIT), settings)
   const replicas: Cluster['replicas'] = [await startReplica('A', settings), await startReplica('B', settings)]
   cleanups.push(() => Promise.all(replicas.map(({ server }) => server.kill())))
   const ledgers = { ledger: createLedger(), writes: createWriteLedger() }
-  return { ...machines, ...ledgers, replicas, settings, sql, tenants, author, createTenant }
+  return { postgres: database, redis, ...ledgers, replicas, settings, sql, tenants, author, createTenant }
 }
 
-async function createAuthor(tenant: Tenant, one: (...args: string[]) => ReturnType<typeof runForOne>): Promise<Author> {
+async function insertFaultTenant(
+  settings: Cluster['settings'],
+  sql: postgres.Sql,
+  monthlyLimit: number,
+): Promise<Tenant> {
+  const config = readConfig({}, settings)
+  const db = await openDatabase(config, { queryTimeoutMs: 4_500, maxConnections: 1, whenInUse: 'fail' })
+  try {
+    const { org, key, prompt } = await insertTenant(db, systemClock, monthlyLimit)
+    const found = await requirePrompt(db.sql, prompt)
+    for (const commit_sha of COMMITS) {
+      const user = { name: 'Ada', email: 'ada@example.com' }
+      await recordEntry(db, systemClock, found, { action: 'deployed', user, commit_sha, branch_name: 'main' })
+    }
+    const [row] = await sql<[{ id: number }]>`select id::int from organisations where public_id = ${org}`
+    return { organisation: row.id, org, key, prompt }
+  } finally {
+    await db.close()
+  }
+}
+
+async function createAuthor(tenant: Tenant, settings: Cluster['settings']): Promise<Author> {
   const file = ['--repository', REPOSITORY, '--path', PATH]
-  const { id: linkedPrompt = '' } = await one('prompts', 'create', '--org', tenant.org, '--name', 'Linked', ...file)
-  const { secret = '' } = await one('webhooks', 'github', 'set', '--org', tenant.org)
+  const linked = ['prompts', 'create', '--org', tenant.org, '--name', 'Linked', ...file]
+  const { id: linkedPrompt = '' } = await runForOne(linked, settings)
+  const { secret = '' } = await runForOne(['webhooks', 'github', 'set', '--org', tenant.org], settings)
   return { ...tenant, linkedPrompt, secret }
 }
 
@@ -101,3 +123,51 @@ async function startReplica(name: string, settings: Cluster['settings']): Promis
   }
   return replica
 }
+
+let stopped: number[] = []
+
+/** Runs the work while the server, and the processes that it has started, are stopped. */
+export async function whileStopped<T>(
+  server: Throwaway,
+  work: () => Promise<T>,
+  children: () => Promise<number[]> = async () => [],
+): Promise<T> {
+  const stop = (pid: number) => {
+    stopped.push(pid)
+    sendTo(pid, 'SIGSTOP')
+  }
+  try {
+    // The parent first: it starts no further process while the others are listed.
+    stop(server.pid())
+    for (const child of await children()) stop(child)
+    return await work()
+  } finally {
+    resume()
+  }
+}
+
+function resume(): void {
+  for (const pid of stopped.reverse()) sendTo(pid, 'SIGCONT')
+  stopped = []
+}
+
+function sendTo(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // It has ended, and needs no signal.
+  }
+}
+
+/** What Redis has counted for the organisation this month; null when it has nothing, or does not answer. */
+export async function readGate(url: string, organisation: number): Promise<number | null> {
+  const text = await withRedis(url, (client) => client.get(gateKey(organisation))).catch(() => null)
+  return text === null ? null : Number(text)
+}
+
+export async function setGate(url: string, organisation: number, count: number): Promise<void> {
+  await withRedis(url, (client) => client.set(gateKey(organisation), count))
+}
+
+const gateKey = (organisation: number): string =>
+  `prompt-signals:signals:{${organisation}}:${new Date().toISOString().slice(0, 7)}`

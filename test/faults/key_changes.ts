@@ -1,8 +1,9 @@
 // Keys that are made, used and revoked by the command line, again and again.
-import { run } from './binary.ts'
+import { run } from '../binary.ts'
 import type { Cluster } from './cluster.ts'
 import type { Findings } from './findings.ts'
 import type { Replica } from './post.ts'
+import { repeat } from './repeat.ts'
 
 /** How soon a revoked key is rejected everywhere. */
 const REVOKED_MS = 1_000
@@ -13,7 +14,6 @@ const GIVE_UP_MS = 8_000
 export function startKeyChanges({ replicas, settings, author }: Cluster): { stop(): Promise<Findings> } {
   const problems: string[] = []
   let revoked = 0
-  let stopping = false
 
   async function use({ url }: Replica, key: string): Promise<number> {
     const headers = { authorization: `Bearer ${key}` }
@@ -31,7 +31,7 @@ export function startKeyChanges({ replicas, settings, author }: Cluster): { stop
   /** The command fails while the database is away; one that fails may have been carried out. */
   async function persist(args: string[]): Promise<Record<string, string>> {
     for (;;) {
-      const { status, stdout } = await run([...args, '--json'], settings)
+      const { status, stdout } = await run([...args, '--json'], { settings })
       if (status === 0) return JSON.parse(stdout)
       await Bun.sleep(RETRY_MS)
     }
@@ -52,14 +52,10 @@ export function startKeyChanges({ replicas, settings, author }: Cluster): { stop
     revoked += 1
   }
 
-  const changing = (async () => {
-    do await change()
-    while (!stopping)
-  })()
+  const changing = repeat(change, 0)
   return {
     async stop() {
-      stopping = true
-      await changing
+      await changing.stop()
       return { figures: `${revoked} keys made and revoked, wrong ${problems.length}`, problems }
     },
   }

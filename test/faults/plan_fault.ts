@@ -1,5 +1,5 @@
 // A plan is changed while its organisation is recording.
-import { run } from './binary.ts'
+import { run } from '../binary.ts'
 import type { Cluster, RunningReplica } from './cluster.ts'
 import { compare, type Findings, hit, touched } from './findings.ts'
 import { createSignalRequest, send } from './load.ts'
@@ -16,7 +16,7 @@ export async function changePlan(cluster: Cluster, small: Tenant): Promise<() =>
 
   async function setLimit(settings: Record<string, string>, limit: number): Promise<void> {
     const args = ['orgs', 'set-plan', small.org, 'free', '--monthly-limit', `${limit}`]
-    const { status, stderr } = await run(args, settings)
+    const { status, stderr } = await run(args, { settings })
     compare(problems, 'exit status of set-plan', [0, ''], [status, stderr])
   }
   async function expectNext(status: 201 | 429, limit: number): Promise<void> {

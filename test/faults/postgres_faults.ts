@@ -1,6 +1,5 @@
 // While Postgres is away requests are rejected or late, and what was acknowledged stays.
-
-import type { Cluster } from './cluster.ts'
+import { type Cluster, whileStopped } from './cluster.ts'
 import { compare, type Findings, hit, touched } from './findings.ts'
 
 /** Less than the driver waits for a connection: one that was lost is replaced, and does not have to time out first. */
@@ -32,12 +31,12 @@ export async function crashPostgres(cluster: Cluster): Promise<() => Findings> {
 }
 
 export async function stopPostgres(cluster: Cluster, ms: number): Promise<() => Findings> {
-  const processes = async () => {
+  const backends = async () => {
     const rows = await cluster.sql<{ pid: number }[]>`select pid from pg_stat_activity`
     return rows.map(({ pid }) => pid)
   }
   const from = performance.now()
-  await cluster.postgres.whileStopped(processes, () => Bun.sleep(ms))
+  await whileStopped(cluster.postgres, () => Bun.sleep(ms), backends)
   return () => assessPostgresFault(cluster, from, 1_000)
 }
 

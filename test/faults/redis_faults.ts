@@ -1,6 +1,6 @@
 // Redis is never the truth: whatever happens to it, the service goes on.
-import { queryRedis } from './clients.ts'
-import type { Cluster } from './cluster.ts'
+import { withRedis } from '../services.ts'
+import { type Cluster, whileStopped } from './cluster.ts'
 import { compare, type Findings, hit, touched } from './findings.ts'
 import { createSignalRequest, send } from './load.ts'
 import type { Replica } from './post.ts'
@@ -27,7 +27,7 @@ export async function flushRedis(cluster: Cluster): Promise<() => Findings> {
   let flushed = 0
   for (let time = 0; time < 3; time++) {
     await Bun.sleep(200)
-    flushed += await queryRedis(cluster.redis.url, async (client) => {
+    flushed += await withRedis(cluster.redis.url, async (client) => {
       const [[, size] = []] = (await client.multi().dbsize().flushall().exec()) ?? []
       return size as number
     })
@@ -61,13 +61,10 @@ export async function stopRedis(cluster: Cluster): Promise<() => Findings> {
   // The gate is called only for organisations close to their limits, or of which nothing is known, as of this one.
   const unknown = await cluster.createTenant(0)
   const from = performance.now()
-  await cluster.redis.whileStopped(
-    async () => [],
-    async () => {
-      await Promise.all(cluster.replicas.map((one) => send(cluster.ledger, one, createSignalRequest(unknown, false))))
-      await Bun.sleep(2_000)
-    },
-  )
+  await whileStopped(cluster.redis, async () => {
+    await Promise.all(cluster.replicas.map((one) => send(cluster.ledger, one, createSignalRequest(unknown, false))))
+    await Bun.sleep(2_000)
+  })
   const to = performance.now()
   return () => {
     const problems: string[] = []

@@ -1,6 +1,5 @@
 // What becomes of requests when the replica that has them ends.
-import { readGate, setGate } from './clients.ts'
-import type { Cluster } from './cluster.ts'
+import { type Cluster, readGate, setGate } from './cluster.ts'
 import { compare, endOf, type Findings, hit, touched } from './findings.ts'
 import { createSignalRequest, send } from './load.ts'
 import type { Attempt, Tenant } from './post.ts'

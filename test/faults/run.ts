@@ -1,8 +1,8 @@
 // The guarantees under faults: two replicas of the binary on a real Postgres and Redis, under load, one fault after
 // the other. bun test/faults/run.ts [--few] [--built] [a word of the names of some faults]
 // --few: only the faults of every run. --built: uses the binary as it is.
-import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { buildBinary } from '../build.ts'
 import { auditLedger } from './audit.ts'
 import { auditChanges } from './audit_changes.ts'
 import { auditReads, startCounting } from './audit_reads.ts'
@@ -41,7 +41,7 @@ try {
   const [word = ''] = positionals
   const chosen = faults.filter(({ name, isInEveryRun }) => name.includes(word) && (isInEveryRun || !values.few))
   if (chosen.length === 0) throw new Error(`No fault is named "${word}"`)
-  if (!values.built) await build()
+  if (!values.built) await buildBinary()
   const cluster = await startCluster(cleanups)
   for (const fault of chosen) report(fault, await Promise.race([check(cluster, fault), interruption]))
 } catch (error) {
@@ -51,14 +51,6 @@ try {
 for (const cleanup of cleanups.reverse()) await cleanup().catch(console.error)
 console.log(`${total.passed} passed, ${total.failed} failed`)
 process.exit(total.failed === 0 ? 0 : 1)
-
-async function build(): Promise<void> {
-  const child = Bun.spawn([process.execPath, '--no-env-file', 'scripts/build.ts'], {
-    cwd: join(import.meta.dir, '../..'),
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-  if ((await child.exited) !== 0) throw new Error('The binary could not be built')
-}
 
 async function check(cluster: Cluster, { inject, limit = SMALL_LIMIT }: Fault): Promise<Findings[]> {
   const { author, ledger, replicas, sql, tenants, writes } = cluster

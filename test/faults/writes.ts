@@ -1,8 +1,8 @@
 // Clients that write history entries and deliver pushes of GitHub through both replicas, and a ledger of the answers.
 import { createHmac, randomUUID } from 'node:crypto'
 import { push, sha } from '../github/payloads.ts'
-import type { Load } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
+import { persist, type Repetition, repeat, together } from './repeat.ts'
 
 /** A tenant with a webhook, and a prompt that is linked to a file, beside its other one. */
 export type Author = Tenant & { linkedPrompt: string; secret: string }
@@ -19,33 +19,18 @@ export const PATH = 'prompt.md'
 
 const WRITERS: Kind[] = ['entry', 'entry', 'entry', 'entry', 'delivery', 'delivery', 'delivery']
 const PAUSE_MS = 20
-const RETRY_MS = 50
 const GIVE_UP_MS = 8_000
-/** A write is repeated until it is acknowledged; one that is not in this time never will be. */
-const PERSIST_MS = 30_000
 
 let commits = 0
 
 export const createWriteLedger = (): WriteLedger => ({ attempts: [], unanswered: [] })
 
-export function startWriters(ledger: WriteLedger, replicas: Replica[], author: Author): Load {
-  let stopping = false
-
-  async function writer(kind: Kind, index: number): Promise<void> {
-    for (let turn = index; !stopping; turn++) {
-      await persist(ledger, replicas, createRequest(author, kind), turn)
-      await Bun.sleep(PAUSE_MS)
-    }
-  }
-
-  const writers = WRITERS.map(writer)
-  return {
-    async stop() {
-      stopping = true
-      await Promise.all(writers)
-    },
-  }
-}
+export const startWriters = (ledger: WriteLedger, replicas: Replica[], author: Author): Repetition =>
+  together(
+    WRITERS.map((kind, index) =>
+      repeat((turn) => write(ledger, replicas, createRequest(author, kind), turn), PAUSE_MS, index),
+    ),
+  )
 
 type WriteRequest = { kind: Kind; commit: string; path: string; headers: Record<string, string>; body: string }
 
@@ -75,17 +60,16 @@ function createRequest(author: Author, kind: Kind): WriteRequest {
   return { kind, commit, path: `/webhooks/github/${author.org}`, headers, body }
 }
 
-/** Sends the request until it is acknowledged, and every other time once more, by turns at each replica. */
-async function persist(ledger: WriteLedger, replicas: Replica[], request: WriteRequest, turn: number): Promise<void> {
-  const giveUpAt = performance.now() + PERSIST_MS
+/** Sends the request until it is acknowledged, and every other time once more. */
+async function write(ledger: WriteLedger, replicas: Replica[], request: WriteRequest, turn: number): Promise<void> {
   let wanted = turn % 2 === 0 ? 2 : 1
-  for (let attempt = turn; performance.now() < giveUpAt; attempt++) {
-    const { status } = await send(ledger, replicas[attempt % replicas.length] as Replica, request)
+  const isDone = await persist(replicas, turn, async (replica) => {
+    const { status } = await send(ledger, replica, request)
     if (status === 200 || status === 201) wanted -= 1
-    if (wanted === 0 || (status >= 400 && status < 500)) return
-    if (status === 0 || status === 500) await Bun.sleep(RETRY_MS)
-  }
-  ledger.unanswered.push(request.commit)
+    if (wanted === 0 || (status >= 400 && status < 500)) return 'done'
+    return status === 0 || status === 500 ? 'failed' : 'again'
+  })
+  if (!isDone) ledger.unanswered.push(request.commit)
 }
 
 async function send(ledger: WriteLedger, { url }: Replica, request: WriteRequest): Promise<WriteAttempt> {

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { residentMb } from '../../bench/processes.ts'
 import { trustTheTest } from '../addresses.ts'
-import { runForOne, type Settings, startServer } from '../faults/binary.ts'
+import { runForOne, type Settings, startServer } from '../binary.ts'
+import { buildBinary } from '../build.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
 import { postgresRecipe, redisRecipe } from '../services.ts'
 import { startThrowaway } from '../throwaway.ts'
@@ -43,7 +44,7 @@ console.log(problems.length === 0 ? 'pass' : `${problems.length} problems`)
 process.exit(problems.length === 0 ? 0 : 1)
 
 async function soak(): Promise<void> {
-  await build()
+  await buildBinary()
   const settings = await prepareDatabase()
   const server = await startServer({ ...settings, ...trustTheTest })
   cleanups.push(server.kill)
@@ -65,14 +66,6 @@ async function soak(): Promise<void> {
   await audit(settings, org)
   const status = await server.stop()
   if (status !== 0) problems.push(`the service ended with status ${status}`)
-}
-
-async function build(): Promise<void> {
-  const child = Bun.spawn([process.execPath, '--no-env-file', 'scripts/build.ts'], {
-    cwd: join(import.meta.dir, '../..'),
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-  if ((await child.exited) !== 0) throw new Error('The binary could not be built')
 }
 
 /** Throwaway servers, or a throwaway data directory; never those that the environment names. */
