@@ -162,6 +162,8 @@ declare
   earliest timestamptz;
   total bigint;
   new_count bigint;
+  last_rank bigint;
+  has_later boolean;
 begin
   select min(c.created_at), sum(c.added) into earliest, total
   from json_to_recordset(changes) c (created_at timestamptz, added integer);
@@ -171,9 +173,16 @@ begin
   where p.id = changed_prompt_id
   returning p.history_count into new_count;
 
-  if exists (select from history_ranks r where r.prompt_id = changed_prompt_id and r.created_at >= earliest) then
-    perform shift_history_ranks(changed_prompt_id, changes, earliest);
+  select r.rank, r.created_at >= earliest into last_rank, has_later
+  from history_ranks r
+  where r.prompt_id = changed_prompt_id
+  order by r.created_at desc, r.entry_id desc
+  limit 1;
+
+  if has_later then perform shift_history_ranks(changed_prompt_id, changes, earliest); end if;
+  -- Most entries are the newest of their history, and need no marker.
+  if has_later or new_count - coalesce(last_rank, 0) > 500 then
+    perform add_history_ranks(changed_prompt_id, new_count, earliest);
   end if;
-  perform add_history_ranks(changed_prompt_id, new_count, earliest);
 end
 $$;

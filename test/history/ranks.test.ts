@@ -79,16 +79,16 @@ async function readAll<T>({ prompt, key }: Tenant, query = ''): Promise<T[]> {
   }
 }
 
-test('sixty late entries of one organisation into a long history delay no other organisation', async () => {
+test('late entries of one organisation into a long history delay no other organisation', async () => {
   const [long, other] = [await service.createTenant(), await service.createTenant()]
   await importEntries(long, range(20_000).map(deployAt))
-  const late = range(60).map((number) => post(long, minute(-1 - number)))
-  const others = range(60).map((number) => post(other, minute(number)))
-  expect((await Promise.all(others)).map(({ status }) => status)).toEqual(Array(60).fill(201))
-  expect((await Promise.all(late)).map(({ status }) => status)).toEqual(Array(60).fill(201))
+  const late = range(20).map((number) => post(long, minute(-1 - number)))
+  const others = range(20).map((number) => post(other, minute(number)))
+  expect((await Promise.all(others)).map(({ status }) => status)).toEqual(Array(20).fill(201))
+  expect((await Promise.all(late)).map(({ status }) => status)).toEqual(Array(20).fill(201))
   const { body } = await service.getHistory(long.prompt, long.key, '?page=201&limit=100')
-  expect(body.pagination.total_count).toBe(20_060)
-  const expected = range(60).map((number) => minute(-1 - number))
+  expect(body.pagination.total_count).toBe(20_020)
+  const expected = range(20).map((number) => minute(-1 - number))
   expect(body.data.map((one: { created_at: string }) => one.created_at)).toEqual(expected)
 })
 
