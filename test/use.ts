@@ -1,5 +1,6 @@
 // Set-up that test files share. Each function registers hooks and returns an object that is filled before the tests run,
-// so read its fields inside tests and hooks, never while the file loads.
+// so read its fields inside tests and hooks, never while the file loads. Hooks run in the order in which they are
+// registered: an afterAll that needs the service or the binary stands before these.
 import { afterAll, beforeAll, expect } from 'bun:test'
 import { type Client, createClient } from './client.ts'
 import { createDatabase, createDatabaseWithTenant, type TestDatabase } from './harness.ts'
@@ -52,25 +53,26 @@ export function useDatabase(): TestDatabase {
   return database
 }
 
-export type Program = Server & Client & { settings: Settings; operator: Operator; tenant: Tenant }
+export type Program = { server: Server; client: Client; operator: Operator; tenant: Tenant; settings: Settings }
 
 /**
- * The binary, serving a database with one tenant, whose limit is 1,000,000; and an operator who runs commands beside it.
- * The file fails when the binary does not stop cleanly.
+ * The binary, serving a database with one tenant, whose limit is 1,000,000; a client of it; and an operator who runs
+ * commands beside it. The file fails when the binary does not stop cleanly.
  */
-export function useProgram(settings: () => Settings = () => ({})): Program {
-  const program = {} as Program
+export function useProgram(more: () => Settings | Promise<Settings> = () => ({})): Program {
+  const program = { server: {}, client: {}, operator: {}, tenant: {}, settings: {} } as Program
   let database: TestDatabase
   beforeAll(async () => {
     const { tenant, ...own } = await createDatabaseWithTenant()
     database = own
-    const server = await startServer({ ...database.settings, ...settings() })
-    const operator = createOperator(database.settings)
-    const client = await createClient(server.url)
-    Object.assign(program, server, client, { settings: database.settings, operator, tenant })
+    Object.assign(program.tenant, tenant)
+    Object.assign(program.settings, database.settings)
+    Object.assign(program.operator, createOperator(database.settings))
+    Object.assign(program.server, await startServer({ ...database.settings, ...(await more()) }))
+    Object.assign(program.client, await createClient(program.server.url))
   })
   afterAll(async () => {
-    expect(await program.stop()).toBe(0)
+    expect(await program.server.stop()).toBe(0)
     await database.close()
   })
   return program

@@ -1,24 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { once } from 'node:events'
-import { connect } from 'node:net'
-import { type Client, createClient } from '../client.ts'
-import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, type Server, startServer } from '../program.ts'
+import { redisPrefix, redisUrl } from '../harness.ts'
+import { createTenant } from '../program.ts'
+import { exchange, formatRequest } from '../socket.ts'
+import { useProgram } from '../use.ts'
 
-let database: TestDatabase
-let server: Server
-let client: Client
-let tenant: Awaited<ReturnType<typeof createTenant>>
+const redis = () => ({ REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
+const { client, operator, server, tenant } = useProgram(redis)
 
 const history = (query = '') => `/api/v1/prompts/${tenant.prompt}/history${query}`
 const signals = () => `/api/v1/prompts/${tenant.prompt}/signals`
 
 beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer({ ...database.settings, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
-  client = await createClient(server.url)
-  const operator = createOperator(database.settings)
-  tenant = await createTenant(operator, 2)
+  await operator.one('orgs', 'set-plan', tenant.org, 'free', '--monthly-limit', '2')
   await operator.one(
     ...['history', 'record', '--prompt', tenant.prompt, '--action', 'deployed', '--commit-sha', 'c0ffee12'],
     ...['--user-name', 'Ada', '--user-email', 'ada@example.com', '--branch', 'main'],
@@ -26,12 +19,7 @@ beforeAll(async () => {
   )
 })
 
-afterAll(async () => {
-  expect(await server.stop()).toBe(0)
-  expect(server.stderr()).toBe('')
-  expect(server.stdout() + server.stderr()).not.toContain(tenant.key)
-  await database.close()
-})
+afterAll(() => expect(server.stderr()).toBe(''))
 
 /** The names of the headers, but for those that every answer of an HTTP server has. */
 const named = ({ headers }: { headers: Headers }) =>
@@ -163,7 +151,7 @@ test('HEAD is answered like GET, without a body', async () => {
 })
 
 test('serves twenty concurrent connections, each for many requests', async () => {
-  const other = await createTenant(createOperator(database.settings), 400)
+  const other = await createTenant(operator, 400)
   const posted = await Promise.all(
     Array.from({ length: 20 }, async () => {
       const ids: number[] = []
@@ -178,11 +166,7 @@ test('serves twenty concurrent connections, each for many requests', async () =>
 })
 
 test('the body of a delivery is waited for only where there is a webhook', async () => {
-  const { hostname, port } = new URL(server.url)
-  const socket = connect(Number(port), hostname)
-  const head = ['POST /webhooks/github/org_nobody HTTP/1.1', `Host: ${hostname}`, 'Content-Length: 26000000']
-  socket.write(`${[...head, `X-Hub-Signature-256: sha256=${'0'.repeat(64)}`].join('\r\n')}\r\n\r\n{`)
-  const [answer] = await once(socket, 'data')
-  expect(String(answer)).toStartWith('HTTP/1.1 401 ')
-  socket.destroy()
+  const headers = ['Content-Length: 26000000', `X-Hub-Signature-256: sha256=${'0'.repeat(64)}`]
+  const answer = await exchange(server.url, formatRequest('POST', '/webhooks/github/org_nobody', headers, '{'))
+  expect(answer).toStartWith('HTTP/1.1 401 ')
 })

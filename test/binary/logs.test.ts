@@ -1,28 +1,11 @@
 // What the binary writes to its log.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
-import {
-  createFolder,
-  createOperator,
-  createTenant,
-  eventually,
-  type Row,
-  type Server,
-  startServer,
-} from '../program.ts'
+import { redisPrefix, redisUrl } from '../harness.ts'
+import { createFolder, eventually, type Row } from '../program.ts'
+import { useProgram } from '../use.ts'
 
-let database: TestDatabase
-let server: Server
-let tenant: Awaited<ReturnType<typeof createTenant>>
-
-beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer({ ...database.settings, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
-  tenant = await createTenant(createOperator(database.settings))
-})
-
-afterAll(() => database.close())
+const { server, settings, tenant } = useProgram(() => ({ REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() }))
 
 const lines = (): Row[] =>
   server
@@ -100,7 +83,7 @@ const command = [join(import.meta.dir, '../../dist/prompt-signals'), 'serve']
 
 function surroundings() {
   const { PATH, HOME } = process.env
-  return { cwd: createFolder(), env: { PATH, HOME, PORT: '0', ...database.settings } }
+  return { cwd: createFolder(), env: { PATH, HOME, PORT: '0', ...settings } }
 }
 
 test('the service continues without a reader of its log, and exits with 0', async () => {

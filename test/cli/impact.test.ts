@@ -4,11 +4,10 @@ import { isColourWanted } from '../../src/config.ts'
 import { type Row, run } from '../program.ts'
 import { useProgram } from '../use.ts'
 
-const program = useProgram()
+const { client, operator, settings, tenant } = useProgram()
 let prompt: string
 
 beforeAll(async () => {
-  const { operator, tenant } = program
   prompt = tenant.prompt
   const record = (commit: string, at: string, ...more: string[]) =>
     operator.one(
@@ -22,14 +21,14 @@ beforeAll(async () => {
     ...['--action', 'pr_merged', '--pr-number', '7', '--pr-url', 'https://example.com/7'],
   )
   const send = (value: string, commit_sha: string) =>
-    program.postSignal(prompt, tenant.key, { value, metadata: { commit_sha } })
+    client.postSignal(prompt, tenant.key, { value, metadata: { commit_sha } })
   const sent = Array.from({ length: 100 }, (_, index) => index)
   await Promise.all(sent.map((index) => send(index < 40 ? 'positive' : 'negative', '8f14e45')))
   await Promise.all(sent.map((index) => send(index < 90 ? 'positive' : 'negative', '45c48cc')))
 })
 
 test('impact says in a sentence what the last change did, and shows each in a line', async () => {
-  const lines = (await program.operator.plain('impact', '--prompt', prompt)).split('\n')
+  const lines = (await operator.plain('impact', '--prompt', prompt)).split('\n')
   expect(lines).toEqual([
     'PR #7 by Ada made it better: 40.0 → 90.0 % positive (+50.0 points, between +25.8 and +70.3), 100 signals.',
     '',
@@ -41,31 +40,29 @@ test('impact says in a sentence what the last change did, and shows each in a li
 })
 
 test('impact --json prints the changes as the interface shows them, also two that are compared', async () => {
-  const [head, base] = await program.operator.json('impact', '--prompt', prompt)
+  const [head, base] = await operator.json('impact', '--prompt', prompt)
   expect(head).toMatchObject({ change: { pr_number: 7 }, signals: { total: 100, by_commit: 100 }, verdict: 'better' })
   const ids = ['--base', String(head?.change.id), '--head', String(base?.change.id)]
-  expect(await program.operator.json('impact', '--prompt', prompt, ...ids)).toMatchObject([
+  expect(await operator.json('impact', '--prompt', prompt, ...ids)).toMatchObject([
     { verdict: 'worse' },
     { verdict: null },
   ])
-  expect(await program.operator.json('impact', '--prompt', prompt, '--limit', '1', '--page', '2')).toEqual([
-    base as Row,
-  ])
+  expect(await operator.json('impact', '--prompt', prompt, '--limit', '1', '--page', '2')).toEqual([base as Row])
 })
 
 test.each([
   [['--margin', '2'], '--margin must be a number from 0 to less than 1, such as 0.05, and given once'],
   [['--base', '2'], '--head must be given with base'],
 ])('impact %p is wrong usage', async (options, message) => {
-  const { status, stderr } = await run(['impact', '--prompt', prompt, ...options], { settings: program.settings })
+  const { status, stderr } = await run(['impact', '--prompt', prompt, ...options], { settings })
   expect({ status, stderr: stderr.split('\n')[0] }).toEqual({ status: 2, stderr: `prompt-signals: ${message}` })
 })
 
 test('what is no change of the prompt is rejected', async () => {
-  expect(await program.operator.errorLine('impact', '--prompt', prompt, '--base', '2', '--head', '999')).toContain(
+  expect(await operator.errorLine('impact', '--prompt', prompt, '--base', '2', '--head', '999')).toContain(
     'head must be',
   )
-  expect(await program.operator.errorLine('impact', '--prompt', 'pmt_none')).toBe('There is no prompt pmt_none.')
+  expect(await operator.errorLine('impact', '--prompt', 'pmt_none')).toBe('There is no prompt pmt_none.')
 })
 
 test('a table is in colour where that is wanted, and aligned all the same', () => {

@@ -1,13 +1,9 @@
 // The running server applies what a command changes.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Client, createClient } from '../client.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, type Operator, run, type Server, startServer } from '../program.ts'
+import { expect, test } from 'bun:test'
+import { createTenant, run } from '../program.ts'
+import { useProgram } from '../use.ts'
 
-let database: TestDatabase
-let server: Server
-let operator: Operator
-let client: Client
+const { client, operator, server } = useProgram(() => ({ LOG_LEVEL: 'trace' }))
 const keys: string[] = []
 
 async function tenantOf(limit?: number) {
@@ -15,15 +11,6 @@ async function tenantOf(limit?: number) {
   keys.push(tenant.key)
   return tenant
 }
-
-beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer({ ...database.settings, LOG_LEVEL: 'trace' })
-  operator = createOperator(database.settings)
-  client = await createClient(server.url)
-})
-
-afterAll(() => database.close())
 
 test('a new key works immediately, and its use is shown in the list', async () => {
   const { org, prompt, key } = await tenantOf()

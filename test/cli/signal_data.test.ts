@@ -1,45 +1,28 @@
 // Exports, purges and retentions on the command line, beside a running server.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { beforeAll, expect, test } from 'bun:test'
+import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, type Operator, run, type Server, startServer } from '../program.ts'
+import { createFolder, run } from '../program.ts'
+import { useProgram } from '../use.ts'
 
-let database: TestDatabase
-let server: Server
-let operator: Operator
-let folder: string
+const { client, operator, settings } = useProgram()
+
+const folder = createFolder()
 let org: string
 let key: string
 
 beforeAll(async () => {
-  database = await createDatabase()
-  folder = await mkdtemp(join(tmpdir(), 'prompt-signals-export-'))
-  operator = createOperator(database.settings)
-  server = await startServer(database.settings)
   ;({ id: org } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team'))
   ;({ key } = await operator.one('keys', 'create', '--org', org))
-})
-
-afterAll(async () => {
-  expect(await server.stop()).toBe(0)
-  await database.close()
-  await rm(folder, { recursive: true })
 })
 
 /** A prompt with so many signals, and their ids. */
 async function createPrompt(signals: number): Promise<{ prompt: string; ids: number[] }> {
   const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'Greeting')
-  const response = await fetch(`${server.url}/api/v1/prompts/${prompt}/signals/batch`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    body: JSON.stringify({
-      signals: Array.from({ length: signals }, (_, n) => ({ value: 'positive', metadata: { n } })),
-    }),
+  const { body } = await client.post(`/prompts/${prompt}/signals/batch`, key, {
+    signals: Array.from({ length: signals }, (_, n) => ({ value: 'positive', metadata: { n } })),
   })
-  const { data } = (await response.json()) as { data: { id: number }[] }
-  return { prompt, ids: data.map(({ id }) => id) }
+  return { prompt, ids: body.data.map(({ id }: { id: number }) => id) }
 }
 
 test('signals export writes lines to standard output, and a file that is there once it is whole', async () => {
@@ -75,11 +58,11 @@ test('signals export of an organisation has all its prompts', async () => {
 test.each([
   [['export'], 'give either --prompt or --org'],
   [['export', '--prompt', 'pmt_x', '--org', 'org_x'], 'give either --prompt or --org'],
-  [['export', '--org', 'org_x', '--format', 'xml'], '--format must be ndjson or csv'],
+  [['export', '--org', 'org_x', '--format', 'xml'], '--format must be one of ndjson, csv'],
   [['purge', '--before', 'yesterday'], '--before must be an ISO 8601 time'],
   [['purge', '--before', '2026-01-01', '--prompt', 'pmt_x', '--org', 'org_x'], 'give --prompt or --org'],
 ])('wrong usage is rejected before anything is opened: signals %p', async (args, message) => {
-  const { status, stderr } = await run(['signals', ...args], { settings: database.settings })
+  const { status, stderr } = await run(['signals', ...args], { settings })
   expect([status, stderr.includes(message)]).toEqual([2, true])
 })
 
@@ -100,7 +83,7 @@ test('orgs set-retention is shown by orgs list, and ended by none', async () => 
   expect(await operator.one('orgs', 'set-retention', org, '400')).toMatchObject({ id: org, retention_days: 400 })
   expect(await operator.one('orgs', 'set-retention', org, 'none')).toMatchObject({ id: org, retention_days: null })
   for (const days of ['0', '-1', '1.5', 'ever', '36501']) {
-    const { status } = await run(['orgs', 'set-retention', org, days], { settings: database.settings })
+    const { status } = await run(['orgs', 'set-retention', org, days], { settings })
     expect([days, status]).toEqual([days, 2])
   }
 })

@@ -2,28 +2,20 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { launchBrowser, openWindow } from '../browser.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, eventually, type Operator, type Server, startServer } from '../program.ts'
+import { createDatabase } from '../harness.ts'
+import { createOperator, eventually, type Operator, startServer } from '../program.ts'
+import { useProgram } from '../use.ts'
 
-let database: TestDatabase
-let server: Server
 let operator: Operator
 let browser: Browser
-let tenant: Awaited<ReturnType<typeof createTenant>>
+
+afterAll(() => browser?.close())
+// What the server has logged is searched for keys, too.
+const { server, settings, tenant } = useProgram()
 
 beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer(database.settings)
-  operator = createOperator({ ...database.settings, PUBLIC_URL: server.url })
-  tenant = await createTenant(operator)
+  operator = createOperator({ ...settings, PUBLIC_URL: server.url })
   browser = await launchBrowser()
-})
-
-afterAll(async () => {
-  await browser?.close()
-  // What the server has logged is searched for keys, too.
-  expect(await server?.stop()).toBe(0)
-  await database?.close()
 })
 
 test('a link of the command opens signed in, and its key leaves the address at once and reaches no server but in the header', async () => {
@@ -57,7 +49,7 @@ test('a pasted key signs in, and signing out forgets it', async () => {
   await page.keyboard.press('Enter')
   await page.getByRole('row').nth(1).waitFor()
   await eventually(() => page.title(), 'Prompts and links · Test · prompt-signals')
-  await page.getByText('Key default').click()
+  await page.getByText('Key test').click()
   await page.getByRole('button', { name: 'Sign out' }).click()
   await page.getByLabel('API key').waitFor()
   expect(await page.evaluate('sessionStorage.length')).toBe(0)
@@ -78,7 +70,7 @@ test('a key that is not accepted is forgotten, with a word about it', async () =
 test('a link may be opened in a tab that is signed in with another key', async () => {
   const { page } = await openWindow(browser, server.url)
   await page.goto(`${server.url}/settings/prompts#key=${tenant.key}`)
-  await page.getByText('Key default').waitFor()
+  await page.getByText('Key test').waitFor()
   const { link } = await operator.one('console', '--org', tenant.org)
   await page.goto(link.replace('/#', '/settings/prompts#'))
   await page.getByText('Key console').waitFor()
@@ -108,7 +100,7 @@ test('the documentation is one click away and leads back, still signed in', asyn
   await page.getByRole('link', { name: 'Docs' }).click()
   await page.locator('.opblock').first().waitFor()
   await page.getByRole('link', { name: 'Console' }).click()
-  await page.getByText('Key default').waitFor()
+  await page.getByText('Key test').waitFor()
   await page.locator('tbody tr').first().waitFor()
   expect(page.url()).toBe(`${server.url}/`)
   expect(troubles).toEqual([])
@@ -128,7 +120,7 @@ test('the command makes a key that expires in 12 hours and changes nothing unles
   const keys = await operator.json('keys', 'list', '--org', tenant.org)
   const scopes = keys.find(({ id }) => id === made.key)?.scopes as string[]
   expect(scopes).toEqual(['history:read', 'signals:read', 'prompts:read', 'usage:read', 'keys:read'])
-  const off = createOperator({ ...database.settings, CONSOLE: 'off' })
+  const off = createOperator({ ...settings, CONSOLE: 'off' })
   expect(await off.errorLine('console', '--org', tenant.org)).toBe('The console is turned off: CONSOLE is off.')
 })
 

@@ -1,25 +1,12 @@
 // The recipes of docs/git.md, each run as it stands there: those for pipelines in a clone as that pipeline leaves it.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { chmod, copyFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createFolder, createOperator, type Operator, type Server, startServer } from '../program.ts'
+import { createFolder } from '../program.ts'
+import { useProgram } from '../use.ts'
 import { type Clone, createClone, gitEnvironment, runGit } from './clone.ts'
 
-let database: TestDatabase
-let server: Server
-let operator: Operator
-
-beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer(database.settings)
-  operator = createOperator(database.settings)
-})
-
-afterAll(async () => {
-  await server.stop()
-  await database.close()
-})
+const { operator, server } = useProgram()
 
 async function readBlock(language: string, mark: string): Promise<string> {
   const text = await Bun.file('docs/git.md').text()

@@ -1,34 +1,23 @@
 // What no HTTP library would send.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, eventually, type Operator, type Server, startServer } from '../program.ts'
+import { eventually } from '../program.ts'
+import { useProgram } from '../use.ts'
+
+const { operator, server, tenant } = useProgram()
 
 const MIB = 1024 * 1024
 /** Within the time a body may take to arrive, and some. */
 const ANSWER_MS = 15_000
 
-let database: TestDatabase
-let server: Server
-let operator: Operator
-let tenant: Awaited<ReturnType<typeof createTenant>>
 let slow: Promise<string>
 
 beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer(database.settings)
-  operator = createOperator(database.settings)
-  tenant = await createTenant(operator)
   // Begun here, because it takes the ten seconds that a body may take.
   slow = answerTo(`${head('Content-Length: 20')}{"value":`)
-})
-
-afterAll(async () => {
-  expect(await server.stop()).toBe(0)
-  await database.close()
 })
 
 function head(...headers: string[]): string {

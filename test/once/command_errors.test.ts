@@ -1,24 +1,8 @@
 // What a command rejects: exit status 1, one line that says why, and nothing done.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, type Operator, type Server, startServer } from '../program.ts'
+import { expect, test } from 'bun:test'
+import { useProgram } from '../use.ts'
 
-let database: TestDatabase
-let server: Server
-let operator: Operator
-let tenant: Awaited<ReturnType<typeof createTenant>>
-
-beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer(database.settings)
-  operator = createOperator(database.settings)
-  tenant = await createTenant(operator)
-})
-
-afterAll(async () => {
-  expect(await server.stop()).toBe(0)
-  await database.close()
-})
+const { operator, server, tenant } = useProgram()
 
 const noPlan = 'There is no plan gold: use free, team or business.'
 const badName = 'The name is not valid. /name must have 1 to 200 characters, none of them a control character'
@@ -29,9 +13,9 @@ test.concurrent.each([
   ['an unknown organisation', ['prompts', 'list', '--org', ''], 'There is no organisation .'],
   ['an unknown organisation', ['orgs', 'set-plan', 'org_none', 'free'], 'There is no organisation org_none.'],
   [
-    'an id with line breaks',
-    ['keys', 'list', '--org', 'org_a\nb\r\u001b[31m'],
-    'There is no organisation org_a b [31m.',
+    'an id that would steer the terminal',
+    ['keys', 'list', '--org', 'org_a\nb\r\u001b[31m\u202e!'],
+    'There is no organisation org_a b [31m !.',
   ],
   ['an unknown key', ['keys', 'revoke', 'key_none'], 'There is no key key_none.'],
   ['an unknown plan', ['orgs', 'create', '--name', 'A', '--plan', 'gold'], noPlan],

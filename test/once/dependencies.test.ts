@@ -1,43 +1,18 @@
 // What the log and the metrics say when Redis is lost and found again.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createServer, connect as dial, type Server as NetServer, type Socket } from 'node:net'
-import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, eventually, type Row, type Server, startServer } from '../program.ts'
+import { afterAll, expect, test } from 'bun:test'
+import { redisPrefix, redisUrl } from '../harness.ts'
+import { eventually, type Row } from '../program.ts'
+import { createProxy, type TcpProxy } from '../proxy.ts'
+import { useProgram } from '../use.ts'
 
-let database: TestDatabase
-let server: Server
-let proxy: NetServer
-const sockets = new Set<Socket>()
-let isCut = false
+let proxy: TcpProxy
 
-/** Stands between the service and Redis, and can be cut. */
-function startProxy(): Promise<number> {
-  const target = new URL(redisUrl())
-  proxy = createServer((guest) => {
-    if (isCut) return guest.destroy()
-    const host = dial(Number(target.port), target.hostname)
-    for (const socket of [guest, host]) {
-      sockets.add(socket)
-      socket.on('error', () => {})
-    }
-    guest.pipe(host).pipe(guest)
-  })
-  return new Promise((resolve) => {
-    proxy.listen(0, '127.0.0.1', () => resolve((proxy.address() as { port: number }).port))
-  })
-}
-
-beforeAll(async () => {
-  database = await createDatabase()
-  const REDIS_URL = `redis://127.0.0.1:${await startProxy()}`
-  server = await startServer({ ...database.settings, REDIS_URL, REDIS_PREFIX: redisPrefix() })
+const { client, operator, server, tenant } = useProgram(async () => {
+  proxy = await createProxy(redisUrl())
+  return { REDIS_URL: proxy.url, REDIS_PREFIX: redisPrefix() }
 })
 
-afterAll(async () => {
-  expect(await server.stop()).toBe(0)
-  proxy.close()
-  await database.close()
-})
+afterAll(() => proxy.close())
 
 const events = () =>
   server
@@ -52,7 +27,7 @@ const events = () =>
     ])
 
 const figures = async () => {
-  const text = await (await fetch(`${server.url}/metrics`)).text()
+  const { text } = await client.call('GET', '/metrics')
   const of = (name: string) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1])
   return [
     of('prompt_signals_dependency_up\\{dependency="redis"\\}'),
@@ -62,18 +37,11 @@ const figures = async () => {
 }
 
 test('each change is one line and moves its figures', async () => {
-  const { prompt, key } = await createTenant(createOperator(database.settings), 4_000)
-  const post = async () =>
-    (
-      await fetch(`${server.url}/api/v1/prompts/${prompt}/signals`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: '{"value":"positive"}',
-      })
-    ).status
+  await operator.one('orgs', 'set-plan', tenant.org, 'free', '--monthly-limit', '1000')
+  const post = async () => (await client.postSignal(tenant.prompt, tenant.key)).status
   await eventually(() => events().at(-1), [30, 'redis dependency up'])
   // Redis is asked only near the limit.
-  for (let round = 0; round < 36; round += 1) {
+  for (let round = 0; round < 9; round += 1) {
     const statuses = await Promise.all(Array.from({ length: 100 }, post))
     expect(new Set(statuses)).toEqual(new Set([201]))
   }
@@ -81,8 +49,8 @@ test('each change is one line and moves its figures', async () => {
 
   // On a busy machine the first attempts may have failed.
   const known = events().length
-  isCut = true
-  for (const socket of sockets) socket.destroy()
+  proxy.setClosing(true)
+  proxy.cut('end')
   // The breaker opens when Redis has failed twice.
   await eventually(async () => [await post(), events().length], [201, known + 2])
   expect(events().slice(known)).toEqual([
@@ -91,7 +59,7 @@ test('each change is one line and moves its figures', async () => {
   ])
   expect(await figures()).toEqual([0, 1, true])
 
-  isCut = false
+  proxy.setClosing(false)
   await eventually(() => events().length, known + 3, 10_000)
   await eventually(async () => [await post(), events().length], [201, known + 4])
   expect(events().slice(known + 2)).toEqual([

@@ -1,38 +1,24 @@
 // What the service says while its Postgres is away.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { type Answer, type Client, createClient } from '../client.ts'
-import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, eventually, run, type Server, startServer } from '../program.ts'
+import { expect, test } from 'bun:test'
+import type { Answer } from '../client.ts'
+import { redisPrefix, redisUrl } from '../harness.ts'
+import { eventually, run } from '../program.ts'
 import { withAdmin } from '../templates.ts'
+import { useProgram } from '../use.ts'
+
+const { client, server, settings, tenant } = useProgram(() => ({ REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() }))
 
 /** The five seconds promised. */
 const DEADLINE_MS = 5_000
 
-let database: TestDatabase
-let server: Server
-let client: Client
-let tenant: Awaited<ReturnType<typeof createTenant>>
-
-const name = () => new URL(database.settings.DATABASE_URL as string).pathname.slice(1)
+const name = () => new URL(settings.DATABASE_URL as string).pathname.slice(1)
 
 /** To another database of the same server. */
 function asAdmin<T>(use: Parameters<typeof withAdmin<T>>[1]): Promise<T> {
-  const url = new URL(database.settings.DATABASE_URL as string)
+  const url = new URL(settings.DATABASE_URL as string)
   url.pathname = '/postgres'
   return withAdmin(url.href, use)
 }
-
-beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer({ ...database.settings, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
-  client = await createClient(server.url)
-  tenant = await createTenant(createOperator(database.settings))
-})
-
-afterAll(async () => {
-  expect(await server.stop()).toBe(0)
-  await database.close()
-})
 
 /** The ids of the requests that were to fail. */
 const failedIds: (string | null)[] = []
@@ -68,7 +54,7 @@ const readiness = async () => {
 test('a database that hangs: 500 within five seconds, not ready, and all is well once it goes on', async () => {
   const { promise: release, resolve: letGo } = Promise.withResolvers<void>()
   const locked = Promise.withResolvers<void>()
-  const holder = withAdmin(database.settings.DATABASE_URL as string, (sql) =>
+  const holder = withAdmin(settings.DATABASE_URL as string, (sql) =>
     sql.begin(async (on) => {
       await on`lock table prompts, signal_usage, api_keys, schema_migrations in access exclusive mode`
       locked.resolve()

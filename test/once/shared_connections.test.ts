@@ -1,30 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { type Answer, type Client, createClient } from '../client.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, eventually, type Operator, type Server, startServer } from '../program.ts'
+import { beforeAll, describe, expect, test } from 'bun:test'
+import type { Answer } from '../client.ts'
+import { createTenant, eventually } from '../program.ts'
 import { entry } from '../service.ts'
 import { withAdmin } from '../templates.ts'
+import { useProgram } from '../use.ts'
 
-let database: TestDatabase
-let server: Server
-let client: Client
-let operator: Operator
+const { client, operator, settings } = useProgram()
+
 let key: string
 let prompt: string
 
 beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer(database.settings)
-  client = await createClient(server.url)
-  operator = createOperator(database.settings)
   ;({ key, prompt } = await createTenant(operator))
   // Known before, as nearly every key and prompt is.
   expect((await client.postSignal(prompt, key)).status).toBe(201)
-})
-
-afterAll(async () => {
-  expect(await server.stop()).toBe(0)
-  await database.close()
 })
 
 async function expectSignalsTaken(): Promise<void> {
@@ -34,7 +23,7 @@ async function expectSignalsTaken(): Promise<void> {
 
 test('pages with filters, which can take long, leave connections to all others', async () => {
   let pages: Promise<Answer>[] = []
-  await withAdmin(database.settings.DATABASE_URL as string, (sql) =>
+  await withAdmin(settings.DATABASE_URL as string, (sql) =>
     sql.begin(async (on) => {
       await on`lock table history_entries in access exclusive mode`
       pages = Array.from({ length: 30 }, (_, index) => client.getHistory(prompt, key, `?branch=b${index}`))
@@ -56,7 +45,7 @@ describe('while a prompt of one organisation is held', () => {
     })
 
   const whileHeld = <T>(held: string, work: () => Promise<T>): Promise<T> =>
-    withAdmin(database.settings.DATABASE_URL as string, (sql) =>
+    withAdmin(settings.DATABASE_URL as string, (sql) =>
       sql.begin(async (on) => {
         await on`select from prompts where public_id = ${held} for update`
         return work()
@@ -107,7 +96,7 @@ test('a signal that was answered with a 500 while its organisation was held is n
       json: { value: 'positive' },
       headers: { 'idempotency-key': 'once' },
     })
-  const answers = await withAdmin(database.settings.DATABASE_URL as string, (sql) =>
+  const answers = await withAdmin(settings.DATABASE_URL as string, (sql) =>
     sql.begin(async (on) => {
       await on`select pg_advisory_xact_lock(5167, id::integer) from organisations where public_id = ${held.org}`
       return Promise.all([post(), post(), post()])
@@ -129,7 +118,7 @@ test('changes of a key that is held leave transactions to the keys of other orga
   const rename = (one: typeof held, name: string) =>
     client.call('PATCH', `/api/v1/keys/${one?.id}`, { key: one?.key as string, json: { name } })
   let waiting: Promise<Answer>[] = []
-  await withAdmin(database.settings.DATABASE_URL as string, (sql) =>
+  await withAdmin(settings.DATABASE_URL as string, (sql) =>
     sql.begin(async (on) => {
       await on`select from api_keys where public_id = ${held?.id as string} for update`
       waiting = Array.from({ length: 10 }, (_, index) => rename(held, `name ${index}`))

@@ -1,12 +1,14 @@
 // What has arrived of a body is in memory until the request is answered, so that many slow senders must not add up.
-import { afterAll, afterEach, beforeAll, expect, test } from 'bun:test'
+import { afterEach, expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { readJsonText } from '../../src/http/body.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, eventually, type Operator, type Server, startServer } from '../program.ts'
+import { createTenant, eventually } from '../program.ts'
+import { useProgram } from '../use.ts'
+
+const { operator, server } = useProgram()
 
 const MIB = 1024 * 1024
 /** Within the time a body may take to arrive, and some. */
@@ -15,25 +17,11 @@ const ANSWER_MS = 20_000
 type Tenant = Awaited<ReturnType<typeof createTenant>>
 type Sender = { socket: Socket; answer: string }
 
-let database: TestDatabase
-let server: Server
-let operator: Operator
 let senders: Sender[] = []
-
-beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer(database.settings)
-  operator = createOperator(database.settings)
-})
 
 afterEach(() => {
   for (const { socket } of senders) socket.destroy()
   senders = []
-})
-
-afterAll(async () => {
-  expect(await server.stop()).toBe(0)
-  await database.close()
 })
 
 const announced = (bytes: number) => `Content-Length: ${bytes}`

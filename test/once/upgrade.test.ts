@@ -5,41 +5,31 @@ import type { Db } from '../../src/db/client.ts'
 import { migrate } from '../../src/db/migrations.ts'
 import { openAny } from '../../src/db/open.ts'
 import { migrations } from '../../src/platform.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, errorLineOf, eventually, run, type Server, startServer } from '../program.ts'
+import type { Answer } from '../client.ts'
+import { errorLineOf, eventually, run, startServer } from '../program.ts'
+import { useProgram } from '../use.ts'
 
-let database: TestDatabase
-let server: Server
 let db: Db
-let tenant: Awaited<ReturnType<typeof createTenant>>
+
+afterAll(() => db.close())
+const { client, settings, tenant } = useProgram()
 
 beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer(database.settings)
-  tenant = await createTenant(createOperator(database.settings), 1_000_000)
   const options = { queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'fail' as const }
-  db = await openAny(readConfig({}, database.settings), options)
-})
-
-afterAll(async () => {
-  await db.close()
-  expect(await server.stop()).toBe(0)
-  await database.close()
+  db = await openAny(readConfig({}, settings), options)
 })
 
 /** Callers of both operations and of the readiness, one request after another, until they are stopped. */
 function load() {
   const answers: number[] = []
   let settled = false
-  const headers = { authorization: `Bearer ${tenant.key}`, 'content-type': 'application/json' }
-  const prompt = `${server.url}/api/v1/prompts/${tenant.prompt}`
   const calls = [
-    () => fetch(`${prompt}/signals`, { method: 'POST', headers, body: '{"value":"positive"}' }),
-    () => fetch(`${prompt}/history`, { headers }),
-    () => fetch(`${server.url}/readyz`),
+    () => client.postSignal(tenant.prompt, tenant.key),
+    () => client.getHistory(tenant.prompt, tenant.key),
+    () => client.call('GET', '/readyz'),
   ]
   const callers = Array.from({ length: 12 }, async (_, index) => {
-    while (!settled) answers.push((await (calls[index % 3] as () => Promise<Response>)()).status)
+    while (!settled) answers.push((await (calls[index % 3] as () => Promise<Answer>)()).status)
   })
   const more = (count: number) => {
     const wanted = answers.length + count
@@ -55,7 +45,7 @@ function load() {
 
 test('a replica of the older release serves on, and stays ready, while the schema becomes newer', async () => {
   // It was not probed before, so that it has no result from before the migration.
-  const other = await startServer(database.settings)
+  const other = await startServer(settings)
   const { more, end } = load()
   await more(200)
   const [same] = await db.sql<{ text: string }>`select pg_get_functiondef('write_signals'::regproc) as text`
@@ -72,7 +62,7 @@ test('a replica of the older release serves on, and stays ready, while the schem
   await eventually(async () => (await fetch(`${other.url}/readyz`)).status, 200)
   expect(await other.stop()).toBe(0)
   // A replica that starts now must be of the newer release.
-  expect(errorLineOf(await run(['serve'], { settings: database.settings }))).toContain('use a newer prompt-signals')
+  expect(errorLineOf(await run(['serve'], { settings }))).toContain('use a newer prompt-signals')
 })
 
 test('a migration gives up a table that is locked, rather than block the replicas behind it', async () => {
