@@ -10,15 +10,17 @@ import type { Tenant } from './tenant.ts'
 
 let shared: Promise<TestService> | undefined
 
-/**
- * The service that all files of a worker share: tests are isolated by their tenants. The clock is reset after each file.
- * The end of the run drops its database.
- */
+/** The service that all files of a worker share: tests are isolated by their tenants. The end of the run drops its database. */
+export function shareService(): Promise<TestService> {
+  shared ??= startService()
+  return shared
+}
+
+/** The shared service; its clock is reset after the file. */
 export function useService(): TestService {
   const service = {} as TestService
   beforeAll(async () => {
-    shared ??= startService()
-    Object.assign(service, await shared)
+    Object.assign(service, await shareService())
   })
   afterAll(() => service.clock.reset())
   return service

@@ -1,10 +1,10 @@
 // Every hostile input of the corpus is answered in the envelope or by a closed connection, and leaves the service as it was.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { scopes } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
 import { inFullRun } from '../full.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import { useService, useTenant } from '../use.ts'
 import { corpus } from './corpus.ts'
 
 /** Far longer than the service's own deadlines: what takes longer hangs. */
@@ -14,18 +14,14 @@ const atOnce = 20
 type Input = { text: string; isCut?: true }
 type Outcome = 'closed' | 'bare' | number
 
-let service: TestService
-let tenant: Tenant
+const service = useService()
+const tenant = useTenant(service, 1_000_000)
 let admin: string
 
 beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant(1_000_000)
   const key = { org: tenant.org, name: 'admin', scopes: [...scopes], expiresAt: null }
   admin = (await createKey(service.services.db, service.clock, key)).key
 })
-
-afterAll(() => service.close())
 
 /** Everything that the service sends until it has answered or closes the connection. */
 function sendRaw({ text, isCut }: Input): Promise<string> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Value } from '@sinclair/typebox/value'
 import type { OpenAPIV3 } from 'openapi-types'
@@ -9,29 +9,26 @@ import { serveFile } from '../../src/http/static_file.ts'
 import { isPromptId } from '../../src/prompts/find.ts'
 import { NewSignal } from '../../src/signals/schema.ts'
 import { compileSchema, createContract, withoutNames } from '../contract.ts'
-import { startService, type TestService } from '../service.ts'
+import { useService } from '../use.ts'
 
 type Operation = Omit<OpenAPIV3.OperationObject, 'parameters'> & { parameters: OpenAPIV3.ParameterObject[] }
 
 const historyPath = '/api/v1/prompts/{prompt_id}/history'
 const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 
-let service: TestService
+const service = useService()
 let document: OpenAPIV3.Document
 let history: Operation
 let recording: Operation
 let signals: Operation
 
 beforeAll(async () => {
-  service = await startService()
   document = (await (await fetch(`${service.url}/docs/json`)).json()) as OpenAPIV3.Document
   const { paths } = withoutNames(document)
   history = paths[historyPath]?.get as Operation
   recording = paths[historyPath]?.post as Operation
   signals = paths[signalsPath]?.post as Operation
 })
-afterAll(() => service.close())
-
 const operations = () =>
   Object.entries(withoutNames(document).paths).flatMap(([path, methods = {}]) =>
     Object.entries(methods as Record<string, OpenAPIV3.OperationObject>).map(([method, operation]) => ({

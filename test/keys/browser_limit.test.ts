@@ -1,23 +1,20 @@
 // The monthly limit of a browser key, beside that of its organisation.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { createAdmission } from '../../src/limit/admit.ts'
 import { createGate } from '../../src/limit/gate.ts'
 import { createSignalRecorder } from '../../src/signals/record.ts'
 import { eventually } from '../program.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import type { Tenant } from '../service.ts'
+import { useService, useTenant } from '../use.ts'
 import { createAdmin, createBrowserKey, postFromPage, SHOP, usedBy } from './pages.ts'
 
-let service: TestService
-let tenant: Tenant
+const service = useService()
+const tenant = useTenant(service)
 let admin: string
 
 beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant()
   admin = await createAdmin(service, tenant)
 })
-
-afterAll(() => service.close())
 
 const browserKey = (more: object, by = admin) => createBrowserKey(service, by, more)
 
