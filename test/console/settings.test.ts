@@ -3,7 +3,7 @@ import { expect, test } from 'bun:test'
 import { presets, scopes } from '../../src/console/parts/scopes.ts'
 import { presets as presetsOfService } from '../../src/keys/scopes.ts'
 import { eventually } from '../program.ts'
-import { useConsole } from './open.ts'
+import { type TestConsole, useConsole } from './open.ts'
 
 const own = useConsole()
 
