@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { maxDigits, scanMetadata } from '../../src/signals/metadata.ts'
-import { startService, type TestService } from '../service.ts'
+import { useService } from '../use.ts'
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
+const service = useService()
 
 const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
 
