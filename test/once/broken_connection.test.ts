@@ -1,16 +1,15 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { type Db, openClient } from '../../src/db/client.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
 import { eventually } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
+import { useDatabase } from '../use.ts'
 
-let database: TestDatabase
+const database = useDatabase()
 let proxy: TcpProxy
 let db: Db
 
 beforeAll(async () => {
-  database = await createDatabase()
   proxy = await createProxy(database.settings.DATABASE_URL as string)
 })
 
@@ -20,10 +19,7 @@ beforeEach(() => {
 
 afterEach(() => db.close())
 
-afterAll(async () => {
-  proxy.close()
-  await database.close()
-})
+afterAll(() => proxy.close())
 
 /** The sessions of this database that began a transaction and have neither committed nor rolled it back. */
 async function countIdleInTransaction(): Promise<number | undefined> {

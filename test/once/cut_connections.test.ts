@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import postgres from 'postgres'
 import { auditWrites } from '../faults/audit_writes.ts'
 import { type Author, createWriteLedger, PATH, REPOSITORY, startWriters } from '../faults/writes.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, eventually, type Server, startServer } from '../program.ts'
+import { createDatabaseWithTenant, type TestDatabase } from '../harness.ts'
+import { createOperator, eventually, type Server, startServer } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
 
 const CUTS = 12
@@ -17,9 +17,9 @@ let server: Server
 let author: Author
 
 beforeAll(async () => {
-  database = await createDatabase()
+  const { tenant, ...own } = await createDatabaseWithTenant()
+  database = own
   const operator = createOperator(database.settings)
-  const tenant = await createTenant(operator)
   const file = ['--repository', REPOSITORY, '--path', PATH]
   const linked = await operator.one('prompts', 'create', '--org', tenant.org, '--name', 'Linked', ...file)
   const { secret } = await operator.one('webhooks', 'github', 'set', '--org', tenant.org)
