@@ -12,7 +12,6 @@ import { createDrain } from './http/drain.ts'
 import { createRateLimiter } from './http/rate_limit.ts'
 import type { Rate } from './http/shared_buckets.ts'
 import { pruneRequests } from './idempotency/replay.ts'
-import type { ImpactReader } from './impact/read.ts'
 import { createFailedKeys } from './keys/failed_keys.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier } from './keys/verify.ts'
@@ -73,7 +72,6 @@ export function createServices(
   )
   const rollup = createSignalRollup(db)
   const heavyReads = createHeavyReads()
-  let impact: ImpactReader | undefined
   const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
   const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
@@ -92,7 +90,7 @@ export function createServices(
   ].map((prune) =>
     runPeriodically(pruneEveryMs, prune, (err) => log.error({ err }, 'pruning expired rows failed; will retry')),
   )
-  const counting = runPeriodically(countEveryMs, rollup.countRecorded)
+  const counting = runPeriodically(countEveryMs, rollup.rollUpPending)
   const analyzing = runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db))
   return {
     db,
@@ -108,11 +106,6 @@ export function createServices(
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     historyRecorder,
     deliveryObserver: metrics.deliveries,
-    /** Loaded on first use, which keeps the start short. */
-    async loadImpact(): Promise<ImpactReader> {
-      impact ??= (await import('./impact/read.ts')).createImpactReader(db, clock, rollup, heavyReads)
-      return impact
-    },
     readiness: createReadiness(db, redis, migrations),
     drain,
     metrics,

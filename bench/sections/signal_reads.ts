@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { systemClock } from '../../src/clock.ts'
 import { recordHistory } from '../../src/history/record.ts'
+import { rollUpSignals } from '../../src/stats/store.ts'
 import { median } from '../compare.ts'
 import type { Context } from '../context.ts'
 import { measureExport } from '../export.ts'
@@ -9,17 +10,17 @@ import type { Request } from '../load.ts'
 
 const few = 10_000
 const pageSize = 100
-/** Requests of each kind, to the two prompts by turns. */
+/** Requests of each kind, alternating between the two prompts. */
 const requestsEach = 200
-/** Signals that one statement inserts or counts. */
+/** Signals that one statement inserts or rolls up. */
 const step = 100_000
-/** Changes of the year, of which half of the signals name the one that is live. */
+/** Changes in the year. Half of the signals name the live one. */
 const changes = 200
 const changesPerPage = 25
 
 const [since, until] = [Date.UTC(2025, 10, 1), Date.UTC(2026, 10, 1)]
 
-/** A prompt with ten million signals of a year beside one with ten thousand: pages anywhere, the year by day, changes. */
+/** Compares a prompt with ten million signals of a year to one with ten thousand: pages, the year by day, changes. */
 export async function measureSignalReads(context: Context): Promise<void> {
   const { database, report, plan } = context
   const many = plan.signalsToRead
@@ -39,7 +40,7 @@ export async function measureSignalReads(context: Context): Promise<void> {
     return { ms, body }
   }
 
-  /** A page from somewhere in the year, by its time and then by its cursor. */
+  /** Reads a page from a random time of the year, and the one after it by its cursor. */
   async function readPages(request: Request): Promise<number[]> {
     const start = new Date(since + (0.1 + 0.9 * Math.random()) * (until - since)).toISOString()
     const isPage = ({ data }: Answer) => data?.length === pageSize
@@ -70,7 +71,7 @@ export async function measureSignalReads(context: Context): Promise<void> {
     statsFew: [] as number[],
     statsMany: [] as number[],
   }
-  // The first quarter is for the code to be compiled, and for Postgres to have read its indexes.
+  // The first quarter warms up the service and the cache of Postgres.
   for (let round = -requestsEach / 4; round < requestsEach; round += 1) {
     const taken = [
       await readPages(small),
@@ -124,7 +125,7 @@ type Timed = { ms: number; body: Answer }
 
 const commitOf = (index: number): string => createHash('sha1').update(String(index)).digest('hex')
 
-/** Puts changes and signals into the tables, evenly over the year, and counts the signals. */
+/** Inserts changes and signals, evenly over the year, and rolls the signals up. */
 export async function fill({ database }: Context, request: Request, number: number): Promise<void> {
   const { sql } = database
   const prompt = promptOf(request)
@@ -154,8 +155,5 @@ export async function fill({ database }: Context, request: Request, number: numb
       from prompts p, generate_series(${from}::bigint, ${Math.min(from + step, number) - 1}::bigint) n
       where p.id = ${id}`
   }
-  for (let counted = step; counted === step; ) {
-    const [done] = await sql<{ counted: number }>`select count_signals(${id}, ${step}) as counted`
-    counted = done?.counted ?? 0
-  }
+  while ((await rollUpSignals(sql, id, step)) === step);
 }

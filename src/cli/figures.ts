@@ -1,9 +1,9 @@
 import type { Estimate } from '../impact/rate.ts'
 
-/** The width of what is drawn within a line; odd, so that zero has a place of its own in the middle. */
+/** The width of a drawing in characters. Odd, so that zero is in the middle. */
 const width = 21
 
-/** An interval around a value as ├──●──┤, on a scale from -reach to reach with zero marked. */
+/** Draws an interval as ├──●──┤ on a scale from -reach to reach, with zero marked. */
 export function drawInterval({ value, low, high }: Estimate, reach: number): string {
   const placeOf = (at: number) => Math.round(((at / reach + 1) / 2) * (width - 1))
   const isWithin = (place: number) => place >= placeOf(low) && place <= placeOf(high)
@@ -17,7 +17,7 @@ export function drawInterval({ value, low, high }: Estimate, reach: number): str
 
 const eighths = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉']
 
-/** A bar as long as the share of the whole, to an eighth of a character; whatever is more than nothing shows. */
+/** Draws a share as a bar, to an eighth of a character. A share above zero is always visible. */
 export function drawBar(share: number, cells = 20): string {
   const length = share > 0 ? Math.max(Math.round(share * cells * 8), 1) : 0
   return '█'.repeat(Math.floor(length / 8)) + eighths[length % 8]
@@ -25,7 +25,7 @@ export function drawBar(share: number, cells = 20): string {
 
 const heights = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█']
 
-/** One character for each number, as high as its share of the largest; nothing at all is a dot. */
+/** Draws one character per number, as high as its share of the largest. Zero is a dot. */
 export function drawLine(numbers: number[]): string {
   const most = Math.max(...numbers, 1)
   return numbers.map((number) => (number === 0 ? '·' : heights[Math.ceil((number / most) * 8) - 1])).join('')

@@ -1,5 +1,4 @@
-import { createHeavyReads } from '../db/heavy_reads.ts'
-import { createImpactReader } from '../impact/read.ts'
+import { readImpact } from '../impact/read.ts'
 import type { Impact } from '../impact/schema.ts'
 import { impactParams } from '../impact/schema_params.ts'
 import { requirePrompt } from '../prompts/find.ts'
@@ -14,16 +13,16 @@ export const commands = onDatabase([
     description:
       'shows what each change of a prompt did to its signals, newest first, or compares the change --head with --base',
     check: (args) => args.asQuery(impactParams.parse),
-    async run({ db, clock, args, output }) {
+    async run({ db, args, output }) {
       const prompt = await requirePrompt(db.sql, args.required('prompt'))
       const query = args.asQuery(impactParams.parse)
       const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
-      const { totalCount, data } = await createImpactReader(db, clock, rollup, createHeavyReads()).read(prompt, query)
+      const { totalCount, data } = await readImpact(db, rollup, prompt, query)
       const [newest] = data
       if (newest && !args.options.json) output.say(`${describe(newest)}\n`)
       output.table(data, columnsFor(data))
       const pages = Math.ceil(totalCount / query.limit)
-      if (query.page < pages) output.say(`There are older ones: --page ${query.page + 1} of ${pages}`)
+      if (query.page < pages) output.say(`For older changes: --page ${query.page + 1} of ${pages}`)
     },
   },
 ])
@@ -31,12 +30,12 @@ export const commands = onDatabase([
 const verdicts = {
   better: { shown: '▲ better', colour: 'blue', says: 'made it better' },
   worse: { shown: '▼ worse', colour: 'orange', says: 'made it worse' },
-  same: { shown: '= same', colour: null, says: 'left it the same' },
-  undecided: { shown: '? undecided', colour: 'grey', says: 'is undecided' },
+  same: { shown: '= same', colour: null, says: 'made no difference that matters' },
+  undecided: { shown: '? undecided', colour: 'grey', says: 'has not been decided yet' },
 } as const
 
 function columnsFor(impacts: Impact[]): Column<Impact>[] {
-  // One scale for all, so that the bars can be compared.
+  // All bars share one scale, so that they can be compared.
   const reach = Math.max(...impacts.flatMap(({ difference: d }) => (d ? [-d.low, d.high] : [])), 0.01)
   const colour = ({ verdict }: Impact) => verdict && verdicts[verdict].colour
   return [
@@ -65,22 +64,22 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
 
 const nameOf = ({ action, pr_number }: Impact['change']): string =>
   action === 'deployed' ? 'deployed' : `merged #${pr_number}`
-/** A difference in points of a hundred, with its sign. */
+/** A difference in percentage points, with its sign. */
 const points = (difference: number): string => `${difference < 0 ? '−' : '+'}${percent(Math.abs(difference))}`
 
-/** The answer in a sentence. */
+/** Says in a sentence what the change did. */
 function describe({ change, signals, rate, difference, verdict, signals_needed }: Impact): string {
   const what = change.action === 'deployed' ? change.commit_sha.slice(0, 7) : `PR #${change.pr_number}`
   const subject = `${what} by ${change.user.name}`
   if (!rate) return `${subject} has no signals yet.`
   const count = `${number(signals.total)} signals`
-  if (!difference) return `${subject} has nothing to be compared with: ${percent(rate.value)} % positive, ${count}.`
+  if (!difference) return `${subject} has nothing to compare with: ${percent(rate.value)} % positive, ${count}.`
   const { says } = verdicts[verdict ?? 'undecided']
   const from = percent(rate.value - difference.value)
   const sure = `${points(difference.value)} points, between ${points(difference.low)} and ${points(difference.high)}`
   const tells =
     signals_needed === null
-      ? ' More signals of it alone would not tell: the other change has too few.'
-      : ` About ${number(signals_needed)} more signals would tell.`
+      ? ' More signals would not decide it: the other change has too few.'
+      : ` About ${number(signals_needed)} more signals would decide it.`
   return `${subject} ${says}: ${from} → ${percent(rate.value)} % positive (${sure}), ${count}.${verdict === 'undecided' ? tells : ''}`
 }

@@ -15,7 +15,7 @@ import { drawBar, drawLine, number, percent } from './figures.ts'
 import { type Column, type Output, oneLine } from './output.ts'
 import { signalDataCommands } from './signal_data.ts'
 
-/** A command waits for as long as counting takes. */
+/** A command waits for the rollup however long it takes. */
 const patient = { patienceMs: Number.POSITIVE_INFINITY }
 
 const readCommands = onDatabase([
@@ -29,15 +29,14 @@ const readCommands = onDatabase([
       const { id } = await requirePrompt(db.sql, args.required('prompt'))
       const { data, nextCursor } = await listSignals(db, id, parseListQuery(args))
       output.table(data, signalColumns, signalJson)
-      if (nextCursor) output.say(`There may be older ones: --cursor ${nextCursor}`)
+      if (nextCursor) output.say(`For older signals: --cursor ${nextCursor}`)
     },
   },
   {
     usage:
       'signals stats --prompt pmt_… [--interval hour|day|week|month] [--since TIME] [--until TIME] [--tz ZONE] ' +
       '[--by metadata.FIELD]',
-    description:
-      'counts the signals of a prompt over time; with --by, the newest of them by what their metadata has in a field',
+    description: 'counts the signals of a prompt over time; with --by, splits the newest by a metadata field',
     async run({ db, clock, args, output }) {
       const { id } = await requirePrompt(db.sql, args.required('prompt'))
       const query = args.asQuery((given) => parseStatsQuery(given, clock.now()))
@@ -47,7 +46,7 @@ const readCommands = onDatabase([
   },
   {
     usage: 'usage --org ORG',
-    description: 'shows what an organisation has used of the month, by day and by prompt',
+    description: 'shows the usage of an organisation this month, by day and by prompt',
     async run({ db, clock, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))
       const usage = await readUsage(db, clock, createSignalRollup(db, patient), id)
@@ -73,7 +72,7 @@ function parseListQuery(args: Arguments): SignalListQuery {
 
 const maxShownMetadata = 100
 
-/** Cuts a text to what fits on a line. */
+/** Shortens a string to one line. */
 function shorten(text: string): string {
   const line = oneLine(text)
   return line.length > maxShownMetadata ? `${line.slice(0, maxShownMetadata - 1)}…` : line
@@ -90,7 +89,7 @@ const signalColumns: (Column<SignalRow> | keyof SignalRow)[] = [
 
 const rateOf = (rate: number | null): string => (rate === null ? '-' : `${percent(rate)} %`)
 
-/** A bar for the total; one scale for all, so that the bars can be compared. */
+/** A bar for the total. All bars share one scale, so that they can be compared. */
 function barColumn<T extends { total: number }>(rows: T[]): Column<T> {
   const most = Math.max(...rows.map(({ total }) => total), 1)
   return { name: '', cell: ({ total }) => drawBar(total / most), colour: () => 'blue' }
@@ -113,7 +112,7 @@ function showStats(output: Output, { data, totals, range, by }: SignalStats, isF
       { kind: 'rest', value: null, ...by.rest },
       { kind: 'none', value: null, ...by.none },
     ].filter(({ total }) => total > 0)
-    const names = { rest: `${number(by.rest.values)} other values`, none: 'without it' }
+    const names = { rest: `${number(by.rest.values)} other values`, none: 'not set' }
     const nameOf = ({ kind, value }: { kind: string; value: string | null }) =>
       value === null ? names[kind as 'rest' | 'none'] : shorten(value)
     output.table(rows, [{ name: `metadata.${by.key}`, cell: nameOf }, ...countColumns(rows)])

@@ -25,7 +25,7 @@ export type Db = {
    * that does not say when it ends does so after the query timeout. What nobody waits for, as a migration at the start,
    * ends at infinity, and so has no deadline.
    */
-  transaction<T>(work: (sql: Sql) => Promise<T>, permitRequest?: PermitRequest): Promise<T>
+  transaction<T>(work: (sql: Sql) => Promise<T>, permitRequest?: PermitRequest, isolation?: Isolation): Promise<T>
   /**
    * Subscribes to a channel of notifications. `onGap` is called whenever the subscription begins, at first and after
    * the connection was lost: notifications from before then were missed.
@@ -37,6 +37,9 @@ export type Db = {
   load(): { pending: number; connections: number }
   close(): Promise<void>
 }
+
+/** With `repeatable read`, every statement of a transaction sees the same snapshot. */
+export type Isolation = 'read committed' | 'repeatable read'
 
 /** Observers of the database. Each may be set later, since the database is opened before everything else. */
 export type DatabaseObserver = {
@@ -133,11 +136,11 @@ export function openClient(
    * Begins a transaction, prepares it and runs the work. Connections that were lost while they were idle are noticed
    * only here; as nothing was done yet, the transaction then begins again on another.
    */
-  async function begin<T>(prepare: (on: Driver) => Promise<() => Promise<T>>): Promise<T> {
+  async function begin<T>(isolation: Isolation, prepare: (on: Driver) => Promise<() => Promise<T>>): Promise<T> {
     for (let left = maxConcurrent; ; left--) {
       let hasBegun = false
       try {
-        return (await pools.current.transactions.begin(async (on) => {
+        return (await pools.current.transactions.begin(`isolation level ${isolation}`, async (on) => {
           const work = await prepare(on)
           hasBegun = true
           return work()
@@ -162,7 +165,11 @@ export function openClient(
       pools.replace(used)
       throw error
     },
-    transaction<T>(work: (sql: Sql) => Promise<T>, permitRequest: PermitRequest = {}) {
+    transaction<T>(
+      work: (sql: Sql) => Promise<T>,
+      permitRequest: PermitRequest = {},
+      isolation: Isolation = 'read committed',
+    ) {
       const { deadline = performance.now() + queryTimeoutMs } = permitRequest
       const hasDeadline = queryTimeoutMs > 0 && deadline < Number.POSITIVE_INFINITY
       // A transaction whose caller gets an error must not be carried out.
@@ -172,7 +179,7 @@ export function openClient(
       return limitTransactions(() => {
         requireTime()
         const isBounded = hasDeadline && isRemote
-        const ended = begin(async (on) => {
+        const ended = begin(isolation, async (on) => {
           if (isBounded)
             await on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`
           return async () => {

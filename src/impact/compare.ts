@@ -7,30 +7,30 @@ type Comparison = {
   /** The later rate less the earlier one; null while a side has no signals. */
   difference: Estimate | null
   verdict: Verdict
-  /** How many more signals of the later side would decide it, at the rates so far; null if decided or not in sight. */
+  /** How many more signals of the later side would decide it, at the rates so far; null if decided or out of reach. */
   signalsNeeded: number | null
 }
 
-/** The evidence against a difference at which it is ruled out: E = 20, as rare as one in twenty however often one looks. */
+/** Rules a difference out at E = 20: true ones are ruled out in at most one history in twenty, however often one looks. */
 const logThreshold = Math.log(20)
-/** A forecast beyond a million signals would say nothing. */
+/** A forecast beyond a million signals would tell nothing. */
 const farthestForecast = 2 ** 20
 
-/** Newton's steps end after ten or so; this many halvings alone would use up the digits of a double. */
+/** Newton's method takes about ten steps. With 60, even halving would use up the digits of a double. */
 const maxSteps = 60
 
 /**
- * Compares two sides by one method, which stays valid however often one looks while the signals arrive. For a difference δ
- * the evidence against it is
+ * Compares two sides. The result stays valid however often one looks while signals arrive. The evidence against a
+ * difference δ is
  *
  *   E(δ) = min over p of B(s₁+1, f₁+1) · B(s₂+1, f₂+1) / (p^s₁ (1−p)^f₁ (p+δ)^s₂ (1−p−δ)^f₂)
  *
- * with s and f the positive and negative signals of the two sides: what all rates alike would have given, over what the
- * best pair of rates with that difference gives. For the true rates this is a martingale of mean 1, so by Ville's
- * inequality it ever reaches 20 in at most one history in twenty. The interval is every δ with E(δ) < 20, and the verdict
- * is read from the interval, so that the two cannot contradict each other.
+ * where s and f are the positive and negative signals of each side. It is the likelihood of the signals averaged over all
+ * rates, divided by their likelihood under the best pair of rates with that difference. For the true rates it is a
+ * martingale of mean 1, so by Ville's inequality it ever reaches 20 in at most one history in twenty. The interval is every
+ * δ with E(δ) < 20. The verdict is read from the interval, so the two cannot contradict each other.
  *
- * A difference that surely lies within the margin is `same`, also when it surely is not zero.
+ * A difference that certainly lies within the margin is `same`, even if it certainly is not zero.
  */
 export function compare(base: Counts, head: Counts, margin: number): Comparison {
   const difference = differenceOf(base, head)
@@ -48,7 +48,7 @@ function verdictFor({ low, high }: Estimate, margin: number): Verdict {
 function differenceOf(base: Counts, head: Counts): Estimate | null {
   if (totalOf(base) === 0 || totalOf(head) === 0) return null
   const value = observedDifference(base, head)
-  // The bounds are rounded outwards, so that the shown interval leaves out nothing that the exact one has.
+  // Rounds outwards, so that the interval shown contains the exact one.
   const low = Math.max(Math.floor(findEnd(base, head, value, -1) * scale) / scale, -1)
   const high = Math.min(Math.ceil(findEnd(base, head, value, 1) * scale) / scale, 1)
   return { value: Math.round(value * scale) / scale, low, high }
@@ -57,7 +57,7 @@ function differenceOf(base: Counts, head: Counts): Estimate | null {
 const observedDifference = (base: Counts, head: Counts): number =>
   head.positive / totalOf(head) - base.positive / totalOf(base)
 
-/** The end of the interval on one side of the observed difference, from which the evidence only grows. */
+/** Finds the end of the interval towards `limit`. The evidence grows with the distance from the observed difference. */
 function findEnd(base: Counts, head: Counts, observed: number, limit: -1 | 1): number {
   const isRuledOut = (difference: number) => logEvidence(base, head, difference) >= logThreshold
   if (!isRuledOut(limit)) return limit
@@ -70,13 +70,13 @@ function findEnd(base: Counts, head: Counts, observed: number, limit: -1 | 1): n
   return outside
 }
 
-/** ln E: the evidence that the two rates do not have this difference. */
+/** ln E(δ): the evidence against this difference. */
 export function logEvidence(base: Counts, head: Counts, difference: number): number {
   const rate = likeliestRate(base, head, difference)
   return logMixture(base) + logMixture(head) - (logLikelihood(base, rate) + logLikelihood(head, rate + difference))
 }
 
-/** The likelihood of a side under all rates alike. */
+/** The log likelihood of a side, averaged over all rates. */
 const logMixture = ({ positive, negative }: Counts): number => logBeta(positive + 1, negative + 1)
 
 function logLikelihood({ positive, negative }: Counts, rate: number): number {
@@ -85,8 +85,8 @@ function logLikelihood({ positive, negative }: Counts, rate: number): number {
 }
 
 /**
- * The base's rate that makes both sides likeliest when the head's rate differs by so much. The likelihood is concave, so
- * its slope falls from one end of the possible rates to the other: Newton's steps, and halving where one would leave.
+ * The rate of the base that makes both sides likeliest if the head's rate differs by `difference`. The log likelihood is
+ * concave, so Newton's method finds its maximum. A step that would leave the possible rates is replaced by halving.
  */
 function likeliestRate(base: Counts, head: Counts, difference: number): number {
   const all = totalOf(base) + totalOf(head)
@@ -116,8 +116,8 @@ function likeliestRate(base: Counts, head: Counts, difference: number): number {
 const ratio = (count: number, by: number): number => (count === 0 ? 0 : count / by)
 
 /**
- * How many more signals the later side needs until the verdict, if they come with the rates so far, rounded up to two
- * digits. The earlier side does not grow any more, so that its own uncertainty stays, and no number may be enough.
+ * How many more signals the later side needs for a verdict, at the rates so far, rounded up to two digits. Null if no
+ * number is enough: the earlier side gets no more signals, so its uncertainty stays.
  */
 function forecast(base: Counts, head: Counts, margin: number): number | null {
   const total = totalOf(head)
@@ -141,7 +141,7 @@ function forecast(base: Counts, head: Counts, margin: number): number | null {
   return Math.ceil(enough / unit) * unit
 }
 
-/** Whether the verdict is out, without looking for the ends of the interval. */
+/** Whether there is a verdict. Cheaper than finding the ends of the interval. */
 function decides(base: Counts, head: Counts, margin: number): boolean {
   if (logEvidence(base, head, 0) >= logThreshold) return true
   if (Math.abs(observedDifference(base, head)) > margin) return false

@@ -1,9 +1,9 @@
 const halfLogOfTwoPi = 0.5 * Math.log(2 * Math.PI)
 
-/** From here on the series below is exact to the last digits of a double. */
+/** From here on the series is exact to the last digits of a double. */
 const seriesFrom = 10
 
-/** The natural logarithm of Γ(x) for x > 0, by Stirling's series; small arguments are first moved up by Γ(x + 1) = x Γ(x). */
+/** ln Γ(x) for x > 0, by Stirling's series. Γ(x + 1) = x Γ(x) first moves small arguments up. */
 export function logGamma(x: number): number {
   let product = 1
   let at = x
@@ -15,5 +15,5 @@ export function logGamma(x: number): number {
   return (at - 0.5) * Math.log(at) - at + halfLogOfTwoPi + series - Math.log(product)
 }
 
-/** The natural logarithm of B(a, b) = Γ(a) Γ(b) / Γ(a + b). */
+/** ln B(a, b), where B(a, b) = Γ(a) Γ(b) / Γ(a + b). */
 export const logBeta = (a: number, b: number): number => logGamma(a) + logGamma(b) - logGamma(a + b)

@@ -7,8 +7,8 @@ import { examplePrompt, Prompt } from '../prompts/schema.ts'
 
 const estimate = Type.Object({
   value: Type.Number(),
-  low: Type.Number({ description: 'Where its interval begins' }),
-  high: Type.Number({ description: 'Where its interval ends' }),
+  low: Type.Number({ description: 'Lower end of its interval' }),
+  high: Type.Number({ description: 'Upper end of its interval' }),
 })
 
 const rate = nullable(estimate, 'Share of positive signals, from 0 to 1, with its 95 % interval; null without signals')
@@ -19,36 +19,39 @@ const impact = {
   change: HistoryEntry,
   window: Type.Object(
     { from: time, until: nullable(time, 'Null while it is live') },
-    { title: 'LiveWindow', description: 'From when on, and until when, the change was the live one' },
+    { title: 'LiveWindow', description: 'When the change was live' },
   ),
   signals: Type.Object(
     {
       positive: count,
       negative: count,
       total: count,
-      by_commit: Type.Integer({ format: 'int64', description: 'Those that name its commit in metadata.commit_sha' }),
-      by_time: Type.Integer({ format: 'int64', description: 'Those that name no change, while it was live' }),
+      by_commit: Type.Integer({ format: 'int64', description: 'Signals that name its commit in metadata.commit_sha' }),
+      by_time: Type.Integer({
+        format: 'int64',
+        description: 'Signals that name no change, recorded while it was live',
+      }),
     },
     { title: 'ChangeSignals', description: 'The signals that belong to the change' },
   ),
   rate,
   difference: nullable(
     estimate,
-    'Its rate less that of the change before, from -1 to 1, with an interval that stays valid however often one looks; ' +
-      'null for the first change, and while one of the two has no signals',
+    'Its rate minus that of the change before, from -1 to 1, with an interval that stays valid however often one looks; ' +
+      'null for the first change, and while either change has no signals',
   ),
   verdict: Type.Union(
     [Type.Literal('better'), Type.Literal('worse'), Type.Literal('same'), Type.Literal('undecided'), Type.Null()],
     {
       description:
-        'same: the whole interval of the difference is within the margin; else better or worse: it has no zero in it; ' +
+        'same: the whole interval of the difference is within the margin; better or worse: otherwise, and it excludes zero; ' +
         'undecided: none of these; null for the first change',
     },
   ),
   signals_needed: nullable(
     count,
-    'About how many more signals of the change would decide it, if the rates stay as they are; null when it is decided, ' +
-      'or when no number would be enough',
+    'About how many more signals of the change would decide it at the current rates; null when it is decided, or when no ' +
+      'number would be enough',
   ),
 }
 
@@ -82,9 +85,9 @@ const RecentSignals = Type.Object(
     negative: count,
     total: count,
     rate,
-    days: Type.Array(day, { description: 'Each of the last 30 days, the current one last' }),
+    days: Type.Array(day, { description: 'The last 30 days, oldest first' }),
   },
-  { title: 'RecentSignals', description: 'The signals of the last 30 days, whatever change they belong to' },
+  { title: 'RecentSignals', description: 'The signals of the last 30 days, of all changes' },
 )
 
 export type RecentSignals = Static<typeof RecentSignals>
@@ -92,7 +95,7 @@ export type RecentSignals = Static<typeof RecentSignals>
 const PromptImpact = Type.Object(
   {
     prompt: Prompt,
-    latest: nullable(Type.Object(impact), 'The change that is live, against the one before; null without one'),
+    latest: nullable(Type.Object(impact), 'The live change, compared with the one before it; null without changes'),
     recent: RecentSignals,
   },
   { title: 'PromptImpact' },
@@ -110,5 +113,5 @@ export const PromptImpactList = cursorPageOf(PromptImpact, {
   },
 })
 
-/** More prompts than these are not sorted: the values of each have to be read for every page. */
+/** Sorting reads the values of every prompt for each page, so the number is bounded. */
 export const maxSortedPrompts = 5_000

@@ -6,7 +6,7 @@ import { numberedPageParams } from '../lib/numbered_page.ts'
 import { choiceParam, defineParams, idParam, limitParam, pageParam, param, type QueryOf } from '../lib/params.ts'
 import { searchParam } from '../prompts/schema.ts'
 
-/** Rates have six digits, and so has the margin that they are compared with. */
+/** The margin has at most six digits after the point, like the rates it is compared with. */
 const parseMargin = (text: string): number | undefined => (/^(0|0?\.\d{1,6})$/.test(text) ? Number(text) : undefined)
 
 const marginParam = param(
@@ -15,7 +15,7 @@ const marginParam = param(
     minimum: 0,
     maximum: 1,
     exclusiveMaximum: true,
-    description: 'The smallest difference that matters. A difference that lies within it for sure counts as the same.',
+    description: 'The smallest difference that matters. A difference that certainly lies within it counts as the same.',
   }),
   parseMargin,
   'a number from 0 to less than 1, such as 0.05',
@@ -25,7 +25,7 @@ const marginParam = param(
 const entryParam = (which: string) =>
   idParam(`Id of the history entry of the ${which} change.`, 'the id of a history entry')
 
-/** A page of changes, or two changes to be compared. */
+/** A page of changes, or two changes to compare. */
 export const impactParams = defineParams(
   {
     ...numberedPageParams,
@@ -53,7 +53,7 @@ const sorts = ['last_change', 'name', 'rate', 'signals'] as const
 
 export type Sort = (typeof sorts)[number]
 
-/** The prompts of an organisation, with what their live changes did. */
+/** A page of prompts with what their live changes did. */
 export const overviewParams = defineParams({
   ...cursorPageParams,
   margin: marginParam,

@@ -2,28 +2,29 @@ import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { type CursorPage, decodeCursor, encodeCursor, type PageRequest } from '../lib/cursor_page.ts'
 import { findPrompts, type ListedPrompt, type PromptRow } from '../prompts/manage.ts'
+import { selectSpanCountsOfEach } from '../stats/read.ts'
 import { rateOf, totalOf } from './rate.ts'
 import { maxSortedPrompts } from './schema.ts'
 import type { Sort } from './schema_params.ts'
-import { selectLastChanges, selectTotals } from './store.ts'
+import { selectLastChanges } from './store.ts'
 
-/** The prompts to list, and in which order. */
-export type SortedList = { organisationId: number; search: string | null; sort: Sort; since: Date; until: Date }
+/** The prompts to list, their order, and the days whose signals count. */
+export type SortedList = { organisationId: number; search: string | null; sort: Sort; days: Date[] }
 
-/** What a prompt is sorted by, the least first: a name, or a number. */
+/** The sort key of a prompt, lowest first. */
 type Value = string | number
 type Valued = { prompt: ListedPrompt; value: Value }
 
-/** A statement reads the values of this many prompts: the embedded engine has one connection, which nobody may hold for long. */
+/** Bounds how long a statement holds the embedded engine's one connection. */
 const promptsPerStatement = 100
 
-/** Names come in the order of a dictionary, and `step 10` after `step 9`. */
+/** Sorts names like a dictionary, and `step 10` after `step 9`. */
 const dictionary = new Intl.Collator('en', { numeric: true })
 
 const compareValues = (a: Value, b: Value): number =>
   typeof a === 'string' ? dictionary.compare(a, String(b)) : a - Number(b)
 
-/** A page of the prompts of an organisation by a value; of those with the same value, the newest first. */
+/** A page of an organisation's prompts, sorted. Prompts with equal values come newest first. */
 export async function listSorted(
   db: Db,
   list: SortedList,
@@ -42,7 +43,7 @@ export async function listSorted(
     const values = await limited(() => readValues(db, list, some, catchUp))
     valued.push(...some.map((prompt, index) => ({ prompt, value: values[index] as Value })))
   }
-  // The cursor has the value itself, so that one which has changed since moves no prompt but its own.
+  // The cursor holds the value, so a value that changes between two pages moves only its own prompt.
   const compare = (a: Valued, b: Valued) => compareValues(a.value, b.value) || b.prompt.rowId - a.prompt.rowId
   const isAfter = ({ prompt, value }: Valued) =>
     position === null || (compareValues(value, position.value ?? '') || position.id - prompt.rowId) > 0
@@ -56,13 +57,12 @@ export async function listSorted(
   return { data: shown.map(({ prompt: { rowId: _, ...prompt } }) => prompt), limit, nextCursor }
 }
 
-/** The value of a prompt that has none: it comes after all others. */
+/** The value of a prompt without changes or signals: such prompts come last. */
 const afterAll = Number.MAX_VALUE
 
-/** Reads what each of these prompts is sorted by. */
 async function readValues(
   { sql }: Db,
-  { sort, since, until }: SortedList,
+  { sort, days }: SortedList,
   prompts: ListedPrompt[],
   catchUp: (promptIds: number[]) => Promise<void>,
 ): Promise<Value[]> {
@@ -73,9 +73,12 @@ async function readValues(
     return ids.map((id) => -(times.get(id) ?? -afterAll))
   }
   await catchUp(ids)
-  const totals = new Map((await selectTotals(sql, ids, since, until)).map(({ id, ...counts }) => [id, counts]))
-  const counts = ids.map((id) => totals.get(id) ?? { positive: 0, negative: 0 })
-  return counts.map((one) => (sort === 'rate' ? (rateOf(one)?.value ?? afterAll) : -totalOf(one)))
+  const found = await selectSpanCountsOfEach(sql, ids, [days[0] as Date, days.at(-1) as Date])
+  const counts = new Map(found.map((span) => [span.promptId, span]))
+  return ids.map((id) => {
+    const own = counts.get(id) ?? { positive: 0, negative: 0 }
+    return sort === 'rate' ? (rateOf(own)?.value ?? afterAll) : -totalOf(own)
+  })
 }
 
 const tooMany = () =>

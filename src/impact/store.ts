@@ -1,152 +1,208 @@
 import type { Sql } from '../db/client.ts'
 import type { showEntry } from '../history/read.ts'
-import type { Counts } from './rate.ts'
+import type { EntryFilters } from '../history/schema_params.ts'
+import type { ChangeWindow, NamedCount } from './attribute.ts'
 
-/** A history entry that went live, with the signals that belong to it. */
-export type ChangeRow = Parameters<typeof showEntry>[0] &
-  Counts & {
-    /** Null for the change that is live. */
-    live_until: Date | null
-    by_commit: number
-  }
+/** A history entry that went live, and the id of the change before it, which no filter leaves out. */
+export type ChangeRow = Parameters<typeof showEntry>[0] & { before_id: number | null }
 
-/** Narrows down the changes; null does not. */
-type ChangeFilters = { action: string[] | null; branch: string | null; since: Date | null; until: Date | null }
-
-/** A change, with the signals of the one before it, whatever a filter says of that; null for the first. */
-type ListedChange = ChangeRow & { before: Counts | null }
-
-/** The changes of a prompt that filters choose, newest first, from one snapshot with their number and their signals. */
-export async function selectChanges(
+/** A page of the changes of a prompt that match the filters, newest first. */
+export const selectChanges = (
   sql: Sql,
   promptId: number,
-  { action: actions, branch, since, until }: ChangeFilters,
-  skipped: number,
-  size: number,
-): Promise<{ totalCount: number; changes: ListedChange[] }> {
-  const rows = await sql<ListedChange & { total_count: number }>`
-    with asked as materialized (
-      select
-        live.action, ${branch}::text as branch, ${since?.toISOString() ?? '-infinity'}::text::timestamptz as since,
-        ${until?.toISOString() ?? 'infinity'}::text::timestamptz as until
-      from (values ('deployed'), ('pr_merged')) live (action)
-      where ${actions}::text[] is null or live.action = any(${actions}::text[])
-    ), total as materialized (
-      select coalesce(sum(n.number), 0)::bigint as number
-      from asked a
-      cross join lateral (
-        select count(*) as number
-        from history_entries h
-        where h.prompt_id = ${promptId} and h.action = a.action and h.created_at between a.since and a.until
-          and (a.branch is null or h.branch_name = a.branch)
-      ) n
-    ), page as materialized (
-      select h.*, e.id as before_id
-      from (
-        select h.*
-        from asked a
-        cross join lateral (
-          select h.*
-          from history_entries h
-          where h.prompt_id = ${promptId} and h.action = a.action and h.created_at between a.since and a.until
-            and (a.branch is null or h.branch_name = a.branch)
-          order by h.created_at desc, h.id desc
-          limit ${skipped}::bigint + ${size}::bigint
-        ) h
-        order by h.created_at desc, h.id desc
-        offset ${skipped}::bigint limit ${size}::bigint
-      ) h
-      left join lateral changes_before(${promptId}, h.created_at, h.id, 1) e on true
-    ), counted as materialized (
-      select *
-      from count_changes(${promptId}, array(select id from page union select before_id from page))
-    )
+  { action: actions, branch, since, until }: EntryFilters,
+  offset: number,
+  limit: number,
+): Promise<ChangeRow[]> =>
+  sql<ChangeRow>`
     select
-      t.number as total_count, p.id, p.action, p.user_name, p.user_email, p.commit_sha, p.branch_name, p.pr_number,
-      p.pr_url, p.created_at, c.live_until, c.positive, c.negative, c.by_commit,
-      case when b.entry_id is not null then json_build_object('positive', b.positive, 'negative', b.negative) end as before
-    from total t
-    left join page p on true
-    left join counted c on c.entry_id = p.id
-    left join counted b on b.entry_id = p.before_id
-    order by p.created_at desc, p.id desc`
-  // The total comes with a row of nulls when the page is empty.
-  return { totalCount: rows[0]?.total_count ?? 0, changes: rows.filter(({ id }) => id !== null) }
+      h.*,
+      (
+        select b.id
+        from history_entries b
+        where b.prompt_id = ${promptId} and b.action in ('deployed', 'pr_merged')
+          and (b.created_at, b.id) < (h.created_at, h.id)
+        order by b.created_at desc, b.id desc
+        limit 1
+      ) as before_id
+    from (
+      select id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at
+      from history_entries
+      where prompt_id = ${promptId} and action in ('deployed', 'pr_merged')
+        and (${actions}::text[] is null or action = any(${actions}::text[]))
+        and (${branch}::text is null or branch_name = ${branch}::text)
+        and created_at between ${since?.toISOString() ?? '-infinity'}::text::timestamptz
+          and ${until?.toISOString() ?? 'infinity'}::text::timestamptz
+      order by created_at desc, id desc
+      offset ${offset}::bigint limit ${limit}::bigint
+    ) h
+    order by h.created_at desc, h.id desc`
+
+/** How many changes of a prompt match the filters. */
+export async function countChanges(
+  sql: Sql,
+  promptId: number,
+  { action: actions, branch, since, until }: EntryFilters,
+): Promise<number> {
+  const [row] = await sql<{ number: number }>`
+    select count(*) as number
+    from history_entries
+    where prompt_id = ${promptId} and action in ('deployed', 'pr_merged')
+      and (${actions}::text[] is null or action = any(${actions}::text[]))
+      and (${branch}::text is null or branch_name = ${branch}::text)
+      and created_at between ${since?.toISOString() ?? '-infinity'}::text::timestamptz
+        and ${until?.toISOString() ?? 'infinity'}::text::timestamptz`
+  return row?.number ?? 0
 }
 
-/** Those of these entries that are changes of the prompt, with their signals, in no order. */
+/** Those of these entries that are changes of the prompt, in no order. */
 export const selectChangesById = (sql: Sql, promptId: number, ids: number[]): Promise<ChangeRow[]> =>
   sql<ChangeRow>`
-    with given as materialized (
-      select h.*
-      from unnest(${ids.map(String)}::text[]::bigint[]) given (id)
-      cross join lateral (select h.* from history_entries h where h.id = given.id limit 1) h
-      where h.prompt_id = ${promptId} and h.action in ('deployed', 'pr_merged')
-    )
     select
-      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at,
-      c.live_until, c.positive, c.negative, c.by_commit
-    from given h
-    join count_changes(${promptId}, array(select id from given)) c on c.entry_id = h.id`
+      id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at, null as before_id
+    from history_entries
+    where id = any(${ids.map(String)}::text[]::bigint[]) and prompt_id = ${promptId}
+      and action in ('deployed', 'pr_merged')`
 
-/** What the list of prompts shows of one. */
-export type PromptSummary = {
-  prompt: string
-  /** The last two changes, the live one first; times are texts. */
-  changes: (Omit<ChangeRow, 'created_at' | 'live_until'> & { created_at: string; live_until: string | null })[] | null
-  /** The positive and negative signals of the spans that have any, by the number of the span, from 1. */
-  spans: [number: number, positive: number, negative: number][] | null
+/** The last two changes of each of these prompts, the live one first. */
+export const selectLatestChanges = (sql: Sql, promptIds: number[]): Promise<(ChangeRow & { prompt_id: number })[]> =>
+  sql<ChangeRow & { prompt_id: number }>`
+    select h.*, lead(h.id) over (partition by h.prompt_id order by h.created_at desc, h.id desc) as before_id
+    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
+    cross join lateral (
+      select
+        h.prompt_id, h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
+        h.created_at
+      from history_entries h
+      where h.prompt_id = p.id and h.action in ('deployed', 'pr_merged')
+      order by h.created_at desc, h.id desc
+      limit 2
+    ) h
+    order by h.created_at desc, h.id desc`
+
+/** The windows of these changes. */
+export const selectWindows = (sql: Sql, ids: number[]): Promise<(ChangeWindow & { prompt_id: number })[]> =>
+  sql<ChangeWindow & { prompt_id: number }>`
+    select
+      h.prompt_id, h.id, h.commit_sha, h.created_at,
+      (
+        select later.created_at
+        from history_entries later
+        where later.prompt_id = h.prompt_id and later.action in ('deployed', 'pr_merged')
+          and (later.created_at, later.id) > (h.created_at, h.id)
+        order by later.created_at, later.id
+        limit 1
+      ) as live_until,
+      not exists (
+        select from history_entries later
+        where later.prompt_id = h.prompt_id and later.action in ('deployed', 'pr_merged')
+          and later.commit_sha = h.commit_sha and (later.created_at, later.id) > (h.created_at, h.id)
+      ) as is_last_of_commit
+    from history_entries h
+    where h.id = any(${ids.map(String)}::text[]::bigint[])`
+
+/** The quarters of an hour or days, UTC, that have a bound in them other than at their start. */
+function splitUnits(bounds: Date[], minutes: number): Date[] {
+  const unit = 60_000 * minutes
+  const starts = bounds.map((bound) => Math.floor(bound.getTime() / unit) * unit)
+  const split = starts.filter((start, index) => start !== bounds[index]?.getTime())
+  return [...new Set(split)].map((start) => new Date(start))
 }
 
-/** The ids that these prompts of an organisation have in the tables. */
-export async function selectPromptIds(sql: Sql, organisationId: number, prompts: string[]): Promise<number[]> {
-  const rows = await sql<{ id: number }>`
-    select id from prompts where public_id = any (${prompts}::text[]) and organisation_id = ${organisationId}`
-  return rows.map(({ id }) => id)
-}
+const writeTimes = (times: Date[]): string[] => times.map((time) => time.toISOString())
 
-/** The last two changes of each of these prompts, and its signals between each two of the bounds. */
-export const selectSummaries = (
-  sql: Sql,
-  organisationId: number,
-  prompts: string[],
-  bounds: Date[],
-): Promise<PromptSummary[]> =>
-  sql<PromptSummary>`
-    select p.public_id as prompt, changes.list as changes, spans.list as spans
-    from prompts p
+/**
+ * Counts the signals of a prompt by the span between two bounds and by the string that they have for a commit. Strings that
+ * cannot name a change of the prompt may be left out.
+ *
+ * The strings that name a commit are prefixes of it, so they sort between its first 7 characters and itself: clients may
+ * make up any number of others, and they are not read. A day that has a bound in it (`split_days`) is read by quarters of
+ * an hour, and a quarter that has one from the signals.
+ */
+export const selectNamedCounts = (sql: Sql, promptId: number, bounds: Date[]): Promise<NamedCount[]> =>
+  sql<NamedCount>`
+    with given as materialized (
+      select
+        ${writeTimes(bounds)}::text[]::timestamptz[] as bounds,
+        ${writeTimes(splitUnits(bounds, 1440))}::text[]::timestamptz[] as split_days,
+        ${writeTimes(splitUnits(bounds, 15))}::text[]::timestamptz[] as split_quarters,
+        (select coalesce(max(counted_to), 0) from signal_watermarks where prompt_id = ${promptId}) as watermark
+    ), days as materialized (
+      select distinct c.commit_sha as text, c.start, c.positive, c.negative
+      from (
+        select distinct commit_sha
+        from history_entries
+        where prompt_id = ${promptId} and action in ('deployed', 'pr_merged')
+      ) known
+      join signal_commit_counts c
+        on c.prompt_id = ${promptId} and c.minutes = 1440
+        and c.commit_sha between left(known.commit_sha, 7) and known.commit_sha
+        and starts_with(known.commit_sha, c.commit_sha)
+    ), counts as (
+      select d.text, width_bucket(d.start, g.bounds) as number, d.positive, d.negative
+      from given g
+      join days d on d.start <> all(g.split_days)
+      union all
+      select d.text, q.number, q.positive, q.negative
+      from given g
+      join days d on d.start = any(g.split_days)
+      cross join lateral (
+        select width_bucket(q.start, g.bounds) as number, sum(q.positive) as positive, sum(q.negative) as negative
+        from signal_commit_counts q
+        where q.prompt_id = ${promptId} and q.minutes = 15 and q.commit_sha = d.text
+          and q.start >= d.start and q.start < d.start + interval '24 hours' and q.start <> all(g.split_quarters)
+        group by 1
+      ) q
+      union all
+      select edge.text, edge.number, edge.positive, edge.negative
+      from given g
+      cross join lateral unnest(g.split_quarters) quarter (start)
+      cross join lateral (
+        select
+          commit_of_signal(s.metadata) as text, width_bucket(s.created_at, g.bounds) as number,
+          count(*) filter (where s.value = 'positive') as positive,
+          count(*) filter (where s.value = 'negative') as negative
+        from signals s
+        where s.prompt_id = ${promptId} and s.id <= g.watermark
+          and s.created_at >= quarter.start and s.created_at < quarter.start + interval '15 minutes'
+        group by 1, 2
+      ) edge
+      union all
+      select
+        commit_of_signal(s.metadata), width_bucket(s.created_at, g.bounds), (s.value = 'positive')::integer,
+        (s.value = 'negative')::integer
+      from given g
+      join signals s on s.prompt_id = ${promptId} and s.id between g.watermark + 1 and 9223372036854775807
+    )
+    select c.text, c.number, c.positive, c.negative, first.commit_sha as first_commit, last.commit_sha as last_commit
+    from (
+      select text, number, sum(positive)::bigint as positive, sum(negative)::bigint as negative
+      from counts
+      where text is not null
+      group by text, number
+    ) c
     cross join lateral (
-      with last as materialized (select * from changes_before(p.id, 'infinity', 0, 2))
-      select json_agg(to_jsonb(l) || to_jsonb(c) order by l.created_at desc, l.id desc) as list
-      from last l
-      join count_changes(p.id, array(select id from last)) c on c.entry_id = l.id
-    ) changes
+      select min(h.commit_sha) as commit_sha
+      from history_entries h
+      where h.prompt_id = ${promptId} and h.action in ('deployed', 'pr_merged') and h.commit_sha >= c.text
+    ) first
     cross join lateral (
-      select json_agg(json_build_array(s.number, s.positive, s.negative)) as list
-      from count_signals_between(p.id, ${bounds.map((bound) => bound.toISOString())}::text[]::timestamptz[]) s
-    ) spans
-    where p.public_id = any (${prompts}::text[]) and p.organisation_id = ${organisationId}`
+      select max(h.commit_sha) as commit_sha
+      from history_entries h
+      where h.prompt_id = ${promptId} and h.action in ('deployed', 'pr_merged')
+        and h.commit_sha <= c.text || chr(1114111)
+    ) last
+    where starts_with(first.commit_sha, c.text)`
 
-/** When each of these prompts was changed last, of those that have changes. */
+/** When each of these prompts was last changed, without those that never were. */
 export const selectLastChanges = (sql: Sql, promptIds: number[]): Promise<{ id: number; at: Date }[]> =>
   sql<{ id: number; at: Date }>`
-    select p.id, max(h.created_at) as at
+    select p.id, h.created_at as at
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
-    cross join (values ('deployed'), ('pr_merged')) live (action)
     cross join lateral (
       select h.created_at
       from history_entries h
-      where h.prompt_id = p.id and h.action = live.action
+      where h.prompt_id = p.id and h.action in ('deployed', 'pr_merged')
       order by h.created_at desc, h.id desc
       limit 1
-    ) h
-    group by p.id`
-
-type PromptTotal = { id: number; positive: number; negative: number }
-
-/** The signals of each of these prompts in a span of time, of those that have any. */
-export const selectTotals = (sql: Sql, promptIds: number[], since: Date, until: Date): Promise<PromptTotal[]> =>
-  sql<PromptTotal>`
-    select p.id, s.positive, s.negative
-    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
-    cross join lateral count_signals_between(p.id, array[${since}::timestamptz, ${until}::timestamptz]) s`
+    ) h`

@@ -81,11 +81,12 @@ export function createPromptFinder(db: Db): PromptFinder {
 
 const keyOf = (organisationId: number, publicId: string): string => `${organisationId} ${publicId}`
 
-/** Those of the texts that are public ids of the organisation's prompts, for rules that look at them once. */
-export async function findOwnPrompts(sql: Sql, organisationId: number, texts: string[]): Promise<Set<string>> {
+/** The row ids of those of the organisation's prompts that are named by their public ids. */
+export async function findOwnPrompts(sql: Sql, organisationId: number, texts: string[]): Promise<Map<string, number>> {
   const publicIds = texts.filter(isPromptId)
   const found = publicIds.length > 0 ? await findPromptsByIds(sql, publicIds) : []
-  return new Set(found.filter((prompt) => prompt.organisationId === organisationId).map(({ publicId }) => publicId))
+  const own = found.filter((prompt) => prompt.organisationId === organisationId)
+  return new Map(own.map(({ publicId, id }) => [publicId, id]))
 }
 
 /** Reads the prompts of an organisation after the one of this id, some at a time: it may have any number of them. */

@@ -2,19 +2,19 @@ import type { Interval } from './schema_params.ts'
 
 type DateInterval = Exclude<Interval, 'hour'>
 
-/** What the clocks of a zone show at an instant. */
+/** An instant as the clocks of a zone show it. */
 export const inZone = (zone: string, instant: number): Temporal.ZonedDateTime =>
   new Temporal.ZonedDateTime(BigInt(instant) * 1_000_000n, zone)
 
 /**
- * The starts of all intervals of a zone that have a part from `since` to before `until`, at most so many of them: the
- * first is the start of the interval that `since` is in. A day that the zone has skipped has none.
+ * The starts of the intervals of a zone that overlap [since, until), at most `most`. The first is that of the interval
+ * that contains `since`. A day that the zone skipped has no start.
  */
 export function startsBetween(interval: Interval, zone: string, since: Date, until: Date, most: number): Date[] {
   const [from, to] = [since.getTime(), until.getTime()]
   const starts: number[] = []
   for (const start of startsFrom(interval, zone, from)) {
-    // Where clocks are set back over midnight, an instant may be after the start of the day that they show later.
+    // When clocks are set back over midnight, an instant may come after the start of the day that they show next.
     if (start <= from) starts.length = 0
     if (start > from && (start >= to || starts.length === most)) break
     if (start !== starts.at(-1)) starts.push(start)
@@ -22,31 +22,31 @@ export function startsBetween(interval: Interval, zone: string, since: Date, unt
   return starts.map((start) => new Date(start))
 }
 
-/** The start of the interval after the one that an instant is in. */
+/** The start of the interval after the one that contains an instant. */
 export function nextStart(interval: Interval, zone: string, instant: Date): Date {
   const at = instant.getTime()
   for (const start of startsFrom(interval, zone, at)) if (start > at) return new Date(start)
   return instant
 }
 
-/** The start of the interval that is this many before the one that ends at, or has a part before, an instant. */
+/** The start of the first of `intervalsBefore` intervals, the last of which ends at `until` or contains it. */
 export function startBefore(interval: Interval, zone: string, until: Date, intervalsBefore: number): Date {
   if (interval === 'hour') return new Date(until.getTime() - 3_600_000 * intervalsBefore)
   const last = firstDateOf(interval, inZone(zone, until.getTime() - 1))
   return new Date(startOf(addIntervals(last, interval, 1 - intervalsBefore), zone))
 }
 
-/** Ascending starts, endless, from one that is at or before the instant. */
+/** Yields starts in ascending order without end, from one at or before the instant. */
 function* startsFrom(interval: Interval, zone: string, instant: number): Generator<number> {
   const shown = inZone(zone, instant)
   if (interval === 'hour') return yield* hoursFrom(shown.startOfDay())
   for (let date = firstDateOf(interval, shown); ; date = addIntervals(date, interval, 1)) yield startOf(date, zone)
 }
 
-/** The first instant of a date: where clocks skip midnight, the moment at which they are set forward. */
+/** The first instant of a date. When clocks skip midnight, the moment at which they are set forward. */
 const startOf = (date: Temporal.PlainDate, zone: string): number => date.toZonedDateTime(zone).epochMilliseconds
 
-/** The first date of the interval that an instant is in. Weeks begin on Monday. */
+/** The first date of the interval that contains an instant. Weeks begin on Monday. */
 function firstDateOf(interval: DateInterval, instant: Temporal.ZonedDateTime): Temporal.PlainDate {
   const date = instant.toPlainDate()
   if (interval === 'month') return date.with({ day: 1 })
@@ -57,12 +57,12 @@ const addIntervals = (date: Temporal.PlainDate, interval: DateInterval, number: 
   date.add({ [`${interval}s`]: number })
 
 /**
- * Hours begin when the clocks show a full hour, and when they are set to another one. An hour that clocks show twice is
- * two of them.
+ * Hours begin when the clocks show a full hour, and when they are set to a different hour. An hour that clocks show twice
+ * counts as two.
  */
 function* hoursFrom(first: Temporal.ZonedDateTime): Generator<number> {
   let hour = first
-  // One look-up serves all hours until then: with one for each, 1,000 hours of Casablanca took 12 instead of 2 ms.
+  // Looking up a transition is slow, so it is done once per transition and not per hour.
   let change = hour.getTimeZoneTransition('next')
   for (;;) {
     yield hour.epochMilliseconds

@@ -3,14 +3,14 @@ import { invalidQuery } from '../lib/params.ts'
 import { nextStart, startBefore, startsBetween } from './intervals.ts'
 import { type Interval, statsParams } from './schema_params.ts'
 
-/** The span of time and the metadata field that a caller wants counted. */
+/** The range, the intervals and the metadata field to count by. */
 export type StatsQuery = {
   interval: Interval
   zone: string
   since: Date
   /** The first instant that is not counted. */
   until: Date
-  /** The starts of the intervals; the first may be before `since`. */
+  /** The starts of the intervals. The first may be before `since`. */
   starts: Date[]
   /** A top-level field of the metadata to split by. */
   by: string | null
@@ -18,13 +18,13 @@ export type StatsQuery = {
 
 const maxPoints = 1_000
 
-/** How many intervals there are without a `since`. */
+/** The number of intervals without a `since`. */
 const defaultPoints: Record<Interval, number> = { hour: 24, day: 30, week: 12, month: 12 }
 
-/** Signals begin with the service; zones have no better rules for earlier times anyway. */
+/** No signal is older, and the rules of time zones before 1970 are unreliable. */
 const earliest = Date.UTC(1970, 0, 2)
 
-/** Parses what is to be counted. Without `until` it ends with the current interval. */
+/** Parses a query. Without `until` the range ends with the current interval. */
 export function parseStatsQuery(given: URLSearchParams, now: Date): StatsQuery {
   const { interval, tz: zone, by, ...range } = statsParams.parse(given)
   const until = range.until ?? nextStart(interval, zone, now)

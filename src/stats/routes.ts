@@ -27,8 +27,8 @@ const counting = describeOperation({
   tag: 'Signals',
   summary: 'Count signals over time',
   description:
-    'How many signals of each value a prompt has got in each hour, day, week or month of a time zone, up to 1,000 points. ' +
-    'A signal that was answered with 201 is in the next answer.',
+    'Counts the signals of a prompt in each hour, day, week or month of a time zone, up to 1,000 points. A signal that was ' +
+    'answered with 201 is included in every later response.',
   path: PromptPath,
   query: statsParams,
   success: { status: 200, description: 'The counts.', schema: SignalStats },

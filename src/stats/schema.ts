@@ -13,19 +13,19 @@ export type SignalCounts = Static<TObject<typeof counts>>
 const MetadataSplit = Type.Object(
   {
     key: Type.String({ description: 'The metadata field' }),
-    signals: Type.Integer({ description: 'How many signals were looked at: the newest of the range' }),
-    complete: Type.Boolean({ description: 'Whether these are all signals of the range' }),
+    signals: Type.Integer({ description: 'How many signals were read: the newest of the range' }),
+    complete: Type.Boolean({ description: 'Whether all signals of the range were read' }),
     values: Type.Array(
-      Type.Object({ value: Type.String({ description: 'A text as it is, anything else as JSON' }), ...counts }),
-      { description: 'The 20 values of most signals, the most first' },
+      Type.Object({ value: Type.String({ description: 'A string unchanged, anything else as JSON' }), ...counts }),
+      { description: 'The 20 values with the most signals, the largest first' },
     ),
     rest: Type.Object(
       { values: Type.Integer({ description: 'How many other values there are' }), ...counts },
       { description: 'All other values together' },
     ),
-    none: Type.Object(counts, { description: 'The signals whose metadata has no such field' }),
+    none: Type.Object(counts, { description: 'Signals without this metadata field' }),
   },
-  { title: 'MetadataSplit', description: 'There when it was asked for' },
+  { title: 'MetadataSplit', description: 'Only with the parameter by' },
 )
 
 export type MetadataSplit = Static<typeof MetadataSplit>
@@ -39,13 +39,13 @@ export const SignalStats = Type.Object(
         {
           start: Type.String({
             format: 'date-time',
-            description: 'When the interval begins. The first and the last are cut by since and until.',
+            description: 'Start of the interval. since and until cut the first and the last interval.',
           }),
           ...counts,
         },
         { title: 'StatsPoint' },
       ),
-      { description: 'One point for each interval, oldest first, also where there are no signals' },
+      { description: 'One point per interval, oldest first, including intervals without signals' },
     ),
     totals: Type.Object(counts, { description: 'Over the whole range' }),
     range: Type.Object(
@@ -55,7 +55,7 @@ export const SignalStats = Type.Object(
         since: Type.String({ format: 'date-time' }),
         until: Type.String({ format: 'date-time' }),
       },
-      { description: 'What was counted, with what was left out of the query filled in' },
+      { description: 'The range, with defaults filled in' },
     ),
     by: Type.Optional(MetadataSplit),
   },

@@ -6,7 +6,7 @@ const intervals = ['hour', 'day', 'week', 'month'] as const
 
 export type Interval = (typeof intervals)[number]
 
-/** Names of zones as the IANA database has them. Offsets such as +05:30, which Temporal knows too, are left out. */
+/** Matches names of the IANA database. Temporal also takes offsets such as +05:30; the interface does not. */
 const zoneName = /^[A-Za-z][A-Za-z0-9_+-]{0,31}(\/[A-Za-z0-9_+-]{1,32}){0,2}$/
 
 /** Undefined for a name that the runtime does not know. */
@@ -20,11 +20,11 @@ export function parseZone(name: string): string | undefined {
 }
 
 export const statsParams = defineParams({
-  interval: choiceParam(intervals, 'The length of a point. Weeks begin on Monday.', 'day'),
+  interval: choiceParam(intervals, 'Length of a point. Weeks begin on Monday.', 'day'),
   since: timeParam(
-    'Counts signals from this ISO 8601 time on. Without it, there are 24 hours, 30 days, 12 weeks or 12 months.',
+    'Counts signals from this ISO 8601 time on. Default: the last 24 hours, 30 days, 12 weeks or 12 months.',
   ),
-  until: timeParam('Counts signals before this ISO 8601 time. Without it, the range ends with the current interval.'),
+  until: timeParam('Counts signals before this ISO 8601 time. Default: the end of the current interval.'),
   tz: param(
     Type.String({ description: 'The IANA time zone in which intervals begin, such as Europe/London.' }),
     parseZone,

@@ -3,64 +3,127 @@ import type { Sql } from '../db/client.ts'
 /** A signal's place in the order of time. */
 export type Position = { id: number; at: Date }
 
-type SpanCount = { number: number; positive: number; negative: number }
+/** The signals of a span of time. Spans are numbered from 1, in the order of their bounds. */
+export type SpanCount = { number: number; positive: number; negative: number }
 
-/** Counts the signals between each two of the ascending bounds; spans are numbered from 1, and empty ones left out. */
-export const countBetween = (sql: Sql, promptId: number, bounds: Date[]): Promise<SpanCount[]> =>
+const writeTimes = (times: Date[]): string[] => times.map((time) => time.toISOString())
+
+/** Counts the signals between each two of the ascending bounds. Empty spans are left out. */
+export const selectSpanCounts = (sql: Sql, promptId: number, bounds: Date[]): Promise<SpanCount[]> =>
   sql<SpanCount>`
     select number, positive, negative
-    from count_signals_between(${promptId}, ${bounds.map((bound) => bound.toISOString())}::text[]::timestamptz[])`
+    from count_signals_between(${promptId}, ${writeTimes(bounds)}::text[]::timestamptz[])`
 
-/** A value of the metadata by its hash, its first 100 characters and a signal that has it; nulls for none. */
+/** The same for several prompts and one list of bounds. */
+export const selectSpanCountsOfEach = (
+  sql: Sql,
+  promptIds: number[],
+  bounds: Date[],
+): Promise<(SpanCount & { promptId: number })[]> =>
+  sql<SpanCount & { promptId: number }>`
+    select p.id as "promptId", c.number, c.positive, c.negative
+    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
+    cross join lateral count_signals_between(p.id, ${writeTimes(bounds)}::text[]::timestamptz[]) c`
+
+/** A metadata value: its hash, its first 100 characters, and a signal that has it. All null for signals without one. */
 type ValueCount = [hash: string | null, begin: string | null, id: number | null, positive: number, negative: number]
 
-export type MetadataCounts = { counts: ValueCount[]; lookedAt: number; lastTime: Date; lastId: number }
+/** The values of some signals, how many signals there were, and where the oldest of them is. */
+export type MetadataCounts = { counts: ValueCount[]; signals: number; last: Position }
 
-/** Counts the newest signals before a position and from a time on by what their metadata has under a key. */
+/**
+ * Counts the newest signals before a position and from `since` on, at most `limit`, by their metadata under a key. Values
+ * may be long, so they are grouped by hash.
+ */
 export async function countByMetadata(
   sql: Sql,
   promptId: number,
   before: Position,
   since: Date,
   key: string,
-  maxSignals: number,
+  limit: number,
 ): Promise<MetadataCounts> {
-  const [row] = await sql<MetadataCounts>`
-    select counts, looked_at as "lookedAt", last_time as "lastTime", last_id as "lastId"
-    from count_by_metadata(
-      ${promptId}, ${before.at}, ${String(before.id)}::text::bigint, ${since}, ${key}::text, ${maxSignals}
-    )`
-  return row as MetadataCounts
+  const [row] = await sql<{ counts: ValueCount[]; signals: number; lastAt: Date; lastId: number }>`
+    with newest as materialized (
+      select s.id, s.created_at, s.value, text_of_metadata(s.metadata, ${key}::text) as text
+      from signals s
+      where s.prompt_id = ${promptId} and (s.created_at, s.id) < (${before.at}, ${String(before.id)}::text::bigint)
+        and s.created_at >= ${since}
+      order by s.created_at desc, s.id desc
+      limit ${limit}
+    ), counted as (
+      select
+        md5(n.text) as hash, left(n.text, 100) as begin, max(n.id) filter (where n.text is not null) as id,
+        count(*) filter (where n.value = 'positive') as positive,
+        count(*) filter (where n.value = 'negative') as negative
+      from newest n
+      group by 1, 2
+    )
+    select
+      (
+        select coalesce(json_agg(json_build_array(c.hash, c.begin, c.id, c.positive, c.negative)), '[]') from counted c
+      ) as counts,
+      count(*) as signals, (array_agg(n.created_at))[count(*)] as "lastAt", (array_agg(n.id))[count(*)] as "lastId"
+    from newest n`
+  const { counts, signals, lastAt, lastId } = row as NonNullable<typeof row>
+  return { counts, signals, last: { at: lastAt, id: lastId } }
 }
 
-/** What the metadata of these signals of a prompt has under a key. */
-export const selectMetadataTexts = (sql: Sql, promptId: number, ids: number[], key: string) =>
+/** The metadata of these signals of a prompt under a key, as text. */
+export const selectMetadataValues = (sql: Sql, promptId: number, ids: number[], key: string) =>
   sql<{ id: number; text: string }>`
     select s.id, text_of_metadata(s.metadata, ${key}::text) as text
-    from unnest(${ids.map(String)}::text[]::bigint[]) given (id)
-    cross join lateral (
-      select s.id, s.metadata from signals s where s.prompt_id = ${promptId} and s.id = given.id limit 1
-    ) s`
+    from signals s
+    where s.prompt_id = ${promptId} and s.id = any(${ids.map(String)}::text[]::bigint[])`
 
-/** Counts at most so many of a prompt's signals that were not counted yet; how many there were. */
-export async function countSignals(sql: Sql, promptId: number, maxRows: number): Promise<number> {
-  const [row] = await sql<{ counted: number }>`select count_signals(${promptId}, ${maxRows}) as counted`
-  return row?.counted ?? 0
+/** Rolls up the next signals of a prompt, at most `limit`. Returns the number of signals rolled up. */
+export async function rollUpSignals(sql: Sql, promptId: number, limit: number): Promise<number> {
+  const [row] = await sql<{ number: number }>`select roll_up_signals(${promptId}, ${limit}) as number`
+  return row?.number ?? 0
 }
 
-/** Those of these prompts of whose signals more than so many are not counted yet. */
-export async function selectUncounted(sql: Sql, promptIds: number[], moreThan: number): Promise<number[]> {
+/** The prompts with more than `threshold` signals that are not rolled up yet. */
+export async function selectPending(sql: Sql, promptIds: number[], threshold: number): Promise<number[]> {
   const rows = await sql<{ id: number }>`
-    select p.id from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
-    where has_uncounted_signals(p.id, ${moreThan})`
+    select p.id
+    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
+    where exists (
+      select from signals s
+      where s.prompt_id = p.id
+        and s.id > coalesce((select w.counted_to from signal_watermarks w where w.prompt_id = p.id), 0)
+      order by s.id
+      offset ${threshold}
+    )`
   return rows.map(({ id }) => id)
 }
 
 /** The signals of a prompt, or those of a day over all prompts. */
 type MonthCount = { promptId: number; date: null; total: number } | { promptId: null; date: string; total: number }
 
-/** How many signals of a month these prompts have, by prompt and by day; those that have none are left out. */
-export const countMonth = (sql: Sql, promptIds: number[], month: string): Promise<MonthCount[]> =>
+/**
+ * Counts the signals of these prompts in a month, by prompt and by day, UTC. Only counts above zero are returned. The month
+ * of a signal after the watermark is compared as a text: a range of times would tempt the planner to read the whole month.
+ */
+export const selectMonthCounts = (sql: Sql, promptIds: number[], month: string): Promise<MonthCount[]> =>
   sql<MonthCount>`
-    select prompt_id as "promptId", to_char(day, 'YYYY-MM-DD') as date, total
-    from count_month(${promptIds.map(String)}::text[]::bigint[], ${`${month}-01`}::text::date)`
+    select p.id as "promptId", c.date, sum(c.total)::bigint as total
+    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
+    cross join lateral (
+      select to_char(c.start at time zone 'UTC', 'YYYY-MM-DD') as date, c.positive + c.negative as total
+      from signal_counts c
+      where c.prompt_id = p.id and c.minutes = 1440
+        and c.start >= ${`${month}-01`}::text::date::timestamp at time zone 'UTC'
+        and c.start < (${`${month}-01`}::text::date + interval '1 month') at time zone 'UTC'
+      union all
+      select t.date, 1
+      from (
+        select to_char(s.created_at at time zone 'UTC', 'YYYY-MM-DD') as date
+        from signals s
+        where s.prompt_id = p.id
+          and s.id between (
+            select coalesce(max(w.counted_to), 0) + 1 from signal_watermarks w where w.prompt_id = p.id
+          ) and 9223372036854775807
+      ) t
+      where left(t.date, 7) = ${month}
+    ) c
+    group by grouping sets ((p.id), (c.date))`

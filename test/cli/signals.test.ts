@@ -42,7 +42,7 @@ test('signals list shows the newest first, and goes on by cursor', async () => {
     ` 3  ▲ positive  ${now.toISOString()}  -`,
     ` 2  ▼ negative  ${now.toISOString()}  {"model": " 31mred"}`,
   ])
-  const cursor = /^There may be older ones: --cursor (\S+)$/.exec(lines[3] as string)?.[1] as string
+  const cursor = /^For older signals: --cursor (\S+)$/.exec(lines[3] as string)?.[1] as string
   expect(await operator.plain('signals', 'list', '--prompt', prompt, '--json', '--cursor', cursor)).toBe(
     `{"id":1,"value":"positive","metadata":{"model": "gpt-5", "order": 9007199254740993},"created_at":"${now.toISOString()}"}\n`,
   )
@@ -74,7 +74,7 @@ test('signals stats splits by a field of the metadata', async () => {
     'metadata.model  positive  negative  total     rate',
     'gpt-5                  1         0      1  100.0 %  ████████████████████',
     ' 31mred                0         1      1    0.0 %  ████████████████████',
-    'without it             1         0      1  100.0 %  ████████████████████',
+    'not set                1         0      1  100.0 %  ████████████████████',
     'All 3 signals.',
   ])
   expect(await operator.json(...split)).toEqual([
@@ -99,9 +99,9 @@ test('usage shows the month by day and by prompt', async () => {
 })
 
 test.each([
-  [['signals', 'stats', '--interval', 'year'], '--interval must be hour, day, week or month, and given once'],
+  [['signals', 'stats', '--interval', 'year'], '--interval must be one of hour, day, week, month, and given once'],
   [['signals', 'list', '--metadata', 'model'], '--metadata must be FIELD=TEXT, not "model"'],
-  [['signals', 'list', '--value', 'maybe'], '--value must be positive or negative, and given once'],
+  [['signals', 'list', '--value', 'maybe'], '--value must be one of positive, negative, and given once'],
 ])('%p is wrong usage', async (words, message) => {
   const { status, stderr } = await run([...words, '--prompt', prompt], { settings: database.settings })
   expect([status, stderr.split('\n')[0]]).toEqual([2, `prompt-signals: ${message}`])

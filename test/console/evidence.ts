@@ -1,5 +1,6 @@
 // A prompt with two changes and the signals of four weeks, of which the second change is one for the better.
-import { addSignals, countSignals, deployed, merged, type Sent } from '../impact/history.ts'
+import { addSignals, deployed, merged, rollUp } from '../impact/history.ts'
+import type { Sent } from '../impact/rule.ts'
 import type { TestService } from '../service.ts'
 
 const dayMs = 86_400_000
@@ -12,7 +13,7 @@ export async function addEvidence(service: TestService, prompt: string): Promise
     merged('45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', daysAgo(10), 7),
   ])
   await addSignals(service, prompt, [...signalsOf(27, 10.5, 0.6), ...signalsOf(9.3, 0, 0.9)])
-  await countSignals(service, prompt)
+  await rollUp(service, prompt)
 }
 
 /**

@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import fc from 'fast-check'
-import { entry, startService, type TestService } from '../service.ts'
-import { addSignals, type Change, changeOf, countSignals, deployed, merged, type Sent } from './history.ts'
+import { useService } from '../use.ts'
+import { addSignals, deployed, merged, rollUp } from './history.ts'
+import { type Change, changeOf, type Sent } from './rule.ts'
 
 type Shown = { change: Change & { action: string }; signals: Record<string, number> }
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
+const service = useService()
 
 async function readAll(prompt: string, key: string, limit: number): Promise<Shown[]> {
   const pages: Shown[][] = []
@@ -92,7 +87,7 @@ test('every signal belongs to the change that it names, else to the one live at 
       const { prompt, key } = await service.createTenant()
       await service.addHistory(prompt, changes)
       await addSignals(service, prompt, signals)
-      for (const number of counted) await countSignals(service, prompt, number)
+      for (const number of counted) await rollUp(service, prompt, number)
       const shown = await readAll(prompt, key, limit)
       const expected = expectedOf(
         shown.map(({ change }) => change),
@@ -112,33 +107,15 @@ test('an entry that arrives late takes its part of the signals from the change b
     { value: 'negative', at: '2026-10-03T12:00:00.000Z' },
     { value: 'negative', commit: 'second-commit', at: '2026-10-01T13:00:00.000Z' },
   ])
-  await countSignals(service, prompt)
+  await rollUp(service, prompt)
   const read = async () =>
-    (await readAll(prompt, key, 25)).map(({ change, signals }) => [change.commit_sha, signals.total, signals.by_commit])
-  expect(await read()).toEqual([['first-commit', 3, 0]])
-  await service.addHistory(prompt, [deployed('second-commit', '2026-10-02T00:00:00.000Z'), entry()])
-  expect((await read()).slice(1)).toEqual([
-    ['second-commit', 2, 1],
-    ['first-commit', 1, 0],
-  ])
-})
-
-test('a commit that was deployed and then merged names the last of its changes, whole and in part', async () => {
-  const { prompt, key } = await service.createTenant()
-  await service.addHistory(prompt, [
-    deployed('abcdef0123', '2026-10-01T00:00:00.000Z'),
-    merged('abcdef0123', '2026-10-02T00:00:00.000Z', 1),
-    deployed('1234567890', '2026-10-03T00:00:00.000Z'),
-  ])
-  await addSignals(service, prompt, [
-    { value: 'positive', at: '2026-10-01T12:00:00.000Z' },
-    { value: 'positive', commit: 'abcdef0', at: '2026-10-01T12:00:00.000Z' },
-    { value: 'positive', commit: 'abcdef0123', at: '2026-10-03T12:00:00.000Z' },
-  ])
-  const shown = await readAll(prompt, key, 25)
-  expect(shown.map(({ change, signals }) => [change.action, signals.by_commit, signals.by_time])).toEqual([
-    ['deployed', 0, 0],
-    ['pr_merged', 2, 0],
-    ['deployed', 0, 1],
+    (await readAll(prompt, key, 25)).map(({ change, signals: { by_commit, by_time } }) => {
+      return { commit: change.commit_sha, by_commit, by_time }
+    })
+  expect(await read()).toEqual([{ commit: 'first-commit', by_commit: 0, by_time: 3 }])
+  await service.addHistory(prompt, [deployed('second-commit', '2026-10-02T00:00:00.000Z')])
+  expect(await read()).toEqual([
+    { commit: 'second-commit', by_commit: 1, by_time: 1 },
+    { commit: 'first-commit', by_commit: 0, by_time: 1 },
   ])
 })

@@ -1,8 +1,6 @@
-// Changes and signals of known times, and whose they are by the plain words of the rule.
+// Changes and signals of known times.
 import { entry, type TestService } from '../service.ts'
-
-export type Sent = { value: 'positive' | 'negative'; commit?: unknown; at: string }
-export type Change = { id: number; commit_sha: string; created_at: string }
+import type { Sent } from './rule.ts'
 
 /** Inserts signals of any time, as recording them over time would have. */
 export async function addSignals(service: TestService, prompt: string, signals: Sent[]): Promise<void> {
@@ -18,10 +16,10 @@ export async function addSignals(service: TestService, prompt: string, signals: 
     where p.public_id = ${prompt}`
 }
 
-/** Moves the next signals from the tail into the counts; all of them by default. */
-export async function countSignals(service: TestService, prompt: string, number = 1_000_000): Promise<void> {
+/** Rolls up the next signals of a prompt; all of them by default. */
+export async function rollUp(service: TestService, prompt: string, number = 1_000_000): Promise<void> {
   await service.services.db.sql`
-    select count_signals(p.id, ${number}::integer) from prompts p where p.public_id = ${prompt}`
+    select roll_up_signals(p.id, ${number}::integer) from prompts p where p.public_id = ${prompt}`
 }
 
 export const deployed = (commit: string, at: string) => entry({ commit_sha: commit, created_at: at })
@@ -34,16 +32,3 @@ export const merged = (commit: string, at: string, number: number) =>
     pr_number: number,
     pr_url: `https://example.com/${number}`,
   })
-
-/** The change that a signal belongs to, of those that went live, oldest first; undefined for none. */
-export function changeOf(changes: Change[], { commit, at }: Sent): { change: Change; isNamed: boolean } | undefined {
-  if (typeof commit === 'string' && commit !== '') {
-    const whole = changes.findLast(({ commit_sha }) => commit_sha === commit)
-    const fitting = commit.length < 7 ? [] : changes.filter(({ commit_sha }) => commit_sha.startsWith(commit))
-    const isOne = new Set(fitting.map(({ commit_sha }) => commit_sha)).size === 1
-    const change = whole ?? (isOne ? fitting.at(-1) : undefined)
-    if (change) return { change, isNamed: true }
-  }
-  const change = changes.findLast(({ created_at }) => created_at <= at)
-  return change && { change, isNamed: false }
-}

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/manage.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
-import { countMonth } from '../../src/stats/store.ts'
+import { selectMonthCounts } from '../../src/stats/store.ts'
 import { startService, type TestService } from '../service.ts'
 
 let service: TestService
@@ -58,7 +58,7 @@ test('names the days the same however the database is set to write dates', async
   const [{ id } = { id: 0 }] = await db.sql<{ id: number }>`select id from prompts where public_id = ${prompt}`
   const counts = await db.transaction(async (sql) => {
     await sql.dynamic("set local DateStyle = 'SQL, MDY'")
-    return countMonth(sql, [id], '2026-11')
+    return selectMonthCounts(sql, [id], '2026-11')
   })
   expect(counts.filter(({ date }) => date !== null)).toEqual([{ promptId: null, date: '2026-11-03', total: 1 }])
 })
@@ -82,9 +82,9 @@ test('counts the same before and after the signals were counted, and no more tha
     30,
     { prompts: 220, total: 6_165 },
   ])
-  await db.sql`select count_signals(id, 20) from prompts where public_id like 'pmt_usage%'`
+  await db.sql`select roll_up_signals(id, 20) from prompts where public_id like 'pmt_usage%'`
   expect((await read(key)).body.data).toEqual(before)
-  await db.sql`select count_signals(id, 1000) from prompts where public_id like 'pmt_usage%'`
+  await db.sql`select roll_up_signals(id, 1000) from prompts where public_id like 'pmt_usage%'`
   expect((await read(key)).body.data).toEqual(before)
 })
 

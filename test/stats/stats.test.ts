@@ -1,19 +1,17 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { createServices } from '../../src/deps.ts'
 import { crashResponse } from '../../src/http/middleware.ts'
 import { createLog } from '../../src/log.ts'
 import { listen } from '../../src/platform.ts'
+import { rollUpSignals, selectPending } from '../../src/stats/store.ts'
 import { createClient } from '../client.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import type { Tenant } from '../service.ts'
+import { useService, useTenant } from '../use.ts'
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
+const service = useService()
+/** A tenant without signals. */
+const empty = useTenant(service)
 
 const read = ({ prompt, key }: Tenant, query = '') =>
   service.call('GET', `/api/v1/prompts/${prompt}/stats${query}`, { key })
@@ -82,90 +80,81 @@ test.each([
   ['?interval=week', 12, '2026-08-24T00:00:00.000Z', '2026-11-16T00:00:00.000Z'],
   ['?interval=month', 12, '2025-12-01T00:00:00.000Z', '2026-12-01T00:00:00.000Z'],
   ['?tz=Asia/Kathmandu', 30, '2026-10-15T18:15:00.000Z', '2026-11-14T18:15:00.000Z'],
-])('%p counts up to the interval that is under way', async (query, points, since, until) => {
+])('%p counts up to the end of the current interval', async (query, points, since, until) => {
   const tenant = await service.createTenant()
   await record(tenant, '2026-11-14T12:30:00.000Z', 'positive')
   const { data, range, totals } = (await read(tenant, query)).body
-  expect([data.length, range.since, range.until, data[0].start]).toEqual([points, since, until, since])
-  expect([totals, data.at(-1).total]).toEqual([counts(1, 0), 1])
+  expect(data).toHaveLength(points)
+  expect(range).toMatchObject({ since, until })
+  expect(data[0].start).toBe(since)
+  expect(data.at(-1).total).toBe(1)
+  expect(totals).toEqual(counts(1, 0))
 })
 
 test.each([
-  ['interval=minute', 'interval', 'must be hour, day, week or month, and given once'],
-  ['interval=day&interval=day', 'interval', 'must be hour, day, week or month, and given once'],
-  ['tz=Mars/Base', 'tz', 'must be the name of a time zone, as Europe/London, and given once'],
-  ['tz=%2B05:30', 'tz', 'must be the name of a time zone, as Europe/London, and given once'],
+  ['interval=minute', 'interval', 'must be one of hour, day, week, month, and given once'],
+  ['interval=day&interval=day', 'interval', 'must be one of hour, day, week, month, and given once'],
+  ['tz=Mars/Base', 'tz', 'must be the name of a time zone, such as Europe/London, and given once'],
+  ['tz=%2B05:30', 'tz', 'must be the name of a time zone, such as Europe/London, and given once'],
   ['since=2026-11-02&until=2026-11-01', 'since', 'must be before until'],
   ['since=2026-11-02&until=2026-11-02', 'since', 'must be before until'],
   ['since=1066-10-14&until=1066-10-15', 'since', 'must be after 1 January 1970'],
   [
     'until=tomorrow',
     'until',
-    'must be an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z, or a date, and given once',
+    'must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z, or a date, and given once',
   ],
-  ['by=model', 'by', 'must be metadata. and the name of a top-level field, as metadata.model, and given once'],
-  ['by=metadata.', 'by', 'must be metadata. and the name of a top-level field, as metadata.model, and given once'],
+  ['by=model', 'by', 'must be metadata. and the name of a top-level field, such as metadata.model, and given once'],
+  ['by=metadata.', 'by', 'must be metadata. and the name of a top-level field, such as metadata.model, and given once'],
   [
     'interval=hour&since=2026-01-01&until=2026-11-01',
     'interval',
     'must be longer than hour for this range, which has more than 1000',
   ],
 ])('?%s is rejected with the name of %p', async (query, path, message) => {
-  const tenant = await service.createTenant()
-  const { status, body } = await read(tenant, `?${query}`)
-  expect([status, body.error.details]).toEqual([422, [{ path, message }]])
+  const { status, body } = await read(empty, `?${query}`)
+  expect(status).toBe(422)
+  expect(body.error.details).toEqual([{ path, message }])
 })
 
 test('a thousand points are answered', async () => {
-  const tenant = await service.createTenant()
   const until = new Date(Date.UTC(2026, 0, 1) + 1_000 * 3_600_000).toISOString()
-  const { status, body } = await read(tenant, `?interval=hour&since=2026-01-01&until=${until}`)
-  expect([status, body.data.length]).toEqual([200, 1_000])
+  const { status, body } = await read(empty, `?interval=hour&since=2026-01-01&until=${until}`)
+  expect(status).toBe(200)
+  expect(body.data).toHaveLength(1_000)
 })
 
-test('counts the same from rows, from counts, and from both, whatever the zone and the edges', async () => {
+test.each([
+  '?since=2026-03-01&until=2026-05-01',
+  '?tz=Europe/London&since=2026-03-03T04:05:06.007Z&until=2026-04-20T17:18:19.020Z',
+  '?tz=America/St_Johns&since=2026-03-02&until=2026-04-20',
+  '?tz=Asia/Kathmandu&interval=week&since=2026-03-02&until=2026-04-20',
+  '?tz=Australia/Lord_Howe&interval=hour&since=2026-04-01T00:01:00Z&until=2026-04-10T00:02:00Z',
+  '?interval=month&since=2026-01-01&until=2026-12-01',
+  '?interval=hour&since=2026-03-05T10:07:00Z&until=2026-03-05T10:14:00Z',
+])('%s counts the same from rows, from rollups, and from both', async (query) => {
   const tenant = await service.createTenant()
-  // Over the changes of clocks in spring, and no more than a reader leaves uncounted.
-  await insert(tenant, 1_900, '35 minutes 1.001 seconds', '2026-03-01T00:00:00Z')
+  // Over the changes of clocks in spring, and no more than a reader leaves in the tail.
+  const [number, stepMs, from] = [1_900, 2_101_001, Date.UTC(2026, 2, 1)]
+  await insert(tenant, number, `${stepMs} milliseconds`, new Date(from).toISOString())
   const { sql } = service.services.db
   const [{ id } = { id: 0 }] = await sql<{ id: number }>`select id from prompts where public_id = ${tenant.prompt}`
-  const queries = [
-    '?since=2026-03-01&until=2026-05-01',
-    '?tz=Europe/London&since=2026-03-03T04:05:06.007Z&until=2026-04-20T17:18:19.020Z',
-    '?tz=America/St_Johns&since=2026-03-02&until=2026-04-20',
-    '?tz=Asia/Kathmandu&interval=week&since=2026-03-02&until=2026-04-20',
-    '?tz=Australia/Lord_Howe&interval=hour&since=2026-04-01T00:01:00Z&until=2026-04-10T00:02:00Z',
-    '?interval=month&since=2026-01-01&until=2026-12-01',
-    '?interval=hour&since=2026-03-05T10:07:00Z&until=2026-03-05T10:14:00Z',
-  ]
-  const readAll = () => Promise.all(queries.map(async (query) => (await read(tenant, query)).body))
-  const fromRows = await Promise.all(
-    (await readAll()).map(async ({ data, range }) => {
-      const bounds = [range.since, ...data.slice(1).map(({ start }: { start: string }) => start), range.until]
-      const rows = await sql<{ number: number; positive: number; negative: number }>`
-        select width_bucket(created_at, b.bounds) as number,
-          count(*) filter (where value = 'positive') as positive, count(*) filter (where value = 'negative') as negative
-        from signals, (select ${bounds}::text[]::timestamptz[] as bounds) b
-        where prompt_id = ${id} and created_at >= b.bounds[1] and created_at < b.bounds[cardinality(b.bounds)]
-        group by 1`
-      const found = new Map(rows.map((row) => [row.number, row]))
-      return data.map((_: object, index: number) => {
-        const { positive = 0, negative = 0 } = found.get(index + 1) ?? {}
-        return counts(positive, negative)
-      })
-    }),
-  )
-  const shown = async () =>
-    (await readAll()).map(({ data }) => data.map(({ start: _, ...point }: { start: string }) => point))
   for (const rows of [0, 1, 900, 1_000]) {
-    await sql`select count_signals(${id}, ${rows})`
-    expect(await shown()).toEqual(fromRows)
+    await rollUpSignals(sql, id, rows)
+    const { data, range } = (await read(tenant, query)).body
+    const bounds = [range.since, ...data.slice(1).map(({ start }: { start: string }) => start), range.until]
+    const indexes = Array.from({ length: number }, (_, n) => ({ at: new Date(from + n * stepMs).toISOString(), n }))
+    const expected = data.map((_: object, index: number) => {
+      const within = indexes.filter(({ at }) => at >= bounds[index] && at < bounds[index + 1])
+      const negative = within.filter(({ n }) => n % 3 === 0).length
+      return counts(within.length - negative, negative)
+    })
+    expect(data.map(({ start: _, ...point }: { start: string }) => point)).toEqual(expected)
   }
-  const [{ uncounted } = {}] = await sql`select has_uncounted_signals(${id}, 0) as uncounted`
-  expect(uncounted).toBe(false)
+  expect(await selectPending(sql, [id], 0)).toEqual([])
 })
 
-test('a signal that was answered 201 is in the next answer of every replica', async () => {
+test('a signal that was answered 201 is in the next response of every replica', async () => {
   const tenant = await service.createTenant(100_000)
   service.clock.set('2026-11-14T12:00:00.000Z')
   const { db, clock } = service.services
@@ -217,22 +206,18 @@ test('long values that begin alike are told apart, and shown whole', async () =>
   ])
 })
 
-test('a split of exactly 10,000 signals is of all', async () => {
+test('a split reads the newest 10,000 signals of the range, and says whether these are all', async () => {
   const tenant = await service.createTenant()
+  const split = async () => (await read(tenant, '?since=2026-11-14&until=2026-11-16&by=metadata.model')).body.by
   await insert(tenant, 10_000, '1 second', '2026-11-14T00:00:00Z')
-  const { by } = (await read(tenant, '?since=2026-11-14&until=2026-11-16&by=metadata.model')).body
-  expect([by.signals, by.complete]).toEqual([10_000, true])
-})
-
-test('a split is over the newest 10,000 signals of the range, and says so', async () => {
-  const tenant = await service.createTenant()
-  await insert(tenant, 12_000, '1 second', '2026-11-14T00:00:00Z')
-  const { by } = (await read(tenant, '?since=2026-11-14&until=2026-11-16&by=metadata.model')).body
-  expect([by.signals, by.complete, by.values.length, by.none.total]).toEqual([10_000, false, 20, 5_000])
-  expect(by.rest).toMatchObject({ values: 0, total: 0 })
-  const sums = by.values.reduce((sum: number, { total }: { total: number }) => sum + total, 0)
-  expect(sums + by.none.total).toBe(10_000)
+  expect(await split()).toMatchObject({ signals: 10_000, complete: true })
+  await insert(tenant, 2_000, '1 second', '2026-11-14T00:00:00Z')
+  const { values, rest, none, ...by } = await split()
+  expect(by).toMatchObject({ signals: 10_000, complete: false })
+  expect(values).toHaveLength(20)
+  expect(rest).toMatchObject({ values: 0, total: 0 })
+  const sum = values.reduce((all: number, { total }: { total: number }) => all + total, 0)
+  expect(sum + none.total).toBe(10_000)
   await record(tenant, '2026-11-14T23:00:00.000Z', 'positive', { model: 'rare' })
-  const { by: after } = (await read(tenant, '?since=2026-11-14&until=2026-11-16&by=metadata.model')).body
-  expect([after.signals, after.rest.values, after.rest.total]).toEqual([10_000, 1, 1])
+  expect((await split()).rest).toMatchObject({ values: 1, total: 1 })
 })

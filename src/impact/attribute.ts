@@ -1,0 +1,85 @@
+import { latestInstant } from '../lib/times.ts'
+import type { Counts } from './rate.ts'
+
+/** A change, from when it went live until the next change did; null while it is live. */
+export type ChangeWindow = {
+  id: number
+  commit_sha: string
+  created_at: Date
+  live_until: Date | null
+  /** False if a later change has the same commit. */
+  is_last_of_commit: boolean
+}
+
+/** The signals of the window that has this number among the bounds. */
+export type WindowCount = Counts & { number: number }
+
+/**
+ * The signals of a window that have this string for their commit. `first_commit` is the first commit of the prompt's
+ * changes that does not sort before the string, and `last_commit` the last one that begins with it or sorts before it.
+ */
+export type NamedCount = WindowCount & { text: string; first_commit: string | null; last_commit: string | null }
+
+/** The signals that belong to a change, and how many of them name its commit. */
+export type ChangeCounts = Counts & { by_commit: number }
+
+/** Git abbreviates a commit to no fewer characters. */
+const minPrefix = 7
+
+/**
+ * The instants at which windows begin or end, ascending. No change goes live within a window, so each window is the span
+ * between one of them and the next.
+ */
+export function boundsOf(changes: ChangeWindow[]): Date[] {
+  const times = changes.flatMap((change) => [
+    change.created_at.getTime(),
+    change.live_until?.getTime() ?? latestInstant,
+  ])
+  return [...new Set(times)].toSorted((a, b) => a - b).map((time) => new Date(time))
+}
+
+/**
+ * Decides which signals belong to each change. A signal belongs to the change whose commit it names, else to the change
+ * that was live at its time. So a change has the signals of its window, less those that name any change, plus those that
+ * name its own commit, whatever their time.
+ */
+export function attribute(
+  changes: ChangeWindow[],
+  inWindows: WindowCount[],
+  named: NamedCount[],
+): Map<number, ChangeCounts> {
+  const counts = new Map(changes.map(({ id }) => [id, { positive: 0, negative: 0, by_commit: 0 }]))
+  const ofWindow = findByWindow(changes)
+  const ofCommit = new Map(changes.filter((one) => one.is_last_of_commit).map((one) => [one.commit_sha, one.id]))
+
+  const add = (id: number | undefined, { positive, negative }: Counts, sign: 1 | -1) => {
+    const own = counts.get(id as number)
+    if (!own) return undefined
+    own.positive += sign * positive
+    own.negative += sign * negative
+    return own
+  }
+
+  for (const window of inWindows) add(ofWindow.get(window.number), window, 1)
+  for (const one of named) {
+    const commit = commitNamedBy(one)
+    if (commit === null) continue
+    add(ofWindow.get(one.number), one, -1)
+    const own = add(ofCommit.get(commit), one, 1)
+    if (own) own.by_commit += one.positive + one.negative
+  }
+  return counts
+}
+
+/** The change of each window, by the window's number. Of changes at the same instant, only the last one has a window. */
+function findByWindow(changes: ChangeWindow[]): Map<number, number> {
+  const numbers = new Map(boundsOf(changes).map((bound, index) => [bound.getTime(), index + 1]))
+  const lasting = changes.filter(({ created_at, live_until }) => live_until === null || live_until > created_at)
+  return new Map(lasting.map(({ id, created_at }) => [numbers.get(created_at.getTime()) as number, id]))
+}
+
+/** The commit that a string names: the whole of it, or a prefix of at least 7 characters that no other commit has. */
+function commitNamedBy({ text, first_commit: first, last_commit: last }: NamedCount): string | null {
+  if (first === text) return first
+  return first === last && [...text].length >= minPrefix ? first : null
+}

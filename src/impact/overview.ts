@@ -1,0 +1,81 @@
+import type { Clock } from '../clock.ts'
+import type { Db, Sql } from '../db/client.ts'
+import type { HeavyReads } from '../db/heavy_reads.ts'
+import type { CursorPage } from '../lib/cursor_page.ts'
+import { findOwnPrompts } from '../prompts/find.ts'
+import { listPrompts, type PromptRow } from '../prompts/manage.ts'
+import { type SpanCount, selectSpanCountsOfEach } from '../stats/read.ts'
+import type { SignalRollup } from '../stats/rollup.ts'
+import { addCounts, rateOf, totalOf } from './rate.ts'
+import { readImpacts } from './read.ts'
+import type { Impact, RecentSignals } from './schema.ts'
+import type { OverviewQuery } from './schema_params.ts'
+import { listSorted } from './sort.ts'
+import { selectLatestChanges } from './store.ts'
+
+type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
+
+const shownDays = 30
+const dayMs = 86_400_000
+/** Bounds how long a transaction holds the embedded engine's one connection. */
+const promptsPerTransaction = 10
+
+type Services = { db: Db; clock: Clock; rollup: SignalRollup; heavyReads: HeavyReads }
+
+/** A page of prompts, each with its live change compared with the one before it, and its signals of the last 30 days. */
+export async function readOverview(
+  { db, clock, rollup, heavyReads }: Services,
+  organisationId: number,
+  { margin, search, sort, ...request }: OverviewQuery,
+): Promise<CursorPage<PromptImpact>> {
+  const startedAt = performance.now()
+  const limited = <T>(read: () => Promise<T>) => heavyReads(organisationId, read)
+  const catchUp = (promptIds: number[]) => rollup.catchUpEach(promptIds, startedAt)
+  const days = daysUntil(clock.now())
+  const { data: prompts, ...page } =
+    sort === null
+      ? await limited(() => listPrompts(db, organisationId, request, search))
+      : await listSorted(db, { organisationId, search, sort, days }, request, limited, catchUp)
+  const publicIds = prompts.map(({ id }) => id)
+  const rowIds = await findOwnPrompts(db.sql, organisationId, publicIds)
+  await limited(() => catchUp([...rowIds.values()]))
+  const data: PromptImpact[] = []
+  for (let start = 0; start < prompts.length; start += promptsPerTransaction) {
+    const some = prompts.slice(start, start + promptsPerTransaction)
+    const ids = some.map(({ id }) => rowIds.get(id) as number)
+    const read = (sql: Sql) => readSummaries(sql, ids, days, margin)
+    const summaries = await limited(() => db.transaction(read, { tenant: organisationId }, 'repeatable read'))
+    data.push(...some.map((prompt, index) => ({ prompt, ...(summaries[index] as Omit<PromptImpact, 'prompt'>) })))
+  }
+  return { ...page, data }
+}
+
+async function readSummaries(sql: Sql, promptIds: number[], days: Date[], margin: number) {
+  const [latest, recent] = await Promise.all([
+    selectLatestChanges(sql, promptIds),
+    selectSpanCountsOfEach(sql, promptIds, days),
+  ])
+  const [latestOf, recentOf] = [Map.groupBy(latest, (row) => row.prompt_id), Map.groupBy(recent, (row) => row.promptId)]
+  return Promise.all(
+    promptIds.map(async (id) => ({
+      latest: (await readImpacts(sql, id, latestOf.get(id) ?? [], margin))[0] ?? null,
+      recent: describeDays(recentOf.get(id) ?? [], days),
+    })),
+  )
+}
+
+/** The first instants of the last days, UTC, and of tomorrow. */
+function daysUntil(now: Date): Date[] {
+  const tomorrow = (Math.floor(now.getTime() / dayMs) + 1) * dayMs
+  return Array.from({ length: shownDays + 1 }, (_, index) => new Date(tomorrow - (shownDays - index) * dayMs))
+}
+
+function describeDays(spans: SpanCount[], bounds: Date[]): RecentSignals {
+  const sum = addCounts(spans)
+  const byNumber = new Map(spans.map(({ number, positive, negative }) => [number, { positive, negative }]))
+  const days = bounds.slice(0, -1).map((start, index) => ({
+    date: start.toISOString().slice(0, 10),
+    ...(byNumber.get(index + 1) ?? { positive: 0, negative: 0 }),
+  }))
+  return { ...sum, total: totalOf(sum), rate: rateOf(sum), days }
+}

@@ -1,0 +1,275 @@
+// The rollups plus the signals after the watermark equal the rows.
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import type { Sql } from '../../src/db/client.ts'
+import { monthOf } from '../../src/lib/months.ts'
+import { writeSignals } from '../../src/signals/store.ts'
+import { createSignalRollup } from '../../src/stats/rollup.ts'
+import { rollUpSignals, selectPending, selectSpanCounts } from '../../src/stats/store.ts'
+import { engine } from '../harness.ts'
+import { useService } from '../use.ts'
+
+const service = useService()
+
+const now = new Date('2026-11-14T12:34:56.789Z')
+const commits = [null, 'c0ffee00', 'C0FFEE00', 'deadbeef01', 'x']
+
+type PromptRow = { id: number; organisationId: number }
+
+async function createPrompt() {
+  const { prompt, key } = await service.createTenant(1_000_000)
+  const [row] = await service.services.db.sql<PromptRow>`
+    select id, organisation_id as "organisationId" from prompts where public_id = ${prompt}`
+  return { ...(row as PromptRow), key, prompt }
+}
+
+type Draft = { minutesAgo: number; isPositive: boolean; commit: number }
+
+const write = (sql: Sql, { id, organisationId }: PromptRow, drafts: Draft[]) =>
+  writeSignals(
+    sql,
+    drafts.map(({ minutesAgo, isPositive, commit }) => ({
+      organisationId,
+      promptId: id,
+      value: isPositive ? 'positive' : 'negative',
+      metadata: commits[commit] ? JSON.stringify({ commit_sha: commits[commit] }) : null,
+      createdAt: new Date(now.getTime() - minutesAgo * 60_000),
+      month: monthOf(now),
+      idempotencyKey: null,
+      browserKeyId: null,
+    })),
+  )
+
+const erase = async (sql: Sql, promptId: number, ids: number[]) => {
+  const [row] = await sql<{ erased: number }>`
+    select erase_signals(${promptId}, ${ids.map(String)}::text[]::bigint[]) as erased`
+  return row?.erased
+}
+
+type Count = { key: string; positive: number; negative: number }
+
+/** Adds up counts by key, in the order of the keys. */
+function addUp(counts: Count[]): Count[] {
+  const sums = new Map<string, Count>()
+  for (const { key, positive, negative } of counts) {
+    const sum = sums.get(key) ?? { key, positive: 0, negative: 0 }
+    sums.set(key, { key, positive: sum.positive + positive, negative: sum.negative + negative })
+  }
+  return [...sums.values()].toSorted((a, b) => (a.key < b.key ? -1 : 1))
+}
+
+const bounds = ['2026-10-01', '2026-11-07', '2026-11-10T10:07:00Z', '2026-11-10T10:08:00Z', '2026-12-01'].map(
+  (text) => new Date(text),
+)
+
+/** Expects the rollups, and the counts between bounds, to be those of the rows. */
+const expectExact = (promptId: number) =>
+  service.services.db.transaction(
+    async (sql) => {
+      const rows = await sql<{ value: string; at: Date; commit: string | null; isRolledUp: boolean }>`
+        select s.value, s.created_at as at, s.metadata ->> 'commit_sha' as commit,
+          s.id <= coalesce(w.counted_to, 0) as "isRolledUp"
+        from signals s left join signal_watermarks w using (prompt_id)
+        where s.prompt_id = ${promptId}`
+      const countOf = (key: string, { value }: { value: string }): Count => ({
+        key,
+        positive: value === 'positive' ? 1 : 0,
+        negative: value === 'negative' ? 1 : 0,
+      })
+      const rolledUp = rows.filter(({ isRolledUp }) => isRolledUp)
+      const expected = rolledUp.flatMap((row) =>
+        [15, 1440].flatMap((minutes) => {
+          const start = Math.floor(row.at.getTime() / 60_000 / minutes) * minutes
+          return [null, ...(row.commit ? [row.commit] : [])].map((one) => countOf(`${minutes} ${start} ${one}`, row))
+        }),
+      )
+      const counts = await sql<Count>`
+        select concat(minutes, ' ', extract(epoch from start)::bigint / 60, ' ', commit) as key, positive, negative
+        from (
+          select minutes, start, 'null' as commit, positive, negative from signal_counts where prompt_id = ${promptId}
+          union all
+          select minutes, start, commit_sha, positive, negative from signal_commit_counts where prompt_id = ${promptId}
+        ) c`
+      expect(addUp(counts)).toEqual(addUp(expected))
+
+      const between = await selectSpanCounts(sql, promptId, bounds)
+      const numberOf = ({ at }: { at: Date }) => bounds.filter((bound) => bound <= at).length
+      expect(addUp(between.map(({ number, ...count }) => ({ key: String(number), ...count })))).toEqual(
+        addUp(rows.map((row) => countOf(String(numberOf(row)), row))),
+      )
+    },
+    {},
+    'repeatable read',
+  )
+
+const drafts = fc.array(
+  fc.record({
+    minutesAgo: fc.integer({ min: 0, max: 20_000 }),
+    isPositive: fc.boolean(),
+    commit: fc.integer({ min: 0, max: commits.length - 1 }),
+  }),
+  { minLength: 1, maxLength: 30 },
+)
+
+const steps = fc.array(
+  fc.oneof(
+    drafts.map((signals) => ({ kind: 'write' as const, signals })),
+    fc.integer({ min: 1, max: 20 }).map((rows) => ({ kind: 'roll up' as const, rows })),
+    fc.array(fc.nat(), { minLength: 1, maxLength: 10 }).map((picks) => ({ kind: 'erase' as const, picks })),
+  ),
+  { minLength: 1, maxLength: 15 },
+)
+
+test('counts equal the rows after any order of writing, rolling up and erasing', async () => {
+  const { sql } = service.services.db
+  await fc.assert(
+    fc.asyncProperty(steps, async (given) => {
+      const prompt = await createPrompt()
+      let ids: number[] = []
+      for (const step of given) {
+        if (step.kind === 'write') ids.push(...(await write(sql, prompt, step.signals)).map(({ id }) => id as number))
+        if (step.kind === 'roll up') await rollUpSignals(sql, prompt.id, step.rows)
+        if (step.kind === 'erase' && ids.length > 0) {
+          const chosen = [...new Set(step.picks.map((pick) => ids[pick % ids.length] as number))]
+          expect(await erase(sql, prompt.id, [...chosen, 999_999_999])).toBe(chosen.length)
+          ids = ids.filter((id) => !chosen.includes(id))
+        }
+        await expectExact(prompt.id)
+      }
+      // Without signals, no rows are left in the rollups.
+      await erase(sql, prompt.id, ids)
+      await expectExact(prompt.id)
+    }),
+    { numRuns: engine === 'postgres' ? 60 : 25, seed: Number(process.env.TEST_SEED ?? 15) },
+  )
+})
+
+test('erasing a signal erases its idempotency key, and keeps the usage of the month', async () => {
+  const { id: promptId, prompt, key } = await createPrompt()
+  const post = () =>
+    service.call('POST', `/api/v1/prompts/${prompt}/signals`, {
+      key,
+      json: { value: 'positive' },
+      headers: { 'idempotency-key': 'once' },
+    })
+  const first = (await post()).body.data.id
+  await erase(service.services.db.sql, promptId, [first])
+  const again = await post()
+  expect(again.status).toBe(201)
+  expect(again.body.data.id).toBeGreaterThan(first)
+  expect(again.headers.get('idempotent-replayed')).toBeNull()
+  expect((await service.call('GET', '/api/v1/usage', { key })).body.data).toMatchObject({
+    used: 2,
+    prompts: [{ prompt, total: 1 }],
+  })
+})
+
+test('the signals of another prompt are not erased', async () => {
+  const { sql } = service.services.db
+  const [one, other] = [await createPrompt(), await createPrompt()]
+  const [signal] = await write(sql, one, [{ minutesAgo: 0, isPositive: true, commit: 0 }])
+  expect(await erase(sql, other.id, [signal?.id as number])).toBe(0)
+})
+
+// The embedded engine runs one transaction at a time.
+if (engine === 'postgres') {
+  test('the first rollup waits for an erasure, and leaves out what that erases', async () => {
+    const { db } = service.services
+    const prompt = await createPrompt()
+    const [first] = await write(db.sql, prompt, [
+      { minutesAgo: 1, isPositive: true, commit: 1 },
+      { minutesAgo: 0, isPositive: false, commit: 0 },
+    ])
+    let rollingUp: Promise<number> | undefined
+    await db.transaction(async (sql) => {
+      await erase(sql, prompt.id, [first?.id as number])
+      rollingUp = rollUpSignals(db.sql, prompt.id, 100)
+      rollingUp.catch(() => {})
+      // Until the rollup waits for the lock. Asked outside of the transaction, which would see its first answer again.
+      for (let waiting = 0; waiting === 0; ) {
+        const [row] = await db.sql<{ waiting: number }>`
+          select count(*)::integer as waiting from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock' and query like '%roll_up_signals(%'
+            and pid <> pg_backend_pid()`
+        waiting = row?.waiting ?? 0
+      }
+    })
+    expect(await rollingUp).toBe(1)
+    await expectExact(prompt.id)
+  })
+}
+
+test('replicas may roll up concurrently while signals arrive', async () => {
+  const { db } = service.services
+  const prompt = await createPrompt()
+  const rollups = Array.from({ length: 3 }, () => createSignalRollup(db))
+  const some = Array.from({ length: 400 }, (_, n) => ({ minutesAgo: n * 7, isPositive: n % 3 > 0, commit: n % 5 }))
+  for (let round = 0; round < 4; round += 1) {
+    await Promise.all([
+      write(db.sql, prompt, some),
+      ...rollups.map(async (rollup) => {
+        for (let n = 0; n < 1_000; n += 1) rollup.recorded(prompt.id)
+        await rollup.rollUpPending()
+      }),
+      expectExact(prompt.id),
+    ])
+  }
+  await expectExact(prompt.id)
+})
+
+/** A prompt with signals that are not rolled up. */
+async function createTail(number: number) {
+  const prompt = await createPrompt()
+  await service.services.db.sql`
+    insert into signals (organisation_id, prompt_id, value, created_at)
+    select ${prompt.organisationId}, ${prompt.id}, 'positive', ${now}::timestamptz
+    from generate_series(1, ${number}::integer)`
+  return prompt
+}
+
+const isTailLongerThan = async (promptId: number, rows: number): Promise<boolean> =>
+  (await selectPending(service.services.db.sql, [promptId], rows)).length > 0
+
+test.each([
+  ['stats', 3_500, (prompt: string) => `/api/v1/prompts/${prompt}/stats`],
+  ['usage', 3_500, () => '/api/v1/usage'],
+  // With thousands of prompts, these would be too many to add up.
+  ['usage', 150, () => '/api/v1/usage'],
+  ['impact of all prompts', 150, () => '/api/v1/impact'],
+])('reading %s rolls up a tail of %d signals first', async (_, tail, pathTo) => {
+  const { id, prompt, key } = await createTail(tail)
+  expect(await isTailLongerThan(id, tail - 1)).toBe(true)
+  expect((await service.call('GET', pathTo(prompt), { key })).status).toBe(200)
+  expect(await isTailLongerThan(id, 0)).toBe(false)
+  await expectExact(id)
+})
+
+test('a reader that cannot roll up in time is rejected, and the next round rolls up the rest', async () => {
+  const { id } = await createTail(4_500)
+  const rollup = createSignalRollup(service.services.db, { patienceMs: 0 })
+  const rejection = await rollup.catchUp(id).catch((error: unknown) => error)
+  expect(rejection).toMatchObject({ code: 'internal_error', headers: { 'retry-after': '1' } })
+  await rollup.rollUpPending()
+  expect(await isTailLongerThan(id, 0)).toBe(false)
+  await rollup.catchUp(id)
+})
+
+test('one round rolls up a prompt that is far behind until it no longer is', async () => {
+  const { id } = await createTail(12_500)
+  const rollup = createSignalRollup(service.services.db)
+  for (let n = 0; n < 111_500; n += 1) rollup.recorded(id)
+  await rollup.rollUpPending()
+  expect(await isTailLongerThan(id, 499)).toBe(true)
+  expect(await isTailLongerThan(id, 500)).toBe(false)
+})
+
+test('a round rolls up prompts from 100 new signals on', async () => {
+  const { id } = await createTail(100)
+  const rollup = createSignalRollup(service.services.db)
+  for (let n = 0; n < 99; n += 1) rollup.recorded(id)
+  await rollup.rollUpPending()
+  expect(await isTailLongerThan(id, 99)).toBe(true)
+  rollup.recorded(id)
+  await rollup.rollUpPending()
+  expect(await isTailLongerThan(id, 0)).toBe(false)
+})
