@@ -1,20 +1,23 @@
 // The monthly limit of a browser key, beside that of its organisation.
-import { beforeAll, expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createAdmission } from '../../src/limit/admit.ts'
 import { createGate } from '../../src/limit/gate.ts'
 import { createSignalRecorder } from '../../src/signals/record.ts'
 import { eventually } from '../program.ts'
-import type { Tenant } from '../service.ts'
-import { useService, useTenant } from '../use.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
 import { createAdmin, createBrowserKey, postFromPage, SHOP, usedBy } from './pages.ts'
 
-const service = useService()
-const tenant = useTenant(service)
+let service: TestService
+let tenant: Tenant
 let admin: string
 
 beforeAll(async () => {
+  service = await startService()
+  tenant = await service.createTenant()
   admin = await createAdmin(service, tenant)
 })
+
+afterAll(() => service.close())
 
 const browserKey = (more: object, by = admin) => createBrowserKey(service, by, more)
 

@@ -1,17 +1,23 @@
-import { beforeEach, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/manage.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { purgeSignals } from '../../src/signals/erase.ts'
-import type { Tenant } from '../service.ts'
-import { useNewTenant, useService } from '../use.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
 import { fillPrompts } from './exports.ts'
 
-const service = useService()
-const tenant = useNewTenant(service, 100_000)
+let service: TestService
+let tenant: Tenant
 let admin: string
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
 
 beforeEach(async () => {
   service.clock.set('2026-11-20T12:00:00.000Z')
+  tenant = await service.createTenant(100_000)
   const { key } = await createKey(service.services.db, service.clock, {
     org: tenant.org,
     name: 'admin',

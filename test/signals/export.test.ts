@@ -1,17 +1,24 @@
-import { beforeEach, expect, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { type ExportStep, exportSignals } from '../../src/signals/export.ts'
 import { exportParams } from '../../src/signals/schema_params.ts'
-import { useNewTenant, useService } from '../use.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
 import { exportSignalsOf, fillPrompts, fillSignals, idsIn } from './exports.ts'
 
-const service = useService()
-const tenant = useNewTenant(service, 1_000_000)
+let service: TestService
+let tenant: Tenant
 let second: string
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
 
 beforeEach(async () => {
   service.clock.set('2026-11-20T12:00:00.000Z')
+  tenant = await service.createTenant(1_000_000)
   second = (await createPrompt(service.services.db, service.clock, { org: tenant.org, name: 'second', id: null })).id
 })
 

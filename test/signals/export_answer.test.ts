@@ -1,14 +1,23 @@
 // How exports are sent: compressed, a few at a time, at the pace of their callers, and cut when they cannot go on.
-import { expect, spyOn, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
 import { connect } from 'node:net'
 import { revokeKey } from '../../src/keys/manage.ts'
 import { eventually } from '../program.ts'
-import { startService, type Tenant } from '../service.ts'
-import { useNewTenant, useService } from '../use.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
 import { exportSignalsOf, fillLargeSignals, fillSignals, idsIn } from './exports.ts'
 
-const service = useService()
-const tenant = useNewTenant(service, 1_000_000)
+let service: TestService
+let tenant: Tenant
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
+
+beforeEach(async () => {
+  tenant = await service.createTenant(1_000_000)
+})
 
 const exportOf = (prompt: string | null, query = '', headers?: Record<string, string>) =>
   exportSignalsOf(service, tenant.key, prompt, query, headers)

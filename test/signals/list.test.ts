@@ -1,10 +1,15 @@
-import { expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
-import type { Tenant } from '../service.ts'
-import { useOwnService } from '../use.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
 
-const service = useOwnService()
+let service: TestService
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
 
 /** Records signals with one second between them, and returns their ids. */
 async function record({ prompt, key }: Tenant, signals: object[], firstSecond = 0): Promise<number[]> {

@@ -1,9 +1,15 @@
-import { expect, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { maxDigits, scanMetadata } from '../../src/signals/metadata.ts'
-import { useService } from '../use.ts'
+import { startService, type TestService } from '../service.ts'
 
-const service = useService()
+let service: TestService
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
 
 const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
 

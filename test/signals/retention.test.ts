@@ -1,20 +1,26 @@
 // Retentions: what is older than its organisation keeps is erased, by whichever replica gets to it.
-import { beforeEach, expect, spyOn, test } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
 import { createServices } from '../../src/deps.ts'
 import { createKey } from '../../src/keys/manage.ts'
 import { createLog } from '../../src/log.ts'
 import { setRetention } from '../../src/orgs/manage.ts'
 import { applyRetentions } from '../../src/signals/erase.ts'
 import { engine } from '../harness.ts'
-import type { Tenant } from '../service.ts'
-import { useNewTenant, useOwnService } from '../use.ts'
+import { startService, type Tenant, type TestService } from '../service.ts'
 import { fillPrompts } from './exports.ts'
 
-const service = useOwnService()
-const tenant = useNewTenant(service)
+let service: TestService
+let tenant: Tenant
+
+beforeAll(async () => {
+  service = await startService()
+})
+
+afterAll(() => service.close())
 
 beforeEach(async () => {
   service.clock.set('2026-11-20T12:00:00.000Z')
+  tenant = await service.createTenant()
   // A round goes through all organisations.
   await service.services.db.sql`update organisations set retention_days = null`
 })

@@ -1,8 +1,15 @@
-import { expect, test } from 'bun:test'
-import { useService, useTenant } from '../use.ts'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startService, type Tenant, type TestService } from '../service.ts'
 
-const service = useService()
-const tenant = useTenant(service, 100_000)
+let service: TestService
+let tenant: Tenant
+
+beforeAll(async () => {
+  service = await startService()
+  tenant = await service.createTenant(100_000)
+})
+
+afterAll(() => service.close())
 
 const post = (body: Bun.BodyInit, headers: Record<string, string> = { 'content-type': 'application/json' }) =>
   service.call('POST', `/api/v1/prompts/${tenant.prompt}/signals`, { key: tenant.key, body, headers })
