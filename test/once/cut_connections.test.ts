@@ -3,11 +3,12 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import postgres from 'postgres'
 import { auditWrites } from '../faults/audit_writes.ts'
 import { type Author, createWriteLedger, PATH, REPOSITORY, startWriters } from '../faults/writes.ts'
+import { inFullRun } from '../full.ts'
 import { createDatabaseWithTenant, type TestDatabase } from '../harness.ts'
 import { createOperator, eventually, type Server, startServer } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
 
-const CUTS = 12
+const CUTS = inFullRun(12, 4)
 /** As many as there are writers, so that it is the turn of each. */
 const ACKNOWLEDGED_BETWEEN_CUTS = 28
 
