@@ -15,8 +15,6 @@ import type { Answer } from '../client.ts'
 import { inFullRun } from '../full.ts'
 import { useOwnService } from '../use.ts'
 
-const service = useOwnService({ limits: trustTheTest })
-
 const requests = inFullRun(1_500, 500)
 const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
 
@@ -38,6 +36,7 @@ type Organisation = {
   secrets: Set<string>
 }
 
+const service = useOwnService({ limits: trustTheTest })
 let sides: Record<Side, Organisation>
 
 beforeAll(async () => {

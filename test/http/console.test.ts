@@ -3,11 +3,11 @@ import { expect, test } from 'bun:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { createApp } from '../../src/app.ts'
 import { consolePaths } from '../../src/http/console_paths.ts'
-import { useService } from '../use.ts'
-
-const service = useService()
+import { useOwnService } from '../use.ts'
 
 const maxBytes = 100 * 1_000
+
+const service = useOwnService()
 
 /** Gets a file as a browser does, before it is unpacked. */
 async function get(path: string, headers: Record<string, string> = {}) {

@@ -5,9 +5,9 @@ import { crashResponse } from '../../src/http/middleware.ts'
 import { listen } from '../../src/platform.ts'
 import { createClient } from '../client.ts'
 import type { TestService } from '../service.ts'
-import { useService, useTenant } from '../use.ts'
+import { useOwnService, useTenant } from '../use.ts'
 
-const service = useService()
+const service = useOwnService()
 const tenant = useTenant(service)
 
 /** The same service with one part that does not work. */

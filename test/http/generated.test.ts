@@ -6,11 +6,10 @@ import { inFullRun } from '../full.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useOwnService } from '../use.ts'
 
-const service = useOwnService({ limits: trustTheTest })
-
 const requests = inFullRun(10_000, 2_000)
 const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
 
+const service = useOwnService({ limits: trustTheTest })
 let tenants: Tenant[]
 
 beforeAll(async () => {

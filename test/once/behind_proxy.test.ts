@@ -8,18 +8,18 @@ import { useProgram } from '../use.ts'
 
 const perHour = 3
 
-const limits = { TRUSTED_PROXIES: '127.0.0.1, ::1', RATE_LIMIT_PER_ADDRESS: `${perHour}/h` }
-const { server } = useProgram(() => ({ ...limits, HOST: '0.0.0.0' }))
 let nginx: Awaited<ReturnType<typeof startNginx>>
 let ports: { nginx: number; service: number }
+
+afterAll(() => nginx?.stop())
+const limits = { TRUSTED_PROXIES: '127.0.0.1, ::1', RATE_LIMIT_PER_ADDRESS: `${perHour}/h` }
+const { server } = useProgram(() => ({ ...limits, HOST: '0.0.0.0' }))
 
 beforeAll(async () => {
   ports = { nginx: await findFreePort(), service: Number(new URL(server.url).port) }
   nginx = await startNginx(`http://127.0.0.1:${ports.service}`, `127.0.0.1:${ports.nginx}`)
   await eventually(() => statusOf('nginx', '127.0.0.1', '/livez'), 200, 20_000)
 })
-
-afterAll(() => nginx?.stop())
 
 /** The status of an answer to a caller at this address of the machine; 0 when nobody listens. */
 function statusOf(to: 'nginx' | 'service', from: string, path = '/api/v1/keys', forwarded?: string): Promise<number> {

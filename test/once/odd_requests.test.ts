@@ -91,17 +91,18 @@ describe('the runtime alone, with a handler that waits', () => {
 })
 
 describe('the service behind nginx, set up as in deploy/nginx.conf', () => {
-  const { server, tenant } = useProgram()
-  const target = { path: join(createFolder(), 'socket') }
   let nginx: Awaited<ReturnType<typeof startNginx>>
+  let target: { path: string }
+
+  afterAll(() => nginx?.stop())
+  const { server, tenant } = useProgram()
 
   beforeAll(async () => {
+    target = { path: join(createFolder(), 'socket') }
     nginx = await startNginx(server.url, `unix:${target.path}`)
     const request = { text: 'GET /livez HTTP/1.1\r\nHost: test\r\n\r\n' }
     await eventually(async () => statusesIn(await answersTo(target, request, 1)), [200], 20_000)
   })
-
-  afterAll(() => nginx?.stop())
 
   test.each([
     ['two pipelined requests', [201, 201]],
