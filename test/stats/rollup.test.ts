@@ -92,9 +92,9 @@ const expectExact = (promptId: number) =>
         ) c`
       expect(addUp(counts)).toEqual(addUp(expected))
 
-      const between = await selectSpanCounts(sql, promptId, bounds)
+      const between = await selectSpanCounts(sql, [promptId], bounds)
       const numberOf = ({ at }: { at: Date }) => bounds.filter((bound) => bound <= at).length
-      expect(addUp(between.map(({ number, ...count }) => ({ key: String(number), ...count })))).toEqual(
+      expect(addUp(between.map(({ number, promptId: _, ...count }) => ({ key: String(number), ...count })))).toEqual(
         addUp(rows.map((row) => countOf(String(numberOf(row)), row))),
       )
     },
