@@ -72,8 +72,8 @@ function readable(value: Value): string {
   return 'name' in value && 'email' in value ? `${value.name} <${value.email}>` : JSON.stringify(value)
 }
 
-/** Removes control characters: a text that was typed, or that comes from the database, must not steer the terminal. */
-export const oneLine = (text: string): string => text.replace(/\p{Cc}+/gu, ' ')
+/** Removes control characters and bidirectional overrides: text from users must not steer the terminal. */
+export const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')
 
 /** Writes to standard output, and waits for its reader. */
 export function writeOut(chunk: string | Uint8Array): Promise<void> {

@@ -7,15 +7,16 @@ import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
 import { UsageError } from './arguments.ts'
 import type { Command, Context } from './command.ts'
 import { withDatabase } from './database.ts'
+import { oneLine } from './output.ts'
 
 export const commands: Command[] = [
   {
     usage:
       'sync [DIR] --org ORG|--url URL [--branch B] [--repository OWNER/NAME|URL] [--create GLOB] [--map FILE] [--dry-run]',
     description:
-      'makes the histories of prompts what a clone says; --url calls a service with the key in PROMPT_SIGNALS_KEY, ' +
-      '--create makes a prompt for every file that matches, --map writes which file has which prompt',
-    ifInterrupted: 'what was recorded stays, and the next sync does the rest',
+      'syncs prompt histories from a git clone; --url calls a service with the key in PROMPT_SIGNALS_KEY, --create ' +
+      'creates a prompt for every file that matches, --map writes the prompt id of each file',
+    ifInterrupted: 'the entries recorded so far stay; run it again to complete the sync',
     check(args) {
       const [org, url] = [args.text('org'), args.text('url')]
       if ((org === null) === (url === null)) throw new UsageError('give either --org or --url')
@@ -62,13 +63,13 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
   output.say(oneLine(summarise(result, `${repository.fullName} ${repository.branch}`, isDryRun)))
 }
 
-/** Rejects a name that cannot be written before the sync begins, not after it. */
+/** Fails before the sync begins, not after it. */
 const requireMapName = (file: string): Promise<void> =>
   requireFileName(file).catch(({ message }) => {
     throw new Error(`--map: ${message}`)
   })
 
-/** Writes atomically, and readable by all, because an application may read the map meanwhile, and as another user. */
+/** Writes atomically and readable by all: an application of another user may read the map at any time. */
 const writeMap = (file: string, map: SyncResult['map']): Promise<void> =>
   writeFileAtomically(file, (put) => put(`${JSON.stringify(map, null, 2)}\n`), 0o666)
 
@@ -77,7 +78,7 @@ function describe(change: SyncChange, isDryRun: boolean): string {
   const name = `${prompt ?? 'a new prompt'} (${path})`
   switch (change.change) {
     case 'created':
-      return isDryRun ? `${path}: would get a prompt "${change.name}"` : `${path}: made ${prompt} "${change.name}"`
+      return isDryRun ? `${path}: would get a prompt "${change.name}"` : `${path}: created ${prompt} "${change.name}"`
     case 'moved':
       return `${name}: was renamed from ${change.from}${change.problem ? `; the link was not moved: ${change.problem}` : ''}`
     case 'missing':
@@ -85,8 +86,8 @@ function describe(change: SyncChange, isDryRun: boolean): string {
     default: {
       const { action, user, commit_sha, pr_number, created_at } = change
       const number = pr_number ? ` #${pr_number}` : ''
-      const sign = { added: '+', changed: '~', taken_back: '-' }[change.change]
-      const problem = change.change === 'taken_back' ? ` ${change.problem}` : ''
+      const sign = { added: '+', changed: '~', unreachable: '-' }[change.change]
+      const problem = change.change === 'unreachable' ? ` ${change.problem}` : ''
       const entry = `${action}${number} ${commit_sha.slice(0, 8)} ${name} by ${user.name}`
       return `${sign} ${created_at?.slice(0, 10)} ${entry}${problem}`
     }
@@ -94,12 +95,9 @@ function describe(change: SyncChange, isDryRun: boolean): string {
 }
 
 function summarise(result: SyncResult, where: string, isDryRun: boolean): string {
-  const { commits, prompts, added, changed, known, takenBack } = result
+  const { commits, prompts, added, changed, known, unreachable } = result
   const [add, change] = isDryRun ? ['would add', 'change'] : ['added', 'changed']
-  const unknown = '; which are not on the branch any more is not known, since the key lacks history:read'
-  const gone = takenBack === null ? unknown : takenBack > 0 ? `, ${takenBack} not on the branch any more` : ''
+  const unknown = '; entries of unreachable commits were not looked for: the key lacks history:read'
+  const gone = unreachable === null ? unknown : unreachable > 0 ? `, ${unreachable} not on the branch any more` : ''
   return `${where}: ${prompts} prompts, ${commits} commits; ${add} ${added} entries, ${change} ${changed}, ${known} known${gone}`
 }
-
-/** Names and messages in a repository must not steer the terminal. */
-const oneLine = (text: string) => text.replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')

@@ -1,15 +1,14 @@
-import { setWebhook } from '../github/manage.ts'
+import { setWebhook } from '../github/webhook.ts'
 import { onDatabase } from './database.ts'
 
 export const commands = onDatabase([
   {
     usage: 'webhooks github set --org ORG',
-    description:
-      "makes the secret of an organisation's GitHub webhook, in place of an earlier one, and shows it, this once",
+    description: "creates the secret of an organisation's GitHub webhook; it is shown only once",
     verifyWith: 'audit list --org ORG',
     async run({ db, clock, args, output }) {
       output.show(await setWebhook(db, clock, args.required('org')))
-      output.say('Keep the secret now: it is not shown again. An earlier one is no longer accepted.')
+      output.say('Save the secret: it is not shown again. Deliveries signed with an earlier secret are rejected.')
     },
   },
 ])

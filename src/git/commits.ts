@@ -1,59 +1,67 @@
 import type { Person } from './entries.ts'
-import { type MessageMeaning, parseMessage } from './messages.ts'
+import { findHost, interpretForHost } from './host.ts'
+import { type Host, type MessageMeaning, parseMessage } from './messages.ts'
 import { decode, type Git, splitAt } from './program.ts'
 
-/** A commit as the graph has it. Commits are known by their position in the list, in which no parent comes before a child. */
 export type Commit = {
   sha: string
-  parents: number[]
-  /** When it was committed by the clock of its committer, in milliseconds. */
+  /** In the list of all commits, in which every commit comes before its parents. */
+  position: number
+  parents: Commit[]
+  /** The committer's clock, in milliseconds. */
   time: number
   author: Person
   committer: Person
+  /** What its message means on the host of the repository. */
   meaning: MessageMeaning
 }
 
 const fields = ['%P', '%ct', '%aN', '%aE', '%cN', '%cE', '%B']
-/** What a message says about a merge is in its first lines; the rest of a huge one is not kept. */
+type FieldValues = [string, string, string, string, string, string, string]
+/** The first lines of a message say what it merges, so the rest of a huge message is dropped. */
 const maxFieldLength = 64 * 1024
 
-/** Reads every commit that is reachable from one, that one first. Names and addresses are those of the mailmap. */
-export async function readCommits(git: Git, tip: string, onProgress: (read: number) => void): Promise<Commit[]> {
+/**
+ * Reads every commit reachable from the tip, which comes first, and finds the host that the messages come from. Names
+ * and addresses are those of the mailmap on the branch.
+ */
+export async function readCommits(
+  git: Git,
+  { tip, webUrl }: { tip: string; webUrl: string | null },
+  onProgress: (read: number) => void,
+): Promise<{ commits: Commit[]; host: Host | null }> {
   const format = `--format=${fields.join('%x00')}%x00`
   const mailmap = ['-c', `mailmap.blob=${tip}:.mailmap`]
   const output = git.stream([...mailmap, 'rev-list', '--topo-order', '--encoding=UTF-8', format, tip])
-  const people = createInterner()
-  const found: (Omit<Commit, 'parents'> & { parents: string[] })[] = []
+  const personOf = createInterner()
+  const commits: Commit[] = []
+  const parentShas: string[][] = []
   let record: string[] = []
   for await (const parts of splitAt('\0', output, maxFieldLength)) {
     for (const part of parts) {
       record.push(part)
       if (record.length < fields.length) continue
-      const [head, time, authorName, authorEmail, committerName, committerEmail, message] = record as string[] & {
-        length: 7
-      }
-      // rev-list writes "commit SHA" on a line of its own before each.
-      const [, sha = '', parents = ''] = /commit ([0-9a-f]+)\n(.*)$/s.exec(head as string) ?? []
-      found.push({
-        sha,
-        parents: parents.split(' '),
-        time: Number(time) * 1_000,
-        author: people(authorName as string, authorEmail as string),
-        committer: people(committerName as string, committerEmail as string),
-        meaning: parseMessage(message as string),
-      })
+      const [head, time, authorName, authorEmail, committerName, committerEmail, message] = record as FieldValues
       record = []
+      // rev-list writes "commit SHA" on a separate line before each.
+      const [, sha = '', parents = ''] = /commit ([0-9a-f]+)\n(.*)$/s.exec(head) ?? []
+      const people = { author: personOf(authorName, authorEmail), committer: personOf(committerName, committerEmail) }
+      const common = { time: Number(time) * 1_000, ...people, meaning: parseMessage(message) }
+      commits.push({ sha, position: commits.length, parents: [], ...common })
+      parentShas.push(parents.split(' '))
     }
-    onProgress(found.length)
+    onProgress(commits.length)
   }
-  const positions = new Map(found.map(({ sha }, position) => [sha, position]))
-  return found.map(({ parents, ...commit }) => ({
-    ...commit,
-    parents: parents.flatMap((sha) => positions.get(sha) ?? []),
-  }))
+  const host = findHost(commits, webUrl)
+  const bySha = new Map(commits.map((commit) => [commit.sha, commit]))
+  for (const commit of commits) {
+    commit.meaning = interpretForHost(commit.meaning, host)
+    commit.parents = (parentShas[commit.position] ?? []).flatMap((sha) => bySha.get(sha) ?? [])
+  }
+  return { commits, host }
 }
 
-/** The same object for the same person, of whom there are few. */
+/** Returns the same object for the same person: there are many commits and few people. */
 function createInterner(): (name: string, email: string) => Person {
   const known = new Map<string, Person>()
   return (name, email) => {

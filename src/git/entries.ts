@@ -1,49 +1,60 @@
-// Decides which history entries follow from the commits that change prompts. Nothing here reads or writes anything.
-import type { PromptEntry } from '../history/record.ts'
+// Decides which history entries follow from commits that change prompts.
 import type { NewHistoryEntry } from '../history/schema.ts'
 
 export type Person = NewHistoryEntry['user']
 
-/** What happened to a pull request, GitLab's merge requests included. */
+/** What happened to a pull request or a GitLab merge request. */
 export type PullRequestEvent = { number: number; url: string; commitSha: string; by: Person; at: Date }
 
-/** A commit that changes the file of a prompt, at the time it reached the branch. */
-export type PromptCommit = {
-  /** The id of the prompt's row; in the plan of a sync, the position of the prompt. */
-  prompt: number
+/** A commit that changes a prompt's file, with the time when it landed on the branch. */
+export type PromptCommit<Prompt> = {
+  prompt: Prompt
   commitSha: string
   author: Person
   at: Date
   /**
-   * The merge that brought the commit to the branch, with what it left there: the merge commit, the squashed one, or the
-   * last of the rebased ones. Null for a commit that was pushed directly.
+   * The merge that brought the commit; null for a commit that was pushed directly. Its SHA is what the merge left on the
+   * branch: the merge commit, the squashed commit, or the last rebased one.
    */
   merge: PullRequestEvent | null
 }
 
+/** An entry for the history of one prompt, and the commits that it stands for. */
+export type EntryOf<Prompt> = { prompt: Prompt; entry: NewHistoryEntry; covers: string[] }
+
+type MutableEntry<Prompt> = Omit<EntryOf<Prompt>, 'covers'> & { covers: Set<string> }
+
 /**
- * The entries of what reached a branch, in the order of the commits: one for each commit that was pushed directly, by its
- * author, and one for each prompt that a pull request changes, at the place of its last commit.
+ * Returns one entry for each commit that was pushed directly, by its author, and one for each prompt that a pull request
+ * changes, at the place of the pull request's last commit.
  */
-export function entriesOf(branch: string, commits: PromptCommit[]): PromptEntry[] {
-  const entries = new Map<string, { prompt: number; entry: NewHistoryEntry; covers: Set<string> }>()
+export function entriesOf<Prompt>(branch: string, commits: PromptCommit<Prompt>[]): EntryOf<Prompt>[] {
+  const entries = new Set<MutableEntry<Prompt>>()
+  const merges = new Map<Prompt, Map<string, MutableEntry<Prompt>>>()
   for (const { prompt, commitSha, author, at, merge } of commits) {
     if (!merge) {
       const commit = { commit_sha: commitSha, branch_name: branch, created_at: at.toISOString() }
-      const entry: NewHistoryEntry = { action: 'deployed', user: author, ...commit }
-      entries.set(`${prompt} ${commitSha}`, { prompt, entry, covers: new Set() })
+      entries.add({ prompt, entry: { action: 'deployed', user: author, ...commit }, covers: new Set() })
       continue
     }
-    const key = `${prompt} ${merge.commitSha} ${merge.number}`
-    const covers = entries.get(key)?.covers ?? new Set([merge.commitSha])
-    // What is set anew after it was deleted comes last.
-    entries.delete(key)
-    entries.set(key, { prompt, entry: pullRequestEntry('pr_merged', branch, merge), covers: covers.add(commitSha) })
+    const ofPrompt = merges.get(prompt) ?? new Map<string, MutableEntry<Prompt>>()
+    merges.set(prompt, ofPrompt)
+    const key = `${merge.commitSha} ${merge.number}`
+    const entry = ofPrompt.get(key) ?? {
+      prompt,
+      entry: pullRequestEntry('pr_merged', branch, merge),
+      covers: new Set([merge.commitSha]),
+    }
+    ofPrompt.set(key, entry)
+    entry.covers.add(commitSha)
+    // Deleting it first moves it to the end.
+    entries.delete(entry)
+    entries.add(entry)
   }
-  return [...entries.values()].map((entry) => ({ ...entry, covers: [...entry.covers] }))
+  return [...entries].map((entry) => ({ ...entry, covers: [...entry.covers] }))
 }
 
-/** A merge is an entry of the branch that was merged into; any other event is one of the pull request's own branch. */
+/** A merge belongs to the branch that was merged into, any other event to the pull request's branch. */
 export const pullRequestEntry = (
   action: 'pr_opened' | 'pr_merged' | 'pr_closed',
   branch: string,

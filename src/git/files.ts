@@ -1,106 +1,83 @@
-import { type Arrival, isLookedThrough } from './arrivals.ts'
+import { type BranchCommit, isFlattenedMerge } from './branch_commits.ts'
 import type { Commit } from './commits.ts'
 import { type Git, splitAt } from './program.ts'
 
-/** A file that a commit changes. Paths are known by their positions in a list, as they repeat from commit to commit. */
+/** A file that a commit changes. Paths are bytes, as text of one character per byte. */
 type FileChange = {
-  path: number
-  /** What the file was called before; null unless it was renamed. */
-  from: number | null
+  path: string
+  /** The previous path of a renamed file, else null. */
+  from: string | null
   isRemoved: boolean
 }
 
-export type ChangedFiles = {
-  /** The changes of each arrival, in the same order. */
-  changes: FileChange[][]
-  /** The position of a path, as bytes; undefined for one that no commit changes. */
-  find(path: string): number | undefined
-  pathAt(position: number): string
-}
+export type ChangedFiles = Map<Commit, FileChange[]>
 
-/** Longer than any path that git writes. */
-const maxPathLength = 64 * 1024
+/** Longer than any path or header line that git writes. */
+const maxLength = 64 * 1024
 const sha = /^[0-9a-f]{40,64}$/
-/** Beyond this many files added and removed at once, git looks only for renames that change nothing else. */
-export const renameLimit = 1_000
+/** If a commit adds and removes more files than this, git finds only exact renames. */
+const renameLimit = 1_000
 
 /**
- * Reads which files the commits change, each against its parent, in one run of git. A merge that is looked through is
- * compared with all its parents in a second one: its changes are the files that are like none of them.
+ * Reads which files each commit changes against its parent. A flattened merge is compared with all its parents: its
+ * changes are the files that differ from each of them, although git may have merged them without help.
  */
 export async function readChangedFiles(
   git: Git,
-  commits: Commit[],
-  arrivals: Arrival[],
+  branchCommits: BranchCommit[],
   onProgress: (read: number) => void,
 ): Promise<ChangedFiles> {
-  const positions = new Map<string, number>()
-  const paths: string[] = []
-  const indexes = new Map(arrivals.map(({ commit }, index) => [commits[commit]?.sha, index]))
-  const changes: FileChange[][] = arrivals.map(() => noChanges)
-  let read = 0
+  const commits = new Map(branchCommits.map(({ commit }) => [commit.sha, commit]))
+  const changes: ChangedFiles = new Map()
+  // One string for each path, because paths repeat from commit to commit.
+  const paths = new Map<string, string>()
 
-  function intern(path: string): number {
-    const known = positions.get(path)
-    if (known !== undefined) return known
-    positions.set(path, paths.length)
-    return paths.push(path) - 1
+  function intern(path: string): string {
+    const known = paths.get(path)
+    if (known === undefined) paths.set(path, path)
+    return known ?? path
   }
 
-  async function compare(options: string[], lines: Iterable<string>): Promise<void> {
-    const output = git.stream(['diff-tree', '--stdin', '-r', '--root', '--name-status', '-z', ...options], lines)
+  async function compare(options: string[], compared: BranchCommit[]): Promise<void> {
+    const args = ['diff-tree', '--stdin', '-r', '--root', '--name-status', '-z', ...options]
     let current: FileChange[] = []
-    // A commit, or a status and one path, or two for a rename.
-    const expected: string[] = []
     let status = ''
-    for await (const parts of splitAt('\0', output, maxPathLength)) {
+    let from: string | null = null
+    for await (const parts of splitAt('\0', git.stream(args, linesOf(compared)), maxLength)) {
       for (const part of parts) {
+        // The output is a commit, then a status and one path for each file, or two paths for a rename.
         if (status === '' && sha.test(part)) {
           current = []
-          changes[indexes.get(part) as number] = current
-          read += 1
+          changes.set(commits.get(part) as Commit, current)
         } else if (status === '') {
           status = part
+        } else if (status.startsWith('R') && from === null) {
+          from = intern(part)
         } else {
-          expected.push(part)
-          if (status.startsWith('R') && expected.length < 2) continue
-          const path = intern(expected.at(-1) as string)
-          const from = status.startsWith('R') ? intern(expected[0] as string) : null
           // The status of a merge has a letter for each parent.
-          current.push({ path, from, isRemoved: /^D+$/.test(status) })
-          expected.length = 0
+          current.push({ path: intern(part), from, isRemoved: /^D+$/.test(status) })
           status = ''
+          from = null
         }
       }
-      onProgress(read)
+      onProgress(changes.size)
     }
   }
 
-  const isMerge = (arrival: Arrival) => isLookedThrough(commits, arrival)
   await compare(
     ['-M', `-l${renameLimit}`],
-    comparisons(commits, arrivals, (arrival) => !isMerge(arrival)),
+    branchCommits.filter((one) => !isFlattenedMerge(one)),
   )
-  // Without renames git walks all trees at once, and leaves out what is like one of them.
-  await compare(['-c', '--no-renames'], comparisons(commits, arrivals, isMerge))
-  return { changes, find: (path) => positions.get(path), pathAt: (position) => paths[position] as string }
+  // Without renames git walks all trees together, and leaves out files that equal one of the parents.
+  await compare(['-c', '--no-renames'], branchCommits.filter(isFlattenedMerge))
+  return changes
 }
 
-const noChanges: FileChange[] = []
-
-/** A line for each arrival, gathered to larger pieces: the commit, and of a merge the parent to compare it with. */
-function* comparisons(
-  commits: Commit[],
-  arrivals: Arrival[],
-  isWanted: (arrival: Arrival) => boolean,
-): Iterable<string> {
+/** A line for each commit, joined to larger chunks: the commit, and for a merge the parent to compare it with. */
+function* linesOf(branchCommits: BranchCommit[]): Iterable<string> {
   let text = ''
-  for (const arrival of arrivals) {
-    if (!isWanted(arrival)) continue
-    const { commit, parent } = arrival
-    const { sha, parents } = commits[commit] as Commit
-    const against = parents.length > 1 && parent !== null ? ` ${commits[parent]?.sha}` : ''
-    text += `${sha}${against}\n`
+  for (const { commit, parent } of branchCommits) {
+    text += commit.parents.length > 1 && parent ? `${commit.sha} ${parent.sha}\n` : `${commit.sha}\n`
     if (text.length > 64 * 1024) {
       yield text
       text = ''
@@ -108,3 +85,31 @@ function* comparisons(
   }
   yield text
 }
+
+const fileHeader = 'diff --cc '
+
+/**
+ * Reads which files were edited in merge commits, for example to resolve a conflict. A combined diff shows only what
+ * comes from no parent.
+ */
+export async function readFilesEditedInMerges(git: Git, merges: Commit[]): Promise<Map<Commit, Set<string>>> {
+  const edited = new Map(merges.map((merge) => [merge, new Set<string>()]))
+  if (merges.length === 0) return edited
+  const bySha = new Map(merges.map((merge) => [merge.sha, merge]))
+  const patches = ['--cc', '--patch', '--unified=0', '--no-ext-diff', '--no-textconv']
+  const args = ['-c', 'core.quotePath=false', 'diff-tree', '--stdin', '-r', '-M', `-l${renameLimit}`, ...patches]
+  const output = git.stream(args, [`${merges.map((merge) => merge.sha).join('\n')}\n`])
+  let paths = new Set<string>()
+  for await (const lines of splitAt('\n', output, maxLength)) {
+    for (const line of lines) {
+      // Lines of file contents begin with a sign for each parent, so they look like neither of these.
+      const merge = bySha.get(line)
+      if (merge) paths = edited.get(merge) as Set<string>
+      else if (line.startsWith(fileHeader)) paths.add(unquote(line.slice(fileHeader.length)))
+    }
+  }
+  return edited
+}
+
+/** Git quotes a name that contains a quotation mark or a backslash. */
+const unquote = (name: string): string => (name.startsWith('"') ? name.slice(1, -1).replace(/\\(.)/g, '$1') : name)

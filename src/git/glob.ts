@@ -1,11 +1,13 @@
-/**
- * Turns a pattern of paths into a test: `*` and `?` stand for what is between two slashes, `**` for folders of any depth,
- * `{a,b}` for one of several, `[a-z]` for one character.
- */
+// `matchesGlob` of node:path would not do: Bun and Deno disagree about hidden files, so the same --create would create
+// different prompts, and it has no error for a pattern with an unclosed brace.
+
+const leadingSlashes = /^(?:\.?\/)+/
+
+/** Compiles a pattern: `*` and `?` match within a folder, `**` any depth; `{a,b}` and `[a-z]` work. */
 export function compileGlob(pattern: string): (path: string) => boolean {
   let source = ''
   let depth = 0
-  for (let rest = pattern.replace(/^(?:\.?\/)+/, ''); rest !== ''; ) {
+  for (let rest = pattern.replace(leadingSlashes, ''); rest !== ''; ) {
     const [token, translation] = nextToken(rest, depth)
     if (token === '{') depth += 1
     if (token === '}' && depth > 0) depth -= 1
@@ -35,9 +37,9 @@ function nextToken(rest: string, depth: number): [token: string, translation: st
 
 const maxNameLength = 200
 
-/** The name of a prompt by its path: without the folder that all of the pattern have in common, and its extension. */
+/** Names a prompt by its path, without the pattern's fixed folder and the extension. */
 export function nameOfPath(pattern: string, path: string): string {
-  const common = /^(?:[^*?{}[\]]*\/)?/.exec(pattern.replace(/^(?:\.?\/)+/, ''))?.[0] ?? ''
+  const common = /^(?:[^*?{}[\]]*\/)?/.exec(pattern.replace(leadingSlashes, ''))?.[0] ?? ''
   const name = path.startsWith(common) ? path.slice(common.length) : path
   return name.replace(/(?<=[^/])\.[^./]+$/, '').slice(-maxNameLength)
 }

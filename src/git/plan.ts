@@ -1,43 +1,40 @@
 // Decides from a clone and the links of prompts what a sync has to do. Writes nothing.
-
-import type { PromptEntry } from '../history/record.ts'
 import { requireText } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
-import { listArrivals, timeArrivals } from './arrivals.ts'
+import { type BranchCommit, isFlattenedMerge, listBranchCommits, listLandingTimes } from './branch_commits.ts'
 import { type Commit, readCommits } from './commits.ts'
-import { entriesOf } from './entries.ts'
-import { readChangedFiles } from './files.ts'
-import { fitBranch } from './fit.ts'
-import { findFates, followFiles } from './follow.ts'
+import { type EntryOf, entriesOf } from './entries.ts'
+import { readChangedFiles, readFilesEditedInMerges } from './files.ts'
+import { explainMissing, followFiles, type MissingFile } from './follow.ts'
 import { compileGlob, nameOfPath } from './glob.ts'
-import { keepOwnChanges } from './merge_changes.ts'
 import { decode, encode, type Git } from './program.ts'
-import { findHost, interpretForHost, listPromptCommits } from './prompt_commits.ts'
+import { listPromptCommits } from './prompt_commits.ts'
 import { pathText, type Repository } from './repository.ts'
+import { sanitizeBranch } from './sanitize.ts'
 import type { LinkedFile } from './target.ts'
 
 /** A prompt whose history is read. */
 export type SyncedPrompt = {
-  /** Null for a prompt that is to be made. */
+  /** Null for a prompt that the sync creates. */
   id: string | null
-  /** Its name, if it is to be made. */
+  /** The name of a prompt that the sync creates. */
   name: string
-  /** The path of its file on the branch, or where it was last. */
+  /** The path of its file on the branch, or its last one. */
   path: string
-  /** The path that it is linked to, if its file has been renamed since. */
+  /** The path that it is linked to, if its file was renamed since. */
   movedFrom: string | null
-  /** Why its file is not on the branch; null for one that is. */
+  /** Why its file is not on the branch; null if it is. */
   missing: string | null
 }
 
 export type Plan = {
   prompts: SyncedPrompt[]
-  /** Entries for the prompts, which are known by their positions, oldest first. */
-  entries: PromptEntry[]
-  /** The hashes of all commits of the branch. */
+  /** Oldest first. */
+  entries: EntryOf<SyncedPrompt>[]
+  /** The SHAs of all commits that are reachable from the branch. */
   commits: Set<string>
-  /** When the newest commit of the branch arrived there. */
-  lastArrivalAt: Date
+  /** When the newest commit landed on the branch. */
+  lastLandedAt: Date
 }
 
 type Options = {
@@ -55,71 +52,85 @@ export async function planSync(
 ): Promise<Plan> {
   if (linked.length === 0 && createGlob === null) {
     throw new Error(
-      `No prompt is linked to a file of ${repository.fullName}. Link them (prompts link), or make a prompt for each ` +
-        "file of a pattern: --create 'prompts/**/*.md'",
+      `No prompt is linked to a file of ${repository.fullName}. Link prompts (prompts link), or create one for each ` +
+        "file that matches a pattern: --create 'prompts/**/*.md'",
     )
   }
-  const read = await readCommits(git, repository.tip, (count) => onProgress(count, 'commits read', null))
-  const host = findHost(read, repository.webUrl)
-  const commits = interpretForHost(read, host)
-  const arrivals = listArrivals(commits, isOwnPullOf(repository))
-  const files = await readChangedFiles(git, commits, arrivals, (count) =>
-    onProgress(count, 'commits compared', count / arrivals.length),
+  const { commits, host } = await readCommits(git, repository, (count) => onProgress(count, 'commits read', null))
+  const branchCommits = listBranchCommits(commits[0] as Commit, isOwnPullOf(repository))
+  const changes = await readChangedFiles(git, branchCommits, (count) =>
+    onProgress(count, 'commits compared', count / branchCommits.length),
   )
 
-  const missing = linked.filter(({ path }) => !repository.tree.has(encode(path)))
-  const fates = findFates(
-    arrivals,
-    files,
-    missing.map(({ path }) => encode(path)),
-  )
-  const taken = new Set(linked.map(({ path }) => path))
-  const prompts = linked.map((prompt): SyncedPrompt => {
-    const known = { id: prompt.id, name: '', path: prompt.path, movedFrom: null, missing: null }
-    const fate = fates[missing.indexOf(prompt)]
-    if (!fate) return known
-    if (fate.is !== 'renamed') return { ...known, missing: whyMissing(repository, prompt.path, fate.is) }
-    const path = pathText(fate.to)
-    if (path === undefined) return { ...known, missing: `was renamed to ${decode(fate.to)}, which is not UTF-8` }
-    if (!repository.tree.has(fate.to)) return { ...known, missing: 'was removed' }
-    if (taken.has(path)) return { ...known, missing: `was renamed to ${path}, which another prompt is linked to` }
-    taken.add(path)
-    return { ...known, path, movedFrom: prompt.path }
-  })
-  if (createGlob !== null) prompts.push(...listNew(repository, createGlob, taken))
+  const prompts = findFiles(repository, linked, explainMissing(branchCommits, changes))
+  if (createGlob !== null) prompts.push(...listNew(repository, createGlob, [...linked, ...prompts]))
   if (prompts.length === 0) {
     throw new Error(`No file on ${repository.branch} matches ${createGlob}, and no prompt is linked.`)
   }
 
-  const paths = prompts.map(({ path }) => encode(path))
-  const times = timeArrivals(commits, arrivals, now)
-  const promptsOf = followFiles(commits, arrivals, files, paths)
-  await keepOwnChanges(git, commits, arrivals, files, (arrival) => promptsOf(arrival).length > 0)
-  const touched = arrivals.map((_, arrival) => promptsOf(arrival))
-  const promptCommits = listPromptCommits({ commits, arrivals, times, host, webUrl: repository.webUrl }, touched)
+  const byPath = new Map(prompts.map((prompt) => [encode(prompt.path), prompt]))
+  const promptAt = followFiles(commits, branchCommits, changes, byPath)
+  function promptsIn({ commit }: BranchCommit, isCounted = (_path: string) => true): SyncedPrompt[] {
+    const paths = (changes.get(commit) ?? []).map(({ path }) => path).filter(isCounted)
+    return [...new Set(paths.flatMap((path) => promptAt(commit, path) ?? []))]
+  }
+  const merges = branchCommits.filter((one) => isFlattenedMerge(one) && promptsIn(one).length > 0)
+  const edited = await readFilesEditedInMerges(
+    git,
+    merges.map(({ commit }) => commit),
+  )
+  const changed = new Map(
+    branchCommits.map((one) => {
+      const isCounted = isFlattenedMerge(one) ? (path: string) => edited.get(one.commit)?.has(path) === true : undefined
+      return [one.commit, promptsIn(one, isCounted)]
+    }),
+  )
+
+  const times = listLandingTimes(branchCommits, now)
+  const promptCommits = listPromptCommits({ branchCommits, changed, times, host, webUrl: repository.webUrl })
   if (repository.webUrl === null && promptCommits.some(({ merge }) => merge !== null)) {
     throw new Error(
-      'The history has merges of pull requests, and their addresses are not known. Say where the repository is shown: ' +
+      'The history has merges of pull requests, but their addresses are not known. Say where the repository is shown: ' +
         `--repository https://HOST/${repository.fullName}`,
     )
   }
-  const lastArrivalAt = [...times.values()].at(-1) ?? now
-  const entries = entriesOf(fitBranch(repository.branch), promptCommits)
-  return { prompts, entries, commits: new Set(commits.map(({ sha }) => sha)), lastArrivalAt }
+  return {
+    prompts,
+    entries: entriesOf(sanitizeBranch(repository.branch), promptCommits),
+    commits: new Set(commits.map(({ sha }) => sha)),
+    lastLandedAt: [...times.values()].at(-1) ?? now,
+  }
 }
 
-function whyMissing({ tree }: Repository, path: string, fate: 'removed' | 'unknown'): string {
-  if (fate === 'removed') return 'was removed'
+/** Finds where the files of linked prompts are now. */
+function findFiles({ tree }: Repository, linked: LinkedFile[], explain: (path: string) => MissingFile): SyncedPrompt[] {
+  const taken = new Set(linked.map(({ path }) => path))
+  return linked.map(({ id, path }): SyncedPrompt => {
+    const known = { id, name: '', path, movedFrom: null, missing: null }
+    if (tree.has(encode(path))) return known
+    const file = explain(encode(path))
+    if (file.is === 'unknown') return { ...known, missing: explainUnknown(tree, path) }
+    if (file.is === 'deleted' || !tree.has(file.to)) return { ...known, missing: 'was removed' }
+    const to = pathText(file.to)
+    if (to === undefined) return { ...known, missing: `was renamed to ${decode(file.to)}, which is not UTF-8` }
+    if (taken.has(to)) return { ...known, missing: `was renamed to ${to}, which another prompt is linked to` }
+    taken.add(to)
+    return { ...known, path: to, movedFrom: path }
+  })
+}
+
+function explainUnknown(tree: Repository['tree'], path: string): string {
   const folders = encode(path)
     .split('/')
     .map((_, depth, parts) => parts.slice(0, depth).join('/'))
   const submodule = folders.find((folder) => tree.get(folder) === 'submodule')
-  return submodule ? `is in the submodule ${decode(submodule)}, a repository of its own` : 'was never on the branch'
+  return submodule ? `is in the submodule ${decode(submodule)}, a separate repository` : 'was never on the branch'
 }
 
-/** Throws for a file that no prompt can be linked to. */
-function listNew({ fullName, tree }: Repository, glob: string, taken: Set<string>): SyncedPrompt[] {
+/** Lists files that get a prompt. Throws for a file that no prompt can be linked to. */
+function listNew({ fullName, tree }: Repository, glob: string, known: { path: string }[]): SyncedPrompt[] {
   const matches = compileGlob(glob)
+  const taken = new Set(known.map(({ path }) => path))
   const paths = [...tree].flatMap(([bytes, kind]) => (kind === 'file' ? (pathText(bytes) ?? []) : []))
   return paths
     .filter((path) => !taken.has(path) && matches(path))
@@ -129,7 +140,7 @@ function listNew({ fullName, tree }: Repository, glob: string, taken: Set<string
     })
 }
 
-/** Whether a merge is that of a `git pull` of the branch into a clone of it. */
+/** Whether a merge commit comes from a `git pull` of the branch into a clone. */
 const isOwnPullOf =
   ({ branch, fullName }: Repository) =>
   ({ meaning }: Commit): boolean => {

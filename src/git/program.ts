@@ -1,19 +1,18 @@
-// Runs the git program. A repository is untrusted: nothing that its configuration names is run, and nothing is fetched.
+// Runs git on an untrusted repository: runs no program that its configuration names, and fetches nothing.
 import { spawn } from 'node:child_process'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 
-/** Variables for the program, by their names. */
 export type Environment = Record<string, string | undefined>
 
 export type Git = {
-  /** What a command writes, in pieces; `input` is written to it meanwhile. */
+  /** Streams a command's output while it writes `input` to the command. */
   stream(args: string[], input?: Iterable<string>): AsyncIterable<Buffer>
-  /** The short text that a command writes, or undefined if it ends with a status other than 0. */
+  /** Returns a command's output, or undefined if its exit status is not 0. */
   ask(args: string[]): Promise<string | undefined>
 }
 
-/** Fails with what git says about it, as one line. */
+/** Says in one line what git has written to standard error. */
 class GitError extends Error {}
 
 const maxErrorLength = 2_000
@@ -24,7 +23,7 @@ const options = [
   ...['core.fsmonitor=false', 'core.hooksPath=/dev/null', 'protocol.allow=never'].flatMap((set) => ['-c', set]),
 ]
 
-/** Settings of git's own that win over those of the caller and of the repository. */
+/** These win over the settings of the caller and of the repository. */
 const fixed: Environment = {
   LC_ALL: 'C',
   GIT_TERMINAL_PROMPT: '0',
@@ -43,19 +42,19 @@ export function createGit(folder: string, environment: Environment, signal: Abor
       child.once('error', (error) => reject(isMissing(error) ? gitIsMissing() : error))
       child.once('close', resolve)
     })
-    // Whatever else fails first, how the program ended is looked at below.
+    // Awaited below. Without this, a failure before that would be an unhandled rejection.
     ended.catch(() => {})
     let complaint = ''
     child.stderr.on('data', (text) => {
       if (complaint.length < maxErrorLength) complaint += text
     })
-    // A program that ends early does not read the rest of its input.
+    // A program that exits early does not read the rest of its input.
     pipeline(Readable.from(input), child.stdin).catch(() => {})
     try {
       try {
         yield* child.stdout as AsyncIterable<Buffer>
       } catch (error) {
-        // A program that could not be started has closed its output too, and this says why.
+        // If the program could not be started, this says why.
         await ended
         throw error
       }
@@ -96,7 +95,7 @@ function explain(complaint: string, folder: string): string {
   return `git failed: ${first || 'it said nothing'}`
 }
 
-/** The parts of a stream that end in a character, as text of one character a byte. A part is cut at the given length. */
+/** Splits a stream at a character, into text of one character per byte. Truncates parts at `maxLength`. */
 export async function* splitAt(
   end: '\0' | '\n',
   chunks: AsyncIterable<Buffer>,
@@ -110,10 +109,10 @@ export async function* splitAt(
   }
 }
 
-/** Decodes UTF-8 from a text of one character a byte; what is no UTF-8 is shown as such. */
+/** Decodes UTF-8 from text of one character per byte. Invalid bytes become U+FFFD. */
 export const decode = (bytes: string): string =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: everything but ASCII is to be found
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: matches everything but ASCII
   /[^\x00-\x7f]/.test(bytes) ? Buffer.from(bytes, 'latin1').toString('utf8') : bytes
 
-/** Encodes a text as UTF-8, one character a byte. */
+/** Encodes text as UTF-8, one character per byte. */
 export const encode = (text: string): string => Buffer.from(text, 'utf8').toString('latin1')

@@ -3,37 +3,37 @@ import { parseRemote, type Remote } from './remote.ts'
 
 type TreeEntry = 'file' | 'symbolic link' | 'submodule'
 
-/** A branch of a clone, as it is now. */
+/** A branch of a clone. */
 export type Repository = Remote & {
   branch: string
   tip: string
-  /** What is on the branch, by its path as bytes. */
+  /** What is on the branch, by path. Paths are bytes, as text of one character per byte. */
   tree: Map<string, TreeEntry>
 }
 
 type Wanted = {
   /** Null for the default branch. */
   branch: string | null
-  /** owner/name or the web address; null for that of the remote `origin`. */
+  /** owner/name or the web address; null to use the remote `origin`. */
   repository: string | null
 }
 
-/** What git notes in a clone that was made with --filter. */
+/** Git sets these in a clone that was created with --filter. */
 const partialCloneSettings = '^(extensions\\.partialclone|remote\\..*\\.promisor)$'
 
-/** Opens a clone for reading. Throws one line that says what to do when its history is not all there. */
+/** Opens a clone for reading. Throws if parts of its history are missing, and says what to do. */
 export async function openRepository(git: Git, folder: string, wanted: Wanted): Promise<Repository> {
   if ((await git.ask(['rev-parse', '--git-dir'])) === undefined) {
     throw new Error(`${folder} is not a git repository. Name the folder of a clone.`)
   }
   if ((await git.ask(['rev-parse', '--is-shallow-repository'])) === 'true') {
     throw new Error(
-      'The clone is shallow, so that most of its history is missing. Clone all of it (fetch-depth: 0 for ' +
+      'The clone is shallow, so most of its history is missing. Clone all of it (fetch-depth: 0 for ' +
         'actions/checkout, GIT_DEPTH: 0 on GitLab), or run: git fetch --unshallow',
     )
   }
   if ((await git.ask(['config', '--get-regexp', partialCloneSettings])) !== undefined) {
-    throw new Error('The clone is partial, so that files are missing in it. Clone without --filter.')
+    throw new Error('The clone is partial, so files are missing in it. Clone without --filter.')
   }
   const remote = await findRemote(git, wanted.repository)
   const branch = wanted.branch ?? (await findDefaultBranch(git))
@@ -56,7 +56,7 @@ async function findRemote(git: Git, given: string | null): Promise<Remote> {
   const remote = parseRemote(given)
   if (!remote) throw new Error('--repository must be OWNER/NAME or the web address https://HOST/OWNER/NAME')
   if (remote.webUrl !== null) return remote
-  // A name alone is looked for where the clone came from.
+  // A name without a host is on the host of the clone's origin.
   const host = origin?.webUrl ? new URL(origin.webUrl).origin : null
   return { ...remote, webUrl: host && `${host}/${remote.fullName}` }
 }
@@ -72,7 +72,7 @@ async function findDefaultBranch(git: Git): Promise<string> {
 const ofOriginPrefix = 'refs/remotes/origin/'
 const branchPrefix = 'refs/heads/'
 
-/** What the remote is known to have comes first: a commit that was not pushed is not on the branch. */
+/** The remote's branch comes first: a commit that was not pushed is not on the branch. */
 async function findTip(git: Git, branch: string): Promise<string | undefined> {
   for (const prefix of [ofOriginPrefix, branchPrefix]) {
     const tip = await git.ask(['rev-parse', '--verify', '--quiet', `${prefix}${branch}^{commit}`])
@@ -98,7 +98,7 @@ async function readTree(git: Git, tip: string): Promise<Map<string, TreeEntry>> 
   return tree
 }
 
-/** A path as text, or undefined for one that is no UTF-8: no prompt can be linked to it. */
+/** Decodes a path. Returns undefined if it is not UTF-8: no prompt can be linked to it. */
 export function pathText(bytes: string): string | undefined {
   const text = decode(bytes)
   return text.includes('\ufffd') ? undefined : text

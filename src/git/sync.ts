@@ -1,20 +1,21 @@
-import type { Outcome, PromptEntry } from '../history/record.ts'
+import type { Outcome } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
 import { repositoryKey } from '../prompts/link.ts'
-import { fitBranch } from './fit.ts'
+import type { EntryOf } from './entries.ts'
 import { planSync, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
-import { reportTakenBack, type TakenBack } from './taken_back.ts'
+import { sanitizeBranch } from './sanitize.ts'
 import type { SyncTarget } from './target.ts'
+import { reportUnreachable, type UnreachableEntry } from './unreachable.ts'
 
-/** Something that a sync has done, or of a dry run would do. */
+/** What a sync has done, or what a dry run would do. */
 export type SyncChange =
   | { change: 'created'; prompt: string | null; path: string; name: string }
   | { change: 'moved'; prompt: string; path: string; from: string; problem: string | null }
   | { change: 'missing'; prompt: string; path: string; problem: string }
   | ({ change: 'added' | 'changed'; prompt: string | null; path: string } & NewHistoryEntry)
-  | TakenBack
+  | UnreachableEntry
 
 export type SyncResult = {
   commits: number
@@ -22,8 +23,8 @@ export type SyncResult = {
   added: number
   changed: number
   known: number
-  /** How many entries are of commits that are not on the branch; null when the histories may not be read. */
-  takenBack: number | null
+  /** The number of entries of unreachable commits; null when the key may not read histories. */
+  unreachable: number | null
   /** From the paths of the files to the ids of their prompts. */
   map: Record<string, string>
 }
@@ -39,71 +40,59 @@ type Options = {
   onChange(change: SyncChange): void
 }
 
+/** The public id of each prompt; null for one that a dry run does not create. */
+type PromptIds = Map<SyncedPrompt, string | null>
+
 const maxEntriesPerCall = 500
-/** Half of what a body may have. */
+/** Half of the largest body that the service accepts. */
 const maxBytesPerCall = 500_000
-/** A merge may cover more commits than one call takes; it is then given several times. */
+/** A merge that covers more commits than one call takes is sent several times. */
 const maxCovered = 500
 
 /**
- * Makes the histories of the prompts of a repository what its branch says. Everything is read and checked before the
- * first change is made; what an interruption leaves undone, the next sync does.
+ * Syncs the histories of a repository's prompts from its branch. Reads and checks everything before the first change.
+ * The next sync completes an interrupted one.
  */
 export async function syncRepository(options: Options): Promise<SyncResult> {
-  const { git, target, isDryRun, onProgress, onChange } = options
+  const { git, target, isDryRun, onProgress } = options
   const repository = { ...options.repository, fullName: repositoryKey(options.repository.fullName) }
   const linked = await target.listLinked(repository.fullName)
   const plan = await planSync(git, repository, linked, options)
-  const { prompts, entries, commits, lastArrivalAt } = plan
+  const { prompts, entries, commits, lastLandedAt } = plan
 
-  const ids: (string | null)[] = []
-  for (const [done, prompt] of prompts.entries()) {
-    ids.push(await createOrMovePrompt(options, repository.fullName, prompt))
-    onProgress(done + 1, 'prompts', (done + 1) / prompts.length)
+  const ids: PromptIds = new Map()
+  for (const prompt of prompts) {
+    ids.set(prompt, await createOrMovePrompt(options, repository.fullName, prompt))
+    onProgress(ids.size, 'prompts', ids.size / prompts.length)
   }
+  const counts = await recordEntries(options, ids, entries)
 
-  const counts = { added: 0, changed: 0, known: 0 }
-  let done = 0
-  let change: keyof typeof counts = 'known'
-  for (const call of callsOf(entries)) {
-    const outcomes = await recordCall(target, ids, call, isDryRun)
-    for (const [index, { prompt, entry, isLast }] of call.entries()) {
-      const outcome = outcomes[index] as Outcome
-      // An entry in several parts is reported once: as added if one of them has added it, and else as changed if one has.
-      if (outcome === 'added' || (outcome === 'changed' && change === 'known')) change = outcome
-      if (!isLast) continue
-      counts[change] += 1
-      if (change !== 'known') {
-        const { path } = prompts[prompt] as SyncedPrompt
-        onChange({ change, prompt: ids[prompt] ?? null, path, ...entry })
-      }
-      done += 1
-      change = 'known'
-    }
-    onProgress(done, 'entries', done / entries.length)
-  }
-  const files = prompts.flatMap(({ missing }, index) => {
-    const state: 'present' | 'removed' = missing === null ? 'present' : 'removed'
-    return ids[index] ? { prompt_id: ids[index], state, seen_at: lastArrivalAt.toISOString() } : []
+  const synced = prompts.flatMap((prompt) => {
+    const id = ids.get(prompt)
+    return id ? { id, path: prompt.path, isPresent: prompt.missing === null } : []
   })
-  for (let first = 0; first < files.length && !isDryRun; first += maxEntriesPerCall) {
-    await target.recordBatch({ entries: [], files: files.slice(first, first + maxEntriesPerCall) })
+  const seen_at = lastLandedAt.toISOString()
+  for (let first = 0; first < synced.length && !isDryRun; first += maxEntriesPerCall) {
+    const files = synced.slice(first, first + maxEntriesPerCall).map(({ id, isPresent }) => {
+      return { prompt_id: id, state: isPresent ? ('present' as const) : ('removed' as const), seen_at }
+    })
+    await target.recordBatch({ entries: [], files })
   }
-  const takenBack = await reportTakenBack(target, fitBranch(repository.branch), plan, options)
-  const map = prompts.flatMap(({ path, missing }, index) => (ids[index] && !missing ? [[path, ids[index]]] : []))
-  return { commits: commits.size, prompts: prompts.length, ...counts, takenBack, map: Object.fromEntries(map) }
+  const unreachable = await reportUnreachable(target, sanitizeBranch(repository.branch), plan, options)
+  const map = Object.fromEntries(synced.flatMap(({ id, path, isPresent }) => (isPresent ? [[path, id]] : [])))
+  return { commits: commits.size, prompts: prompts.length, ...counts, unreachable, map }
 }
 
-/** Makes a prompt, or moves its link, and returns its id; null for one that a dry run does not make. */
+/** Creates a prompt or moves its link. Returns its id, or null if a dry run does not create it. */
 async function createOrMovePrompt(
   { target, isDryRun, onChange }: Options,
   repository: string,
   { id, name, path, movedFrom, missing }: SyncedPrompt,
 ): Promise<string | null> {
   if (id === null) {
-    const made = isDryRun ? null : await createOrFind(target, name, repository, path)
-    onChange({ change: 'created', prompt: made, path, name })
-    return made
+    const created = isDryRun ? null : await createOrFind(target, name, repository, path)
+    onChange({ change: 'created', prompt: created, path, name })
+    return created
   }
   if (movedFrom !== null) {
     const problem = isDryRun ? null : await target.moveLink(id, repository, path)
@@ -113,7 +102,7 @@ async function createOrMovePrompt(
   return id
 }
 
-/** Another sync, or an earlier attempt whose answer was lost, may have made it. */
+/** Another sync, or an earlier attempt whose response was lost, may have created it. */
 async function createOrFind(target: SyncTarget, name: string, repository: string, path: string): Promise<string> {
   try {
     return await target.createPrompt(name, repository, path)
@@ -124,30 +113,51 @@ async function createOrFind(target: SyncTarget, name: string, repository: string
   }
 }
 
-/** What a dry run would add to a prompt that it has not made is all new. */
-async function recordCall(
-  target: SyncTarget,
-  ids: (string | null)[],
-  call: PromptEntry[],
-  isDryRun: boolean,
-): Promise<Outcome[]> {
-  const known = call.flatMap(({ prompt, entry, covers = [] }) => {
-    const id = ids[prompt]
+/** Records the entries and counts what became of them. */
+async function recordEntries(
+  { target, isDryRun, onProgress, onChange }: Options,
+  ids: PromptIds,
+  entries: EntryOf<SyncedPrompt>[],
+): Promise<Record<'added' | 'changed' | 'known', number>> {
+  const counts = { added: 0, changed: 0, known: 0 }
+  let done = 0
+  let change: keyof typeof counts = 'known'
+  for (const call of callsOf(entries)) {
+    const outcomes = await recordCall(target, ids, call, isDryRun)
+    for (const [index, { prompt, entry, isLast }] of call.entries()) {
+      const outcome = outcomes[index] as Outcome
+      // The parts of one entry are reported together: as added if one of them was, else as changed if one was.
+      if (outcome === 'added' || (outcome === 'changed' && change === 'known')) change = outcome
+      if (!isLast) continue
+      counts[change] += 1
+      if (change !== 'known') onChange({ change, prompt: ids.get(prompt) ?? null, path: prompt.path, ...entry })
+      done += 1
+      change = 'known'
+    }
+    onProgress(done, 'entries', done / entries.length)
+  }
+  return counts
+}
+
+/** Records one call. All entries of a prompt that a dry run did not create would be added. */
+async function recordCall(target: SyncTarget, ids: PromptIds, call: Part[], isDryRun: boolean): Promise<Outcome[]> {
+  const known = call.flatMap(({ prompt, entry, covers }) => {
+    const id = ids.get(prompt)
     return id ? { prompt_id: id, ...entry, covers } : []
   })
   const outcomes = known.length > 0 ? await target.recordBatch({ entries: known, dry_run: isDryRun }) : []
-  return call.map(({ prompt }) => (ids[prompt] ? (outcomes.shift() as Outcome) : 'added'))
+  return call.map(({ prompt }) => (ids.get(prompt) ? (outcomes.shift() as Outcome) : 'added'))
 }
 
-/** An entry, or one of the parts of a merge that covers many commits, which follow each other. */
-type Part = PromptEntry & { isLast: boolean }
+/** An entry, or one of the consecutive parts of a merge that covers many commits. */
+type Part = EntryOf<SyncedPrompt> & { isLast: boolean }
 
-/** The entries in groups that one call takes. */
-function* callsOf(entries: PromptEntry[]): Iterable<Part[]> {
+/** Groups the entries by what one call takes. */
+function* callsOf(entries: EntryOf<SyncedPrompt>[]): Iterable<Part[]> {
   let call: Part[] = []
   let bytes = 0
   for (const part of entries.flatMap(splitCovered)) {
-    const size = Buffer.byteLength(JSON.stringify(part))
+    const size = Buffer.byteLength(JSON.stringify([part.entry, part.covers]))
     if (call.length === maxEntriesPerCall || (call.length > 0 && bytes + size > maxBytesPerCall)) {
       yield call
       call = []
@@ -159,7 +169,7 @@ function* callsOf(entries: PromptEntry[]): Iterable<Part[]> {
   if (call.length > 0) yield call
 }
 
-function splitCovered({ covers = [], ...entry }: PromptEntry): Part[] {
+function splitCovered({ covers, ...entry }: EntryOf<SyncedPrompt>): Part[] {
   const parts = Math.max(1, Math.ceil(covers.length / maxCovered))
   return Array.from({ length: parts }, (_, part) => ({
     ...entry,

@@ -1,25 +1,25 @@
 import type { Outcome } from '../history/record.ts'
 import type { HistoryBatch, HistoryEntry } from '../history/schema.ts'
 
-/** A file that a prompt is linked to, with the public id of that prompt. */
+/** A file, and the public id of the prompt that is linked to it. */
 export type LinkedFile = { id: string; path: string }
 
-/** What a sync needs of the service, whether it is reached by its database or over HTTP. */
+/** What a sync needs of the service: implemented over the database and over HTTP. */
 export type SyncTarget = {
-  /** The files of a repository that prompts are linked to. */
+  /** Lists the files of a repository that prompts are linked to. */
   listLinked(repository: string): Promise<LinkedFile[]>
-  /** Makes a prompt for a file, and returns its id. */
+  /** Creates a prompt for a file and returns its id. */
   createPrompt(name: string, repository: string, path: string): Promise<string>
-  /** Links a prompt to another file; says why not when that is not allowed. */
+  /** Links a prompt to another file. Returns the reason if the key may not do that, else null. */
   moveLink(id: string, repository: string, path: string): Promise<string | null>
-  /** Records a batch, all or nothing, and says what became of each entry; of a dry run, what would become of it. */
+  /** Records a batch, all or nothing. Returns what became of each entry, or would become in a dry run. */
   recordBatch(batch: HistoryBatch): Promise<Outcome[]>
-  /** Reads a page of the history of a prompt, newest first; null when that is not allowed. */
+  /** Reads a page of a prompt's history, newest first. Returns null if the key may not read it. */
   readHistory(id: string, page: number): Promise<EntriesPage | null>
 }
 
-/** The part of a page of history that a sync looks at. */
+/** The part of a history page that a sync uses. */
 export type EntriesPage = { data: HistoryEntry[]; pagination: { total_pages: number } }
 
-/** The query of a page, as large as pages are. */
+/** The query of a page of the largest size. */
 export const historyQuery = (page: number): string => `?page=${page}&limit=100`

@@ -8,7 +8,7 @@ import { createPromptFinder } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import { historyQuery, type SyncTarget } from './target.ts'
 
-/** The service by its database, for an operator. */
+/** Opens the service's database, for an operator. */
 export async function openDatabaseTarget(db: Db, clock: Clock, org: string): Promise<SyncTarget> {
   const { id: organisationId } = await requireOrganisation(db, org)
   const prompts = createPromptFinder(db)

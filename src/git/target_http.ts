@@ -12,7 +12,7 @@ const timeoutMs = 30_000
 const attempts = 4
 const maxWaitSeconds = 10
 
-/** The service over HTTP, by its address and a key. */
+/** Calls the service at `url` with an API key. */
 export function openHttpTarget(url: string, key: string, signal: AbortSignal): SyncTarget {
   const base = `${url.replace(/\/+$/, '')}/api/v1`
 
@@ -22,7 +22,7 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
       method,
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      // The key goes nowhere but to the address that was given.
+      // A redirect would send the key to another address.
       redirect: 'error',
       signal: timeout,
     })
@@ -31,7 +31,7 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
     return { status: response.status, wait, body: parseAnswer(text) }
   }
 
-  /** Every call is safe to repeat, as a file has one prompt: what fails for a reason that passes is tried again. */
+  /** Retries temporary failures: every call is safe to repeat, because a file has one prompt. */
   async function call(method: string, path: string, body?: unknown): Promise<Answer> {
     for (let attempt = 1; ; attempt += 1) {
       const answer = await send(method, path, body).catch((error: Error) => error)
@@ -86,9 +86,9 @@ function parseAnswer(text: string): Answer['body'] {
     const body = JSON.parse(text)
     if (typeof body === 'object' && body !== null && ('data' in body || 'error' in body)) return body
   } catch {
-    // The error below says so.
+    // Reported below.
   }
-  return { error: { message: 'That is not how the service answers. Is the address right?' } }
+  return { error: { message: 'This is not how the service answers. Check the address.' } }
 }
 
 function dataOf<T>(answer: Answer): T {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { deleteOld, requireIndexPlans } from './store.ts'
+import { deleteOld } from './store.ts'
 
 const dayMs = 24 * 3_600_000
 /** GitHub redelivers for three days at most. */
@@ -13,17 +13,12 @@ const batchSize = 5_000
 export async function pruneDeliveries(db: Db, clock: Clock): Promise<void> {
   const now = clock.now().getTime()
   await prune(db, 'github_deliveries', new Date(now - deliveriesKeptMs))
-  await prune(db, 'github_touches', new Date(now - workKeptMs))
-  // Pull requests are deleted after the pushes, since a merge marks the pushes to its branch as merged.
+  await prune(db, 'github_affected_prompts', new Date(now - workKeptMs))
+  // Pull requests are deleted after the pushes, because a merged pull request marks earlier pushes to its branch as merged.
   await prune(db, 'github_pull_requests', new Date(now - workKeptMs))
 }
 
 async function prune(db: Db, table: Parameters<typeof deleteOld>[1], before: Date): Promise<void> {
   let deleted = batchSize
-  while (deleted === batchSize) {
-    deleted = await db.transaction(async (sql) => {
-      await requireIndexPlans(sql)
-      return deleteOld(sql, table, before, batchSize)
-    })
-  }
+  while (deleted === batchSize) deleted = await db.transaction((sql) => deleteOld(sql, table, before, batchSize))
 }

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import { type Person, type PullRequestEvent, pullRequestEntry } from '../git/entries.ts'
-import { fitBranch, fitPerson, fitSha, fitUrl } from '../git/fit.ts'
+import { sanitizeBranch, sanitizePerson, sanitizeSha, sanitizeUrl } from '../git/sanitize.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
 import { attributeCommits } from './attribute.ts'
@@ -9,7 +9,7 @@ import type { RepositoryRef } from './store.ts'
 import {
   addBranchPrompts,
   addPrompts,
-  insertTouches,
+  insertAffectedPrompts,
   type PullRequest,
   type Push,
   savePullRequest,
@@ -17,7 +17,7 @@ import {
   selectPrompts,
   selectPullRequestsFrom,
   selectPushes,
-} from './store_facts.ts'
+} from './store_pushes.ts'
 
 type ParsedPullRequest = {
   action: string
@@ -27,7 +27,7 @@ type ParsedPullRequest = {
 
 const handledActions = ['opened', 'reopened', 'closed']
 
-/** What an event of a pull request changes. */
+/** Parses the event of a pull request. */
 export function parsePullRequest(payload: PullRequestPayload, now: Date): ParsedPullRequest | 'ignored' {
   const { action, pull_request: given, repository } = payload
   if (!handledActions.includes(action)) return 'ignored'
@@ -35,14 +35,14 @@ export function parsePullRequest(payload: PullRequestPayload, now: Date): Parsed
   const instant = (text: string | null | undefined) => parseInstant(text ?? '') ?? now
   const pr: ParsedPullRequest['pr'] = {
     number: given.number,
-    url: fitUrl(given.html_url),
+    url: sanitizeUrl(given.html_url),
     state: action !== 'closed' ? 'open' : isMerged ? 'merged' : 'closed',
     head_repository_id: given.head.repo?.id ?? null,
-    head_branch: fitBranch(given.head.ref),
-    head_sha: fitSha(given.head.sha),
-    base_branch: fitBranch(given.base.ref),
-    // For an open pull request GitHub sends a trial merge, which is on no branch.
-    merge_commit_sha: isMerged ? fitSha(given.merge_commit_sha ?? given.head.sha) : null,
+    head_branch: sanitizeBranch(given.head.ref),
+    head_sha: sanitizeSha(given.head.sha),
+    base_branch: sanitizeBranch(given.base.ref),
+    // For an open pull request GitHub sends a test merge, which is on no branch.
+    merge_commit_sha: isMerged ? sanitizeSha(given.merge_commit_sha ?? given.head.sha) : null,
     commits: given.commits ?? 0,
     opened_by: accountPerson(given.user),
     opened_at: instant(given.created_at),
@@ -52,13 +52,13 @@ export function parsePullRequest(payload: PullRequestPayload, now: Date): Parsed
   return { action, pr, isDefaultBase: pr.base_branch === repository.default_branch }
 }
 
-/** An account by the address that GitHub gives it; one that was deleted is shown as ghost, as GitHub does. */
+/** The address is GitHub's no-reply one. A deleted account becomes ghost, as on GitHub. */
 function accountPerson(account: Account | null | undefined): Person {
   const { login, id } = account ?? { login: 'ghost', id: 10_137 }
-  return fitPerson({ name: login, email: `${id}+${login}@users.noreply.github.com` })
+  return sanitizePerson({ name: login, email: `${id}+${login}@users.noreply.github.com` })
 }
 
-/** Stores the pull request, and returns the entries that follow from its event. */
+/** Stores the pull request and returns the entries that follow from its event. */
 export async function recordPullRequest(
   sql: Sql,
   ref: RepositoryRef,
@@ -73,7 +73,7 @@ export async function recordPullRequest(
 
   const head = { branch: pr.base_branch, commitSha: pr.merge_commit_sha }
   const covers = new Map<number, string[]>(promptIds.map((promptId) => [promptId, []]))
-  // The push of the merge may have arrived first. For a fork, it alone shows which prompts the branch changes.
+  // The push of the merge may have arrived first. For a fork, only that push shows which prompts the branch changes.
   for (const push of await selectPushes(sql, ref, head)) {
     for (const { promptId, commitSha, merge } of attributeCommits(push, await selectMerges(sql, ref, push))) {
       if (merge?.number === pr.number) covers.set(promptId, [...(covers.get(promptId) ?? []), commitSha])
@@ -82,34 +82,39 @@ export async function recordPullRequest(
   const merges = endedEntries([...covers.keys()], pr)
   const entries = merges.map((entry) => ({ ...entry, covers: covers.get(entry.prompt) ?? [] }))
   if (isDefaultBase) return entries
-  // What was merged is now on the other branch, which may have a pull request of its own.
+  // The merged prompts are now on the other branch, which may have a pull request too.
   const commits = [head.commitSha]
-  const touches = [...covers.keys()].map((promptId) => ({ promptId, commits }))
-  const push = { head, commits, isAllNew: false, touches }
-  return [...entries, ...(await recordTouches(sql, ref, push, pr.closed_at ?? pr.opened_at))]
+  const affected = [...covers.keys()].map((promptId) => ({ promptId, commits }))
+  const push = { head, commits, isAllNew: false, affected }
+  return [...entries, ...(await recordAffectedPrompts(sql, ref, push, pr.closed_at ?? pr.opened_at))]
 }
 
-/** Stores which prompts a push to a branch touches, and returns the entries of the pull requests from that branch. */
-export async function recordTouches(sql: Sql, ref: RepositoryRef, push: Push, pushedAt: Date): Promise<PromptEntry[]> {
-  await insertTouches(sql, ref, push, pushedAt)
-  const promptIds = push.touches.map(({ promptId }) => promptId)
+/** Stores which prompts a push to a branch affects. Returns the entries of the pull requests from that branch. */
+export async function recordAffectedPrompts(
+  sql: Sql,
+  ref: RepositoryRef,
+  push: Push,
+  pushedAt: Date,
+): Promise<PromptEntry[]> {
+  await insertAffectedPrompts(sql, ref, push, pushedAt)
+  const promptIds = push.affected.map(({ promptId }) => promptId)
   const entries: PromptEntry[] = []
   for (const pr of await selectPullRequestsFrom(sql, ref, push.head)) {
     const added = await addPrompts(sql, ref, pr.number, promptIds)
-    // The end of one that ended at this commit arrived before the push did, and still lacks both entries.
+    // A pull request that ended at this commit was delivered before the push, and still lacks both entries.
     entries.push(...openedEntries(added, pr, push.head.commitSha), ...endedEntries(added, pr))
   }
   return entries
 }
 
-/** The opening for each of the prompts, at the head of the branch when the prompt was first seen to be changed. */
+/** One `pr_opened` for each prompt, at the head of the branch when the prompt was first affected. */
 function openedEntries(promptIds: number[], pr: PullRequest, commitSha: string): PromptEntry[] {
   const { number, url, opened_by: by, opened_at: at } = pr
   const entry = pullRequestEntry('pr_opened', pr.head_branch, { number, url, commitSha, by, at })
   return promptIds.map((prompt) => ({ prompt, entry }))
 }
 
-/** How the pull request ended for each of the prompts; none for one that is open. */
+/** One `pr_merged` or `pr_closed` for each prompt; none while the pull request is open. */
 function endedEntries(promptIds: number[], pr: PullRequest): PromptEntry[] {
   if (pr.state === 'open') return []
   if (pr.state === 'merged') {
@@ -117,7 +122,7 @@ function endedEntries(promptIds: number[], pr: PullRequest): PromptEntry[] {
     return promptIds.map((prompt) => ({ prompt, entry }))
   }
   const entry = pullRequestEntry('pr_closed', pr.head_branch, endOf(pr))
-  // Each closing is an entry of its own.
+  // Each closing is a separate entry.
   return promptIds.map((prompt) => ({ prompt, entry, reopenings: pr.reopenings }))
 }
 

@@ -3,13 +3,12 @@ import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { countChanges, recordEntries } from '../history/record.ts'
 import { createValidator } from '../lib/validate.ts'
-import { markFilesSeen } from '../prompts/seen.ts'
+import { findLinkedPrompts, type LinkedPrompt, markFilesSeen, moveLinks, repositoryKey } from '../prompts/link.ts'
+import { type DeliveryResult, pingResult, resultOf } from './delivery_result.ts'
 import { parsePullRequest, recordPullRequest } from './pull_request.ts'
 import { findGap, parsePush, recordPush } from './push.ts'
-import { type Receipt, receiptOf } from './receipt.ts'
-import { followOwner, followRepository, parseRepository, previousName } from './repository.ts'
-import { OrganizationPayload, PullRequestPayload, PushPayload, RepositoryPayload } from './schema.ts'
-import { insertDelivery, lockRepository, type RepositoryRef, requireIndexPlans } from './store.ts'
+import { PullRequestPayload, PushPayload, parseTimestamp, type Repository, RepositoryPayload } from './schema.ts'
+import { insertDelivery, lockRepository, type RepositoryRef, selectRepository, upsertRepository } from './store.ts'
 
 type Delivery = {
   event: string
@@ -26,75 +25,81 @@ type RepositoryEvent =
 const validatePush = createValidator(PushPayload, 'The push')
 const validatePullRequest = createValidator(PullRequestPayload, 'The pull request')
 const validateRepository = createValidator(RepositoryPayload, 'The repository')
-const validateOrganization = createValidator(OrganizationPayload, 'The organization')
 
-/** Records a delivery, all or nothing and only once, before its sender gets an error at `deadline` or not at all. */
+/** Records a delivery once, all or nothing, and not after `deadline`, when its sender gets an error. */
 export async function receiveDelivery(
   db: Db,
   clock: Clock,
   organisationId: number,
   { event: name, id, payload }: Delivery,
   deadline?: number,
-): Promise<Receipt> {
+): Promise<DeliveryResult> {
   const event = parseEvent(name, payload)
-  if (!event) return receiptOf('ignored')
+  if (!event) return name === 'ping' ? pingResult : resultOf('ignored')
   if (!/^[\x21-\x7e]{1,255}$/.test(id)) {
     throw invalid('The delivery is not valid.', [
       { path: 'X-GitHub-Delivery', message: 'must have 1 to 255 printable ASCII characters' },
     ])
   }
-  const repositoryId = event.name === 'organization' ? 0 : event.payload.repository.id
-  const permitRequest = { tenant: organisationId, key: `${organisationId} ${repositoryId}`, deadline }
+  const ref = { organisationId, repositoryId: event.payload.repository.id }
+  const permitRequest = { tenant: organisationId, key: `${organisationId} ${ref.repositoryId}`, deadline }
   return db.transaction(async (sql) => {
-    await requireIndexPlans(sql)
-    if (event.name === 'organization') {
-      const isNew = await insertDelivery(sql, organisationId, id, clock.now())
-      if (isNew) await followOwner(sql, clock, organisationId, event.payload)
-      return receiptOf(isNew ? 'unchanged' : 'repeated')
-    }
-    const ref = { organisationId, repositoryId }
     // A merge and its push arrive concurrently, perhaps at two replicas, and each must see what the other has recorded.
     await lockRepository(sql, ref)
     return recordEvent(sql, clock, ref, id, event)
   }, permitRequest)
 }
 
-/** Validates a delivery; undefined for an event that is not handled. */
-function parseEvent(
-  name: string,
-  given: unknown,
-): RepositoryEvent | { name: 'organization'; payload: OrganizationPayload } | undefined {
+/** Validates a delivery. Returns undefined for an event that is not handled. */
+function parseEvent(name: string, given: unknown): RepositoryEvent | undefined {
   if (name === 'push') return { name, payload: validatePush(given) }
   if (name === 'pull_request') return { name, payload: validatePullRequest(given) }
   if (name === 'repository') return { name, payload: validateRepository(given) }
-  if (name !== 'organization') return undefined
-  const payload = validateOrganization(given)
-  return payload.changes?.login ? { name, payload } : undefined
+  return undefined
 }
 
-/** Records what happened in a repository, in its transaction. */
 async function recordEvent(
   sql: Sql,
   clock: Clock,
   ref: RepositoryRef,
   delivery: string,
   { name, payload }: RepositoryEvent,
-): Promise<Receipt> {
+): Promise<DeliveryResult> {
   const now = clock.now()
-  const repository = parseRepository(payload.repository, now)
-  const previously = name === 'repository' ? previousName(payload) : repository.name
-  const linked = await followRepository(sql, clock, ref, repository, previously)
-  if (linked.length === 0) return receiptOf('unlinked_repository')
-  if (name === 'repository') return receiptOf('unchanged')
+  const linked = await followRepository(sql, clock, ref, payload.repository)
+  if (linked.length === 0) return resultOf('unlinked_repository')
+  if (name === 'repository') return resultOf('unchanged')
 
   const change = name === 'push' ? parsePush(payload, linked, now) : parsePullRequest(payload, now)
   const gap = name === 'push' ? findGap(payload) : undefined
-  // A delivery that changes nothing is not stored: redelivered after a prompt was linked, it may change something.
-  if (typeof change === 'string') return receiptOf(gap ?? change)
-  if (!(await insertDelivery(sql, ref.organisationId, delivery, now))) return receiptOf('repeated')
+  // Deliveries without effect are not stored, so redelivering one after a prompt was linked still works.
+  if (typeof change === 'string') return resultOf(gap ?? change)
+  if (!(await insertDelivery(sql, ref.organisationId, delivery, now))) return resultOf('repeated')
   const entries = 'push' in change ? await recordPush(sql, ref, change) : await recordPullRequest(sql, ref, change)
   const recorded = countChanges(await recordEntries(sql, clock, entries, 'github'))
-  // The files are marked only now, since the prompts are locked in the order of their ids.
+  // This comes last: recording has locked the prompts in the order of their ids, which prevents deadlocks.
   if ('push' in change) await markFilesSeen(sql, change.filesSeen)
-  return receiptOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
+  return resultOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
+}
+
+/**
+ * Finds the prompts that are linked to a repository. A known repository id under another name was renamed or
+ * transferred: its links move to the new name. A delivery older than the latest one does not bring an old name back.
+ */
+async function followRepository(
+  sql: Sql,
+  clock: Clock,
+  ref: RepositoryRef,
+  { full_name, pushed_at, updated_at }: Repository,
+): Promise<LinkedPrompt[]> {
+  const name = repositoryKey(full_name)
+  const times = [pushed_at, updated_at].flatMap((time) => parseTimestamp(time)?.getTime() ?? [])
+  const seenAt = times.length > 0 ? new Date(Math.max(...times)) : clock.now()
+  const known = await selectRepository(sql, ref)
+  if (known && known.seenAt > seenAt) return findLinkedPrompts(sql, ref.organisationId, known.name)
+  if (known && known.name !== name) await moveLinks(sql, clock, ref.organisationId, known.name, name)
+  const linked = await findLinkedPrompts(sql, ref.organisationId, name)
+  // Repositories without linked prompts are not stored.
+  if (linked.length > 0) await upsertRepository(sql, ref, { name, seenAt })
+  return linked
 }

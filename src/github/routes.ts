@@ -8,9 +8,9 @@ import { describeOperation } from '../http/describe.ts'
 import { createInFlightLimiter, type InFlightLimiter } from '../http/in_flight.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import type { RequestContext } from '../http/request_context.ts'
-import { setWebhook } from './manage.ts'
-import type { DeliveryObserver } from './receipt.ts'
+import type { DeliveryObserver } from './delivery_result.ts'
 import { GithubWebhook } from './schema.ts'
+import { requireSignature, requireWebhook, setWebhook, verifyDelivery } from './webhook.ts'
 
 /** The largest payload that GitHub sends. */
 const maxBytes = 25 * mebibyte
@@ -20,12 +20,12 @@ const setting = describeOperation({
   tag: 'Webhooks',
   summary: 'Set the secret of the GitHub webhook',
   description:
-    "Makes the secret of the organisation's webhook and shows it, this once; an earlier one is no longer taken. If the " +
-    'answer was lost, ask again. The path is where GitHub delivers to.',
+    "Creates the secret of the organisation's webhook. It is shown only once and replaces an earlier one immediately. " +
+    'If the response was lost, send the request again. `path` is where GitHub delivers to.',
   success: { status: 200, description: 'The webhook, with its secret.', schema: GithubWebhook },
 })
 
-/** The route by which callers administer the webhook of their own organisation. */
+/** Lets callers set the webhook of their organisation. */
 export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'webhooks' }).put(
     '/api/v1/webhooks/github',
@@ -35,18 +35,15 @@ export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authent
     { parse: 'none', detail: setting },
   )
 
-/** The route for GitHub alone. It is not in the OpenAPI document; docs/git.md says what it does. */
+/** Receives deliveries. Only GitHub calls it, so it is not in the OpenAPI document; see docs/git.md. */
 export function githubRoutes(
   { db, clock, deliveryObserver }: { db: Db; clock: Clock; deliveryObserver: DeliveryObserver },
   { publicRoute }: RouteWrapper,
 ) {
   const inFlight = createDeliveryLimiter()
   const receive = publicRoute(async (context, { org_id: org }: { org_id: string }) => {
-    // These modules are loaded with the first delivery, because many services never get one.
-    const [{ requireSignature, requireWebhook, verifyDelivery }, { receiveDelivery }] = await Promise.all([
-      import('./verify.ts'),
-      import('./receive.ts'),
-    ])
+    // Loaded with the first delivery, because many services never get one.
+    const { receiveDelivery } = await import('./receive.ts')
     const { headers } = context.request
     const signature = requireSignature(headers.get('x-hub-signature-256'))
     const { organisationId, secret } = await requireWebhook(db, org)
@@ -58,31 +55,31 @@ export function githubRoutes(
         id: headers.get('x-github-delivery') ?? '',
         payload,
       }
-      const receipt = await receiveDelivery(db, clock, organisationId, delivery, context.deadline)
-      deliveryObserver.ended(receipt, org)
-      return context.replyData(receipt)
+      const result = await receiveDelivery(db, clock, organisationId, delivery, context.deadline)
+      deliveryObserver.ended(result, org)
+      return context.replyData(result)
     })
   })
-  // The body is read by the handler, because the signature is over its exact bytes.
+  // The handler reads the body, because the signature covers its exact bytes.
   return new Elysia({ name: 'github' }).post('/webhooks/github/:org_id', receive, { parse: 'none' })
 }
 
 /**
- * Bounds the deliveries that are in flight. A signature can only be checked once the whole body has arrived, so that
- * anyone who knows an organisation's id can make the service hold bodies in memory. One organisation gets a quarter of
- * the total: room for one of the largest bodies, and for many ordinary ones.
+ * Bounds the deliveries that are in flight. A signature can only be checked once the whole body has arrived, so anyone
+ * who knows an organisation's id can make the service hold bodies in memory. One organisation gets a quarter of the
+ * total: room for one of the largest bodies, and for many ordinary ones.
  */
 export const createDeliveryLimiter = (): InFlightLimiter =>
   createInFlightLimiter({
     perTenant: { requests: 128, bytes: 32 * mebibyte },
     inAll: { requests: 512, bytes: 128 * mebibyte },
     rejectWith: () => {
-      const message = 'Too many deliveries are under way. Send this one again shortly.'
+      const message = 'Too many deliveries are in flight. Send this one again shortly.'
       return new ServiceError('internal_error', message, {}, { 'retry-after': '1' })
     },
   })
 
-/** GitHub sends JSON, or, where the webhook is set so, a form with the JSON in it. */
+/** GitHub sends JSON, or a form that contains it: the webhook's setting decides. */
 async function readPayload(
   context: RequestContext,
   reserve: (bytes: number) => void,

@@ -1,17 +1,18 @@
 // The fields of GitHub's payloads that are used; the payloads have far more.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { parseInstant, storableOrUndefined } from '../lib/times.ts'
 import { envelopeOf } from '../lib/typebox.ts'
 
-/** GitHub leaves out, or sends as null, what it does not know of a person. */
+/** GitHub omits unknown fields or sends null. */
 const maybe = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))
 
 const text = maybe(Type.String())
-/** Part of the name of a repository, which goes to the database as it is; Postgres takes no NUL in a text. */
+/** Without control characters, because Postgres stores no NUL. */
 const name = Type.String({ pattern: '^[^\\u0000-\\u001f\\u007f]*$' })
-/** The list is left out where GitHub has not compared the commit with its parent. */
+/** GitHub omits the list if it has not compared the commit with its parent. */
 const files = maybe(Type.Array(Type.String()))
 const id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
-/** Seconds since 1970 in a push, a text elsewhere. */
+/** Seconds since 1970 in a push, a string elsewhere. */
 const time = maybe(Type.Union([Type.Integer(), Type.String()]))
 
 const Repository = Type.Object({
@@ -23,6 +24,9 @@ const Repository = Type.Object({
 })
 
 export type Repository = Static<typeof Repository>
+
+export const parseTimestamp = (given: Static<typeof time> | undefined): Date | undefined =>
+  typeof given === 'number' ? storableOrUndefined(new Date(given * 1_000)) : parseInstant(given ?? '')
 
 const Commit = Type.Object({
   message: text,
@@ -76,38 +80,17 @@ export const PullRequestPayload = Type.Object({
 
 export type PullRequestPayload = Static<typeof PullRequestPayload>
 
-const Login = Type.Object({ login: name })
-
-export const RepositoryPayload = Type.Object({
-  action: Type.String(),
-  changes: maybe(
-    Type.Object({
-      /** Sent when the repository was renamed. */
-      repository: maybe(Type.Object({ name: maybe(Type.Object({ from: name })) })),
-      /** Sent when the repository was transferred. */
-      owner: maybe(Type.Object({ from: Type.Object({ user: maybe(Login), organization: maybe(Login) }) })),
-    }),
-  ),
-  repository: Repository,
-})
+/** The event of a renamed or transferred repository. */
+export const RepositoryPayload = Type.Object({ repository: Repository })
 
 export type RepositoryPayload = Static<typeof RepositoryPayload>
 
-export const OrganizationPayload = Type.Object({
-  action: Type.String(),
-  /** Sent when the organisation was renamed. */
-  changes: maybe(Type.Object({ login: maybe(Type.Object({ from: name })) })),
-  organization: Login,
-})
-
-export type OrganizationPayload = Static<typeof OrganizationPayload>
-
-/** A webhook as it is shown when its secret is made. */
+/** A webhook, as shown when its secret is created. */
 export const GithubWebhook = envelopeOf(
   Type.Object({
     org: Type.String({ description: 'Public id of the organisation' }),
-    path: Type.String({ description: 'Where GitHub delivers to, below the address of the service' }),
-    secret: Type.String({ description: 'For the webhook on GitHub; shown this once' }),
+    path: Type.String({ description: 'The path of the payload URL, below the address of the service' }),
+    secret: Type.String({ description: 'The secret of the webhook on GitHub; shown only once' }),
   }),
   'GithubWebhook',
   { org: 'org_1aB2c3D4e5F6g7H8', path: '/webhooks/github/org_1aB2c3D4e5F6g7H8', secret: 'x'.repeat(43) },

@@ -4,41 +4,44 @@ import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { isPlain } from '../lib/texts.ts'
-import { type PromptFile, selectPromptsIn, selectRepositoriesOf, updateRepository } from './store.ts'
+import { type FileSeen, type PromptFile, selectPromptsIn, updateFilesSeen, updateRepository } from './store.ts'
 
+export type { FileSeen }
 export type LinkedPrompt = { id: number; path: string }
 
-/** In bytes, because Postgres indexes a link, and no entry of an index may have more than 2,704. */
+/** In bytes. Links are indexed, and Postgres limits an index entry to 2,704 bytes. */
 const maxPathBytes = 1_000
 
-/** GitHub renames repositories, and thereby moves links, by itself. */
+/** Named in the audit log for links that move with a renamed repository. */
 const github: Actor = { name: 'github' }
 
-/** GitHub takes owner/name in any letter case for the same repository. */
+/** GitHub ignores the letter case of owner/name. */
 export const repositoryKey = (fullName: string): string => fullName.toLowerCase()
 
-/** Checks a repository and a path as they are given, and normalises them for comparison. */
+/** owner/name; GitLab has groups of groups. */
+export const isRepositoryName = (text: string): boolean => /^[\w.-]{1,100}(?:\/[\w.-]{1,100}){1,9}$/.test(text)
+
+/** Validates a repository and a path, and normalises them for comparison. */
 export function parsePromptFile(given: { repository: string; path: string }): PromptFile {
-  // GitLab has groups of groups.
-  if (!/^[\w.-]{1,100}(?:\/[\w.-]{1,100}){1,9}$/.test(given.repository)) {
+  if (!isRepositoryName(given.repository)) {
     throw invalid('The link is not valid.', [
-      { path: '/repository', message: 'must be owner/name, as its host shows it' },
+      { path: '/repository', message: 'must be owner/name, the way its host shows it' },
     ])
   }
   const path = given.path.replace(/^(?:\.?\/)+/, '')
   const isOdd = path.split('/').some((part) => ['', '.', '..'].includes(part))
   if (isOdd || Buffer.byteLength(path) > maxPathBytes || !isPlain(path)) {
-    const message = `must be that of a file, from the root of the repository, of at most ${maxPathBytes} bytes`
+    const message = `must be the path of a file from the root of the repository, of at most ${maxPathBytes} bytes`
     throw invalid('The link is not valid.', [{ path: '/path', message }])
   }
   return { repository: repositoryKey(given.repository), path }
 }
 
-/** The prompts that are kept in a repository. */
+/** Finds the prompts that are linked to files of a repository. */
 export const findLinkedPrompts = (sql: Sql, organisationId: number, repository: string): Promise<LinkedPrompt[]> =>
   selectPromptsIn(sql, organisationId, repository)
 
-/** Moves the links of a repository to its new name, except those of files that are linked to another prompt there. */
+/** Moves the links of a renamed repository, except those of files that another prompt is linked to under the new name. */
 export async function moveLinks(sql: Sql, clock: Clock, organisationId: number, from: string, to: string) {
   const moved = await updateRepository(sql, organisationId, from, to)
   const events = moved.map(({ id, path }): AuditEvent => {
@@ -47,14 +50,12 @@ export async function moveLinks(sql: Sql, clock: Clock, organisationId: number, 
   await recordAudit(sql, clock, github, ...events)
 }
 
-/** Moves the links of all repositories of an owner who was renamed. */
-export async function moveLinksOfOwner(sql: Sql, clock: Clock, organisationId: number, from: string, to: string) {
-  for (const repository of await selectRepositoriesOf(sql, organisationId, from)) {
-    await moveLinks(sql, clock, organisationId, repository, `${to}${repository.slice(from.length)}`)
-  }
+/** Records how the files of prompts were last seen on the default branch of their repository. */
+export async function markFilesSeen(sql: Sql, seen: FileSeen[]): Promise<void> {
+  if (seen.length > 0) await updateFilesSeen(sql, seen)
 }
 
 export const fileIsTaken = ({ repository, path }: PromptFile, by: string) =>
-  invalid(`${path} in ${repository} is linked to ${by} already.`, [
-    { path: '/path', message: 'must be that of a file that no other prompt is linked to' },
+  invalid(`${path} in ${repository} is already linked to ${by}.`, [
+    { path: '/path', message: 'must be the path of a file that no other prompt is linked to' },
   ])

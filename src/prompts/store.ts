@@ -139,13 +139,6 @@ export const updateRepository = (
       )
     returning p.public_id as id, p.path`
 
-export async function selectRepositoriesOf(sql: Sql, organisationId: number, owner: string): Promise<string[]> {
-  const rows = await sql<{ repository: string }>`
-    select distinct repository from prompts
-    where organisation_id = ${organisationId} and starts_with(repository, ${`${owner}/`})`
-  return rows.map(({ repository }) => repository)
-}
-
 export const selectPromptsIn = (
   sql: Sql,
   organisationId: number,

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createApp } from '../../src/app.ts'
-import { setWebhook } from '../../src/github/manage.ts'
+import { setWebhook } from '../../src/github/webhook.ts'
 import { recordHistory } from '../../src/history/record.ts'
 import { type Scope, scopes } from '../../src/http/caller.ts'
 import { generateKey } from '../../src/keys/format.ts'

@@ -142,7 +142,9 @@ test('a sync says that what was recorded stays, and a dry run, which records not
   clone.commit('Begin')
   const sync = (...more: string[]) =>
     interruptAtRequest((address) => ['sync', clone.folder, '--url', address.href, ...more])
-  expect(await sync()).toEqual(interrupted('Interrupted: what was recorded stays, and the next sync does the rest.'))
+  expect(await sync()).toEqual(
+    interrupted('Interrupted: the entries recorded so far stay; run it again to complete the sync.'),
+  )
   expect(await sync('--dry-run')).toEqual(interrupted('Interrupted: nothing was changed.'))
 })
 

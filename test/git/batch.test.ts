@@ -1,25 +1,13 @@
 // The batch of entries that a sync sends.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createKey } from '../../src/keys/manage.ts'
-import { entry, startService, type Tenant, type TestService } from '../service.ts'
+import { expect, test } from 'bun:test'
+import { entry } from '../service.ts'
+import { useService, useTenant } from '../use.ts'
 
-let service: TestService
-let tenant: Tenant
-let other: Tenant
+const service = useService()
+const tenant = useTenant(service)
+const other = useTenant(service)
 
-beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant()
-  other = await service.createTenant()
-})
-
-afterAll(() => service.close())
-
-const send = (body: object, key = tenant.key) =>
-  service.call('POST', '/api/v1/history/batch', {
-    body: JSON.stringify(body),
-    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-  })
+const send = (json: object, key = tenant.key) => service.call('POST', '/api/v1/history/batch', { key, json })
 
 const of = (commit_sha: string, more: object = {}) => ({ prompt_id: tenant.prompt, ...entry({ commit_sha, ...more }) })
 const pullRequest = { action: 'pr_merged', pr_number: 7, pr_url: 'https://github.com/acme/prompts/pull/7' }
@@ -86,12 +74,10 @@ test('is recorded all or nothing, and another organisation’s prompt is like no
 test('says of files whether they are there, and what is older than the last word changes nothing', async () => {
   const mark = (state: string, seen_at: string) =>
     send({ entries: [], files: [{ prompt_id: tenant.prompt, state, seen_at }] })
-  const readState = async () =>
-    (
-      await service.call('GET', `/api/v1/prompts/${tenant.prompt}`, {
-        headers: { authorization: `Bearer ${tenant.key}` },
-      })
-    ).body.data.file_state
+  const readState = async () => {
+    const { body } = await service.call('GET', `/api/v1/prompts/${tenant.prompt}`, { key: tenant.key })
+    return body.data.file_state
+  }
   await mark('removed', '2026-01-02T00:00:00Z')
   expect(await readState()).toBe('removed')
   await mark('present', '2026-01-01T00:00:00Z')
@@ -117,8 +103,7 @@ test('says of files whether they are there, and what is older than the last word
 })
 
 test('needs history:write', async () => {
-  const { db, clock } = service.services
-  const { key } = await createKey(db, clock, { org: tenant.org, name: 'r', expiresAt: null, scopes: ['history:read'] })
+  const { key } = await service.createKey(tenant, ['history:read'])
   expect(await send({ entries: [of('e1')] }, key)).toMatchObject({
     status: 403,
     body: { error: { code: 'forbidden', scope: 'history:write' } },

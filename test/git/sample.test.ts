@@ -1,28 +1,18 @@
 // The sample repository that docs/git.md shows, and the histories that sync makes of it.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { lstat, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createFolder, createOperator, type Operator, type Row, run, type Server, startServer } from '../program.ts'
+import { createFolder, type Row, run } from '../program.ts'
+import { useProgram } from '../use.ts'
 import { createClone, gitEnvironment, runGit } from './clone.ts'
 
-let database: TestDatabase
-let server: Server
-let operator: Operator
+const { server, operator, settings: onDatabase } = useProgram()
 const sample = join(createFolder(), 'sample')
 const clone = join(sample, 'clone')
 
-beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer(database.settings)
-  operator = createOperator(database.settings)
+beforeAll(() => {
   const { exitCode, stderr } = Bun.spawnSync(['scripts/sample-repository.sh', sample])
   expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
-})
-
-afterAll(async () => {
-  await server.stop()
-  await database.close()
 })
 
 const ada = 'Ada Lovelace <ada@example.com>'
@@ -132,16 +122,10 @@ test('a key that may not change prompts records the history of a renamed file, a
   expect(await readHistories(org)).toEqual({ 'prompts/greeting.md': expected['prompts/welcome.md'] as string[] })
 })
 
-test('entries that a force push takes back are said to be, on the database and over REST, and stay', async () => {
+test('entries that a force push made unreachable are reported, on the database and over REST, and stay', async () => {
   const org = await createOrganisation()
-  const { key } = await operator.one(
-    'keys',
-    'create',
-    '--org',
-    org,
-    '--scopes',
-    'history:write,history:read,prompts:read',
-  )
+  const scopes = ['--scopes', 'history:write,history:read,prompts:read']
+  const { key } = await operator.one('keys', 'create', '--org', org, ...scopes)
   const { key: ci } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
   // The remote as it was before the force push of the sample, and a clone of that time.
   const [final, louder = ''] = [
@@ -175,22 +159,22 @@ test('entries that a force push takes back are said to be, on the database and o
   push(`${louder}~1`)
   fetch()
   const user = { name: 'Grace Hopper', email: 'grace@example.com' }
-  const takenBack = {
-    ...{ change: 'taken_back', prompt: expect.stringMatching(/^pmt_/), path: 'prompts/welcome.md' },
+  const unreachable = {
+    ...{ change: 'unreachable', prompt: expect.stringMatching(/^pmt_/), path: 'prompts/welcome.md' },
     problem: 'is not on main any more, or the clone is behind',
     ...{ id: expect.any(Number), action: 'deployed', user, commit_sha: louder, pr_number: null, pr_url: null },
     ...{ branch_name: 'main', created_at: '2026-09-02T00:00:00.000Z' },
   }
-  expect(await operator.json('sync', ...where, '--org', org, '--dry-run')).toEqual([takenBack])
-  expect(await operator.json('sync', ...where, '--org', org)).toEqual([takenBack])
+  expect(await operator.json('sync', ...where, '--org', org, '--dry-run')).toEqual([unreachable])
+  expect(await operator.json('sync', ...where, '--org', org)).toEqual([unreachable])
   expect(await readHistories(org)).toEqual(before)
 
   // And on, as the sample did.
   push(final)
   fetch()
-  const certain = { ...takenBack, problem: 'is not on main any more' }
+  const certain = { ...unreachable, problem: 'is not on main any more' }
   const added = await operator.json('sync', ...where, '--org', org, ...create)
-  expect(added.filter(({ change }) => change === 'taken_back')).toEqual([certain])
+  expect(added.filter(({ change }) => change === 'unreachable')).toEqual([certain])
   expect(await overRest(key)).toEqual({
     changes: [certain],
     summary: expect.stringContaining('1 not on the branch any more'),
@@ -236,8 +220,8 @@ test('a merge of more commits than one call takes is one entry, and is reported 
 
   const org = await createOrganisation()
   const sync = async (...more: string[]) => {
-    const settings = database.settings
-    const { stdout, stderr } = await run(['sync', large.folder, '--org', org, '--json', ...more], { settings })
+    const args = ['sync', large.folder, '--org', org, '--json', ...more]
+    const { stdout, stderr } = await run(args, { settings: onDatabase })
     const lines = stdout.split('\n').filter(Boolean)
     return { changes: lines.map((line) => JSON.parse(line).change), summary: /; (.*)$/m.exec(stderr)?.[1] }
   }

@@ -1,27 +1,11 @@
 // The commands, and a delivery to the binary that they prepare.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createClient } from '../client.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, type Operator, run, type Server, startServer } from '../program.ts'
+import { expect, test } from 'bun:test'
+import { createTenant, run } from '../program.ts'
+import { useProgram } from '../use.ts'
 import { headersOf } from './hook.ts'
 import { push, sha } from './payloads.ts'
 
-let database: TestDatabase
-let server: Server
-let operator: Operator
-let tenant: Awaited<ReturnType<typeof createTenant>>
-
-beforeAll(async () => {
-  database = await createDatabase()
-  operator = createOperator(database.settings)
-  server = await startServer(database.settings)
-  tenant = await createTenant(operator)
-})
-
-afterAll(async () => {
-  expect(await server.stop()).toBe(0)
-  await database.close()
-})
+const { server, client, operator, tenant, settings } = useProgram()
 
 const creation = () => ['prompts', 'create', '--org', tenant.org, '--name', 'Linked']
 const place = (repository: string, path: string) => ['--repository', repository, '--path', path]
@@ -39,7 +23,7 @@ test('a prompt is linked when it is made or later, and the link can be changed',
 
 test('a file belongs to one prompt of an organisation', async () => {
   const { id } = await operator.one(...creation(), ...place('acme/prompts', 'taken.md'))
-  const line = `taken.md in acme/prompts is linked to ${id} already. /path must be that of a file that no other prompt is linked to`
+  const line = `taken.md in acme/prompts is already linked to ${id}. /path must be the path of a file that no other prompt is linked to`
   expect(await operator.errorLine(...creation(), ...place('ACME/prompts', './taken.md'))).toBe(line)
   expect(await operator.errorLine('prompts', 'link', tenant.prompt, ...place('acme/prompts', 'taken.md'))).toBe(line)
   const other = await createTenant(operator)
@@ -48,13 +32,13 @@ test('a file belongs to one prompt of an organisation', async () => {
 })
 
 test.concurrent.each([
-  ['prompts', 'a.md', 'The link is not valid. /repository must be owner/name, as its host shows it'],
+  ['prompts', 'a.md', 'The link is not valid. /repository must be owner/name, the way its host shows it'],
   [
     'https://github.com/acme/prompts',
     'a.md',
-    'The link is not valid. /repository must be owner/name, as its host shows it',
+    'The link is not valid. /repository must be owner/name, the way its host shows it',
   ],
-  ['acme/prompts', '', 'The link is not valid. /path must be that of a file, from the root of the repository'],
+  ['acme/prompts', '', 'The link is not valid. /path must be the path of a file from the root of the repository'],
   ['acme/prompts', './', 'The link is not valid. /path must be'],
   ['acme/prompts', 'prompts/', 'The link is not valid. /path must be'],
   ['acme/prompts', '../a.md', 'The link is not valid. /path must be'],
@@ -77,7 +61,7 @@ test.concurrent.each([
   [['prompts', 'create', '--org', 'o', '--name', 'n', '--path', 'a'], '--repository and --path belong together'],
   [['webhooks', 'github', 'set'], '--org missing'],
 ])('%j is wrong usage', async (args, problem) => {
-  const { status, stderr } = await run(args, { settings: database.settings })
+  const { status, stderr } = await run(args, { settings })
   expect([status, stderr.split('\n')[0]]).toEqual([2, `prompt-signals: ${problem}`])
 })
 
@@ -89,7 +73,6 @@ test('webhooks github set shows a secret once, with which the binary takes deliv
   expect(webhook.secret).not.toBe(replaced.secret)
   await operator.one('prompts', 'link', prompt, ...place('acme/prompts', 'prompts/binary.md'))
 
-  const client = await createClient(server.url)
   const body = JSON.stringify(push({ after: sha('binary'), commits: [{ added: ['prompts/binary.md'] }] }))
   const deliver = async (secret: string) => {
     const headers = await headersOf('push', body, { secret })

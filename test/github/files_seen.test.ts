@@ -1,7 +1,7 @@
 // A link whose file is gone is seen to be dead.
 import { expect, test } from 'bun:test'
 import { requirePrompt } from '../../src/prompts/find.ts'
-import { markFilesSeen } from '../../src/prompts/seen.ts'
+import { markFilesSeen } from '../../src/prompts/link.ts'
 import { hookEachTest, paths } from './hook.ts'
 import { type CommitGiven, push } from './payloads.ts'
 

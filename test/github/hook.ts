@@ -1,11 +1,12 @@
-// An organisation with a webhook and three linked prompts, and GitHub's end of it.
-import { afterAll, beforeAll, beforeEach } from 'bun:test'
+// An organisation with a webhook and three linked prompts, and GitHub's side of it.
+import { beforeEach } from 'bun:test'
 import { randomUUID } from 'node:crypto'
 import { sign } from '@octokit/webhooks-methods'
-import { setWebhook } from '../../src/github/manage.ts'
+import { setWebhook } from '../../src/github/webhook.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import type { Answer } from '../client.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import type { Tenant, TestService } from '../service.ts'
+import { useService } from '../use.ts'
 
 export const paths = { greeting: 'prompts/greeting.md', farewell: 'prompts/farewell.md', other: 'prompts/other.md' }
 
@@ -19,9 +20,9 @@ export type Hook = {
   tenant: Tenant
   secret: string
   prompts: Record<Name, string>
-  /** Delivers an event as GitHub does. */
+  /** Delivers an event the way GitHub does. */
   deliver(event: string, payload: object, sending?: Sending): Promise<Answer>
-  /** Delivers it, and resolves with how many entries it made or changed. */
+  /** Delivers it and returns the number of entries that are new or changed. */
   send(event: string, payload: object, sending?: Sending): Promise<number>
   /** The history of a prompt, oldest first and without the ids. */
   history(name: Name): Promise<Entry[]>
@@ -29,13 +30,9 @@ export type Hook = {
   story(name: Name): Promise<string[]>
 }
 
-/** A service for all tests of a file, and a hook of its own for each; both exist once a test runs. */
-export function hookEachTest(): { service: TestService; hook: Hook } {
-  const [service, hook] = [{} as TestService, {} as Hook]
-  beforeAll(async () => {
-    Object.assign(service, await startService())
-  })
-  afterAll(() => service.close())
+/** A hook for each test of a file; read its fields inside tests. */
+export function hookEachTest(service = useService()): { service: TestService; hook: Hook } {
+  const hook = {} as Hook
   beforeEach(async () => {
     Object.assign(hook, await createHook(service))
   })
@@ -79,7 +76,7 @@ export async function createHook(service: TestService, repository = 'Acme/Prompt
   }
 }
 
-/** What GitHub sends beside a body; a header given as empty is left out. */
+/** The headers that GitHub sends; an empty one is left out. */
 export async function headersOf(
   event: string,
   body: string,

@@ -1,12 +1,13 @@
-// Bodies are kept in memory before their signature can be checked, so they are bounded by organisation and in all.
+// Bodies are held in memory until their signature is checked, so they are bounded by organisation and in total.
 import { expect, test } from 'bun:test'
 import { connect, type Socket } from 'node:net'
 import { createDeliveryLimiter } from '../../src/github/routes.ts'
 import { eventually } from '../program.ts'
+import { useOwnService } from '../use.ts'
 import { createHook, hookEachTest, paths } from './hook.ts'
 import { push } from './payloads.ts'
 
-const { service, hook } = hookEachTest()
+const { service, hook } = hookEachTest(useOwnService())
 
 const mebibyte = 1024 * 1024
 const chunk = Buffer.alloc(64 * 1024, 'x')
@@ -67,7 +68,7 @@ test.each([
   expect(JSON.parse(body)).toEqual({
     error: {
       code: 'internal_error',
-      message: 'Too many deliveries are under way. Send this one again shortly.',
+      message: 'Too many deliveries are in flight. Send this one again shortly.',
       request_id: expect.any(String),
     },
   })

@@ -160,8 +160,8 @@ test('a repository without linked prompts leaves nothing behind', async () => {
   const id = idOf('acme/elsewhere')
   const [left] = await sql`
     select
-      (select count(*) from github_touches where repository_id = ${id}) as touches,
+      (select count(*) from github_affected_prompts where repository_id = ${id}) as pushes,
       (select count(*) from github_pull_requests where repository_id = ${id}) as "pullRequests",
       (select count(*) from github_repositories where id = ${id}) as repositories`
-  expect(left).toEqual({ touches: 0, pullRequests: 0, repositories: 0 })
+  expect(left).toEqual({ pushes: 0, pullRequests: 0, repositories: 0 })
 })

@@ -1,16 +1,8 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { startService, type TestService } from '../service.ts'
-import { createHook, type Hook, paths } from './hook.ts'
+import { expect, test } from 'bun:test'
+import { createHook, hookEachTest, paths } from './hook.ts'
 import { push, sha } from './payloads.ts'
 
-let service: TestService
-let hook: Hook
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
+const { service, hook } = hookEachTest()
 
 const change = { modified: [paths.greeting] }
 
@@ -26,7 +18,6 @@ const expected = (more: object = {}) => ({
 })
 
 test('a push to the default branch deploys each prompt whose file it adds, changes or removes', async () => {
-  hook = await createHook(service)
   const commits = [{ id: sha('first'), added: [paths.greeting] }, { removed: [paths.farewell, 'README.md'] }]
   expect(await hook.send('push', push({ after: sha('direct'), commits }))).toBe(2)
   expect(await hook.history('greeting')).toEqual([expected({ commit_sha: sha('first') })])
@@ -37,7 +28,6 @@ test('a push to the default branch deploys each prompt whose file it adds, chang
 })
 
 test('each commit that touches the file is an entry, with its own hash and author, in the order of the push', async () => {
-  hook = await createHook(service)
   const author = (name: string) => ({ name, email: `${name}@example.com`, username: name })
   const commits = [
     { ...change, id: sha('one'), author: author('first') },
@@ -55,7 +45,6 @@ test.each([
   ['twenty days old', '2026-10-25T12:00:00Z'],
   ['ten years ahead', '2036-11-14T12:00:00Z'],
 ])('a commit whose clock is %s is deployed at the time of its push', async (_, madeAt) => {
-  hook = await createHook(service)
   await hook.send('push', push({ after: sha('before'), commits: [change], at: '2026-11-14T11:00:00Z' }))
   await hook.send('push', push({ after: sha('direct'), commits: [change], madeAt }))
   await hook.send('push', push({ after: sha('after'), commits: [change], at: '2026-11-14T13:00:00Z' }))
@@ -67,19 +56,17 @@ test.each([
 })
 
 test('a commit counts on the default branch even when it was pushed elsewhere before', async () => {
-  hook = await createHook(service)
   expect(await hook.send('push', push({ commits: [{ ...change, distinct: false }] }))).toBe(1)
 })
 
 test('repositories are compared without regard to letter case, paths exactly', async () => {
-  hook = await createHook(service, 'aCME/pROMPTS')
+  const hook = await createHook(service, 'aCME/pROMPTS')
   expect(await hook.send('push', push({ repository: 'ACME/prompts', commits: [change] }))).toBe(1)
   expect(await hook.send('push', push({ commits: [{ modified: ['Prompts/greeting.md'] }] }))).toBe(0)
   expect(await hook.send('push', push({ repository: 'acme/other', commits: [change] }))).toBe(0)
 })
 
 test('another organisation with the same file sees nothing of it', async () => {
-  hook = await createHook(service)
   const other = await createHook(service)
   await hook.send('push', push({ commits: [change] }))
   expect(await other.history('greeting')).toEqual([])
@@ -95,7 +82,6 @@ test.each([
   ['a deletion, whatever it lists', { ...push({ commits: [change] }), deleted: true }],
   ['no commits', push({ commits: [] })],
 ])('a push of %s deploys nothing', async (_, payload) => {
-  hook = await createHook(service)
   expect(await hook.send('push', payload)).toBe(0)
   expect(await hook.history('greeting')).toEqual([])
 })
@@ -113,17 +99,15 @@ test.each([
   ['an empty name', { name: '', email: 'a@b.c', username: 'ada' }, { name: 'ada', email: 'a@b.c' }],
   ['nothing', {}, { name: 'unknown', email: 'unknown@users.noreply.github.com' }],
 ])('an author with %s does not cost the entry', async (_, author, user) => {
-  hook = await createHook(service)
   expect(await hook.send('push', push({ commits: [{ ...change, author }] }))).toBe(1)
   expect((await hook.history('greeting'))[0]?.user).toMatchObject(user)
 })
 
 test.each([
-  [undefined, 'left out'],
-  ['yesterday', 'no time'],
+  [undefined, 'missing'],
+  ['yesterday', 'invalid'],
   [Date.parse('2036-11-14T12:00:00Z') / 1_000, 'ahead of now'],
-])('a time of the push of %p, which is %s, leaves that of arrival', async (pushed_at) => {
-  hook = await createHook(service)
+])('a push time of %p, which is %s, is replaced by the time of arrival', async (pushed_at) => {
   service.clock.set('2026-11-15T01:02:03.004Z')
   const payload = push({ commits: [change] })
   await hook.send('push', { ...payload, repository: { ...payload.repository, pushed_at } })

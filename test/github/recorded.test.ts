@@ -108,24 +108,6 @@ test('a pull request is opened, closed, reopened and closed again', async () => 
   ])
 })
 
-test.each([
-  ['renamed', 'Octocoders/Before', { repository: { name: { from: 'Before' } } }],
-  ['transferred', 'octocat/Hello-World', undefined],
-])('a repository that is %s takes the links of its old name along', async (action, before, changes) => {
-  const prompt = await link(before)
-  const payload = example('repository', (one) => one.action === action)
-  await hook.send('repository', changes ? { ...payload, changes } : payload)
-  expect(await linkOf(prompt)).toBe('octocoders/hello-world')
-})
-
-test('an organisation that is renamed takes the links to its repositories along', async () => {
-  const prompt = await link('Before/Hello-World')
-  const payload = example('organization', ({ action }) => action === 'renamed')
-  payload.changes.login.from = 'Before'
-  await hook.send('organization', payload)
-  expect(await linkOf(prompt)).toBe('octocoders/hello-world')
-})
-
 test('a push of the same repository under another name follows it, without any other event', async () => {
   const prompt = await link('Codertocat/Hello-World')
   await hook.send('push', firstPush(), { delivery: randomUUID() })

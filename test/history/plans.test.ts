@@ -12,7 +12,6 @@ import {
   selectPrompt,
   selectPrompts,
   selectPromptsIn,
-  selectRepositoriesOf,
   updateFilesSeen,
   updatePrompt,
   updateRepository,
@@ -43,7 +42,6 @@ const others: Statements = {
   'a link': (sql) => updatePrompt(sql, 7, { name: 'Test', ...file, file_state: null, file_moved_to: null }),
   'a file that was seen': (sql) =>
     updateFilesSeen(sql, [{ promptId: 7, state: 'removed', movedTo: null, at: new Date(0) }]),
-  'the repositories of an owner': (sql) => selectRepositoriesOf(sql, 1, 'acme'),
   'a renamed repository': (sql) => updateRepository(sql, 1, 'acme/none', 'acme/other'),
 }
 

@@ -13,9 +13,9 @@ test.concurrent.each([
   ['an unknown organisation', ['prompts', 'list', '--org', ''], 'There is no organisation .'],
   ['an unknown organisation', ['orgs', 'set-plan', 'org_none', 'free'], 'There is no organisation org_none.'],
   [
-    'an id with line breaks',
-    ['keys', 'list', '--org', 'org_a\nb\r\u001b[31m'],
-    'There is no organisation org_a b [31m.',
+    'an id that would steer the terminal',
+    ['keys', 'list', '--org', 'org_a\nb\r\u001b[31m\u202e!'],
+    'There is no organisation org_a b [31m !.',
   ],
   ['an unknown key', ['keys', 'revoke', 'key_none'], 'There is no key key_none.'],
   ['an unknown plan', ['orgs', 'create', '--name', 'A', '--plan', 'gold'], noPlan],

@@ -21,11 +21,11 @@ async function plan({ folder }: Clone, { paths = ['a.md'], createGlob = null, re
 /** The entries of a.md, or of the prompts given, in short and oldest first. */
 async function story(clone: Clone, options: Options = {}): Promise<string[]> {
   const { prompts, entries } = await plan(clone, options)
-  return entries.map(({ prompt, entry, covers = [] }) => {
+  return entries.map(({ prompt, entry, covers }) => {
     const { action, commit_sha, pr_number, user, created_at } = entry
     const others = covers.filter((sha) => sha !== commit_sha).map((sha) => subjectOf(clone, sha))
     return [
-      ...(prompts.length > 1 ? [prompts[prompt]?.path] : []),
+      ...(prompts.length > 1 ? [prompt.path] : []),
       action,
       ...(pr_number ? [`#${pr_number}`] : []),
       `"${subjectOf(clone, commit_sha)}"`,
@@ -232,7 +232,7 @@ describe('names', () => {
       ['taken.md', null, 'was renamed to other.md, which another prompt is linked to'],
       ['other.md', null, null],
       ['never.md', null, 'was never on the branch'],
-      ['vendor/lib/a.md', null, 'is in the submodule vendor/lib, a repository of its own'],
+      ['vendor/lib/a.md', null, 'is in the submodule vendor/lib, a separate repository'],
     ])
   })
 

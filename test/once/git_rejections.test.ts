@@ -1,5 +1,5 @@
 // What sync rejects, and what it does not let a repository do.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
 import { createServer, type Server as HttpServer } from 'node:http'
@@ -8,7 +8,6 @@ import { join } from 'node:path'
 import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
 import { type Clone, createClone, gitEnvironment, runGit } from '../git/clone.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
 import {
   createFolder,
   createOperator,
@@ -18,15 +17,15 @@ import {
   run,
   type Settings,
 } from '../program.ts'
+import { useDatabase } from '../use.ts'
 
-let database: TestDatabase
+const database = useDatabase()
 let operator: Operator
 let org: string
 let prompt: string
 let clone: Clone
 
 beforeAll(async () => {
-  database = await createDatabase()
   operator = createOperator(database.settings)
   org = (await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team')).id
   const file = ['--repository', 'acme/prompts', '--path', 'a.md']
@@ -37,8 +36,6 @@ beforeAll(async () => {
   clone.write('a.md')
   clone.commit('Change (#2)')
 })
-
-afterAll(() => database.close())
 
 const sync = (args: string[], settings: Settings = {}) =>
   run(['sync', ...args], { settings: { ...database.settings, ...settings } })
@@ -71,7 +68,7 @@ const rejected: [string, string, Made][] = [
   ],
   ['a repository without commits', 'has no commits yet', () => ({ folder: createClone().folder })],
   [
-    'a clone on no branch',
+    'a detached clone',
     'Say which one to read: --branch NAME',
     () => {
       const detached = createClone()
@@ -128,7 +125,7 @@ const rejected: [string, string, Made][] = [
   ['a pattern that is none', 'has a { without its }', () => ({ ...clone, more: ['--create', '{a'] })],
   [
     'a file that no prompt can be linked to, among others that can',
-    'must be that of a file',
+    'must be the path of a file',
     () => {
       const odd = createClone()
       for (const path of ['a.md', 'b.md', 'z\u001b[31m.md']) odd.write(path)

@@ -72,7 +72,7 @@ test('a prompt may bring its own id and link; neither can be taken twice, also b
     '/id',
     'The id pmt_own-1 is taken.',
   ])
-  const isLinked = [422, '/path', 'own.md in acme/own is linked to pmt_own-1 already.']
+  const isLinked = [422, '/path', 'own.md in acme/own is already linked to pmt_own-1.']
   expect(taken(await call('POST', '/prompts', other))).toEqual(isLinked)
   expect(taken(await call('PATCH', `/prompts/${tenant.prompt}`, { repository: 'acme/own', path: 'own.md' }))).toEqual(
     isLinked,

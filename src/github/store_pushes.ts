@@ -2,25 +2,24 @@ import type { Sql } from '../db/client.ts'
 import type { Person } from '../git/entries.ts'
 import type { RepositoryRef } from './store.ts'
 
-/** A pull request, by the names of its columns. */
+/** A row of github_pull_requests. */
 export type PullRequest = {
   number: number
   url: string
   state: 'open' | 'merged' | 'closed'
-  /** Null when that fork is gone. */
+  /** Null if the fork was deleted. */
   head_repository_id: number | null
   head_branch: string
   head_sha: string
   base_branch: string
   /** Null unless it is merged. */
   merge_commit_sha: string | null
-  /** How many commits its branch has. */
+  /** The number of commits on its branch. */
   commits: number
   opened_by: Person
   opened_at: Date
   merged_by: Person | null
   closed_at: Date | null
-  /** How often it was reopened. */
   reopenings: number
 }
 
@@ -34,54 +33,54 @@ export type MergedPullRequest = PullRequest & {
 /** The head of a branch after a push, or after a merge into it. */
 type Head = { branch: string; commitSha: string }
 
-/** A prompt, and the commits that touch its file, oldest first. */
-export type Touch = { promptId: number; commits: string[] }
+/** A prompt whose file a push changes, and the commits that change it, oldest first. */
+export type AffectedPrompt = { promptId: number; commits: string[] }
 
 export type Push = {
   head: Head
   /** The SHAs of all its commits, oldest first. */
   commits: string[]
-  /** Whether none of them was pushed before, to another branch. */
+  /** Whether no commit was pushed before, to another branch. */
   isAllNew: boolean
-  touches: Touch[]
+  affected: AffectedPrompt[]
 }
 
-export async function insertTouches(
+export async function insertAffectedPrompts(
   sql: Sql,
   ref: RepositoryRef,
-  { head, commits, isAllNew, touches }: Push,
+  { head, commits, isAllNew, affected }: Push,
   pushedAt: Date,
 ): Promise<void> {
   await sql`
-    insert into github_touches (
-      organisation_id, repository_id, branch, commit_sha, prompt_id, pushed_at, touching, pushed, all_new
+    insert into github_affected_prompts (
+      organisation_id, repository_id, branch, head_sha, prompt_id, pushed_at, prompt_commits, push_commits, all_new
     )
     select
       ${ref.organisationId}, ${ref.repositoryId}, ${head.branch}, ${head.commitSha}, "promptId", ${pushedAt}, commits,
       ${commits}::text[], ${isAllNew}
-    from jsonb_to_recordset(${JSON.stringify(touches)}::text::jsonb) as given ("promptId" bigint, commits text[])
+    from jsonb_to_recordset(${JSON.stringify(affected)}::text::jsonb) as given ("promptId" bigint, commits text[])
     on conflict do nothing`
 }
 
-/** Deletes what was pushed to an earlier branch of the same name. */
-export async function deleteTouches(sql: Sql, ref: RepositoryRef, branch: string, before: Date): Promise<void> {
+/** Deletes the pushes to an earlier branch of the same name. */
+export async function deleteAffectedPrompts(sql: Sql, ref: RepositoryRef, branch: string, before: Date): Promise<void> {
   await sql`
-    delete from github_touches
+    delete from github_affected_prompts
     where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and branch = ${branch}
       and pushed_at < ${before}`
 }
 
-/** The pushes to a branch that brought a commit, as far as they touched prompts. */
+/** The pushes to a branch that brought a commit and affected prompts. */
 export const selectPushes = (sql: Sql, ref: RepositoryRef, { branch, commitSha }: Head): Promise<Push[]> =>
   sql<Push>`
     select
-      jsonb_build_object('branch', branch, 'commitSha', commit_sha) as head,
-      to_json(pushed) as commits, all_new as "isAllNew",
-      jsonb_agg(jsonb_build_object('promptId', prompt_id, 'commits', touching)) as touches
-    from github_touches
+      jsonb_build_object('branch', branch, 'commitSha', head_sha) as head,
+      to_json(push_commits) as commits, all_new as "isAllNew",
+      jsonb_agg(jsonb_build_object('promptId', prompt_id, 'commits', prompt_commits)) as affected
+    from github_affected_prompts
     where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and branch = ${branch}
-      and (commit_sha = ${commitSha} or pushed @> array[${commitSha}]::text[])
-    group by branch, commit_sha, pushed, all_new`
+      and (head_sha = ${commitSha} or push_commits @> array[${commitSha}]::text[])
+    group by branch, head_sha, push_commits, all_new`
 
 /** Upserts a pull request from an event. A late `opened` changes nothing, and a merge is final. */
 export async function savePullRequest(
@@ -113,35 +112,31 @@ export const selectPullRequestsFrom = (
   { branch, commitSha }: Head,
 ): Promise<PullRequest[]> =>
   sql<PullRequest>`
-    select pr.*
-    from github_pull_requests pr
-    where organisation_id::text || ' ' || repository_id::text || ' ' || head_branch
-        = ${`${organisationId} ${repositoryId} ${branch}`}
+    select * from github_pull_requests
+    where organisation_id = ${organisationId} and repository_id = ${repositoryId} and head_branch = ${branch}
       and head_repository_id = ${repositoryId} and base_branch <> ${branch} and (state = 'open' or head_sha = ${commitSha})
     order by number`
 
-/** The pull requests whose merge into the branch made one of the commits of a push. */
-export function selectMerges(
+/** The pull requests whose merge into the branch left one of the commits of a push. */
+export const selectMerges = (
   sql: Sql,
   { organisationId, repositoryId }: RepositoryRef,
   { head: { branch, commitSha }, commits }: Push,
-): Promise<MergedPullRequest[]> {
-  const mergeKeys = [commitSha, ...commits].map((sha) => `${organisationId} ${repositoryId} ${sha}`)
-  return sql<MergedPullRequest>`
+): Promise<MergedPullRequest[]> =>
+  sql<MergedPullRequest>`
     select
       pr.*,
-      array_to_json(array(select unnest(t.touching) from github_branch_touches(pr) t)) as branch_commits,
+      array_to_json(array(select unnest(a.prompt_commits) from github_prompts_on_branch(pr) a)) as branch_commits,
       array_to_json(array(
         select p.prompt_id from github_pull_request_prompts p
         where p.organisation_id = pr.organisation_id and p.repository_id = pr.repository_id and p.number = pr.number
       )) as prompt_ids
     from github_pull_requests pr
-    where organisation_id::text || ' ' || repository_id::text || ' ' || merge_commit_sha = any(${mergeKeys}::text[])
-      and state = 'merged' and base_branch = ${branch}
+    where organisation_id = ${organisationId} and repository_id = ${repositoryId}
+      and merge_commit_sha = any(${[commitSha, ...commits]}::text[]) and state = 'merged' and base_branch = ${branch}
     order by number`
-}
 
-/** Adds prompts to those that a pull request changes, and returns the ones that were not known. */
+/** Adds prompts to those that a pull request changes. Returns the new ones. */
 export async function addPrompts(sql: Sql, ref: RepositoryRef, number: number, promptIds: number[]): Promise<number[]> {
   const rows = await sql<{ promptId: number }>`
     insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
@@ -152,13 +147,13 @@ export async function addPrompts(sql: Sql, ref: RepositoryRef, number: number, p
   return rows.map(({ promptId }) => promptId)
 }
 
-/** Adds the prompts that were pushed to its branch, and returns the ones that were not known. */
+/** Adds the prompts that were pushed to the pull request's branch. Returns the new ones. */
 export async function addBranchPrompts(sql: Sql, ref: RepositoryRef, number: number): Promise<number[]> {
   const rows = await sql<{ promptId: number }>`
     insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
-    select pr.organisation_id, pr.repository_id, pr.number, t.prompt_id
+    select pr.organisation_id, pr.repository_id, pr.number, a.prompt_id
     from github_pull_requests pr
-    cross join lateral github_branch_touches(pr) t
+    cross join lateral github_prompts_on_branch(pr) a
     where pr.organisation_id = ${ref.organisationId} and pr.repository_id = ${ref.repositoryId} and pr.number = ${number}
     on conflict do nothing
     returning prompt_id as "promptId"`

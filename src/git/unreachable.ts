@@ -2,46 +2,46 @@ import type { HistoryEntry } from '../history/schema.ts'
 import type { Plan } from './plan.ts'
 import type { SyncTarget } from './target.ts'
 
-/** An entry of a commit that is not on the branch. */
-export type TakenBack = HistoryEntry & { change: 'taken_back'; prompt: string; path: string; problem: string }
+/** An entry of a commit that is unreachable from the branch. */
+export type UnreachableEntry = HistoryEntry & { change: 'unreachable'; prompt: string; path: string; problem: string }
 
 type Reporting = {
-  onChange(change: TakenBack): void
+  onChange(change: UnreachableEntry): void
   onProgress(done: number, noun: string, share: number): void
 }
 
 /** How many histories are read concurrently. */
-const promptsAtOnce = 8
+const concurrency = 8
 
-/** What a caller has recorded may name a commit in other ways. */
+/** Callers may have recorded entries with other names for a commit. */
 const fullHash = /^[0-9a-f]{40,64}$/
 
 /**
- * Reports which entries of a branch are of commits that are not on it, and returns how many; null when the histories may
- * not be read. Nothing is changed: they were live, and the history has no action for the end of that.
+ * Reports the entries of the branch whose commits are unreachable, and returns their number; null when the key may not
+ * read histories. Changes nothing: the commits were live, and no action says that this ended.
  */
-export async function reportTakenBack(
+export async function reportUnreachable(
   target: SyncTarget,
   branch: string,
-  { prompts, commits, lastArrivalAt }: Plan,
+  { prompts, commits, lastLandedAt }: Plan,
   { onChange, onProgress }: Reporting,
 ): Promise<number | null> {
-  const isTakenBack = ({ action, branch_name, commit_sha }: HistoryEntry) => {
+  const isUnreachable = ({ action, branch_name, commit_sha }: HistoryEntry) => {
     const isOfBranch = branch_name === branch && (action === 'deployed' || action === 'pr_merged')
     return isOfBranch && fullHash.test(commit_sha) && !commits.has(commit_sha)
   }
   let count = 0
-  for (let start = 0; start < prompts.length; start += promptsAtOnce) {
-    const some = prompts.slice(start, start + promptsAtOnce)
-    // A prompt that was made just now has nothing but what is on the branch.
-    const found = await Promise.all(some.map(({ id }) => (id === null ? [] : findEntries(target, id, isTakenBack))))
+  for (let start = 0; start < prompts.length; start += concurrency) {
+    const some = prompts.slice(start, start + concurrency)
+    // A prompt that this sync created has only entries of reachable commits.
+    const found = await Promise.all(some.map(({ id }) => (id === null ? [] : findEntries(target, id, isUnreachable))))
     for (const [index, entries] of found.entries()) {
       if (!entries) return null
       const { id, path } = some[index] as { id: string; path: string }
       for (const entry of entries) {
-        const isOlder = new Date(entry.created_at) <= lastArrivalAt
+        const isOlder = new Date(entry.created_at) <= lastLandedAt
         const problem = `is not on ${branch} any more${isOlder ? '' : ', or the clone is behind'}`
-        onChange({ change: 'taken_back', prompt: id, path, problem, ...entry })
+        onChange({ change: 'unreachable', prompt: id, path, problem, ...entry })
       }
       count += entries.length
     }
@@ -51,7 +51,7 @@ export async function reportTakenBack(
   return count
 }
 
-/** Those entries of a history that match; null when it may not be read. */
+/** Returns the entries of a history that match; null when the key may not read it. */
 async function findEntries(
   target: SyncTarget,
   prompt: string,

@@ -1,0 +1,119 @@
+// Decides from the commit graph which commits landed on a branch, in which order and when.
+import type { Commit } from './commits.ts'
+import { isPullRequest } from './messages.ts'
+
+/** A commit that landed on the branch. */
+export type BranchCommit = {
+  commit: Commit
+  /** The commit that it is compared with. Null for a root commit and for a flattened merge. */
+  parent: Commit | null
+  /** The commit of the branch's first-parent line that brought it: itself or a merge. */
+  landedWith: Commit
+  /** The merge commit of the pull request that brought it, or that it is. */
+  merge: Commit | null
+}
+
+/** A flattened merge brings its commits one by one, as if each had been pushed directly. */
+export const isFlattenedMerge = ({ commit, parent }: BranchCommit): boolean =>
+  parent === null && commit.parents.length > 1
+
+/** Whether a merge is a `git pull` of the branch into a clone, so that the branch continues in the second parent. */
+type IsOwnPull = (commit: Commit) => boolean
+
+/**
+ * Lists the commits that landed on a branch, oldest first, along the line of first parents. The merge of a pull request
+ * owns the commits of its other side. Any other merge is flattened: its commits come first, pull requests among them
+ * included, and the merge follows with the changes that were made in the merge commit.
+ */
+export function listBranchCommits(tip: Commit, isOwnPull: IsOwnPull): BranchCommit[] {
+  const seen = new Set<Commit>()
+  const landed: BranchCommit[] = []
+  // A stack instead of recursion, because merges can be nested as deep as there are commits.
+  const stack: { commit: Commit; landedWith: Commit; isFlattened: boolean }[] = []
+
+  function mainParentOf(commit: Commit): Commit | undefined {
+    const [first, second] = commit.parents
+    return second && isOwnPull(commit) ? second : first
+  }
+
+  /** Puts the first-parent line of a commit on the stack, back to the first commit that was seen. */
+  function pushLine(start: Commit, landedWith?: Commit): void {
+    for (let next: Commit | undefined = start; next && !seen.has(next); next = mainParentOf(next)) {
+      seen.add(next)
+      stack.push({ commit: next, landedWith: landedWith ?? next, isFlattened: false })
+    }
+  }
+
+  /** Adds the commits of a pull request that have not been seen, oldest first. */
+  function addPullRequest(merge: Commit, sides: Commit[], landedWith: Commit): void {
+    const found: Commit[] = []
+    const waiting = [...sides]
+    for (let next = waiting.pop(); next; next = waiting.pop()) {
+      if (seen.has(next)) continue
+      seen.add(next)
+      found.push(next)
+      waiting.push(...next.parents)
+    }
+    for (const commit of found.sort((a, b) => b.position - a.position)) {
+      const { parents } = commit
+      if (parents.length < 2) landed.push({ commit, parent: parents[0] ?? null, landedWith, merge })
+    }
+  }
+
+  pushLine(tip)
+  for (let top = stack.pop(); top; top = stack.pop()) {
+    const { commit, landedWith, isFlattened } = top
+    if (isFlattened) {
+      landed.push({ commit, parent: null, landedWith, merge: null })
+      continue
+    }
+    const mainParent = mainParentOf(commit) ?? null
+    const sides = commit.parents.filter((parent) => parent !== mainParent)
+    const isMerge = isPullRequest(commit.meaning)
+    if (sides.length === 0 || isMerge) {
+      addPullRequest(commit, sides, landedWith)
+      landed.push({ commit, parent: mainParent, landedWith, merge: isMerge ? commit : null })
+    } else {
+      stack.push({ commit, landedWith, isFlattened: true })
+      for (const side of sides.reverse()) pushLine(side, landedWith)
+    }
+  }
+  return landed
+}
+
+/**
+ * When each commit of the first-parent line landed, by its committer's clock. Commits follow each other, so their times
+ * must rise: the fewest possible that do not, and all in the future, are taken as wrong. They get the time of the commit
+ * before them, and the first ones that of the first correct commit.
+ */
+export function listLandingTimes(branchCommits: BranchCommit[], now: Date): Map<Commit, Date> {
+  const line = [...new Set(branchCommits.map(({ landedWith }) => landedWith))]
+  const correct = new Set(longestRise(line.filter(({ time }) => time <= now.getTime())))
+  let last = line.find((commit) => correct.has(commit))?.time ?? now.getTime()
+  return new Map(
+    line.map((commit) => {
+      if (correct.has(commit)) last = commit.time
+      return [commit, new Date(last)]
+    }),
+  )
+}
+
+/** The longest subsequence whose times never fall. */
+function longestRise(commits: Commit[]): Commit[] {
+  /** For each length, the commit with the smallest time that ends a subsequence of that length. */
+  const ends: Commit[] = []
+  const before = new Map<Commit, Commit | undefined>()
+  for (const commit of commits) {
+    let [low, high] = [0, ends.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((ends[middle] as Commit).time <= commit.time) low = middle + 1
+      else high = middle
+    }
+    before.set(commit, ends[low - 1])
+    ends[low] = commit
+  }
+  const found: Commit[] = []
+  for (let commit = ends.at(-1); commit; commit = before.get(commit)) found.push(commit)
+  return found
+}

@@ -1,0 +1,86 @@
+// What became of a delivery is in its response, which GitHub shows, and in a metric.
+import { expect, test } from 'bun:test'
+import { randomUUID } from 'node:crypto'
+import { createMetrics } from '../../src/ops/metrics.ts'
+import { hookEachTest, paths } from './hook.ts'
+import { merged, pullRequest, push, repositoryEvent } from './payloads.ts'
+
+const { service, hook } = hookEachTest()
+
+const change = { modified: [paths.greeting] }
+const commits = (count: number) => [change, ...Array.from({ length: count - 1 }, () => ({}))]
+const forced = { more: { forced: true } }
+const elsewhere = { repository: 'acme/none' }
+const unlisted = () => {
+  const payload = push({ commits: [change, {}] })
+  const [first, { added: _, modified: __, removed: ___, ...second }] = payload.commits as [
+    object,
+    Record<string, unknown>,
+  ]
+  return { ...payload, commits: [first, second] }
+}
+
+const sync = 'Run prompt-signals sync to complete the histories.'
+const messages = {
+  recorded: 'The histories have new or changed entries.',
+  unchanged: 'The delivery changed no history.',
+  repeated: 'The delivery was already recorded.',
+  ignored: 'This event does not change a history.',
+  unlinked_repository: 'No prompt is linked to a file of this repository.',
+  unlinked_files: 'No prompt is linked to a file that this push changes.',
+  force_push: `The force push removed commits from the branch, and does not say which. ${sync}`,
+  too_many_commits: `GitHub lists at most 2,048 commits of a push. ${sync}`,
+  files_not_listed: `GitHub has not listed the files of every commit. ${sync}`,
+}
+
+/** The metric by outcome. */
+async function readCounts(): Promise<Record<string, number>> {
+  const text = await service.services.metrics.text()
+  const lines = text.matchAll(/^prompt_signals_github_deliveries_total\{outcome="(\w+)"\} (\d+)$/gm)
+  return Object.fromEntries([...lines].map(([, outcome, count]) => [outcome, Number(count)]))
+}
+
+test.each<[what: string, event: string, payload: object, outcome: keyof typeof messages, recorded: number]>([
+  ['a change', 'push', push({ commits: [change] }), 'recorded', 1],
+  ['a pull request of no known prompt', 'pull_request', pullRequest('opened'), 'unchanged', 0],
+  ['an edited repository', 'repository', repositoryEvent('edited', 'Acme/Prompts'), 'unchanged', 0],
+  ['a tag', 'push', push({ ref: 'refs/tags/v1', commits: [change] }), 'ignored', 0],
+  ['a label', 'pull_request', pullRequest('labeled'), 'ignored', 0],
+  ['another repository', 'push', push({ ...elsewhere, commits: [change] }), 'unlinked_repository', 0],
+  ['a pull request elsewhere', 'pull_request', merged(elsewhere), 'unlinked_repository', 0],
+  ['another file', 'push', push({ commits: [{ added: ['README.md'] }] }), 'unlinked_files', 0],
+  ['removed commits', 'push', push({ commits: [], ...forced }), 'force_push', 0],
+  ['rewritten commits', 'push', push({ commits: [change], ...forced }), 'force_push', 1],
+  ['2,048 commits', 'push', push({ commits: commits(2_048) }), 'too_many_commits', 1],
+  ['2,047 commits', 'push', push({ commits: commits(2_047) }), 'recorded', 1],
+  ['no list of files', 'push', unlisted(), 'files_not_listed', 1],
+  ['a rewritten branch', 'push', push({ branch: 'warmer', commits: [], ...forced }), 'unlinked_files', 0],
+])('a delivery of %s says so', async (_, event, payload, outcome, recorded) => {
+  const before = await readCounts()
+  const { status, body } = await hook.deliver(event, payload)
+  expect(status).toBe(200)
+  expect(body).toEqual({ data: { recorded, outcome, message: messages[outcome] } })
+  expect(await readCounts()).toEqual({ ...before, [outcome]: (before[outcome] as number) + 1 })
+})
+
+test('a redelivery says that it was recorded', async () => {
+  const delivery = randomUUID()
+  await hook.send('push', push({ commits: [change] }), { delivery })
+  const { body } = await hook.deliver('push', push({ commits: [change] }), { delivery })
+  expect(body).toEqual({ data: { recorded: 0, outcome: 'repeated', message: messages.repeated } })
+})
+
+test('an unsigned delivery is not counted', async () => {
+  const before = await readCounts()
+  await hook.deliver('push', push({ commits: [change] }), { secret: 'wrong' })
+  expect(await readCounts()).toEqual(before)
+})
+
+test('only an incomplete delivery is logged', () => {
+  const warnings: unknown[] = []
+  const log = { warn: (...line: unknown[]) => warnings.push(line) }
+  const { deliveries } = createMetrics(log as never)
+  deliveries.ended({ recorded: 1, outcome: 'recorded', message: 'Recorded.' }, 'org_1')
+  deliveries.ended({ recorded: 0, outcome: 'force_push', message: 'Run sync.' }, 'org_1')
+  expect(warnings).toEqual([[{ org: 'org_1', outcome: 'force_push' }, 'GitHub delivery incomplete: Run sync.']])
+})
