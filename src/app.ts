@@ -17,9 +17,7 @@ import type { App } from './platform.ts'
 import { promptRoutes } from './prompts/routes.ts'
 import { signalRoutes } from './signals/routes.ts'
 import { batchRoutes } from './signals/routes_batch.ts'
-import { eraseRoutes } from './signals/routes_erase.ts'
 import { exportRoutes } from './signals/routes_export.ts'
-import { signalListRoutes } from './signals/routes_list.ts'
 import { statsRoutes } from './stats/routes.ts'
 
 /** Every route of the service, in one place. */
@@ -31,8 +29,6 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
     signalRoutes(services, wrapper),
     batchRoutes(services, wrapper),
     exportRoutes(services, wrapper),
-    eraseRoutes(services, wrapper),
-    signalListRoutes(services, wrapper),
     statsRoutes(services, wrapper),
     usageRoutes(services, wrapper),
     impactRoutes(services, wrapper),

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { type Config, settings } from '../config.ts'
 import type { Db } from '../db/client.ts'
-import { recordHistory } from '../history/record.ts'
+import { recordEntry } from '../history/record.ts'
 import { createKey } from '../keys/manage.ts'
 import { presets } from '../keys/scopes.ts'
 import { createOrganisation, listOrganisations } from '../orgs/manage.ts'
@@ -40,8 +40,8 @@ async function createDemoPrompts(db: Db, clock: Clock, org: string): Promise<str
   const ids: string[] = []
   for (const { name, history, signals: sent } of generateDemoData(clock.now())) {
     const { id } = await createPrompt(db, clock, { org, name, id: null })
-    for (const entry of history) await recordHistory(db, clock, id, entry)
     const prompt = await requirePrompt(db.sql, id)
+    for (const entry of history) await recordEntry(db, clock, prompt, entry)
     signals.push(...sent.map((signal) => ({ ...signal, prompt, metadata: JSON.stringify(signal.metadata) })))
     ids.push(id)
   }

@@ -53,7 +53,8 @@ const described: Record<ErrorCode, DescribedError> = {
     meaning:
       'A limit is reached: that of signals in a month, of the organisation or of a browser key; or that of requests in a ' +
       'short time, of the key or the address, if the operator has set one. Nothing was recorded.',
-    message: "This month's 1000 signals are used up. Wait until resets_at, or move to a larger plan.",
+    message:
+      'This organisation has used all 1,000 of its signals for this month. Wait until resets_at, or move to a larger plan.',
     fields: {
       limited_by: literals(limits, {
         description:

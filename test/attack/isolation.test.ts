@@ -3,11 +3,12 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createApp } from '../../src/app.ts'
 import { setWebhook } from '../../src/github/webhook.ts'
-import { recordHistory } from '../../src/history/record.ts'
+import { recordEntry } from '../../src/history/record.ts'
 import { type Scope, scopes } from '../../src/http/caller.ts'
 import { generateKey } from '../../src/keys/format.ts'
 import { createKey } from '../../src/keys/manage.ts'
 import { createOrganisation } from '../../src/orgs/manage.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { comingFrom, newAddress, trustTheTest } from '../addresses.ts'
 import type { Answer } from '../client.ts'
@@ -54,7 +55,7 @@ async function makeOrganisation(tag: Side): Promise<Organisation> {
   for (const [index, id] of prompts.entries()) {
     const file = { repository: index === 0 ? `${tag}/prompts` : 'shared/prompts', path: 'shared.md' }
     await createPrompt(db, clock, { org, name: `${tag} prompt`, id, file })
-    await recordHistory(db, clock, id, {
+    await recordEntry(db, clock, await requirePrompt(db.sql, id), {
       action: 'pr_merged',
       user: { name: `${tag} person`, email: `person@${tag}.example` },
       commit_sha: `${tag}${index}c0ffee`,
