@@ -1,17 +1,15 @@
 // Everything is reached without a pointer.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { eventually } from '../program.ts'
 import { addEvidence } from './evidence.ts'
-import { startConsole, type TestConsole } from './open.ts'
+import { useConsole } from './open.ts'
 
-let own: TestConsole
+const own = useConsole()
 
 beforeAll(async () => {
-  own = await startConsole()
   await addEvidence(own.service, own.tenant.prompt)
 })
-afterAll(() => own?.close())
 
 /** What has the focus, by its name. */
 const focused = (page: Page): Promise<string> =>

@@ -1,22 +1,21 @@
 // Every page of the console with something on it, in a real browser.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { consolePaths } from '../../src/http/console_paths.ts'
 import { findBarriers, findOverflow } from '../browser.ts'
+import { inFullRun } from '../full.ts'
 import { addSignals, deployed, merged } from '../impact/history.ts'
 import { eventually } from '../program.ts'
 import { addEvidence, daysAgo } from './evidence.ts'
-import { startConsole, type TestConsole } from './open.ts'
+import { useConsole } from './open.ts'
 
-let own: TestConsole
+const own = useConsole()
 let promptPath: string
 
 beforeAll(async () => {
-  own = await startConsole()
   promptPath = `/prompts/${own.tenant.prompt}`
   await addEvidence(own.service, own.tenant.prompt)
   expect((await own.service.postSignal(own.tenant.prompt, own.tenant.key)).status).toBe(201)
 })
-afterAll(() => own?.close())
 
 const addressOf = (path: string) => path.replace(':prompt_id', own.tenant.prompt)
 
@@ -34,10 +33,10 @@ const contentOf: Record<(typeof consolePaths)[number], string> = {
 }
 
 test.each([...consolePaths])(
-  '%s opens with three requests at most, complains of nothing, and has no barriers in light and dark',
+  '%s opens with three requests at most, complains of nothing, and has no barriers',
   async (path) => {
     const { page, troubles, requests } = await own.open(addressOf(path))
-    for (const colorScheme of ['light', 'dark'] as const) {
+    for (const colorScheme of inFullRun(['light', 'dark'] as const, ['dark'] as const)) {
       // The page follows the reader's choice without being loaded again; the chart is then drawn anew.
       await page.emulateMedia({ colorScheme })
       await page.locator(contentOf[path]).first().waitFor()
@@ -52,6 +51,7 @@ test.each([...consolePaths])(
   },
 )
 
+/** In the light scheme, which is the browser's. */
 test.each([...consolePaths])('%s fits a phone', async (path) => {
   const { page, troubles } = await own.open(addressOf(path), { viewport: { width: 360, height: 700 } })
   await page.locator(contentOf[path]).first().waitFor()

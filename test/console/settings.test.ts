@@ -1,16 +1,11 @@
 // The pages by which an organisation is run, in a real browser.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { presets, scopes } from '../../src/console/parts/scopes.ts'
 import { presets as presetsOfService } from '../../src/keys/scopes.ts'
 import { eventually } from '../program.ts'
-import { startConsole, type TestConsole } from './open.ts'
+import { type TestConsole, useConsole } from './open.ts'
 
-let own: TestConsole
-
-beforeAll(async () => {
-  own = await startConsole()
-})
-afterAll(() => own?.close())
+const own = useConsole()
 
 const statusWith = async (key: string) => (await own.service.getHistory(own.tenant.prompt, key)).status
 

@@ -1,16 +1,11 @@
 // What a reader sees when there is nothing to see, or not yet, or not with this key.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Route } from 'playwright-core'
 import type { Watched } from '../browser.ts'
 import { findBarriers } from '../browser.ts'
-import { startConsole, type TestConsole } from './open.ts'
+import { useConsole } from './open.ts'
 
-let own: TestConsole
-
-beforeAll(async () => {
-  own = await startConsole()
-})
-afterAll(() => own?.close())
+const own = useConsole()
 
 /** Answers for the service, as it does, on the list of keys. */
 const keysAnswer = (status: number, error: object, headers: Record<string, string> = {}) => ({
