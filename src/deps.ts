@@ -6,7 +6,6 @@ import { createHeavyReads } from './db/heavy_reads.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader } from './history/read.ts'
-import { createHistoryRecorder } from './history/record.ts'
 import { createAddressFinder } from './http/client_address.ts'
 import { createDrain } from './http/drain.ts'
 import { createRateLimiter } from './http/rate_limit.ts'
@@ -23,7 +22,7 @@ import { createReadiness } from './ops/readiness.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder } from './prompts/find.ts'
 import { createBatchRecorder } from './signals/batch.ts'
-import { pruneOldIdempotencyKeys } from './signals/prune.ts'
+import { pruneIdempotencyKeys } from './signals/prune.ts'
 import { createSignalRecorder } from './signals/record.ts'
 import { createSignalRollup } from './stats/rollup.ts'
 
@@ -31,7 +30,7 @@ import { createSignalRollup } from './stats/rollup.ts'
 export type Services = ReturnType<typeof createServices>
 
 const pruneEveryMs = 10 * 60_000
-const countEveryMs = 5_000
+const rollUpEveryMs = 5_000
 const analyzeEveryMs = 1_000
 
 /** Opens everything but the database, and creates the services. */
@@ -72,14 +71,13 @@ export function createServices(
   const rollup = createSignalRollup(db)
   const heavyReads = createHeavyReads()
   const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
-  const historyRecorder = createHistoryRecorder(db, clock)
   const lastUsed = createLastUsed(db)
   const drain = createDrain()
   metrics.watchDatabase(db.load)
   // Every replica prunes: what one deletes, the others no longer find. Each pruning has its own timer, so that a failing
   // one does not stop the others.
   const prunings = [
-    () => pruneOldIdempotencyKeys(db, clock),
+    () => pruneIdempotencyKeys(db, clock),
     () => pruneDeliveries(db, clock),
     () => pruneRequests(db, clock),
     async () => {
@@ -89,7 +87,7 @@ export function createServices(
   ].map((prune) =>
     runPeriodically(pruneEveryMs, prune, (err) => log.error({ err }, 'pruning expired rows failed; will retry')),
   )
-  const counting = runPeriodically(countEveryMs, rollup.rollUpPending)
+  const rollingUp = runPeriodically(rollUpEveryMs, rollup.rollUpPending)
   const analyzing = runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db))
   return {
     db,
@@ -103,7 +101,6 @@ export function createServices(
     rollup,
     heavyReads,
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
-    historyRecorder,
     deliveryObserver: metrics.deliveries,
     readiness: createReadiness(db, redis, migrations),
     drain,
@@ -118,9 +115,9 @@ export function createServices(
     /** Writes pending signals, then closes everything in the reverse order of opening. */
     async close() {
       for (const pruning of prunings) pruning.stop()
-      counting.stop()
+      rollingUp.stop()
       analyzing.stop()
-      await Promise.all([signalRecorder.drain(), historyRecorder.drain()])
+      await signalRecorder.drain()
       await lastUsed.flush()
       await redis?.disconnect()
       await db.close()

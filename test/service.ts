@@ -7,12 +7,13 @@ import { readConfig } from '../src/config.ts'
 import { openDatabase } from '../src/db/open.ts'
 import { openRedis } from '../src/db/redis.ts'
 import { createServices, type Services } from '../src/deps.ts'
-import { recordHistory } from '../src/history/record.ts'
+import { recordEntry } from '../src/history/record.ts'
 import type { Scope } from '../src/http/caller.ts'
 import { crashResponse } from '../src/http/middleware.ts'
 import { createKey } from '../src/keys/manage.ts'
 import { createLog } from '../src/log.ts'
 import { listen } from '../src/platform.ts'
+import { requirePrompt } from '../src/prompts/find.ts'
 import { type Client, createClient } from './client.ts'
 import { createDatabase, patientRedis, redisPrefix, redisUrl } from './harness.ts'
 import { eventually } from './program.ts'
@@ -92,7 +93,8 @@ export async function startService({ queryTimeoutMs = 4_500, limits = {} }: Serv
     createKey: ({ org }, scopes, more) =>
       createKey(db, clock, { org, name: 'test', expiresAt: null, ...(scopes && { scopes }), ...more }),
     async addHistory(prompt, entries) {
-      for (const one of entries) await recordHistory(db, clock, prompt, one)
+      const found = await requirePrompt(db.sql, prompt)
+      for (const one of entries) await recordEntry(db, clock, found, one)
     },
     async close() {
       await listener.stop()

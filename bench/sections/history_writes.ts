@@ -5,7 +5,7 @@ import { type Request, unique } from '../load.ts'
 import { measure } from '../measure.ts'
 import type { Round } from '../plan.ts'
 
-/** New entries over ten prompts, each of an organisation of its own. */
+/** New entries of ten prompts, one per organisation. */
 export async function measureHistoryWrites(context: Context): Promise<void> {
   const shape = { organisations: 10, promptsEach: 1, monthlyLimit: unreachableLimit }
   const requests = (await createTenants(context.database, shape)).map(toEntry)
@@ -18,8 +18,8 @@ export async function measureHistoryWrites(context: Context): Promise<void> {
   await server.stop()
   const at64 = context.report.rows.at(-2)
   context.report.targets.push(
-    { name: 'POST history at 64, a second', value: at64?.requestsPerSecond ?? 0, atLeast: 3_000 },
-    { name: 'p99 of POST history at 64, ms', value: at64?.p99Ms ?? 0, below: 60 },
+    { name: 'POST history at 64, a second', value: at64?.requestsPerSecond ?? 0, atLeast: 1_000 },
+    { name: 'p99 of POST history at 64, ms', value: at64?.p99Ms ?? 0, below: 250 },
   )
 }
 

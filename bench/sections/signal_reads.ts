@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { systemClock } from '../../src/clock.ts'
-import { recordHistory } from '../../src/history/record.ts'
+import { recordEntry } from '../../src/history/record.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { rollUpSignals } from '../../src/stats/store.ts'
 import { median } from '../compare.ts'
 import type { Context } from '../context.ts'
@@ -139,7 +140,8 @@ export async function fill({ database }: Context, request: Request, number: numb
     branch_name: 'main',
     created_at: new Date(since + index * changeMs + 1).toISOString(),
   }))
-  for (const entry of entries) await recordHistory(database, systemClock, prompt, entry)
+  const found = await requirePrompt(database.sql, prompt)
+  for (const entry of entries) await recordEntry(database, systemClock, found, entry)
   for (let from = 0; from < number; from += step) {
     await sql`
       insert into signals (organisation_id, prompt_id, value, metadata, created_at)

@@ -5,7 +5,7 @@ import { createGunzip, createGzip } from 'node:zlib'
 import { importHistory } from '../history/import.ts'
 import { parseHistoryQuery } from '../history/query.ts'
 import { createHistoryReader } from '../history/read.ts'
-import { recordHistory } from '../history/record.ts'
+import { recordEntry } from '../history/record.ts'
 import type { Input } from '../lib/input.ts'
 import { readLines } from '../lib/lines.ts'
 import { requirePrompt } from '../prompts/find.ts'
@@ -25,7 +25,8 @@ export const commands = onDatabase([
     check: pullRequestOption,
     verifyWith: 'history list --prompt pmt_…',
     async run({ db, clock, args, output }) {
-      const entry = await recordHistory(db, clock, args.required('prompt'), {
+      const prompt = await requirePrompt(db.sql, args.required('prompt'))
+      const { entry } = await recordEntry(db, clock, prompt, {
         action: args.required('action'),
         user: { name: args.required('user-name'), email: args.required('user-email') },
         commit_sha: args.required('commit-sha'),
@@ -45,10 +46,13 @@ export const commands = onDatabase([
     verifyWith: 'history list --prompt pmt_…',
     async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
       const file = args.positional(0)
-      const { stream, size } = input as Input
-      const bytes = size === undefined ? await keepInput(file, stream, signal) : addAbortSignal(signal, stream)
-      const lines = linesOf(file, bytes, (count) => progress.begin(`${count} lines read, adding them to the history`))
-      output.show(await importHistory(db, clock, lines, (count) => progress.count(count, 'lines read')))
+      const kept = await keepInput(file, (input as Input).stream, signal)
+      const readFile = () => linesOf(file, kept, signal)
+      output.show(
+        await importHistory(db, clock, readFile, (lines, state, share) =>
+          progress.count(lines, `lines ${state}`, share),
+        ),
+      )
     },
   },
   {
@@ -65,34 +69,25 @@ export const commands = onDatabase([
   },
 ])
 
-/** Names the file in every error, and calls `onEnd` with the number of lines after the last one. */
-async function* linesOf(
-  file: string,
-  bytes: AsyncIterable<Uint8Array>,
-  onEnd: (count: number) => void,
-): AsyncIterable<string> {
-  let count = 0
-  try {
-    for await (const line of readLines(bytes)) {
-      count += 1
-      yield line
-    }
-  } catch (error) {
-    throw unreadable(file, error)
-  }
-  onEnd(count)
-}
-
 const unreadable = (file: string, error: unknown) => new Error(`${file} cannot be read: ${(error as Error).message}`)
 
 /**
- * Reads all of a pipe or a terminal and keeps it compressed in memory, before a transaction is begun: however slowly the input
- * comes, it holds no locks, nor the one connection of the embedded database.
+ * Reads all of a file, a pipe or a terminal and keeps it compressed in memory, because an import reads it twice. It is
+ * complete before a transaction begins: slow input holds neither locks nor the one connection of the embedded database.
  */
-async function keepInput(file: string, input: Readable, signal: AbortSignal): Promise<AsyncIterable<Uint8Array>> {
+async function keepInput(file: string, input: Readable, signal: AbortSignal): Promise<Buffer> {
   const gzip = createGzip({ level: 1 })
   const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip, { signal })]).catch((error) => {
     throw unreadable(file, error)
   })
-  return Readable.from([kept]).pipe(createGunzip())
+  return kept
+}
+
+/** Names the file in every error. */
+async function* linesOf(file: string, kept: Buffer, signal: AbortSignal): AsyncIterable<string> {
+  try {
+    yield* readLines(addAbortSignal(signal, Readable.from([kept]).pipe(createGunzip())))
+  } catch (error) {
+    throw unreadable(file, error)
+  }
 }

@@ -11,14 +11,14 @@ import type { Context } from './command.ts'
 import { onDatabase } from './database.ts'
 import { writeOut } from './output.ts'
 
-/** Commands that take signals out of the database: into a file, or for good. */
+/** Commands that export signals or erase them. */
 export const signalDataCommands = onDatabase([
   {
     usage:
       'signals export --prompt pmt_…|--org ORG [--format ndjson|csv] [--since TIME] [--until TIME] ' +
       '[--value positive|negative] [--after ID] [--output FILE]',
-    description: 'writes signals to standard output, or to a file, which is there once it is whole',
-    ifInterrupted: 'what was written to standard output is not whole, and no file was made',
+    description: 'exports signals to standard output, or to a file that appears once it is complete',
+    ifInterrupted: 'the standard output is incomplete, and no file was created',
     check(args) {
       if (hasOption(args, 'prompt') === hasOption(args, 'org')) throw new UsageError('give either --prompt or --org')
       args.asQuery(exportParams.parse)
@@ -41,8 +41,8 @@ export const signalDataCommands = onDatabase([
   },
   {
     usage: 'signals purge --before TIME [--prompt pmt_…|--org ORG]',
-    description: 'erases the signals from before a time for good: of a prompt, of an organisation, or of all',
-    ifInterrupted: 'what was erased by then is gone, and the rest is there; run it again to go on',
+    description: 'permanently erases signals older than a time: of a prompt, of an organisation, or all of them',
+    ifInterrupted: 'some signals are erased; run it again to erase the rest',
     verifyWith: 'signals export --org ORG --until TIME',
     check(args) {
       if (hasOption(args, 'prompt') && hasOption(args, 'org')) throw new UsageError('give --prompt or --org')
@@ -64,7 +64,7 @@ const hasOption = (args: Arguments, name: string): boolean => args.text(name) !=
 
 const writeLines = (text: string): Promise<void> =>
   writeOut(text).catch(({ message }) => {
-    throw new Error(`It cannot be written: ${message}`)
+    throw new Error(`The output cannot be written: ${message}`)
   })
 
 async function findExportSource(db: Db, args: Arguments): Promise<ExportSource> {

@@ -11,8 +11,8 @@ const maxPages = 4_096
  * and those of another role, which only their owner may analyse.
  */
 export async function analyzeGrownTables({ sql }: Db): Promise<void> {
-  // The size is known immediately, the number of rows only later. But a large transaction that is still open makes a
-  // table large whose rows cannot be analysed yet.
+  // The size is known immediately, and also grows when few rows are updated often while a held snapshot prevents their
+  // pruning. The number of rows is known later, but finds a table that was analysed while a large transaction filled it.
   const tables = await sql<{ name: string }>`
     select c.oid::regclass::text as name
     from pg_class c, cast(pg_relation_size(c.oid) / current_setting('block_size')::int as int) pages

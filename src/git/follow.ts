@@ -58,7 +58,7 @@ function findSpans<P>(
     const known = spans.get(path) ?? []
     if (known.some((span) => span.prompt === prompt && span.until === until)) continue
     const before = (renames.get(path) ?? []).filter(({ commit }) => !until || !contains(commit, until))
-    // Only the last rename of a chain counts, but two sides of a merge may have made the same rename.
+    // Only the last rename of a chain counts, but two sides of a merge may contain the same rename.
     const last = before.filter(
       ({ commit }) => !before.some((other) => other.commit !== commit && contains(other.commit, commit)),
     )

@@ -1,4 +1,4 @@
-// The webhook of an organisation: its secret, and the signatures that the secret makes.
+// The webhook of an organisation: its secret, and the check of signatures with it.
 import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'

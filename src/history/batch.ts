@@ -8,16 +8,15 @@ import { markFilesSeen } from '../prompts/link.ts'
 import { parseEntry } from './entry.ts'
 import { type Outcome, recordEntries } from './record.ts'
 import { HistoryBatch } from './schema.ts'
-import { lockHistories } from './store_write.ts'
 
 const validate = createValidator(HistoryBatch, 'The batch')
 
-/** Thrown to roll back what a dry run has done. */
+/** Thrown to roll back a dry run. */
 class DryRun extends Error {}
 
 /**
  * Records what was read in a repository, all or nothing, and says what became of each entry. `findPrompt` rejects for a
- * prompt that is not the organisation's. At `deadline` the caller of a request gets an error, and nothing is recorded.
+ * prompt of another organisation. At `deadline` the client gets an error, and nothing is recorded.
  */
 export async function recordHistoryBatch(
   db: Db,
@@ -35,19 +34,14 @@ export async function recordHistoryBatch(
     return { prompt: prompts.get(prompt_id) as number, entry, covers }
   })
   const seen = files.map(({ prompt_id, state, seen_at }, index) => {
-    // A clock that is ahead must not keep what is seen later from being believed.
+    // With the time of a clock that is ahead, later reports would be ignored as outdated.
     const at = earlierOf(parseSeenAt(seen_at, index), clock.now())
     return { promptId: prompts.get(prompt_id) as number, state, movedTo: null, at }
   })
   let outcomes: Outcome[] = []
   const record = db.transaction(
     async (sql) => {
-      // All of them at once, since recording locks only the prompts of the entries.
-      await lockHistories(
-        sql,
-        [...prompts.values()].map((prompt_id) => ({ prompt_id })),
-      )
-      outcomes = await recordEntries(sql, clock, toRecord, 'git')
+      outcomes = await recordEntries(sql, clock, toRecord, 'git', [...prompts.values()])
       await markFilesSeen(sql, seen)
       if (isDryRun) throw new DryRun()
     },
@@ -62,11 +56,11 @@ export async function recordHistoryBatch(
 function parseSeenAt(text: string, index: number): Date {
   const instant = parseInstant(text)
   if (instant) return instant
-  const message = 'must be an ISO 8601 time with its zone, as 2026-11-14T23:35:00Z'
+  const message = 'must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z'
   throw invalid('The batch is not valid.', [{ path: `/files/${index}/seen_at`, message }])
 }
 
-/** Names the entry in the error. */
+/** Rejects an invalid entry with an error that names its place in the batch. */
 function requireValid(entry: unknown, clock: Clock, index: number): void {
   try {
     parseEntry(entry, clock)

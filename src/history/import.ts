@@ -3,49 +3,58 @@ import type { Db } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { parseEntry } from './entry.ts'
-import { type EntryToRecord, recordStagedEntries, stageEntries } from './store_write.ts'
+import type { EntryToRecord } from './reconcile.ts'
+import { fromClient } from './record.ts'
+import { insertEntries, lockHistories } from './store_write.ts'
 
-const entriesPerInsert = 5_000
+const entriesPerInsert = 2_000
 
 /**
- * Records one entry a line, all or nothing, and returns how many were new. The error names a line that is not valid.
+ * Records one entry per line, all or nothing, and returns the number of new ones. The lines are read twice: first to check
+ * them and to learn the prompts, because these have to be locked in order before the first entry is written.
  */
-export function importHistory(
+export async function importHistory(
   db: Db,
   clock: Clock,
-  lines: AsyncIterable<string>,
-  onProgress: (lines: number) => void,
+  readLines: () => AsyncIterable<string>,
+  onProgress: (lines: number, state: 'checked' | 'recorded', share: number | null) => void,
 ): Promise<{ recorded: number }> {
+  const promptIds = new Map<string, number>()
+  let total = 0
+  for await (const { prompt, lineNumber } of parseLines(readLines(), clock)) {
+    total = lineNumber
+    if (!promptIds.has(prompt)) promptIds.set(prompt, await atLine(lineNumber, () => findPromptId(db, prompt)))
+    if (total % entriesPerInsert === 0) onProgress(total, 'checked', null)
+  }
+
   return db.transaction(async (sql) => {
-    const promptIds = new Map<string, number>()
-    let waiting: EntryToRecord[] = []
-    let staged = 0
-    let lineNumber = 0
-
-    async function readLine(line: string): Promise<EntryToRecord> {
-      const { prompt, ...given } = parseLine(line)
-      const entry = parseEntry(given, clock)
-      const known = promptIds.get(prompt) ?? (await requirePrompt(sql, prompt)).id
-      promptIds.set(prompt, known)
-      return { ...entry, prompt_id: known }
+    const locked = await lockHistories(sql, [...promptIds.values()])
+    let recorded = 0
+    let batch: EntryToRecord[] = []
+    for await (const { prompt, entry, lineNumber } of parseLines(readLines(), clock)) {
+      batch.push({ ...entry, ...fromClient, prompt_id: promptIds.get(prompt) as number })
+      if (batch.length < entriesPerInsert && lineNumber < total) continue
+      recorded += (await insertEntries(sql, locked, batch)).length
+      batch = []
+      onProgress(lineNumber, 'recorded', lineNumber / total)
     }
-
-    async function flush(): Promise<void> {
-      if (waiting.length > 0) await stageEntries(sql, staged, waiting)
-      staged += waiting.length
-      waiting = []
-      onProgress(lineNumber)
-    }
-
-    for await (const line of lines) {
-      lineNumber += 1
-      if (line.trim() === '') continue
-      waiting.push(await readLine(line).catch((error) => Promise.reject(atLine(lineNumber, error))))
-      if (waiting.length === entriesPerInsert) await flush()
-    }
-    await flush()
-    return { recorded: await recordStagedEntries(sql) }
+    return { recorded }
   })
+}
+
+type Line = { lineNumber: number; prompt: string; entry: ReturnType<typeof parseEntry> }
+
+/** Skips blank lines. */
+async function* parseLines(lines: AsyncIterable<string>, clock: Clock): AsyncGenerator<Line> {
+  let lineNumber = 0
+  for await (const line of lines) {
+    lineNumber += 1
+    if (line.trim() === '') continue
+    yield await atLine(lineNumber, async () => {
+      const { prompt, ...given } = parseLine(line)
+      return { lineNumber, prompt, entry: parseEntry(given, clock) }
+    })
+  }
 }
 
 function parseLine(line: string): { prompt: string } & Record<string, unknown> {
@@ -62,7 +71,14 @@ function parseLine(line: string): { prompt: string } & Record<string, unknown> {
   return value as { prompt: string }
 }
 
-function atLine(lineNumber: number, error: unknown): unknown {
-  if (!(error instanceof ServiceError)) return error
-  return new ServiceError(error.code, `Line ${lineNumber}: ${error.message}`, error.context)
+const findPromptId = async (db: Db, prompt: string): Promise<number> => (await requirePrompt(db.sql, prompt)).id
+
+/** Names the line in the error of the work. */
+async function atLine<T>(lineNumber: number, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    throw new ServiceError(error.code, `Line ${lineNumber}: ${error.message}`, error.context)
+  }
 }

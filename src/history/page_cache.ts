@@ -1,12 +1,11 @@
 import { BoundedCache } from '../lib/bounded_cache.ts'
 
-/** How full the cache is after an eviction: several entries are evicted together, so that owners are scanned rarely. */
+/** The fill level after an eviction: evicting several pages together keeps scans of all owners rare. */
 const fillAfterEviction = 15 / 16
 
 /**
- * A least-recently-used cache whose room is shared by owners. An owner may fill all of it while no other needs it. Once
- * it is full, only owners that hold more than an equal share lose entries, so that no owner, however much it reads,
- * evicts what another holds within its share.
+ * An LRU cache that owners share. One owner may fill it while no other needs it. Once it is full, only owners above an
+ * equal share lose entries, so that a busy owner never evicts what another holds within its share.
  */
 export class SharedCache<Owner, Key, Value> {
   readonly #owned = new Map<Owner, BoundedCache<Key, Value>>()

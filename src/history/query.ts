@@ -1,12 +1,12 @@
 import { defaultPageSize } from '../lib/params.ts'
 import { type HistoryQuery, historyParams, writeEntryFilters } from './schema_params.ts'
 
-/** A query with a text that is the same for all queries that select the same page, however they are written. */
+/** A query with its cache key, which is the same for every spelling of the same query. */
 export type KeyedHistoryQuery = HistoryQuery & { key: string }
 
 const noFilters = { action: null, branch: null, since: null, until: null }
 
-/** Matches a page and a limit, in this order and without anything else: what most clients send. */
+/** Only a page and a limit, in this order: most clients send nothing else, so this skips the general parser. */
 const plainQuery = /^(?:\?(?:page=([1-9]\d{0,8}))?(?:&?limit=([1-9]\d?|100))?)?$/
 
 /** Parses the part of a URL from the question mark on. */
@@ -19,7 +19,7 @@ export function parseHistoryQuery(search: string): KeyedHistoryQuery {
   return { ...query, key: writeHistoryQuery(query, query.page) }
 }
 
-/** The address of another page of the same query; relative when the base is empty. */
+/** Returns the URL of another page of the same query; relative when the base is empty. */
 export const addressOfPage = (baseUrl: string, prompt: string, query: HistoryQuery, page: number): string =>
   `${baseUrl}/api/v1/prompts/${prompt}/history?${writeHistoryQuery(query, page)}`
 

@@ -16,13 +16,13 @@ import {
   selectStates,
 } from './store.ts'
 
-/** A finished page: its JSON, and the links to those around it. */
+/** A page as JSON, with the `Link` header for the pages around it. */
 export type RenderedPage = { version: string; body: string; links: string }
 
 export type HistoryReader = {
-  /** The history of a prompt as it is now. Rejects with `not_found` unless the prompt is the organisation's own. */
+  /** Reads the current version. Rejects with `not_found` for a prompt of another organisation. */
   findHistory(organisationId: number, prompt: string): Promise<HistoryState>
-  /** The page that a query selects, as it is now. */
+  /** Returns the current page, from the cache if its version is current. */
   readPage(history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage>
 }
 
@@ -35,21 +35,20 @@ export type HistoryObserver = {
 
 type Options = {
   observer?: HistoryObserver
-  /** What the targets of links begin with; empty for relative ones. */
+  /** The URL that links begin with; empty for relative links. */
   baseUrl?: string
 }
 
 const maxCachedCharacters = 32 * 1024 * 1024
 /**
- * How many pages by action or branch are read concurrently, and how many wait. Postgres counts all entries that match, so that
- * with more of them one organisation could take every connection to the database; and without a share, every permit.
+ * Limits concurrent pages with a filter by action or branch: Postgres counts all matching entries for each of them, so one
+ * organisation could otherwise occupy every connection.
  */
 const filteredLimits = { permits: 3, permitsPerTenant: 2, maxWaiting: 60, maxWaitingPerTenant: 20, patienceMs: 4_000 }
 
 /**
- * Always fresh, rarely rebuilt: every request reads the version of the history from Postgres, and a page is cached with
- * its version. A page of any other version, older or newer, is not used: after a failover or a restore the history may
- * have lost the changes that a cached page shows.
+ * Pages are never stale: every request reads the version of the history from Postgres, and only a cached page of exactly
+ * this version is used. A newer one is not: after a failover or a restore the history may have lost changes.
  */
 export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options = {}): HistoryReader {
   const cache = new SharedCache<number, string, RenderedPage>(
@@ -68,7 +67,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
 
   async function buildPage({ promptId, prompt }: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
     const selected = await readEntries(db, promptId, query)
-    // The prompt is missing only after a failover that lost it between the look-up and now.
+    // The prompt is missing only after a failover that lost it since the look-up.
     if (!selected) throw notFound()
     const { version, totalCount, entries } = selected
     return {
@@ -78,7 +77,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     }
   }
 
-  async function readAnew(key: string, history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
+  async function readFromDatabase(key: string, history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
     observer?.read('database')
     const build = () => buildPage(history, query)
     const page = await (mustCountMatches(query) ? limitFiltered(build, { tenant: history.organisationId }) : build())
@@ -96,17 +95,17 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     async readPage(history, query) {
       const key = `${history.prompt}?${query.key}`
       const cached = cache.get(history.organisationId, key)
-      if (cached?.version !== history.version) return readAnew(key, history, query)
+      if (cached?.version !== history.version) return readFromDatabase(key, history, query)
       observer?.read('cache')
       return cached
     },
   }
 }
 
-/** The organisation is part of the key, so that another's prompt is looked up exactly like one that does not exist. */
+/** The organisation is part of the key, so that a prompt of another one is answered exactly like one that does not exist. */
 const stateId = ({ organisationId, prompt }: StateKey): string => `${organisationId} ${prompt}`
 
-/** Whether matching entries are counted one by one: for an action or a branch, but not for a range of time, which is one of ranks. */
+/** Whether the total has to be counted: ranks give it for ranges of time, but not for an action or a branch. */
 const mustCountMatches = ({ action, branch }: KeyedHistoryQuery): boolean => action !== null || branch !== null
 
 function readEntries({ sql }: Db, promptId: number, query: KeyedHistoryQuery) {

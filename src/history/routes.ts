@@ -1,4 +1,6 @@
 import { Elysia } from 'elysia'
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
@@ -7,11 +9,11 @@ import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import { parseHistoryQuery } from './query.ts'
 import type { HistoryReader } from './read.ts'
-import type { HistoryRecorder } from './record.ts'
+import { recordEntry } from './record.ts'
 import { HistoryPage, NewHistoryEntry, RecordedEntry } from './schema.ts'
 import { historyParams } from './schema_params.ts'
 
-type Services = { findPrompt: PromptFinder['find']; historyReader: HistoryReader; historyRecorder: HistoryRecorder }
+type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find']; historyReader: HistoryReader }
 type PromptParams = { prompt_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/history'
@@ -21,8 +23,8 @@ const reading = describeOperation({
   tag: 'History',
   summary: 'Get the edit history of a prompt',
   description:
-    'Lists who changed the prompt, when, and how the change was deployed: newest first, a page at a time. ' +
-    'A page past the end is empty and has the true totals; with filters the totals are those of what matches.',
+    'Returns who changed the prompt, when, and how the change was deployed, newest first. ' +
+    'A page past the end is empty and has the true totals. With filters, the totals count the matching entries.',
   path: PromptPath,
   query: historyParams,
   success: { status: 200, description: 'One page of the history.', schema: HistoryPage, headers: ['Link', 'ETag'] },
@@ -34,8 +36,8 @@ const recording = describeOperation({
   tag: 'History',
   summary: 'Record a history entry',
   description:
-    'Adds an entry, which takes its place by time. A pull request is given for the pr_* actions, and only for them. ' +
-    'Safe to repeat: an entry of the same action, commit and pull request is answered as it stands.',
+    'Adds an entry at its place in time. The pr_* actions need a pull request; deployed must not have one. ' +
+    'Repeating a request is safe: an existing entry with the same action, commit and pull request is returned unchanged.',
   path: PromptPath,
   body: NewHistoryEntry,
   success: {
@@ -50,10 +52,7 @@ const recording = describeOperation({
   },
 })
 
-export const historyRoutes = (
-  { findPrompt, historyReader, historyRecorder }: Services,
-  { authenticated }: RouteWrapper,
-) =>
+export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'history' })
     .get(
       path,
@@ -74,17 +73,17 @@ export const historyRoutes = (
       authenticated('history:write', async (context, params: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, params.prompt_id)
         const body = parseJson(await readJsonText(context))
-        const { entry, isNew } = await historyRecorder.record(prompt, body, context.deadline)
+        const { entry, isNew } = await recordEntry(db, clock, prompt, body, context.deadline)
         const headers: Record<string, string> = isNew ? {} : { 'idempotent-replayed': 'true' }
         return context.replyData(entry, 201, headers)
       }),
       { ...readByHandler, detail: recording },
     )
 
-/** For one URL, only the version of the history can change the response. */
+/** The version changes with every change of the history, so one ETag serves all pages of it. */
 const etagOf = (version: string) => `"${version}"`
 
-/** Only the caller may cache the response, and has to revalidate it each time. */
+/** Only the client may cache the response, and it has to revalidate it each time. */
 const cachingHeaders = (version: string) => ({
   etag: etagOf(version),
   'cache-control': 'private, no-cache',

@@ -12,12 +12,13 @@ type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find'] }
 const recording = describeOperation({
   id: 'recordHistoryBatch',
   tag: 'History',
-  summary: 'Record what a repository says',
+  summary: 'Record entries read from a repository',
   description:
-    'Adds what was read in a clone to the histories of several prompts, all or nothing, as the command sync does. Safe to ' +
-    'repeat, and beside the webhook: the same change is one entry, and each field is that of the source which knows it better.',
+    'Records what was read in a clone in the histories of several prompts, all or nothing. The command sync uses it. ' +
+    'It is safe to repeat, and to use with the webhook: the same change becomes one entry, and each field comes from the ' +
+    'source that knows it best.',
   body: HistoryBatch,
-  success: { status: 200, description: 'The histories say it.', schema: HistoryBatchResult },
+  success: { status: 200, description: 'The entries are recorded.', schema: HistoryBatchResult },
   errors: [404],
   invalid: {
     message: 'The batch is not valid.',

@@ -11,7 +11,7 @@ export type Action = Static<typeof Action>
 
 export const actions = Action.anyOf.map((option) => option.const)
 
-/** The actions of the entries that went live. */
+/** The actions of entries that went live: the one definition, for reconciling, impact and the console. */
 export const liveActions: Action[] = ['deployed', 'pr_merged']
 
 export const HistoryEntry = Type.Object(
@@ -56,7 +56,7 @@ export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', [
   },
 ])
 
-/** Text that Postgres keeps: no control characters, no half of a surrogate pair. */
+/** Text that Postgres can store, without control characters. */
 const printable = (maxLength: number) =>
   Type.String({
     minLength: 1,
@@ -64,9 +64,9 @@ const printable = (maxLength: number) =>
     pattern: '^(?:[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$',
   })
 
-const forPullRequests = 'Needed for the pr_* actions, and not given for deployed.'
+const forPullRequests = 'Required for the pr_* actions, not allowed for deployed.'
 
-/** An entry as callers send it: the id is assigned, and the time is optional. */
+/** An entry as clients send it. */
 export const NewHistoryEntry = Type.Object(
   {
     action: Action,
@@ -78,7 +78,7 @@ export const NewHistoryEntry = Type.Object(
     created_at: Type.Optional(
       Type.String({
         format: 'date-time',
-        description: 'ISO 8601 with its zone. Left out, it is the time of the request.',
+        description: 'ISO 8601 with its zone. Defaults to the time of the request.',
       }),
     ),
   },
@@ -92,7 +92,7 @@ export const RecordedEntry = envelopeOf(HistoryEntry, 'RecordedHistoryEntry', { 
 const maxEntries = 500
 const promptId = Type.String({ description: "The prompt's public ID" })
 
-/** What a program has read in a repository, for several prompts. */
+/** What was read in a repository, for several prompts. */
 export const HistoryBatch = Type.Object(
   {
     entries: Type.Array(
@@ -103,7 +103,7 @@ export const HistoryBatch = Type.Object(
             Type.Array(printable(100), {
               maxItems: maxEntries,
               description:
-                'For pr_merged: the commits that the pull request brought to the branch. They get no entry of their own.',
+                'For pr_merged: the commits that the pull request brought to the branch. They get no entries.',
             }),
           ),
         }),
@@ -118,13 +118,13 @@ export const HistoryBatch = Type.Object(
           state: literals(['present', 'removed']),
           seen_at: Type.String({
             format: 'date-time',
-            description: 'Of which time that is, now at the latest. ISO 8601 with its zone.',
+            description: 'When the file was seen. ISO 8601 with its zone; a later time than now counts as now.',
           }),
         }),
         { maxItems: maxEntries, description: 'Whether the files of prompts are on the branch.' },
       ),
     ),
-    dry_run: Type.Optional(Type.Boolean({ description: 'Whether only to say what would become of the entries.' })),
+    dry_run: Type.Optional(Type.Boolean({ description: 'Return the outcomes without recording anything.' })),
   },
   {
     title: 'HistoryBatch',
@@ -142,9 +142,8 @@ export const HistoryBatchResult = envelopeOf(
   Type.Object({
     outcomes: Type.Array(literals(['added', 'changed', 'known', 'covered']), {
       description:
-        'What became of each entry, in the order given. added: it is new; changed: an entry was there, and now says ' +
-        'what is known better; known: nothing had to change; covered: it is the commit of a pull request, whose merge ' +
-        'is in the history',
+        'The outcome of each entry, in the order given. added: the entry is new; changed: a known entry was improved; ' +
+        'known: nothing changed; covered: the commit belongs to a pull request whose merge is in the history',
     }),
   }),
   'HistoryBatchResult',

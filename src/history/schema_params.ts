@@ -13,7 +13,7 @@ export type EntryFilters = {
   until: Date | null
 }
 
-/** The parameter may be repeated, as generated clients do, or hold a list with commas. */
+/** Accepts a repeated parameter, which generated clients send, and a list with commas. */
 const actionsParam = (possible: Action[]): Param<Action[] | null> => ({
   schema: Type.Array(literals(possible), {
     description: 'Only entries of these actions. Repeat the parameter, or separate the actions with commas.',
@@ -35,7 +35,7 @@ export const entryFilterParams = (possible: Action[]) => ({
   until: timeParam('Only entries up to this ISO 8601 time, inclusive.'),
   branch: param(
     Type.String({ minLength: 1, description: 'Only entries of this branch.' }),
-    // Postgres stores no text with a NUL, so no branch has such a name.
+    // Postgres cannot store NUL, so no branch has such a name.
     (text) => (text === '' || text.includes('\0') ? undefined : text),
     'the name of a branch',
   ),
@@ -45,7 +45,7 @@ export const historyParams = defineParams({ ...numberedPageParams, ...entryFilte
 
 export type HistoryQuery = QueryOf<typeof historyParams>
 
-/** The filters as parameters of a query. */
+/** Writes the filters as query parameters. */
 export const writeEntryFilters = ({ action, branch, since, until }: EntryFilters): Record<string, string> => ({
   ...(action && { action: action.join(',') }),
   ...(branch !== null && { branch }),

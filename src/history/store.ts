@@ -13,21 +13,19 @@ export type EntryRow = {
   created_at: Date
 }
 
-/** A history as a look-up found it. The version is random and new with every change: equal ones mean equal pages. */
+/** The state of a history. The version is random and changes with every change: equal versions mean equal pages. */
 export type HistoryState = StateKey & { promptId: number; version: string }
 
 /** `prompt` has the shape of a public id. */
 export type StateKey = { organisationId: number; prompt: string }
 
-/** The histories that there are of these prompts, of any organisation. */
-export async function selectStates(sql: Sql, prompts: string[]): Promise<HistoryState[]> {
-  const [row] = await sql<{ states: string | null }>`
-    select find_histories(${`{${prompts}}`}::text::text[]) as states`
-  return (row?.states?.split(',') ?? []).map((state) => {
-    const [organisationId, promptId, prompt, version] = state.split(' ') as [string, string, string, string]
-    return { organisationId: Number(organisationId), promptId: Number(promptId), prompt, version }
-  })
-}
+/** Selects the histories of prompts, of any organisation. */
+export const selectStates = (sql: Sql, prompts: string[]): Promise<HistoryState[]> =>
+  sql<HistoryState>`
+    select
+      organisation_id as "organisationId", id as "promptId", public_id as prompt, history_version as version
+    from prompts
+    where public_id = any (${`{${prompts}}`}::text::text[])`
 
 type PageToSelect = {
   offset: number
@@ -42,9 +40,9 @@ type SelectedPage = { version: string; totalCount: number; entries: EntryRow[] }
 type PageRow = EntryRow & { version: string; total_count: number }
 
 /**
- * One page, its total and its version, from one snapshot; undefined when there is no such prompt. Positions are counted
- * from the nearest entry that has a rank, so that a page costs the same at any depth. Every look-up is ordered and
- * limited as an index is, since Postgres would guess an open range to be a third of the table and scan that instead.
+ * Selects a page, its total and its version from one snapshot; undefined for a prompt that does not exist. It walks from
+ * the nearest rank, so that a page costs the same at any depth. Each look-up has the order and limit of one index: without
+ * them Postgres takes an open range for a third of the table and scans it.
  */
 export async function selectPage(sql: Sql, promptId: number, page: PageToSelect): Promise<SelectedPage | undefined> {
   const rows = await sql<PageRow>`
@@ -89,7 +87,7 @@ export async function selectPage(sql: Sql, promptId: number, page: PageToSelect)
   return toPage(rows)
 }
 
-/** Selects a page of the entries of some actions, and of one branch unless that is null. All that match are counted, by an index. */
+/** Selects a page of the entries of some actions, and of one branch unless it is null. Counts all matching entries. */
 export async function selectFilteredPage(
   sql: Sql,
   promptId: number,

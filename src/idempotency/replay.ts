@@ -2,10 +2,9 @@ import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import type { IdempotentRequest } from '../http/idempotency.ts'
+import { keyRetentionMs } from '../lib/idempotency_key.ts'
 import { claimKey, deleteRequests, findAnswer, keepAnswer } from './store.ts'
 
-/** How long an Idempotency-Key protects a client against repeating a change. */
-const keptMs = 24 * 3_600_000
 const pruneBatch = 5_000
 
 /**
@@ -41,6 +40,6 @@ const conflict = () =>
 
 /** Deletes expired requests, in batches that hold no lock for long. */
 export async function pruneRequests(db: Db, clock: Clock): Promise<void> {
-  const before = new Date(clock.now().getTime() - keptMs)
+  const before = new Date(clock.now().getTime() - keyRetentionMs)
   while ((await deleteRequests(db.sql, before, pruneBatch)) === pruneBatch);
 }

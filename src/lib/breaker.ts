@@ -1,13 +1,13 @@
-/** A circuit breaker: stops calls to something that keeps failing, and lets one of them try again after a while. */
+/** A circuit breaker: skips calls to a dependency that keeps failing, and retries one of them at an interval. */
 type Breaker = {
-  /** Returns the result, or undefined when the call failed or was not made. */
+  /** Returns the result, or undefined when the call failed or was skipped. */
   attempt<T>(call: () => Promise<T>): Promise<T | undefined>
 }
 
 type Options = {
   /** The number of failures in a row that opens the breaker. */
   failures: number
-  /** While it is open, one call is tried each time this has passed. */
+  /** While the breaker is open, one call is tried at this interval. */
   retryMs: number
   onChange?: (isOpen: boolean) => void
 }
@@ -19,7 +19,7 @@ export function createBreaker({ failures, retryMs, onChange = () => {} }: Option
     async attempt(call) {
       const isOpen = failed >= failures
       if (isOpen && performance.now() < retryAt) return undefined
-      // The first caller after the pause tries; the others are not made until its result is known.
+      // The first call after the pause is tried; others are skipped until its result is known.
       if (isOpen) retryAt = performance.now() + retryMs
       try {
         const result = await call()

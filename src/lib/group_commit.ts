@@ -1,7 +1,7 @@
 // Items that arrive while a batch is being written wait in a queue and are written together as the next batch.
 //
-// A lane is a queue with at most one write under way. Everything goes through the common lane, except for a group whose
-// rows are locked by another transaction: it gets its own lane until its queue is empty, and delays no other group.
+// A lane is a queue with at most one write in flight. Everything goes through the common lane, except for a group whose
+// rows are locked by another transaction: it has its own lane until its queue is empty, and delays no other group.
 //
 //   idle ──add──▶ scheduled ──next turn──▶ writing ──queue empty──▶ idle
 //                                            │  ▲
@@ -9,55 +9,54 @@
 //                                            ▼  │
 //                                         lingering
 //
-// Lingering waits up to a millisecond for the few callers who were just answered, because callers who send one request
-// after the other come back immediately. Otherwise some of them would be written while the others wait.
+// Lingering waits up to a millisecond for the few callers who were just answered, because a caller who sends one request
+// after the other comes back immediately. Otherwise some of them would be written while the others wait.
 import { nextTurn } from './turns.ts'
 
 type GroupCommit<Item, Outcome> = {
-  /** Resolves with the item's own outcome, once the write that carried it has committed. */
+  /** Resolves with the outcome of the item once its write has committed. */
   add(item: Item): Promise<Outcome>
-  /** Waits until everything added has been written. */
+  /** Waits until all items are written. */
   drain(): Promise<void>
 }
 
-/** Why a write failed with nothing written: because of one of its items, or because a group's rows are locked. */
+/** Why nothing was written: one of the items is bad, or the rows of a group are locked. */
 export type Fault = 'bad_row' | 'lock_timeout'
 
 type Options<Item, Outcome> = {
   /** Writes all items in one transaction and returns their outcomes in order. */
   write(items: Item[]): Promise<Outcome[]>
-  /** Returns undefined for a failure that has nothing to do with what was written. */
+  /** Returns undefined for a failure that no item caused. */
   classifyError(error: unknown): Fault | undefined
-  /** Items of one group can hold each other up, but must not hold up those of another. */
+  /** Items of one group may delay each other, but never those of another group. */
   groupOf(item: Item): unknown
-  /** Makes the error that a caller gets when the queue is full or the item has waited for too long. */
+  /** The error for a full queue and for a deadline. */
   rejectWith(): Error
   maxBatch: number
-  /** How much an item adds to the weight of its batch; zero by default. */
-  weightOf?: (item: Item) => number
+  weightOf(item: Item): number
   /** The maximum weight of a batch, which only a batch of one item may exceed. */
-  maxBatchWeight?: number
-  /** How many items may be queued in all. A group may use as much of the queue as it leaves free for others. */
+  maxBatchWeight: number
+  /** The size of the queue. A group may use as much of it as it leaves free for others. */
   maxQueued: number
-  /** An item whose write has not begun by then, by the clock of `performance.now()`, is given up and never written. */
-  giveUpAt(item: Item): number
-  /** The longest time to linger; no lingering without it. */
-  lingerMs?: number
-  /** Called when a write begins, with the number of its items and how long the first of them waited. */
+  /** An item whose write has not started by then, on the clock of `performance.now()`, is rejected and never written. */
+  deadlineOf(item: Item): number
+  /** The longest time to linger; zero for not at all. */
+  lingerMs: number
+  /** Called when a write starts, with the number of its items and how long the first of them waited. */
   onWrite?: (items: number, waitedMs: number) => void
 }
 
 type Queued<Item, Outcome> = {
   item: Item
   addedAt: number
-  giveUpAt: number
+  deadline: number
   resolve(outcome: Outcome): void
   reject(error: unknown): void
 }
 
 /** Lingering waits for at most this many callers: with more, writing and answering overlap anyway. */
 const maxLingerBatch = 20
-/** After lingering for callers who did not come back, this many writes begin without. */
+/** After lingering in vain, this many writes start without. */
 const lingerCooldown = 15
 
 const transitions = {
@@ -116,12 +115,12 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     while (lane.queue.length > 0) {
       const batch = lane.queue.splice(0, countFitting(lane.queue, lastBatch))
       lastBatch = batch.length
-      const live = giveUpLate(batch)
+      const live = rejectLate(batch)
       const writing = live.length > 0 ? writeBatch(lane, live) : nothingToAnswer
-      // Answering a whole batch takes a while, in which the next one is already being written.
+      // The next batch is written while the callers of the last one are answered.
       answerLast()
       answerLast = await writing
-      if (options.lingerMs && lane.queue.length + lastBatch <= maxLingerBatch) {
+      if (options.lingerMs > 0 && lane.queue.length + lastBatch <= maxLingerBatch) {
         answerLast()
         answerLast = nothingToAnswer
         await linger(lane, lastBatch, options.lingerMs)
@@ -134,9 +133,8 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
 
   /** How many items from the front of the queue go into the next batch. */
   function countFitting(queue: Batch, lastBatch: number): number {
-    const { maxBatch, weightOf, maxBatchWeight = Number.POSITIVE_INFINITY } = options
+    const { maxBatch, weightOf, maxBatchWeight } = options
     const wanted = Math.min(nextBatchSize(queue.length, lastBatch, maxBatch), queue.length)
-    if (!weightOf) return wanted
     let weight = 0
     const heavy = queue.findIndex(({ item }, index) => {
       weight += weightOf(item)
@@ -145,12 +143,12 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     return heavy < 0 ? wanted : Math.max(heavy, 1)
   }
 
-  /** Rejects late items, whose callers no longer wait: writing them would only delay the others. */
-  function giveUpLate(batch: Batch): Batch {
+  /** Rejects items whose callers no longer wait. */
+  function rejectLate(batch: Batch): Batch {
     const now = performance.now()
-    if (batch.every(({ giveUpAt }) => now < giveUpAt)) return batch
-    for (const one of batch) if (now >= one.giveUpAt) fail(one, options.rejectWith())
-    return batch.filter(({ giveUpAt }) => now < giveUpAt)
+    if (batch.every(({ deadline }) => now < deadline)) return batch
+    for (const one of batch) if (now >= one.deadline) fail(one, options.rejectWith())
+    return batch.filter(({ deadline }) => now < deadline)
   }
 
   async function linger(lane: Lane<Item, Outcome>, answered: number, lingerMs: number): Promise<void> {
@@ -168,7 +166,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     lane.enter('writing')
   }
 
-  /** Resolves, once the batch is written, with a function that answers its callers. */
+  /** Resolves once the batch is written, with a function that answers its callers. */
   async function writeBatch(lane: Lane<Item, Outcome>, batch: Batch): Promise<() => void> {
     try {
       options.onWrite?.(batch.length, performance.now() - (batch[0]?.addedAt ?? 0))
@@ -182,7 +180,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
       const fault = options.classifyError(error)
       if (fault === 'lock_timeout') requeue(lane, batch)
       else if (fault === 'bad_row' && batch.length > 1) {
-        // Written by halves, the bad item is alone after a few writes, and the others are recorded.
+        // Halving isolates the bad item after a few writes, and records the others.
         const half = Math.ceil(batch.length / 2)
         const answerFirst = await writeBatch(lane, batch.slice(0, half))
         answerFirst()
@@ -197,7 +195,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     reject(error)
   }
 
-  /** Every group of the batch is queued in its own lane, where only its own rows can delay it. */
+  /** Queues each group of the batch in its own lane, where only its own rows can delay it. */
   function requeue(lane: Lane<Item, Outcome>, batch: Batch): void {
     for (const one of batch) enqueue(lane === common ? laneOf(options.groupOf(one.item)) : lane, one)
   }
@@ -212,11 +210,11 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     add(item) {
       const group = options.groupOf(item)
       return new Promise((resolve, reject) => {
-        // Half of the queue for one group alone, a quarter for the next, and so on: there is always room for another.
+        // The first group may fill half of the queue, the next one a quarter, and so on: there is always room for another.
         if ((queuedByGroup.get(group) ?? 0) >= options.maxQueued - queued) return reject(options.rejectWith())
         countQueued(group, 1)
-        const [addedAt, giveUpAt] = [performance.now(), options.giveUpAt(item)]
-        enqueue(own.get(group) ?? common, { item, addedAt, giveUpAt, resolve, reject })
+        const [addedAt, deadline] = [performance.now(), options.deadlineOf(item)]
+        enqueue(own.get(group) ?? common, { item, addedAt, deadline, resolve, reject })
       })
     },
     async drain() {
@@ -229,13 +227,13 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   }
 }
 
-/** A smaller batch is never split, because two writes would cost the database more than the overlap gains. */
+/** A smaller batch is never split: two writes would cost the database more than the overlap gains. */
 const minBatch = 128
 
 /**
- * How many items to write next: half of the active callers, who are those in the queue and those of the last batch, who
- * are about to send again. One half is thus written while the other half is answered and sends again. Otherwise all
- * callers would soon wait for one write, and then the write for all of them.
+ * How many items to write next: half of the active callers, which are those in the queue and those of the last batch. One
+ * half is written while the other half is answered and sends again. Otherwise all callers would soon wait for one write,
+ * and then the write for all of them.
  */
 export const nextBatchSize = (queued: number, lastBatch: number, maxBatch: number): number =>
   Math.min(Math.max(minBatch, Math.ceil((queued + lastBatch) / 2)), maxBatch)

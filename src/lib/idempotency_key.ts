@@ -1,6 +1,9 @@
 import { Type } from '@sinclair/typebox'
 import { invalid } from '../errors.ts'
 
+/** How long clients may rely on their idempotency keys. */
+export const keyRetentionMs = 24 * 3_600_000
+
 const maxLength = 255
 /** Printable ASCII. */
 const pattern = '^[ -~]+$'

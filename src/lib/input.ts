@@ -4,14 +4,11 @@ import { promisify } from 'node:util'
 
 export type Input = {
   stream: Readable
-  /** The number of bytes in a file; undefined for a pipe or a terminal, whose end is not known. */
+  /** In bytes; undefined for a pipe or a terminal. */
   size: number | undefined
 }
 
-/**
- * Opens a file to read, or standard input for "-". A stream would open its file only at the first read, so a wrong name
- * would be reported only after the database was created.
- */
+/** Opens a file, or standard input for "-", immediately: a missing file must be reported before any work starts. */
 export async function openInput(path: string): Promise<Input> {
   if (path === '-') return { stream: process.stdin, size: undefined }
   const fd = await promisify(open)(path, 'r').catch((error) => {

@@ -21,6 +21,12 @@ type Options = {
   rejectWith(): Error
 }
 
+/** Runs work once it has a permit. */
+type Semaphore = (<T>(work: () => Promise<T>, request?: PermitRequest) => Promise<T>) & {
+  /** Resolves with the function that releases the permit, to be called once. */
+  acquire(request?: PermitRequest): Promise<() => void>
+}
+
 type Waiter = PermitRequest & { start(): void }
 
 /**
@@ -34,7 +40,7 @@ export function createSemaphore({
   maxWaitingPerTenant = maxWaiting,
   patienceMs = Number.POSITIVE_INFINITY,
   rejectWith,
-}: Options): <T>(work: () => Promise<T>, request?: PermitRequest) => Promise<T> {
+}: Options): Semaphore {
   /** The waiters of each tenant; the next tenant to be served comes first. */
   const queues = new Map<unknown, Waiter[]>()
   const permitsOf = new Map<unknown, number>()
@@ -97,14 +103,28 @@ export function createSemaphore({
     })
   }
 
-  return async (work, request = {}) => {
-    // Every waiter that can start has been started, so this overtakes none of them.
-    if (canStart(request)) take(request)
-    else await wait(request)
-    try {
-      return await work()
-    } finally {
-      release(request)
-    }
+  /** Undefined when there is a permit. Every waiter that can start has been started, so none of them is overtaken. */
+  function enter(request: PermitRequest): Promise<void> | undefined {
+    if (!canStart(request)) return wait(request)
+    take(request)
+    return undefined
   }
+
+  return Object.assign(
+    async <T>(work: () => Promise<T>, request: PermitRequest = {}): Promise<T> => {
+      const waiting = enter(request)
+      if (waiting) await waiting
+      try {
+        return await work()
+      } finally {
+        release(request)
+      }
+    },
+    {
+      async acquire(request: PermitRequest = {}) {
+        await enter(request)
+        return () => release(request)
+      },
+    },
+  )
 }

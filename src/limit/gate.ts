@@ -4,18 +4,21 @@ import type { Month } from '../lib/months.ts'
 import { nextTurn } from '../lib/turns.ts'
 
 /**
- * A counter in Redis that keeps requests which the limit would refuse away from Postgres. It is never the truth: when
- * it is too low, Postgres refuses; when it is too high, it is corrected before it refuses anything; when Redis cannot be
- * reached, every request passes.
+ * A counter in Redis that keeps requests which the limit would refuse away from Postgres. Postgres holds the truth: it
+ * refuses when the counter is too low, the counter is corrected before it refuses anything, and while Redis is
+ * unreachable every request passes.
  */
 export type Gate = {
-  /** Counts one more signal: returns the count, null when there is none yet, undefined when Redis cannot be reached. */
-  take(organisationId: number, month: Month): Promise<number | null | undefined>
-  /** Sets the count to what Postgres says. */
+  /** Counts one more signal. */
+  take(organisationId: number, month: Month): Promise<GateResult>
+  /** Sets the counter to the usage that Postgres reported. */
   correct(organisationId: number, month: Month, used: number): Promise<void>
 }
 
-/** What the gate did for one request; `unreachable` when it let the request pass uncounted. */
+/** The counter including this signal; or nothing was counted, because the counter is missing or Redis is unreachable. */
+export type GateResult = { state: 'counted'; count: number } | { state: 'missing' } | { state: 'unreachable' }
+
+/** What was decided for one request at the gate; `unreachable` lets it pass uncounted. */
 export type GateDecision = 'passed' | 'refused' | 'seeded' | 'corrected' | 'unreachable'
 
 export type GateObserver = {
@@ -25,32 +28,32 @@ export type GateObserver = {
 }
 
 export const noGate: Gate = {
-  take: async () => undefined,
+  take: async () => ({ state: 'unreachable' }),
   correct: async () => {},
 }
 
 /**
- * Raises a count and lets it expire at the given second. A missing count stays missing. What is no number, or too large
- * to be raised, is removed, so that it is seeded from Postgres like a missing one.
+ * Raises a counter and sets its expiry. A missing counter stays missing. A value that cannot be raised is removed, so that
+ * it is seeded from Postgres like a missing one.
  */
 const takeScript = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
-local taken = redis.pcall('INCRBY', KEYS[1], ARGV[1])
-if type(taken) ~= 'number' then
+local count = redis.pcall('INCRBY', KEYS[1], ARGV[1])
+if type(count) ~= 'number' then
   redis.call('DEL', KEYS[1])
   return nil
 end
 redis.call('EXPIREAT', KEYS[1], ARGV[2])
-return taken`
+return count`
 
 /** One call of the script for all requests of an organisation that arrive in one turn of the event loop. */
-type BatchedIncrement = { number: number; total: Promise<number | null | undefined> }
+type BatchedIncrement = { increment: number; count: Promise<number | null | undefined> }
 
-/** The braces keep one organisation's months on one node of a Redis Cluster. */
+/** The braces keep the months of an organisation on one node of a Redis Cluster. */
 const keyOf = (organisationId: number, month: Month) => `signals:{${organisationId}}:${month.name}`
 
 export function createGate(redis: Redis, observe?: GateObserver): Gate {
-  // One failure may be chance; no request pays the deadline for more than two.
+  // One failure may be chance. From the second on, no request waits for the timeout.
   const breaker = createBreaker({
     failures: 2,
     retryMs: 1_000,
@@ -60,10 +63,10 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
 
   function startBatch(key: string, expiresAt: number): BatchedIncrement {
     const batch: BatchedIncrement = {
-      number: 0,
-      total: nextTurn().then(() => {
+      increment: 0,
+      count: nextTurn().then(() => {
         batches.delete(key)
-        return breaker.attempt(() => redis.run(takeScript, key, batch.number, expiresAt))
+        return breaker.attempt(() => redis.run(takeScript, key, batch.increment, expiresAt))
       }),
     }
     batches.set(key, batch)
@@ -74,11 +77,14 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
     async take(organisationId, month) {
       const key = keyOf(organisationId, month)
       const batch = batches.get(key) ?? startBatch(key, month.resetsAtSeconds)
-      batch.number += 1
-      const nth = batch.number
-      const total = await batch.total
-      if (total === undefined) observe?.decided('unreachable')
-      return typeof total === 'number' ? total - batch.number + nth : total
+      batch.increment += 1
+      const position = batch.increment
+      const count = await batch.count
+      if (count === undefined) {
+        observe?.decided('unreachable')
+        return { state: 'unreachable' }
+      }
+      return count === null ? { state: 'missing' } : { state: 'counted', count: count - batch.increment + position }
     },
     async correct(organisationId, month, used) {
       await breaker.attempt(() => redis.set(keyOf(organisationId, month), used, 'EXAT', month.resetsAtSeconds))

@@ -1,24 +1,29 @@
 import type { ApiError, LimitedBy } from '../errors.ts'
 import type { Month } from '../lib/months.ts'
+import type { Usage } from './schema.ts'
 
-/** What is left of the month, as the RateLimit header fields say it. */
-export const limitHeaders = (used: number, limit: number, month: Month): Record<string, string> => ({
+const inThousands = new Intl.NumberFormat('en')
+
+/** The RateLimit header fields for what is left of the month. */
+export const limitHeaders = ({ used, limit }: Usage, month: Month): Record<string, string> => ({
   'ratelimit-policy': `"signals";q=${limit};w=${month.lengthSeconds}`,
   ratelimit: `"signals";r=${Math.max(limit - used, 0)};t=${month.secondsLeft}`,
 })
 
-/** An error to return: throwing one would cost more than the rest of such a request. */
-export const monthlyLimitReached = (
-  used: number,
-  limit: number,
+/** The error for a full month. It is returned, because throwing it would cost more than the rest of the request. */
+export function monthlyLimitReached(
+  { used, limit }: Usage,
   month: Month,
   limitedBy: LimitedBy = 'organisation_month',
-): ApiError => ({
-  code: 'rate_limited',
-  message:
-    limitedBy === 'key_month'
-      ? `This month's ${limit} signals of this API key are used up. Wait until resets_at, or raise the limit of the key.`
-      : `This month's ${limit} signals are used up. Wait until resets_at, or move to a larger plan.`,
-  context: { limited_by: limitedBy, limit, used, resets_at: month.resetsAt },
-  headers: { ...limitHeaders(used, limit, month), 'retry-after': String(month.secondsLeft) },
-})
+): ApiError {
+  const all = `all ${inThousands.format(limit)} of its signals for this month`
+  return {
+    code: 'rate_limited',
+    message:
+      limitedBy === 'key_month'
+        ? `This API key has used ${all}. Wait until resets_at, or raise the limit of the key.`
+        : `This organisation has used ${all}. Wait until resets_at, or move to a larger plan.`,
+    context: { limited_by: limitedBy, limit, used, resets_at: month.resetsAt },
+    headers: { ...limitHeaders({ used, limit }, month), 'retry-after': String(month.secondsLeft) },
+  }
+}

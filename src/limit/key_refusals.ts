@@ -1,22 +1,23 @@
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import type { Month } from '../lib/months.ts'
-import type { Usage } from './admit.ts'
+import type { Usage } from './schema.ts'
 
-/** The browser key that a signal is counted with, and the limit that the key was last known to have. */
+/** The browser key that a signal is counted with, and the key's limit as it was last known. */
 export type BrowserKey = { id: number; monthlyLimit: number | null }
 
 type KeyRefusals = {
+  /** Returns the usage of a key that is known to be full. */
   find(key: BrowserKey, month: Month): Usage | undefined
   add(keyId: number, month: Month, usage: Usage): void
 }
 
 const maxKeys = 10_000
-/** Bounds for how long a `used` may be shown that a limit, raised and lowered meanwhile, has made too low. */
+/** After a limit was raised and lowered again, a refusal may show a `used` that is too low for this long. */
 const trustedForMs = 1_000
 
 /**
- * Remembers which browser keys Postgres has refused, so that a flood of a key that is used up stays off Postgres. A month
- * that is full stays full unless the limit is raised, so that a refusal holds only for the same limit.
+ * Remembers which browser keys Postgres has refused, so that a flood of requests with a full key stays off Postgres. A full
+ * month stays full unless the limit is raised, so a refusal holds only for the same limit.
  */
 export function createKeyRefusals(): KeyRefusals {
   const refusals = new BoundedCache<number, Usage & { month: string; until: number }>(maxKeys)

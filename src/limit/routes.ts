@@ -14,7 +14,7 @@ const usage = describeOperation({
   id: 'getUsage',
   tag: 'Usage',
   summary: "Read the month's usage",
-  description: "What the organisation has used of the current month's signals, by day and by prompt.",
+  description: "Returns the organisation's signal usage in the current month, by day and by prompt.",
   success: { status: 200, description: 'The usage of the current month.', schema: UsageReport },
 })
 

@@ -8,18 +8,18 @@ export const UsageReport = envelopeOf(
       plan: Type.String(),
       month: Type.String({ pattern: '^\\d{4}-\\d{2}$', description: 'The current month, UTC' }),
       limit: Type.Integer({ description: 'The monthly signal limit' }),
-      used: Type.Integer({ description: 'Signals recorded in the month; erasing one does not lower it' }),
+      used: Type.Integer({ description: 'Signals recorded in the month. Erasing a signal does not lower it' }),
       remaining: Type.Integer(),
       resets_at: Type.String({ format: 'date-time', description: 'When the counter resets: the next month, UTC' }),
       days: Type.Array(
         Type.Object({ date: Type.String({ format: 'date' }), total: Type.Integer() }, { title: 'UsageDay' }),
-        { description: 'From the first of the month to today, UTC: the signals that there are' },
+        { description: 'Signals per day, from the first of the month to today, UTC. Erased ones do not count' },
       ),
       prompts: Type.Array(Type.Object({ prompt: Type.String(), total: Type.Integer() }, { title: 'UsagePrompt' }), {
-        description: 'The prompts with signals this month, the 100 with the most, these first',
+        description: 'The 100 prompts with the most signals this month, in descending order',
       }),
       other_prompts: Type.Object(
-        { prompts: Type.Integer({ description: 'How many prompts are not listed' }), total: Type.Integer() },
+        { prompts: Type.Integer({ description: 'The number of prompts that are not listed' }), total: Type.Integer() },
         { description: 'All other prompts together' },
       ),
     },

@@ -11,8 +11,8 @@ import { selectUsage } from './store.ts'
 const maxPrompts = 100
 
 /**
- * What an organisation has used of this month. What was recorded before the call is in the result. Prompts are counted
- * some at a time, and what was used is read last: it is never less than what they add up to, unless some was erased.
+ * Reads the usage of this month, including everything recorded before the call. The month's count is read after those of
+ * the prompts, so it is never less than their sum, unless signals were erased.
  */
 export async function readUsage(
   db: Db,
@@ -34,11 +34,11 @@ export async function readUsage(
     }
   }
   const row = await selectUsage(db.sql, organisationId, month.name)
-  // The organisation is missing only after a failover that lost it.
+  // Only a failover that lost the organisation leads here.
   if (!row) throw notFound()
   used.sort((a, b) => b.total - a.total || (a.prompt < b.prompt ? -1 : 1))
   const others = used.slice(maxPrompts)
-  // A day that has begun since, or by the clock of another replica, is shown too: the days add up to what is recorded.
+  // A day that began during the call, or on the clock of another replica, is included, so that the days add up.
   const today = Math.max(now.getUTCDate(), ...[...days.keys()].map((date) => Number(date.slice(-2))))
   const dates = Array.from({ length: today }, (_, index) => `${month.name}-${String(index + 1).padStart(2, '0')}`)
   return {

@@ -81,8 +81,8 @@ export async function lockPrompt(sql: Sql, id: number): Promise<void> {
 export async function selectPrompt(sql: Sql, id: number): Promise<PromptRow> {
   const [row] = await sql<PromptRow>`
     select public_id as id, name, repository, path, file_state, file_moved_to,
-      newest_history_time(id) as last_entry_at, created_at
-    from prompts
+      (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, created_at
+    from prompts p
     where id = ${id}`
   return row as PromptRow
 }
@@ -173,7 +173,7 @@ export const selectPrompts = (
 ): Promise<(PromptRow & { rowId: number })[]> =>
   sql<PromptRow & { rowId: number }>`
     select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to,
-      newest_history_time(p.id) as last_entry_at, p.created_at
+      (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, p.created_at
     from prompts p
     where p.organisation_id = ${organisationId} and p.id < ${beforeId}
       and (

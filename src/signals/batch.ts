@@ -4,26 +4,27 @@ import { type ApiError, invalid } from '../errors.ts'
 import { type Month, monthOf } from '../lib/months.ts'
 import type { Admission } from '../limit/admit.ts'
 import { monthlyLimitReached } from '../limit/headers.ts'
+import type { Usage } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import type { BatchItem } from './batch_items.ts'
-import type { SignalObserver } from './record.ts'
-import { type AdmittedSignal, type WriteResult, writeSignals } from './store.ts'
+import { applyResults, type SignalObserver } from './record.ts'
+import { type SignalToWrite, type WriteResult, writeSignals } from './store.ts'
 
-/** What became of a signal of a batch: it is recorded, now or before, or answered with an error. */
+/** The result for one signal of a batch: recorded, now or before, or an error. */
 export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } | { error: ApiError }
 
 type BatchOutcome = {
-  /** The results, in the order of the signals. */
+  /** In the order of the signals. */
   results: BatchResult[]
-  /** The month's count after the batch, and its limit; undefined when no signal was well-formed. */
-  usage: { used: number; limit: number; month: Month } | undefined
+  /** The month's usage after the batch; undefined when no signal was valid. */
+  usage: (Usage & { month: Month }) | undefined
 }
 
 export type BatchRecorder = {
   /**
-   * Records what the month of `now` has room for, the first signals first, in one transaction. What cannot be written
-   * before `deadline`, by the clock of `performance.now()`, is not written later.
+   * Records the signals in order, in one transaction, until the month of `now` is full. A batch that cannot be written
+   * before `deadline`, on the clock of `performance.now()`, is never written.
    */
   record(prompt: Prompt, items: BatchItem[], now: Date, deadline: number): Promise<BatchOutcome>
 }
@@ -35,12 +36,12 @@ export function createBatchRecorder(
   rollup?: SignalRollup,
 ): BatchRecorder {
   /**
-   * Writes in a transaction of the organisation's own, which holds up nobody else. Another batch of the organisation
-   * would only wait for the same lock, and so waits here, without a connection.
+   * Writes in a separate transaction, which delays no other organisation. Batches of one organisation need the same lock,
+   * so they wait for each other here, without a connection.
    */
   async function write(
     organisationId: number,
-    signals: AdmittedSignal[],
+    signals: SignalToWrite[],
     now: Date,
     deadline: number,
   ): Promise<WriteResult[]> {
@@ -53,7 +54,7 @@ export function createBatchRecorder(
           return writeSignals(sql, signals, now)
         }, permitRequest)
       } catch (error) {
-        // A lock on the organisation that others hold for long is waited for again, until the caller's time is up.
+        // Retry until the deadline while another transaction holds the organisation's lock.
         if (classifyError(error) !== 'lock_timeout') throw error
       }
     }
@@ -62,27 +63,29 @@ export function createBatchRecorder(
   async function admitAndWrite(
     organisationId: number,
     month: Month,
-    signals: AdmittedSignal[],
+    signals: SignalToWrite[],
     now: Date,
     deadline: number,
   ): Promise<WriteResult[]> {
-    // With keys the gate is not asked: a replay spends nothing, and is answered at the limit too.
+    // Skip admission with idempotency keys: a replay does not count, and must succeed even when the month is full.
     const isKeyed = signals.some(({ idempotencyKey }) => idempotencyKey !== null)
-    const { full, taken } = isKeyed ? {} : await admission.admit(organisationId, month)
+    const full = isKeyed ? undefined : await admission.findRefusal(organisationId, month)
     if (full) {
-      // The gate has reported the first one itself.
+      // The admission has already counted one refusal.
       for (const _ of signals.slice(1)) observe?.ended('refused')
-      return signals.map(({ createdAt }) => ({ outcome: 'refused', id: null, createdAt, ...full, month }))
+      const refused = {
+        outcome: 'refused',
+        id: null,
+        month,
+        used: full.used,
+        limit: full.limit,
+        keyUsage: null,
+      } as const
+      return signals.map(({ createdAt }) => ({ ...refused, createdAt }))
     }
-    const [first, ...others] = signals
-    const admitted = first ? [{ ...first, taken }, ...others] : []
-    const recorded = await write(organisationId, admitted, now, deadline)
-    admission.applyBatchResult(admitted, recorded)
-    recorded.forEach(({ outcome }, index) => {
-      observe?.ended(outcome)
-      if (outcome === 'recorded') rollup?.recorded((admitted[index] as AdmittedSignal).promptId)
-    })
-    return recorded
+    const results = await write(organisationId, signals, now, deadline)
+    applyResults(signals, results, admission, observe, rollup)
+    return results
   }
 
   return {
@@ -91,33 +94,33 @@ export function createBatchRecorder(
       const { distinct, positions } = deduplicate(items)
       const more = { organisationId, promptId, month, browserKeyId: null }
       const signals = distinct.map((item) => ({ ...item, ...more }))
-      const recorded = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, now, deadline) : []
+      const written = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, now, deadline) : []
       const results = positions.map((position) =>
-        'error' in position ? position : toResult(recorded[position.index] as WriteResult, position.isDuplicate),
+        'error' in position ? position : toResult(written[position.index] as WriteResult, position.isDuplicate),
       )
-      return { results, usage: recorded.at(-1) }
+      return { results, usage: written.at(-1) }
     },
   }
 }
 
-type WellFormed = Exclude<BatchItem, { error: ApiError }>
+type ValidItem = Exclude<BatchItem, { error: ApiError }>
 
-/** Where the outcome of an item is found among those of the distinct signals, unless it has an error already. */
+/** The position of an item's outcome among those of the distinct signals, or the error of an invalid item. */
 type Position = { index: number; isDuplicate: boolean } | { error: ApiError }
 
 /**
- * A key must not be written twice in one transaction, so an item with the key of an earlier one is not written, and has
- * the same outcome. Whether the two are the same is decided by their texts: nobody sends one signal twice in two ways.
+ * A key must not be written twice in one transaction, so an item with the key of an earlier item shares its outcome. Their
+ * metadata must be the same text, not only the same JSON: no client sends one signal in two ways in one batch.
  */
-function deduplicate(items: BatchItem[]): { distinct: WellFormed[]; positions: Position[] } {
-  const distinct: WellFormed[] = []
+function deduplicate(items: BatchItem[]): { distinct: ValidItem[]; positions: Position[] } {
+  const distinct: ValidItem[] = []
   const indexOfKey = new Map<string, number>()
   const positions = items.map((item): Position => {
     if ('error' in item) return item
     const { idempotencyKey: key, value, metadata } = item
     const index = key === null ? undefined : indexOfKey.get(key)
     if (index !== undefined) {
-      const first = distinct[index] as WellFormed
+      const first = distinct[index] as ValidItem
       const isSame = first.value === value && first.metadata === metadata
       return isSame ? { index, isDuplicate: true } : { error: conflict() }
     }
@@ -128,8 +131,9 @@ function deduplicate(items: BatchItem[]): { distinct: WellFormed[]; positions: P
   return { distinct, positions }
 }
 
-function toResult({ outcome, id, createdAt, used, limit, month }: WriteResult, isDuplicate: boolean): BatchResult {
-  if (outcome === 'refused') return { error: monthlyLimitReached(used, limit, month) }
+function toResult(result: WriteResult, isDuplicate: boolean): BatchResult {
+  const { outcome, id, createdAt, month } = result
+  if (outcome === 'refused') return { error: monthlyLimitReached(result, month) }
   if (outcome === 'conflict') return { error: conflict() }
   return { id: id as number, createdAt, isReplayed: isDuplicate || outcome === 'replayed' }
 }

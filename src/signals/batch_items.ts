@@ -8,19 +8,19 @@ import { parseMetadata } from './metadata.ts'
 import type { Signal } from './record.ts'
 import { BatchSignal, SignalBatch } from './schema_batch.ts'
 
-/** A signal of a batch that is well-formed, or the error that it is answered with. */
+/** A valid signal of a batch, or the error for an invalid one. */
 export type BatchItem = (Signal & { createdAt: Date }) | { error: ApiError }
 
-/** A caller's clock may be ahead of this one by this much: such a time is taken as now, so that none is in the future. */
+/** How far a client's clock may be ahead. Such a time is recorded as now, so that no signal is in the future. */
 const clockSkewMs = 60_000
 
-/** Other requests have their turn after so many characters of a batch. */
+/** Parsing yields to other requests after this many characters. */
 const turnLength = 256 * 1024
 
 const validateBatch = createValidator(SignalBatch, 'The batch')
 const validateItem = createValidator(BatchSignal, 'The signal')
 
-/** Parses each signal of a batch by itself. Throws `validation_error` for what is no batch at all. */
+/** Parses each signal of a batch separately. Throws `validation_error` for a body that is not a batch. */
 export async function parseBatch(text: string, parsed: unknown, now: Date): Promise<BatchItem[]> {
   const { signals } = validateBatch(parsed)
   const texts = cutItems(text, 'signals')
@@ -49,7 +49,7 @@ function parseItem(given: unknown, text: string, now: Date): BatchItem {
   }
 }
 
-/** The limit counts by the month of a signal's time, and only the current month can still be refused. */
+/** A signal counts towards the month of its time, and only the current month is still open. */
 function parseCreatedAt(text: string, now: Date): Date {
   const time = parseInstant(text)
   const isAhead = time && time > now && time.getTime() - now.getTime() <= clockSkewMs

@@ -5,16 +5,16 @@ import { notFound } from '../errors.ts'
 import { yieldFor } from '../lib/periodic.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
-import { claimRetention, eraseBefore, eraseSignal } from './store_erase.ts'
+import { claimRetention, eraseBefore, eraseSignal } from './store_deletes.ts'
 
-/** Whose signals are erased: those of an organisation, or of one of its prompts; with the public id of either. */
+/** An organisation or one of its prompts, whose signals are erased; with the public id of either. */
 export type PurgeSource = { organisationId: number; promptId: number | null; publicId: string }
 
-/** A step takes some tens of milliseconds, in which the embedded engine does nothing else. */
+/** The size of a step: the embedded engine does nothing else meanwhile. */
 const stepRows = 500
 const dayMs = 86_400_000
 
-/** Erases one signal for good. The month's count stays as it is: what was recorded has been recorded. */
+/** Erases one signal permanently. It still counts towards its month. */
 export async function eraseOne(
   db: Db,
   clock: Clock,
@@ -30,7 +30,7 @@ export async function eraseOne(
   }, permitRequestOf(actor))
 }
 
-/** Erases signals from before a time in short steps, with as much time for others in between. Returns how many. */
+/** Erases the signals older than `before` in short steps. Returns the number erased. */
 export async function purgeSignals(
   db: Db,
   clock: Clock,
@@ -38,7 +38,7 @@ export async function purgeSignals(
   before: Date,
   onProgress: (erased: number) => void = () => {},
 ): Promise<number> {
-  // The audit entry is written first, so that it is there however far the rest comes.
+  // The audit entry is written first, because the purge may be interrupted.
   const event = {
     organisationId,
     action: 'signals.purged',
@@ -58,10 +58,10 @@ export async function purgeSignals(
 }
 
 /**
- * Erases what is past the retention of its organisation. One replica does at a time: another that finds one at work leaves
- * it to that. `isOver` is asked before each step.
+ * Erases the signals that are older than the retention of their organisation, until `isStopping` returns true. Runs on one
+ * replica at a time (advisory lock). The others skip.
  */
-export async function applyRetentions(db: Db, clock: Clock, isOver: () => boolean): Promise<void> {
+export async function applyRetentions(db: Db, clock: Clock, isStopping: () => boolean): Promise<void> {
   for (const { organisationId, days } of await listRetentions(db)) {
     const before = new Date(clock.now().getTime() - days * dayMs)
     const step = (promptId: number) =>
@@ -71,13 +71,13 @@ export async function applyRetentions(db: Db, clock: Clock, isOver: () => boolea
         { tenant: organisationId },
       )
     const prompts = readPrompts(db, organisationId)
-    if (!(await repeatSteps(prompts, async (promptId) => (isOver() ? null : step(promptId))))) return
+    if (!(await repeatSteps(prompts, async (promptId) => (isStopping() ? null : step(promptId))))) return
   }
 }
 
 /**
- * Repeats a step for each prompt until it finds less than it may erase, and waits after each for as long as it took, so
- * that whatever waits for the database has its turn. Returns false when a step ended it all with null.
+ * Repeats a step for each prompt until it finds fewer signals than a full step, and yields to other work after each.
+ * Returns false when a step returned null, which ends all of them.
  */
 async function repeatSteps(
   pages: Iterable<{ id: number }[]> | AsyncIterable<{ id: number }[]>,
@@ -86,10 +86,10 @@ async function repeatSteps(
   for await (const prompts of pages) {
     for (const { id } of prompts) {
       for (let found: number | null = stepRows; found === stepRows; ) {
-        const beganAt = performance.now()
+        const startedAt = performance.now()
         found = await step(id)
         if (found === null) return false
-        await yieldFor(beganAt)
+        await yieldFor(startedAt)
       }
     }
   }

@@ -2,29 +2,27 @@ import type { Db } from '../db/client.ts'
 import { invalidQuery } from '../lib/params.ts'
 import { type PromptIds, readPrompts } from '../prompts/find.ts'
 import type { ExportQuery } from './schema_params.ts'
-import { type ExportPosition, findSignal, selectLines } from './store_export.ts'
+import { csvHeading, type ExportPosition, findSignal, selectLines } from './store_reads.ts'
 
 /** Whose signals are exported: those of one prompt, or of all prompts of the organisation. */
 export type ExportSource = { organisationId: number; prompt: PromptIds | null }
 
-/** Lines of an export, and how many signals they are. */
+/** Some lines of an export, and the number of their signals. */
 export type ExportStep = { text: string; signals: number }
 
 /** Runs the statement of a step, in the organisation's share of the database. */
 type RunStep = <T>(step: () => Promise<T>) => Promise<T>
 
-/** A step takes some milliseconds, in which the embedded engine does nothing else; and as much memory as its text. */
+/** Bounds of a step: the embedded engine does nothing else meanwhile, and the service holds its lines in memory. */
 const [maxRows, maxBytes] = [2_000, 1024 * 1024]
-/** The first step: how large the metadata of a prompt is shows only then. */
+/** The first step is short: the size of the metadata is not known yet. */
 const firstRows = 250
-/** A step that stopped at its bytes is followed by ones of fewer signals, which would be read in vain. */
+/** A step that stopped at its bytes is followed by smaller ones, down to this. */
 const minRows = 50
 
-const csvHeading = 'id,prompt,value,created_at,metadata\r\n'
-
 /**
- * Reads all signals of a source in steps, each a short statement of its own: prompt by prompt, and those of a prompt in the
- * order of their times. No snapshot is held, and none is needed: signals do not change.
+ * Exports a source in steps of one short statement each: prompt by prompt, and the signals of a prompt in order of time.
+ * No snapshot is held, because signals do not change.
  */
 export async function* exportSignals(
   db: Db,
@@ -43,7 +41,7 @@ export async function* exportSignals(
   for await (const prompts of readPrompts(db, source.organisationId, last?.id)) {
     for (const prompt of prompts) {
       yield* exportPrompt(db, prompt, start, query, run)
-      // The answer begins with the first step, since thousands of prompts may have no signals.
+      // An empty step starts the response, even if the first thousands of prompts have no signals.
       yield { text: '', signals: 0 }
     }
   }
@@ -57,7 +55,7 @@ async function requireSignal(db: Db, { organisationId, prompt }: ExportSource, i
   if (found && (!prompt || prompt.id === found.id)) return found
   throw invalidQuery({
     path: 'after',
-    message: 'must be the id of a signal of this export; of an earlier one, if it was erased',
+    message: 'must be the id of a signal of this export; if it was erased, of an earlier one',
   })
 }
 
@@ -71,11 +69,11 @@ async function* exportPrompt(
   let rows = firstRows
   for (let after = start; ; ) {
     const step = await run(() => selectLines(db.sql, prompt, after, query, rows, maxBytes))
-    const { lines, exported, lookedAt, lastTime, lastId } = step
-    if (lookedAt === 0) return
-    // A step without a line is yielded too, so that an export that has to look for a rare value is known to be under way.
+    const { lines, exported, examined, lastTime, lastId } = step
+    if (examined === 0) return
+    // A step without lines is yielded too, so that the response starts while the export searches for a rare value.
     yield { text: lines ?? '', signals: exported }
     after = { at: lastTime, id: lastId }
-    rows = Math.min(Math.max(2 * lookedAt, minRows), maxRows)
+    rows = Math.min(Math.max(2 * examined, minRows), maxRows)
   }
 }

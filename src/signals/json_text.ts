@@ -1,9 +1,9 @@
-// Reads texts that JSON.parse has found to be right, where what was sent is wanted rather than what JavaScript makes of it.
+// Cuts values out of JSON that JSON.parse has accepted, exactly as they were sent.
 
 export const [quote, comma, colon, backslash] = [0x22, 0x2c, 0x3a, 0x5c] as const
 export const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d] as const
 
-/** Where the token ends that begins here; whitespace and punctuation are one character each. */
+/** The end of the token that starts here. Whitespace and punctuation are one character each. */
 export function endOfToken(text: string, at: number, code: number): number {
   if (code === quote) return endOfString(text, at)
   let end = at + 1
@@ -11,7 +11,7 @@ export function endOfToken(text: string, at: number, code: number): number {
   return end
 }
 
-/** Looks from quote to quote, which takes a tenth of the time of a look at each character of a long string. */
+/** Jumps from quote to quote, which is faster than looking at each character. */
 function endOfString(text: string, at: number): number {
   for (let end = text.indexOf('"', at + 1); ; end = text.indexOf('"', end + 1)) {
     let escapes = 0
@@ -30,7 +30,7 @@ const isPartOfWord = (code: number): boolean =>
   code !== openList &&
   code !== openObject
 
-/** The texts of the items of an object's member that is a list. Of a member given twice, the last one counts. */
+/** The JSON of each item in the list that is an object's member. Of a member given twice, the last one counts. */
 export function cutItems(object: string, name: string): string[] {
   let items: string[] = []
   let depth = 0

@@ -1,19 +1,19 @@
 import type { Db } from '../db/client.ts'
 import { type CursorPage, decodeCursor, encodeCursor } from '../lib/cursor_page.ts'
 import type { SignalListQuery } from './schema_params.ts'
-import { type Position, type SignalFilter, type SignalRow, selectSignals } from './store_list.ts'
+import { type Position, type SignalFilter, type SignalRow, selectSignals } from './store_reads.ts'
 
 export type { SignalRow }
 
-/** How many signals one request looks at for those that its filters select. */
-const maxLookedAt = 5_000
-/** One statement looks at this many: with metadata of 16 KiB each, some tens of milliseconds of the embedded engine. */
-const lookedAtPerStatement = 1_000
+/** How many signals one request examines. */
+const maxExamined = 5_000
+/** How many one statement examines: the embedded engine does nothing else meanwhile. */
+const examinedPerStatement = 1_000
 
-/** Whether matching signals have to be searched for: a range of time alone is found by the index. */
+/** Whether signals have to be examined one by one. A range of time only needs the index. */
 export const isSearch = ({ value, metadata }: SignalFilter): boolean => value !== null || metadata.length > 0
 
-/** A page of signals, newest first. It may be empty and not the last: filters make a request stop after a while. */
+/** A page of signals, newest first. With a filter it may be empty although it is not the last page. */
 export async function listSignals(
   db: Db,
   promptId: number,
@@ -22,9 +22,9 @@ export async function listSignals(
   const list = nameOfList(promptId, filter)
   const rows: SignalRow[] = []
   let stoppedAt = decodeCursor(list, cursor) as Position | null
-  for (let lookedAt = 0; lookedAt < maxLookedAt; lookedAt += lookedAtPerStatement) {
+  for (let examined = 0; examined < maxExamined; examined += examinedPerStatement) {
     const missing = limit + 1 - rows.length
-    const step = await selectSignals(db.sql, promptId, stoppedAt, filter, missing, lookedAtPerStatement)
+    const step = await selectSignals(db.sql, promptId, stoppedAt, filter, missing, examinedPerStatement)
     rows.push(...step.rows)
     stoppedAt = step.stoppedAt
     if (!stoppedAt) break
@@ -39,6 +39,6 @@ const positionOf = ({ id, created_at }: SignalRow): Position => ({ id, at: creat
 const nameOfList = (promptId: number, { value, since, until, metadata }: SignalFilter): string =>
   JSON.stringify(['signals', promptId, value, since, until, metadata])
 
-/** The JSON of a signal. Metadata is put in as the text it is: through JavaScript's numbers, large ones would change. */
+/** The JSON of a signal. The metadata is JSON already: parsing it would change large numbers. */
 export const signalJson = ({ id, value, metadata, created_at }: SignalRow): string =>
   `{"id":${id},"value":"${value}","metadata":${metadata ?? 'null'},"created_at":"${created_at.toISOString()}"}`

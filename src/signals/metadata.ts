@@ -5,30 +5,29 @@ const maxBytes = 16 * 1024
 const maxDepth = 32
 const maxProblems = 10
 /**
- * The maximum of the digits of all numbers together, written out as Postgres does: enough for one number of any size
- * that it keeps, and little enough for a backup, which would otherwise hold 200 MB for a list of 1e131071.
+ * The most digits of all numbers together when Postgres writes them out. Enough for any one number that it stores, but a
+ * list of 1e131071 would otherwise need hundreds of megabytes in a backup.
  */
 export const maxDigits = 160 * 1024
-/** A word of this length is too short for a number of many digits. */
+/** A token of this length is too short for a number of many digits. */
 const shortWord = 4
 
 type Scan = {
-  /** The text of the metadata exactly as it was sent. */
+  /** The metadata exactly as it was sent. */
   raw: string
   problems: Detail[]
 }
 
-/** The metadata of a signal exactly as it was sent; throws `validation_error` for what Postgres could not keep. */
+/** Cuts the metadata out of a signal's JSON. Throws `validation_error` for values that Postgres cannot store. */
 export function parseMetadata(signal: string): string {
   const { raw, problems } = scanMetadata(signal)
-  if (problems.length > 0) throw invalid('The metadata cannot be kept as sent.', problems)
+  if (problems.length > 0) throw invalid('The metadata cannot be stored as sent.', problems)
   return raw
 }
 
 /**
- * Cuts the metadata out of a body, which JSON.parse has found to be an object that has one, and finds what Postgres
- * could not keep.
- * The raw text is kept because numbers would not survive a trip through JavaScript's.
+ * Cuts the metadata out of a body that JSON.parse has accepted, and finds the values that Postgres cannot store. The raw
+ * JSON is kept, because JavaScript would change large numbers.
  */
 export function scanMetadata(body: string): Scan {
   const hasEscapes = body.includes('\\')
@@ -57,7 +56,7 @@ export function scanMetadata(body: string): Scan {
       awaitsName = depth === 1
     } else if (code === colon) {
       if (isMetadata && depth === 1) {
-        // When a member is given twice, the last one counts, as it does for JSON.parse.
+        // Of a member given twice the last one counts, as in JSON.parse.
         problems = []
         digits = 0
         start = end
@@ -68,7 +67,7 @@ export function scanMetadata(body: string): Scan {
       }
       awaitsName = false
       if (isMetadata && hasEscapes && !isStorableText(body.slice(at, end))) {
-        report(end, 'must not hold \\u0000 or half a surrogate pair')
+        report(end, 'must not contain \\u0000 or half a surrogate pair')
       }
     } else if (isMetadata && end - at > shortWord) {
       const more = digitsOf(body.slice(at, end))
@@ -86,8 +85,8 @@ export function scanMetadata(body: string): Scan {
 }
 
 /**
- * The JSON pointer (RFC 6901) from the start of the metadata to the token that begins at `until`, or to the member whose
- * name ends there. It is cut short: a person is to find the place by it.
+ * The JSON pointer (RFC 6901) to the token of the metadata that starts at `until`, or to the member whose name ends there.
+ * It is truncated, because it is only meant for people.
  */
 function pointerTo(body: string, start: number, until: number): string {
   const frames: { step: string | number; awaitsName: boolean }[] = []
@@ -110,7 +109,7 @@ function pointerTo(body: string, start: number, until: number): string {
   return ['/metadata', ...frames.map(({ step }) => step)].join('/').slice(0, 200)
 }
 
-/** The body was decoded from UTF-8, so only an escape can bring in what text columns reject. */
+/** The body was decoded from UTF-8, so only an escape can contain a character that Postgres rejects. */
 function isStorableText(literal: string): boolean {
   if (!literal.includes('\\u')) return true
   const text: string = JSON.parse(literal)
@@ -118,8 +117,8 @@ function isStorableText(literal: string): boolean {
 }
 
 /**
- * How many digits a number has when written out. Postgres keeps 131,072 before the point and 16,383 after it, and reads
- * exponents below 2^30.
+ * The number of digits when written out; infinite if Postgres cannot store the number. It stores 131,072 digits before the
+ * point and 16,383 after it, and parses exponents below 2^30.
  */
 function digitsOf(literal: string): number {
   if (literal.length < 300 && !/e/i.test(literal)) return literal.length
@@ -129,6 +128,6 @@ function digitsOf(literal: string): number {
   const isZero = leadingZeros === whole.length + fraction.length
   const before = isZero ? 1 : whole.length - leadingZeros + shift
   const after = fraction.length - shift
-  const isKept = Math.abs(shift) < 2 ** 30 - 1 && before <= 131_072 && after <= 16_383
-  return isKept ? Math.max(before, 1) + Math.max(after, 0) : Number.POSITIVE_INFINITY
+  const isStorable = Math.abs(shift) < 2 ** 30 - 1 && before <= 131_072 && after <= 16_383
+  return isStorable ? Math.max(before, 1) + Math.max(after, 0) : Number.POSITIVE_INFINITY
 }

@@ -4,57 +4,54 @@ import { classifyError } from '../db/errors.ts'
 import { invalid, unavailable } from '../errors.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { monthOf } from '../lib/months.ts'
-import type { Admission, AdmissionResult, Usage } from '../limit/admit.ts'
+import { createSemaphore } from '../lib/semaphore.ts'
+import { type Admission, isFull } from '../limit/admit.ts'
 import { type BrowserKey, createKeyRefusals } from '../limit/key_refusals.ts'
+import type { Usage, UsageMonth } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { createKeyedMutex } from './keyed_mutex.ts'
 import type { NewSignal } from './schema.ts'
-import { type AdmittedSignal, type WriteResult, writeSignals } from './store.ts'
+import { type SignalToWrite, type WriteResult, writeSignals } from './store.ts'
 
 export type Signal = {
   value: NewSignal['value']
-  /** JSON text. */
+  /** JSON. */
   metadata: string | null
-  /** The caller's Idempotency-Key. */
   idempotencyKey: string | null
 }
 
 /**
- * What the caller is answered. The count and the limit are the organisation's; or the key's, if the signal came with a
- * browser key that has a limit of its own, unless it is the organisation's that refuses.
+ * The answer to the caller. The usage is that of the limit to report: the browser key's if it has one, unless it is the
+ * organisation's month that refuses the signal.
  */
-type SignalOutcome = Omit<WriteResult, 'ofKey'> & { limitedBy?: 'key_month' }
+type SignalOutcome = WriteResult & { limitedBy?: 'key_month' }
 
 export type SignalRecorder = {
   /**
-   * Resolves once the signal is committed and counted, or refused because there is no room. What cannot be written before
-   * `deadline`, by the clock of `performance.now()`, is not written later: its caller has been answered with an error.
+   * Resolves once the signal is committed and counted, or refused. A signal whose write has not started shortly before
+   * `deadline`, on the clock of `performance.now()`, is never written: its caller gets an error.
    */
   record(prompt: Prompt, signal: Signal, deadline: number, browserKey?: BrowserKey | null): Promise<SignalOutcome>
-  /** Waits until everything under way has been written. */
+  /** Waits until all pending signals are written. */
   drain(): Promise<void>
 }
 
 export type SignalObserver = {
-  /** Called with the outcome of every signal that went to the database. */
+  /** Called with the outcome of every signal that reached the database. */
   ended(outcome: WriteResult['outcome']): void
-  /** Called when a batch insert begins, with the number of signals and how long the first of them waited. */
+  /** Called when a batch insert starts, with the number of signals and how long the first of them waited. */
   batchStarted(signals: number, waitedMs: number): void
 }
 
-type TimedSignal = AdmittedSignal & { deadline: number }
+type PendingSignal = SignalToWrite & { deadline: number }
 
-/** The part of a caller's time that is left for the write itself. */
+/** The part of a caller's time that is reserved for the write itself. */
 const writeMs = 500
 
-/** How many requests may wait for another with the same Idempotency-Key: far more than a caller retries at once. */
+/** How many requests may wait for another one with the same Idempotency-Key. */
 const maxRetriesWaiting = 100
 
-/**
- * The most metadata in a batch, in characters. The embedded engine keeps the memory of its largest batch for ever: with
- * 1,500 callers who send 16 KB each, it peaked at 735 MB without this bound.
- */
+/** The most metadata in a batch, in characters: the embedded engine never returns the memory of its largest batch. */
 const maxBatchLength = 1024 * 1024
 
 export function createSignalRecorder(
@@ -64,17 +61,16 @@ export function createSignalRecorder(
   observe?: SignalObserver,
   rollup?: SignalRollup,
 ): SignalRecorder {
-  const batches = createGroupCommit<TimedSignal, SignalOutcome>({
+  const keyRefusals = createKeyRefusals()
+  const batches = createGroupCommit<PendingSignal, SignalOutcome>({
     async write(signals) {
-      const recorded = await writeSignals(db.sql, signals)
-      admission.applyBatchResult(signals, recorded)
-      recorded.forEach(({ outcome, ofKey, month }, index) => {
-        observe?.ended(outcome)
-        if (outcome === 'recorded') rollup?.recorded((signals[index] as TimedSignal).promptId)
+      const results = await writeSignals(db.sql, signals)
+      applyResults(signals, results, admission, observe, rollup)
+      results.forEach(({ outcome, keyUsage, month }, index) => {
         const keyId = signals[index]?.browserKeyId
-        if (outcome === 'refused' && keyId && isFull(ofKey)) keyRefusals.add(keyId, month, ofKey)
+        if (outcome === 'refused' && keyId && keyUsage && isFull(keyUsage)) keyRefusals.add(keyId, month, keyUsage)
       })
-      return recorded.map(toSignalOutcome)
+      return results.map(toSignalOutcome)
     },
     classifyError,
     groupOf: ({ organisationId }) => organisationId,
@@ -83,25 +79,27 @@ export function createSignalRecorder(
     weightOf: ({ metadata }) => metadata?.length ?? 0,
     maxBatchWeight: maxBatchLength,
     maxQueued: 10_000,
-    giveUpAt: ({ deadline }) => deadline - writeMs,
+    deadlineOf: ({ deadline }) => deadline - writeMs,
     lingerMs: 1,
     onWrite: (signals, waitedMs) => observe?.batchStarted(signals, waitedMs),
   })
-  const keyRefusals = createKeyRefusals()
-  // A batch must not hold one key twice.
-  const exclusively = createKeyedMutex(maxRetriesWaiting, unavailable)
+  // A batch must not hold an Idempotency-Key twice.
+  const oneAtATime = createSemaphore({
+    permits: Number.POSITIVE_INFINITY,
+    maxWaiting: Number.POSITIVE_INFINITY,
+    maxWaitingPerTenant: maxRetriesWaiting,
+    rejectWith: unavailable,
+  })
 
-  function recordAdmitted(signal: TimedSignal, { full, taken }: AdmissionResult): Promise<SignalOutcome> {
-    signal.taken = taken
-    return full ? Promise.resolve(refuse(signal, full)) : batches.add(signal)
-  }
+  const recordUnlessFull = (signal: PendingSignal, full: Usage | undefined): Promise<SignalOutcome> =>
+    full ? Promise.resolve(refuse(signal, full)) : batches.add(signal)
 
   return {
     record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }, deadline, browserKey = null) {
       const createdAt = clock.now()
       const month = monthOf(createdAt)
       const browserKeyId = browserKey?.id ?? null
-      const signal: TimedSignal = {
+      const signal: PendingSignal = {
         organisationId,
         promptId,
         value,
@@ -109,42 +107,62 @@ export function createSignalRecorder(
         createdAt,
         month,
         idempotencyKey,
-        deadline,
         browserKeyId,
+        deadline,
       }
-      // The gate is not asked: a replay spends nothing, and is answered at the limit too.
-      if (idempotencyKey !== null)
-        return exclusively(`${organisationId} ${idempotencyKey}`, () => batches.add(signal)).then(requireSame)
+      // Skip admission: a replay does not count, and must succeed even when the month is full.
+      if (idempotencyKey !== null) {
+        const key = `${organisationId} ${idempotencyKey}`
+        return oneAtATime(() => batches.add(signal), { tenant: key, key }).then(requireSame)
+      }
       const fullKey = browserKey && keyRefusals.find(browserKey, month)
       if (fullKey) return Promise.resolve({ ...refuse(signal, fullKey), limitedBy: 'key_month' })
-      const admitted = admission.admit(organisationId, month)
-      return admitted instanceof Promise
-        ? admitted.then((result) => recordAdmitted(signal, result))
-        : recordAdmitted(signal, admitted)
+      const full = admission.findRefusal(organisationId, month)
+      return full instanceof Promise
+        ? full.then((usage) => recordUnlessFull(signal, usage))
+        : recordUnlessFull(signal, full)
     },
     drain: batches.drain,
   }
 }
 
-const refuse = ({ createdAt, month }: TimedSignal, { used, limit }: Usage): SignalOutcome => ({
+/** Passes on what a write of signals has changed. */
+export function applyResults(
+  signals: SignalToWrite[],
+  results: WriteResult[],
+  admission: Admission,
+  observe: SignalObserver | undefined,
+  rollup: SignalRollup | undefined,
+): void {
+  // The last result of a month has its final count.
+  const usages = new Map<number, UsageMonth & Usage>()
+  results.forEach(({ outcome, used, limit, month }, index) => {
+    const { organisationId, promptId } = signals[index] as SignalToWrite
+    usages.set(organisationId, { organisationId, month, used, limit })
+    observe?.ended(outcome)
+    if (outcome === 'recorded') rollup?.recorded(promptId)
+  })
+  admission.applyUsages(usages.values())
+}
+
+const refuse = ({ createdAt, month }: PendingSignal, { used, limit }: Usage): SignalOutcome => ({
   outcome: 'refused',
   id: null,
   createdAt,
   used,
   limit,
   month,
+  keyUsage: null,
 })
 
-const isFull = (usage: Usage | undefined): usage is Usage => usage !== undefined && usage.used >= usage.limit
-
-function toSignalOutcome(recorded: WriteResult): SignalOutcome {
-  const { ofKey } = recorded
-  const isOrganisations = ofKey === undefined || (recorded.outcome === 'refused' && !isFull(ofKey))
-  return isOrganisations ? recorded : { ...recorded, ...ofKey, limitedBy: 'key_month' }
+function toSignalOutcome(result: WriteResult): SignalOutcome {
+  const { keyUsage } = result
+  if (!keyUsage || (result.outcome === 'refused' && !isFull(keyUsage))) return result
+  return { ...result, ...keyUsage, limitedBy: 'key_month' }
 }
 
-function requireSame(recorded: SignalOutcome): SignalOutcome {
-  if (recorded.outcome !== 'conflict') return recorded
+function requireSame(result: SignalOutcome): SignalOutcome {
+  if (result.outcome !== 'conflict') return result
   throw invalid('The Idempotency-Key was used for another signal.', [
     { path: 'Idempotency-Key', message: 'must be new, or come with the same prompt and body as before' },
   ])

@@ -1,73 +1,129 @@
 import { Elysia } from 'elysia'
+import { keyHolder } from '../audit/record.ts'
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import type { HeavyReads } from '../db/heavy_reads.ts'
 import { notFound } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText, smallBody } from '../http/body.ts'
 import { answerPreflight } from '../http/cors.ts'
-import { describeOperation } from '../http/describe.ts'
+import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
+import { describePage, replyJsonPage, searchOf } from '../http/paging.ts'
 import { parseIdempotencyKey } from '../lib/idempotency_key.ts'
+import { parseId } from '../lib/params.ts'
 import { createValidator } from '../lib/validate.ts'
 import { limitHeaders, monthlyLimitReached } from '../limit/headers.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
+import { isSearch, listSignals, signalJson } from './list.ts'
 import { parseMetadata } from './metadata.ts'
 import type { Signal, SignalRecorder } from './record.ts'
-import { CreatedSignal, NewSignal } from './schema.ts'
+import { CreatedSignal, ErasedSignal, NewSignal, SignalList, SignalPath } from './schema.ts'
+import { signalListParams } from './schema_params.ts'
 
 type Services = {
+  db: Db
+  clock: Clock
   findPrompt: PromptFinder['find']
   findCachedPrompt: PromptFinder['findCached']
   signalRecorder: SignalRecorder
+  heavyReads: HeavyReads
 }
+
+type PromptParams = { prompt_id: string }
+type SignalParams = PromptParams & { signal_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/signals'
 
-const detail = describeOperation({
-  id: 'createSignal',
-  tag: 'Signals',
-  summary: 'Record a signal',
-  description:
-    "Records positive or negative feedback on the prompt's output. Each recorded signal counts towards the " +
-    "organisation's monthly limit, which begins anew with each calendar month, UTC.",
-  path: PromptPath,
-  isIdempotent: true,
-  body: NewSignal,
-  success: {
-    status: 201,
-    description: 'The signal is recorded and counted.',
-    schema: CreatedSignal,
-    headers: ['RateLimit', 'RateLimit-Policy'],
-    sometimes: ['Idempotent-Replayed'],
+const operations = describeOperations('Signals', {
+  createSignal: {
+    summary: 'Record a signal',
+    description:
+      "Records positive or negative feedback on the prompt's output. Each recorded signal counts towards the " +
+      "organisation's monthly limit, which resets with each calendar month, UTC.",
+    path: PromptPath,
+    isIdempotent: true,
+    body: NewSignal,
+    success: {
+      status: 201,
+      description: 'The signal is recorded and counted.',
+      schema: CreatedSignal,
+      headers: ['RateLimit', 'RateLimit-Policy'],
+      sometimes: ['Idempotent-Replayed'],
+    },
+    errors: [429],
   },
-  errors: [429],
+  listSignals: {
+    summary: 'List signals',
+    description:
+      'Returns the signals of a prompt, newest first, `limit` per page. With a filter on the value or the metadata, each ' +
+      'request examines up to 5,000 signals: a page may have few signals or none, and still have a next_cursor.',
+    path: PromptPath,
+    ...describePage('A page of signals.', SignalList),
+    query: signalListParams,
+  },
+  eraseSignal: {
+    summary: 'Erase a signal',
+    description:
+      'Permanently erases a signal and its idempotency key. It disappears from lists, exports and statistics, but still ' +
+      'counts towards the monthly limit.',
+    path: SignalPath,
+    success: { status: 200, description: 'The signal is erased.', schema: ErasedSignal },
+  },
 })
 
 const validate = createValidator(NewSignal, 'The signal')
 
 export const signalRoutes = (
-  { findPrompt, findCachedPrompt, signalRecorder }: Services,
+  { db, clock, findPrompt, findCachedPrompt, signalRecorder, heavyReads }: Services,
   { authenticated, publicRoute }: RouteWrapper,
 ) =>
-  new Elysia({ name: 'signals' }).options(path, publicRoute(answerPreflight), { detail: { hide: true } }).post(
-    path,
-    authenticated('signals:write', async (context, { prompt_id }: { prompt_id: string }, caller) => {
-      const { organisationId, browser } = caller
-      if (browser?.prompts && !browser.prompts.includes(prompt_id)) throw notFound()
-      const prompt = findCachedPrompt(organisationId, prompt_id) ?? (await findPrompt(organisationId, prompt_id))
-      const idempotencyKey = parseIdempotencyKey(context.request.headers.get('idempotency-key'))
-      // Whoever visits a page has its key, and must not take up what the organisation has for larger bodies.
-      const text = await readJsonText(context, browser ? smallBody : undefined)
-      const signal = parseSignal(text, idempotencyKey)
-      const browserKey = browser && { id: browser.countedWith, monthlyLimit: browser.monthlyLimit }
-      const recorded = await signalRecorder.record(prompt, signal, context.deadline, browserKey)
-      const { id, createdAt, outcome, used, limit, month, limitedBy } = recorded
-      if (outcome === 'refused') return context.replyError(monthlyLimitReached(used, limit, month, limitedBy))
-      const headers = limitHeaders(used, limit, month)
-      if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
-      const data = { id: id as number, value: signal.value, created_at: createdAt.toISOString() }
-      return context.replyData(data satisfies CreatedSignal['data'], 201, headers)
-    }),
-    { ...readByHandler, detail },
-  )
+  new Elysia({ name: 'signals' })
+    .options(path, publicRoute(answerPreflight), { detail: { hide: true } })
+    .post(
+      path,
+      authenticated('signals:write', async (context, { prompt_id }: PromptParams, { organisationId, browser }) => {
+        if (browser?.prompts && !browser.prompts.includes(prompt_id)) throw notFound()
+        const prompt = findCachedPrompt(organisationId, prompt_id) ?? (await findPrompt(organisationId, prompt_id))
+        const idempotencyKey = parseIdempotencyKey(context.request.headers.get('idempotency-key'))
+        // Every visitor of a page has its key, and must not use up the organisation's memory for larger bodies.
+        const text = await readJsonText(context, browser ? smallBody : undefined)
+        const signal = parseSignal(text, idempotencyKey)
+        const browserKey = browser && { id: browser.countedWith, monthlyLimit: browser.monthlyLimit }
+        const result = await signalRecorder.record(prompt, signal, context.deadline, browserKey)
+        const { id, createdAt, outcome, month, limitedBy } = result
+        if (outcome === 'refused') return context.replyError(monthlyLimitReached(result, month, limitedBy))
+        const headers = limitHeaders(result, month)
+        if (outcome === 'replayed') headers['idempotent-replayed'] = 'true'
+        const data = { id: id as number, value: signal.value, created_at: createdAt.toISOString() }
+        return context.replyData(data satisfies CreatedSignal['data'], 201, headers)
+      }),
+      { ...readByHandler, detail: operations.createSignal },
+    )
+    .get(
+      path,
+      authenticated('signals:read', async (context, { prompt_id }: PromptParams, { organisationId }) => {
+        const { id } = await findPrompt(organisationId, prompt_id)
+        const query = signalListParams.parse(searchOf(context.request))
+        const list = () => listSignals(db, id, query)
+        const page = await (isSearch(query.filter) ? heavyReads(organisationId, list) : list())
+        const json = `[${page.data.map(signalJson).join()}]`
+        return replyJsonPage(context, `/api/v1/prompts/${prompt_id}/signals`, json, page.limit, page.nextCursor)
+      }),
+      { detail: operations.listSignals },
+    )
+    .delete(
+      `${path}/:signal_id`,
+      authenticated('signals:delete', async (context, { prompt_id, signal_id }: SignalParams, caller) => {
+        const prompt = await findPrompt(caller.organisationId, prompt_id)
+        const id = parseId(signal_id)
+        if (id === undefined) throw notFound()
+        const { eraseOne } = await import('./erase.ts')
+        await eraseOne(db, clock, prompt, prompt_id, id, keyHolder(caller, context))
+        return context.replyData({ id })
+      }),
+      { detail: operations.eraseSignal },
+    )
 
 function parseSignal(text: string, idempotencyKey: string | null): Signal {
   const { value, metadata } = validate(parseJson(text))

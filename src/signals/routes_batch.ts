@@ -14,22 +14,22 @@ import { NewSignalBatch, RecordedBatch } from './schema_batch.ts'
 
 type Services = { clock: Clock; findPrompt: PromptFinder['find']; batchRecorder: BatchRecorder }
 
-/** 4 KiB on average for each of 1,000 signals. The embedded engine keeps the memory of its largest write. */
+/** 4 KiB on average for each of 1,000 signals. The embedded engine never returns the memory of its largest write. */
 const maxBytes = 4 * mebibyte
 
 const recording = describeOperation({
   id: 'createSignals',
   tag: 'Signals',
-  summary: 'Record many signals at once',
+  summary: 'Record many signals',
   description:
-    'Records up to 1,000 signals of a prompt in one transaction. Each has a result of its own: one that is not valid does ' +
-    'not fail the others, and if the month has not room for all, the first ones get it. The body is at most 4 MiB. A ' +
-    'browser key records signals one at a time.',
+    'Records up to 1,000 signals of a prompt in one transaction. Invalid signals do not fail the batch. If the monthly ' +
+    'limit is reached within a batch, signals are accepted in order until it is full. The body is at most 4 MiB. Not ' +
+    'available to browser keys.',
   path: PromptPath,
   body: NewSignalBatch,
   success: {
     status: 200,
-    description: 'What became of each signal. Those with 201 are recorded and counted.',
+    description: 'One result for each signal. Those with status 201 are recorded and counted.',
     schema: RecordedBatch,
     sometimes: ['RateLimit', 'RateLimit-Policy'],
   },
@@ -48,7 +48,7 @@ export function batchRoutes({ clock, findPrompt, batchRecorder }: Services, { au
   return new Elysia({ name: 'signal-batches' }).post(
     '/api/v1/prompts/:prompt_id/signals/batch',
     authenticated('signals:write', async (context, { prompt_id }: { prompt_id: string }, caller) => {
-      // A stranger who has read the key of a page could otherwise use up its limit with one request.
+      // Otherwise anybody who reads the key of a page could use up its limit with one request.
       if (caller.browser) throw new ServiceError('forbidden', 'A browser key records signals one at a time.')
       const prompt = await findPrompt(caller.organisationId, prompt_id)
       if (context.request.headers.has('idempotency-key')) throw keyOfBatch()
@@ -58,7 +58,7 @@ export function batchRoutes({ clock, findPrompt, batchRecorder }: Services, { au
         const items = await parseBatch(text, parseJson(text), now)
         const { results, usage } = await batchRecorder.record(prompt, items, now, context.deadline)
         const data = results.map((result) => show(result, context.requestId))
-        const headers = usage ? limitHeaders(usage.used, usage.limit, usage.month) : {}
+        const headers = usage ? limitHeaders(usage, usage.month) : {}
         return context.replyData(data satisfies RecordedBatch['data'], 200, headers)
       })
     }),
@@ -75,10 +75,10 @@ function show(result: BatchResult, requestId: string): RecordedBatch['data'][num
   return { status: 201, id, created_at: createdAt.toISOString(), ...(isReplayed ? { replayed: true } : {}) }
 }
 
-/** The header is rejected, since it would let its sender believe that the whole batch may be sent again. */
+/** The header is rejected, because it would suggest that the whole batch can be replayed. */
 const keyOfBatch = () =>
-  invalid('A batch has no Idempotency-Key.', [
-    { path: 'Idempotency-Key', message: 'must be absent: give each signal an idempotency_key' },
+  invalid('A batch cannot have an Idempotency-Key.', [
+    { path: 'Idempotency-Key', message: 'must be absent. Give each signal an idempotency_key instead' },
   ])
 
-const tooMany = () => unavailable('Too many batches are under way. Send this one again shortly.')
+const tooMany = () => unavailable('Too many batches are in flight. Retry shortly.')

@@ -13,15 +13,15 @@ import type { Log } from '../log.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { ExportSource, ExportStep } from './export.ts'
-import { exportExamples } from './schema_list.ts'
+import { exportExamples } from './schema.ts'
 import { exportParams } from './schema_params.ts'
 
 type Services = { db: Db; drain: Drain; log: Log; findPrompt: PromptFinder['find']; heavyReads: HeavyReads }
 type PromptParams = { prompt_id: string }
 
 const about =
-  'In the order of their times, as lines of JSON or as CSV, gzipped if you accept that. An answer that was cut goes on ' +
-  'with after. Signals that are recorded meanwhile may be in it or not.'
+  'Ordered by time, as lines of JSON or as CSV, gzipped if the client accepts it. A response that was cut off is resumed ' +
+  'with `after`. Signals recorded during the export may or may not be included.'
 
 const described = {
   query: exportParams,
@@ -32,36 +32,30 @@ const operations = describeOperations('Signals', {
   exportSignals: {
     ...described,
     summary: 'Export the signals of a prompt',
-    description: `All signals of a prompt. ${about}`,
+    description: `Exports all signals of a prompt. ${about}`,
     path: PromptPath,
   },
   exportAllSignals: {
     ...described,
     summary: 'Export all signals',
-    description: `All signals of the organisation, prompt by prompt. ${about}`,
+    description: `Exports all signals of the organisation, prompt by prompt. ${about}`,
   },
 })
 
 const types = { ndjson: 'application/x-ndjson', csv: 'text/csv; charset=utf-8' }
 
 export function exportRoutes({ db, drain, log, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) {
-  // An export takes as long as its caller, so nobody waits for another's to end.
+  // An export lasts as long as its client reads, so no other export waits for its end.
   const limitExports = createSemaphore({ permits: 16, permitsPerTenant: 2, maxWaiting: 0, rejectWith: tooMany })
 
-  /** Resolves with what releases the permit. */
-  const takeSlot = (organisationId: number): Promise<() => void> =>
-    new Promise((resolve, reject) => {
-      limitExports(() => new Promise<void>(resolve), { tenant: organisationId }).catch(reject)
-    })
-
   async function answer(context: RequestContext, source: ExportSource, name: string): Promise<Response> {
-    // Loaded with the first export, because many services never make one.
+    // Loaded on first use: many services never export.
     const { exportSignals } = await import('./export.ts')
     const query = exportParams.parse(searchOf(context.request))
-    const release = await takeSlot(source.organisationId)
+    const release = await limitExports.acquire({ tenant: source.organisationId })
     const onEnd = (error?: unknown) => {
       release()
-      if (error) log.error({ err: error, request_id: context.requestId }, 'an export was cut')
+      if (error) log.error({ err: error, request_id: context.requestId }, 'export aborted')
     }
     try {
       const steps = exportSignals(db, source, query, (step) => heavyReads(source.organisationId, step))
@@ -95,7 +89,7 @@ export function exportRoutes({ db, drain, log, findPrompt, heavyReads }: Service
     )
 }
 
-/** An export may last for hours, and ends with the key that it was begun with. */
+/** Aborts the export when its key is revoked, because it may last for hours. */
 async function* textsOf(steps: AsyncIterable<ExportStep>, { verifyAgain }: RequestContext): AsyncGenerator<string> {
   for await (const { text } of steps) {
     await verifyAgain?.()
@@ -104,4 +98,4 @@ async function* textsOf(steps: AsyncIterable<ExportStep>, { verifyAgain }: Reque
 }
 
 const tooMany = () =>
-  unavailable('Two exports of the organisation are under way, or too many in all. Try again when one has ended.', 10)
+  unavailable('Too many exports are running: two for this organisation, or 16 in total. Retry when one has ended.', 10)

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { envelopeOf, literals } from '../lib/typebox.ts'
+import { cursorPageOf } from '../lib/cursor_page.ts'
+import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
 import { PromptPath } from '../prompts/schema.ts'
 
 export const SignalValue = literals(['positive', 'negative'], { description: 'The feedback itself' })
@@ -12,8 +13,7 @@ export const NewSignal = Type.Object(
         {},
         {
           additionalProperties: true,
-          description:
-            "Any JSON object for the caller's own tracking, kept as sent: at most 16 KiB, nested at most 32 deep",
+          description: 'Any JSON object, stored as sent: at most 16 KiB, nested at most 32 deep',
         },
       ),
     ),
@@ -24,13 +24,14 @@ export const NewSignal = Type.Object(
 export type NewSignal = Static<typeof NewSignal>
 
 const id = Type.Integer({ format: 'int64', description: 'Identifier of the signal' })
+const createdAt = Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' })
 
 export const CreatedSignal = envelopeOf(
   Type.Object(
     {
       id,
       value: SignalValue,
-      created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
+      created_at: createdAt,
     },
     { title: 'Signal' },
   ),
@@ -46,3 +47,28 @@ export const SignalPath = Type.Object({
 })
 
 export const ErasedSignal = envelopeOf(Type.Object({ id }), 'ErasedSignal', { id: 7 })
+
+const RecordedSignal = Type.Object(
+  {
+    id,
+    value: SignalValue,
+    metadata: nullable(Type.Object({}, { additionalProperties: true }), 'As it was sent, or null'),
+    created_at: createdAt,
+  },
+  { title: 'RecordedSignal' },
+)
+
+export const SignalList = cursorPageOf(RecordedSignal, {
+  id: 7,
+  value: 'negative',
+  metadata: { model: 'gpt-5', session: 'a81c' },
+  created_at: '2026-11-14T23:35:00.000Z',
+})
+
+/** An example line of each export format. */
+export const exportExamples = {
+  'application/x-ndjson':
+    '{"id":7,"prompt":"pmt_greeting","value":"negative","metadata":{"model":"gpt-5"},"created_at":"2026-11-14T23:35:00.000Z"}\n',
+  'text/csv':
+    'id,prompt,value,created_at,metadata\r\n7,pmt_greeting,negative,2026-11-14T23:35:00.000Z,"{""model"": ""gpt-5""}"\r\n',
+}

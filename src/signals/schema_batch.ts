@@ -12,12 +12,14 @@ export const BatchSignal = Type.Object(
       Type.String({
         format: 'date-time',
         description:
-          'When the feedback was given, ISO 8601 with its zone: within the current calendar month, UTC, and not in the ' +
-          'future; up to a minute ahead is taken as now. Left out, it is now.',
+          'When the feedback was given, in ISO 8601 with a zone; now by default. Must be within the current calendar month, ' +
+          'UTC, and not in the future. Up to a minute ahead is recorded as now.',
       }),
     ),
     idempotency_key: Type.Optional(
-      idempotencyKeyType('Makes a retry safe, as the Idempotency-Key of a single signal does, and shares its keys.'),
+      idempotencyKeyType(
+        'Makes a retry safe, like the Idempotency-Key of a single signal. Both share one set of keys.',
+      ),
     ),
   },
   { title: 'BatchSignal' },
@@ -52,22 +54,24 @@ export const NewSignalBatch = Type.Object(
 const BatchError = Type.Object(
   {
     code: literals(['validation_error', 'rate_limited']),
-    message: Type.String({ description: 'What went wrong and what to do about it, for a person' }),
+    message: Type.String({ description: 'What went wrong and what to do about it' }),
     details: Type.Optional(
       Type.Array(
         Type.Object({
-          path: Type.String({ description: 'JSON Pointer to the wrong place of this signal' }),
-          message: Type.String({ description: 'What that place must be' }),
+          path: Type.String({ description: 'JSON Pointer into this signal' }),
+          message: Type.String({ description: 'What the value there must be' }),
         }),
       ),
     ),
-    limited_by: Type.Optional(Type.String({ description: 'Which limit it was: organisation_month or key_month' })),
+    limited_by: Type.Optional(
+      Type.String({ description: 'The limit that was reached: organisation_month or key_month' }),
+    ),
     limit: Type.Optional(Type.Integer({ description: 'The monthly signal limit' })),
     used: Type.Optional(Type.Integer({ description: 'Signals recorded in the current month' })),
     resets_at: Type.Optional(Type.String({ format: 'date-time', description: 'When the counter resets' })),
     request_id: Type.String({ description: 'The same as the X-Request-Id header' }),
   },
-  { title: 'BatchError', description: 'The error that this signal would have been answered with by itself' },
+  { title: 'BatchError', description: 'The error that this signal would get in a single request' },
 )
 
 export const RecordedBatch = envelopeOf(
@@ -76,7 +80,7 @@ export const RecordedBatch = envelopeOf(
       {
         status: Type.Integer({
           enum: [201, 422, 429],
-          description: 'The status that this signal would have been answered with by itself',
+          description: 'The status that this signal would get in a single request',
         }),
         id: Type.Optional(Type.Integer({ format: 'int64', description: 'Identifier of the signal, with 201' })),
         created_at: Type.Optional(
@@ -84,7 +88,7 @@ export const RecordedBatch = envelopeOf(
         ),
         replayed: Type.Optional(
           Type.Literal(true, {
-            description: 'There when nothing new was recorded: the signal was recorded before with the same key',
+            description: 'Present when the signal was recorded before with the same key',
           }),
         ),
         error: Type.Optional(BatchError),

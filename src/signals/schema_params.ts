@@ -2,11 +2,11 @@ import { Type } from '@sinclair/typebox'
 import { cursorPageParams } from '../lib/cursor_page.ts'
 import { choiceParam, defineParams, idParam, type Param, type QueryOf, timeParam } from '../lib/params.ts'
 
-/** How many fields of the metadata one request may filter by. */
+/** How many metadata fields one request may filter by. */
 const maxMetadataFilters = 5
 const prefix = 'metadata.'
 
-/** Postgres stores no text with a NUL or half of a surrogate pair, so no metadata has one. */
+/** Postgres stores no NUL and no lone surrogate, so no metadata contains them. */
 const parseStorable = (text: string): string | undefined =>
   text.includes('\0') || !text.isWellFormed() ? undefined : text
 
@@ -28,7 +28,7 @@ function requireOrder({ since, until }: Range, reject: Reject): void {
   if (since && until && since >= until) reject('since', 'must be before until')
 }
 
-/** The `metadata.*` filters, sorted by name so that a cursor does not depend on the order in which they are written. */
+/** The `metadata.*` filters, sorted by name so that a cursor does not depend on the order in which they are sent. */
 function parseMetadataFilters(given: URLSearchParams, reject: Reject): [key: string, text: string][] {
   const names = [...new Set(given.keys())].filter((name) => name.startsWith(prefix)).sort()
   const excess = names[maxMetadataFilters]
@@ -37,12 +37,12 @@ function parseMetadataFilters(given: URLSearchParams, reject: Reject): [key: str
     const key = parseMetadataField(name)
     const [text, ...others] = given.getAll(name).map(parseStorable)
     if (key === undefined) reject(name, 'must be metadata. and the name of a top-level field')
-    if (text === undefined || others.length > 0) reject(name, 'must be a text, and given once')
+    if (text === undefined || others.length > 0) reject(name, 'must be a string, and given once')
     return key === undefined || text === undefined ? [] : [[key, text]]
   })
 }
 
-/** Stands for a filter on any field; all of them are parsed together by `parseMetadataFilters`. */
+/** Documents the filters on any field, which `parseMetadataFilters` parses together. */
 const metadataFilter: Param<null> = {
   schema: Type.String({
     description:
@@ -50,7 +50,7 @@ const metadataFilter: Param<null> = {
       `${maxMetadataFilters} of them. Write numbers, true, false and null as in JSON.`,
   }),
   parse: () => null,
-  expected: 'a text',
+  expected: 'a string',
   fallback: null,
 }
 

@@ -1,18 +1,19 @@
 // Random requests of two organisations: no answer to one holds anything of the other.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createApp } from '../../src/app.ts'
 import { setWebhook } from '../../src/github/webhook.ts'
-import { recordHistory } from '../../src/history/record.ts'
+import { recordEntry } from '../../src/history/record.ts'
 import { type Scope, scopes } from '../../src/http/caller.ts'
 import { generateKey } from '../../src/keys/format.ts'
 import { createKey } from '../../src/keys/manage.ts'
 import { createOrganisation } from '../../src/orgs/manage.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { comingFrom, newAddress, trustTheTest } from '../addresses.ts'
 import type { Answer } from '../client.ts'
 import { inFullRun } from '../full.ts'
-import { startService, type TestService } from '../service.ts'
+import { useOwnService } from '../use.ts'
 
 const requests = inFullRun(1_500, 500)
 const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
@@ -35,15 +36,12 @@ type Organisation = {
   secrets: Set<string>
 }
 
-let service: TestService
+const service = useOwnService({ limits: trustTheTest })
 let sides: Record<Side, Organisation>
 
 beforeAll(async () => {
-  service = await startService({ limits: trustTheTest })
   sides = { alpha: await makeOrganisation('alpha'), bravo: await makeOrganisation('bravo') }
 })
-
-afterAll(() => service.close())
 
 const other = (side: Side): Side => (side === 'alpha' ? 'bravo' : 'alpha')
 
@@ -54,7 +52,7 @@ async function makeOrganisation(tag: Side): Promise<Organisation> {
   for (const [index, id] of prompts.entries()) {
     const file = { repository: index === 0 ? `${tag}/prompts` : 'shared/prompts', path: 'shared.md' }
     await createPrompt(db, clock, { org, name: `${tag} prompt`, id, file })
-    await recordHistory(db, clock, id, {
+    await recordEntry(db, clock, await requirePrompt(db.sql, id), {
       action: 'pr_merged',
       user: { name: `${tag} person`, email: `person@${tag}.example` },
       commit_sha: `${tag}${index}c0ffee`,

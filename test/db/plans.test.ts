@@ -8,7 +8,8 @@ import { crashResponse } from '../../src/http/middleware.ts'
 import { pruneRequests } from '../../src/idempotency/replay.ts'
 import { createLog } from '../../src/log.ts'
 import { listen } from '../../src/platform.ts'
-import { pruneOldIdempotencyKeys } from '../../src/signals/prune.ts'
+import { pruneIdempotencyKeys } from '../../src/signals/prune.ts'
+import { eraseBefore } from '../../src/signals/store_deletes.ts'
 import { type Client, createClient } from '../client.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
 import { merged, pullRequest, push } from '../github/payloads.ts'
@@ -63,7 +64,7 @@ async function exercise(round: string): Promise<void> {
   await hook.deliver('push', push({ commits: [{ modified: [paths.greeting] }] }))
   await hook.deliver('pull_request', pullRequest('opened'))
   await hook.deliver('pull_request', merged())
-  await pruneOldIdempotencyKeys(db, clock)
+  await pruneIdempotencyKeys(db, clock)
   await pruneDeliveries(db, clock)
   await pruneRequests(db, clock)
   await listener.stop()
@@ -92,7 +93,7 @@ async function readSignals(replica: Client, prompt: string, key: string): Promis
     from prompts p where p.public_id = ${prompt}`
   await sql`select roll_up_signals(${row?.id as number}, 3)`
   await sql`select erase_signals(${row?.id as number}, array[${row?.first as string}::text::bigint])`
-  await sql`select erase_signals_before(${row?.id as number}, 'infinity', 1)`
+  await eraseBefore(sql, row?.id as number, new Date('2100-01-01'), 1)
 }
 
 /** Rows of other organisations, none of them due to be pruned. */

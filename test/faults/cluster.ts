@@ -3,7 +3,8 @@ import postgres from 'postgres'
 import { systemClock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/db/open.ts'
-import { recordHistory } from '../../src/history/record.ts'
+import { recordEntry } from '../../src/history/record.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { runForOne, type Server, startServer } from '../binary.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
 import { postgresRecipe, redisRecipe, withRedis } from '../services.ts'
@@ -82,9 +83,10 @@ async function insertFaultTenant(
   const db = await openDatabase(config, { queryTimeoutMs: 4_500, maxConnections: 1, whenInUse: 'fail' })
   try {
     const { org, key, prompt } = await insertTenant(db, systemClock, monthlyLimit)
+    const found = await requirePrompt(db.sql, prompt)
     for (const commit_sha of COMMITS) {
       const user = { name: 'Ada', email: 'ada@example.com' }
-      await recordHistory(db, systemClock, prompt, { action: 'deployed', user, commit_sha, branch_name: 'main' })
+      await recordEntry(db, systemClock, found, { action: 'deployed', user, commit_sha, branch_name: 'main' })
     }
     const [row] = await sql<[{ id: number }]>`select id::int from organisations where public_id = ${org}`
     return { organisation: row.id, org, key, prompt }

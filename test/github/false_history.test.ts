@@ -1,5 +1,5 @@
-// What a push seems to say and does not: the payload of a commit has no parents, and lists for a merge commit the files that
-// came from the other side.
+// Pushes that look like changes and are not: a payload has no parents, and lists for a merge commit the files that came
+// from the other side.
 import { expect, test } from 'bun:test'
 import { hookEachTest, paths } from './hook.ts'
 import { type CommitGiven, merged, pullRequest, push, sha } from './payloads.ts'
@@ -35,7 +35,7 @@ test.each(mergeMessages.map((message) => [message]))(
 )
 
 test.each(mergeMessages.map((message) => [message]))(
-  'who pulls and pushes deploys their own commits alone: %s',
+  'a pull before a push does not deploy the commits of others: %s',
   async (message) => {
     const author = { name: 'Puller', email: 'puller@example.com' }
     await hook.send('push', push({ after: sha('theirs'), commits: [change] }))
@@ -83,7 +83,7 @@ test('the commits of a pull request are deployed one by one until its merge is k
 test.each([
   ['Merge the two greetings (#7)', sha('merge')],
   ['Merge branch-specific words', sha('merge')],
-])('a commit of its own whose title only begins like a merge counts: %s', async (title, commit) => {
+])('a plain commit whose title begins like that of a merge counts: %s', async (title, commit) => {
   await hook.send('push', push({ after: commit, commits: [{ ...change, message: title }] }))
   expect(await hook.story('greeting')).toEqual([`deployed null ${commit}`])
 })

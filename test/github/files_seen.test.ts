@@ -7,7 +7,7 @@ import { type CommitGiven, push } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
 
-/** What a key of the organisation sees of a prompt: in the list, and by itself. */
+/** What the organisation sees of the prompt's file; the list and the single prompt must agree. */
 async function shown(): Promise<object> {
   const { key } = hook.tenant
   const id = hook.prompts.greeting

@@ -116,7 +116,7 @@ test('a branch does not inherit what is merged into it from the default one', as
   expect(await hook.history('other')).toEqual([])
 })
 
-test('a branch that lives on after a merge starts anew, for that base alone', async () => {
+test('a branch that is used again after a merge starts over, but only for that base', async () => {
   await hook.send('push', toBranch())
   await hook.send('pull_request', merged())
   await hook.send('push', push({ branch: 'warmer', commits: touching(paths.farewell), at: '2026-11-14T15:00:00Z' }))
@@ -125,15 +125,20 @@ test('a branch that lives on after a merge starts anew, for that base alone', as
   expect((await hook.story('greeting')).map((line) => line.slice(0, 11))).toEqual(['pr_opened 9', 'pr_merged 7'])
 })
 
-test('a branch made anew has nothing of its namesake, and a deleted one is still known', async () => {
+test('a recreated branch has nothing of its namesake, and a deleted one is still known', async () => {
   await hook.send('push', toBranch())
   await hook.send('push', push({ branch: 'warmer', deleted: true, at: '2026-11-14T12:10:00Z' }))
   expect(await hook.send('pull_request', pullRequest('opened'))).toBe(1)
-  const anew = { created: true, after: sha('anew'), commits: touching(paths.other), at: '2026-11-14T12:20:00Z' }
+  const recreated = {
+    created: true,
+    after: sha('recreated'),
+    commits: touching(paths.other),
+    at: '2026-11-14T12:20:00Z',
+  }
   await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T12:40:00Z' }))
-  await hook.send('push', push({ branch: 'warmer', ...anew }))
-  expect(await hook.send('pull_request', pullRequest('opened', { number: 8, headSha: sha('anew') }))).toBe(1)
-  expect(await hook.story('other')).toEqual([`pr_opened 8 ${sha('anew')}`])
+  await hook.send('push', push({ branch: 'warmer', ...recreated }))
+  expect(await hook.send('pull_request', pullRequest('opened', { number: 8, headSha: sha('recreated') }))).toBe(1)
+  expect(await hook.story('other')).toEqual([`pr_opened 8 ${sha('recreated')}`])
 })
 
 test('the first push of a branch may arrive after the second', async () => {

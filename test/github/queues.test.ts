@@ -1,4 +1,4 @@
-// One push that brings several merges, as a merge queue makes it, or a person who merges on their own machine.
+// One push that brings several merges, from a merge queue or from a person who merges locally.
 import { expect, test } from 'bun:test'
 import { hookEachTest, paths } from './hook.ts'
 import { type CommitGiven, merged, pullRequest, push, sha } from './payloads.ts'
@@ -62,7 +62,7 @@ const cases = Object.entries(methods).flatMap(([method, commits]) =>
   orders.map((order) => [method, order, commits] as const),
 )
 
-test.each(cases)('%s of a queue are merges, each of its own prompts, and no deploys: %j', async (_, order, commits) => {
+test.each(cases)('%s of a queue are merges of their prompts and no deploys: %j', async (_, order, commits) => {
   await open(seven, eight)
   await inOrder(order, commits.map(known))
   expect(await endOf('greeting')).toEqual([`pr_merged 7 ${sha('merge 7')}`])

@@ -10,7 +10,7 @@ import { openAny } from '../../src/db/open.ts'
 import { createServices } from '../../src/deps.ts'
 import { parseHistoryQuery } from '../../src/history/query.ts'
 import { createHistoryReader } from '../../src/history/read.ts'
-import { recordHistory } from '../../src/history/record.ts'
+import { recordEntry } from '../../src/history/record.ts'
 import { createKey } from '../../src/keys/manage.ts'
 import { createOrganisation } from '../../src/orgs/manage.ts'
 import { migrations } from '../../src/platform.ts'
@@ -84,7 +84,8 @@ async function openOther() {
     const { data = [] } = answer.status === 200 ? ((await answer.json()) as { data: { commit_sha: string }[] }) : {}
     return { status: answer.status, tag: answer.headers.get('etag') ?? '', commits: data.map((one) => one.commit_sha) }
   }
-  const record = (prompt: string, commit_sha: string) => recordHistory(db, clock, prompt, entry({ commit_sha }))
+  const record = async (prompt: string, commit_sha: string) =>
+    recordEntry(db, clock, await requirePrompt(db.sql, prompt), entry({ commit_sha }))
   const close = async () => {
     await services.close()
     await database.close()

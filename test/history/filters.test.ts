@@ -100,7 +100,7 @@ test.each([
 
 test('one error names every wrong filter', async () => {
   const { body } = await service.getHistory(tenant.prompt, tenant.key, '?action=a&branch=&since=b&until=c')
-  expect(body.error.details.map(({ path }: { path: string }) => path)).toEqual(['action', 'branch', 'since', 'until'])
+  expect(body.error.details.map(({ path }: { path: string }) => path)).toEqual(['action', 'since', 'until', 'branch'])
 })
 
 test('the key is checked first, then the prompt, then the filters, then what the caller has', async () => {

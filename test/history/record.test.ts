@@ -1,7 +1,5 @@
 import { expect, test } from 'bun:test'
-import { parseEntry } from '../../src/history/entry.ts'
-import { insertEntries } from '../../src/history/store_write.ts'
-import { requirePrompt } from '../../src/prompts/find.ts'
+import { recordEntry } from '../../src/history/record.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useService, useTenant } from '../use.ts'
 
@@ -50,22 +48,10 @@ test('twenty concurrent copies of an entry are recorded once', async () => {
   expect(answers.filter(({ headers }) => !headers.has('idempotent-replayed'))).toHaveLength(1)
 })
 
-test('an entry for a prompt that was lost is not recorded, and takes no other entry’s answer', async () => {
-  const own = await service.createTenant()
+test('an entry for a prompt that a failover has lost is a 404', async () => {
   const { db, clock } = service.services
-  const { id } = await requirePrompt(db.sql, own.prompt)
-  await post(entry({ commit_sha: 'known' }), own)
-  const entries = [
-    { ...parseEntry(entry({ commit_sha: 'lost' }), clock), prompt_id: id + 1_000_000 },
-    { ...parseEntry(entry({ commit_sha: 'known' }), clock), prompt_id: id },
-    { ...parseEntry(entry({ commit_sha: 'new' }), clock), prompt_id: id },
-  ]
-  const rows = await insertEntries(db.sql, entries)
-  expect(rows.map((row) => row && [row.commit_sha, row.is_new])).toEqual([undefined, ['known', false], ['new', true]])
-  const { data } = (await service.getHistory(own.prompt, own.key)).body
-  const shown = (commit: string) => data.find((one: { commit_sha: string }) => one.commit_sha === commit)?.id
-  expect(rows.slice(1).map((row) => row?.id)).toEqual([shown('known'), shown('new')])
-  expect(await insertEntries(db.sql, entries.slice(0, 1))).toEqual([undefined])
+  const lost = { id: 1_000_000, organisationId: 1 }
+  await expect(recordEntry(db, clock, lost, entry())).rejects.toMatchObject({ code: 'not_found' })
 })
 
 test.each([

@@ -49,7 +49,7 @@ test('the limit of the key is answered as its own, and leaves the organisationâ€
       body: {
         error: {
           code: 'rate_limited',
-          message: expect.stringContaining('of this API key'),
+          message: expect.stringContaining('This API key has used all 2 of its signals'),
           limited_by: 'key_month',
           limit: 2,
           used: 2,

@@ -39,7 +39,7 @@ function setUp({
     weightOf: (item) => item.length,
     maxBatchWeight,
     maxQueued,
-    giveUpAt: () => performance.now() + patienceMs,
+    deadlineOf: () => performance.now() + patienceMs,
     lingerMs,
   })
   const settle = async () => {

@@ -1,18 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createKey } from '../../src/keys/manage.ts'
+import { expect, test } from 'bun:test'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { selectMonthCounts } from '../../src/stats/store.ts'
-import { startService, type TestService } from '../service.ts'
+import { organisationIdOf } from '../signals/fixtures.ts'
+import { useService } from '../use.ts'
 
-let service: TestService
+const service = useService()
 
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
-
-const read = (key: string) => service.call('GET', '/api/v1/usage', { key })
+const read = (key: string) => service.get('/usage', key)
 
 test('shows the month by day and by prompt, with the limit and what is left of it', async () => {
   const { org, key, prompt } = await service.createTenant(10)
@@ -67,21 +61,19 @@ test('counts the same before and after the signals were counted, and no more tha
   const { org, key } = await service.createTenant(1_000_000)
   const { db } = service.services
   service.clock.set('2026-11-02T12:00:00.000Z')
-  const [{ id } = {}] = await db.sql<{ id: number }>`select id from organisations where public_id = ${org}`
+  const id = await organisationIdOf(service, { org })
   await db.sql`
     insert into prompts (public_id, organisation_id, name, created_at)
-    select 'pmt_usage' || n, ${id as number}, 'p', now() from generate_series(1, 320) n`
+    select 'pmt_usage' || n, ${id}, 'p', now() from generate_series(1, 320) n`
   await db.sql`
     insert into signals (organisation_id, prompt_id, value, created_at)
     select p.organisation_id, p.id, 'positive', '2026-11-01T00:00:00Z'::timestamptz + n * interval '1 hour'
     from prompts p, generate_series(1, 30) n
     where p.public_id like 'pmt_usage%' and n <= substr(p.public_id, 10)::integer`
   const { data: before } = (await read(key)).body
-  expect([before.prompts.length, before.prompts[0].total, before.other_prompts]).toEqual([
-    100,
-    30,
-    { prompts: 220, total: 6_165 },
-  ])
+  expect(before.prompts).toHaveLength(100)
+  expect(before.prompts[0].total).toBe(30)
+  expect(before.other_prompts).toEqual({ prompts: 220, total: 6_165 })
   await db.sql`select roll_up_signals(id, 20) from prompts where public_id like 'pmt_usage%'`
   expect((await read(key)).body.data).toEqual(before)
   await db.sql`select roll_up_signals(id, 1000) from prompts where public_id like 'pmt_usage%'`
@@ -104,7 +96,7 @@ test('a day that has begun on another replica is shown, so that the days add up'
   })
 })
 
-test('an organisation sees its own usage alone', async () => {
+test('an organisation sees only its own usage', async () => {
   const [one, other] = [await service.createTenant(), await service.createTenant()]
   service.clock.set('2026-11-01T12:00:00.000Z')
   await service.postSignal(one.prompt, one.key)
@@ -113,9 +105,8 @@ test('an organisation sees its own usage alone', async () => {
 })
 
 test('needs the scope usage:read', async () => {
-  const { org } = await service.createTenant()
-  const { db } = service.services
-  const { key } = await createKey(db, service.clock, { org, name: 'app', expiresAt: null, scopes: ['signals:read'] })
+  const { key } = await service.createKey(await service.createTenant(), ['signals:read'])
   const { status, body } = await read(key)
-  expect([status, body.error.scope]).toEqual([403, 'usage:read'])
+  expect(status).toBe(403)
+  expect(body.error.scope).toBe('usage:read')
 })

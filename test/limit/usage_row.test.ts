@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
+import { analyzeGrownTables } from '../../src/db/analyze.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { readUsages } from '../../src/limit/store.ts'
-import { startService, type TestService } from '../service.ts'
+import { organisationIdOf } from '../signals/fixtures.ts'
+import { useOwnService } from '../use.ts'
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
+const service = useOwnService()
 
 test('nothing is counted on a snapshot that may be older than the lock', async () => {
   const { sql } = service.services.db
@@ -19,7 +15,7 @@ test('nothing is counted on a snapshot that may be older than the lock', async (
     set transaction isolation level repeatable read;
     do $$
     begin
-      perform write_signals('{1}', '{2026-11-01}', '{1}', '{1}', '{1}', '{true}', '[null]', '{0}', null);
+      perform write_signals('{1}', '{2026-11-01}', '{1}', '{1}', '{true}', null, '{0}', null, null, null, null, null);
     exception when others then
       insert into said values (sqlerrm);
     end
@@ -31,16 +27,18 @@ test('nothing is counted on a snapshot that may be older than the lock', async (
 
 test('finding a count costs the same however many of its versions cannot be removed yet', async () => {
   const { db } = service.services
-  const { org } = await service.createTenant(1_000_000)
-  const [row] = await db.sql<{ id: number }>`select id from organisations where public_id = ${org}`
-  const organisationId = row?.id as number
+  const organisationId = await organisationIdOf(service, await service.createTenant(1_000_000))
   const month = monthOf(new Date())
-  const read = `read_usages('{${organisationId}}', '{${month.name}-01}')`
+  const read = `usages_of('{${organisationId}}', '{${month.name}-01}')`
   // Versions made by a transaction stay until it ends, like those made while a snapshot is held.
   const blocks = await db.transaction(async (sql) => {
-    const write = `select write_signals('{${organisationId}}', '{${month.name}-01}', '{1}', '{1}', '{1}', '{true}',
-      '[null]', '{0}', null)`
+    const write = `select write_signals('{${organisationId}}', '{${month.name}-01}', '{1}', '{1}', '{true}', null, '{0}', null, null,
+      null, null, null)`
     await sql.dynamic(`${write} from generate_series(1, 300)`)
+    // The plan for a small table is kept.
+    await sql.dynamic('analyze signal_usage')
+    await sql.dynamic(`prepare read_usage as select * from ${read}`)
+    await sql.dynamic('execute read_usage')
     await sql.script(`
       do $$
       begin
@@ -51,12 +49,10 @@ test('finding a count costs the same however many of its versions cannot be remo
       end
       $$`)
     await sql.dynamic(write)
-    // What autovacuum does then: the planner learns that the table has few rows on many pages.
-    await sql.dynamic('analyze signal_usage')
-    await sql.dynamic(`select * from ${read}`)
-    const [plan] = await sql.dynamic<{ text: [{ Plan: Record<string, number> }] }>(
-      `explain (analyze, buffers, format json) select * from ${read}`,
-    )
+    await analyzeGrownTables({ ...db, sql })
+    await sql.dynamic('execute read_usage')
+    const [plan] = await sql.dynamic('explain (analyze, buffers, format json) execute read_usage')
+    await sql.dynamic('deallocate read_usage')
     return Object.values(plan as object)[0][0].Plan['Shared Hit Blocks']
   })
   expect(blocks).toBeLessThan(12)

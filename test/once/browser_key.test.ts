@@ -91,7 +91,7 @@ test('the button of the guide records a signal, and the page reads answers and r
   expect(await send(page)).toMatchObject({ status: 429, limitedBy: 'key_month' })
   await page.reload()
   await click(page)
-  await eventually(() => warnings.some((text) => text.includes('of this API key are used up')), true, 20_000)
+  await eventually(() => warnings.some((text) => text.includes('This API key has used all')), true, 20_000)
   await page.close()
 })
 

@@ -1,4 +1,4 @@
-// What a sync reads in repositories of every shape. Only git is needed for it: nothing is written.
+// What a sync reads in repositories of every shape. Needs only git, and writes nothing.
 import { describe, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -54,7 +54,7 @@ const backTo = ({ git }: Clone, name: string) => git('switch', '--quiet', name)
 const bob = { author: 'Bob <bob@example.com>' }
 
 describe('merges', () => {
-  test('what a pull brings has the author who made it, not the one who pulled', async () => {
+  test('commits that a pull brings keep their authors', async () => {
     const clone = begin()
     branch(clone, 'clone-of-bob')
     change(clone, 'Mine', 'b.md', bob)
@@ -68,7 +68,7 @@ describe('merges', () => {
     expect(await story(clone, { paths: ['b.md'] })).toEqual(['deployed "Mine" Bob 01-01T13'])
   })
 
-  test('a pull request has nothing of what was merged into its branch from the other', async () => {
+  test('a pull request does not own commits that were merged into its branch', async () => {
     const clone = begin()
     branch(clone, 'topic')
     change(clone, 'Other file', 'b.md')
@@ -84,7 +84,7 @@ describe('merges', () => {
     ])
   })
 
-  test('what a pull request takes back before it is merged, it does not change', async () => {
+  test('a change that a pull request reverts before its merge does not count', async () => {
     const clone = begin()
     branch(clone, 'topic')
     change(clone, 'There')
@@ -96,7 +96,7 @@ describe('merges', () => {
     expect(await story(clone)).toEqual(['deployed "Begin" Ada 01-01T10'])
   })
 
-  test('a branch of pull requests that is merged by hand brings them at the time of that merge', async () => {
+  test('a branch of pull requests that is merged locally brings them at the time of that merge', async () => {
     const clone = begin()
     branch(clone, 'develop')
     branch(clone, 'topic')
@@ -115,7 +115,7 @@ describe('merges', () => {
   })
 })
 
-describe('what a merge changes itself', () => {
+describe('changes made in a merge commit', () => {
   /** Two sides that have changed the same file, and a merge of them that is not committed yet. */
   function beginMerge(path = 'a.md'): Clone {
     const clone = createClone()
@@ -133,14 +133,17 @@ describe('what a merge changes itself', () => {
   const both = ['deployed "Begin" Ada 01-01T10', 'deployed "On main" Ada 01-01T12', 'deployed "On topic" Ada 01-01T13']
   const byMerge = `deployed "Merge branch 'topic'" Bob 01-01T13`
 
-  test.each(['a.md', 'a "quoted" \\ name.md', 'ä.md'])('what is in %s by neither side is an entry', async (path) => {
-    const clone = beginMerge(path)
-    clone.write(path, 'one on main\ntwo\nthree, resolved\nfour\nfive on topic\n')
-    clone.commit("Merge branch 'topic'", bob)
-    expect(await story(clone, { paths: [path] })).toEqual([...both, byMerge])
-  })
+  test.each(['a.md', 'a "quoted" \\ name.md', 'ä.md'])(
+    'a change in %s that comes from neither side is an entry',
+    async (path) => {
+      const clone = beginMerge(path)
+      clone.write(path, 'one on main\ntwo\nthree, resolved\nfour\nfive on topic\n')
+      clone.commit("Merge branch 'topic'", bob)
+      expect(await story(clone, { paths: [path] })).toEqual([...both, byMerge])
+    },
+  )
 
-  test('what git has put together of two sides is none, and what is changed in another file neither', async () => {
+  test('a clean merge of two sides is no entry, nor is a change to another file', async () => {
     const clone = beginMerge()
     clone.write('b.md')
     clone.commit("Merge branch 'topic'", bob)
@@ -148,7 +151,7 @@ describe('what a merge changes itself', () => {
     expect(await story(clone, { paths: ['b.md'] })).toEqual([byMerge])
   })
 
-  test('a file that is removed in the merge is known to be', async () => {
+  test('a file that the merge removes is known to be removed', async () => {
     const clone = beginMerge()
     clone.git('rm', '--quiet', '--force', 'a.md')
     clone.commit("Merge branch 'topic'", bob)
@@ -156,7 +159,7 @@ describe('what a merge changes itself', () => {
     expect((await plan(clone)).prompts[0]?.missing).toBe('was removed')
   })
 
-  test('in the merge of a pull request it is part of that', async () => {
+  test('in the merge of a pull request it belongs to the pull request', async () => {
     const clone = beginMerge()
     clone.write('a.md', 'one on main\ntwo\nthree, resolved\nfour\nfive on topic\n')
     clone.commit('Merge pull request #3 from acme/topic', bob)
@@ -214,7 +217,7 @@ describe('names', () => {
     ])
   })
 
-  test('it is said why a file is not there', async () => {
+  test('says why a file is missing', async () => {
     const clone = begin()
     for (const path of ['gone.md', 'old.md', 'taken.md']) clone.write(path, `${path} ${'words '.repeat(20)}\n`)
     clone.commit('Add')
@@ -236,7 +239,7 @@ describe('names', () => {
     ])
   })
 
-  test('prompts are made of files alone, and named by their paths', async () => {
+  test('prompts are created only for files, and named by their paths', async () => {
     const clone = createClone()
     for (const path of ['prompts/greeting.md', 'prompts/de/hallo.md', 'prompts/ö ß.md', 'prompts/x.txt'])
       clone.write(path)

@@ -1,146 +1,107 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { createKey } from '../../src/keys/manage.ts'
-import { pruneOldIdempotencyKeys } from '../../src/signals/prune.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import { beforeEach, expect, test } from 'bun:test'
+import { pruneIdempotencyKeys } from '../../src/signals/prune.ts'
+import { eventually } from '../program.ts'
+import type { Tenant } from '../service.ts'
+import { useService } from '../use.ts'
+import { countOf, organisationIdOf, postBatch, postText, statusesOf } from './fixtures.ts'
 
-let service: TestService
 const now = '2026-11-14T23:35:00.500Z'
+const positive = { value: 'positive' }
+const service = useService()
+let tenant: Tenant
 
-beforeAll(async () => {
-  service = await startService()
+beforeEach(async () => {
+  service.clock.set(now)
+  tenant = await service.createTenant(10)
 })
 
-afterAll(() => service.close())
+const record = (signals: unknown[], of = tenant) => postBatch(service, of, signals)
+const post = (body: Bun.BodyInit, headers: Record<string, string> = {}, of = tenant) =>
+  postText(service, of, body, { path: 'signals/batch', ...headers })
 
-const pathOf = ({ prompt }: Tenant) => `/api/v1/prompts/${prompt}/signals/batch`
+const rowsOf = ({ org }: Tenant) => service.services.db.sql`
+  select s.id, s.value, s.metadata::text as metadata, s.created_at
+  from signals s join organisations o on o.id = s.organisation_id
+  where o.public_id = ${org} order by s.id`
 
-const post = (tenant: Tenant, body: Bun.BodyInit, headers: Record<string, string> = {}) =>
-  service.call('POST', pathOf(tenant), {
-    key: tenant.key,
-    body,
-    headers: { 'content-type': 'application/json', ...headers },
-  })
-
-const record = (tenant: Tenant, signals: unknown[]) => post(tenant, JSON.stringify({ signals }))
-
-const statusesOf = ({ body }: Awaited<ReturnType<typeof post>>): number[] =>
-  body.data.map(({ status }: { status: number }) => status)
-
-async function rowsOf({ org }: Tenant) {
-  return service.services.db.sql`
-    select s.id, s.value, s.metadata::text as metadata, s.created_at
-    from signals s join organisations o on o.id = s.organisation_id
-    where o.public_id = ${org} order by s.id`
-}
-
-async function usedBy({ org }: Tenant): Promise<number> {
-  const [row] = await service.services.db.sql<{ used: number }>`
-    select coalesce(sum(u.used), 0)::int as used
-    from organisations o left join signal_usage u on u.organisation_id = o.id where o.public_id = ${org}`
-  return row?.used as number
-}
-
-const positive = { value: 'positive' }
+const expectCount = async (count: number, of = tenant) =>
+  expect(await countOf(service, of)).toEqual({ rows: count, used: count })
 
 test('records every signal in order, each with its own time and its metadata as sent', async () => {
-  service.clock.set(now)
-  const tenant = await service.createTenant(10)
   const answer = await post(
-    tenant,
     `{"x":[{"metadata":1}],"signals":[{"value":"positive","metadata":{"n": 9223372036854775807, "a":[{"b":"],}"}]}},
       {"created_at":"2026-11-01T01:00:00+01:00","value":"negative"} ]}`,
   )
-  expect([answer.status, answer.body]).toEqual([
-    200,
-    {
-      data: [
-        { status: 201, id: expect.any(Number), created_at: now },
-        { status: 201, id: expect.any(Number), created_at: '2026-11-01T00:00:00.000Z' },
-      ],
-    },
+  expect(answer.status).toBe(200)
+  expect(answer.body.data).toEqual([
+    { status: 201, id: expect.any(Number), created_at: now },
+    { status: 201, id: expect.any(Number), created_at: '2026-11-01T00:00:00.000Z' },
   ])
   expect(answer.headers.get('ratelimit')).toStartWith('"signals";r=8;')
   const [first, second] = answer.body.data
+  const metadata = '{"a": [{"b": "],}"}], "n": 9223372036854775807}'
   expect(await rowsOf(tenant)).toEqual([
-    {
-      id: first.id,
-      value: 'positive',
-      metadata: '{"a": [{"b": "],}"}], "n": 9223372036854775807}',
-      created_at: new Date(now),
-    },
+    { id: first.id, value: 'positive', metadata, created_at: new Date(now) },
     { id: second.id, value: 'negative', metadata: null, created_at: new Date('2026-11-01T00:00:00Z') },
   ])
 })
 
-test('one that is not valid is rejected by itself, as the single route rejects it', async () => {
-  service.clock.set(now)
-  const tenant = await service.createTenant(10)
+test('an invalid signal gets the error of the single route, and does not fail the others', async () => {
   const wrong = [
     { value: 'maybe' },
     { ...positive, metadata: [] },
     { ...positive, metadata: { a: 'x'.repeat(17_000) } },
   ]
-  const alone = await Promise.all(wrong.map((one) => service.postSignal(tenant.prompt, tenant.key, one)))
-  const answer = await record(tenant, [positive, ...wrong, positive])
+  const single = await Promise.all(wrong.map((one) => service.postSignal(tenant.prompt, tenant.key, one)))
+  const answer = await record([positive, ...wrong, positive])
   const { request_id } = answer.body.data[1].error
   expect(answer.body.data.slice(1, 4)).toEqual(
-    alone.map(({ status, body: { error } }) => ({ status, error: { ...error, request_id } })),
+    single.map(({ status, body: { error } }) => ({ status, error: { ...error, request_id } })),
   )
   expect(statusesOf(answer)).toEqual([201, 422, 422, 422, 201])
-  expect(await usedBy(tenant)).toBe(2)
+  await expectCount(2)
 })
 
 test.each([
-  ['no object', null, ''],
-  ['a text', 'positive', ''],
-  ['a metadata that cannot be kept', { ...positive, metadata: { a: '\0' } }, '/metadata/a'],
-  ['a time without a zone', { ...positive, created_at: '2026-11-14T00:00:00' }, '/created_at'],
-  ['a time that is null', { ...positive, created_at: null }, '/created_at'],
-  ['a time in the month before', { ...positive, created_at: '2026-10-31T23:59:59.999Z' }, '/created_at'],
-  ['a time in the future', { ...positive, created_at: '2026-11-14T23:36:00.501Z' }, '/created_at'],
-  ['an empty key', { ...positive, idempotency_key: '' }, '/idempotency_key'],
-  ['a key of 256 characters', { ...positive, idempotency_key: 'x'.repeat(256) }, '/idempotency_key'],
-  ['a key that is not ASCII', { ...positive, idempotency_key: 'ü' }, '/idempotency_key'],
-])('a signal that is or has %s is a 422 that names the place', async (_, signal, path) => {
-  service.clock.set(now)
-  const tenant = await service.createTenant(10)
-  const answer = await record(tenant, [signal, positive])
+  ['not an object', null, ''],
+  ['a string', 'positive', ''],
+  ['with metadata that cannot be stored', { ...positive, metadata: { a: '\0' } }, '/metadata/a'],
+  ['with a time without a zone', { ...positive, created_at: '2026-11-14T00:00:00' }, '/created_at'],
+  ['with a time that is null', { ...positive, created_at: null }, '/created_at'],
+  ['of the month before', { ...positive, created_at: '2026-10-31T23:59:59.999Z' }, '/created_at'],
+  ['of the future', { ...positive, created_at: '2026-11-14T23:36:00.501Z' }, '/created_at'],
+  ['with an empty key', { ...positive, idempotency_key: '' }, '/idempotency_key'],
+  ['with a key of 256 characters', { ...positive, idempotency_key: 'x'.repeat(256) }, '/idempotency_key'],
+  ['with a key that is not ASCII', { ...positive, idempotency_key: 'ü' }, '/idempotency_key'],
+])('a signal %s is a 422 that names the place', async (_, signal, path) => {
+  const answer = await record([signal, positive])
   expect(statusesOf(answer)).toEqual([422, 201])
   expect(answer.body.data[0].error.details.map((detail: { path: string }) => detail.path)).toContain(path)
 })
 
-test('a time up to a minute ahead is taken as now: no signal is ever of the future', async () => {
-  service.clock.set(now)
-  const tenant = await service.createTenant(10)
+test('a time up to a minute ahead is recorded as now', async () => {
   const times = ['2026-11-14T23:35:00.501Z', '2026-11-14T23:36:00.500Z', now]
-  const answer = await record(
-    tenant,
-    times.map((created_at) => ({ ...positive, created_at })),
-  )
+  const answer = await record(times.map((created_at) => ({ ...positive, created_at })))
   expect(answer.body.data.map(({ created_at }: { created_at: string }) => created_at)).toEqual([now, now, now])
 })
 
-test('a batch sent again with its keys records nothing new, at the limit too', async () => {
-  const tenant = await service.createTenant(3)
+test('a batch sent again with its keys records nothing new, also at the limit', async () => {
+  const full = await service.createTenant(3)
   const signals = ['a', 'b', 'c'].map((key) => ({ value: 'negative', metadata: { key }, idempotency_key: key }))
-  const first = await record(tenant, signals)
-  const again = await record(tenant, [...signals, { ...positive, idempotency_key: 'd' }])
+  const first = await record(signals, full)
+  const again = await record([...signals, { ...positive, idempotency_key: 'd' }], full)
   expect(again.body.data.slice(0, 3)).toEqual(first.body.data.map((one: object) => ({ ...one, replayed: true })))
   expect(statusesOf(again)).toEqual([201, 201, 201, 429])
-  // The keys are those of single signals too.
-  const alone = await service.call('POST', `/api/v1/prompts/${tenant.prompt}/signals`, {
-    key: tenant.key,
-    json: signals[0],
-    headers: { 'idempotency-key': 'a' },
-  })
-  expect([alone.headers.get('idempotent-replayed'), alone.body.data.id]).toEqual(['true', first.body.data[0].id])
-  expect(await usedBy(tenant)).toBe(3)
+  // Single signals share the keys.
+  const single = await postText(service, full, JSON.stringify(signals[0]), { 'idempotency-key': 'a' })
+  expect(single.headers.get('idempotent-replayed')).toBe('true')
+  expect(single.body.data.id).toBe(first.body.data[0].id)
+  await expectCount(3, full)
 })
 
-test('a key that is used for something else is a 422, whether it was used before or earlier in the batch', async () => {
-  const tenant = await service.createTenant(10)
-  await record(tenant, [{ ...positive, idempotency_key: 'old' }])
-  const answer = await record(tenant, [
+test('a key that was used for another signal is a 422, before the batch and within it', async () => {
+  await record([{ ...positive, idempotency_key: 'old' }])
+  const answer = await record([
     { value: 'negative', idempotency_key: 'old' },
     { ...positive, metadata: { n: 1 }, idempotency_key: 'new' },
     { ...positive, metadata: { n: 1 }, idempotency_key: 'new' },
@@ -150,7 +111,7 @@ test('a key that is used for something else is a 422, whether it was used before
   expect(statusesOf(answer)).toEqual([422, 201, 201, 422, 422])
   expect(answer.body.data[2]).toEqual({ ...answer.body.data[1], replayed: true })
   for (const index of [0, 3, 4]) expect(answer.body.data[index].error.details[0].path).toBe('/idempotency_key')
-  expect(await usedBy(tenant)).toBe(2)
+  await expectCount(2)
 })
 
 test.each([
@@ -162,48 +123,37 @@ test.each([
   ['no JSON', '{"signals":[{]}', ''],
   ['larger than 4 MiB', `{"signals":[{"value":"positive"}],"x":"${'x'.repeat(4 * 1024 * 1024)}"}`, ''],
 ])('a batch that is %s is rejected as a whole, and counts nothing', async (_, body, path) => {
-  const tenant = await service.createTenant(10)
-  const answer = await post(tenant, body)
-  expect([answer.status, answer.body.error.code, answer.body.error.details[0].path]).toEqual([
-    422,
-    'validation_error',
-    path,
-  ])
-  expect(await usedBy(tenant)).toBe(0)
+  const answer = await post(body)
+  expect(answer.status).toBe(422)
+  expect(answer.body.error.details[0].path).toBe(path)
+  await expectCount(0)
 })
 
 test('the key of a signal of an earlier time is kept for as long as any other', async () => {
-  service.clock.set(now)
-  const tenant = await service.createTenant(10)
   const signals = [{ ...positive, created_at: '2026-11-02T00:00:00Z', idempotency_key: 'of long ago' }]
-  const first = await record(tenant, signals)
+  const first = await record(signals)
   service.clock.set('2026-11-15T23:00:00.000Z')
-  await pruneOldIdempotencyKeys(service.services.db, service.clock)
-  const again = await record(tenant, signals)
-  expect(again.body).toEqual({ data: [{ ...first.body.data[0], replayed: true }] })
-  expect([await usedBy(tenant), (await rowsOf(tenant)).length]).toEqual([1, 1])
+  await pruneIdempotencyKeys(service.services.db, service.clock)
+  expect((await record(signals)).body.data).toEqual([{ ...first.body.data[0], replayed: true }])
+  await expectCount(1)
 })
 
 test('1,000 signals of 4 KB are one batch, plain and gzipped', async () => {
-  const tenant = await service.createTenant(10_000)
+  const large = await service.createTenant(10_000)
   const signals = Array.from({ length: 1_000 }, (_, n) => ({ ...positive, metadata: { n, text: 'é"'.repeat(1_000) } }))
   const body = JSON.stringify({ signals })
   for (const answer of [
-    await post(tenant, body),
-    await post(tenant, Bun.gzipSync(body), { 'content-encoding': 'gzip' }),
-  ]) {
+    await post(body, {}, large),
+    await post(Bun.gzipSync(body), { 'content-encoding': 'gzip' }, large),
+  ])
     expect(new Set(statusesOf(answer))).toEqual(new Set([201]))
-  }
-  const kept = await rowsOf(tenant)
-  expect(kept.map(({ metadata }) => JSON.parse(metadata as string))).toEqual(
+  expect((await rowsOf(large)).map(({ metadata }) => JSON.parse(metadata as string))).toEqual(
     [...signals, ...signals].map(({ metadata }) => metadata),
   )
 })
 
 test('of signals given twice the last list counts', async () => {
-  const tenant = await service.createTenant(10)
   const answer = await post(
-    tenant,
     '{"signals":[{"value":"x"},{"value":"y"}],"\\u0073ignals":[{"value":"positive","metadata":{"a":[1,2]}}]}',
   )
   expect(statusesOf(answer)).toEqual([201])
@@ -211,30 +161,87 @@ test('of signals given twice the last list counts', async () => {
 })
 
 test('an Idempotency-Key for the whole batch is rejected, because it would protect nothing', async () => {
-  const tenant = await service.createTenant(10)
-  const answer = await post(tenant, JSON.stringify({ signals: [positive] }), { 'idempotency-key': 'all' })
-  expect([answer.status, answer.body.error.details[0].path]).toEqual([422, 'Idempotency-Key'])
-  expect(await usedBy(tenant)).toBe(0)
+  const answer = await post(JSON.stringify({ signals: [positive] }), { 'idempotency-key': 'all' })
+  expect(answer.status).toBe(422)
+  expect(answer.body.error.details[0].path).toBe('Idempotency-Key')
+  await expectCount(0)
 })
 
-test('a browser key records signals one at a time', async () => {
-  const tenant = await service.createTenant(10)
-  const { key } = await createKey(service.services.db, service.clock, {
-    org: tenant.org,
-    name: 'page',
-    scopes: ['signals:write'],
-    expiresAt: null,
-    origins: ['https://example.com'],
-  })
-  const answer = await record({ ...tenant, key }, [positive])
-  expect([answer.status, answer.body.error.code]).toEqual([403, 'forbidden'])
-  expect(await usedBy(tenant)).toBe(0)
+test('a browser key cannot record batches', async () => {
+  const { key } = await service.createKey(tenant, ['signals:write'], { origins: ['https://example.com'] })
+  const answer = await record([positive], { ...tenant, key })
+  expect(answer.status).toBe(403)
+  await expectCount(0)
 })
 
 test('a prompt of another organisation is answered like one that does not exist', async () => {
-  const [own, other] = [await service.createTenant(10), await service.createTenant(10)]
-  const answers = await Promise.all([other.prompt, 'pmt_none'].map((prompt) => record({ ...own, prompt }, [positive])))
-  const [theirs, none] = answers.map(({ status, body: { error } }) => [status, { ...error, request_id: '' }])
-  expect(theirs).toEqual(none)
-  expect(theirs?.[0]).toBe(404)
+  const other = await service.createTenant(10)
+  const [theirs, none] = (
+    await Promise.all([other.prompt, 'pmt_none'].map((prompt) => record([positive], { ...tenant, prompt })))
+  ).map(({ status, body: { error } }) => ({ status, error: { ...error, request_id: '' } }))
+  expect(theirs?.status).toBe(404)
+  expect(theirs).toEqual(none as never)
+})
+
+test('signals are accepted in order until the month is full, and the limit is exact', async () => {
+  const small = await service.createTenant(4)
+  const answer = await record([positive, { value: 'x' }, ...Array(5).fill(positive)], small)
+  expect(statusesOf(answer)).toEqual([201, 422, 201, 201, 201, 429, 429])
+  const single = await service.postSignal(small.prompt, small.key)
+  const request_id = answer.headers.get('x-request-id')
+  expect(answer.body.data[6]).toEqual({ status: 429, error: { ...single.body.error, request_id } })
+  expect(answer.headers.get('ratelimit')).toStartWith('"signals";r=0;')
+  expect(statusesOf(await record([positive, positive], small))).toEqual([429, 429])
+  await expectCount(4, small)
+})
+
+test('near the limit a batch corrects the gate, so that the gate keeps later requests off Postgres', async () => {
+  await record(Array(9).fill(positive))
+  const key = `signals:{${await organisationIdOf(service, tenant)}}:2026-11`
+  await eventually(() => service.testRedis.get(key), '9')
+})
+
+test('batches and single signals that race share the limit exactly', async () => {
+  const shared = await service.createTenant(50)
+  const answers = await Promise.all(
+    Array.from({ length: 24 }, (_, index) =>
+      index % 2 ? record(Array(7).fill(positive), shared) : service.postSignal(shared.prompt, shared.key),
+    ),
+  )
+  const statuses = answers.flatMap((answer) => (answer.status === 200 ? statusesOf(answer) : [answer.status]))
+  expect(statuses.filter((status) => status === 201)).toHaveLength(50)
+  expect(statuses.filter((status) => status === 429)).toHaveLength(12 * 7 + 12 - 50)
+  await expectCount(50, shared)
+})
+
+test('while one organisation sends large batches without a pause, another’s signals are recorded in time', async () => {
+  const [busy, calm] = [await service.createTenant(1_000_000), await service.createTenant(1_000_000)]
+  let isOver = false
+  const senders = Array.from({ length: 8 }, async () => {
+    let batches = 0
+    for (; !isOver; batches += 1) expect((await record(Array(1_000).fill(positive), busy)).status).toBe(200)
+    return batches
+  })
+  for (let n = 0; n < 20; n += 1) {
+    const sentAt = performance.now()
+    expect((await service.postSignal(calm.prompt, calm.key)).status).toBe(201)
+    expect(performance.now() - sentAt).toBeLessThan(2_000)
+  }
+  isOver = true
+  const batches = (await Promise.all(senders)).reduce((sum, one) => sum + one)
+  await expectCount(batches * 1_000, busy)
+})
+
+test('beyond its share of batches in flight an organisation gets an error immediately, and others do not', async () => {
+  const [busy, calm] = [await service.createTenant(1_000_000), await service.createTenant(10)]
+  const body = JSON.stringify({ signals: [{ ...positive, x: 'x'.repeat(4 * 1024 * 1024 - 200) }] })
+  const sent = Array.from({ length: 12 }, () => post(body, {}, busy))
+  const calmAnswer = await record([positive], calm)
+  const answers = await Promise.all(sent)
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 500]))
+  const rejected = answers.find(({ status }) => status === 500)
+  expect(rejected?.headers.get('retry-after')).toBe('1')
+  expect(rejected?.body.error.message).toBe('Too many batches are in flight. Retry shortly.')
+  expect(calmAnswer.status).toBe(200)
+  expect((await post(body, {}, busy)).status).toBe(200)
 })

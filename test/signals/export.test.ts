@@ -1,20 +1,15 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { beforeEach, expect, test } from 'bun:test'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { type ExportStep, exportSignals } from '../../src/signals/export.ts'
 import { exportParams } from '../../src/signals/schema_params.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
-import { exportSignalsOf, fillPrompts, fillSignals, idsIn } from './exports.ts'
+import type { Tenant } from '../service.ts'
+import { useService } from '../use.ts'
+import { exportSignalsOf, fillPrompts, fillSignals, idsIn, postText } from './fixtures.ts'
 
-let service: TestService
+const service = useService()
 let tenant: Tenant
 let second: string
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
 
 beforeEach(async () => {
   service.clock.set('2026-11-20T12:00:00.000Z')
@@ -34,26 +29,21 @@ async function record(prompt: string, signals: Given[]): Promise<number[]> {
     ]
     return `{${members.filter(Boolean).join()}}`
   })
-  const answer = await service.call('POST', `/api/v1/prompts/${prompt}/signals/batch`, {
-    key: tenant.key,
-    body: `{"signals":[${texts.join()}]}`,
-    headers: { 'content-type': 'application/json' },
-  })
+  const body = `{"signals":[${texts.join()}]}`
+  const answer = await postText(service, { ...tenant, prompt }, body, { path: 'signals/batch' })
   return answer.body.data.map(({ id }: { id: number }) => id)
 }
 
 const exportOf = (prompt: string | null, query = '') => exportSignalsOf(service, tenant.key, prompt, query)
 
-/** What there is to say of each step of a prompt's export. */
+/** A description of each step of a prompt's export. */
 async function stepsOf<T>(
   prompt: string,
   describe: (step: ExportStep) => T,
   run?: Parameters<typeof exportSignals>[3],
 ): Promise<T[]> {
   const { db } = service.services
-  const [row] = await db.sql<{ id: number; organisationId: number }>`
-    select id, organisation_id as "organisationId" from prompts where public_id = ${prompt}`
-  const { id, organisationId } = row as { id: number; organisationId: number }
+  const { id, organisationId } = await requirePrompt(db.sql, prompt)
   const source = { organisationId, prompt: { id, publicId: prompt } }
   const described: T[] = []
   const query = exportParams.parse(new URLSearchParams())
@@ -68,13 +58,10 @@ test('an export has every signal once, in the order of their times, with the met
     { created_at: '2026-11-04T10:00:00.250Z' },
   ])
   const answer = await exportOf(tenant.prompt)
-  const headers = ['content-type', 'content-disposition', 'cache-control'].map((name) => answer.headers.get(name))
-  expect([answer.status, ...headers]).toEqual([
-    200,
-    'application/x-ndjson',
-    `attachment; filename="signals-${tenant.prompt}.ndjson"`,
-    'no-store',
-  ])
+  expect(answer.status).toBe(200)
+  expect(answer.headers.get('content-type')).toBe('application/x-ndjson')
+  expect(answer.headers.get('content-disposition')).toBe(`attachment; filename="signals-${tenant.prompt}.ndjson"`)
+  expect(answer.headers.get('cache-control')).toBe('no-store')
   expect(answer.text).toBe(
     [
       `{"id":${early},"prompt":"${tenant.prompt}","value":"positive","metadata":{},"created_at":"2026-11-03T00:00:00.000Z"}\n`,
@@ -109,7 +96,8 @@ test('CSV is quoted by RFC 4180, and no cell begins with what a spreadsheet woul
 test('an export of many steps is whole, and goes on after any of its signals', async () => {
   await fillSignals(service, tenant.prompt, 7_001)
   const all = idsIn(await exportOf(tenant.prompt))
-  expect([all.length, new Set(all).size]).toEqual([7_001, 7_001])
+  expect(all).toHaveLength(7_001)
+  expect(new Set(all).size).toBe(7_001)
   for (const index of [0, 1_999, 2_000, 6_999, 7_000]) {
     expect(idsIn(await exportOf(tenant.prompt, `?after=${all[index]}`))).toEqual(all.slice(index + 1))
   }
@@ -153,10 +141,11 @@ test('a rare value is found however many signals lie between', async () => {
   expect(idsIn(await exportOf(tenant.prompt, '?value=negative'))).toHaveLength(500)
 })
 
-test('an organisation’s export has more prompts than are looked up at once', async () => {
+test('an organisation’s export reaches several pages of prompts', async () => {
   await fillPrompts(service, tenant.org, 205)
   const ids = idsIn(await exportOf(null))
-  expect([ids.length, new Set(ids).size]).toEqual([205, 205])
+  expect(ids).toHaveLength(205)
+  expect(new Set(ids).size).toBe(205)
   expect(idsIn(await exportOf(null, `?after=${ids[102]}`))).toEqual(ids.slice(103))
 })
 
@@ -188,7 +177,8 @@ test('many small signals are exported in steps that grow to 2,000, each in the o
     },
   )
   // The last step finds that there is nothing left.
-  expect([signals, shares]).toEqual([[250, 500, 1_000, 2_000, 1_250], 6])
+  expect(signals).toEqual([250, 500, 1_000, 2_000, 1_250])
+  expect(shares).toBe(6)
 })
 
 test.each([
@@ -204,7 +194,8 @@ test.each([
   ['after=9007199254740991', 'after'],
 ])('the query %s is rejected, and the parameter named', async (query, parameter) => {
   const { status, body } = await exportOf(tenant.prompt, `?${query}`)
-  expect([status, body.error.details[0].path]).toEqual([422, parameter])
+  expect(status).toBe(422)
+  expect(body.error.details[0].path).toBe(parameter)
 })
 
 test('a signal of another prompt or organisation to go on after is rejected as one that does not exist', async () => {

@@ -1,19 +1,14 @@
-// How exports are sent: compressed, a few at a time, at the pace of their callers, and cut when they cannot go on.
-import { afterAll, beforeAll, beforeEach, expect, spyOn, test } from 'bun:test'
+// How exports are sent: compressed, a few at a time, at the pace of their clients, and aborted when they fail.
+import { beforeEach, expect, spyOn, test } from 'bun:test'
 import { connect } from 'node:net'
 import { revokeKey } from '../../src/keys/manage.ts'
 import { eventually } from '../program.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
-import { exportSignalsOf, fillLargeSignals, fillSignals, idsIn } from './exports.ts'
+import { startService, type Tenant } from '../service.ts'
+import { useOwnService } from '../use.ts'
+import { exportSignalsOf, fillLargeSignals, fillSignals, idsIn, organisationIdOf } from './fixtures.ts'
 
-let service: TestService
+const service = useOwnService()
 let tenant: Tenant
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
 
 beforeEach(async () => {
   tenant = await service.createTenant(1_000_000)
@@ -67,13 +62,15 @@ function ask(
   })
 }
 
-test('two exports of an organisation at once, and another when a caller has gone', async () => {
+test('an organisation has two exports at a time, and another one once a client has left', async () => {
   await fillLargeSignals(service, tenant.prompt)
   const path = `/api/v1/prompts/${tenant.prompt}/signals/export`
   const [first, other] = [await ask(path), await ask(path)]
   const { status, headers, body } = await exportOf(tenant.prompt)
-  expect([status, headers.get('retry-after'), body.error.code]).toEqual([500, '10', 'internal_error'])
-  // Another organisation has slots of its own.
+  expect(status).toBe(500)
+  expect(headers.get('retry-after')).toBe('10')
+  expect(body.error.code).toBe('internal_error')
+  // Another organisation has its own slots.
   const calm = await service.createTenant(10)
   expect((await service.call('GET', '/api/v1/signals/export', { key: calm.key })).status).toBe(200)
   first.close()
@@ -81,7 +78,7 @@ test('two exports of an organisation at once, and another when a caller has gone
   other.close()
 })
 
-test('a caller who reads nothing is not read ahead for', async () => {
+test('an export does not read ahead of its client', async () => {
   await fillSignals(service, tenant.prompt, 100_000)
   const before = process.memoryUsage.rss()
   const slow = await ask(`/api/v1/prompts/${tenant.prompt}/signals/export`)
@@ -95,16 +92,16 @@ test('a caller who reads nothing is not read ahead for', async () => {
 test('HEAD takes no slot', async () => {
   for (let n = 0; n < 4; n += 1) {
     const { status, text } = await service.call('HEAD', '/api/v1/signals/export', { key: tenant.key })
-    expect([status, text]).toEqual([200, ''])
+    expect(status).toBe(200)
+    expect(text).toBe('')
   }
 })
 
 /** What is held by this many reads of an organisation; they end with release(). */
-async function holdShare({ org }: Tenant, reads: number): Promise<() => void> {
-  const { db, heavyReads } = service.services
-  const [row] = await db.sql<{ id: number }>`select id from organisations where public_id = ${org}`
+async function holdShare(of: Tenant, reads: number): Promise<() => void> {
+  const organisationId = await organisationIdOf(service, of)
   const held = Promise.withResolvers<void>()
-  for (let n = 0; n < reads; n += 1) void heavyReads((row as { id: number }).id, () => held.promise)
+  for (let n = 0; n < reads; n += 1) void service.services.heavyReads(organisationId, () => held.promise)
   return held.resolve
 }
 
@@ -122,7 +119,7 @@ test('an export waits for the organisation’s share of the database, and others
   expect(idsIn(await waiting)).toHaveLength(10)
 })
 
-test('sixteen exports at once, of all organisations together', async () => {
+test('all organisations together have sixteen exports at a time', async () => {
   const [holder, ...others] = (await Promise.all(Array.from({ length: 9 }, () => service.createTenant(10)))) as [
     Tenant,
     ...Tenant[],
@@ -133,7 +130,7 @@ test('sixteen exports at once, of all organisations together', async () => {
   const asked = await Promise.all(
     others.map(async ({ key }) => {
       const three = [1, 2, 3].map(() => exportSignalsOf(service, key, null))
-      // The third is rejected at once, which shows that the two others have their permits.
+      // The third is rejected immediately, which shows that the two others have their permits.
       expect(isTooMany(await Promise.race(three))).toBe(true)
       return three
     }),
@@ -145,7 +142,7 @@ test('sixteen exports at once, of all organisations together', async () => {
   expect((await exportOf(null)).status).toBe(200)
 })
 
-test('a service that stops cuts its exports, so that none looks whole that is not', async () => {
+test('a service that stops aborts its exports, so that none looks complete', async () => {
   const stopping = await startService()
   try {
     const own = await stopping.createTenant(10)
@@ -158,7 +155,7 @@ test('a service that stops cuts its exports, so that none looks whole that is no
   }
 })
 
-test('an export is cut when its key is revoked', async () => {
+test('an export is aborted when its key is revoked', async () => {
   const { db } = service.services
   await fillLargeSignals(service, tenant.prompt)
   const slow = await ask('/api/v1/signals/export')
@@ -168,23 +165,23 @@ test('an export is cut when its key is revoked', async () => {
   expect(await slow.isWhole()).toBe(false)
 })
 
-test('an export whose database fails is cut, and gives its slot back', async () => {
+test('an export whose database fails is aborted, and releases its slot', async () => {
   const { sql } = service.services.db
   await fillLargeSignals(service, tenant.prompt)
   const path = '/api/v1/signals/export'
   expect(await (await ask(path)).isWhole()).toBe(true)
   const slow = [await ask(path), await ask(path)]
   const logged = spyOn(service.services.log, 'error')
-  await sql`alter function export_signals rename to export_signals_away`
+  await sql`alter table signals rename to signals_away`
   try {
     for (const one of slow) expect(await one.isWhole()).toBe(false)
-    const line = [{ err: expect.any(Error), request_id: expect.any(String) }, 'an export was cut']
+    const line = [{ err: expect.any(Error), request_id: expect.any(String) }, 'export aborted']
     expect(logged.mock.calls as unknown[]).toEqual([line, line])
     // What fails before the first line is an answer.
     expect((await exportOf(null)).status).toBe(500)
   } finally {
     logged.mockRestore()
-    await sql`alter function export_signals_away rename to export_signals`
+    await sql`alter table signals_away rename to signals`
   }
   expect((await exportOf(null, '?since=2027-01-01')).status).toBe(200)
 })

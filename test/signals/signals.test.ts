@@ -1,23 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import { expect, test } from 'bun:test'
+import { useService, useTenant } from '../use.ts'
+import { countOf, postText } from './fixtures.ts'
 
-let service: TestService
-let tenant: Tenant
+const service = useService()
+const tenant = useTenant(service, 100_000)
 
-beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant(100_000)
-})
-
-afterAll(() => service.close())
-
-const post = (body: Bun.BodyInit, headers: Record<string, string> = { 'content-type': 'application/json' }) =>
-  service.call('POST', `/api/v1/prompts/${tenant.prompt}/signals`, { key: tenant.key, body, headers })
-
-async function countSignals(): Promise<number> {
-  const [row] = await service.services.db.sql<{ count: number }>`select count(*) as count from signals`
-  return row?.count as number
-}
+const post = (body: Bun.BodyInit, headers: Record<string, string> = {}) => postText(service, tenant, body, headers)
 
 async function keptMetadata(id: number): Promise<string | null> {
   const [row] = await service.services.db.sql<{ metadata: string | null }>`
@@ -25,13 +13,12 @@ async function keptMetadata(id: number): Promise<string | null> {
   return row?.metadata ?? null
 }
 
-test('records a signal and returns its id, value and time alone', async () => {
+test('records a signal and returns its id, value and time', async () => {
   service.clock.set('2026-11-14T23:35:00.123Z')
   const answer = await service.postSignal(tenant.prompt, tenant.key, { value: 'negative', metadata: { a: 1 } })
-  expect({ status: answer.status, body: answer.body }).toEqual({
-    status: 201,
-    body: { data: { id: expect.any(Number), value: 'negative', created_at: '2026-11-14T23:35:00.123Z' } },
-  })
+  const data = { id: expect.any(Number), value: 'negative', created_at: '2026-11-14T23:35:00.123Z' }
+  expect(answer.status).toBe(201)
+  expect(answer.body).toEqual({ data })
   const [row] = await service.services.db.sql`
     select s.value, s.metadata, s.created_at, p.public_id as prompt, o.public_id as org
     from signals s join prompts p on p.id = s.prompt_id join organisations o on o.id = s.organisation_id
@@ -59,7 +46,8 @@ test.each(['text/plain', 'application/jsonp', 'application/vnd.api+json', 'multi
   'rejects the content type %p',
   async (type) => {
     const { status, body } = await post(new TextEncoder().encode('{"value":"positive"}'), { 'content-type': type })
-    expect([status, body.error.code]).toEqual([422, 'validation_error'])
+    expect(status).toBe(422)
+    expect(body.error.code).toBe('validation_error')
   },
 )
 
@@ -85,7 +73,7 @@ test.each([
   ['metadata a number', '{"value":"positive","metadata":1}'],
   ['a very deep body', '['.repeat(500_000)],
 ])('rejects a body that is %s, and counts nothing', async (_, text) => {
-  const before = await countSignals()
+  const before = await countOf(service, tenant)
   const { status, body } = await post(text)
   expect(status).toBe(422)
   expect(body).toEqual({
@@ -96,7 +84,7 @@ test.each([
       request_id: expect.any(String),
     },
   })
-  expect(await countSignals()).toBe(before)
+  expect(await countOf(service, tenant)).toEqual(before)
 })
 
 test('rejects bytes that are not UTF-8 rather than keeping something else', async () => {
@@ -159,7 +147,7 @@ test.each([
   ['{"a":0e-99999}', '/metadata/a'],
 ])('rejects what Postgres cannot keep, and names its place: %s', async (metadata, path) => {
   const { status, body } = await post(`{"value":"positive","metadata":${metadata}}`)
-  expect([status, body.error.code]).toEqual([422, 'validation_error'])
+  expect(status).toBe(422)
   expect(body.error.details).toEqual([{ path, message: expect.any(String) }])
 })
 
@@ -176,7 +164,8 @@ test('a body above 1 MiB is rejected with and without its length announced, and 
     })
   for (const body of [large, chunked()]) {
     const answer = await post(body)
-    expect([answer.status, answer.body.error.code]).toEqual([422, 'validation_error'])
+    expect(answer.status).toBe(422)
+    expect(answer.body.error.code).toBe('validation_error')
   }
   expect((await post('{"value":"positive"}')).status).toBe(201)
 })

@@ -1,0 +1,52 @@
+import type { Sql } from '../db/client.ts'
+
+/** Erases a signal, also from the counts; false when there is no such signal. */
+export async function eraseSignal(sql: Sql, promptId: number, signalId: number): Promise<boolean> {
+  const [row] = await sql<{ erased: number }>`
+    select erase_signals(${promptId}, array[${String(signalId)}::text::bigint]) as erased`
+  return row?.erased === 1
+}
+
+/**
+ * Erases up to `limit` of a prompt's signals older than `before`, the oldest first. `erased` is less than `found` when
+ * another transaction was erasing some of them.
+ */
+export async function eraseBefore(
+  sql: Sql,
+  promptId: number,
+  before: Date,
+  limit: number,
+): Promise<{ found: number; erased: number }> {
+  const [row] = await sql<{ found: number; erased: number }>`
+    select cardinality(ids) as found, case when cardinality(ids) = 0 then 0 else erase_signals(${promptId}, ids) end as erased
+    from (
+      select array(
+        select s.id from signals s
+        where s.prompt_id = ${promptId} and s.created_at < ${before}
+        order by s.created_at, s.id
+        limit ${limit}
+      ) as ids
+    ) old`
+  return row ?? { found: 0, erased: 0 }
+}
+
+/** Whether this transaction is the only one on all replicas that applies retentions. */
+export async function claimRetention(sql: Sql): Promise<boolean> {
+  const [row] = await sql<{ isOnly: boolean }>`select pg_try_advisory_xact_lock(5168, 0) as "isOnly"`
+  return row?.isOnly ?? false
+}
+
+/** Deletes up to `limit` idempotency keys older than `before`. Returns the number deleted. */
+export async function deleteIdempotencyKeys(sql: Sql, before: Date, limit: number): Promise<number> {
+  const deleted = await sql`
+    delete from idempotency_keys
+    where ctid = any (array(
+      select ctid from idempotency_keys
+      where created_at < ${before}
+      order by created_at
+      limit ${limit}
+      for update skip locked
+    ))
+    returning 1`
+  return deleted.length
+}

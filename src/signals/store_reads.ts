@@ -1,0 +1,160 @@
+import type { Sql } from '../db/client.ts'
+import type { PromptIds } from '../prompts/find.ts'
+
+/** A signal in a list. Its metadata is JSON, because numbers would not survive JavaScript's. */
+export type SignalRow = { id: number; value: string; metadata: string | null; created_at: Date }
+
+export type SignalFilter = {
+  value: string | null
+  since: Date | null
+  until: Date | null
+  /** Top-level fields of the metadata, with the value that each must have. */
+  metadata: [key: string, text: string][]
+}
+
+/** A position in the order of time, which is that of a signal. */
+export type Position = { at: Date; id: number }
+
+type FoundSignals = {
+  rows: SignalRow[]
+  /** The last signal examined, when the search stopped there without finding enough; null otherwise. */
+  stoppedAt: Position | null
+}
+
+type ExaminedRow = SignalRow & { isWanted: boolean; number: number }
+
+/**
+ * The newest matching signals of a prompt before a position. Examines at most `maxExamined` signals, so that a rare value
+ * does not make the statement long.
+ */
+export async function selectSignals(
+  sql: Sql,
+  promptId: number,
+  before: Position | null,
+  { value, since, until, metadata }: SignalFilter,
+  maxRows: number,
+  maxExamined: number,
+): Promise<FoundSignals> {
+  // A position is before `until`. Two upper bounds would be wrong: the scan of the index may start at the later one.
+  const rows = await sql<ExaminedRow>`
+    select id, value, metadata::text as metadata, created_at, is_wanted as "isWanted", number
+    from (
+      select
+        s.id, s.value, s.metadata, s.created_at, row_number() over (order by s.created_at desc, s.id desc) as number,
+        (${value}::text is null or s.value = ${value}::text) and not exists (
+          select from unnest(
+            ${metadata.map(([key]) => key)}::text[], ${metadata.map(([, text]) => text)}::text[]
+          ) wanted (key, text)
+          where text_of_metadata(s.metadata, wanted.key) is distinct from wanted.text
+        ) as is_wanted
+      from (
+        select s.id, s.value, s.metadata, s.created_at
+        from signals s
+        where s.prompt_id = ${promptId}
+          and (s.created_at, s.id) < (
+            ${(before?.at ?? until)?.toISOString() ?? 'infinity'}::text::timestamptz,
+            ${String(before?.id ?? 0)}::text::bigint
+          )
+          and s.created_at >= ${since?.toISOString() ?? '-infinity'}::text::timestamptz
+        order by s.created_at desc, s.id desc
+        limit ${maxExamined}
+      ) s
+    ) s
+    where is_wanted or number = ${maxExamined}
+    order by created_at desc, id desc
+    limit ${maxRows}`
+  const wanted = rows.filter(({ isWanted }) => isWanted)
+  const last = rows.at(-1)
+  const hasStopped = last?.number === maxExamined && wanted.length < maxRows
+  return { rows: wanted, stoppedAt: hasStopped ? { id: last.id, at: last.created_at } : null }
+}
+
+export type ExportFormat = 'ndjson' | 'csv'
+
+/** An export continues after this position. */
+export type ExportPosition = { at: Date | null; id: number }
+
+type ExportRange = { until: Date | null; value: string | null; format: ExportFormat }
+
+type ExportedLines = {
+  /** Null when no signal matches. */
+  lines: string | null
+  exported: number
+  examined: number
+  /** The position of the last signal examined. */
+  lastTime: Date
+  lastId: number
+}
+
+export const csvHeading = 'id,prompt,value,created_at,metadata\r\n'
+
+/**
+ * The next lines of an export, in order of time. Examines at most `maxRows` signals and stops after `maxBytes` of lines, so
+ * that neither rare values nor large metadata make the statement long. Postgres builds the lines, because sending, parsing
+ * and writing each signal takes several times as long.
+ */
+export async function selectLines(
+  sql: Sql,
+  { id, publicId }: PromptIds,
+  after: ExportPosition,
+  { until, value, format }: ExportRange,
+  maxRows: number,
+  maxBytes: number,
+): Promise<ExportedLines> {
+  // No CSV cell starts with a character that a spreadsheet takes for a formula: metadata starts with a brace.
+  const [row] = await sql<ExportedLines>`
+    select
+      string_agg(line, '') as lines, count(line) as exported, count(*) as examined, max(created_at) as "lastTime",
+      (array_agg(id))[count(*)] as "lastId"
+    from (
+      select
+        id, created_at, line, sum(octet_length(line)) over (
+          order by created_at, id rows between unbounded preceding and 1 preceding
+        ) as bytes_before
+      from (
+        select
+          s.id, s.created_at,
+          case
+            when s.value <> ${value}::text then null
+            when ${format}::text = 'csv' then
+              s.id || ',' || ${publicId}::text || ',' || s.value || ',' || t.text || ','
+              || coalesce('"' || replace(s.metadata::text, '"', '""') || '"', '') || e'\\r\\n'
+            else
+              '{"id":' || s.id || ',"prompt":"' || ${publicId}::text || '","value":"' || s.value || '","metadata":'
+              || coalesce(s.metadata::text, 'null') || ',"created_at":"' || t.text || e'"}\\n'
+          end as line
+        from signals s
+        cross join lateral (
+          select to_char(s.created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as text
+        ) t
+        where s.prompt_id = ${id}
+          and (s.created_at, s.id) > (
+            ${after.at?.toISOString() ?? '-infinity'}::text::timestamptz, ${String(after.id)}::text::bigint
+          )
+          and s.created_at < ${until?.toISOString() ?? 'infinity'}::text::timestamptz
+        order by s.created_at, s.id
+        limit ${maxRows}
+      ) s
+    ) s
+    where coalesce(bytes_before, 0) < ${maxBytes}::integer`
+  return row as ExportedLines
+}
+
+/** The time and the prompt of a signal of an organisation; undefined if there is no such signal. */
+export async function findSignal(
+  sql: Sql,
+  organisationId: number,
+  signalId: number,
+): Promise<(PromptIds & { at: Date }) | undefined> {
+  const [row] = await sql<PromptIds & { at: Date }>`
+    select p.id, p.public_id as "publicId", s.created_at as at
+    from prompts p
+    cross join lateral (
+      select s.created_at from signals s
+      where s.prompt_id = p.id and s.id = ${String(signalId)}::text::bigint
+      limit 1
+    ) s
+    where p.organisation_id = ${organisationId}
+    limit 1`
+  return row
+}

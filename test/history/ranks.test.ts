@@ -1,0 +1,196 @@
+// The ranks that make a deep page as cheap as the first stay exact, in whichever order entries arrive, move and go.
+import { expect, test } from 'bun:test'
+import type { Db, Sql } from '../../src/db/client.ts'
+import { importHistory } from '../../src/history/import.ts'
+import { countChanges, type PromptEntry, recordEntries, recordEntry } from '../../src/history/record.ts'
+import { selectPage } from '../../src/history/store.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
+import { entry, type Tenant } from '../service.ts'
+import { useService } from '../use.ts'
+
+const service = useService()
+
+const minute = (number: number) => new Date(Date.UTC(2026, 0, 1) + number * 60_000).toISOString()
+const range = (count: number, from = 0) => Array.from({ length: count }, (_, index) => from + index)
+const deploy = (number: number) => entry({ commit_sha: `commit ${number}`, created_at: minute(number) })
+const deployAt = (number: number) => entry({ created_at: minute(number) })
+
+async function importEntries({ prompt }: Tenant, entries: object[]): Promise<void> {
+  const { db, clock } = service.services
+  async function* lines() {
+    for (const one of entries) yield JSON.stringify({ prompt, ...one })
+  }
+  // The command has no deadline.
+  const transaction: Db['transaction'] = (work) => db.transaction(work, { deadline: Number.POSITIVE_INFINITY })
+  expect(await importHistory({ ...db, transaction }, clock, lines, () => {})).toEqual({ recorded: entries.length })
+}
+
+const post = ({ prompt, key }: Tenant, created_at: string) =>
+  service.post(`/prompts/${prompt}/history`, key, entry({ created_at }))
+
+const mergeOf = (promptId: number, number: number, covers: number[], pr_number = 7): PromptEntry => ({
+  prompt: promptId,
+  entry: { ...deploy(number), action: 'pr_merged', pr_number, pr_url: 'https://github.com/acme/prompts/pull/7' },
+  covers: covers.map((covered) => `commit ${covered}`),
+})
+
+/** The rows that the work reads of entries and ranks. */
+async function countRowsRead(work: (sql: Sql) => Promise<void>): Promise<number> {
+  // These are the counts of a connection since it last flushed them to the server: only their growth means something.
+  const read = async (sql: Sql) => {
+    const [row] = await sql<{ rows: number }>`
+      select sum(seq_tup_read + idx_tup_fetch)::bigint as rows from pg_stat_xact_user_tables
+      where relname in ('history_entries', 'history_ranks')`
+    return row?.rows ?? 0
+  }
+  return service.services.db.transaction(async (sql) => {
+    const before = await read(sql)
+    await work(sql)
+    return (await read(sql)) - before
+  })
+}
+
+async function expectExactRanks({ prompt }: Tenant): Promise<void> {
+  const rows = await service.services.db.sql<{ rank: number; before: number; count: number }>`
+    select r.rank, n.before, p.history_count as count
+    from prompts p
+    join history_ranks r on r.prompt_id = p.id
+    cross join lateral (
+      select count(*) as before from history_entries h
+      where h.prompt_id = p.id and (h.created_at, h.id) < (r.created_at, r.entry_id)
+    ) n
+    where p.public_id = ${prompt}
+    order by r.rank`
+  expect(rows.filter(({ rank, before }) => rank !== before)).toEqual([])
+  const borders = [0, ...rows.map(({ rank }) => rank), rows[0]?.count as number]
+  const gaps = borders.slice(1).map((border, index) => border - (borders[index] as number))
+  expect(Math.max(...gaps)).toBeLessThanOrEqual(500)
+}
+
+/** Reads the whole history, newest first, page by page. */
+async function readAll<T>({ prompt, key }: Tenant, query = ''): Promise<T[]> {
+  const shown: T[] = []
+  for (let page = 1; ; page += 1) {
+    const { body } = await service.getHistory(prompt, key, `?limit=100&page=${page}${query}`)
+    shown.push(...body.data)
+    if (page < body.pagination.total_pages) continue
+    expect(body.pagination.total_count).toBe(shown.length)
+    return shown
+  }
+}
+
+test('late entries of one organisation into a long history delay no other organisation', async () => {
+  const [long, other] = [await service.createTenant(), await service.createTenant()]
+  await importEntries(long, range(20_000).map(deployAt))
+  const late = range(20).map((number) => post(long, minute(-1 - number)))
+  const others = range(20).map((number) => post(other, minute(number)))
+  expect((await Promise.all(others)).map(({ status }) => status)).toEqual(Array(20).fill(201))
+  expect((await Promise.all(late)).map(({ status }) => status)).toEqual(Array(20).fill(201))
+  const { body } = await service.getHistory(long.prompt, long.key, '?page=201&limit=100')
+  expect(body.pagination.total_count).toBe(20_020)
+  const expected = range(20).map((number) => minute(-1 - number))
+  expect(body.data.map((one: { created_at: string }) => one.created_at)).toEqual(expected)
+})
+
+/** The same numbers in an order that looks random, and is the same in every run. */
+function shuffle(numbers: number[]): number[] {
+  let state = 1
+  const keyed = numbers.map((number) => {
+    state = (state * 48_271) % 2_147_483_647
+    return [state, number] as const
+  })
+  return keyed.sort(([a], [b]) => a - b).map(([, number]) => number)
+}
+
+test('pages, totals and time ranges are exact in any order of arrival', async () => {
+  const tenant = await service.createTenant()
+  // Several entries of the same time among them, more of one time than lie between two ranks.
+  const minutes = shuffle([...range(1_500), ...range(700).map(() => 700), ...range(300, 400)])
+  await importEntries(tenant, minutes.slice(0, 600).map(deployAt))
+  for (let from = 600; from < 1_600; from += 50) {
+    await Promise.all(minutes.slice(from, from + 50).map((number) => post(tenant, minute(number))))
+  }
+  await importEntries(tenant, minutes.slice(1_600).map(deployAt))
+  await expectExactRanks(tenant)
+
+  const all = await service.services.db.sql<{ id: number; created_at: Date }>`
+    select h.id, h.created_at from history_entries h join prompts p on p.id = h.prompt_id
+    where p.public_id = ${tenant.prompt} order by h.created_at desc, h.id desc`
+  const idsOf = (entries: { id: number }[]) => entries.map(({ id }) => id)
+  expect(idsOf(await readAll(tenant))).toEqual(idsOf(all))
+  for (const [since, until] of [
+    [300, 1_200],
+    [700, 700],
+    [0, 5],
+    [1_490, 5_000],
+    [701, 700],
+  ] as const) {
+    const isBetween = ({ created_at }: { created_at: Date }) =>
+      created_at >= new Date(minute(since)) && created_at <= new Date(minute(until))
+    const shown = await readAll<{ id: number }>(tenant, `&since=${minute(since)}&until=${minute(until)}`)
+    expect(idsOf(shown)).toEqual(idsOf(all.filter(isBetween)))
+  }
+})
+
+test('pages and totals are exact after a merge has taken up entries deep in a long history', async () => {
+  const tenant = await service.createTenant()
+  const { db, clock } = service.services
+  const { id } = await requirePrompt(db.sql, tenant.prompt)
+  const numbers = range(1_300)
+  await importEntries(tenant, numbers.map(deploy))
+  const { headers } = await service.getHistory(tenant.prompt, tenant.key)
+  const covered = [...numbers.slice(240, 260), ...numbers.slice(490, 520), 800, 1_299]
+  const outcomes = await db.transaction((sql) => recordEntries(sql, clock, [mergeOf(id, 800, covered)], 'github'))
+  expect(outcomes).toEqual(['changed'])
+  const left = numbers.filter((number) => number === 800 || !covered.includes(number))
+  const expected = left.map((number) => `${number === 800 ? 'pr_merged' : 'deployed'} commit ${number}`)
+  const shown = await readAll<{ action: string; commit_sha: string }>(tenant)
+  expect(shown.map(({ action, commit_sha }) => `${action} ${commit_sha}`).reverse()).toEqual(expected)
+  await expectExactRanks(tenant)
+  expect((await service.getHistory(tenant.prompt, tenant.key)).headers.get('etag')).not.toBe(headers.get('etag'))
+})
+
+test('many merges in one batch read the ranks of a long history once, not once for each', async () => {
+  const tenant = await service.createTenant()
+  const { db, clock } = service.services
+  const { id } = await requirePrompt(db.sql, tenant.prompt)
+  const [deploys, merges] = [3_000, 60]
+  await importEntries(tenant, range(deploys).map(deploy))
+  const given = range(merges).map((number) => mergeOf(id, deploys + number, [number, number + 1_000], number + 1))
+  const read = await countRowsRead(async (sql) => {
+    expect(countChanges(await recordEntries(sql, clock, given, 'git'))).toBe(merges)
+  })
+  expect(read).toBeLessThan(2 * deploys)
+  await expectExactRanks(tenant)
+  expect((await readAll(tenant)).length).toBe(deploys - merges)
+})
+
+test('a page reads a bounded number of rows at any depth, also when one prompt has nearly all entries', async () => {
+  const tenant = await service.createTenant()
+  const { db, clock } = service.services
+  const prompt = await requirePrompt(db.sql, tenant.prompt)
+  await importEntries(tenant, range(20_000).map(deployAt))
+  await db.sql.script('analyze prompts, history_entries, history_ranks')
+  const always = { since: '-infinity', until: 'infinity' }
+  for (const page of [1, 200, 400, 800, 801]) {
+    const read = await countRowsRead(async (sql) => {
+      const selected = await selectPage(sql, prompt.id, { offset: (page - 1) * 25, size: 25, ...always })
+      expect(selected?.entries.length).toBe(page > 800 ? 0 : 25)
+      expect(selected?.totalCount).toBe(20_000)
+    })
+    expect({ page, isBounded: read < 600 }).toEqual({ page, isBounded: true })
+  }
+  // The newest entry, and one with five newer ones.
+  for (const created_at of [minute(30_000), minute(19_994.5)]) {
+    const read = await countRowsRead(async (sql) => {
+      const { isNew } = await recordEntry(
+        { ...db, transaction: (work) => work(sql) },
+        clock,
+        prompt,
+        entry({ created_at }),
+      )
+      expect(isNew).toBeTrue()
+    })
+    expect({ created_at, isBounded: read < 600 }).toEqual({ created_at, isBounded: true })
+  }
+})

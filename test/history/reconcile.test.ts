@@ -1,0 +1,167 @@
+import { expect, test } from 'bun:test'
+import {
+  type EntryToRecord,
+  type KnownEntry,
+  type MergedCommit,
+  type Outcome,
+  type ReportedEntry,
+  reconcile,
+} from '../../src/history/reconcile.ts'
+
+const minute = (number: number) => new Date(Date.UTC(2026, 0, 1) + number * 60_000)
+const url = (number: number) => `https://github.com/acme/prompts/pull/${number}`
+
+/** A deploy of a commit at the minute of the same number. */
+const deploy = (commit: number, more: Partial<ReportedEntry> = {}): ReportedEntry => ({
+  prompt_id: 1,
+  action: 'deployed',
+  user_name: 'Ada',
+  user_email: 'ada@example.com',
+  commit_sha: `c${commit}`,
+  branch_name: 'main',
+  pr_number: null,
+  pr_url: null,
+  created_at: minute(commit),
+  reopenings: 0,
+  in_git: false,
+  on_github: true,
+  covers: [],
+  ...more,
+})
+const merge = (commit: number, covers: number[], more: Partial<ReportedEntry> = {}) =>
+  deploy(commit, {
+    action: 'pr_merged',
+    pr_number: 7,
+    pr_url: url(7),
+    covers: covers.map((covered) => `c${covered}`),
+    ...more,
+  })
+const inGit = { in_git: true, on_github: false }
+const ofClient = { in_git: false, on_github: false }
+
+/** A history in memory, changed in the way that the store changes the one in the database. */
+function createHistory(clientEntries: EntryToRecord[] = []) {
+  let entries: KnownEntry[] = clientEntries.map((entry, index) => ({ ...entry, id: index + 1 }))
+  let nextId = entries.length + 1
+  const merged: MergedCommit[] = []
+  return {
+    report(...reported: ReportedEntry[]): Outcome[] {
+      const { outcomes, inserts, updates, deletes, mergedCommits } = reconcile(reported, entries, merged)
+      const updated = new Map(updates.map(({ to }) => [to.id, to]))
+      const deleted = new Set(deletes.map(({ id }) => id))
+      entries = entries.filter(({ id }) => !deleted.has(id)).map((entry) => updated.get(entry.id) ?? entry)
+      for (const entry of inserts) {
+        entries.push({ ...entry, id: nextId })
+        nextId += 1
+      }
+      merged.push(...mergedCommits)
+      return outcomes
+    },
+    /** Oldest first. */
+    entries: () => entries.toSorted((a, b) => Number(a.created_at) - Number(b.created_at) || a.id - b.id),
+    story: () => createStory(entries),
+  }
+}
+
+const createStory = (entries: KnownEntry[]): string[] =>
+  entries
+    .toSorted((a, b) => Number(a.created_at) - Number(b.created_at) || a.id - b.id)
+    .map(({ action, commit_sha, pr_number }) => `${action} ${commit_sha}${pr_number === null ? '' : ` #${pr_number}`}`)
+
+const inEveryOrder = <T>(items: T[]): T[][] =>
+  items.length === 0
+    ? [[]]
+    : items.flatMap((first) => inEveryOrder(items.filter((one) => one !== first)).map((rest) => [first, ...rest]))
+
+test('a merge and the deploys that it covers are one entry in every order, together or one by one', () => {
+  for (const order of inEveryOrder([deploy(1), deploy(2), merge(3, [1, 2]), deploy(4)])) {
+    const [oneByOne, together] = [createHistory(), createHistory()]
+    for (const entry of [...order, ...order]) oneByOne.report(entry)
+    together.report(...order)
+    const name = order.map(({ commit_sha }) => commit_sha).join(', ')
+    expect({ [name]: oneByOne.story() }).toEqual({ [name]: ['pr_merged c3 #7', 'deployed c4'] })
+    expect({ [name]: together.story() }).toEqual({ [name]: ['pr_merged c3 #7', 'deployed c4'] })
+  }
+})
+
+test('each field is that of the source that knows it, in every order', () => {
+  const author = { user_name: 'Grace', user_email: 'grace@example.com' }
+  const merger = { user_name: 'bob', user_email: 'bob@users.noreply.github.com' }
+  const reports = [
+    deploy(1, { ...inGit, ...author }),
+    deploy(1, { created_at: minute(10), branch_name: 'main' }),
+    merge(2, [], { ...inGit, ...author, pr_url: 'https://elsewhere.example.com/7' }),
+    merge(2, [], { ...merger, created_at: minute(20) }),
+  ]
+  for (const order of inEveryOrder(reports)) {
+    const history = createHistory()
+    for (const entry of order) history.report(entry)
+    const both = { in_git: true, on_github: true }
+    expect(history.entries()).toMatchObject([
+      { action: 'deployed', ...author, created_at: minute(10), ...both },
+      { action: 'pr_merged', ...merger, created_at: minute(20), pr_url: url(7), ...both },
+    ])
+  }
+})
+
+test('the number that GitHub knows replaces the one that git read from a message, in both orders', () => {
+  const fromMessage = merge(2, [], { ...inGit, pr_number: 9, pr_url: url(9) })
+  const gitFirst = createHistory()
+  expect(gitFirst.report(fromMessage)).toEqual(['added'])
+  expect(gitFirst.report(merge(2, []))).toEqual(['changed'])
+  const githubFirst = createHistory()
+  githubFirst.report(merge(2, []))
+  expect(githubFirst.report(fromMessage)).toEqual(['covered'])
+  for (const history of [gitFirst, githubFirst]) expect(history.story()).toEqual(['pr_merged c2 #7'])
+})
+
+test('an entry of a client keeps its fields, but a deploy becomes the merge that covers it', () => {
+  const history = createHistory([deploy(1, ofClient), deploy(2, ofClient)])
+  const eve = { user_name: 'Eve', user_email: 'eve@example.com' }
+  expect(history.report(deploy(1, { ...inGit, ...eve, created_at: minute(9) }))).toEqual(['known'])
+  expect(history.report(merge(2, [], eve))).toEqual(['changed'])
+  expect(history.entries()).toMatchObject([
+    { id: 1, user_name: 'Ada', created_at: minute(1), ...ofClient },
+    { id: 2, action: 'pr_merged', user_name: 'Eve' },
+  ])
+})
+
+test.each([
+  ['of the merge commit', [1, 3, 2], 3, 2],
+  ['that is newest', [1, 2], 5, 2],
+])('the deploy %s becomes the merge and keeps its id', (_, deployed, mergeCommit, expectedId) => {
+  const history = createHistory()
+  history.report(...deployed.map((commit) => deploy(commit)))
+  history.report(merge(mergeCommit, [1, 2]))
+  expect(history.entries()).toMatchObject([{ id: expectedId, action: 'pr_merged', created_at: minute(mergeCommit) }])
+})
+
+test('a commit that is covered on one branch of one prompt is deployed on other ones', () => {
+  const history = createHistory()
+  const elsewhere = [deploy(1, { branch_name: 'production' }), deploy(1, { prompt_id: 2 })]
+  expect(history.report(merge(3, [1]), deploy(1), ...elsewhere)).toEqual(['added', 'covered', 'added', 'added'])
+})
+
+test('a merge that is reported again covers more', () => {
+  const history = createHistory()
+  expect(history.report(merge(3, []), deploy(1))).toEqual(['added', 'added'])
+  expect(history.report(merge(3, [1]))).toEqual(['changed'])
+  expect(history.report(merge(3, [1]))).toEqual(['known'])
+  expect(history.story()).toEqual(['pr_merged c3 #7'])
+})
+
+test('what only says that another source knows an entry too is written and not shown', () => {
+  const known = { ...deploy(1), id: 1 }
+  const { outcomes, updates } = reconcile([deploy(1, inGit)], [known], [])
+  expect(outcomes).toEqual(['known'])
+  expect(updates).toMatchObject([{ to: { id: 1, in_git: true, on_github: true }, isVisible: false }])
+  expect(reconcile([deploy(1)], [known], []).updates).toEqual([])
+})
+
+test('new entries keep their order, and repeated ones are known', () => {
+  const closed = deploy(3, { action: 'pr_closed', pr_number: 7, pr_url: url(7) })
+  const history = createHistory()
+  const reported = [deploy(2), deploy(1), deploy(2), closed, { ...closed }, { ...closed, reopenings: 1 }]
+  expect(history.report(...reported)).toEqual(['added', 'added', 'known', 'added', 'known', 'added'])
+  expect(history.entries().map(({ id, commit_sha }) => `${id} ${commit_sha}`)).toEqual(['2 c1', '1 c2', '3 c3', '4 c3'])
+})
