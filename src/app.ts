@@ -47,15 +47,15 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
   return toApp([...documented, ...others], wrapper, ['/api/v1', '/api/v1/*', '/*'])
 }
 
-/** The metrics alone, for an address of their own. */
+/** Only the metrics, for a separate address. */
 export function createMetricsApp(services: Services): App {
   const wrapper = createRouteWrapper(services)
   return toApp([metricsRoutes(services, wrapper)], wrapper, ['/*'])
 }
 
 /**
- * The framework's router is made with the first request that the runtime's does not match (nativeRoutes in
- * platform/bun.ts). It took a third of the start: 59 ms of processor time instead of 40.
+ * The framework's router is created with the first request that the runtime's does not match (nativeRoutes in
+ * platform/bun.ts): it would take a third of the start.
  */
 function toApp(features: AnyElysia[], wrapper: RouteWrapper, paths: string[]): App {
   let router: AnyElysia | undefined
@@ -69,12 +69,12 @@ function toApp(features: AnyElysia[], wrapper: RouteWrapper, paths: string[]): A
 }
 
 /**
- * The routes, and others that return `not_found` for everything else, up to the given paths; below /api/v1 only after the
- * key was checked. On a path that has routes for other methods, the Allow header lists these.
+ * Adds routes that return `not_found` for everything else; below /api/v1 only after the key was checked. On a path with
+ * routes for other methods, the Allow header lists those.
  */
 function createRouter(features: AnyElysia[], { authenticated, publicRoute }: RouteWrapper, paths: string[]): AnyElysia {
-  // The framework runs without `aot`, which compiles strings into code: the binary runs none (scripts/compile.ts). It then
-  // knows no `parse: 'none'`, so it is given one that leaves the body to the handlers.
+  // Without `aot`, which compiles strings into code: the binary runs none (scripts/compile.ts). Then `parse: 'none'` is
+  // unknown, so it is defined here and leaves the body to the handlers.
   const router = new Elysia({ aot: false, handler: { standardHostname: false } }).parser('none', () => 'unread')
   for (const feature of features) router.use(feature)
   const methodsOf = new Map<string, string[]>(paths.map((path) => [path, []]))
@@ -86,7 +86,7 @@ function createRouter(features: AnyElysia[], { authenticated, publicRoute }: Rou
     return methods.length > 0 ? { allow: methods.join(', ') } : {}
   }
   for (const path of methodsOf.keys()) {
-    // The framework routes the root itself as `/*`. The URL is not parsed, because the host may be malformed.
+    // The framework routes the root as `/*`. The URL is not parsed, because the host may be malformed.
     const fail = async ({ request }: RequestContext) => {
       throw notFound(allowOf(/^\w+:\/\/[^/]*\/(\?|$)/.test(request.url) ? '/' : path))
     }

@@ -25,62 +25,62 @@ function optional<T>(type: SettingType<T>, meaning: string) {
   return { ...type, fallback: undefined, meaning, secret: false }
 }
 
-/** A URL with a password in it, or a key, which can also come from a file named by the variable with `_FILE` behind it. */
+/** A URL with a password, or a key. Can also be read from the file that the variable `…_FILE` names. */
 function secret<T>(type: SettingType<T>, meaning: string) {
   return { ...type, fallback: undefined, meaning, secret: true }
 }
 
-/** Every setting: the source of parsing, of the `config` command and of the table in docs/settings.md. */
+/** Every setting: the source of the parser, of the `config` command and of the table in docs/settings.md. */
 export const settings = {
-  DATABASE_URL: secret(postgresUrl, 'Postgres to use, see [TLS](#tls). Unset: the embedded database in `DATA_DIR`'),
+  DATABASE_URL: secret(postgresUrl, 'Postgres server, see [TLS](#tls). Unset: the embedded database in `DATA_DIR`'),
   REDIS_URL: secret(
     url('redis:', 'rediss:'),
-    'Redis in front of the monthly limit. Unset: the limit is kept by the database alone',
+    'Redis server that keeps refused signals away from the database. Unset: only the database enforces the limit',
   ),
-  REDIS_PREFIX: required(text, 'prompt-signals:', 'Put before every key in Redis'),
-  REDIS_CA_FILE: optional(file, "Authorities (PEM) to verify a `rediss:` server by. Unset: the system's"),
+  REDIS_PREFIX: required(text, 'prompt-signals:', 'Prefix of every key in Redis'),
+  REDIS_CA_FILE: optional(file, 'Certificate authorities (PEM) for a `rediss:` server. Unset: those of the system'),
   HOST: required(text, '127.0.0.1', 'Address to listen on'),
-  PORT: required(port, '3000', 'Port to listen on; 0 takes any free one'),
+  PORT: required(port, '3000', 'Port to listen on; `0` picks a free one'),
   TLS_CERT_FILE: optional(
     file,
-    'Certificate (PEM, with its chain) to serve HTTPS by, together with `TLS_KEY_FILE`. Unset: plain HTTP',
+    'Certificate (PEM, with its chain) for HTTPS, together with `TLS_KEY_FILE`. Restart to renew it. Unset: plain HTTP',
   ),
   TLS_KEY_FILE: optional(file, 'Private key (PEM, without a passphrase) of that certificate'),
   PUBLIC_URL: optional(
     publicUrl,
-    'Where callers reach the service, with the path that a proxy puts before `/api`: the links between pages begin with it. Unset: they are relative',
+    'URL at which clients reach the service, with the path that a proxy puts before `/api`. Prefix of the links between pages. Unset: links are relative',
   ),
   TRUSTED_PROXIES: optional(
     addressList,
-    'Addresses and networks of proxies whose `X-Forwarded-For` is believed, separated by commas, as `127.0.0.1, 10.0.0.0/8`. Unset: nobody is',
+    'Addresses and networks of proxies whose `X-Forwarded-For` is trusted, separated by commas, such as `127.0.0.1, 10.0.0.0/8`. Unset: none',
   ),
   RATE_LIMIT_PER_KEY: optional(
     rate,
-    'How many requests an API key may send in a second, minute or hour: `50/s`, `600/min`, `10000/h`. Unset: any number',
+    'Requests per second, minute or hour of one API key: `50/s`, `600/min`, `10000/h`. Unset: unlimited',
   ),
   RATE_LIMIT_PER_ADDRESS: optional(
     rate,
-    'The same for an address, with a key or without; an IPv6 address counts by its /64. Unset: any number',
+    'The same for one client address, with or without a key; IPv6 addresses count by their /64. Unset: unlimited',
   ),
   CONSOLE: required(oneOf('on', 'off'), 'on', 'Whether to serve the [console](console.md) at `/`: `on` or `off`'),
-  METRICS_ADDRESS: optional(address, 'Where to serve `/metrics` instead of on `HOST` and `PORT`'),
+  METRICS_ADDRESS: optional(address, 'Address for `/metrics` instead of `HOST` and `PORT`'),
   DATA_DIR: required(text, './data', 'Folder of the embedded database'),
   LOG_LEVEL: required(
     oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
     'info',
-    'Least severe level to log: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`',
+    'Lowest level to log: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`',
   ),
   DRAIN_SECONDS: required(
     seconds,
     '0',
-    'How long to go on serving after the signal to stop, as not ready: the time a load balancer needs to notice',
+    'How long to keep serving after the signal to stop, reported as not ready: the time a load balancer needs to notice',
   ),
   SHUTDOWN_SECONDS: required(
     seconds,
     '15',
-    'How long requests under way may then take, before they are given up; `0` gives them up at once',
+    'Grace period for in-flight requests after draining; `0` aborts them immediately',
   ),
-  PROMPT_SIGNALS_KEY: secret(apiKey, 'API key with which `sync --url` calls the service'),
+  PROMPT_SIGNALS_KEY: secret(apiKey, 'API key for `sync --url`'),
 }
 
 type Name = keyof typeof settings
@@ -91,7 +91,7 @@ export type Config = {
 
 type Environment = Record<string, string | null | undefined>
 
-/** Reads every setting; an option of the command line wins over the environment. */
+/** Reads every setting. Options of the command line override the environment. */
 export function readConfig(typed: Environment = {}, variables: Environment = process.env): Config {
   const entries = Object.entries(readTexts(typed, variables)).map(([name, value]) => [
     name,
@@ -103,7 +103,7 @@ export function readConfig(typed: Environment = {}, variables: Environment = pro
   return config
 }
 
-/** Every setting as it can be shown: as it was written, without passwords; null for what is unset. */
+/** Every setting as it was written, with secrets masked; null if unset. */
 export function showConfig(): Record<Name, string | null> {
   const entries = Object.entries(readTexts({}, process.env)).map(([name, value]) => [
     name,
@@ -121,8 +121,8 @@ function readTexts(typed: Environment, variables: Environment): Record<string, s
 }
 
 /**
- * An empty variable is most often one that failed to expand. Taken for unset it would mean another database, or metrics
- * on the public port, so it is rejected.
+ * Rejects an empty variable, which is most often one that failed to expand. Treated as unset it would select another
+ * database, or expose metrics on the public port.
  */
 function readVariable(name: string, environment: Environment): string | undefined {
   const value = environment[name] ?? undefined
@@ -141,25 +141,22 @@ function readSecret(name: string, environment: Environment): string | undefined 
   return secret
 }
 
-/** What the git program needs of the environment: where things are, and the configuration of the user who runs it. */
+/** The variables that git needs: paths, and the configuration of the user. */
 const gitVariable = /^(PATH|HOME|USERPROFILE|SYSTEMROOT|XDG_CONFIG_HOME|TMPDIR|TEMP|TMP|GIT_CONFIG_\w+)$/i
 
-/** The environment for git: without this program's secrets, and without the repository that a hook of git's is run for. */
+/** The environment for git: without our secrets, and without the repository of a surrounding git hook. */
 export const gitEnvironment = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => gitVariable.test(name)))
 
-/** Variables by which the runtime inside the binary can be made to run, replace or show code. */
+/** Variables that can make the runtime inside the binary run, replace or show code. */
 const runtimeVariable = /^BUN_(OPTIONS|BE_BUN|INSPECT.*|JSC_.*)$/
 
-/**
- * Throws when the environment steers the runtime. The runtime has read these variables before the program starts, so a
- * program cannot do more than end.
- */
+/** Throws when such a variable is set. The runtime reads them before the program starts, so all it can do is end. */
 export function requireNoRuntimeVariables(): void {
   const found = Object.keys(process.env).filter((name) => runtimeVariable.test(name))
   if (found.length > 0)
-    throw new Error(`Unset ${found.join(' and ')}: the program runs only the code that it was built of`)
+    throw new Error(`Unset ${found.join(' and ')}: the program runs only the code that it was built from`)
 }
 
-/** Whether a terminal may be written to in colour (no-color.org). */
+/** Whether output to a terminal may be coloured (no-color.org). */
 export const isColourWanted = ({ NO_COLOR, TERM }: Environment = process.env): boolean => !NO_COLOR && TERM !== 'dumb'

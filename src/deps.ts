@@ -31,7 +31,7 @@ import { createSignalRollup } from './stats/rollup.ts'
 export type Services = ReturnType<typeof createServices>
 
 const pruneEveryMs = 10 * 60_000
-const countEveryMs = 5_000
+const rollUpEveryMs = 5_000
 const analyzeEveryMs = 1_000
 
 /** Opens everything but the database, and creates the services. */
@@ -88,7 +88,7 @@ export function createServices(
   ].map((prune) =>
     runPeriodically(pruneEveryMs, prune, (err) => log.error({ err }, 'pruning expired rows failed; will retry')),
   )
-  const counting = runPeriodically(countEveryMs, rollup.rollUpPending)
+  const rollingUp = runPeriodically(rollUpEveryMs, rollup.rollUpPending)
   const analyzing = runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db))
   return {
     db,
@@ -116,7 +116,7 @@ export function createServices(
     /** Writes pending signals, then closes everything in the reverse order of opening. */
     async close() {
       for (const pruning of prunings) pruning.stop()
-      counting.stop()
+      rollingUp.stop()
       analyzing.stop()
       await signalRecorder.drain()
       await lastUsed.flush()

@@ -1,4 +1,4 @@
-/** The closed list of error codes, and the one place that gives each its HTTP status. */
+/** The closed list of error codes, with their HTTP statuses. */
 export const statusOfCode = {
   unauthorized: 401,
   forbidden: 403,
@@ -12,11 +12,11 @@ export type ErrorCode = keyof typeof statusOfCode
 
 export type Detail = { path: string; message: string }
 
-/** The limit that a request has exceeded: one of signals in a month, or one of requests in a short time. */
+/** The limits that a request can exceed: signals per month, or a request rate. */
 export const limits = ['organisation_month', 'key_month', 'key_rate', 'address_rate'] as const
 export type LimitedBy = (typeof limits)[number]
 
-/** Extra context shown to the caller beside the code and the message. */
+/** Further fields of an error response. */
 type ErrorContext = {
   /** The scope that the key lacks. */
   scope?: string
@@ -27,10 +27,10 @@ type ErrorContext = {
   resets_at?: string
 }
 
-/** An error as the caller sees it, whether it was thrown or returned. */
+/** An error as the client sees it, thrown or returned. */
 export type ApiError = { code: ErrorCode; message: string; context: ErrorContext; headers: Record<string, string> }
 
-/** The only error that callers see; anything else thrown becomes `internal_error` without its text. */
+/** The only error whose message clients see. Anything else thrown becomes `internal_error`. */
 export class ServiceError extends Error implements ApiError {
   constructor(
     readonly code: ErrorCode,
@@ -48,16 +48,16 @@ export const forbidden = (scope: string) =>
 export const invalid = (message: string, details: Detail[]) =>
   new ServiceError('validation_error', message, { details })
 
-/** One text for everything that is absent: the answer must not reveal that another organisation has such a prompt. */
+/** The same message for everything: it must not reveal that another organisation has such a prompt. */
 export const notFound = (headers: Record<string, string> = {}) =>
   new ServiceError(
     'not_found',
-    'There is nothing here. Check the path, and that the prompt belongs to the organisation of this key.',
+    'Not found. Check the path, and that the prompt belongs to the organisation of this key.',
     {},
     headers,
   )
 
-/** The error for what cannot be done just now; it says when to try again. */
+/** The error for overload and failures, with the time to wait before a retry. */
 export const unavailable = (
   message = 'The service could not complete the request. Try again shortly.',
   retryAfterSeconds = 1,

@@ -1,10 +1,10 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 
-/** The type of a setting: its name in the documentation, and a parser that throws one line saying what is allowed. */
+/** The type of a setting: its documented name, and a parser that throws one line saying what is allowed. */
 export type SettingType<T> = { type: string; parse(value: string, name: string): T }
 
-/** A type whose parser returns undefined for what is not as expected. */
+/** A type whose parser returns undefined for invalid values. */
 const typeOf = <T>(type: string, expected: string, parse: (value: string) => T | undefined): SettingType<T> => ({
   type,
   parse(value, name) {
@@ -30,15 +30,15 @@ function wholeNumber(value: string, max: number): number | undefined {
 }
 
 /** An address to listen on: a host, in brackets when it is an IPv6 one, and a port. */
-export const address = typeOf('host:port', 'a host and a port, as 127.0.0.1:9090', (value) => {
+export const address = typeOf('host:port', 'a host and a port, such as 127.0.0.1:9090', (value) => {
   const [, bracketed, plain, digits = ''] = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d+)$/.exec(value) ?? []
   const host = bracketed ?? plain
   const port = wholeNumber(digits, maxPort)
   return host && port !== undefined ? { host, port } : undefined
 })
 
-/** Addresses, and networks in the notation of CIDR. */
-export const addressList = typeOf('CIDR list', 'addresses and networks, as 127.0.0.1, 10.0.0.0/8', (value) => {
+/** Addresses, and networks in CIDR notation. */
+export const addressList = typeOf('CIDR list', 'addresses and networks, such as 127.0.0.1, 10.0.0.0/8', (value) => {
   const list = new BlockList()
   for (const entry of value.split(',')) {
     const [, address = '', digits] = /^\s*([^/\s]+)(?:\/(\d{1,3}))?\s*$/.exec(entry) ?? []
@@ -51,9 +51,8 @@ export const addressList = typeOf('CIDR list', 'addresses and networks, as 127.0
 
 const secondsOf: Record<string, number> = { s: 1, min: 60, h: 3_600 }
 const maxRequests = 1_000_000_000
-const expectedRate = 'a number of requests from 1 on in a second, minute or hour, as 600/min'
+const expectedRate = 'a number of requests per second, minute or hour, such as 600/min'
 
-/** How often something may happen in a window of time. */
 export const rate = typeOf('rate', expectedRate, (value) => {
   const [, digits, unit = ''] = /^(\d{1,10})\/(s|min|h)$/.exec(value) ?? []
   const requests = Number(digits ?? 0)
@@ -62,9 +61,9 @@ export const rate = typeOf('rate', expectedRate, (value) => {
 })
 
 export const oneOf = (...allowed: string[]) =>
-  typeOf('word', `one of ${allowed.join(', ')}`, (value) => allowed.find((one) => one === value))
+  typeOf('choice', `one of ${allowed.join(', ')}`, (value) => allowed.find((one) => one === value))
 
-/** A URL with one of these protocols. Its value stays out of every message, because it holds a password. */
+/** A URL with one of these protocols. Messages never show its value, which can hold a password. */
 export const url = (...protocols: string[]): SettingType<string> => ({
   type: 'URL',
   parse(value, name) {
@@ -75,13 +74,13 @@ export const url = (...protocols: string[]): SettingType<string> => ({
     try {
       decodeURIComponent(value)
     } catch {
-      throw new Error(`${name} must have every "%" of its user, password and name written as %25`)
+      throw new Error(`${name} must have every "%" in its user, password and name escaped as %25`)
     }
     return value
   },
 })
 
-/** The address that others reach the service at, perhaps with a path; without the slash at its end. */
+/** The public URL of the service, perhaps with a path, without a trailing slash. */
 export const publicUrl: SettingType<string> = {
   type: 'URL',
   parse(value, name) {
@@ -93,7 +92,7 @@ export const publicUrl: SettingType<string> = {
   },
 }
 
-/** The path of a file that can be read. */
+/** The path of a readable file. */
 export const file: SettingType<string> = {
   type: 'path',
   parse(value, name) {
@@ -114,14 +113,14 @@ export function requireFile(path: string, whoNames: string): void {
 
 const sslModes = ['disable', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
-/** The URL of a Postgres server. Its parameters about TLS are checked, and the file that they may name. */
+/** The URL of a Postgres server. Validates its TLS parameters and the file that they may name. */
 export const postgresUrl: SettingType<string> = {
   type: 'URL',
   parse(value, name) {
     const { searchParams } = new URL(url('postgres:', 'postgresql:').parse(value, name))
     const mode = searchParams.get('sslmode')
     if (searchParams.has('ssl') || (mode !== null && !sslModes.includes(mode))) {
-      throw new Error(`${name} may set TLS only by sslmode=, as one of ${sslModes.join(', ')}`)
+      throw new Error(`${name} may set TLS only with sslmode=, one of ${sslModes.join(', ')}`)
     }
     const root = searchParams.get('sslrootcert')
     if (root) requireFile(root, `${name} names as sslrootcert`)
@@ -129,7 +128,7 @@ export const postgresUrl: SettingType<string> = {
   },
 }
 
-/** An API key. Its value stays out of every message. */
+/** An API key. Messages never show its value. */
 export const apiKey: SettingType<string> = {
   type: 'key',
   parse(value, name) {
@@ -140,7 +139,7 @@ export const apiKey: SettingType<string> = {
 
 const shownParameters = ['sslmode', 'sslrootcert']
 
-/** A secret as it can be shown: of a key nothing, of a URL all but its password and parameters that could be one. */
+/** Masks a secret: a key wholly; in a URL the password, and parameters that could hold one. */
 export function maskSecret(value: string): string {
   if (!URL.canParse(value)) return '***'
   const shown = new URL(value)

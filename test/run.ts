@@ -1,5 +1,5 @@
-// Runs the tests against real services: every file on Postgres, the files of BOTH on the embedded engine too, and two
-// faults. bun test/run.ts [--all] [what `bun test` takes: file filters, -t name, …]
+// Runs the tests against real services: on Postgres, the files of BOTH on the embedded engine too, and two faults.
+// bun test/run.ts [--all] [what `bun test` takes: file filters, -t name, …]
 // --all: every file on both engines, every fault, and the full volumes of random tests. Named files run on both engines.
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -37,8 +37,10 @@ const BOTH = [
 ]
 /** Never on the embedded engine: it does not matter to these, or they need the other one, or open it themselves. */
 const ONCE = ['test/once/**', 'test/lib/**', 'test/db/embedded*', 'test/backup/damage.test.ts']
+/** Only with --all: what stands around the service, and what takes long. */
+const ONLY_ALL = 'test/once/{absent_standby,busy_engine,failover,move,pooler,tls,unreachable}.test.ts'
 /** How many files run at a time. More would make services miss their deadlines: the embedded engine is a busy thread. */
-const WORKERS = { postgres: 2, embedded: 1 }
+const WORKERS = { postgres: 2, embedded: 2 }
 const SLOWEST = 10
 
 const interruption = new AbortController()
@@ -80,7 +82,7 @@ async function runAll(given: string[]): Promise<void> {
     // Makes `test.only` an error; otherwise it leaves out the rest without a word.
     CI: 'true',
   }
-  await runTests('postgres', env, args)
+  await runTests('postgres', env, [...(isFull || !isWhole ? [] : [`--path-ignore-patterns=${ONLY_ALL}`]), ...args])
   const chosen = isFull || !isWhole ? ONCE.map((pattern) => `--path-ignore-patterns=${pattern}`) : filesOfBoth()
   await runTests('embedded', { ...env, TZ: farTimeZones.embedded }, [...chosen, ...args])
   // Named tests leave these out: they have their own command.

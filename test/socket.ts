@@ -46,13 +46,17 @@ export async function openConnection(url: string, options: { allowHalfOpen?: boo
   }
 }
 
-/** Sends the text and resolves with the first whole response, or what came before the server closed the connection. */
-export async function exchange(url: string, text: string | Uint8Array): Promise<string> {
-  const { socket, until } = await openConnection(url)
-  socket.write(typeof text === 'string' ? Buffer.from(text, 'latin1') : text)
+/**
+ * Sends the text, a byte for each character, and resolves with the first whole response, or what came before the server
+ * closed the connection. `halfClose`: nothing follows the text.
+ */
+export async function exchange(url: string, text: string, { halfClose = false } = {}): Promise<string> {
+  const { socket, until } = await openConnection(url, { allowHalfOpen: true })
+  if (halfClose) socket.end(text, 'latin1')
+  else socket.write(text, 'latin1')
   const answer = await until(isWhole)
   socket.destroy()
-  return answer
+  return answer.replace('HTTP/1.1 100 Continue\r\n\r\n', '')
 }
 
 /** A request as it is sent. A body's length is declared unless `headers` say more about it. */

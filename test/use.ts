@@ -1,7 +1,7 @@
 // Set-up that test files share. Each function registers hooks and returns an object that is filled before the tests run,
 // so read its fields inside tests and hooks, never while the file loads. Hooks run in the order in which they are
 // registered: an afterAll that needs the service or the binary stands before these.
-import { afterAll, beforeAll, expect } from 'bun:test'
+import { afterAll, beforeAll, beforeEach, expect } from 'bun:test'
 import { type Client, createClient } from './client.ts'
 import { createDatabase, createDatabaseWithTenant, type TestDatabase } from './harness.ts'
 import { createOperator, type Operator, type Server, type Settings, startServer } from './program.ts'
@@ -10,15 +10,17 @@ import type { Tenant } from './tenant.ts'
 
 let shared: Promise<TestService> | undefined
 
-/**
- * The service that all files of a worker share: tests are isolated by their tenants. The clock is reset after each file.
- * The end of the run drops its database.
- */
+/** The service that all files of a worker share: tests are isolated by their tenants. The end of the run drops its database. */
+export function shareService(): Promise<TestService> {
+  shared ??= startService()
+  return shared
+}
+
+/** The shared service; its clock is reset after the file. */
 export function useService(): TestService {
   const service = {} as TestService
   beforeAll(async () => {
-    shared ??= startService()
-    Object.assign(service, await shared)
+    Object.assign(service, await shareService())
   })
   afterAll(() => service.clock.reset())
   return service
@@ -38,6 +40,15 @@ export function useOwnService(options?: ServiceOptions): TestService {
 export function useTenant(service: TestService, monthlyLimit?: number): Tenant {
   const tenant = {} as Tenant
   beforeAll(async () => {
+    Object.assign(tenant, await service.createTenant(monthlyLimit))
+  })
+  return tenant
+}
+
+/** Another tenant for each test. */
+export function useNewTenant(service: TestService, monthlyLimit?: number): Tenant {
+  const tenant = {} as Tenant
+  beforeEach(async () => {
     Object.assign(tenant, await service.createTenant(monthlyLimit))
   })
   return tenant

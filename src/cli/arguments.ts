@@ -5,7 +5,7 @@ import { ServiceError } from '../errors.ts'
 /** Wrong usage: shown with the usage line, exit status 2. */
 export class UsageError extends Error {}
 
-/** What the arguments of a command are parsed by. */
+/** The part of a command that its arguments are parsed by. */
 export type CommandLine = {
   /** The name of the command and what may follow it. Shown to people, and parsed for the grammar. */
   usage: string
@@ -13,7 +13,7 @@ export type CommandLine = {
   check?(args: Arguments): void
 }
 
-/** What follows the name of a command: options by their names, and the words that are not options. */
+/** What follows the name of a command. */
 export class Arguments {
   constructor(
     readonly options: Record<string, string | boolean | string[] | undefined>,
@@ -30,13 +30,13 @@ export class Arguments {
     return this.options[name] as string
   }
 
-  /** The values of an option that may be given several times; null without any. */
+  /** The values of an option that may be repeated; null without any. */
   list(name: string): string[] | null {
     const values = this.options[name]
     return Array.isArray(values) ? values : null
   }
 
-  /** A whole number from the given one on that fits an integer column. */
+  /** A whole number of at least `least` that fits an integer column. */
   integer(name: string, least: number): number | null {
     const text = this.text(name)
     if (text === null) return null
@@ -46,7 +46,7 @@ export class Arguments {
     return Number(text)
   }
 
-  /** Parses options as a query of the interface, which ignores those that it does not know. */
+  /** Parses options like a query of the API, which ignores unknown ones. */
   asQuery<T>(parse: (query: URLSearchParams) => T): T {
     try {
       return parse(new URLSearchParams(this.options as Record<string, string>))
@@ -57,7 +57,7 @@ export class Arguments {
     }
   }
 
-  /** A word that the usage line requires. */
+  /** A positional argument that the usage line requires. */
   positional(index: number): string {
     return this.positionals[index] as string
   }
@@ -69,8 +69,8 @@ export const nameOf = ({ usage }: CommandLine): string => usage.split(/ [-A-Z[]/
 const optionPattern = /--([a-z-]+)( [^-[\s]\S*?(?=\s|\]|\|--|$))?/g
 
 /**
- * Reads the grammar of a command off its usage line. An option may be left out when it is in brackets or has an alternative
- * behind `|`, and given several times when its bracket is followed by `…`. A word is in capitals.
+ * Derives the grammar of a command from its usage line. An option is optional in brackets or with an alternative after
+ * `|`, and repeatable when its bracket is followed by `…`. Positional arguments are in capitals.
  */
 function parseUsage(usage: string) {
   const options = [...usage.matchAll(optionPattern)].map(({ 0: option, 1: name = '', 2: value, index }) => {
@@ -79,11 +79,12 @@ function parseUsage(usage: string) {
     const hasAlternative = before.endsWith('|') || after.startsWith('|')
     return { name, isFlag: !value, isRequired: !isInBrackets && !hasAlternative, multiple: after.startsWith(']…') }
   })
-  const words = usage.replaceAll(optionPattern, '').match(/\[?\b[A-Z]+/g) ?? []
-  return { options, most: words.length, least: words.filter((word) => !word.startsWith('[')).length }
+  const positionals = usage.replaceAll(optionPattern, '').match(/\[?\b[A-Z]+/g) ?? []
+  const least = positionals.filter((positional) => !positional.startsWith('[')).length
+  return { options, most: positionals.length, least }
 }
 
-/** Parses what follows the name of a command; throws UsageError before anything is opened for the command. */
+/** Parses what follows the name of a command. Throws UsageError before anything is opened. */
 export function parseArguments({ usage, check }: CommandLine, given: string[]): Arguments {
   const { options, most, least } = parseUsage(usage)
   const types = Object.fromEntries([
@@ -98,7 +99,7 @@ export function parseArguments({ usage, check }: CommandLine, given: string[]): 
   if (missing.length > 0) throw new UsageError(`${missing.map(({ name }) => `--${name}`).join(', ')} missing`)
   if (args.positionals.length < least || args.positionals.length > most) {
     const number = most > least ? `at most ${most}` : most || 'no'
-    throw new UsageError(`takes ${number} ${most === 1 ? 'word' : 'words'}, not ${args.positionals.length}`)
+    throw new UsageError(`takes ${number} ${most === 1 ? 'argument' : 'arguments'}, not ${args.positionals.length}`)
   }
   check?.(args)
   return args
@@ -109,15 +110,15 @@ function parse(args: string[], options: ParseArgsOptionsConfig): Arguments {
     const { values, positionals, tokens } = parseArgs({ args, options, allowPositionals: true, tokens: true })
     const names = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
     const repeated = names.find((name, index) => names.indexOf(name) < index && !options[name]?.multiple)
-    if (repeated) throw new Error(`--${repeated} is given more than once`)
+    if (repeated) throw new Error(`--${repeated} must be given only once`)
     return new Arguments(values as Arguments['options'], positionals)
   } catch (error) {
-    // The first sentence says what is wrong; the rest is advice on how to write what is no part of any usage.
+    // The first sentence names the problem. The rest is advice that does not apply here.
     throw new UsageError((error as Error).message.split(/\.\s/)[0])
   }
 }
 
-/** Takes `--limit -1` for `--limit=-1`, so that the message is about the number and not about how to write it. */
+/** Reads `--limit -1` as `--limit=-1`, so that the error is about the number, not about the syntax. */
 function joinNegativeNumbers(args: string[], valued: string[]): string[] {
   const isNegative = (index: number) => valued.includes(args[index - 1] ?? '') && /^-\d/.test(args[index] ?? '')
   return args.flatMap((arg, index) => {
@@ -129,7 +130,7 @@ function joinNegativeNumbers(args: string[], valued: string[]): string[] {
 export function readSettings(args: Arguments): Config {
   const options = { HOST: args.text('host'), PORT: args.text('port') }
   try {
-    // The options are read on their own first: what is wrong with them is wrong usage, not a wrong setting.
+    // The options are read separately first: an invalid option is wrong usage, not a wrong setting.
     readConfig(options, {})
   } catch (error) {
     throw new UsageError((error as Error).message)

@@ -18,11 +18,11 @@ export type Context = {
 
 export type Command = CommandLine & {
   description: string
-  /** Whether it serves until it is stopped, and handles signals itself. */
+  /** Serves until it is stopped, and handles signals itself. */
   isService?: true
-  /** What an interruption leaves; "nothing was changed" unless given. */
+  /** What an interruption leaves behind; "nothing was changed" by default. */
   ifInterrupted?: string
-  /** The command that shows whether a change was made; absent for a command that changes nothing. */
+  /** The command that shows whether a change was made; undefined for a command that changes nothing. */
   verifyWith?: string
   run(context: Context): Promise<void>
 }

@@ -6,14 +6,14 @@ import { onDatabase } from './database.ts'
 
 const lifeMs = 12 * 3_600_000
 
-/** Everything to see, and nothing to change. */
+/** Every scope that reads, and none that writes. */
 const readingScopes = presets.admin.filter((scope) => scope.endsWith(':read'))
 
 export const commands = onDatabase([
   {
     usage: 'console --org ORG [--admin]',
     description:
-      'prints a link that opens the console signed in, with a key that expires in 12 hours; with --admin it may also change things',
+      'prints a sign-in link for the console, with a read-only key that expires in 12 hours; --admin allows changes',
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, config, args, output }) {
       const url = consoleUrlOf(config)
@@ -22,7 +22,7 @@ export const commands = onDatabase([
       const granted = args.options.admin ? presets.admin : readingScopes
       const { id, key } = await createKey(db, clock, { org, name: 'console', scopes: granted, expiresAt })
       output.show({ link: linkTo(url, key), key: id, expires_at: expiresAt })
-      output.say('Anybody who has the link is signed in: treat it like a password.')
+      output.say('Anyone with the link is signed in: treat it like a password.')
     },
   },
 ])
@@ -30,6 +30,6 @@ export const commands = onDatabase([
 function consoleUrlOf(config: Config): string {
   if (config.CONSOLE === 'off') throw new Error('The console is turned off: CONSOLE is off.')
   if (config.PUBLIC_URL) return config.PUBLIC_URL
-  if (config.PORT === 0) throw new Error('Set PUBLIC_URL, or PORT: with PORT=0 it is not known where the service is.')
+  if (config.PORT === 0) throw new Error('Set PUBLIC_URL or PORT: with PORT=0 the URL of the service is unknown.')
   return localUrlOf(config)
 }

@@ -14,12 +14,12 @@ import type { Context } from './command.ts'
 import { generateDemoData } from './demo_data.ts'
 
 /**
- * Fills an empty embedded database with an organisation, a key and prompts with six weeks of history and signals, and
- * prints requests to try. A database with data in it is left as it is: the same requests are printed, with a command that
- * makes the key.
+ * Fills an empty embedded database with an organisation, a key, and prompts with six weeks of history and signals, and
+ * prints requests to try. A database with data is not changed: the same requests are printed, with a command that creates
+ * a key.
  */
 export async function offerDemo({ config, clock, output }: Context, db: Db, url: string): Promise<void> {
-  if (config.DATABASE_URL) return output.say('--demo does nothing here: it is for the embedded database alone.')
+  if (config.DATABASE_URL) return output.say('--demo does nothing here: it works only with the embedded database.')
   const [existing] = await listOrganisations(db, clock)
   if (existing) return output.say(await describeExisting(db, config, url, existing.id))
   const { id: org } = await createOrganisation(db, clock, { name: 'Demo', plan: 'team', monthlyLimit: null })
@@ -34,7 +34,7 @@ Try it:
 ${requestsTo(url, prompt as string, `'Authorization: Bearer ${key}'`)}`)
 }
 
-/** The ids of the prompts that were made. */
+/** Returns the ids of the prompts. */
 async function createDemoPrompts(db: Db, clock: Clock, org: string): Promise<string[]> {
   const signals: PastSignal[] = []
   const ids: string[] = []
@@ -45,7 +45,7 @@ async function createDemoPrompts(db: Db, clock: Clock, org: string): Promise<str
     signals.push(...sent.map((signal) => ({ ...signal, prompt, metadata: JSON.stringify(signal.metadata) })))
     ids.push(id)
   }
-  // Ids rise with time, as they would have.
+  // Ids must rise with time.
   signals.sort((a, b) => a.at.getTime() - b.at.getTime())
   await recordPastSignals(db, signals)
   return ids
@@ -60,25 +60,25 @@ async function describeExisting(db: Db, config: Config, url: string, org: string
   ]
   const program = [...changed, programName].join(' ')
   return `
-There is data in ${config.DATA_DIR} already, so no demo was made. Keys are not shown again.
-${config.CONSOLE === 'on' ? `\nThis prints a link to see it:\n\n${program} console --org ${org} --admin\n` : ''}
-This makes a key to try it with:
+${config.DATA_DIR} already has data, so no demo data was added. Keys are not shown again.
+${config.CONSOLE === 'on' ? `\nPrint a sign-in link:\n\n${program} console --org ${org} --admin\n` : ''}
+Create a key to try it with:
 
 KEY=$(${program} keys create --org ${org} --json | sed 's/.*"key":"\\([^"]*\\)".*/\\1/')
 
 ${requestsTo(url, prompt?.id ?? 'pmt_…', '"Authorization: Bearer $KEY"')}`
 }
 
-/** The header comes as it is written in a shell. */
+/** `header` is quoted for a shell. */
 function requestsTo(url: string, prompt: string, header: string): string {
   const address = `${url}/api/v1/prompts/${prompt}`
-  return `# what the last change did
+  return `# the effect of the last change
 curl -H ${header} '${address}/impact?limit=1'
 
 # who changed the prompt
 curl -H ${header} '${address}/history?limit=2'
 
-# a signal of yours
+# record a signal
 curl -X POST -H ${header} -H 'Content-Type: application/json' \\
   -d '{"value":"positive","metadata":{"session":"a81c"}}' '${address}/signals'
 

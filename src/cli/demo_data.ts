@@ -1,4 +1,4 @@
-// Six weeks of three made-up prompts: the same at every start, but for the time that it ends at.
+// Six weeks of three invented prompts. The same at every start, but ending at the current time.
 import { createRandom } from './seeded_random.ts'
 
 const hourMs = 3_600_000
@@ -11,13 +11,12 @@ const people = {
   eve: { name: 'Eve Example', email: 'eve@example.com' },
 }
 
-/** A change: how long ago it went live and who made it, by which commit and pull request, and how it was liked. */
 type Change = {
   daysAgo: number
   by: keyof typeof people
   commit: string
   rate: number
-  /** The number of its pull request. Without one it was deployed directly. */
+  /** The number of its pull request; undefined if it was deployed directly. */
   pr?: keyof typeof pulls
 }
 
@@ -59,7 +58,7 @@ const demoPrompts: DemoPrompt[] = [
   },
 ]
 
-/** What happened to each prompt until now: its history, and its signals in the order of time. */
+/** The history and the signals of each prompt, in the order of time. */
 export function generateDemoData(now: Date) {
   return demoPrompts.map((prompt, index) => ({
     name: prompt.name,
@@ -88,14 +87,14 @@ function entriesOf({ daysAgo, by, commit, pr }: Change, now: Date) {
   ]
 }
 
-/** Signals come by day rather than by night, and on workdays; some name the commit that they are about. */
+/** Most signals come by day and on workdays. Some name a commit. */
 function signalsOf({ signalsADay, changes }: DemoPrompt, now: Date, random: () => number) {
   const [first] = changes as [Change, ...Change[]]
   const times = timesBetween(ago(now, first.daysAgo), now, Math.round(signalsADay * first.daysAgo), random)
   return times.map((at) => {
     const live = changes.findLastIndex(({ daysAgo }) => ago(now, daysAgo) <= at)
     const since = at.getTime() - ago(now, (changes[live] as Change).daysAgo).getTime()
-    // Some sessions have begun before the change, and go on with what they began with.
+    // Some sessions started before the change and continue with the old version.
     const isOld = live > 0 && since < 12 * hourMs && random() < 0.3
     const { rate, commit } = changes[isOld ? live - 1 : live] as Change
     const named = isOld || random() < 0.45 ? { commit_sha: random() < 0.3 ? commit.slice(0, 7) : commit } : {}
@@ -113,7 +112,7 @@ function timesBetween(from: Date, until: Date, number: number, random: () => num
   const weights = hours.map((hour) => (hour < from ? 0 : businessOf(hour)))
   const total = weights.reduce((sum, weight) => sum + weight, 0)
   return hours.flatMap((hour, index) => {
-    // What is left over of an hour's share comes by chance.
+    // The fraction of an hour's share is decided by chance.
     const share = ((weights[index] ?? 0) / total) * number
     const length = Math.floor(share) + (random() < share % 1 ? 1 : 0)
     const times = Array.from({ length }, () => Math.floor(hour.getTime() + random() * hourMs))
@@ -121,7 +120,7 @@ function timesBetween(from: Date, until: Date, number: number, random: () => num
   })
 }
 
-/** How busy an hour is, UTC. */
+/** The relative traffic of an hour, UTC. */
 function businessOf(hour: Date): number {
   const isWeekend = hour.getUTCDay() % 6 === 0
   const daylight = Math.max(Math.sin((Math.PI * (hour.getUTCHours() - 6)) / 16), 0)

@@ -1,21 +1,21 @@
-// Ctrl-C: a command that is interrupted closes what it has opened, says what was and was not done, and ends.
+// Ctrl-C: an interrupted command closes what it has opened, says what was and was not done, and ends.
 import type { Db, Sql } from '../db/client.ts'
 
 export type Interruption = {
   signal: AbortSignal
-  /** The exit status of an interrupted command: 128 and the number of the signal, as shells have it. */
+  /** The exit status of an interrupted command: 128 plus the number of the signal, as in shells. */
   status: number
-  /** Whether the database had not yet answered to a change when the interruption came. */
+  /** Whether the interruption came before the database had confirmed a change. */
   isUncertain: boolean
 }
 
 const statuses = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
-/** A terminal signals every process in it, and a parent such as npx passes its own signal on: that is still one. */
+/** A terminal signals every process in it, and a parent such as npx forwards its signal. Both count as one signal. */
 const sameSignalMs = 500
 /** How long an interrupted command may take to close what it has opened. */
 const unwindMs = 10_000
 
-/** Handles the first of these signals, and differently any that comes later. */
+/** Calls `onFirst` for the first of these signals, and `onLater` for later ones. */
 export function onSignals<S extends NodeJS.Signals>(
   signals: S[],
   onFirst: (signal: S) => void,
@@ -43,7 +43,7 @@ export function listenForInterruption(): Interruption {
   return interruption
 }
 
-/** The result of the work, or an error so long after the interruption. The work itself is not stopped. */
+/** Resolves with the work, or rejects `graceMs` after the interruption. The work itself is not stopped. */
 export function untilInterrupted<T>({ signal }: Interruption, work: Promise<T>, graceMs = unwindMs): Promise<T> {
   return new Promise((resolve, reject) => {
     const end = () => setTimeout(reject, graceMs, signal.reason)
@@ -54,13 +54,13 @@ export function untilInterrupted<T>({ signal }: Interruption, work: Promise<T>, 
 }
 
 /**
- * A database whose statements fail once the command is interrupted, so that the command unwinds: a transaction is rolled
- * back, and no statement is sent after it. `onWait` is given each wait for an answer that decides what was done.
+ * Wraps a database so that statements fail once the command is interrupted: a transaction is rolled back, and no further
+ * statement is sent. `onWait` gets every pending answer that decides what was changed.
  */
 export function interruptible(db: Db, interruption: Interruption, onWait: (answer: Promise<unknown>) => void): Db {
   const { signal } = interruption
 
-  /** Waits for the answer, and notes an interruption that comes before it. */
+  /** Waits for the answer, and notes an earlier interruption. */
   function waitFor<T>(answer: Promise<T>, isChange: () => boolean): Promise<T> {
     const note = () => {
       interruption.isUncertain ||= isChange()

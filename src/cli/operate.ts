@@ -13,7 +13,7 @@ export const commands: Command[] = [
   ...onDatabase([
     {
       usage: 'migrate',
-      description: "brings the database to this program's schema",
+      description: 'migrates the database to the schema of this program',
       database: 'any schema',
       ifInterrupted: 'nothing was migrated',
       verifyWith: 'migrate',
@@ -25,8 +25,7 @@ export const commands: Command[] = [
   ]),
   {
     usage: 'healthcheck [--live]',
-    description:
-      'asks the running server whether it is ready; with --live, whether it is alive, whatever the database does',
+    description: 'checks that the running server is ready; --live checks only that it is alive, without its database',
     async run({ config, args, output, interruption }) {
       const url = localUrlOf(config)
       const [path, word] = args.options.live ? ['livez', 'live'] : ['readyz', 'ready']
@@ -34,26 +33,23 @@ export const commands: Command[] = [
       const answer = await ask(`${url}/${path}`, signal).catch(() => undefined)
       interruption.signal.throwIfAborted()
       output.show({ [word]: answer?.status === 200 })
-      if (!answer) throw new Error(`Nothing answers at ${url}.`)
+      if (!answer) throw new Error(`No server answers at ${url}.`)
       if (answer.status !== 200) throw new Error(`The server at ${url} is not ${word}: ${answer.text.slice(0, 200)}`)
     },
   },
   {
     usage: 'config',
-    description: 'shows the settings in force, without passwords',
+    description: 'shows the current settings, without secrets',
     run: async ({ output }) => output.show(showConfig()),
   },
   {
     usage: 'version',
-    description: 'says which build this is',
+    description: 'shows the version of this build',
     run: async ({ output }) => output.show(build),
   },
 ]
 
-/**
- * Does not verify the certificate: it is made out to the name that callers use, not to the address that the server
- * listens on, and no secret is sent.
- */
+/** Does not verify the certificate, which names the public host rather than this address. No secret is sent. */
 function ask(url: string, signal: AbortSignal): Promise<{ status: number | undefined; text: string }> {
   return new Promise((resolve, reject) => {
     const get = url.startsWith('https:') ? getEncrypted : getPlain

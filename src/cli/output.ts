@@ -1,19 +1,21 @@
+import { oneLine } from '../lib/texts.ts'
+
 type Value = string | number | boolean | null | Date | object
 
-/** Writes the results of a command: as text for a person, or as one JSON object a line for a program. */
+/** Writes the results of a command: as text for people, or as one JSON object per line for programs. */
 export type Output = {
-  /** One result: a line for each of its fields. */
+  /** One result: a line per field. */
   show(row: Record<string, Value>): void
-  /** Results of one kind, in colour on a terminal. The columns are for a person: a program gets the rows as JSON. */
+  /** Results of one kind, in colour on a terminal. Programs get the rows as JSON instead of columns. */
   table<T extends object>(rows: T[], columns: readonly (Column<T> | keyof T)[], toJson?: (row: T) => string): void
-  /** A remark beside the results; it goes to standard error when standard output is for a program. */
+  /** A remark. Goes to standard error when standard output is for a program. */
   say(line: string): void
 }
 
-/** Blue and orange, which the colour-blind tell apart, and grey. */
+/** Blue and orange, which colour-blind people can tell apart, and grey. */
 type Colour = 'blue' | 'orange' | 'grey'
 
-/** A column of a table: its heading, and what it shows of a row. One that shows a field as it is goes by that name alone. */
+/** A column of a table. A column that shows a field unchanged is given by the field's name. */
 export type Column<T> = {
   name: string
   cell(row: T): string
@@ -37,12 +39,12 @@ const forPrograms = ({ out, err }: Streams): Output => ({
 const forPeople = ({ out, hasColour }: Streams): Output => ({
   show(row) {
     const width = Math.max(...Object.keys(row).map((name) => name.length))
-    for (const [name, value] of Object.entries(row)) out(`${name.padEnd(width)}  ${readable(value)}\n`)
+    for (const [name, value] of Object.entries(row)) out(`${name.padEnd(width)}  ${oneLine(readable(value))}\n`)
   },
   table(rows, columns) {
     const drawn = columns.map((column) => {
       const { name, cell, colour, isNumber } = typeof column === 'object' ? column : columnOf(column)
-      const cells = [name, ...rows.map(cell)]
+      const cells = [name, ...rows.map((row) => oneLine(cell(row)))]
       const width = Math.max(...cells.map((text) => text.length))
       return cells.map((text, line) => {
         const aligned = isNumber ? text.padStart(width) : text.padEnd(width)
@@ -72,12 +74,9 @@ function readable(value: Value): string {
   return 'name' in value && 'email' in value ? `${value.name} <${value.email}>` : JSON.stringify(value)
 }
 
-/** Removes control characters and bidirectional overrides: text from users must not steer the terminal. */
-export const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')
-
-/** Writes to standard output, and waits for its reader. */
+/** Writes to standard output with back-pressure. */
 export function writeOut(chunk: string | Uint8Array): Promise<void> {
-  // Each write reports its own failure; without a listener the error event would end the process.
+  // Each write reports its failure. Without a listener the error event would end the process.
   if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => {})
   return new Promise((resolve, reject) => process.stdout.write(chunk, (error) => (error ? reject(error) : resolve())))
 }

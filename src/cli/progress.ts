@@ -1,12 +1,12 @@
 import { isatty } from 'node:tty'
 
-/** A line on standard error that is rewritten in place; nothing is shown where that is not a terminal. */
+/** A line on standard error that is rewritten in place. Shown only on a terminal. */
 export type Progress = {
-  /** Shows a count, the share of the whole where it is known, and the time left. */
+  /** Shows a count and, if the share of the whole is known, the time left. */
   count(done: number, noun: string, share?: number | null): void
-  /** Shows that a phase without a measure has begun, and for how long it has been running. */
+  /** Shows a phase without a known length, and how long it has been running. */
   begin(phase: string): void
-  /** Clears the line, for what is written next. */
+  /** Clears the line before other output. */
   end(): void
 }
 
@@ -44,7 +44,7 @@ export function createProgress(): Progress {
   }
 }
 
-/** An estimate past the whole says nothing, and one of the first moments is too rough to be shown. */
+/** Leaves out an estimate beyond the whole, and one of the first second, which would be too rough. */
 export function describeCount(done: number, noun: string, share: number | null, elapsedMs: number): string {
   const count = `${done.toLocaleString('en')} ${noun}`
   if (share === null || share <= 0 || share > 1) return count

@@ -1,15 +1,16 @@
 import { systemClock } from '../clock.ts'
 import { isColourWanted, requireNoRuntimeVariables } from '../config.ts'
 import { ServiceError } from '../errors.ts'
+import { oneLine } from '../lib/texts.ts'
 import { nextTurn } from '../lib/turns.ts'
 import { isCompiled } from '../platform.ts'
 import { nameOf, parseArguments, readSettings, UsageError } from './arguments.ts'
 import type { Command } from './command.ts'
 import { type Interruption, listenForInterruption, untilInterrupted } from './interruption.ts'
-import { createOutput, oneLine } from './output.ts'
+import { createOutput } from './output.ts'
 import { createProgress } from './progress.ts'
 
-/** Commands by the first word of their names. A group is loaded when it is used, which keeps every command quick. */
+/** Commands by the first word of their names. Groups are loaded on demand, which keeps every command quick. */
 const groups = new Map<string, () => Promise<{ commands: Command[] }>>(
   Object.entries({
     serve: () => import('./serve.ts'),
@@ -35,7 +36,7 @@ const groups = new Map<string, () => Promise<{ commands: Command[] }>>(
 
 const progress = createProgress()
 
-/** Why a result that was written has not reached its reader. */
+/** Why a result did not reach its reader. */
 let outputError: NodeJS.ErrnoException | undefined
 
 const streams = {
@@ -57,19 +58,19 @@ const streams = {
   },
 }
 
-/** Fails when a result was lost. A reader that closes the pipe early, as `head` does, has lost nothing. */
+/** Fails when a result was lost. A reader that closes the pipe early, such as `head`, is no failure. */
 async function requireShown(): Promise<void> {
   await new Promise((resolve) => process.stdout.write('', resolve))
   // The error event comes after the callback of the write.
   await nextTurn()
   if (outputError && outputError.code !== 'EPIPE') {
-    throw new Error(`It is done, but could not be shown: ${outputError.message}`)
+    throw new Error(`The command succeeded, but its result could not be written: ${outputError.message}`)
   }
 }
 
 const isHelpWord = (word: string) => ['help', '--help', '-h'].includes(word)
 
-/** Runs what was typed and returns the exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted. */
+/** Runs a command line and returns the exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted. */
 export async function runCommandLine(args: string[]): Promise<number> {
   const [first = '', ...rest] = args
   if (first === '--version') return runCommandLine(['version', ...rest])
@@ -89,7 +90,7 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
   let interruption = neverInterrupted
   let isDryRun = false
   try {
-    // From source, a developer may well want an inspector.
+    // From source, a developer may want an inspector.
     if (isCompiled) requireNoRuntimeVariables()
     const args = parseArguments(command, given)
     if (args.options.help) {
@@ -99,7 +100,7 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
     isDryRun = args.options['dry-run'] === true
     const config = readSettings(args)
     const output = createOutput(args.options.json === true, streams)
-    // The service has its own way to stop.
+    // The service handles signals itself.
     if (!command.isService) interruption = listenForInterruption()
     const context = { args, config, clock: systemClock, output, progress, interruption, warn }
     await untilInterrupted(interruption, command.run(context))
@@ -120,7 +121,7 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
 
 const neverInterrupted: Interruption = { signal: new AbortController().signal, status: 0, isUncertain: false }
 
-/** What an interruption leaves of a command; of a dry run, nothing that the command itself would. */
+/** What an interrupted command has changed. */
 function describeInterruption(
   { verifyWith, ifInterrupted }: Pick<Command, 'verifyWith' | 'ifInterrupted'>,
   { isUncertain }: Interruption,
@@ -128,11 +129,11 @@ function describeInterruption(
   if (!isUncertain || !verifyWith) return `Interrupted: ${ifInterrupted ?? 'nothing was changed'}.`
   return (
     'Interrupted before the database had answered: the change may or may not have been made. ' +
-    `To be sure, run: prompt-signals ${verifyWith}`
+    `To check, run: prompt-signals ${verifyWith}`
   )
 }
 
-/** Handles a name that is no command: lists the commands of the group that it names, or all. */
+/** Handles an unknown command: lists the commands of its group, or all. */
 async function listInstead(args: string[], commands: Command[]): Promise<number> {
   const isHelp = args.length > 1 && ['--help', '-h'].includes(args.at(-1) as string)
   const name = oneLine((isHelp ? args.slice(0, -1) : args).slice(0, 2).join(' '))
@@ -149,7 +150,7 @@ async function listInstead(args: string[], commands: Command[]): Promise<number>
 
 const warn = (line: string) => streams.err(`prompt-signals: ${line}\n`)
 
-/** An error as one line for the operator. */
+/** Formats an error as one line for the operator. */
 function explain(error: unknown): string {
   if (error instanceof ServiceError) {
     const details = (error.context.details ?? []).map(({ path, message }) => `${path || 'it'} ${message}`)
@@ -163,14 +164,14 @@ const usageOf = ({ usage }: Command) => `usage: prompt-signals ${usage} [--json]
 const listOf = (commands: Command[]) =>
   commands.map(({ usage, description }) => `  ${usage}\n      ${description}\n`).join('')
 
-/** Every command, in the order in which they are listed. */
+/** Every command, in the order of the listing. */
 export async function loadCommands(): Promise<Command[]> {
   const loaded = await Promise.all([...groups.values()].map((load) => load()))
-  // Several groups are in one file.
+  // Some files hold several groups.
   return [...new Set(loaded.flatMap(({ commands }) => commands))]
 }
 
 async function listAll(): Promise<string> {
   const list = listOf(await loadCommands())
-  return `prompt-signals COMMAND\n\n${list}\nWith --json every result is one JSON object on a line. Settings are environment variables.\n`
+  return `prompt-signals COMMAND\n\n${list}\nWith --json every result is one JSON object per line. Settings are environment variables.\n`
 }

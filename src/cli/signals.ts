@@ -1,3 +1,4 @@
+import { oneLine } from '../lib/texts.ts'
 import type { UsageReport } from '../limit/schema.ts'
 import { readUsage } from '../limit/usage.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
@@ -12,7 +13,7 @@ import type { SignalCounts, SignalStats } from '../stats/schema.ts'
 import { type Arguments, UsageError } from './arguments.ts'
 import { onDatabase } from './database.ts'
 import { drawBar, drawLine, number, percent } from './figures.ts'
-import { type Column, type Output, oneLine } from './output.ts'
+import type { Column, Output } from './output.ts'
 import { signalDataCommands } from './signal_data.ts'
 
 /** A command waits for the rollup however long it takes. */

@@ -35,7 +35,7 @@ const pages: Record<ConsolePath, { Content: FunctionComponent<{ prompt: string }
 
 const isSetting = (path: string): boolean => path.startsWith('/settings/')
 
-/** What surrounds the pages, and the way in. */
+/** The frame around the pages, and the sign-in. */
 export function Shell() {
   const [{ key, wasRefused }, setSession] = useState({ key: currentKey(), wasRefused: false })
   const start = () => setSession({ key: currentKey(), wasRefused: false })
@@ -81,7 +81,7 @@ function SignedIn({ onSignOut }: { onSignOut(): void }) {
   return (
     <>
       <a class="skip" href="#content">
-        Skip to the content
+        Skip to content
       </a>
       <Header places={main} path={path} onSignOut={onSignOut} />
       <main id="content" tabIndex={-1}>
@@ -89,7 +89,7 @@ function SignedIn({ onSignOut }: { onSignOut(): void }) {
           <Nav class="subnav" label="Settings" places={settings} isHere={(place) => place === path} />
         )}
         {!shown && (
-          <Page title="There is no such page">
+          <Page title="Page not found">
             <p>
               <a href={href('/')}>Go to the prompts</a>
             </p>

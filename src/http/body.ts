@@ -2,11 +2,11 @@ import { invalid, ServiceError, unavailable } from '../errors.ts'
 import { createInFlightLimiter } from './in_flight.ts'
 import type { RequestContext } from './request_context.ts'
 
-/** The option of a route whose handler reads the body itself, after the key and the prompt were checked. */
+/** The option of a route whose handler reads the body, after it has checked the key and the prompt. */
 export const readByHandler = { parse: 'none' as const }
 
 export const mebibyte = 1024 * 1024
-/** Time for the whole body to arrive: a slow sender must not hold a request open for ever. */
+/** How long a whole body may take to arrive. A slow sender must not hold a request open. */
 const arrivalMs = 10_000
 
 const bad = (message: string): ServiceError => invalid('The request body is not valid.', [{ path: '', message }])
@@ -14,30 +14,30 @@ const tooSlow = () => bad('must arrive within 10 seconds')
 const tooLarge = (maxBytes: number) =>
   bad(`must be at most ${maxBytes < mebibyte ? `${maxBytes / 1024} KiB` : `${maxBytes / mebibyte} MiB`}`)
 
-/** A key must be rejected within a second after it was revoked, also when the request had begun before. */
+/** A revoked key must be rejected within a second, even if the request had begun before. */
 const verifiedForMs = 500
 
-/** Called before bytes are kept in memory; it may throw. */
+/** Called before bytes are buffered. Throws when there is no room. */
 type Reserve = (bytes: number) => void
 
-/** Twice what a signal can need. Bodies up to this size are not counted: those of others must not shut them out. */
+/** Twice the size of a signal. Smaller bodies are not counted, so that large ones cannot lock them out. */
 export const smallBody = 32 * 1024
 
-/** Bounds the larger bodies that arrive, or wait for their answer: 3,000 slow senders would otherwise hold 3 GB. */
+/** Bounds the memory of larger bodies. Otherwise 3,000 slow senders would hold 3 GB. */
 const largeBodies = createInFlightLimiter({
   perTenant: { requests: Number.POSITIVE_INFINITY, bytes: 16 * mebibyte },
   inAll: { requests: Number.POSITIVE_INFINITY, bytes: 64 * mebibyte },
-  rejectWith: () => unavailable('Too many large bodies are under way. Send this one again shortly.'),
+  rejectWith: () => unavailable('Too many large bodies are in flight. Try again shortly.'),
 })
 
-/** Reserves a body that is not small, until the request is answered: the runtime too keeps it no longer than that. */
+/** Reserves memory for a body that is not small, until the response. The runtime frees it then, too. */
 function reserveLarge(context: RequestContext): Reserve {
   let bytes = 0
   let entered: ReturnType<typeof largeBodies.enter> | undefined
   return (more) => {
     bytes += more
     if (bytes <= smallBody) return
-    // What comes after the answer would never be given back.
+    // A reservation after the response would never be released.
     if (context.settled) throw context.deadlineError()
     if (entered) return entered.reserve(more)
     entered = largeBodies.enter(context.caller?.org)
@@ -47,8 +47,8 @@ function reserveLarge(context: RequestContext): Reserve {
 }
 
 /**
- * Reads a body that is declared as JSON, and plain or gzipped; rejects anything else with `validation_error`. The size, in
- * whole kibibytes or mebibytes, and what is reserved, hold for the decompressed text too.
+ * Reads a JSON body, plain or gzipped. Rejects anything else with `validation_error`. The maximum and the reservation
+ * apply to the decompressed text, too.
  */
 export function readJsonText(
   context: RequestContext,
@@ -59,7 +59,7 @@ export function readJsonText(
   const encoding = context.request.headers.get('content-encoding')
   if (encoding === null) return readBody(context, maxBytes, decodeText, reserve)
   if (encoding.trim().toLowerCase() !== 'gzip') {
-    throw bad('must be sent as it is, or compressed with "Content-Encoding: gzip"')
+    throw bad('must be uncompressed, or sent with "Content-Encoding: gzip"')
   }
   return readBody(context, maxBytes, (bytes) => bytes, reserve)
     .then((bytes) => decompress(bytes, maxBytes))
@@ -69,7 +69,7 @@ export function readJsonText(
     })
 }
 
-/** Does not decompress more than the cap on the size. */
+/** Stops decompressing at the maximum size. */
 const decompress = (bytes: Uint8Array, maxOutputLength: number): Promise<Uint8Array> =>
   new Promise((resolve, reject) => {
     const { gunzip } = process.getBuiltinModule('node:zlib')
@@ -95,7 +95,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/** Reads the bytes of the body as they were sent, up to a size of whole kibibytes or mebibytes. */
+/** Reads the bytes of the body as they were sent. The maximum is in whole kibibytes or mebibytes. */
 export function readBody<T>(
   context: RequestContext,
   maxBytes: number,
@@ -107,7 +107,7 @@ export function readBody<T>(
   if (Number(length) > maxBytes) throw tooLarge(maxBytes)
   reserve(Number(length))
   context.pauseDeadline(arrivalMs, tooSlow)
-  // An announced length bounds the body; without one, each chunk is counted.
+  // A declared length bounds the body. Without one, each chunk is counted.
   const arriving = length === null ? readChunks(request, maxBytes, reserve) : request.bytes()
   return arriving.then(
     (bytes) => {
@@ -134,7 +134,7 @@ async function readChunks(request: Request, maxBytes: number, reserve: Reserve):
   return Buffer.concat(chunks)
 }
 
-/** Strict, because replacing broken bytes would record something other than what was sent. */
+/** Strict: replacing invalid bytes would record something that was not sent. */
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 export function decodeText(bytes: Uint8Array): string {

@@ -4,12 +4,12 @@ import { peerOf, type Receiver } from '../platform.ts'
 /** Finds the address that a request is counted by. */
 export type AddressFinder = (request: Request, receiver?: Receiver | null) => string
 
-/** A connection that is closed already has no address any more. */
+/** The address of a connection that is already closed. */
 const unknown = 'unknown'
 
 /**
- * The address of the connection, unless that is a trusted proxy: then the one that the proxy has added to
- * X-Forwarded-For. Anybody can send that header, so nothing in it is believed but what a trusted proxy wrote.
+ * Finds the address of the connection or, behind a trusted proxy, the one that the proxy added to X-Forwarded-For.
+ * Clients can send that header too, so only entries of trusted proxies count.
  */
 export const createAddressFinder =
   (trusted: BlockList | undefined): AddressFinder =>
@@ -24,8 +24,8 @@ const isWithin = (list: BlockList, address: string): boolean =>
   list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
 /**
- * Goes through X-Forwarded-For from the right, where the nearest proxy wrote, for as long as the writer is trusted. At
- * an entry that is no address it stops: the caller is then the last proxy that is known.
+ * Walks X-Forwarded-For from the right, where the nearest proxy wrote, while the writer is trusted. Stops at an entry that
+ * is not an address: the client is then the last known proxy.
  */
 export function walkForwarded(peer: string, forwarded: string, isTrusted: (address: string) => boolean): string {
   let address = peer
@@ -37,7 +37,7 @@ export function walkForwarded(peer: string, forwarded: string, isTrusted: (addre
   return address
 }
 
-/** An address as proxies write it: bare, or with a port, for which an IPv6 address is in brackets. */
+/** Parses an address as proxies write it: bare, or with a port, where an IPv6 address is in brackets. */
 function parseAddress(entry: string): string | undefined {
   const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d{1,5})?|([^:]*):\d{1,5})$/.exec(entry) ?? []
   const address = bracketed ?? plain ?? entry
@@ -46,13 +46,13 @@ function parseAddress(entry: string): string | undefined {
 }
 
 /**
- * An IPv4 address as it is, also when it is written as an IPv6 one. Of an IPv6 address the first 64 bits: everything
- * behind them is the caller's own to choose.
+ * Keeps an IPv4 address, also one that is mapped to IPv6. Cuts an IPv6 address to its first 64 bits: a client can choose
+ * the rest freely.
  */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
-  // A URL has one way to write an address: as hexadecimal groups in lower case, with the longest run of zeros left out. Bun
-  // rejects some that end as an IPv4 address does.
+  // A URL normalises the address to lower-case hexadecimal groups without the longest run of zeros. Bun rejects some
+  // addresses that end like an IPv4 address, so that part is converted first.
   const hex = (high: string, low: string) => (Number(high) * 256 + Number(low)).toString(16)
   const plain = address
     .replace(/%.*$/, '')

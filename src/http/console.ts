@@ -11,10 +11,10 @@ import { serveEncodings, serveFile } from './static_file.ts'
 type Serve = (context: RequestContext) => Promise<Response>
 type Bundle = PageFiles & { files: Record<string, { type: string; gzip: string; br: string }> }
 
-/** The names of the files change with their content, so that a browser never has to ask for one again. */
-const forEver = { 'cache-control': 'public, max-age=31536000, immutable', 'x-content-type-options': 'nosniff' }
+/** File names change with the content, so browsers may cache them forever. */
+const immutable = { 'cache-control': 'public, max-age=31536000, immutable', 'x-content-type-options': 'nosniff' }
 
-/** The console: one page under the address of each of its places, and the files that it is made of. */
+/** The console: the same page at each of its paths, and the files of that page. */
 export function consoleRoutes({ publicRoute }: RouteWrapper) {
   // The bundle is read with the first request for it, to keep the start short.
   const read = loadOnce(async () => unpack(await consoleBundle()))
@@ -34,9 +34,9 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
   )
   for (const path of consolePaths) {
     const depth = path.split('/').length - 2
-    // The addresses in the page are relative, so they differ with a slash at the end of its own.
+    // The URLs in the page are relative, so they differ when its own path ends in a slash.
     const [page, pageWithSlash] = [pageAt(depth), pageAt(path === '/' ? depth : depth + 1)]
-    // The address is not parsed as a URL, because the host may be malformed.
+    // The URL is not parsed, because the host may be malformed.
     const endsInSlash = ({ request }: RequestContext) => /^[^?]*\/(\?|$)/.test(request.url)
     routes.get(
       path,
@@ -46,19 +46,19 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
   return routes
 }
 
-/** The route in the place of the console where that is turned off. */
+/** The route that replaces the console when it is turned off. */
 export const consoleOffRoutes = ({ publicRoute }: RouteWrapper) =>
   new Elysia({ name: 'console' }).get(
     '/',
     publicRoute(async (context) => context.reply(302, null, { location: 'docs' })),
   )
 
-/** The files as they were packed by scripts/console.ts. */
+/** Unpacks the bundle of scripts/console.ts. */
 function unpack(text: string): { page: PageFiles; files: Map<string, Serve> } {
   const { files, ...page }: Bundle = JSON.parse(text)
   const served = Object.entries(files).map(([name, { type, gzip, br }]): [string, Serve] => [
     name,
-    serveEncodings(type, () => decode(gzip, br), forEver),
+    serveEncodings(type, () => decode(gzip, br), immutable),
   ])
   return { page, files: new Map(served) }
 }

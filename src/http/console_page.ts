@@ -1,6 +1,6 @@
 export type PageFiles = { script: string; style: string }
 
-/** The page, the same at every address of the console. Its own addresses lead to the root of the service by this path. */
+/** The page, the same at every path of the console. `root` is the relative path to the root of the service. */
 export const consolePage = (root: string, { script, style }: PageFiles) => `<!doctype html>
 <html lang="en-GB">
   <head>
@@ -14,7 +14,7 @@ export const consolePage = (root: string, { script, style }: PageFiles) => `<!do
   </head>
   <body>
     <div id="console"></div>
-    <noscript>This page needs JavaScript. The interface that it uses is described at <a href="${root}docs">docs</a>.</noscript>
+    <noscript>This page needs JavaScript. The API is documented at <a href="${root}docs">docs</a>.</noscript>
   </body>
 </html>
 `
@@ -23,7 +23,7 @@ const icon = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#2b6cb0" d="M2 9h3V5H2zm5 0h3V2H7zm5 0h2V6h-2z"/><path fill="#c05621" d="M2 10h3v2H2zm5 0h3v4H7zm5 0h2v1h-2z"/></svg>',
 )}`
 
-/** Nothing from elsewhere, no script but the console's own, and no text that becomes a script. */
+/** Loads nothing from elsewhere, runs only the console's script, and never turns text into a script. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",

@@ -1,4 +1,4 @@
-/** Every page of the console by its address. The service serves exactly these, so that each can be reloaded and shared. */
+/** The path of every page of the console. The service serves them, so that each can be reloaded and shared. */
 export const consolePaths = [
   '/',
   '/prompts/:prompt_id',

@@ -6,22 +6,22 @@ const preflightHeaders = {
   'access-control-allow-origin': '*',
   'access-control-allow-methods': 'POST',
   'access-control-allow-headers': 'authorization, content-type, idempotency-key, x-request-id',
-  // Two hours, in seconds: browsers keep a preflight no longer than that.
+  // Two hours, in seconds: browsers cache a preflight no longer.
   'access-control-max-age': '7200',
 }
 
 const exposed = 'ratelimit, ratelimit-policy, retry-after, idempotent-replayed, x-request-id'
 
 /**
- * Answers a preflight, which carries no key. It is the same for every origin and every prompt, and so reveals nothing: the
- * request itself is checked against the origins of its key.
+ * Answers a preflight, which carries no key. The response is the same for every origin and prompt, so it reveals nothing.
+ * The request itself is checked against the origins of its key.
  */
 export const answerPreflight = async (context: RequestContext): Promise<Response> =>
   context.reply(204, null, preflightHeaders)
 
-/** The headers that let a page read the answer; `forbidden` for a page that the key is not for. */
+/** The headers that let a page read the response. Throws `forbidden` if the key is not for the page's origin. */
 export function corsHeaders(origin: string | null, allowed: string[]): Record<string, string> {
-  // A program that is no browser sends none, and could send any.
+  // Only browsers send an origin that can be trusted; other programs send none, or any.
   if (origin === null) return {}
   if (!matchesOrigin(origin, allowed)) {
     throw new ServiceError(

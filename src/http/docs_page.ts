@@ -1,4 +1,4 @@
-/** The page itself. Its addresses are relative, so that it also works below a path of a larger site. */
+/** The page. Its URLs are relative, so that it also works below a path of a larger site. */
 export const docsPage = (folder: string, console: string | null) => `<!doctype html>
 <html lang="en-GB">
   <head>
@@ -13,35 +13,35 @@ export const docsPage = (folder: string, console: string | null) => `<!doctype h
       nav a { color: #1f62a5 }
       .swagger-ui .info { margin: 32px 0 16px }
       .swagger-ui .scheme-container { padding: 16px 0 }
-      /* There is one server, which is this one, and no answer has links of OpenAPI's kind. */
+      /* This is the only server, and no response has OpenAPI links. */
       .swagger-ui .scheme-container .schemes .schemes-server-container, .swagger-ui .response-col_links { display: none }
     </style>
   </head>
   <body>
     ${console === null ? '' : `<nav><a href="${console}">Console</a></nav>`}
     <main id="docs"></main>
-    <noscript>This page needs JavaScript. The document it shows is at <a href="${folder}json">${folder}json</a>.</noscript>
+    <noscript>This page needs JavaScript. The OpenAPI document is at <a href="${folder}json">${folder}json</a>.</noscript>
     <script src="${folder}swagger-ui-bundle.js"></script>
     <script src="${folder}start.js"></script>
   </body>
 </html>
 `
 
-/** A file of its own, because the page's policy allows no script within it. */
+/** A separate file, because the policy of the page allows no inline script. */
 export const startScript = `SwaggerUIBundle({
   url: new URL('json', document.currentScript.src).href,
   dom_id: '#docs',
   deepLinking: true,
   displayRequestDuration: true,
-  // The key that a reader has entered survives a reload of the page.
+  // Keeps the key across reloads.
   persistAuthorization: true,
-  // Schemas are shown fully unfolded, with the bounds of their values.
+  // Expands schemas, with their bounds.
   defaultModelExpandDepth: 5,
   showCommonExtensions: true,
 })
 `
 
-/** Nothing from elsewhere. Swagger UI writes styles into its elements and draws its icons from data URLs. */
+/** Loads nothing from elsewhere. Swagger UI uses inline styles, and data URLs for icons. */
 export const pagePolicy = [
   "default-src 'none'",
   "script-src 'self'",

@@ -1,14 +1,14 @@
-/** How long after an answer a busy caller's next request on the same connection may still be on its way. */
+/** How long after a response the next request of a busy client may still arrive on the same connection. */
 const nextRequestMs = 500
 
 /**
- * The time between the signal to stop and the end of listening. Every answer given meanwhile asks for the connection to
- * be closed, so that no caller sends a request on a connection that the process is about to drop.
+ * The time between the signal to stop and the end of listening. Every response during that time asks the client to close
+ * the connection, so that no request is sent on a connection that the process is about to drop.
  */
 export type Drain = {
   readonly isDraining: boolean
   answered(at: number): void
-  /** Resolves after that time, or a little later when callers were busy until now. */
+  /** Resolves after that time, or a little later when clients are busy. */
   run(ms: number): Promise<void>
 }
 

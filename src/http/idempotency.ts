@@ -6,7 +6,7 @@ import type { RequestContext } from './request_context.ts'
 /** A request that may be retried, unless its key is null. It gets an error at `deadline`. */
 export type IdempotentRequest = { organisationId: number; key: string | null; fingerprint: Buffer; deadline: number }
 
-/** Reads the body of a request that may have an Idempotency-Key, which stands for one route and body of an organisation. */
+/** Reads the body of a request that may have an Idempotency-Key. The key is bound to the route, the body and the organisation. */
 export async function readIdempotentRequest<Body>(
   context: RequestContext,
   organisationId: number,
@@ -16,13 +16,13 @@ export async function readIdempotentRequest<Body>(
   const text = await readJsonText(context)
   const body = validate(parseJson(text))
   const key = parseIdempotencyKey(headers.get('idempotency-key'))
-  // The host is left out, because a retry may reach another replica, or come by another name.
+  // Without the host: a retry may use another name of the service.
   const path = url.replace(/^\w+:\/\/[^/]*/, '')
   const fingerprint = hash('sha256', `${method} ${path}\n${text}`, 'buffer')
   return { body, request: { organisationId, key, fingerprint, deadline: context.deadline } }
 }
 
-/** 201 with what was made, now or by an earlier request with the same Idempotency-Key. */
+/** Replies with 201 and what was created, now or by an earlier request with the same Idempotency-Key. */
 export const replyCreated = (
   context: RequestContext,
   { answer, isReplayed }: { answer: object; isReplayed: boolean },

@@ -1,29 +1,28 @@
-/** How many requests are under way, and the bytes of their bodies. */
+/** The number of requests in flight, and the bytes of their bodies. */
 type InFlight = { requests: number; bytes: number }
 
 type Options = {
   perTenant: InFlight
   inAll: InFlight
-  /** Makes the error for a request that finds no room. */
+  /** Creates the error for a request over the limit. */
   rejectWith(): Error
 }
 
-/** A request that is under way. */
 type Entered = {
-  /** Says how many bytes of the body are about to be kept in memory; throws when there is no room for them. */
+  /** Counts bytes of the body before they are buffered. Throws over the limit. */
   reserve(bytes: number): void
-  /** Called once, when the request is over. */
+  /** Called once, at the end of the request. */
   leave(): void
 }
 
 export type InFlightLimiter = {
-  /** Counts a request, or throws when there is no room for it. */
+  /** Counts a request. Throws over the limit. */
   enter(tenant: unknown): Entered
-  /** Runs the work on a request, which is counted until it ends. */
+  /** Counts a request until the work on it ends. */
   run<T>(tenant: unknown, work: (reserve: Entered['reserve']) => Promise<T>): Promise<T>
 }
 
-/** Bounds the requests that are in flight, and the bytes of their bodies, for each tenant and in all. */
+/** Bounds the requests in flight, and the bytes of their bodies, per tenant and in total. */
 export function createInFlightLimiter({ perTenant, inAll, rejectWith }: Options): InFlightLimiter {
   const total: InFlight = { requests: 0, bytes: 0 }
   const byTenant = new Map<unknown, InFlight>()

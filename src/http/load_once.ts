@@ -1,4 +1,4 @@
-/** Loads something with the first call, for all calls. A failure is not remembered: the next call loads again. */
+/** Loads a value on the first call. After a failure, the next call loads again. */
 export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
   let loading: Promise<T> | undefined
   return () => {

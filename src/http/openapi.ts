@@ -5,7 +5,7 @@ type Schema = OpenAPIV3.SchemaObject
 
 /**
  * Converts a TypeBox schema to OpenAPI 3.0, which knows neither `const`, nor `type: null`, nor `examples`:
- * a choice of texts becomes an enum, "or null" becomes `nullable`, and the first example is the example.
+ * a choice of strings becomes an enum, "or null" becomes `nullable`, and the first example is the example.
  */
 export function toOpenApi(schema: TSchema): Schema {
   const { anyOf, const: constant, examples, properties, items, ...rest } = schema
@@ -24,16 +24,16 @@ function toChoice(options: TSchema[]): Schema {
   const others = options.filter(({ type }) => type !== 'null')
   const nullable = others.length < options.length ? { nullable: true } : {}
   if (others.every((option) => option.const !== undefined)) {
-    // OpenAPI 3.0 takes null for a value of an enum only if it is listed there.
+    // OpenAPI 3.0 allows null in an enum only if it is listed.
     return { type: 'string', enum: options.map((option) => option.const ?? null), ...nullable }
   }
   const [only, ...more] = others.map(toOpenApi)
   // A second alternative would need `anyOf`, and no schema here has one.
-  if (!only || more.length > 0) throw new Error('Only a choice of texts, or one type or null, can be described')
+  if (!only || more.length > 0) throw new Error('Only a choice of strings, or one type or null, can be described')
   return { ...only, ...nullable } as Schema
 }
 
-/** Moves objects with a title to `components.schemas`, so that a generated client has one type of that name for each. */
+/** Moves objects with a title to `components.schemas`, so that a generated client has one type of that name. */
 export function nameSchemas(text: string): string {
   const schemas: Record<string, Schema> = {}
   const document = JSON.parse(text, (_, value) => {

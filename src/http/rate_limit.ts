@@ -4,13 +4,13 @@ import type { ApiError, LimitedBy } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { type Bucket, createBucketSharing, type Rate } from './shared_buckets.ts'
 
-/** What a subject has used of its rate, with the request that was just counted. */
+/** How much of its rate a subject has used, including the current request. */
 export type RateUsage = Rate & {
   used: number
   isExceeded: boolean
-  /** Until nothing is used any more. */
+  /** Until the full rate is available again. */
   secondsToFull: number
-  /** Until one more request is let through. */
+  /** Until the next request is allowed. */
   secondsToNext: number
   nextAt: () => string
 }
@@ -27,27 +27,26 @@ export type RateLimitObserver = {
 
 export type RateLimits = { perKey?: RateLimiter | undefined; perAddress?: RateLimiter | undefined }
 
-/** A subject that was evicted begins anew, so that a flood of addresses is let through rather than shut others out. */
+/** An evicted subject starts with an empty bucket: a flood of addresses must not lock others out. */
 const maxSubjects = 50_000
-/** The part of a rate from which on its requests are added to Redis; below it the replicas do not know of each other's. */
+/** The share of a rate from which requests are added to Redis. Below it, each replica counts only its own. */
 const sharedFrom = 0.1
-/** The excess that is ignored, as a part of a request, because sums of fractions are not exact. */
+/** The excess that is ignored, as a fraction of a request, because sums of fractions are not exact. */
 const tolerance = 1e-6
 
 type Options = {
   clock: Clock
-  /** Tells the buckets of this limiter from those of another in Redis. */
+  /** Separates the buckets of this limiter from those of others in Redis. */
   name: string
   redis?: Redis | undefined
   observe?: RateLimitObserver
 }
 
 /**
- * Windows that begin at fixed times would let twice the rate pass at once where two of them meet, and all callers who wait
- * for the next one return at the same instant.
+ * Limits requests by a leaky bucket per subject. Fixed windows would allow twice the rate where two of them meet, and all
+ * waiting clients would return at the same instant.
  *
- * With Redis the buckets are filled by all replicas, a few milliseconds behind, so that no request waits for Redis and all
- * of them go on without it.
+ * With Redis all replicas fill the same buckets, a few milliseconds late: no request waits for Redis.
  */
 export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: Options): RateLimiter {
   const { requests, windowSeconds } = rate
@@ -55,7 +54,7 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: O
   const buckets = new BoundedCache<string | number, Bucket>(maxSubjects)
 
   function leak(bucket: Bucket, now: number): void {
-    // A clock that is set back makes nobody wait longer.
+    // A clock that is set back must not make clients wait longer.
     const leaked = Math.max(now - bucket.leakedAt, 0) / msPerRequest
     bucket.used = Math.max(bucket.used - leaked, 0)
     bucket.unshared = Math.min(bucket.unshared, bucket.used)
@@ -94,7 +93,7 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: O
       return {
         requests,
         windowSeconds,
-        // Replicas that counted at the same time may have let a few more pass.
+        // Replicas that counted at the same time may have allowed a few more.
         used: Math.min(Math.ceil(used - tolerance), requests),
         isExceeded,
         secondsToFull: Math.ceil((used * msPerRequest) / 1_000),
@@ -105,7 +104,7 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: O
   }
 }
 
-/** Adds what is left of the rate to the RateLimit header fields, behind what they say of the month. */
+/** Adds the rest of the rate to the RateLimit header fields, after the month's limit. */
 export function addRateLimitHeaders(headers: Record<string, string>, rateUsage: RateUsage): Record<string, string> {
   const { requests, windowSeconds, used, secondsToFull } = rateUsage
   const { 'ratelimit-policy': policy, ratelimit, ...others } = headers
@@ -119,7 +118,7 @@ export function addRateLimitHeaders(headers: Record<string, string>, rateUsage: 
 
 const whose: Record<RateLimit, string> = { key_rate: 'with this API key', address_rate: 'from this address' }
 
-/** An error to return: throwing one would cost more than the rest of such a request. */
+/** Returned rather than thrown: throwing would cost more than the rest of such a request. */
 export const tooManyRequests = (rateUsage: RateUsage, limitedBy: RateLimit): ApiError => ({
   code: 'rate_limited',
   message: `More than ${rateUsage.requests} requests in ${rateUsage.windowSeconds} s ${whose[limitedBy]}. Wait until resets_at.`,

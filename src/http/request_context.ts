@@ -5,35 +5,35 @@ import type { Receiver } from '../platform.ts'
 import type { AddressFinder } from './client_address.ts'
 import { addRateLimitHeaders, type RateUsage } from './rate_limit.ts'
 
-/** A little under the five seconds promised, so that the answer itself arrives in time. */
+/** A little under the promised five seconds, so that the response itself arrives in time. */
 const workMs = 4_500
 
 export const requestIdPattern = '^[0-9A-Za-z._-]{1,128}$'
 const wellFormedId = new RegExp(requestIdPattern)
-/** W3C Trace Context. Version 00 ends after the flags; a later version may have more fields, which are ignored. */
+/** W3C Trace Context. Version 00 ends after the flags. Further fields of later versions are ignored. */
 const wellFormedTrace = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/
 
-/** A request and its answer, with what the log line of the request needs. */
+/** A request, its response, and what its log line needs. */
 export class RequestContext implements Timed {
-  /** The caller's own X-Request-Id, else the id of the caller's trace, else a new one. */
+  /** The client's X-Request-Id, else the id of the client's trace, else a new one. */
   readonly requestId: string
   readonly traceId: string | undefined
   /** Public ids of the organisation and the API key; a signed webhook delivery has no key. */
   caller: { org: string; key?: string } | undefined
-  /** What lets the page of a browser key read the answer. */
+  /** The headers that let a web page read the response to its browser key. */
   cors: Record<string, string> | undefined
-  /** Rejects when the key has ended since, or has lost a scope; undefined for a route without a key. */
+  /** Rejects when the key was revoked or has lost a scope since. Undefined for a route without a key. */
   verifyAgain: (() => Promise<void>) | undefined
-  /** What the caller has used of a request rate, where there is a limit. */
+  /** How much of its request rate the client has used, if there is a limit. */
   rateUsage: RateUsage | undefined
   readonly beganAt = performance.now()
   deadline = this.beganAt + workMs
   settled = false
-  /** Makes the error that the caller gets at the deadline. */
+  /** Creates the error for the client at the deadline. */
   deadlineError: () => Error = noAnswer
   /** Whether the whole body has arrived and was read. */
   isBodyRead = false
-  /** Gives back what the request holds until it is answered. */
+  /** Releases what the request holds until it has a response. */
   onAnswered: (() => void) | undefined
   private leftMs = 0
 
@@ -44,7 +44,7 @@ export class RequestContext implements Timed {
     readonly onTimeout: (this: RequestContext) => void = ignore,
     private readonly findAddress: AddressFinder = nowhere,
     private readonly receiver?: Receiver | null,
-    /** What the targets of links begin with; empty for relative ones. */
+    /** The prefix of links; empty for relative ones. */
     readonly baseUrl = '',
   ) {
     const { headers } = request
@@ -53,18 +53,18 @@ export class RequestContext implements Timed {
     this.requestId = given !== null && wellFormedId.test(given) ? given : (this.traceId ?? randomUUID())
   }
 
-  /** The address that the caller is counted by; found only when it is needed, because that takes a microsecond. */
+  /** The address that the client is counted by. Computed on demand. */
   get address(): string {
     return this.findAddress(this.request, this.receiver)
   }
 
-  /** Lets the runtime keep nothing of a body that nobody will read; it would otherwise hold a mebibyte until the answer. */
+  /** Discards a body that nobody will read. Otherwise the runtime buffers up to a mebibyte until the response. */
   dropBody(): void {
     const { request } = this
     if (!request.bodyUsed) request.body?.cancel().catch(ignore)
   }
 
-  /** Pauses the deadline while the caller sends: they have time of their own, which is not taken from the work's. */
+  /** Pauses the deadline for the work while the client sends the body, which has a separate deadline. */
   pauseDeadline(ms: number, deadlineError: () => Error): void {
     const now = performance.now()
     this.leftMs = this.deadline - now
@@ -72,7 +72,7 @@ export class RequestContext implements Timed {
     this.deadlineError = deadlineError
   }
 
-  /** Resumes it; throws if the request was given up meanwhile, because nobody would get the result. */
+  /** Resumes it. Throws if the request has timed out meanwhile. */
   resumeDeadline(): void {
     if (this.settled) throw this.deadlineError()
     this.deadline = performance.now() + this.leftMs
@@ -90,12 +90,12 @@ export class RequestContext implements Timed {
     return new Response(body, { status, headers: all })
   }
 
-  /** Answers with data in the envelope. */
+  /** Responds with data in the envelope. */
   replyData(data: unknown, status = 200, headers?: Record<string, string>): Response {
     return this.reply(status, JSON.stringify({ data }), headers)
   }
 
-  /** Answers with an error, in the one shape that all errors have. */
+  /** Responds with an error, in the shape that all errors have. */
   replyError({ code, message, context, headers }: ApiError): Response {
     const error = { code, message, ...context, request_id: this.requestId }
     return this.reply(statusOfCode[code], JSON.stringify({ error }), headers)

@@ -7,10 +7,10 @@ export type ErrorStatus = (typeof statusOfCode)[ErrorCode]
 export type DescribedError = {
   meaning: string
   message: string
-  /** What it adds to the fields that every error has, and an example of that. */
+  /** Fields beyond those of every error, with an example. */
   fields?: TProperties
   example?: Record<string, unknown>
-  /** The headers that it adds, each with an example. */
+  /** Additional headers, each with an example. */
   headers?: Record<string, unknown>
 }
 
@@ -22,16 +22,16 @@ const described: Record<ErrorCode, DescribedError> = {
   },
   forbidden: {
     meaning:
-      'The API key lacks the scope that this operation needs, or is not for pages of this origin. Nothing was looked up.',
+      'The API key lacks the scope for this operation, or is not for pages of this origin. Nothing was looked up.',
     message: 'This API key lacks the scope signals:write. Use a key that has it.',
     fields: {
-      scope: Type.Optional(Type.String({ description: 'The scope that the key lacks, if that is the reason' })),
+      scope: Type.Optional(Type.String({ description: 'The missing scope, if that is the reason' })),
     },
     example: { scope: 'signals:write' },
   },
   not_found: {
     meaning: 'The prompt does not exist in the organisation of the key.',
-    message: 'There is nothing here. Check the path, and that the prompt belongs to the organisation of this key.',
+    message: 'Not found. Check the path, and that the prompt belongs to the organisation of this key.',
   },
   validation_error: {
     meaning: 'The request body is not valid. Nothing was recorded or counted.',
@@ -41,9 +41,9 @@ const described: Record<ErrorCode, DescribedError> = {
         Type.Object({
           path: Type.String({
             description:
-              'JSON Pointer to the wrong place, or the name of a header or query parameter; empty for the whole body',
+              'JSON Pointer to the invalid value, or the name of a header or query parameter; empty for the whole body',
           }),
-          message: Type.String({ description: 'What that place must be' }),
+          message: Type.String({ description: 'What the value must be' }),
         }),
       ),
     },
@@ -51,17 +51,17 @@ const described: Record<ErrorCode, DescribedError> = {
   },
   rate_limited: {
     meaning:
-      'A limit is reached: that of signals in a month, of the organisation or of a browser key; or that of requests in a ' +
-      'short time, of the key or the address, if the operator has set one. Nothing was recorded.',
+      'A limit is reached: the monthly signal limit of the organisation or of a browser key, or the request rate of the key ' +
+      'or the address, if the operator has set one. Nothing was recorded.',
     message:
       'This organisation has used all 1,000 of its signals for this month. Wait until resets_at, or move to a larger plan.',
     fields: {
       limited_by: literals(limits, {
         description:
-          "Which limit it is: the organisation's or the browser key's of signals in a month, or the key's or the " +
-          "address's of requests in a short time",
+          'The limit: signals per month of the organisation or of the browser key, or the request rate of the key or of ' +
+          'the address',
       }),
-      limit: Type.Integer({ description: 'The monthly signal limit, or how many requests are allowed' }),
+      limit: Type.Integer({ description: 'The monthly signal limit, or the allowed number of requests' }),
       used: Type.Integer({ description: 'Signals recorded in the current month, or requests counted' }),
       resets_at: Type.String({
         format: 'date-time',
@@ -82,16 +82,15 @@ const described: Record<ErrorCode, DescribedError> = {
   },
 }
 
-/** A 429 of an operation that is not about signals. */
+/** A 429 of an operation that records no signals. */
 export const rateExample = {
-  meaning:
-    'The limit of requests in a short time, of the key or the address, is reached. Only where the operator has set one.',
+  meaning: 'The request rate of the key or the address is exceeded. Only if the operator has set one.',
   message: 'More than 600 requests in 60 s with this API key. Wait until resets_at.',
   example: { limited_by: 'key_rate', limit: 600, used: 600, resets_at: '2026-11-15T12:01:00.000Z' },
   headers: { RateLimit: '"burst";r=0;t=60', 'RateLimit-Policy': '"burst";q=600;w=60', 'Retry-After': 1 },
 }
 
-/** The one shape of an error, as the code of this status fills it; the operation may have an example of its own. */
+/** The schema of the error with this status. The operation may replace the example. */
 export function errorOfStatus(status: ErrorStatus, own: Partial<DescribedError> = {}) {
   const code = (Object.keys(statusOfCode) as ErrorCode[]).find((key) => statusOfCode[key] === status) as ErrorCode
   const { meaning, message, fields, example, headers = {} } = { ...described[code], ...own }

@@ -5,17 +5,17 @@ import { createBreaker } from '../lib/breaker.ts'
 export type Rate = { requests: number; windowSeconds: number }
 
 /**
- * A leaky bucket: each request of the subject adds one to `used`, which falls steadily, by the whole rate in each window.
- * What is `unshared` of it was not added to Redis yet.
+ * A leaky bucket: each request of the subject adds one to `used`, which drains at the rate. `unshared` is the part that
+ * was not added to Redis yet.
  */
 export type Bucket = { readonly subject: string | number; used: number; unshared: number; leakedAt: number }
 
-/** How long requests are gathered: a busy subject is one command in this time, however many its requests. */
+/** How long requests are collected: a busy subject costs one command per interval. */
 const gatherMs = 10
 
 /**
- * Keeps the time at which a bucket will be empty, in microseconds by the clock of Redis, which all replicas share. Moves it
- * on by what was added, to a full bucket at most, and returns how far ahead it is. What is no time is replaced.
+ * Stores when a bucket will be empty, in microseconds by the clock of Redis, which all replicas share. Moves that time
+ * ahead by the added requests, up to a full bucket, and returns how far ahead it is. Replaces an invalid value.
  */
 const addScript = `
 local time = redis.call('TIME')
@@ -28,12 +28,12 @@ return math.ceil(emptyAt - now)`
 type Options = {
   prefix: string
   rate: Rate
-  /** Called with what all replicas together had used of a bucket when Redis added this one's requests. */
+  /** Called with the use by all replicas, after Redis has added the requests of this one. */
   onShared(bucket: Bucket, used: number): void
   onBreaker?: ((isOpen: boolean) => void) | undefined
 }
 
-/** Adds the requests of this process to the buckets in Redis, and takes over what all replicas have used. */
+/** Adds the requests of this process to the buckets in Redis, and reads the use by all replicas. */
 export function createBucketSharing(redis: Redis, { prefix, rate, onShared, onBreaker }: Options) {
   const breaker = createBreaker({ failures: 2, retryMs: 1_000, onChange: (isOpen) => onBreaker?.(isOpen) })
   const windowUs = rate.windowSeconds * 1_000_000
@@ -45,8 +45,8 @@ export function createBucketSharing(redis: Redis, { prefix, rate, onShared, onBr
     bucket.unshared = 0
     const key = `${prefix}:{${bucket.subject}}`
     const aheadUs = await breaker.attempt(() => redis.run(addScript, key, addedUs, windowUs))
-    // After a failure nobody knows whether Redis has added it. It is not sent again: a sum that is too high would reject
-    // callers who have kept to their rate.
+    // After a failure, Redis may or may not have added the requests. They are not sent again: counting them twice would
+    // reject clients that keep to their rate.
     if (typeof aheadUs === 'number') onShared(bucket, aheadUs / usPerRequest)
   }
 

@@ -3,17 +3,17 @@ import { loadOnce } from './load_once.ts'
 import type { RequestContext } from './request_context.ts'
 
 type Bytes = Uint8Array<ArrayBuffer>
-/** A file as it is, and as it is sent to those who take it compressed. */
+/** A file, plain and compressed. */
 type Encodings = { identity: Bytes; gzip: Bytes; br?: Bytes }
 type Headers = Record<string, string>
 type Variant = { content: Bytes; etag: string; headers: Headers }
 
-/** The encodings, the preferred one first. */
+/** In order of preference. */
 const encodings = ['br', 'gzip'] as const
 
 /**
- * Serves a file that never changes while the process runs: it is read, hashed and compressed at its first use. Browsers
- * ask again at every visit and get it again only when it has changed, so that nothing is stale after an upgrade.
+ * Serves a file that never changes while the process runs. It is read, hashed and compressed on first use. Browsers
+ * revalidate it at every visit, so that nothing is stale after an upgrade.
  */
 export const serveFile = (type: string, read: () => Promise<string>, more: Headers = {}) =>
   serveEncodings(type, async () => compress(new TextEncoder().encode(await read())), {
@@ -21,7 +21,7 @@ export const serveFile = (type: string, read: () => Promise<string>, more: Heade
     ...more,
   })
 
-/** Serves a file that may have been compressed before, with the caching that the headers given say. */
+/** Serves a file in the given encodings. `more` says how it is cached. */
 export function serveEncodings(type: string, read: () => Promise<Encodings>, more: Headers) {
   const headers = { 'content-type': type, vary: 'Accept-Encoding', ...more }
   const loadVariants = loadOnce(async () => {

@@ -4,26 +4,25 @@ import { accepts } from './static_file.ts'
 type StreamOptions = {
   type: string
   fileName: string
-  /** Asked before each text: whether the service is about to stop, so that the answer must be cut. */
+  /** Checked before each chunk: a service that is about to stop aborts the response. */
   isStopping(): boolean
-  /** Called once, with an error if the answer was cut by one. */
+  /** Called once, with the error that aborted the response, if any. */
   onEnd(error?: unknown): void
 }
 
-/** A caller may let the answer wait for so long at once. */
+/** How long a client may stop reading. */
 const maxPauseMs = 30_000
-/** What a caller gains by taking a text: 64 KiB a second are fast enough on average, however short the texts are. */
-const gainedMs = (bytes: number): number => 100 + bytes / 64
+/** Extra patience earned per chunk. Clients that read 64 KiB per second on average are fast enough. */
+const creditMs = (bytes: number): number => 100 + bytes / 64
 
 /**
- * Answers with texts as they are read, no faster than the caller takes them, and compressed if the caller accepts that. The
- * first text, which like any may be empty, is read before, so that what fails at once is answered as an error. Whatever ends
- * the answer early cuts the connection: the end of the answer would say that it is whole. A caller who takes nothing, or too
- * little on average, is cut too, and would otherwise hold what the answer needs for as long as it likes.
+ * Streams chunks with back-pressure, gzipped if accepted. An error before the first chunk becomes a normal error response.
+ * A later one aborts the connection: a clean end would mean that the response is complete. Clients that stall or read too
+ * slowly are disconnected, because they hold a database cursor.
  */
 export async function replyStream(
   context: RequestContext,
-  texts: AsyncIterator<string>,
+  chunks: AsyncIterator<string>,
   { type, fileName, isStopping, onEnd }: StreamOptions,
 ): Promise<Response> {
   const { request } = context
@@ -35,8 +34,8 @@ export async function replyStream(
     vary: 'Accept-Encoding',
     ...(isGzipped ? { 'content-encoding': 'gzip' } : {}),
   }
-  const first = await texts.next()
-  // Nobody takes the body: of a HEAD, or because the caller has been answered with an error meanwhile.
+  const first = await chunks.next()
+  // No body is sent: for a HEAD, or because the request has timed out meanwhile.
   if (request.method === 'HEAD' || context.settled) {
     onEnd()
     return context.reply(200, null, headers)
@@ -49,11 +48,11 @@ export async function replyStream(
   let waitingSince = 0
   let settled = false
 
-  // The time that it takes to read a text is not the caller's.
+  // The time to read a chunk from the database does not count against the client.
   function startTimer(controller: ReadableStreamDefaultController, sentBytes = 0): void {
-    patienceMs = Math.min(patienceMs + gainedMs(sentBytes), maxPauseMs)
+    patienceMs = Math.min(patienceMs + creditMs(sentBytes), maxPauseMs)
     waitingSince = performance.now()
-    timer = setTimeout(cut, patienceMs, controller)
+    timer = setTimeout(abort, patienceMs, controller)
   }
 
   function stopTimer(): void {
@@ -68,8 +67,8 @@ export async function replyStream(
     onEnd(error)
   }
 
-  // No reason is given, because the runtime would print it: the reason is for the log.
-  function cut(controller: ReadableStreamDefaultController, error?: unknown): void {
+  // The runtime would print a reason, which is only for the log.
+  function abort(controller: ReadableStreamDefaultController, error?: unknown): void {
     end(error)
     controller.error()
   }
@@ -80,15 +79,15 @@ export async function replyStream(
       stopTimer()
       try {
         for (;;) {
-          if (isStopping()) return cut(controller)
+          if (isStopping()) return abort(controller)
           const { value, done } = await next
           if (settled) return
           if (done) {
             end()
             return controller.close()
           }
-          // The next text is read while this one is on its way.
-          next = texts.next()
+          // The next chunk is read while this one is sent.
+          next = chunks.next()
           next.catch(() => {})
           const bytes = encoder.encode(value)
           if (bytes.length === 0) continue
@@ -96,7 +95,7 @@ export async function replyStream(
           return startTimer(controller, bytes.length)
         }
       } catch (error) {
-        cut(controller, error)
+        abort(controller, error)
       }
     },
     cancel: () => end(),

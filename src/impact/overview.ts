@@ -4,7 +4,7 @@ import type { HeavyReads } from '../db/heavy_reads.ts'
 import type { CursorPage } from '../lib/cursor_page.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
 import { listPrompts, type PromptRow } from '../prompts/manage.ts'
-import { type SpanCount, selectSpanCountsOfEach } from '../stats/read.ts'
+import { type SpanCount, selectSpanCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { addCounts, rateOf, totalOf } from './rate.ts'
 import { readImpacts } from './read.ts'
@@ -53,7 +53,7 @@ export async function readOverview(
 async function readSummaries(sql: Sql, promptIds: number[], days: Date[], margin: number) {
   const [latest, recent] = await Promise.all([
     selectLatestChanges(sql, promptIds),
-    selectSpanCountsOfEach(sql, promptIds, days),
+    selectSpanCounts(sql, promptIds, days),
   ])
   const [latestOf, recentOf] = [Map.groupBy(latest, (row) => row.prompt_id), Map.groupBy(recent, (row) => row.promptId)]
   return Promise.all(

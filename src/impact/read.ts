@@ -63,7 +63,7 @@ export async function readImpacts(sql: Sql, promptId: number, changes: ChangeRow
   const windows = await selectWindows(sql, [...ids])
   const bounds = boundsOf(windows)
   const [inWindows, named] = await Promise.all([
-    selectSpanCounts(sql, promptId, bounds),
+    selectSpanCounts(sql, [promptId], bounds),
     selectNamedCounts(sql, promptId, bounds),
   ])
   const counts = attribute(windows, inWindows, named)

@@ -2,7 +2,7 @@ import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { type CursorPage, decodeCursor, encodeCursor, type PageRequest } from '../lib/cursor_page.ts'
 import { findPrompts, type ListedPrompt, type PromptRow } from '../prompts/manage.ts'
-import { selectSpanCountsOfEach } from '../stats/read.ts'
+import { selectSpanCounts } from '../stats/read.ts'
 import { rateOf, totalOf } from './rate.ts'
 import { maxSortedPrompts } from './schema.ts'
 import type { Sort } from './schema_params.ts'
@@ -73,7 +73,7 @@ async function readValues(
     return ids.map((id) => -(times.get(id) ?? -afterAll))
   }
   await catchUp(ids)
-  const found = await selectSpanCountsOfEach(sql, ids, [days[0] as Date, days.at(-1) as Date])
+  const found = await selectSpanCounts(sql, ids, [days[0] as Date, days.at(-1) as Date])
   const counts = new Map(found.map((span) => [span.promptId, span]))
   return ids.map((id) => {
     const own = counts.get(id) ?? { positive: 0, negative: 0 }

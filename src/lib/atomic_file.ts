@@ -4,8 +4,8 @@ import { dirname } from 'node:path'
 import { randomBase62 } from './base62.ts'
 
 /**
- * Writes a file under another name, and renames it once it is complete and on the disk, so that a file of the given name
- * is always whole. Only its owner may read it, unless another mode is given.
+ * Writes a file under a temporary name, and renames it once it is complete and synced. So a file with the given name is
+ * always complete. By default only its owner may read it.
  */
 export async function writeFileAtomically<T>(
   path: string,
@@ -13,7 +13,7 @@ export async function writeFileAtomically<T>(
   mode = 0o600,
 ): Promise<T> {
   await requireFileName(path)
-  // The name is random because several may be written to this path concurrently.
+  // Random, because several processes may write to this path concurrently.
   const unfinished = `${path}.${randomBase62(6)}.unfinished`
   const file = await open(unfinished, 'w', mode).catch((error) => {
     throw cannotWrite(path, error.message)
@@ -32,10 +32,10 @@ export async function writeFileAtomically<T>(
   }
 }
 
-/** Rejects for a name that no file can get: a device would be replaced by a file, and a folder cannot be. */
+/** Rejects a path that cannot be replaced by a file: a device, a folder, or one in a folder that is not writable. */
 export async function requireFileName(path: string): Promise<void> {
   const existing = await stat(path).catch(() => undefined)
-  if (existing && !existing.isFile()) throw cannotWrite(path, 'there is something else of this name')
+  if (existing && !existing.isFile()) throw cannotWrite(path, 'it exists and is not a file')
   await access(dirname(path), constants.W_OK).catch((error) => {
     throw cannotWrite(path, error.message)
   })

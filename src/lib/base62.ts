@@ -2,11 +2,11 @@ import { randomInt } from 'node:crypto'
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Uniformly random base62 text, fit for secrets. */
+/** A uniformly random base62 string, suitable for secrets. */
 export const randomBase62 = (length: number): string =>
   Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join('')
 
-/** A number as base62 text of a fixed length, zeros in front. */
+/** A number in base62, padded with zeros. */
 export function toBase62(number: number, length: number): string {
   let text = ''
   for (let rest = number; text.length < length; rest = Math.floor(rest / 62)) {

@@ -1,4 +1,4 @@
-/** A least-recently-used cache: when it is full, the entries that were used longest ago are evicted. */
+/** A least-recently-used cache. */
 export class BoundedCache<Key, Value> {
   readonly #entries = new Map<Key, Value>()
   #size = 0
@@ -12,11 +12,11 @@ export class BoundedCache<Key, Value> {
     return this.#size
   }
 
-  /** The order matters from half of the room on; see monthOf in months.ts for what it takes to keep it. */
+  /** Skips LRU bookkeeping until the cache is half full. */
   get(key: Key, isOrdered = this.#size > this.maxSize / 2): Value | undefined {
     const value = this.#entries.get(key)
     if (value === undefined || !isOrdered) return value
-    // A map keeps its keys in the order of insertion, so the entry becomes the newest.
+    // A map iterates in the order of insertion, so this makes the entry the newest.
     this.#entries.delete(key)
     this.#entries.set(key, value)
     return value

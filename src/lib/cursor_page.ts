@@ -12,7 +12,7 @@ export type CursorPage<Row> = { data: Row[]; limit: number; nextCursor: string |
 
 const expectedCursor = 'the next_cursor of an earlier page of this list, with the same filters'
 
-/** The parameters that every list read by cursor has. */
+/** The parameters of every list that is read by cursor. */
 export const cursorPageParams = {
   limit: limitParam,
   cursor: param(

@@ -1,13 +1,13 @@
 import { nextTurn } from './turns.ts'
 
-/** A look-up that takes longer than this, perhaps on a connection that is dead, no longer holds up the next. */
+/** A slower look-up, perhaps on a dead connection, no longer blocks the next one. */
 const slowMs = 250
-/** How many slow ones others may pass: with more of them it is the database that is slow. */
+/** How many slow look-ups may be overtaken. With more, the database itself is slow. */
 const maxSlow = 3
 
 /**
- * Looks keys up in batches: one look-up runs at a time, and all keys that are requested while it runs go into the next.
- * Every value is thus read after it was requested, and many callers cost one round trip.
+ * Looks keys up in batches: one look-up runs at a time, and keys that are requested meanwhile go into the next. So every
+ * value is read after it was requested, and many requests cost one round trip.
  */
 export function createDataLoader<Value, Key = string>(
   /** Finds the values, by the id of each key. */

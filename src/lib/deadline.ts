@@ -4,23 +4,23 @@ export class DeadlineError extends Error {
   }
 }
 
-/** Work that has a deadline. */
+/** Work with a deadline. */
 export type Timed = {
-  /** The deadline, by the clock of `performance.now()`. It may still change. */
+  /** On the clock of `performance.now()`. It may still change. */
   deadline: number
   settled: boolean
-  /** Called once, if the work is not over at its deadline. */
+  /** Called once, if the work is not settled at its deadline. */
   onTimeout(): void
 }
 
 export type Deadline = Pick<Timed, 'deadline'>
 
-/** How late a missed deadline may be noticed. */
+/** How late a missed deadline is noticed at most. */
 const precisionMs = 50
 let tracked: Timed[] = []
 let timer: ReturnType<typeof setInterval> | undefined
 
-/** One timer serves all: a timer for each would be made and cleared with every request. */
+/** One timer serves all: a timer per request would cost time for every request. */
 function checkDeadlines(): void {
   const now = performance.now()
   tracked = tracked.filter((work) => !work.settled)
@@ -30,20 +30,20 @@ function checkDeadlines(): void {
   timer = undefined
 }
 
-/** Gives the work up at its deadline, unless it is settled before. */
+/** Calls `onTimeout` at the deadline, unless the work is settled before. */
 export function track(work: Timed): void {
   tracked.push(work)
   timer ??= setInterval(checkDeadlines, precisionMs)
 }
 
-/** Marks the work as over; false when it already was. */
+/** Settles the work. Returns false when it already was. */
 export function settle(work: Timed): boolean {
   const isFirst = !work.settled
   work.settled = true
   return isFirst
 }
 
-/** The result of the promise, or a DeadlineError once the time is up. The work behind it is not stopped. */
+/** Resolves with the promise, or rejects with a DeadlineError after `ms`. The work itself is not stopped. */
 export const within = <T>(ms: number, promise: PromiseLike<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     const work = { deadline: performance.now() + ms, settled: false, onTimeout: () => reject(new DeadlineError()) }

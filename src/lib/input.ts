@@ -4,14 +4,11 @@ import { promisify } from 'node:util'
 
 export type Input = {
   stream: Readable
-  /** The number of bytes in a file; undefined for a pipe or a terminal, whose end is not known. */
+  /** In bytes; undefined for a pipe or a terminal. */
   size: number | undefined
 }
 
-/**
- * Opens a file to read, or standard input for "-". A stream by itself opens its file at the first read; by then this
- * process may have given up the rights of the operator who named the file.
- */
+/** Opens a file, or standard input for "-", immediately: a missing file must be reported before any work starts. */
 export async function openInput(path: string): Promise<Input> {
   if (path === '-') return { stream: process.stdin, size: undefined }
   const fd = await promisify(open)(path, 'r').catch((error) => {

@@ -1,13 +1,10 @@
 /** Thrown for bytes that are not lines of text. */
 export class TextError extends Error {}
 
-/** The limit is far longer than any valid line, and keeps a file without line feeds from filling the memory. */
+/** Far longer than any valid line. A file without line feeds must not fill the memory. */
 const maxLineLength = 64 * 1024 * 1024
 
-/**
- * Decodes UTF-8 and splits it at line feeds alone, because a text may hold other characters that end a line for some
- * readers. The last line need not end in a line feed.
- */
+/** Decodes UTF-8 and splits it only at line feeds. The last line need not end in one. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let rest = ''

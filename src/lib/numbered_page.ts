@@ -1,10 +1,9 @@
 import { type TObject, type TProperties, Type } from '@sinclair/typebox'
 import { defaultPageSize, limitParam, pageParam } from './params.ts'
 
-/** A page by its number, as the interface has it for the history. */
 export type NumberedPage = { page: number; limit: number }
 
-/** The parameters that every list with numbered pages has. */
+/** The parameters of every list with numbered pages. */
 export const numberedPageParams = { page: pageParam, limit: limitParam }
 
 export const numberedPageOf = (
@@ -39,10 +38,10 @@ export const numberedPageOf = (
     },
   )
 
-/** Far beyond any last page, and small enough to be multiplied by a page size. */
+/** Beyond any last page, and small enough to be multiplied by a page size. */
 const lastConceivablePage = 10 ** 13
 
-/** How many items come before the page. */
+/** The number of items before the page. */
 export const offsetOf = ({ page, limit }: NumberedPage): number => (Math.min(page, lastConceivablePage) - 1) * limit
 
 const totalPagesOf = ({ limit }: NumberedPage, totalCount: number): number => Math.ceil(totalCount / limit)

@@ -1,7 +1,4 @@
-/**
- * Repeats the work at an interval without keeping the process alive. A failed run is reported and followed by the next
- * one; a run that takes longer than the interval is waited for.
- */
+/** Repeats the work at an interval without keeping the process alive. Runs never overlap. Failures are reported. */
 export function runPeriodically(
   everyMs: number,
   work: () => Promise<void>,

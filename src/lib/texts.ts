@@ -2,16 +2,19 @@ import { invalid } from '../errors.ts'
 
 export const maxTextLength = 200
 
-/** Without control characters, and without half of a surrogate pair, which Postgres takes in no text. */
+/** Removes characters that could steer a terminal: control characters and changes of the writing direction. */
+export const oneLine = (text: string): string => text.replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')
+
+/** Whether the text has no control characters and no half of a surrogate pair, which Postgres does not store. */
 export const isPlain = (text: string): boolean => !/\p{Cc}/u.test(text) && text.isWellFormed()
 
-/** A short text of one line without the blanks around it; undefined for any other. */
+/** Trims a short text of one line. Undefined for any other. */
 export function parseText(text: string): string | undefined {
   const trimmed = text.trim()
   return trimmed !== '' && trimmed.length <= maxTextLength && isPlain(trimmed) ? trimmed : undefined
 }
 
-/** Validates a name that somebody gives. */
+/** Validates a name from a client or an operator. */
 export function requireText(what: string, text: string): string {
   const parsed = parseText(text)
   if (parsed !== undefined) return parsed

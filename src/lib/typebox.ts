@@ -3,18 +3,18 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox'
 export const nullable = <S extends TSchema>(schema: S, description: string) =>
   Type.Union([schema, Type.Null()], { description })
 
-/** One of some texts. */
+/** One of the given strings. */
 export const literals = <const Text extends string>(texts: readonly Text[], options: { description?: string } = {}) =>
   Type.Union(
     texts.map((text) => Type.Literal(text)),
     options,
   )
 
-/** The body of an answer that is about one thing. */
+/** The body of a response with one object. */
 export const envelopeOf = <S extends TSchema>(data: S, title: string, example: object) =>
   Type.Object({ data }, { title, examples: [{ data: example }] })
 
-/** What a schema describes, with the times (`…_at`) as they are before they become texts. */
+/** The type of a schema, with its times (`…_at`) as dates. */
 export type Row<S extends TSchema> = {
   [Name in keyof Static<S>]: Name extends `${string}_at` ? Date | Extract<Static<S>[Name], null> : Static<S>[Name]
 }

@@ -12,7 +12,7 @@ type ReadinessReport =
       database: 'up' | 'down'
       /** Why the database is down. */
       reason?: Reason
-      /** Redis does not affect readiness, because the service works without it. */
+      /** Does not affect readiness: the service works without Redis. */
       redis: 'up' | 'down' | 'unused'
     }
   | { ready: false; stopping: true }
@@ -24,7 +24,7 @@ export type Readiness = {
 }
 
 const probeMs = 500
-/** Probes may be frequent; the database is queried at most once in this time. */
+/** The database is queried at most once in this time, however frequent the probes. */
 const trustedForMs = 1_000
 /** The driver reconnects to a read-only database about once a second, so a probe in between may find no session. */
 const readOnlyForMs = 5_000
@@ -58,7 +58,7 @@ export function createReadiness(db: Db, redis: Redis | undefined, migrations: Mi
         last = { probedAt: performance.now(), report: probe() }
       }
       const report = await last.report
-      // This is read after the wait, because the stop may come while a probe is under way.
+      // Read after the wait, because the stop may come during a probe.
       return isStopping ? { ready: false, stopping: true } : report
     },
     stop() {

@@ -12,7 +12,7 @@ import {
   selectSpanCounts,
 } from './store.ts'
 
-export { type SpanCount, selectSpanCounts, selectSpanCountsOfEach } from './store.ts'
+export { type SpanCount, selectSpanCounts } from './store.ts'
 
 const [maxSplitSignals, maxSplitValues] = [10_000, 20]
 /** Bounds how long a statement holds the embedded engine's one connection: metadata may have 16 KiB. */
@@ -27,7 +27,7 @@ export async function readStats(
 ): Promise<SignalStats> {
   const { interval, zone, since, until, starts, by } = query
   await rollup.catchUp(promptId)
-  const found = await selectSpanCounts(db.sql, promptId, [since, ...starts.slice(1), until])
+  const found = await selectSpanCounts(db.sql, [promptId], [since, ...starts.slice(1), until])
   const spans = new Map(found.map((span) => [span.number, span]))
   return {
     data: starts.map((start, index) => ({

@@ -3,27 +3,17 @@ import type { Sql } from '../db/client.ts'
 /** A signal's place in the order of time. */
 export type Position = { id: number; at: Date }
 
-/** The signals of a span of time. Spans are numbered from 1, in the order of their bounds. */
-export type SpanCount = { number: number; positive: number; negative: number }
+/** The signals of a prompt in a span of time. Spans are numbered from 1, in the order of their bounds. */
+export type SpanCount = { promptId: number; number: number; positive: number; negative: number }
 
-const writeTimes = (times: Date[]): string[] => times.map((time) => time.toISOString())
-
-/** Counts the signals between each two of the ascending bounds. Empty spans are left out. */
-export const selectSpanCounts = (sql: Sql, promptId: number, bounds: Date[]): Promise<SpanCount[]> =>
+/** Counts the signals of each prompt between each two of the ascending bounds. Empty spans are left out. */
+export const selectSpanCounts = (sql: Sql, promptIds: number[], bounds: Date[]): Promise<SpanCount[]> =>
   sql<SpanCount>`
-    select number, positive, negative
-    from count_signals_between(${promptId}, ${writeTimes(bounds)}::text[]::timestamptz[])`
-
-/** The same for several prompts and one list of bounds. */
-export const selectSpanCountsOfEach = (
-  sql: Sql,
-  promptIds: number[],
-  bounds: Date[],
-): Promise<(SpanCount & { promptId: number })[]> =>
-  sql<SpanCount & { promptId: number }>`
     select p.id as "promptId", c.number, c.positive, c.negative
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
-    cross join lateral count_signals_between(p.id, ${writeTimes(bounds)}::text[]::timestamptz[]) c`
+    cross join lateral count_signals_between(
+      p.id, ${bounds.map((bound) => bound.toISOString())}::text[]::timestamptz[]
+    ) c`
 
 /** A metadata value: its hash, its first 100 characters, and a signal that has it. All null for signals without one. */
 type ValueCount = [hash: string | null, begin: string | null, id: number | null, positive: number, negative: number]

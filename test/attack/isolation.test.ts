@@ -1,5 +1,5 @@
 // Random requests of two organisations: no answer to one holds anything of the other.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createApp } from '../../src/app.ts'
 import { setWebhook } from '../../src/github/webhook.ts'
@@ -13,7 +13,7 @@ import { createPrompt } from '../../src/prompts/manage.ts'
 import { comingFrom, newAddress, trustTheTest } from '../addresses.ts'
 import type { Answer } from '../client.ts'
 import { inFullRun } from '../full.ts'
-import { startService, type TestService } from '../service.ts'
+import { useOwnService } from '../use.ts'
 
 const requests = inFullRun(1_500, 500)
 const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
@@ -36,15 +36,12 @@ type Organisation = {
   secrets: Set<string>
 }
 
-let service: TestService
+const service = useOwnService({ limits: trustTheTest })
 let sides: Record<Side, Organisation>
 
 beforeAll(async () => {
-  service = await startService({ limits: trustTheTest })
   sides = { alpha: await makeOrganisation('alpha'), bravo: await makeOrganisation('bravo') }
 })
-
-afterAll(() => service.close())
 
 const other = (side: Side): Side => (side === 'alpha' ? 'bravo' : 'alpha')
 

@@ -9,12 +9,13 @@ import { writeBackup } from '../../src/backup/write.ts'
 import { systemClock } from '../../src/clock.ts'
 import { migrate, readSchemaVersion } from '../../src/db/migrations.ts'
 import { migrations } from '../../src/platform.ts'
+import { inFullRun } from '../full.ts'
 import { createFolder } from '../program.ts'
 import { useEmptyDatabases } from './empty.ts'
 
 /** Enough rows that the database has some of them before the end of the file is read. */
 const ROWS = 6_000
-const FLIPS = 60
+const FLIPS = inFullRun(60, 12)
 
 const openEmpty = useEmptyDatabases()
 const folder = createFolder()

@@ -162,7 +162,7 @@ test.each([
   ['BUN_JSC_useJIT', '1'],
 ])('a command does not run with %s, and says so', async (name, value) => {
   const line = errorLineOf(await run(['version'], { settings: { [name]: value } }))
-  expect(line).toBe(`Unset ${name}: the program runs only the code that it was built of`)
+  expect(line).toBe(`Unset ${name}: the program runs only the code that it was built from`)
 })
 
 test('a port in use is reported in one line, also when another instance uses it', async () => {

@@ -1,20 +1,19 @@
 // How the binary stops: no request that it has accepted is lost, and callers learn of the stop in time.
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { connect, type Socket } from 'node:net'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, eventually, run, type Server, startServer } from '../program.ts'
+import { createDatabaseWithTenant, type TestDatabase } from '../harness.ts'
+import { createOperator, eventually, run, type Server, startServer } from '../program.ts'
+import { formatRequest, isWhole, openConnection } from '../socket.ts'
+import type { Tenant } from '../tenant.ts'
 
-let database: TestDatabase
+let database: TestDatabase & { tenant: Tenant }
 let server: Server
-let tenant: Awaited<ReturnType<typeof createTenant>>
 
 async function start(settings: Record<string, string> = {}): Promise<void> {
   server = await startServer({ ...database.settings, ...settings })
-  tenant = await createTenant(createOperator(database.settings), 1_000_000)
 }
 
 beforeEach(async () => {
-  database = await createDatabase()
+  database = await createDatabaseWithTenant()
 })
 
 afterEach(async () => {
@@ -31,40 +30,34 @@ const words = () =>
 
 const hasSaid = (word: string) => eventually(() => words().includes(word), true)
 
-const post = () =>
-  fetch(`${server.url}/api/v1/prompts/${tenant.prompt}/signals`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${tenant.key}`, 'content-type': 'application/json' },
-    body: '{"value":"positive"}',
-  })
+const body = '{"value":"positive"}'
+
+function request(): { path: string; authorization: string; text: string } {
+  const { prompt, key } = database.tenant
+  const [path, authorization] = [`/api/v1/prompts/${prompt}/signals`, `Bearer ${key}`]
+  const headers = [`Authorization: ${authorization}`, 'Content-Type: application/json']
+  return { path, authorization, text: formatRequest('POST', path, headers, body) }
+}
+
+function post(): Promise<Response> {
+  const { path, authorization } = request()
+  const headers = { authorization, 'content-type': 'application/json' }
+  return fetch(server.url + path, { method: 'POST', headers, body })
+}
 
 /** A request whose body is not sent yet; the test sends it later. */
 async function beginPost(): Promise<{ finish(): Promise<string> }> {
-  const { hostname, port } = new URL(server.url)
-  const socket = await new Promise<Socket>((resolve, reject) => {
-    const opened = connect(Number(port), hostname, () => resolve(opened))
-    opened.once('error', reject)
-  })
-  let answer = ''
-  socket.on('data', (bytes) => {
-    answer += bytes
-  })
-  socket.on('error', () => {})
-  const ended = new Promise((resolve) => socket.once('close', resolve))
-  const body = '{"value":"positive"}'
-  socket.write(
-    `POST /api/v1/prompts/${tenant.prompt}/signals HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${tenant.key}\r\n` +
-      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body.slice(0, 5)}`,
-  )
+  const { socket, until } = await openConnection(server.url)
+  const { text } = request()
+  socket.write(text.slice(0, -5))
   await eventually(async () => {
-    const text = await (await fetch(`${server.url}/metrics`)).text()
-    return /prompt_signals_http_requests_in_flight (\d+)/.exec(text)?.[1]
+    const metrics = await (await fetch(`${server.url}/metrics`)).text()
+    return /prompt_signals_http_requests_in_flight (\d+)/.exec(metrics)?.[1]
   }, '2')
   return {
-    async finish() {
-      socket.write(body.slice(5))
-      await ended
-      return answer
+    finish() {
+      socket.write(text.slice(-5))
+      return until(() => false)
     },
   }
 }
@@ -88,22 +81,22 @@ test('is not ready from the signal on, and serves on until load balancers had ti
 
 test('one signal that comes twice, from the terminal and from the program in between, is one', async () => {
   await start()
-  const request = await beginPost()
+  const begun = await beginPost()
   for (let times = 0; times < 5; times += 1) {
     process.kill(server.pid, 'SIGINT')
     await Bun.sleep(1)
   }
-  expect(await request.finish()).toStartWith('HTTP/1.1 201 ')
+  expect(await begun.finish()).toStartWith('HTTP/1.1 201 ')
   expect(await server.ended()).toBe(0)
 })
 
 test.each(['SIGTERM', 'SIGINT'] as const)('after %s a request under way is finished and recorded', async (signal) => {
   await start()
-  const request = await beginPost()
+  const begun = await beginPost()
   process.kill(server.pid, signal)
   await hasSaid('stopping')
   await eventually(async () => (await fetch(`${server.url}/livez`).catch(() => undefined))?.status, undefined)
-  expect(await request.finish()).toStartWith('HTTP/1.1 201 ')
+  expect(await begun.finish()).toStartWith('HTTP/1.1 201 ')
   expect(await server.ended()).toBe(0)
   expect(words()).toEqual(['serving', 'stopping', 'request', 'stopped'])
   expect(await createOperator(database.settings).one('orgs', 'list')).toMatchObject({ used: 1 })
@@ -120,29 +113,19 @@ test('requests that do not end in time are aborted, and the log says so', async 
 
 /** Sends one request after the other on one connection, until a response closes it; returns how it ended. */
 async function keepAsking(): Promise<string> {
-  const { hostname, port } = new URL(server.url)
-  const socket = connect(Number(port), hostname)
-  const ended = Promise.withResolvers<string>()
-  let [text, isLast] = ['', false]
-  const body = '{"value":"positive"}'
-  const send = () =>
-    socket.write(
-      `POST /api/v1/prompts/${tenant.prompt}/signals HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${tenant.key}\r\n` +
-        `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-    )
-  socket.on('connect', send)
-  socket.on('data', (bytes) => {
-    text += bytes
-    const [head, rest] = text.split('\r\n\r\n')
-    if (rest === undefined || rest.length < Number(/content-length: (\d+)/i.exec(text)?.[1])) return
-    if (!text.startsWith('HTTP/1.1 201 ')) ended.resolve(text)
-    isLast = /^connection: close\r?$/im.test(head as string)
-    text = ''
-    if (!isLast) send()
-  })
-  socket.on('error', ({ message }) => ended.resolve(message))
-  socket.on('close', () => ended.resolve(isLast && text === '' ? 'closed after its last answer' : 'closed too early'))
-  return ended.promise
+  const { socket, answer, isClosed, until } = await openConnection(server.url)
+  for (;;) {
+    const before = answer().length
+    socket.write(request().text)
+    await until((all) => isWhole(all.slice(before)))
+    const last = answer().slice(before)
+    if (!isWhole(last)) return 'closed too early'
+    if (!last.startsWith('HTTP/1.1 201 ')) return last
+    if (/^connection: close\r?$/im.test(last)) {
+      await until(() => isClosed())
+      return answer().slice(before) === last ? 'closed after its last answer' : 'answered more than was asked'
+    }
+  }
 }
 
 test.each(['0', '1'])(

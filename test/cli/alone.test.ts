@@ -54,6 +54,6 @@ test('a result that cannot be shown is a failure: a key would be lost', async ()
   })
   expect([await shell.exited, await shell.stderr.text()]).toEqual([
     1,
-    expect.stringMatching(/^prompt-signals: It is done, but could not be shown: .*ENOSPC.*\n$/),
+    expect.stringMatching(/^prompt-signals: The command succeeded, but its result could not be written: .*ENOSPC.*\n$/),
   ])
 })

@@ -1,29 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type Client, createClient } from '../client.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createFolder, createOperator, createTenant, errorLineOf, run, type Server, startServer } from '../program.ts'
+import { createFolder, errorLineOf, run } from '../program.ts'
 import { entry } from '../service.ts'
 import { withAdmin } from '../templates.ts'
+import { useProgram } from '../use.ts'
 
-let database: TestDatabase
-let server: Server
-let client: Client
-let tenant: Awaited<ReturnType<typeof createTenant>>
+const { client, settings, tenant } = useProgram()
+
 const folder = createFolder()
-
-beforeAll(async () => {
-  database = await createDatabase()
-  server = await startServer(database.settings)
-  client = await createClient(server.url)
-  tenant = await createTenant(createOperator(database.settings))
-})
-
-afterAll(async () => {
-  expect(await server.stop()).toBe(0)
-  await database.close()
-})
 
 const line = (more: object = {}) => JSON.stringify(entry({ prompt: tenant.prompt, ...more }))
 
@@ -34,12 +19,12 @@ function fileOf(text: string | Uint8Array): string {
 }
 
 const importing = (from: string, stdin?: string) =>
-  run(['history', 'import', from, '--json'], { settings: database.settings, ...(stdin === undefined ? {} : { stdin }) })
+  run(['history', 'import', from, '--json'], { settings: settings, ...(stdin === undefined ? {} : { stdin }) })
 
 /** On the embedded engine a transaction shows in another way: no other session gets a result while it is open. */
 async function countOpenTransactions(): Promise<number> {
-  if (!database.settings.DATABASE_URL) return 0
-  return withAdmin(database.settings.DATABASE_URL, async (sql) => {
+  if (!settings.DATABASE_URL) return 0
+  return withAdmin(settings.DATABASE_URL, async (sql) => {
     const [row] = await sql<{ n: number }[]>`
       select count(*)::int as n from pg_stat_activity
       where datname = current_database() and state = 'idle in transaction'`
@@ -72,7 +57,7 @@ test('records nothing from empty input', async () => {
   for (const text of ['', '\n', '\r\n\r\n']) {
     expect(await importing('-', text)).toEqual({ status: 0, stdout: '{"recorded":0}\n', stderr: '' })
   }
-  const plain = await run(['history', 'import', '/dev/null'], { settings: database.settings })
+  const plain = await run(['history', 'import', '/dev/null'], { settings })
   expect(plain).toEqual({ status: 0, stdout: 'recorded  0\n', stderr: '' })
 })
 
@@ -93,7 +78,7 @@ test.each(['standard input', 'a pipe'])('an import that waits for %s blocks no o
   expect(Bun.spawnSync(['mkfifo', pipe]).exitCode).toBe(0)
   const isPipe = source === 'a pipe'
   const slow = Bun.spawn([program, 'history', 'import', isPipe ? pipe : '-'], {
-    env: { ...database.settings },
+    env: { ...settings },
     stdin: 'pipe',
     stdout: 'pipe',
   })

@@ -171,7 +171,7 @@ if (engine === 'postgres') {
         expect(await command.interrupt()).toEqual(
           interrupted(
             'Interrupted before the database had answered: the change may or may not have been made. ' +
-              'To be sure, run: prompt-signals orgs list',
+              'To check, run: prompt-signals orgs list',
           ),
         )
       })

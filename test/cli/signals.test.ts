@@ -1,11 +1,11 @@
 // What the commands that read signals back show, on a terminal's behalf and for a program.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/db/open.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createOperator, type Operator, run } from '../program.ts'
+import { useDatabase } from '../use.ts'
 
-let database: TestDatabase
+const database = useDatabase()
 let operator: Operator
 let org: string
 let prompt: string
@@ -15,7 +15,6 @@ const today = now.toISOString().slice(0, 10)
 const tomorrow = new Date(now.getTime() + 86_400_000).toISOString().slice(0, 10)
 
 beforeAll(async () => {
-  database = await createDatabase()
   operator = createOperator(database.settings)
   ;({ id: org } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team'))
   ;({ id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting'))
@@ -31,8 +30,6 @@ beforeAll(async () => {
     where p.public_id = ${prompt}`
   await db.close()
 })
-
-afterAll(() => database.close())
 
 test('signals list shows the newest first, and goes on by cursor', async () => {
   const text = await operator.plain('signals', 'list', '--prompt', prompt, '--limit', '2')

@@ -1,17 +1,15 @@
 // Everything is reached without a pointer.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { eventually } from '../program.ts'
 import { addEvidence } from './evidence.ts'
-import { startConsole, type TestConsole } from './open.ts'
+import { useConsole } from './open.ts'
 
-let own: TestConsole
+const own = useConsole()
 
 beforeAll(async () => {
-  own = await startConsole()
   await addEvidence(own.service, own.tenant.prompt)
 })
-afterAll(() => own?.close())
 
 /** What has the focus, by its name. */
 const focused = (page: Page): Promise<string> =>
@@ -30,7 +28,7 @@ test('from the list to a prompt, over its chart, to its changes and back', async
   const { page, troubles } = await own.open('/')
   await page.locator('tbody tr').first().waitFor()
   await page.keyboard.press('Tab')
-  expect(await focused(page)).toBe('Skip to the content')
+  expect(await focused(page)).toBe('Skip to content')
   await page.keyboard.press('Enter')
   await tabTo(page, /^test$/)
   await page.keyboard.press('Enter')
@@ -42,13 +40,13 @@ test('from the list to a prompt, over its chart, to its changes and back', async
   await eventually(() => page.url().endsWith('range=7d'), true)
   await tabTo(page, /^How we decide$/)
   await page.keyboard.press('Enter')
-  await page.getByText('The interval stays valid however often one looks.').waitFor()
-  await tabTo(page, /^The signals over time$/)
+  await page.getByText('The interval stays valid however often you look.').waitFor()
+  await tabTo(page, /^Signals over time$/)
   await page.keyboard.press('ArrowLeft')
   await page.locator('.reading strong').waitFor()
-  await tabTo(page, /^Compare two$/)
+  await tabTo(page, /^Compare$/)
   await page.keyboard.press('Enter')
-  await page.getByRole('heading', { name: 'Two changes of test' }).waitFor()
+  await page.getByRole('heading', { name: 'Compare changes of test' }).waitFor()
   await page.goBack()
   await page.getByRole('heading', { name: 'test', exact: true }).waitFor()
   expect(troubles).toEqual([])
@@ -63,7 +61,7 @@ test('a key is made, and the focus comes back to where it was', async () => {
   await page.getByRole('dialog').waitFor()
   await page.keyboard.type('by keyboard')
   await page.keyboard.press('Enter')
-  const made = page.getByRole('dialog', { name: 'The new key' })
+  const made = page.getByRole('dialog', { name: 'New key created' })
   await made.waitFor()
   await tabTo(page, /^Done$/)
   await page.keyboard.press('Enter')

@@ -1,9 +1,10 @@
-// Opens pages of the console, signed in, on a service of the test's own.
+// Opens pages of the console, signed in as a tenant of the test's own.
+import { afterAll, beforeAll } from 'bun:test'
 import type { Browser, BrowserContextOptions } from 'playwright-core'
 import { scopes as allScopes, type Scope } from '../../src/http/caller.ts'
-import { createKey } from '../../src/keys/manage.ts'
 import { launchBrowser, openWindow, type Watched } from '../browser.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import type { Tenant, TestService } from '../service.ts'
+import { shareService } from '../use.ts'
 
 export type TestConsole = {
   service: TestService
@@ -16,15 +17,24 @@ export type TestConsole = {
     path: string,
     options?: { key?: string; prepare?(window: Watched): Promise<unknown> } & BrowserContextOptions,
   ): Promise<Watched>
-  close(): Promise<void>
 }
 
-export async function startConsole(): Promise<TestConsole> {
-  const service = await startService()
+/** On the shared service, with one browser for the file. Filled before the tests run. */
+export function useConsole(): TestConsole {
+  const own = {} as TestConsole
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await launchBrowser()
+    Object.assign(own, await createConsole(browser))
+  })
+  afterAll(() => browser?.close())
+  return own
+}
+
+async function createConsole(browser: Browser): Promise<TestConsole> {
+  const service = await shareService()
   const tenant = await service.createTenant()
-  const browser: Browser = await launchBrowser()
-  const keyWith = async (scopes: Scope[], name = 'console') =>
-    (await createKey(service.services.db, service.clock, { org: tenant.org, name, scopes, expiresAt: null })).key
+  const keyWith = async (scopes: Scope[], name = 'console') => (await service.createKey(tenant, scopes, { name })).key
   const admin = await keyWith([...allScopes])
   return {
     service,
@@ -36,10 +46,6 @@ export async function startConsole(): Promise<TestConsole> {
       await prepare?.(window)
       await window.page.goto(`${service.url}${path}#key=${key}`)
       return window
-    },
-    async close() {
-      await browser.close()
-      await service.close()
     },
   }
 }

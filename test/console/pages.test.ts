@@ -1,22 +1,21 @@
 // Every page of the console with something on it, in a real browser.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { consolePaths } from '../../src/http/console_paths.ts'
 import { findBarriers, findOverflow } from '../browser.ts'
+import { inFullRun } from '../full.ts'
 import { addSignals, deployed, merged } from '../impact/history.ts'
 import { eventually } from '../program.ts'
 import { addEvidence, daysAgo } from './evidence.ts'
-import { startConsole, type TestConsole } from './open.ts'
+import { useConsole } from './open.ts'
 
-let own: TestConsole
+const own = useConsole()
 let promptPath: string
 
 beforeAll(async () => {
-  own = await startConsole()
   promptPath = `/prompts/${own.tenant.prompt}`
   await addEvidence(own.service, own.tenant.prompt)
   expect((await own.service.postSignal(own.tenant.prompt, own.tenant.key)).status).toBe(201)
 })
-afterAll(() => own?.close())
 
 const addressOf = (path: string) => path.replace(':prompt_id', own.tenant.prompt)
 
@@ -34,10 +33,10 @@ const contentOf: Record<(typeof consolePaths)[number], string> = {
 }
 
 test.each([...consolePaths])(
-  '%s opens with three requests at most, complains of nothing, and has no barriers in light and dark',
+  '%s opens with three requests at most, complains of nothing, and has no barriers',
   async (path) => {
     const { page, troubles, requests } = await own.open(addressOf(path))
-    for (const colorScheme of ['light', 'dark'] as const) {
+    for (const colorScheme of inFullRun(['light', 'dark'] as const, ['dark'] as const)) {
       // The page follows the reader's choice without being loaded again; the chart is then drawn anew.
       await page.emulateMedia({ colorScheme })
       await page.locator(contentOf[path]).first().waitFor()
@@ -52,6 +51,7 @@ test.each([...consolePaths])(
   },
 )
 
+/** In the light scheme, which is the browser's. */
 test.each([...consolePaths])('%s fits a phone', async (path) => {
   const { page, troubles } = await own.open(addressOf(path), { viewport: { width: 360, height: 700 } })
   await page.locator(contentOf[path]).first().waitFor()
@@ -86,14 +86,14 @@ test('the list of prompts has the rate with its interval and count, the verdict 
   await page.getByLabel('Sort by').selectOption('name')
   const names = () => page.locator('tbody tr td:first-child a').allTextContents()
   await eventually(names, ['alpha', 'omega', 'test'])
-  await page.getByLabel('Find').fill('MEGA')
+  await page.getByLabel('Search').fill('MEGA')
   await eventually(names, ['omega'])
   // Both are in the address, so that the page can be reloaded and shared.
   await page.reload()
   await eventually(names, ['omega'])
   expect(page.url()).toBe(`${own.service.url}/?sort=name&find=MEGA`)
-  await page.getByLabel('Find').fill('nothing')
-  await page.getByText('No prompt is like “nothing”').waitFor()
+  await page.getByLabel('Search').fill('nothing')
+  await page.getByText('No prompts match “nothing”').waitFor()
   await page.close()
 })
 
@@ -115,7 +115,7 @@ test('search and sort are over all prompts, and not over those of the first page
   await eventually(async () => (await names()).slice(0, 2), ['many 120', 'many 119'])
   await page.getByRole('link', { name: 'Next page' }).click()
   await eventually(async () => (await names()).length, 21)
-  await page.getByLabel('Find').fill('tes')
+  await page.getByLabel('Search').fill('tes')
   await eventually(names, ['test'])
   expect(page.url()).toBe(`${own.service.url}/?sort=newest&find=tes`)
   expect(troubles).toEqual([])
@@ -143,7 +143,7 @@ test('of many changes each has its flag, its place in the list and its verdict, 
     (await page.getByLabel('Earlier').locator('option').allInnerTexts()).find((text) => text.startsWith('#1000 ')) ?? ''
   const sum = (counts: number[]) => counts.reduce((total, one) => total + one, 0)
   await eventually(async () => sum(await flagged()), 149)
-  await page.getByText('11 older changes of this time have no flag.').waitFor()
+  await page.getByText('11 older changes in this range have no flag.').waitFor()
   await page.getByRole('navigation', { name: 'Pages of changes' }).getByText('1 of 4').waitFor()
   // A flag leads to its row on whatever page of the list.
   await flags.first().click()
@@ -164,7 +164,7 @@ test('of many changes each has its flag, its place in the list and its verdict, 
   // All of these went live, and so have a verdict.
   await eventually(() => rows.filter({ hasText: 'undecided' }).count(), 50)
   // The newest and the oldest are compared, though they are pages apart.
-  await page.getByRole('link', { name: 'Compare two' }).click()
+  await page.getByRole('link', { name: 'Compare' }).click()
   const choices = page.getByRole('navigation', { name: 'Pages of changes' })
   for (const number of [2, 3, 4]) {
     await choices.getByRole('link', { name: 'Older' }).click()
@@ -181,7 +181,7 @@ test('of many changes each has its flag, its place in the list and its verdict, 
 
 test('the chart is walked by the arrow keys, zoomed by the pointer, and is a table, too', async () => {
   const { page, troubles, requests } = await own.open(promptPath)
-  const chart = page.getByRole('slider', { name: 'The signals over time' })
+  const chart = page.getByRole('slider', { name: 'Signals over time' })
   await page.locator('.u-over').waitFor()
   expect(await page.locator('.flag').allTextContents()).toEqual(['8f14e45', '#7'])
   await chart.focus()
@@ -198,7 +198,7 @@ test('the chart is walked by the arrow keys, zoomed by the pointer, and is a tab
     async () => (await chart.getAttribute('aria-valuetext'))?.endsWith('90% positive, of 40 signals'),
     true,
   )
-  await page.getByText('Show as a table').click()
+  await page.getByText('View as table').click()
   expect(await page.getByRole('table', { name: 'Signals over time' }).getByRole('row').count()).toBe(31)
 
   const box = (await page.locator('.u-over').boundingBox()) as { x: number; y: number; width: number }
@@ -231,12 +231,12 @@ test('changes are filtered by action, time and branch, and split by metadata', a
   await eventually(async () => (await rows()).map((text) => text.slice(0, 16)), ['deployed 8f14e45'])
   await page.getByLabel('Time', { exact: true }).selectOption('chart')
   await page.getByRole('button', { name: '7 d' }).click()
-  await page.getByText('No change is like that').waitFor()
+  await page.getByText('No changes match').waitFor()
   await page.getByRole('button', { name: '90 d' }).click()
   await eventually(async () => (await rows()).length, 1)
   await page.getByLabel('Branch').fill('develop')
   await page.keyboard.press('Enter')
-  await page.getByText('No change is like that').waitFor()
+  await page.getByText('No changes match').waitFor()
   await page.getByLabel('Field').fill('session')
   await page.getByRole('button', { name: 'Split' }).click()
   await page.getByRole('table', { name: 'Signals by session' }).getByText('71%').waitFor()
@@ -246,14 +246,14 @@ test('changes are filtered by action, time and branch, and split by metadata', a
 
 test('any two changes are compared, and the signals of a change are one click away', async () => {
   const { page, troubles } = await own.open(promptPath)
-  await page.getByRole('link', { name: 'Compare two' }).click()
+  await page.getByRole('link', { name: 'Compare' }).click()
   await page.locator('.answer').getByText('made it better').waitFor()
   const later = page.getByLabel('Later')
   const [first, second] = await later
     .locator('option')
     .evaluateAll((options) => options.map((one) => (one as unknown as { value: string }).value))
   await later.selectOption(second as string)
-  await page.getByText('Choose two that differ').waitFor()
+  await page.getByText('Choose two different changes').waitFor()
   await page.getByLabel('Earlier').selectOption(first as string)
   await page.locator('.answer').getByText('made it worse').waitFor()
   await page.getByRole('link', { name: '373 signals' }).click()
@@ -294,7 +294,7 @@ test('the usage stands in a sentence, with the pace', async () => {
   const answer = page.locator('.answer')
   await answer.waitFor()
   expect(await answer.textContent()).toMatch(
-    /^[12] of 1,000 signals used this month \(0%\)\. At this pace the month ends with about \d+\.$/,
+    /^[12] of 1,000 signals used this month \(0%\)\. At this rate you will use about \d+ this month\.$/,
   )
   await page.close()
 })
@@ -328,8 +328,8 @@ test('a change whose predecessor has too few signals says that more of its own w
   const answer = page.locator('.answer')
   await answer.waitFor()
   expect(await answer.textContent()).toBe(
-    '? #8 by Ada has not been decided yet: 100% → 0% positive (−100 points, between −100 and +78), 1 signal. ' +
-      'More signals of it alone would not tell: the other change has too few.',
+    '? #8 by Ada is undecided: 100% → 0% positive (−100 points, between −100 and +78), 1 signal. ' +
+      'The other change has too few signals to tell.',
   )
   await page.close()
 })

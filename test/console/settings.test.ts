@@ -1,16 +1,11 @@
 // The pages by which an organisation is run, in a real browser.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { presets, scopes } from '../../src/console/parts/scopes.ts'
 import { presets as presetsOfService } from '../../src/keys/scopes.ts'
 import { eventually } from '../program.ts'
-import { startConsole, type TestConsole } from './open.ts'
+import { type TestConsole, useConsole } from './open.ts'
 
-let own: TestConsole
-
-beforeAll(async () => {
-  own = await startConsole()
-})
-afterAll(() => own?.close())
+const own = useConsole()
 
 const statusWith = async (key: string) => (await own.service.getHistory(own.tenant.prompt, key)).status
 
@@ -20,8 +15,8 @@ test('a key is made, shown once and copied, rotated and revoked', async () => {
   await page.getByRole('button', { name: 'New key' }).click()
   await page.getByLabel('Name').fill('website')
   await page.getByLabel('Expires').selectOption('in 30 days')
-  await page.getByRole('button', { name: 'Make the key' }).click()
-  const shown = page.getByRole('dialog', { name: 'The new key' })
+  await page.getByRole('button', { name: 'Create key' }).click()
+  const shown = page.getByRole('dialog', { name: 'New key created' })
   const key = (await shown.locator('code').textContent()) as string
   await shown.getByRole('button', { name: 'Copy the key' }).click()
   await shown.getByText('Copied', { exact: true }).waitFor()
@@ -29,14 +24,14 @@ test('a key is made, shown once and copied, rotated and revoked', async () => {
   await shown.getByRole('button', { name: 'Done' }).click()
   const row = page.getByRole('row', { name: /^website/ }).first()
   expect(await row.textContent()).toContain('app')
-  expect(await row.textContent()).toContain('expires in 4 weeks')
+  expect(await row.textContent()).toContain('Expires in 4 weeks')
   expect(await page.content()).not.toContain(key)
   expect(await statusWith(key)).toBe(200)
 
   await row.getByRole('button', { name: 'Rotate website' }).click()
-  await page.getByLabel('The old one works on').selectOption('not at all')
+  await page.getByLabel('Old key stays valid').selectOption('not at all')
   await page.getByRole('button', { name: 'Rotate', exact: true }).click()
-  const rotated = page.getByRole('dialog', { name: 'The key was rotated' })
+  const rotated = page.getByRole('dialog', { name: 'Key rotated' })
   const second = (await rotated.locator('code').textContent()) as string
   // Escape closes it as the button does.
   await page.keyboard.press('Escape')
@@ -46,7 +41,7 @@ test('a key is made, shown once and copied, rotated and revoked', async () => {
 
   await page.getByRole('button', { name: 'Revoke website' }).click()
   await page.getByRole('button', { name: 'Revoke', exact: true }).click()
-  await page.getByText('revoked now').or(page.getByText('revoked 1 second ago')).first().waitFor()
+  await page.getByText('Revoked now').or(page.getByText('Revoked 1 second ago')).first().waitFor()
   await eventually(() => statusWith(second), 401)
   expect(troubles).toEqual([])
   await page.close()
@@ -58,12 +53,12 @@ test('a browser key is made with its origins and its limit; what is wrong is sai
   await page.getByLabel('Name').fill('thumbs')
   await page.getByLabel('For').selectOption('browser')
   await page.getByLabel('Origins').fill('example.com')
-  await page.getByLabel('Signals a month').fill('500')
-  await page.getByRole('button', { name: 'Make the key' }).click()
+  await page.getByLabel('Signals per month').fill('500')
+  await page.getByRole('button', { name: 'Create key' }).click()
   await page.getByRole('alert').getByText('origins/0 must be an origin as browsers send it').waitFor()
   await page.getByLabel('Origins').fill('https://example.com\n\n https://*.example.org ')
-  await page.getByRole('button', { name: 'Make the key' }).click()
-  await page.getByRole('dialog', { name: 'The new key' }).waitFor()
+  await page.getByRole('button', { name: 'Create key' }).click()
+  await page.getByRole('dialog', { name: 'New key created' }).waitFor()
   const { body } = await own.service.call('GET', '/api/v1/keys?limit=1', { key: own.admin })
   expect(body.data[0]).toMatchObject({
     name: 'thumbs',
@@ -103,9 +98,9 @@ test('only what the key may do is offered', async () => {
     key: await own.keyWith(['keys:read', 'keys:write', 'signals:write']),
   })
   await page.getByRole('button', { name: 'New key' }).click()
-  expect(await page.getByLabel('For').locator('option').allInnerTexts()).toEqual(['browser', 'scopes that I choose'])
+  expect(await page.getByLabel('For').locator('option').allInnerTexts()).toEqual(['browser', 'Custom'])
   await page.getByLabel('For').selectOption('scopes')
-  expect(await page.getByRole('group', { name: 'It may' }).locator('code').allInnerTexts()).toEqual([
+  expect(await page.getByRole('group', { name: 'Permissions' }).locator('code').allInnerTexts()).toEqual([
     'signals:write',
     'keys:read',
     'keys:write',
@@ -117,13 +112,13 @@ test('a prompt is made, linked to its file and renamed', async () => {
   const { page, troubles } = await own.open('/settings/prompts')
   await page.getByRole('button', { name: 'New prompt' }).click()
   await page.getByLabel('Name').fill('farewell')
-  await page.getByRole('button', { name: 'Make the prompt' }).click()
+  await page.getByRole('button', { name: 'Create prompt' }).click()
   const row = page.getByRole('row', { name: /farewell/ })
   await row.getByText('not linked').waitFor()
-  await row.getByRole('button', { name: 'Change farewell' }).click()
+  await row.getByRole('button', { name: 'Edit farewell' }).click()
   await page.getByLabel('Name').fill('goodbye')
   await page.getByLabel('Repository').fill('acme/prompts')
-  await page.getByLabel('Path of its file').fill('prompts/goodbye.md')
+  await page.getByLabel('File path').fill('prompts/goodbye.md')
   await page.getByRole('button', { name: 'Save' }).click()
   const changed = page.getByRole('row', { name: /goodbye/ })
   await changed.getByText('prompts/goodbye.md in acme/prompts').waitFor()
@@ -133,7 +128,7 @@ test('a prompt is made, linked to its file and renamed', async () => {
 
 test('the secret of the webhook is made, and the audit log has it', async () => {
   const { page, troubles } = await own.open('/settings/webhooks')
-  await page.getByRole('button', { name: 'Make a secret' }).click()
+  await page.getByRole('button', { name: 'Generate secret' }).click()
   await page.locator('.secret').nth(1).waitFor()
   const [address, secret] = await page.locator('.secret code').allInnerTexts()
   expect(address).toBe(`${own.service.url}/webhooks/github/${own.tenant.org}`)

@@ -62,7 +62,7 @@ test('a pasted key signs in, and signing out forgets it', async () => {
 test('a key that is not accepted is forgotten, with a word about it', async () => {
   const { page } = await openWindow(browser, server.url)
   await page.goto(`${server.url}/#key=psk_${'0'.repeat(36)}`)
-  await page.getByRole('alert').getByText('That key is not accepted').waitFor()
+  await page.getByRole('alert').getByText('Invalid key').waitFor()
   expect(await page.evaluate('sessionStorage.length')).toBe(0)
   await page.close()
 })

@@ -1,16 +1,11 @@
 // What a reader sees when there is nothing to see, or not yet, or not with this key.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Route } from 'playwright-core'
 import type { Watched } from '../browser.ts'
 import { findBarriers } from '../browser.ts'
-import { startConsole, type TestConsole } from './open.ts'
+import { useConsole } from './open.ts'
 
-let own: TestConsole
-
-beforeAll(async () => {
-  own = await startConsole()
-})
-afterAll(() => own?.close())
+const own = useConsole()
 
 /** Answers for the service, as it does, on the list of keys. */
 const keysAnswer = (status: number, error: object, headers: Record<string, string> = {}) => ({
@@ -19,12 +14,17 @@ const keysAnswer = (status: number, error: object, headers: Record<string, strin
 })
 
 test.each([
-  ['403', keysAnswer(403, { code: 'forbidden', scope: 'keys:read' }), 'It lacks the scope keys:read.'],
-  ['404', keysAnswer(404, { code: 'not_found' }), 'There is nothing here'],
+  ['403', keysAnswer(403, { code: 'forbidden', scope: 'keys:read' }), 'Your key lacks the scope keys:read.'],
+  ['404', keysAnswer(404, { code: 'not_found' }), 'Not found'],
   [
     '422',
     keysAnswer(422, { message: 'The query is not valid.', details: [{ path: 'cursor', message: 'must be …' }] }),
     'cursor must be …',
+  ],
+  [
+    '422 about a range',
+    keysAnswer(422, { message: '', details: [{ path: 'since', message: 'must be before until' }] }),
+    '“From” must be earlier than “Before”.',
   ],
   ['429', keysAnswer(429, { code: 'rate_limited' }, { 'retry-after': '7300' }), 'Try again in 2 hours.'],
   ['500', keysAnswer(500, { code: 'internal_error', request_id: 'abc-123' }), 'Request abc-123'],
@@ -39,14 +39,14 @@ test.each([
 
 test('a 401 in the midst of it asks for another key', async () => {
   const { page } = await own.open('/settings/keys', keysAnswer(401, { code: 'unauthorized' }))
-  await page.getByRole('alert').getByText('That key is not accepted').waitFor()
+  await page.getByRole('alert').getByText('Invalid key').waitFor()
   expect(await findBarriers(page)).toEqual([])
   await page.close()
 })
 
 test('a page that the key may not see names the scope, and is not asked for again', async () => {
   const { page, requests } = await own.open('/settings/keys', { key: await own.keyWith(['usage:read']) })
-  await page.getByText('It lacks the scope keys:read.').waitFor()
+  await page.getByText('Your key lacks the scope keys:read.').waitFor()
   await page.getByRole('link', { name: 'Usage' }).click()
   await page.goBack()
   await page.getByRole('heading', { name: 'No access' }).waitFor()

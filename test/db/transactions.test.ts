@@ -2,24 +2,20 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readConfig } from '../../src/config.ts'
 import type { Db, Sql } from '../../src/db/client.ts'
 import { openDatabase } from '../../src/db/open.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
 import { eventually, rejectionOf } from '../program.ts'
+import { useDatabase } from '../use.ts'
 
 const queryTimeoutMs = 3_000
 
-let database: TestDatabase
 let db: Db
 
+afterAll(() => db.close())
+const database = useDatabase()
+
 beforeAll(async () => {
-  database = await createDatabase()
   const options = { queryTimeoutMs, maxConnections: 2, whenInUse: 'fail' as const }
   db = await openDatabase(readConfig({}, database.settings), options)
   await db.sql.script('create table counted (n integer); insert into counted values (0)')
-})
-
-afterAll(async () => {
-  await db.close()
-  await database.close()
 })
 
 const add = (sql: Sql) => sql`update counted set n = n + 1`

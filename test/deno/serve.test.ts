@@ -1,8 +1,8 @@
 // The source as it is, on Deno: nothing but its platform file depends on Bun.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { type Client, createClient } from '../client.ts'
-import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
+import { createDatabaseWithTenant, redisPrefix, redisUrl } from '../harness.ts'
 import {
   createFolder,
   createOperator,
@@ -12,10 +12,11 @@ import {
   type Server,
   startServer,
 } from '../program.ts'
+import { useDatabase } from '../use.ts'
 
+const database = useDatabase()
 const root = join(import.meta.dir, '../..')
 
-let database: TestDatabase
 let server: Server
 let client: Client
 let operator: Operator
@@ -25,14 +26,11 @@ const [deno] = new Bun.Glob('@deno/*/deno').scanSync({ cwd: join(root, 'node_mod
 const program = [deno as string, 'run', '--allow-all', '--no-remote', 'src/main.ts']
 
 beforeAll(async () => {
-  database = await createDatabase()
   operator = createOperator(database.settings)
   const more = { REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix(), DENO_DIR: createFolder() }
   server = await startServer({ ...database.settings, ...more }, [], root, program)
   client = await createClient(server.url)
 })
-
-afterAll(() => database.close())
 
 test('makes its own data directory on Deno', async () => {
   const settings = { DATA_DIR: join(createFolder(), 'data'), DENO_DIR: createFolder() }
@@ -68,10 +66,10 @@ test('serves, counts and ends on Deno as it does on Bun', async () => {
 })
 
 test('counts callers by the addresses that a trusted proxy names on Deno', async () => {
-  const own = await createDatabase()
+  const { tenant, ...own } = await createDatabaseWithTenant()
   const limits = { TRUSTED_PROXIES: '127.0.0.0/8', RATE_LIMIT_PER_ADDRESS: '2/h', RATE_LIMIT_PER_KEY: '3/h' }
   const limited = await startServer({ ...own.settings, ...limits, DENO_DIR: createFolder() }, [], root, program)
-  const { key, prompt } = await createTenant(createOperator(own.settings))
+  const { key, prompt } = tenant
   const ask = async (forwarded?: string) => {
     const headers = { authorization: `Bearer ${key}`, ...(forwarded ? { 'x-forwarded-for': forwarded } : {}) }
     const response = await fetch(`${limited.url}/api/v1/prompts/${prompt}/history`, { headers })

@@ -1,20 +1,15 @@
 // Sync and the webhook report the same changes. In whichever order they come, and however often, the history is the same.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
 import { syncRepository } from '../../src/git/sync.ts'
 import { openHttpTarget } from '../../src/git/target_http.ts'
 import { createHook, type Entry, type Hook, paths } from '../github/hook.ts'
 import { merged, push } from '../github/payloads.ts'
-import { startService, type TestService } from '../service.ts'
+import { useService } from '../use.ts'
 import { type Clone, createClone, gitEnvironment } from './clone.ts'
 
-let service: TestService
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.close())
-
+const service = useService()
 type Story = {
   clone: Clone
   /** What GitHub delivers, beside the sync. */

@@ -1,17 +1,11 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { generateKey } from '../../src/keys/format.ts'
 import { createKey, revokeKey } from '../../src/keys/manage.ts'
-import { entry, startService, type Tenant, type TestService } from '../service.ts'
+import { entry, type TestService } from '../service.ts'
+import { useService, useTenant } from '../use.ts'
 
-let service: TestService
-let tenant: Tenant
-
-beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant()
-})
-
-afterAll(() => service.close())
+const service = useService()
+const tenant = useTenant(service)
 
 const historyPath = () => `/api/v1/prompts/${tenant.prompt}/history`
 

@@ -1,18 +1,13 @@
 // The files of the console as they are served; test/console looks at them in a browser.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { createApp } from '../../src/app.ts'
 import { consolePaths } from '../../src/http/console_paths.ts'
-import { startService, type TestService } from '../service.ts'
+import { useOwnService } from '../use.ts'
 
 const maxBytes = 100 * 1_000
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService()
-})
-afterAll(() => service.close())
+const service = useOwnService()
 
 /** Gets a file as a browser does, before it is unpacked. */
 async function get(path: string, headers: Record<string, string> = {}) {

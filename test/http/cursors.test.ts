@@ -1,16 +1,10 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Scope } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
-import { startService, type TestService } from '../service.ts'
+import { useService } from '../use.ts'
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
+const service = useService()
 
 /** A key that may read every list of an organisation that has two rows in each. */
 async function createReader(): Promise<string> {

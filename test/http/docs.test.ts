@@ -1,37 +1,33 @@
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { beforeAll, describe, expect, test } from 'bun:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Value } from '@sinclair/typebox/value'
 import type { OpenAPIV3 } from 'openapi-types'
-import { parseHistoryQuery } from '../../src/history/query.ts'
 import { NewHistoryEntry } from '../../src/history/schema.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
 import { serveFile } from '../../src/http/static_file.ts'
 import { isPromptId } from '../../src/prompts/find.ts'
 import { NewSignal } from '../../src/signals/schema.ts'
 import { compileSchema, createContract, withoutNames } from '../contract.ts'
-import { startService, type TestService } from '../service.ts'
+import { useService } from '../use.ts'
 
 type Operation = Omit<OpenAPIV3.OperationObject, 'parameters'> & { parameters: OpenAPIV3.ParameterObject[] }
 
 const historyPath = '/api/v1/prompts/{prompt_id}/history'
 const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 
-let service: TestService
+const service = useService()
 let document: OpenAPIV3.Document
 let history: Operation
 let recording: Operation
 let signals: Operation
 
 beforeAll(async () => {
-  service = await startService()
   document = (await (await fetch(`${service.url}/docs/json`)).json()) as OpenAPIV3.Document
   const { paths } = withoutNames(document)
   history = paths[historyPath]?.get as Operation
   recording = paths[historyPath]?.post as Operation
   signals = paths[signalsPath]?.post as Operation
 })
-afterAll(() => service.close())
-
 const operations = () =>
   Object.entries(withoutNames(document).paths).flatMap(([path, methods = {}]) =>
     Object.entries(methods as Record<string, OpenAPIV3.OperationObject>).map(([method, operation]) => ({
@@ -230,52 +226,6 @@ describe('the document', () => {
       expect(Value.Check(type, example)).toBe(true)
     }
     expect(isPromptId(parameterOf(signals, 'prompt_id').example)).toBe(true)
-  })
-
-  test('says of the parameters what the service does', () => {
-    const { pattern = '' } = parameterOf(history, 'prompt_id').schema as OpenAPIV3.SchemaObject
-    const ids = [
-      'pmt_a',
-      `pmt_${'z'.repeat(64)}`,
-      'pmt_A-0_z',
-      'pmt_',
-      `pmt_${'z'.repeat(65)}`,
-      'pmt_a.b',
-      'xpmt_a',
-      'pmt_é',
-    ]
-    expect(ids.map((id) => new RegExp(pattern).test(id))).toEqual(ids.map(isPromptId))
-
-    const served = parseHistoryQuery('')
-    const mostServed = parseHistoryQuery('?limit=1000000')
-    expect([parameterOf(history, 'page').schema, parameterOf(history, 'limit').schema]).toEqual([
-      { type: 'integer', minimum: 1, default: Number(served.page) },
-      { type: 'integer', minimum: 1, default: served.limit, maximum: mostServed.limit },
-    ])
-    const { items, ...action } = parameterOf(history, 'action').schema as OpenAPIV3.ArraySchemaObject
-    expect(action).toEqual({ type: 'array' })
-    expect((items as OpenAPIV3.SchemaObject).enum).toEqual(['deployed', 'pr_opened', 'pr_merged', 'pr_closed'])
-    for (const name of ['since', 'until']) {
-      expect(parameterOf(history, name).schema).toEqual({ type: 'string', format: 'date-time' })
-    }
-    for (const name of ['page', 'limit', 'action', 'since', 'until', 'branch', 'If-None-Match']) {
-      expect(parameterOf(history, name)).not.toHaveProperty('example')
-    }
-  })
-
-  test('lets pr_number and pr_url be null, and metadata hold anything', () => {
-    const page = history.responses['200'] as OpenAPIV3.ResponseObject
-    const valid = compileSchema(page.content?.['application/json']?.schema ?? {})
-    const example = page.content?.['application/json']?.example
-    const withEntry = (more: object) => ({ ...example, data: [{ ...example.data[0], ...more }] })
-    expect(valid(withEntry({ pr_number: null, pr_url: null }))).toBe(true)
-    expect(valid(withEntry({ pr_number: '7' }))).toBe(false)
-    expect(valid(withEntry({ branch_name: null }))).toBe(false)
-    const { schema = {} } = (signals.requestBody as OpenAPIV3.RequestBodyObject).content['application/json'] ?? {}
-    const validBody = compileSchema(schema)
-    expect(validBody({ value: 'negative', metadata: { a: [{ b: null }], c: 1.5 } })).toBe(true)
-    expect(validBody({ value: 'negative', metadata: [] })).toBe(false)
-    expect(validBody({ value: 'neutral' })).toBe(false)
   })
 })
 

@@ -1,20 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { ServiceError } from '../../src/errors.ts'
 import { crashResponse } from '../../src/http/middleware.ts'
 import { listen } from '../../src/platform.ts'
 import { createClient } from '../client.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import type { TestService } from '../service.ts'
+import { useOwnService, useTenant } from '../use.ts'
 
-let service: TestService
-let tenant: Tenant
-
-beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant()
-})
-
-afterAll(() => service.close())
+const service = useOwnService()
+const tenant = useTenant(service)
 
 /** The same service with one part that does not work. */
 async function callBroken(broken: Partial<TestService['services']>) {

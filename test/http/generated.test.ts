@@ -1,23 +1,21 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { generateKey } from '../../src/keys/format.ts'
 import { comingFrom, newAddress, trustTheTest } from '../addresses.ts'
 import { inFullRun } from '../full.ts'
-import { entry, startService, type Tenant, type TestService } from '../service.ts'
+import { entry, type Tenant } from '../service.ts'
+import { useOwnService } from '../use.ts'
 
 const requests = inFullRun(10_000, 2_000)
 const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
 
-let service: TestService
+const service = useOwnService({ limits: trustTheTest })
 let tenants: Tenant[]
 
 beforeAll(async () => {
-  service = await startService({ limits: trustTheTest })
   tenants = await Promise.all([service.createTenant(100_000), service.createTenant(5), service.createTenant(0)])
   for (const { prompt } of tenants) await service.addHistory(prompt, [entry(), entry(), entry()])
 })
-
-afterAll(() => service.close())
 
 /** Text that a URL can carry; half of it not valid when decoded. */
 const oddSegment = fc.oneof(

@@ -1,25 +1,23 @@
 // Changes that wait for a lock until after their callers got an error.
-import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { beforeAll, expect, spyOn, test } from 'bun:test'
 import { scopes } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
 import { createHook, type Hook } from '../github/hook.ts'
 import { push, sha } from '../github/payloads.ts'
 import { engine } from '../harness.ts'
 import { eventually } from '../program.ts'
-import { entry, startService, type TestService } from '../service.ts'
+import { entry } from '../service.ts'
+import { useService } from '../use.ts'
 
 /** Nearly half of a request's time. A change that was then given as much time as a request has would end after it. */
 const lookUpMs = 2_000
 
-let service: TestService
+const service = useService()
 let hook: Hook
 
 beforeAll(async () => {
-  service = await startService()
   hook = await createHook(service)
 })
-
-afterAll(() => service.close())
 
 /** Holds a lock on tables until it is released; on the embedded engine that is a hold on everything. */
 function hold(lock: string) {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { createServices } from '../../src/deps.ts'
 import { createRateLimiter } from '../../src/http/rate_limit.ts'
@@ -6,26 +6,17 @@ import { createKey } from '../../src/keys/manage.ts'
 import { createLog } from '../../src/log.ts'
 import { comingFrom, newAddress, trustTheTest } from '../addresses.ts'
 import { eventually } from '../program.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import type { Tenant } from '../service.ts'
+import { useOwnService } from '../use.ts'
 
 const perKey = 4
 const perAddress = 6
 const perMinute = (requests: number) => ({ requests, windowSeconds: 60 })
 const perHour = (requests: number) => ({ requests, windowSeconds: 3_600 })
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService({
-    limits: {
-      ...trustTheTest,
-      RATE_LIMIT_PER_KEY: `${perKey}/min`,
-      RATE_LIMIT_PER_ADDRESS: `${perAddress}/min`,
-    },
-  })
+const service = useOwnService({
+  limits: { ...trustTheTest, RATE_LIMIT_PER_KEY: `${perKey}/min`, RATE_LIMIT_PER_ADDRESS: `${perAddress}/min` },
 })
-
-afterAll(() => service.close())
 
 /** Comes from an address of its own. */
 const fromElsewhere = () => comingFrom(newAddress())

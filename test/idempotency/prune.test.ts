@@ -1,17 +1,11 @@
-import { afterAll, beforeAll, expect, spyOn, test } from 'bun:test'
+import { expect, spyOn, test } from 'bun:test'
 import { createServices } from '../../src/deps.ts'
 import { scopes } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
 import { createLog } from '../../src/log.ts'
-import { startService, type TestService } from '../service.ts'
+import { useOwnService } from '../use.ts'
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
+const service = useOwnService()
 
 test('a service forgets the idempotency keys of the administration after a day, and not before', async () => {
   const { db, clock } = service.services

@@ -1,6 +1,7 @@
-// The list of prompts with what became of each: searched and sorted over all of them, page by page.
+// The overview of all prompts, searched, sorted and paged.
 import { beforeAll, expect, test } from 'bun:test'
 import { maxSortedPrompts } from '../../src/impact/schema.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { changePrompt, createPrompt } from '../../src/prompts/manage.ts'
 import { useService, useTenant } from '../use.ts'
 import { addSignals, deployed, merged } from './history.ts'
@@ -103,13 +104,8 @@ test('a prompt is found by its id, and by nobody else', async () => {
 
 test('what changes between two pages moves no other prompt', async () => {
   const { db, clock } = service.services
-  const rename = async (from: string, to: string) => {
-    const [{ id: rowId, organisation_id: organisationId } = { id: 0, organisation_id: 0 }] = await db.sql<{
-      id: number
-      organisation_id: number
-    }>`select id, organisation_id from prompts where public_id = ${ids[from] as string}`
-    await changePrompt(db, clock, { id: rowId, organisationId }, { name: to })
-  }
+  const rename = async (from: string, to: string) =>
+    changePrompt(db, clock, await requirePrompt(db.sql, ids[from] as string), { name: to })
   let pages = 0
   // The page ends with élan, which then has the last name of all: it is seen twice, and nothing is left out.
   const names = await walk('sort=name', async () => {
@@ -119,7 +115,7 @@ test('what changes between two pages moves no other prompt', async () => {
   expect(names).toEqual(['east', 'élan', 'farewell', 'Step 9', 'step 10', 'test', 'zebra 100%', 'zz'])
 })
 
-test('a cursor is of its search and its order alone', async () => {
+test('a cursor works only with its own search and order', async () => {
   const cursor = (await ask('?limit=1&sort=name')).body.pagination.next_cursor
   for (const query of ['', '&sort=rate', '&sort=name&search=e']) {
     const { status, body } = await ask(`?cursor=${cursor}${query}`)

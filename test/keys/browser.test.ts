@@ -1,22 +1,18 @@
 // Keys that stand in web pages: only for pages of their origins, and perhaps for some prompts.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { createPrompt } from '../../src/prompts/manage.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import { useService, useTenant } from '../use.ts'
 import { createAdmin, createBrowserKey, postFromPage, SHOP, usedBy } from './pages.ts'
 
-let service: TestService
-let tenant: Tenant
+const service = useService()
+const tenant = useTenant(service)
 let admin: string
 
 beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant()
   admin = await createAdmin(service, tenant)
 })
-
-afterAll(() => service.close())
 
 const browserKey = (more?: object) => createBrowserKey(service, admin, more)
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Db, Sql } from '../../src/db/client.ts'
 import { createServices } from '../../src/deps.ts'
 import { createFailedKeys } from '../../src/keys/failed_keys.ts'
@@ -7,19 +7,12 @@ import { createLog } from '../../src/log.ts'
 import { comingFrom, newAddress, trustTheTest } from '../addresses.ts'
 import type { Answer } from '../client.ts'
 import { eventually, rejectionOf } from '../program.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import { useOwnService, useTenant } from '../use.ts'
 
 const budget = 60
 
-let service: TestService
-let tenant: Tenant
-
-beforeAll(async () => {
-  service = await startService({ limits: trustTheTest })
-  tenant = await service.createTenant()
-})
-
-afterAll(() => service.close())
+const service = useOwnService({ limits: trustTheTest })
+const tenant = useTenant(service)
 
 const ask = (key: string | undefined, address: string) =>
   service.call('GET', `/api/v1/prompts/${tenant.prompt}/history`, {

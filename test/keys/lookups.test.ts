@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import type { Db, Sql } from '../../src/db/client.ts'
 import { createServices } from '../../src/deps.ts'
 import { createLastUsed } from '../../src/keys/last_used.ts'
@@ -7,19 +7,17 @@ import { markKeysUsed } from '../../src/keys/store.ts'
 import { createLog } from '../../src/log.ts'
 import { requireOrganisation } from '../../src/orgs/manage.ts'
 import { eventually } from '../program.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import type { Tenant } from '../service.ts'
+import { useOwnService } from '../use.ts'
 
-let service: TestService
+const service = useOwnService()
 let db: Db
 let tenants: Tenant[]
 
 beforeAll(async () => {
-  service = await startService()
   db = service.services.db
   tenants = await Promise.all(Array.from({ length: 20 }, () => service.createTenant()))
 })
-
-afterAll(() => service.close())
 
 /** The same database, which notes the statements that name keys; closing it does nothing. */
 function watched(): { db: Db; statements: string[] } {

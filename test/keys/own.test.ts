@@ -1,16 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createKey } from '../../src/keys/manage.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import { useService, useTenant } from '../use.ts'
 
-let service: TestService
-let tenant: Tenant
-
-beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant(5)
-})
-
-afterAll(() => service.close())
+const service = useService()
+const tenant = useTenant(service, 5)
 
 test('a key can read its own scopes and organisation, and what is used of the month only with the scope for it', async () => {
   const { db } = service.services

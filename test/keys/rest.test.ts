@@ -1,5 +1,5 @@
 // Keys, webhook and audit log over REST, within the caller's own organisation.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import type { Db } from '../../src/db/client.ts'
 import { createServices } from '../../src/deps.ts'
@@ -8,20 +8,17 @@ import { createKey } from '../../src/keys/manage.ts'
 import { defaultScopes, presets } from '../../src/keys/scopes.ts'
 import { requireOrganisation } from '../../src/orgs/manage.ts'
 import { eventually, type Row } from '../program.ts'
-import { entry, startService, type Tenant, type TestService } from '../service.ts'
+import { entry, type Tenant } from '../service.ts'
+import { useService, useTenant } from '../use.ts'
 
-let service: TestService
-let tenant: Tenant
+const service = useService()
+const tenant = useTenant(service)
 let admin: string
 let adminId: string
 
 beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant()
   ;({ key: admin, id: adminId } = await makeKey(tenant, [...scopes]))
 })
-
-afterAll(() => service.close())
 
 const makeKey = ({ org }: Tenant, given: Scope[]) =>
   createKey(service.services.db, service.clock, { org, name: 'made', scopes: given, expiresAt: null })

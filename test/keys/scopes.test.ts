@@ -1,19 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { type Scope, scopes } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
 import { defaultScopes, parseScopes, presets } from '../../src/keys/scopes.ts'
-import { entry, startService, type Tenant, type TestService } from '../service.ts'
+import { entry } from '../service.ts'
+import { useService, useTenant } from '../use.ts'
 
-let service: TestService
-let tenant: Tenant
-
-beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant()
-})
-
-afterAll(() => service.close())
+const service = useService()
+const tenant = useTenant(service)
 
 async function keyWith(given: Scope[]): Promise<string> {
   const { db } = service.services

@@ -54,7 +54,7 @@ test('a command that waits for an absent standby says so, and on Ctrl-C what it 
   await read
   expect(stderr.slice(waiting.length)).toBe(
     'prompt-signals: Interrupted before the database had answered: the change may or may not have been made. ' +
-      'To be sure, run: prompt-signals orgs list\n',
+      'To check, run: prompt-signals orgs list\n',
   )
   expect(await child.stdout.text()).toBe('')
 })

@@ -1,31 +1,24 @@
 // Whose address a caller has who comes through nginx, and who does not.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { request } from 'node:http'
-import { createDatabase, type TestDatabase } from '../harness.ts'
 import { startNginx } from '../nginx.ts'
-import { eventually, type Server, startServer } from '../program.ts'
+import { eventually } from '../program.ts'
 import { findFreePort } from '../throwaway.ts'
+import { useProgram } from '../use.ts'
 
 const perHour = 3
 
-let database: TestDatabase
-let server: Server
 let nginx: Awaited<ReturnType<typeof startNginx>>
 let ports: { nginx: number; service: number }
 
+afterAll(() => nginx?.stop())
+const limits = { TRUSTED_PROXIES: '127.0.0.1, ::1', RATE_LIMIT_PER_ADDRESS: `${perHour}/h` }
+const { server } = useProgram(() => ({ ...limits, HOST: '0.0.0.0' }))
+
 beforeAll(async () => {
-  database = await createDatabase()
-  const limits = { TRUSTED_PROXIES: '127.0.0.1, ::1', RATE_LIMIT_PER_ADDRESS: `${perHour}/h` }
-  server = await startServer({ ...database.settings, ...limits, HOST: '0.0.0.0' })
   ports = { nginx: await findFreePort(), service: Number(new URL(server.url).port) }
   nginx = await startNginx(`http://127.0.0.1:${ports.service}`, `127.0.0.1:${ports.nginx}`)
   await eventually(() => statusOf('nginx', '127.0.0.1', '/livez'), 200, 20_000)
-})
-
-afterAll(async () => {
-  await nginx?.stop()
-  await server.stop()
-  await database.close()
 })
 
 /** The status of an answer to a caller at this address of the machine; 0 when nobody listens. */

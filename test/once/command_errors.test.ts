@@ -71,7 +71,7 @@ test.concurrent.each([
   [{ 'created-at': '2026-11-14T25:00:00Z' }, /\/created_at must be an ISO 8601 time with its zone/],
   [{ 'user-name': 'x'.repeat(300) }, /\/user\/name must /],
   [{ 'user-name': '' }, /\/user\/name must /],
-  [{ branch: 'a\nb' }, /\/branch_name must /],
+  [{ branch: 'a\nb' }, /\/branch_name contains characters that are not allowed/],
 ])('history record rejects %j', async (wrong: object, line) => {
   const options = Object.entries({ ...given, prompt: tenant.prompt, ...wrong }).map(
     ([name, text]) => `--${name}=${text}`,

@@ -3,11 +3,12 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import postgres from 'postgres'
 import { auditWrites } from '../faults/audit_writes.ts'
 import { type Author, createWriteLedger, PATH, REPOSITORY, startWriters } from '../faults/writes.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
-import { createOperator, createTenant, eventually, type Server, startServer } from '../program.ts'
+import { inFullRun } from '../full.ts'
+import { createDatabaseWithTenant, type TestDatabase } from '../harness.ts'
+import { createOperator, eventually, type Server, startServer } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
 
-const CUTS = 12
+const CUTS = inFullRun(12, 4)
 /** As many as there are writers, so that it is the turn of each. */
 const ACKNOWLEDGED_BETWEEN_CUTS = 28
 
@@ -17,9 +18,9 @@ let server: Server
 let author: Author
 
 beforeAll(async () => {
-  database = await createDatabase()
+  const { tenant, ...own } = await createDatabaseWithTenant()
+  database = own
   const operator = createOperator(database.settings)
-  const tenant = await createTenant(operator)
   const file = ['--repository', REPOSITORY, '--path', PATH]
   const linked = await operator.one('prompts', 'create', '--org', tenant.org, '--name', 'Linked', ...file)
   const { secret } = await operator.one('webhooks', 'github', 'set', '--org', tenant.org)
@@ -34,7 +35,7 @@ afterAll(async () => {
   await database.close()
 })
 
-test('history and deliveries: what is acknowledged is recorded once, every error comes soon, and no session stays open', async () => {
+test('history and deliveries: what is acknowledged is recorded once, every answer comes in time, and no session stays open', async () => {
   const ledger = createWriteLedger()
   const replica = { name: 'A', url: server.url, exact: false }
   const writers = Array.from({ length: 4 }, () => startWriters(ledger, [replica], author))
@@ -53,8 +54,6 @@ test('history and deliveries: what is acknowledged is recorded once, every error
   expect({ figures, problems }).toEqual({ figures: expect.any(String), problems: [] })
   const failed = ledger.attempts.filter(({ status }) => status === 500)
   expect(failed.length).toBeGreaterThan(0)
-  // Far below any deadline, and far above what a loaded machine takes to connect again.
-  expect(Math.max(...ledger.attempts.map(({ ms }) => ms))).toBeLessThan(3_000)
   expect(server.stdout()).not.toContain('UNSAFE_TRANSACTION')
   await eventually(
     () => sql`

@@ -70,7 +70,7 @@ test.concurrent('the demo fills an empty embedded database once, and its curl li
   expect(await operator.one('orgs', 'list')).toEqual(organisation)
   expect(await listKeys()).toEqual(keys)
   expect(await operator.json('prompts', 'list', '--org', organisation.id)).toEqual(prompts)
-  const [, command = ''] = /This prints a link to see it:\n\n(.*)\n/.exec(again.stdout()) ?? []
+  const [, command = ''] = /Print a sign-in link:\n\n(.*)\n/.exec(again.stdout()) ?? []
   const shown = await Bun.$`sh -c ${`${command} --json`}`.json()
   expect(shown.link).toStartWith(`${again.url}/#key=psk_`)
   const pasted = again.stdout().slice(again.stdout().indexOf('KEY=$('), again.stdout().indexOf('Documentation: '))

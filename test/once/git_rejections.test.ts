@@ -140,7 +140,7 @@ const rejected: [string, string, Made][] = [
   ],
   [
     'a map that would take the place of a device',
-    '--map: /dev/null cannot be written: there is something else of this name',
+    '--map: /dev/null cannot be written: it exists and is not a file',
     () => ({ ...clone, more: ['--map', '/dev/null'] }),
   ],
   [
@@ -210,7 +210,7 @@ test.each([
   [['--org', 'org_1', '--url', 'http://localhost'], 'give either --org or --url'],
   [['--url', 'localhost:3000'], '--url must begin with http:// or https://'],
   [['--org', 'org_1', '--dry-run', '--map', 'x'], '--map is not written by a --dry-run'],
-  [['--org', 'org_1', 'two', 'folders'], 'takes at most 1 word, not 2'],
+  [['--org', 'org_1', 'two', 'folders'], 'takes at most 1 argument, not 2'],
 ])('%j is wrong usage', async (args, line) => {
   const { status, stderr } = await sync(args)
   expect({ status, line: stderr.split('\n')[0] }).toEqual({ status: 2, line: `prompt-signals: ${line}` })

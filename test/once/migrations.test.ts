@@ -1,10 +1,12 @@
 // What only a Postgres server makes possible: many concurrent migrators, and a database of another encoding.
 import { afterAll, expect, test } from 'bun:test'
 import { migrations } from '../../src/platform.ts'
+import { inFullRun } from '../full.ts'
 import { createDatabase, type TestDatabase } from '../harness.ts'
 import { errorLineOf, readJsonLines, run } from '../program.ts'
 import { urlOfDatabase, withAdmin } from '../templates.ts'
 
+const migrators = inFullRun(20, 6)
 const databases: TestDatabase[] = []
 afterAll(() => Promise.all(databases.map(({ close }) => close())))
 
@@ -27,15 +29,17 @@ const slowChanges = `
   create function slow.down() returns event_trigger language plpgsql as 'begin perform pg_sleep(0.1); end';
   create event trigger slow_down on ddl_command_start execute function slow.down()`
 
-test.concurrent('twenty concurrent migrators all succeed, and each migration is applied once', async () => {
+test.concurrent('concurrent migrators all succeed, and each migration is applied once', async () => {
   const settings = { DATABASE_URL: await createEmpty('UTF8') }
   await withAdmin(settings.DATABASE_URL, (sql) => sql.unsafe(slowChanges))
-  const finished = await Promise.all(Array.from({ length: 20 }, () => run(['migrate', '--json'], { settings })))
-  expect(finished.map(({ status, stderr }) => ({ status, stderr }))).toEqual(Array(20).fill({ status: 0, stderr: '' }))
+  const finished = await Promise.all(Array.from({ length: migrators }, () => run(['migrate', '--json'], { settings })))
+  expect(finished.map(({ status, stderr }) => ({ status, stderr }))).toEqual(
+    Array(migrators).fill({ status: 0, stderr: '' }),
+  )
   const results = finished.flatMap(({ stdout }) => readJsonLines(stdout))
   const names = migrations.map(({ name }) => name)
   expect(results.flatMap(({ applied }) => applied)).toEqual(names)
-  expect(results.map(({ version }) => version)).toEqual(Array(20).fill(names.length))
+  expect(results.map(({ version }) => version)).toEqual(Array(migrators).fill(names.length))
   const rows = await withAdmin(settings.DATABASE_URL, (sql) => sql`select name from schema_migrations order by version`)
   expect(rows.map(({ name }) => name)).toEqual(names)
 })

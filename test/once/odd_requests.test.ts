@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { createDatabase, type TestDatabase } from '../harness.ts'
 import { startNginx } from '../nginx.ts'
-import { createFolder, createOperator, createTenant, eventually, type Server, startServer } from '../program.ts'
+import { createFolder, eventually } from '../program.ts'
+import { useProgram } from '../use.ts'
 
 type Target = { port: number; host: string } | { path: string }
 type Sent = { text: string; halfClose?: boolean }
@@ -91,26 +91,17 @@ describe('the runtime alone, with a handler that waits', () => {
 })
 
 describe('the service behind nginx, set up as in deploy/nginx.conf', () => {
-  let database: TestDatabase
-  let server: Server
   let nginx: Awaited<ReturnType<typeof startNginx>>
-  let tenant: Awaited<ReturnType<typeof createTenant>>
   let target: { path: string }
 
+  afterAll(() => nginx?.stop())
+  const { server, tenant } = useProgram()
+
   beforeAll(async () => {
-    database = await createDatabase()
-    server = await startServer(database.settings)
-    tenant = await createTenant(createOperator(database.settings))
     target = { path: join(createFolder(), 'socket') }
     nginx = await startNginx(server.url, `unix:${target.path}`)
     const request = { text: 'GET /livez HTTP/1.1\r\nHost: test\r\n\r\n' }
     await eventually(async () => statusesIn(await answersTo(target, request, 1)), [200], 20_000)
-  })
-
-  afterAll(async () => {
-    await nginx?.stop()
-    await server.stop()
-    await database.close()
   })
 
   test.each([

@@ -1,22 +1,19 @@
 // A connection pooler that mixes up prepared statements gives wrong answers, so it is noticed at the start.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import postgres from 'postgres'
-import { createDatabase, type TestDatabase } from '../harness.ts'
 import { errorLineOf, run } from '../program.ts'
 import { findOrInstall, pgbouncerProgram } from '../programs.ts'
 import { type Recipe, type Server, startThrowaway } from '../throwaway.ts'
+import { useDatabase } from '../use.ts'
 
-let database: TestDatabase
+const database = useDatabase()
 let program: string
 
 beforeAll(async () => {
-  database = await createDatabase()
   ;[program = ''] = await findOrInstall([pgbouncerProgram])
 })
-
-afterAll(() => database.close())
 
 /** From 1.21 on, unless it is switched off; older ones do not know the setting. */
 function knowsPreparedStatements(): boolean {

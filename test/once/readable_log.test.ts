@@ -13,8 +13,8 @@ test.each([
     '23:35:07 WARN  dependency down dependency=redis reason=gone\n',
   ],
   [
-    { level: 50, time, err: { type: 'Error', message: 'no', stack: 'Error: no\n at x' }, msg: 'a request failed' },
-    '23:35:07 ERROR a request failed err=no\n',
+    { level: 50, time, err: { type: 'Error', message: 'no', stack: 'Error: no\n at x' }, msg: 'request failed' },
+    '23:35:07 ERROR request failed err=no\n',
   ],
   [{ level: 30, time, seconds: 3, msg: 'a\u001b[2J\nb' }, '23:35:07 INFO  a [2J b seconds=3\n'],
 ])('%j is short, on one line and harmless on a terminal', (line, shown) => {

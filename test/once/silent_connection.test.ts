@@ -1,21 +1,17 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { type Db, openClient } from '../../src/db/client.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
 import { eventually } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
+import { useDatabase } from '../use.ts'
 
-let database: TestDatabase
+const database = useDatabase()
 let proxy: TcpProxy
 
 beforeAll(async () => {
-  database = await createDatabase()
   proxy = await createProxy(database.settings.DATABASE_URL as string)
 })
 
-afterAll(async () => {
-  proxy.close()
-  await database.close()
-})
+afterAll(() => proxy.close())
 
 const openProxied = (queryTimeoutMs: number) =>
   openClient({ url: proxy.url, ssl: false }, { queryTimeoutMs, maxConnections: 2 })

@@ -1,11 +1,10 @@
 // What has arrived of a body is in memory until the request is answered, so that many slow senders must not add up.
 import { afterEach, expect, test } from 'bun:test'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { connect, type Socket } from 'node:net'
 import { readJsonText } from '../../src/http/body.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
 import { createTenant, eventually } from '../program.ts'
+import { formatRequest, openConnection, type RawConnection } from '../socket.ts'
 import { useProgram } from '../use.ts'
 
 const { operator, server } = useProgram()
@@ -15,9 +14,8 @@ const MIB = 1024 * 1024
 const ANSWER_MS = 20_000
 
 type Tenant = Awaited<ReturnType<typeof createTenant>>
-type Sender = { socket: Socket; answer: string }
 
-let senders: Sender[] = []
+let senders: RawConnection[] = []
 
 afterEach(() => {
   for (const { socket } of senders) socket.destroy()
@@ -35,26 +33,20 @@ async function begin(
   { prompt, key }: Pick<Tenant, 'prompt' | 'key'>,
   length: string,
   sent: Buffer,
-): Promise<Sender[]> {
-  const { hostname, port } = new URL(server.url)
-  const begun = Array.from({ length: requests }, () => ({ socket: connect(Number(port), hostname), answer: '' }))
+): Promise<RawConnection[]> {
+  const begun = await Promise.all(Array.from({ length: requests }, () => openConnection(server.url)))
   senders.push(...begun)
-  await Promise.all(begun.map(({ socket }) => once(socket, 'connect')))
-  const head = ['Host: test', `Authorization: Bearer ${key}`, 'Content-Type: application/json', length]
-  for (const sender of begun) {
-    sender.socket.on('error', () => {})
-    sender.socket.on('data', (data) => {
-      sender.answer += data
-    })
-    sender.socket.write(`POST /api/v1/prompts/${prompt}/signals HTTP/1.1\r\n${head.join('\r\n')}\r\n\r\n`)
-    sender.socket.write(sent)
+  const headers = [`Authorization: Bearer ${key}`, 'Content-Type: application/json', length]
+  for (const { socket } of begun) {
+    socket.write(formatRequest('POST', `/api/v1/prompts/${prompt}/signals`, headers))
+    socket.write(sent)
   }
   return begun
 }
 
-const isAnswered = ({ answer }: Sender) => answer.endsWith('}}')
-const count = (of: Sender[], status: number) =>
-  of.filter((sender) => isAnswered(sender) && sender.answer.startsWith(`HTTP/1.1 ${status}`)).length
+const isAnswered = ({ answer }: RawConnection) => answer().endsWith('}}')
+const count = (of: RawConnection[], status: number) =>
+  of.filter((sender) => isAnswered(sender) && sender.answer().startsWith(`HTTP/1.1 ${status}`)).length
 
 async function post({ prompt, key }: Tenant, bytes: number): Promise<number> {
   const { status } = await fetch(`${server.url}/api/v1/prompts/${prompt}/signals`, {
@@ -88,12 +80,12 @@ test('of 300 slow bodies of an organisation those past its share are rejected, a
   await eventually(() => count(slow, 500), 284, ANSWER_MS)
   const before = peakMemory()
   await Promise.all(slow.map(({ socket }) => new Promise((sent) => socket.write(space, sent))))
-  const [head = '', body = ''] = slow.find(({ answer }) => answer)?.answer.split('\r\n\r\n') ?? []
+  const [head = '', body = ''] = slow.find(isAnswered)?.answer().split('\r\n\r\n') ?? []
   expect(head.toLowerCase()).toContain('\r\nretry-after: 1')
   expect(JSON.parse(body)).toEqual({
     error: {
       code: 'internal_error',
-      message: 'Too many large bodies are under way. Send this one again shortly.',
+      message: 'Too many large bodies are in flight. Try again shortly.',
       request_id: expect.any(String),
     },
   })

@@ -4,16 +4,16 @@ import { chmodSync, chownSync, copyFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { openClient } from '../../src/db/client.ts'
 import { parseTls } from '../../src/db/tls.ts'
-import { createDatabase, type TestDatabase } from '../harness.ts'
 import { createFolder, errorLineOf, eventually, run, startServer } from '../program.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
 import { postgresRecipe, redisRecipe } from '../services.ts'
 import { type Recipe, type Server, startThrowaway } from '../throwaway.ts'
+import { useDatabase } from '../use.ts'
 
 const folder = createFolder()
 const authority = join(folder, 'ca.pem')
 const servers: Server[] = []
-let database: TestDatabase
+const database = useDatabase()
 let postgresPort: string
 let redisPort: number
 
@@ -63,7 +63,6 @@ function findFreePort(): number {
 
 beforeAll(async () => {
   await makeCertificate()
-  database = await createDatabase()
   const [postgresFolder = '', redisPath = ''] = await findOrInstall([postgresProgram, redisProgram])
   const postgres = await start(
     (target) => postgresRecipe(postgresFolder, target),
@@ -83,7 +82,6 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await Promise.all(servers.map(({ stop }) => stop()))
-  await database.close()
 })
 
 const postgresUrl = (host: string, query: string) =>

@@ -20,9 +20,9 @@ test.concurrent.each([
   [['orgs', 'list', '--nope'], "Unknown option '--nope'"],
   [['orgs', 'list', '-x'], "Unknown option '-x'"],
   [['orgs', 'list', '--json=yes'], "Option '--json' does not take an argument"],
-  [['orgs', 'list', 'more'], 'takes no words, not 1'],
-  [['orgs', 'set-plan', 'org_x'], 'takes 2 words, not 1'],
-  [['keys', 'revoke'], 'takes 1 word, not 0'],
+  [['orgs', 'list', 'more'], 'takes no arguments, not 1'],
+  [['orgs', 'set-plan', 'org_x'], 'takes 2 arguments, not 1'],
+  [['keys', 'revoke'], 'takes 1 argument, not 0'],
   [['keys', 'update', 'key_x'], 'nothing to change is given'],
   [
     ['keys', 'update', 'key_x', '--preset', 'browser'],
@@ -42,10 +42,10 @@ test.concurrent.each([
     `--expires-at ${time('2026-02-30T00:00:00Z')}`,
   ],
   [['history', 'record', '--prompt', 'pmt_x'], '--action, --user-name, --user-email, --commit-sha, --branch missing'],
-  [['history', 'import'], 'takes 1 word, not 0'],
+  [['history', 'import'], 'takes 1 argument, not 0'],
   [[...create, '--monthly-limit', '-1'], limit('-1')],
-  [[...create, '--name', 'B'], '--name is given more than once'],
-  [['orgs', 'list', '--json', '--json'], '--json is given more than once'],
+  [[...create, '--name', 'B'], '--name must be given only once'],
+  [['orgs', 'list', '--json', '--json'], '--json must be given only once'],
   [[...create, '--monthly-limit=-1'], limit('-1')],
   [[...create, '--monthly-limit', '1.5'], limit('1.5')],
   [[...create, '--monthly-limit', 'abc'], limit('abc')],
@@ -139,7 +139,7 @@ test.concurrent('version says which build it is', async () => {
 
 test.concurrent('healthcheck without a server says so', async () => {
   const settings = { PORT: '1' }
-  const stderr = 'prompt-signals: Nothing answers at http://127.0.0.1:1.\n'
+  const stderr = 'prompt-signals: No server answers at http://127.0.0.1:1.\n'
   expect(await run(['healthcheck'], { settings })).toEqual({ status: 1, stdout: 'ready  false\n', stderr })
   expect(await run(['healthcheck', '--json'], { settings })).toEqual({ status: 1, stdout: '{"ready":false}\n', stderr })
   expect(await run(['healthcheck', '--live'], { settings })).toEqual({ status: 1, stdout: 'live  false\n', stderr })
@@ -159,7 +159,7 @@ test.concurrent.each([
   [{ DATABASE_URL: 'hunter2' }, 'DATABASE_URL must be a URL that begins with postgres:// or postgresql://'],
   [
     { DATABASE_URL: 'postgres://user:hunter2%@h/db' },
-    'DATABASE_URL must have every "%" of its user, password and name written as %25',
+    'DATABASE_URL must have every "%" in its user, password and name escaped as %25',
   ],
   [{ DATABASE_URL_FILE: secretFile }, 'DATABASE_URL must be a URL that begins with postgres:// or postgresql://'],
   [{ REDIS_URL: 'http://:hunter2@h' }, 'REDIS_URL must be a URL that begins with redis:// or rediss://'],

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { createApp } from '../../src/app.ts'
 import { createLog } from '../../src/log.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
 import { build } from '../../src/platform.ts'
-import { entry, startService, type TestService } from '../service.ts'
+import { entry } from '../service.ts'
+import { useOwnService } from '../use.ts'
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
+const service = useOwnService()
 
 type Sample = { name: string; labels: Record<string, string>; value: number }
 

@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import type { Db } from '../../src/db/client.ts'
 import { createPromptFinder, requirePrompt } from '../../src/prompts/find.ts'
-import { startService, type TestService } from '../service.ts'
+import { useService } from '../use.ts'
 
-let service: TestService
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
+const service = useService()
 
 /** The same database, with a count of the statements that are sent to it. */
 function counting(db: Db) {

@@ -1,21 +1,18 @@
 // Prompts over REST, within the caller's own organisation.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { scopes } from '../../src/http/caller.ts'
 import { createKey } from '../../src/keys/manage.ts'
 import type { Answer } from '../client.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import type { Tenant } from '../service.ts'
+import { useService, useTenant } from '../use.ts'
 
-let service: TestService
-let tenant: Tenant
+const service = useService()
+const tenant = useTenant(service)
 let admin: { key: string; id: string }
 
 beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant()
   admin = await makeAdmin(tenant)
 })
-
-afterAll(() => service.close())
 
 const makeAdmin = ({ org }: Tenant) =>
   createKey(service.services.db, service.clock, { org, name: 'admin', scopes: [...scopes], expiresAt: null })

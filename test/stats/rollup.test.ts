@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Sql } from '../../src/db/client.ts'
 import { monthOf } from '../../src/lib/months.ts'
+import { type Prompt, requirePrompt } from '../../src/prompts/find.ts'
 import { writeSignals } from '../../src/signals/store.ts'
 import { createSignalRollup } from '../../src/stats/rollup.ts'
 import { rollUpSignals, selectPending, selectSpanCounts } from '../../src/stats/store.ts'
@@ -14,18 +15,14 @@ const service = useService()
 const now = new Date('2026-11-14T12:34:56.789Z')
 const commits = [null, 'c0ffee00', 'C0FFEE00', 'deadbeef01', 'x']
 
-type PromptRow = { id: number; organisationId: number }
-
 async function createPrompt() {
-  const { prompt, key } = await service.createTenant(1_000_000)
-  const [row] = await service.services.db.sql<PromptRow>`
-    select id, organisation_id as "organisationId" from prompts where public_id = ${prompt}`
-  return { ...(row as PromptRow), key, prompt }
+  const tenant = await service.createTenant(1_000_000)
+  return { ...(await requirePrompt(service.services.db.sql, tenant.prompt)), ...tenant }
 }
 
 type Draft = { minutesAgo: number; isPositive: boolean; commit: number }
 
-const write = (sql: Sql, { id, organisationId }: PromptRow, drafts: Draft[]) =>
+const write = (sql: Sql, { id, organisationId }: Prompt, drafts: Draft[]) =>
   writeSignals(
     sql,
     drafts.map(({ minutesAgo, isPositive, commit }) => ({
@@ -92,9 +89,9 @@ const expectExact = (promptId: number) =>
         ) c`
       expect(addUp(counts)).toEqual(addUp(expected))
 
-      const between = await selectSpanCounts(sql, promptId, bounds)
+      const between = await selectSpanCounts(sql, [promptId], bounds)
       const numberOf = ({ at }: { at: Date }) => bounds.filter((bound) => bound <= at).length
-      expect(addUp(between.map(({ number, ...count }) => ({ key: String(number), ...count })))).toEqual(
+      expect(addUp(between.map(({ number, promptId: _, ...count }) => ({ key: String(number), ...count })))).toEqual(
         addUp(rows.map((row) => countOf(String(numberOf(row)), row))),
       )
     },

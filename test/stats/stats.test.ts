@@ -4,6 +4,7 @@ import { createServices } from '../../src/deps.ts'
 import { crashResponse } from '../../src/http/middleware.ts'
 import { createLog } from '../../src/log.ts'
 import { listen } from '../../src/platform.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
 import { rollUpSignals, selectPending } from '../../src/stats/store.ts'
 import { createClient } from '../client.ts'
 import type { Tenant } from '../service.ts'
@@ -138,7 +139,7 @@ test.each([
   const [number, stepMs, from] = [1_900, 2_101_001, Date.UTC(2026, 2, 1)]
   await insert(tenant, number, `${stepMs} milliseconds`, new Date(from).toISOString())
   const { sql } = service.services.db
-  const [{ id } = { id: 0 }] = await sql<{ id: number }>`select id from prompts where public_id = ${tenant.prompt}`
+  const { id } = await requirePrompt(sql, tenant.prompt)
   for (const rows of [0, 1, 900, 1_000]) {
     await rollUpSignals(sql, id, rows)
     const { data, range } = (await read(tenant, query)).body

@@ -27,7 +27,7 @@ export function DayBars({ days }: { days: Schemas['UsageDay'][] }) {
       </svg>
       <figcaption class="fine">
         <span>{formatDate(days[0]?.date ?? '')}</span>
-        <span>at most {formatNumber(Math.max(0, ...days.map(({ total }) => total)))} a day</span>
+        <span>Busiest day: {formatNumber(Math.max(0, ...days.map(({ total }) => total)))}</span>
         <span>{formatDate(days.at(-1)?.date ?? '')}</span>
       </figcaption>
     </figure>

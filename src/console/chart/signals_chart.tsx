@@ -97,11 +97,11 @@ export function SignalsChart({ points, markers, nameOf, onZoom, onFlag }: Signal
         ref={place}
         role="slider"
         tabIndex={0}
-        aria-label="The signals over time"
+        aria-label="Signals over time"
         aria-valuemin={0}
         aria-valuemax={points.length - 1}
         aria-valuenow={index ?? 0}
-        aria-valuetext={point ? textOf(point, nameOf(point.start)) : 'The arrow keys walk over the chart'}
+        aria-valuetext={point ? textOf(point, nameOf(point.start)) : 'Use the arrow keys to move over the chart'}
         onKeyDown={walk}
       />
       <figcaption class="reading">
@@ -131,7 +131,7 @@ function toFlags({ bbox, valToPos }: uPlot, markers: Marker[], times: number[]):
 
 const Legend = () => (
   <>
-    <span class="key key-rate">share of positive, with its uncertainty</span>
+    <span class="key key-rate">positive rate with its interval</span>
     <span class="key key-positive">positive</span>
     <span class="key key-negative">negative</span>
   </>
@@ -164,7 +164,7 @@ function textOf({ positive, negative }: Point, name: string): string {
   return `${name}: ${formatPercent(rate.value)} positive, of ${countOf(positive + negative, 'signal')}`
 }
 
-/** Changes with the reader's choice of light or dark, so that the chart is drawn anew in the other colours. */
+/** Changes with the reader's choice of light or dark, so that the chart is redrawn in the other colours. */
 function useColourScheme(): boolean {
   const dark = matchMedia('(prefers-color-scheme: dark)')
   const [isDark, setDark] = useState(dark.matches)

@@ -26,7 +26,7 @@ export function Sparkline({ days }: { days: Counts[] }) {
 }
 
 /**
- * Gathers days into points, so that one of few signals, as the current one is in the morning, does not look like a fall
+ * Gathers days into points, so that a day with few signals, such as today in the morning, does not look like a fall
  * or a rise. A day without signals ends a run, unless the days before it are still to be gathered.
  */
 function runsOf(days: Counts[]): DrawnRate[][] {
@@ -48,7 +48,7 @@ function runsOf(days: Counts[]): DrawnRate[][] {
       gathered.first = index + 1
     }
   })
-  // What is left says too little by itself, and is drawn only where there is nothing else.
+  // The rest says too little, and is drawn only if there is nothing else.
   if (runs.every((run) => run.length === 0)) add(days.length - 1)
   return runs.filter((run) => run.length > 0)
 }

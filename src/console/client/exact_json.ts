@@ -1,4 +1,4 @@
-/** A number that JavaScript cannot hold, as it is written. */
+/** A number that JavaScript cannot represent exactly, as text. */
 export class ExactNumber {
   constructor(readonly text: string) {}
 }

@@ -4,7 +4,7 @@ import { type ConsolePath, consolePaths } from '../../http/console_paths.ts'
 /** The root of the service, at whatever path a proxy mounts it: this script is in its folder `console`. */
 export const root = new URL('..', import.meta.url)
 
-/** The address of a place of the service, as `/signals`, as a link needs it. */
+/** The href of a path of the service, such as `/signals`. */
 export const href = (place: string): string => root.pathname + place.slice(1)
 
 /** A page by its path, and the id of the prompt that its address names, if any. */
@@ -41,7 +41,7 @@ const announce = () => dispatchEvent(new PopStateEvent('popstate'))
 
 type QueryChange = Record<string, string | undefined>
 
-/** Changes the query of this page, as a filter does; empty values are left out. Going back skips it. */
+/** Changes the query of this page, for filters. Leaves out empty values. Adds no history entry. */
 export function changeQuery(change: QueryChange): void {
   history.replaceState(null, '', hrefWith(change))
   announce()

@@ -7,7 +7,7 @@ import { formatPoints, Verdict, type VerdictName } from '../parts/verdict.tsx'
 
 type Impact = Schemas['Impact']
 
-/** What the change did, in a sentence. */
+/** The effect of the change, in a sentence. */
 export const Answer = ({ impact }: { impact: Impact }) => (
   <p class="answer">
     {impact.verdict && (
@@ -22,8 +22,8 @@ export const Answer = ({ impact }: { impact: Impact }) => (
 const did: Record<VerdictName, string> = {
   better: 'made it better',
   worse: 'made it worse',
-  same: 'made no difference that matters',
-  undecided: 'has not been decided yet',
+  same: 'made no meaningful difference',
+  undecided: 'is undecided',
 }
 
 function sentenceOf({ change, signals, rate, difference, verdict, signals_needed: needed }: Impact): ComponentChildren {
@@ -41,7 +41,7 @@ function sentenceOf({ change, signals, rate, difference, verdict, signals_needed
   if (!verdict || !difference) {
     return (
       <>
-        Since {who} went live: {level}, {of}. There is nothing before it to compare with.
+        Since {who} went live: {level}, {of}. There is no earlier change to compare with.
       </>
     )
   }
@@ -52,35 +52,35 @@ function sentenceOf({ change, signals, rate, difference, verdict, signals_needed
       {who} {did[verdict]}: {before} → {formatPercent(rate.value)} positive ({points}), {of}.
       {verdict === 'undecided' &&
         (needed === null
-          ? ' More signals of it alone would not tell: the other change has too few.'
-          : ` About ${formatNumber(needed)} more would tell.`)}
+          ? ' The other change has too few signals to tell.'
+          : ` About ${formatNumber(needed)} more signals are needed.`)}
     </>
   )
 }
 
-/** How a verdict comes about, one click away. */
+/** How a verdict is reached. */
 export const HowWeDecide = () => (
   <details class="fold">
     <summary class="fine">How we decide</summary>
     <div class="prose">
       <p>
-        Each change is compared with the one before it: the share of positive signals that belong to each, and an
-        interval that the true difference lies in. The interval stays valid however often one looks.
+        Each change is compared with the one before it: the share of positive signals of each, and an interval for the
+        true difference. The interval stays valid however often you look.
       </p>
       <ul>
         <li>
-          <Verdict verdict="better" /> or <Verdict verdict="worse" />: no difference at all is outside of the interval.
+          <Verdict verdict="better" /> or <Verdict verdict="worse" />: the interval does not contain zero.
         </li>
         <li>
-          <Verdict verdict="same" />: the whole interval is within five points of no difference.
+          <Verdict verdict="same" />: the whole interval is within five points of zero.
         </li>
         <li>
-          <Verdict verdict="undecided" />: neither yet. More signals make the interval shorter.
+          <Verdict verdict="undecided" />: neither yet. More signals make the interval narrower.
         </li>
       </ul>
       <p>
-        Before and after are not a trial: what else changed on that day is in the difference, too, and so is one person
-        who votes many times.
+        This is a before/after comparison, not an experiment: anything else that changed at the same time is included,
+        and so is one person who votes many times.
       </p>
     </div>
   </details>

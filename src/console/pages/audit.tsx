@@ -11,13 +11,13 @@ export const Audit = () => (
     <List
       caption="Audit log"
       pageAt={(cursor) => get('/api/v1/audit', { query: { cursor } })}
-      empty={() => <Note title="Nothing was changed yet" />}
+      empty={() => <Note title="No changes yet" />}
       keyOf={({ id }) => id}
       columns={[
         { name: 'When', cell: ({ created_at }) => <Moment time={created_at} /> },
-        { name: 'Who', cell: ({ actor }) => <Code>{actor}</Code> },
-        { name: 'Did', cell: ({ action }) => action },
-        { name: 'What', cell: ({ subject }) => <Code>{subject}</Code> },
+        { name: 'Actor', cell: ({ actor }) => <Code>{actor}</Code> },
+        { name: 'Action', cell: ({ action }) => action },
+        { name: 'Target', cell: ({ subject }) => <Code>{subject}</Code> },
         { name: 'Details', cell: ({ details }) => <Tree isRoot name="details" value={details} /> },
       ]}
     />

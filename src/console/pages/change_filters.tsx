@@ -2,7 +2,7 @@ import { useScopes } from '../client/organisation.ts'
 import { changeQuery, usePlace } from '../client/router.ts'
 import { Input, Select } from '../parts/field.tsx'
 
-const times = Object.entries({ '': 'any time', chart: 'that of the chart' })
+const times = Object.entries({ '': 'any time', chart: 'as in the chart' })
 
 const liveActions = { '': 'went live', deployed: 'deployed', pr_merged: 'merged' }
 
@@ -13,7 +13,7 @@ const allActions = {
   'deployed,pr_merged,pr_opened,pr_closed': 'everything',
 }
 
-/** Which changes are listed. */
+/** The filters of the list of changes. */
 export function ChangeFilters() {
   const { query } = usePlace()
   const actions = useScopes().includes('history:read') ? allActions : liveActions

@@ -42,7 +42,7 @@ export function ChangeList(props: ChangeListProps) {
         <h2>Changes</h2>
         <div class="row actions">
           <ChangeFilters />
-          <a href={`${hrefOfPrompt(props.prompt)}/compare`}>Compare two</a>
+          <a href={`${hrefOfPrompt(props.prompt)}/compare`}>Compare</a>
         </div>
       </div>
       {actions.every(isLive) || !mayReadHistory ? (
@@ -106,7 +106,7 @@ function ChangePage({ prompt, repository, query, rows = [], pageAt }: ChangePage
       {({ pagination }) => (
         <>
           {rows.length === 0 ? (
-            <Note title={isFiltered ? 'No change is like that' : 'None yet'} />
+            <Note title={isFiltered ? 'No changes match' : 'No changes yet'} />
           ) : (
             <Changes prompt={prompt} repository={repository} rows={rows} />
           )}

@@ -12,24 +12,24 @@ import { Answer, HowWeDecide } from './answer.tsx'
 import { getImpact, PageLinks, readPage } from './change_list.tsx'
 import { Changes, toRow } from './changes.tsx'
 
-/** Any two changes of a prompt, the later against the earlier. */
+/** Compares any two changes of a prompt, the later with the earlier. */
 export function Compare({ prompt }: { prompt: string }) {
   const known = useQuery(getImpact(prompt, { page: readPage(usePlace().query) }))
   return (
-    <Page title={known.data ? `Two changes of ${known.data.prompt.name}` : 'Compare two changes'}>
+    <Page title={known.data ? `Compare changes of ${known.data.prompt.name}` : 'Compare changes'}>
       <p>
         <a href={hrefOfPrompt(prompt)}>Back to the prompt</a>
       </p>
       <Await query={known}>
         {(known) =>
-          known.pagination.total_count < 2 ? <Note title="There are no two changes yet" /> : <Choice known={known} />
+          known.pagination.total_count < 2 ? <Note title="At least two changes are needed" /> : <Choice known={known} />
         }
       </Await>
     </Page>
   )
 }
 
-/** The two changes, chosen from a page of all; one that was chosen stays while the others are looked through. */
+/** The two changes, chosen from a page of all. A chosen one stays while the user pages through the others. */
 function Choice({ known: { data: impacts, pagination, prompt } }: { known: Schemas['ImpactPage'] }) {
   const { query } = usePlace()
   const idOf = (name: string, usual: number) => query.get(name) ?? String(impacts[usual]?.change.id ?? '')
@@ -48,7 +48,7 @@ function Choice({ known: { data: impacts, pagination, prompt } }: { known: Schem
         <PageLinks pagination={pagination} pageAt={(page) => getImpact(prompt.id, { page })} kept={{ head, base }} />
       </div>
       {head === base || head === '' || base === '' ? (
-        <Note title="Choose two that differ" />
+        <Note title="Choose two different changes" />
       ) : (
         <Pair prompt={prompt} base={Number(base)} head={Number(head)} />
       )}

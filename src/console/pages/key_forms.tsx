@@ -17,7 +17,7 @@ type KeyFormProps = Omit<ComponentProps<typeof FormDialog>, 'onSubmit'> & {
 
 const refreshKeys = () => refresh('/api/v1/keys', '/api/v1/audit')
 
-/** A form that makes a key, which is then shown this once. */
+/** A form that creates a key, which is then shown only once. */
 function KeyForm({ madeTitle, make, ...dialog }: KeyFormProps) {
   const [made, setMade] = useState<string | null>(null)
   const submit = async (form: FormData) => {
@@ -28,7 +28,7 @@ function KeyForm({ madeTitle, make, ...dialog }: KeyFormProps) {
   if (made === null) return <FormDialog {...dialog} onSubmit={submit} />
   return (
     <Dialog title={madeTitle} onClose={dialog.onClose}>
-      <p>Keep it now: it is not shown again.</p>
+      <p>Copy it now: it is not shown again.</p>
       <Secret text={made} of="the key" />
       <form method="dialog" class="row buttons">
         <button type="submit" class="primary">
@@ -42,10 +42,10 @@ function KeyForm({ madeTitle, make, ...dialog }: KeyFormProps) {
 /** When a key expires, by the number of days. */
 const lives: [string, string][] = [
   ['', 'never'],
-  ...Object.entries({ 1: 'in a day', 7: 'in a week', 30: 'in 30 days', 90: 'in 90 days', 365: 'in a year' }),
+  ...Object.entries({ 1: 'in 1 day', 7: 'in 7 days', 30: 'in 30 days', 90: 'in 90 days', 365: 'in 1 year' }),
 ]
 
-/** A form for a key, of what the key at hand may grant. */
+/** A form for a key with scopes that the current key may grant. */
 export function NewKey({ onClose }: { onClose(): void }) {
   const held = useScopes()
   const isGrantable = (scope: Scope) => held.includes(scope)
@@ -55,8 +55,8 @@ export function NewKey({ onClose }: { onClose(): void }) {
   return (
     <KeyForm
       title="New key"
-      does="Make the key"
-      madeTitle="The new key"
+      does="Create key"
+      madeTitle="New key created"
       make={(form) => answerOf(api.POST('/api/v1/keys', { body: describeKey(purpose, form) }))}
       onClose={onClose}
     >
@@ -65,11 +65,11 @@ export function NewKey({ onClose }: { onClose(): void }) {
         label="For"
         hint={purpose === 'scopes' ? undefined : presets[purpose].says}
         value={purpose}
-        options={[...offered.map((name): [string, string] => [name, name]), ['scopes', 'scopes that I choose']]}
+        options={[...offered.map((name): [string, string] => [name, name]), ['scopes', 'Custom']]}
         onChange={(value) => setPurpose(value as Preset | 'scopes')}
       />
       <fieldset hidden={purpose !== 'scopes'}>
-        <legend>It may</legend>
+        <legend>Permissions</legend>
         {allScopes.filter(isGrantable).map((scope) => (
           <label key={scope} class="row check">
             <input type="checkbox" name="scopes" value={scope} />
@@ -80,14 +80,14 @@ export function NewKey({ onClose }: { onClose(): void }) {
       <fieldset hidden={!isBrowser} disabled={!isBrowser}>
         <Lines
           label="Origins"
-          hint="One a line, as https://example.com or https://*.example.com"
+          hint="One per line, such as https://example.com or https://*.example.com"
           name="origins"
           required
         />
-        <Lines label="Prompts" hint="Ids, one a line; empty for all" name="prompts" />
+        <Lines label="Prompts" hint="Prompt IDs, one per line. Leave empty for all." name="prompts" />
         <Input
-          label="Signals a month"
-          hint="Empty for as many as the organisation has"
+          label="Signals per month"
+          hint="Leave empty for the limit of the organisation."
           name="limit"
           type="number"
           min={0}
@@ -100,7 +100,7 @@ export function NewKey({ onClose }: { onClose(): void }) {
 
 const dayMs = 86_400_000
 
-/** What is disabled is not in the form. */
+/** Disabled fields are not in the form. */
 function describeKey(purpose: Preset | 'scopes', form: FormData): Schemas['NewApiKey'] {
   const text = (name: string) => String(form.get(name) ?? '')
   const lines = (name: string) =>
@@ -121,8 +121,8 @@ function describeKey(purpose: Preset | 'scopes', form: FormData): Schemas['NewAp
   }
 }
 
-/** How long the old key goes on, by the number of seconds. */
-const overlaps = Object.entries({ 0: 'not at all', 3600: 'for an hour', 86400: 'for a day', 604800: 'for a week' })
+/** How long the old key stays valid, by the number of seconds. */
+const overlaps = Object.entries({ 0: 'not at all', 3600: 'for 1 hour', 86400: 'for 1 day', 604800: 'for 1 week' })
 
 type KeyProps = { apiKey: Schemas['ApiKey']; onClose(): void }
 
@@ -136,11 +136,11 @@ export function RotateKey({ apiKey: { id, name }, onClose }: KeyProps) {
       }),
     )
   return (
-    <KeyForm title="Rotate the key" does="Rotate" madeTitle="The key was rotated" make={rotate} onClose={onClose}>
+    <KeyForm title="Rotate key" does="Rotate" madeTitle="Key rotated" make={rotate} onClose={onClose}>
       <p>
-        Makes a key in the place of <Text>{name}</Text>, with the same rights.
+        Creates a key that replaces <Text>{name}</Text>, with the same permissions.
       </p>
-      <Select label="The old one works on" value={overlap} options={overlaps} onChange={setOverlap} />
+      <Select label="Old key stays valid" value={overlap} options={overlaps} onChange={setOverlap} />
     </KeyForm>
   )
 }
@@ -152,11 +152,11 @@ export function RevokeKey({ apiKey: { id, name }, isOwn, onClose }: KeyProps & {
     onClose()
   }
   return (
-    <FormDialog title="Revoke the key" does="Revoke" onSubmit={submit} onClose={onClose}>
+    <FormDialog title="Revoke key" does="Revoke" onSubmit={submit} onClose={onClose}>
       <p>
-        <Text>{name}</Text> is rejected everywhere within a second, for good.
+        “<Text>{name}</Text>” stops working within a second. This cannot be undone.
       </p>
-      {isOwn && <p>It is the key that you are signed in with.</p>}
+      {isOwn && <p>You are signed in with this key.</p>}
     </FormDialog>
   )
 }

@@ -25,11 +25,11 @@ export function Keys() {
       <List
         caption="Keys"
         pageAt={(cursor) => get('/api/v1/keys', { query: { cursor } })}
-        empty={() => <Note title="There are no more keys" />}
+        empty={() => <Note title="No more keys" />}
         keyOf={({ id }) => id}
         columns={[
           { name: 'Name', cell: (key) => <KeyName apiKey={key} isOwn={key.id === own?.id} /> },
-          { name: 'May', cell: ({ scopes }) => presetOf(scopes) ?? <Scopes scopes={scopes} /> },
+          { name: 'Permissions', cell: ({ scopes }) => presetOf(scopes) ?? <Scopes scopes={scopes} /> },
           { name: 'Last used', cell: ({ last_used_at: time }) => (time ? <When time={time} /> : 'never') },
           { name: 'State', cell: (key) => <State apiKey={key} /> },
           mayChange && {
@@ -62,7 +62,7 @@ export function Keys() {
 const KeyName = ({ apiKey: { name, prefix, origins }, isOwn }: { apiKey: Key; isOwn: boolean }) => (
   <>
     <Text>{name}</Text>
-    {isOwn && <span class="tag">this one</span>}
+    {isOwn && <span class="tag">Current session</span>}
     <span class="detail">
       <Code>{`${prefix}…`}</Code>
       {origins && <Text>{` for ${origins.join(', ')}`}</Text>}
@@ -86,7 +86,7 @@ function State({ apiKey }: { apiKey: Key }) {
   if (!isLive(apiKey)) {
     return (
       <span class="muted">
-        {revoked_at ? 'revoked' : 'expired'} <When time={(revoked_at ?? expires_at) as string} />
+        {revoked_at ? 'Revoked' : 'Expired'} <When time={(revoked_at ?? expires_at) as string} />
       </span>
     )
   }
@@ -94,12 +94,12 @@ function State({ apiKey }: { apiKey: Key }) {
     <>
       {expires_at ? (
         <>
-          {replaced_by ? 'replaced, ends' : 'expires'} <When time={expires_at} />
+          {replaced_by ? 'Replaced, ends' : 'Expires'} <When time={expires_at} />
         </>
       ) : (
-        'works'
+        'Active'
       )}
-      {monthly_limit !== null && <span class="detail">at most {monthly_limit} signals a month</span>}
+      {monthly_limit !== null && <span class="detail">up to {monthly_limit} signals per month</span>}
     </>
   )
 }

@@ -49,7 +49,7 @@ export function Prompt({ prompt: id }: { prompt: string }) {
           </>
         )}
         {' · '}
-        <a href={href(`/signals?${new URLSearchParams({ prompt: id })}`)}>its signals</a>
+        <a href={href(`/signals?${new URLSearchParams({ prompt: id })}`)}>View signals</a>
       </p>
       <Await query={impact}>
         {({ data: [latest] }) =>
@@ -59,9 +59,10 @@ export function Prompt({ prompt: id }: { prompt: string }) {
               <HowWeDecide />
             </>
           ) : (
-            <Note title="No change of this prompt has gone live yet">
+            <Note title="No change has gone live yet">
               <p>
-                Link it to its file in the <a href={href('/settings/prompts')}>settings</a>, or record what you deploy.
+                Link the prompt to its file in the <a href={href('/settings/prompts')}>settings</a>, or record what you
+                deploy.
               </p>
             </Note>
           )
@@ -127,7 +128,7 @@ function Evidence({ stats, range, changes, unflagged }: EvidenceProps) {
     () => changes.map(({ change }) => ({ id: change.id, time: change.created_at, label: nameOf(change) })),
     [changes],
   )
-  if (points.length === 0) return <Note title="No signals in this time" />
+  if (points.length === 0) return <Note title="No signals in this range" />
   const name = (start: string) => nameOfInterval(start, interval)
   const zoom = (from: Date, until: Date) =>
     changeQuery({ range: undefined, by: undefined, since: from.toISOString(), until: until.toISOString() })
@@ -145,8 +146,8 @@ function Evidence({ stats, range, changes, unflagged }: EvidenceProps) {
       <SignalsChart points={points} markers={markers} nameOf={name} onZoom={zoom} onFlag={list} />
       {unflagged > 0 && (
         <p class="muted">
-          {countOf(unflagged, 'older change')} of this time {unflagged === 1 ? 'has' : 'have'} no flag. A shorter time
-          shows them.
+          {countOf(unflagged, 'older change')} in this range {unflagged === 1 ? 'has' : 'have'} no flag. Choose a
+          shorter range to see them.
         </p>
       )}
       <FoldedTable

@@ -31,7 +31,7 @@ export function PromptLinks() {
         caption="Prompts"
         pageAt={(cursor) => get('/api/v1/prompts', { query: { search, cursor } })}
         keepPrevious
-        empty={() => <NoPrompts search={search}>Make one here, or on the machine of the service:</NoPrompts>}
+        empty={() => <NoPrompts search={search}>Create one here, or on the machine of the service:</NoPrompts>}
         keyOf={({ id }) => id}
         columns={[
           {
@@ -46,13 +46,13 @@ export function PromptLinks() {
             ),
           },
           { name: 'File', cell: (prompt) => <File prompt={prompt} /> },
-          { name: 'Made', cell: ({ created_at }) => <When time={created_at} /> },
+          { name: 'Created', cell: ({ created_at }) => <When time={created_at} /> },
           mayChange && {
             name: 'Actions',
             isQuiet: true,
             cell: (prompt) => (
               <span class="row-actions">
-                <Button look="small" does="Change" to={prompt.name} onClick={() => setEdited(prompt)} />
+                <Button look="small" does="Edit" to={prompt.name} onClick={() => setEdited(prompt)} />
               </span>
             ),
           },
@@ -67,10 +67,10 @@ const File = ({ prompt: { repository, path, file_state: state, file_moved_to: mo
   repository && path ? (
     <>
       <Text>{path}</Text> <span class="muted">in</span> <Text>{repository}</Text>
-      {state === 'removed' && <span class="detail">The file was last seen removed.</span>}
+      {state === 'removed' && <span class="detail">The file was removed.</span>}
       {state === 'renamed' && (
         <span class="detail">
-          The file was last seen renamed{movedTo && ' to '}
+          The file was renamed{movedTo && ' to '}
           {movedTo && <Text>{movedTo}</Text>}.
         </span>
       )}
@@ -97,22 +97,22 @@ function EditPrompt({ prompt, onClose }: { prompt: Prompt | undefined; onClose()
   }
   return (
     <FormDialog
-      title={prompt ? 'Change the prompt' : 'New prompt'}
-      does={prompt ? 'Save' : 'Make the prompt'}
+      title={prompt ? 'Edit prompt' : 'New prompt'}
+      does={prompt ? 'Save' : 'Create prompt'}
       onSubmit={submit}
       onClose={onClose}
     >
       <Input label="Name" name="name" maxLength={500} defaultValue={prompt?.name} required />
       <Input
         label="Repository"
-        hint="owner/name on GitHub; empty for none"
+        hint="owner/name. Leave empty for none."
         name="repository"
         maxLength={500}
         defaultValue={prompt?.repository ?? ''}
       />
       <Input
-        label="Path of its file"
-        hint="from the root of the repository, as prompts/greeting.md"
+        label="File path"
+        hint="From the root of the repository, such as prompts/greeting.md"
         name="path"
         maxLength={500}
         defaultValue={prompt?.path ?? ''}

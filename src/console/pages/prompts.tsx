@@ -20,7 +20,7 @@ const orders = {
   newest: 'newest prompt',
 }
 
-/** Every prompt: what its users said in the last 30 days, and whether its last change did it good. */
+/** Every prompt: its signals of the last 30 days, and the effect of its last change. */
 export function Prompts() {
   const { query } = usePlace()
   const sort = query.get('sort') ?? ''
@@ -44,7 +44,7 @@ export function Prompts() {
         words={['First page', 'Next page']}
         empty={() => (
           <NoPrompts search={search}>
-            Make one in the <a href={href('/settings/prompts')}>settings</a>, or on the machine of the service:
+            Create one in the <a href={href('/settings/prompts')}>settings</a>, or on the machine of the service:
           </NoPrompts>
         )}
         keyOf={({ prompt }) => prompt.id}
@@ -76,7 +76,7 @@ export function Prompts() {
               ),
           },
           {
-            name: 'Since the last change',
+            name: 'Effect of last change',
             cell: ({ latest }) => latest?.verdict && <Verdict verdict={latest.verdict} />,
           },
           {
@@ -90,12 +90,12 @@ export function Prompts() {
   )
 }
 
-/** None is found, or there is none yet; the children say where one is made. */
+/** No prompt was found, or none exists. The children say where to create one. */
 export const NoPrompts = ({ search, children }: { search: string; children: ComponentChildren }) =>
   search ? (
-    <Note title={`No prompt is like “${search}”`} />
+    <Note title={`No prompts match “${search}”`} />
   ) : (
-    <Note title="There are no prompts yet">
+    <Note title="No prompts yet">
       <p>{children}</p>
       <Command>prompt-signals prompts create --org ORG --name greeting</Command>
     </Note>

@@ -4,7 +4,7 @@ import { Form, Input } from '../parts/field.tsx'
 import { Note } from '../parts/states.tsx'
 import { Command } from '../parts/text.tsx'
 
-/** The way in: a key, which stays in this tab. */
+/** Sign-in with a key, which stays in this tab. */
 export function SignIn({ wasRefused, onSignIn }: { wasRefused: boolean; onSignIn(key: string): void }) {
   useEffect(() => {
     document.title = 'Sign in · prompt-signals'
@@ -18,14 +18,14 @@ export function SignIn({ wasRefused, onSignIn }: { wasRefused: boolean; onSignIn
       <h1>prompt-signals</h1>
       <p>What changed, and whether users liked it.</p>
       {wasRefused && (
-        <Note title="That key is not accepted" role="alert">
-          <p>It is unknown, revoked or expired.</p>
+        <Note title="Invalid key" role="alert">
+          <p>The key is unknown, revoked or expired.</p>
         </Note>
       )}
       <Form onSubmit={submit}>
         <Input
           label="API key"
-          hint="It stays in this tab until you close it or sign out."
+          hint="Kept in this tab until you close it or sign out."
           name="key"
           type="password"
           autocomplete="off"
@@ -39,11 +39,11 @@ export function SignIn({ wasRefused, onSignIn }: { wasRefused: boolean; onSignIn
       </Form>
       <details>
         <summary>Where do I get a key?</summary>
-        <p>From the operator of the service. On its machine, this prints a link that opens signed in:</p>
+        <p>From the operator of the service. On its machine, this command prints a sign-in link:</p>
         <Command>prompt-signals console --org ORG</Command>
       </details>
       <p>
-        <a href={href('/docs')}>Documentation of the interface</a>
+        <a href={href('/docs')}>API documentation</a>
       </p>
     </main>
   )

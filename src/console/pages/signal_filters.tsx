@@ -7,12 +7,12 @@ import { Text } from '../parts/text.tsx'
 
 type FiltersProps = { prompt: string; prompts: Schemas['PromptList'] | undefined; filters: Record<string, string> }
 
-/** What is filtered otherwise is listed from its beginning. */
+/** Other filters start at the first page. */
 const filter = (change: Record<string, string | undefined>) => changeQuery({ ...change, cursor: undefined })
 
 const values = Object.entries({ '': 'any', positive: 'positive', negative: 'negative' })
 
-/** What is listed: a prompt, and of its signals those that fit every filter. */
+/** The prompt and the filters on its signals. */
 export function SignalFilters({ prompt, prompts, filters }: FiltersProps) {
   const options = prompts?.data.map(({ id, name }): [string, string] => [id, name]) ?? []
   if (!options.some(([id]) => id === prompt)) options.push([prompt, prompt])
@@ -27,8 +27,8 @@ export function SignalFilters({ prompt, prompts, filters }: FiltersProps) {
       </div>
       {prompts?.pagination.next_cursor && (
         <p class="detail">
-          Of the prompts, the newest {prompts.data.length} are to be chosen here. The page of{' '}
-          <a href={href('/')}>any prompt</a> leads to its signals.
+          Only the newest {prompts.data.length} prompts are listed here. For others, open the{' '}
+          <a href={href('/')}>prompt</a> and choose View signals.
         </p>
       )}
       <Chips filters={filters} />
@@ -36,7 +36,7 @@ export function SignalFilters({ prompt, prompts, filters }: FiltersProps) {
   )
 }
 
-/** A time by the clock of the reader. */
+/** A time in the zone of the user. */
 function TimeField({ name, label, value }: { name: string; label: string; value: string | undefined }) {
   const change = (text: string) => {
     const time = new Date(text)
@@ -67,7 +67,7 @@ function MetadataField() {
   )
 }
 
-/** Each filter in force, to be taken away by a click. */
+/** The active filters. A click removes one. */
 function Chips({ filters }: { filters: Record<string, string> }) {
   const entries = Object.entries(filters)
   if (entries.length === 0) return null

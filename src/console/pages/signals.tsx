@@ -24,7 +24,7 @@ export function Signals() {
   if (prompt === undefined) {
     return (
       <Page title="Signals">
-        <Await query={prompts}>{({ data }) => data.length === 0 && <Note title="There are no prompts yet" />}</Await>
+        <Await query={prompts}>{({ data }) => data.length === 0 && <Note title="No prompts yet" />}</Await>
       </Page>
     )
   }
@@ -67,12 +67,12 @@ const Value = ({ value }: { value: 'positive' | 'negative' }) => (
 )
 
 function NoSignals({ prompt, isFiltered, isLast }: { prompt: string; isFiltered: boolean; isLast: boolean }) {
-  if (!isLast) return <Note title="None here: the search goes on below" />
-  if (isFiltered) return <Note title="No signal is like that" />
+  if (!isLast) return <Note title="No matches on this page. Older signals may match." />
+  if (isFiltered) return <Note title="No signals match" />
   return (
     <Note title="No signals yet">
       <p>
-        This records one (see the <a href={href('/docs')}>documentation</a>):
+        Record one with this command (see the <a href={href('/docs')}>documentation</a>):
       </p>
       <Command>{`curl -X POST -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
   -d '{"value":"positive"}' "${new URL(href(`/api/v1/prompts/${prompt}/signals`), location.href)}"`}</Command>
@@ -80,7 +80,7 @@ function NoSignals({ prompt, isFiltered, isLast }: { prompt: string; isFiltered:
   )
 }
 
-/** Saves the signals as a file. The interface exports by value and time, and leaves filters on the metadata to the reader. */
+/** Saves the signals as a file. The API exports by value and time, not by metadata. */
 function Export({ prompt, filters: { value, since, until } }: Chosen) {
   const { isSending, failure, send } = useSending()
   const save = (format: 'csv' | 'ndjson') => async () => {

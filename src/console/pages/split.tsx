@@ -31,10 +31,10 @@ function Values({ split: { key, values, rest, none, complete, signals } }: { spl
     { ...rest, name: countOf(rest.values, 'other value'), isRest: true },
     { ...none, name: 'without this field', isRest: true },
   ].filter(({ total }) => total > 0)
-  if (rows.length === 0) return <Note title="No signals in this time" />
+  if (rows.length === 0) return <Note title="No signals in this range" />
   return (
     <>
-      {!complete && <p class="muted">Of the newest {formatNumber(signals)} signals of this time.</p>}
+      {!complete && <p class="muted">Of the newest {formatNumber(signals)} signals in this range.</p>}
       <Table
         caption={`Signals by ${key}`}
         rows={rows}

@@ -40,7 +40,7 @@ export function Usage() {
   )
 }
 
-/** How much is used, and when it runs out at the pace of this month. */
+/** How much is used, and the forecast at the rate of this month. */
 function Outlook({ usage: { used, limit, remaining, resets_at: resetsAt, month, plan } }: { usage: UsageData }) {
   const [now, start, end] = [Date.now(), Date.parse(`${month}-01T00:00:00Z`), Date.parse(resetsAt)]
   const perMs = used / Math.max(1, now - start)
@@ -52,15 +52,15 @@ function Outlook({ usage: { used, limit, remaining, resets_at: resetsAt, month, 
         {formatNumber(used)} of {countOf(limit, 'signal')} used this month
         {limit > 0 && ` (${formatPercent(used / limit)})`}.{' '}
         {used >= limit
-          ? `No more are recorded until ${formatDay(resetsAt)}.`
+          ? `No more signals are recorded until ${formatDay(resetsAt)}.`
           : endsAt < end
-            ? `At this pace it runs out on ${formatDay(new Date(endsAt))}.`
-            : used > 0 && `At this pace the month ends with about ${formatNumber(Math.round(atEnd))}.`}
+            ? `At this rate you will reach the limit on ${formatDay(new Date(endsAt))}.`
+            : used > 0 && `At this rate you will use about ${formatNumber(Math.round(atEnd))} this month.`}
       </p>
       <p class="muted">
-        Plan <Text>{plan}</Text>. The next month begins on {formatDay(resetsAt)}.
+        <Text>{plan[0]?.toUpperCase() + plan.slice(1)}</Text> plan. The count resets on {formatDay(resetsAt)}.
       </p>
-      <LimitMeter class="wide" used={used} limit={limit} label="Used of the month" />
+      <LimitMeter class="wide" used={used} limit={limit} label="Used this month" />
     </>
   )
 }
@@ -73,7 +73,7 @@ function ByPrompt({ usage: { prompts, other_prompts: others, used } }: { usage: 
       <h2>By prompt</h2>
       {others.prompts > 0 && (
         <p class="muted">
-          Those with the most. {countOf(others.prompts, 'other prompt')} had {countOf(others.total, 'signal')}.
+          The busiest prompts. {countOf(others.prompts, 'other prompt')} had {countOf(others.total, 'signal')}.
         </p>
       )}
       {prompts.length === 0 ? (

@@ -9,7 +9,7 @@ import { Secret } from '../parts/copy.tsx'
 import { Page } from '../parts/page.tsx'
 import { FailureNote } from '../parts/states.tsx'
 
-/** The webhook by which GitHub writes the history. */
+/** The webhook that records history from GitHub. */
 export function Webhooks() {
   const [webhook, setWebhook] = useState<Schemas['GithubWebhook']['data']>()
   const { isSending, failure, send } = useSending()
@@ -23,7 +23,7 @@ export function Webhooks() {
     <Page title="GitHub webhook">
       <div class="prose">
         <p>
-          With a webhook, pushes and pull requests become the history of the prompts that are linked to files of their
+          A webhook records pushes and pull requests as history of the prompts that are linked to files of the
           repository.
         </p>
         {webhook ? (
@@ -34,10 +34,10 @@ export function Webhooks() {
             </li>
             <li>
               Payload URL
-              <Secret text={new URL(webhook.path.slice(1), root).href} of="the address" />
+              <Secret text={new URL(webhook.path.slice(1), root).href} of="the URL" />
             </li>
             <li>
-              Secret. Keep it now: it is not shown again.
+              Secret. Copy it now: it is not shown again.
               <Secret text={webhook.secret} of="the secret" />
             </li>
             <li>
@@ -47,9 +47,9 @@ export function Webhooks() {
           </ol>
         ) : (
           <>
-            <p>A new secret takes the place of an earlier one, which is then no longer taken.</p>
+            <p>A new secret replaces the current one immediately. Deliveries signed with the old one are rejected.</p>
             {failure && <FailureNote failure={failure} />}
-            <Button look="primary" does="Make a secret" isDisabled={isSending} onClick={make} />
+            <Button look="primary" does="Generate secret" isDisabled={isSending} onClick={make} />
           </>
         )}
       </div>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { Code } from './text.tsx'
 
-/** Copies a text. Where the browser does not let a page do so, which is so without HTTPS, the text stays to be selected. */
+/** Copies a text. Without HTTPS browsers do not allow it, and the user selects the text instead. */
 export function CopyButton({ text, of }: { text: string; of: string }) {
   const [state, setState] = useState<'ready' | 'copied' | 'failed'>('ready')
   const copy = async () => {
@@ -19,13 +19,13 @@ export function CopyButton({ text, of }: { text: string; of: string }) {
       </button>
       <span role="status" class={state === 'failed' ? 'detail' : 'visually-hidden'}>
         {state === 'copied' && `Copied ${of}`}
-        {state === 'failed' && 'The browser does not allow it: select the text instead.'}
+        {state === 'failed' && 'The browser does not allow copying. Select the text instead.'}
       </span>
     </>
   )
 }
 
-/** What is shown this once. */
+/** A secret that is shown only once. */
 export const Secret = ({ text, of }: { text: string; of: string }) => (
   <p class="row secret">
     <Code>{text}</Code>

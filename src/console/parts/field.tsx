@@ -76,10 +76,10 @@ export function Form({ onSubmit, ...form }: FormProps) {
   return <form {...form} onSubmit={submit} />
 }
 
-/** Somebody who types is waited for this long before the service is asked. */
+/** How long to wait for further typing before a search. */
 const typingMs = 250
 
-/** A text that the rows of a list are found by, in the address once it is typed. */
+/** The search text of a list, which is also in the address. */
 export function Search({ search }: { search: string }) {
   const [typed, setTyped] = useState(search)
   useEffect(() => {
@@ -88,5 +88,5 @@ export function Search({ search }: { search: string }) {
     const timer = setTimeout(() => changeQuery({ find, cursor: undefined }), typingMs)
     return () => clearTimeout(timer)
   }, [typed])
-  return <Input label="Find" type="search" maxLength={200} value={typed} onTyping={setTyped} />
+  return <Input label="Search" type="search" maxLength={200} value={typed} onTyping={setTyped} />
 }

@@ -17,7 +17,7 @@ export const formatMoment = (time: string | Date): string => moment.format(new D
 
 export const formatDay = (time: string | Date): string => day.format(new Date(time))
 
-/** A day of the calendar, as 2026-11-15, which has no zone. */
+/** A calendar day, such as 2026-11-15, which has no zone. */
 export const formatDate = (date: string): string => (date === '' ? '' : utcDay.format(new Date(date)))
 
 /** Each unit with its length, and how many of it are too many: "13 days" says more than "2 weeks". */

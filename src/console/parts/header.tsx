@@ -9,7 +9,7 @@ import { Code, LimitMeter, Text, When } from './text.tsx'
 /** A page of the console by its path, and its name in the navigation. */
 export type Place = { path: string; name: string }
 
-/** The organisation, its month, the places, and the key that is signed in. */
+/** The organisation, its usage, the navigation and the current key. */
 export function Header({ places, path, onSignOut }: { places: Place[]; path: string; onSignOut(): void }) {
   const own = useOwnKey()
   return (
@@ -26,7 +26,7 @@ export function Header({ places, path, onSignOut }: { places: Place[]; path: str
       </div>
       <Nav
         class="places"
-        label="Places"
+        label="Main"
         places={places}
         isHere={(place) => path !== '' && partOf(place) === partOf(path)}
       />
@@ -91,7 +91,7 @@ function KeyMenu({ own, onSignOut }: { own: OwnKey; onSignOut(): void }) {
             'Does not expire'
           )}
         </p>
-        <p>It may</p>
+        <p>Permissions</p>
         <ul class="scopes">
           {own.scopes.map((scope) => (
             <li key={scope}>

@@ -4,31 +4,31 @@ export type Preset = 'app' | 'reader' | 'ci' | 'browser' | 'admin'
 
 /** What each scope allows, in the words of the settings. */
 export const meanings: Record<Scope, string> = {
-  'history:read': 'see the history of prompts',
+  'history:read': 'see history',
   'history:write': 'record history',
   'signals:read': 'see signals',
   'signals:write': 'record signals',
   'signals:delete': 'erase signals',
   'prompts:read': 'see prompts',
-  'prompts:write': 'make and change prompts',
-  'usage:read': 'see what the month has used',
+  'prompts:write': 'create and edit prompts',
+  'usage:read': 'see usage',
   'keys:read': 'see keys and the audit log',
-  'keys:write': 'make, change and revoke keys',
-  'webhooks:write': 'set the secret of the webhook',
+  'keys:write': 'create, edit and revoke keys',
+  'webhooks:write': 'set the webhook secret',
 }
 
 export const scopes = Object.keys(meanings) as Scope[]
 
 /** The service has the same table; a test compares them. */
 export const presets: Record<Preset, { scopes: Scope[]; says: string }> = {
-  app: { scopes: ['history:read', 'signals:write'], says: 'an application: records signals, reads history' },
+  app: { scopes: ['history:read', 'signals:write'], says: 'For an application: records signals, reads history.' },
   reader: {
     scopes: ['history:read', 'signals:read', 'prompts:read', 'usage:read'],
-    says: 'reports and dashboards: sees everything but keys',
+    says: 'For reports and dashboards: reads everything but keys.',
   },
-  ci: { scopes: ['history:write', 'prompts:read'], says: 'a pipeline: records what it deploys' },
-  browser: { scopes: ['signals:write'], says: 'web pages: records signals from the origins that you list' },
-  admin: { scopes, says: 'running the organisation: everything' },
+  ci: { scopes: ['history:write', 'prompts:read'], says: 'For a pipeline: records deployments.' },
+  browser: { scopes: ['signals:write'], says: 'For web pages: records signals from the origins that you list.' },
+  admin: { scopes, says: 'For administrators: everything.' },
 }
 
 /** The name of the preset with exactly these scopes, if there is one. */

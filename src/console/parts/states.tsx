@@ -8,9 +8,9 @@ import { Code } from './text.tsx'
 
 type AwaitProps<Data> = { query: Query<Data>; children(data: Data): ComponentChildren }
 
-/** Shows what was asked for, or why it is not there. A short wait is shown as nothing at all. */
+/** Shows the data, or why it is missing. A short wait shows nothing. */
 export function Await<Data>({ query: { data, failure, isSlow, reload }, children }: AwaitProps<Data>) {
-  // What was read before is shown on while the service is away, but not to a key that may no longer read it.
+  // Earlier data stays visible while the service is away, but not for a key that has lost access.
   const isAway = failure?.kind === 'offline' || failure?.kind === 'failed'
   return (
     <>
@@ -32,7 +32,7 @@ const Skeleton = () => (
 
 type NoteProps = { title: string; role?: 'alert'; children?: ComponentChildren }
 
-/** Why there is nothing to see, and what to do about it. */
+/** Why a page is empty, and what to do about it. */
 export const Note = ({ title, role, children }: NoteProps) => (
   <div class="note" role={role}>
     <p class="note-title">{title}</p>
@@ -42,15 +42,18 @@ export const Note = ({ title, role, children }: NoteProps) => (
 
 const titles: Record<Failure['kind'], string> = {
   offline: 'The service cannot be reached',
-  'signed out': 'This key is not accepted',
-  forbidden: 'This key may not see or do this',
-  missing: 'There is nothing here',
-  invalid: 'That cannot be right',
-  limited: 'The limit is reached',
-  failed: 'The service could not answer',
+  'signed out': 'Invalid key',
+  forbidden: 'You don’t have access',
+  missing: 'Not found',
+  invalid: 'Invalid input',
+  limited: 'Too many requests',
+  failed: 'Something went wrong',
 }
 
-/** Why a request failed, and what to do. Where trying again could help, `retry` does. */
+/** Problems that the API names by its parameters, in the words of the page. */
+const rewordings: Record<string, string> = { 'since must be before until': '“From” must be earlier than “Before”.' }
+
+/** Why a request failed, and what to do about it. */
 export const FailureNote = ({ failure, retry }: { failure: Failure; retry?: () => void }) => (
   <Note title={titles[failure.kind]} role="alert">
     <p>{adviceOn(failure)}</p>
@@ -58,7 +61,11 @@ export const FailureNote = ({ failure, retry }: { failure: Failure; retry?: () =
       <ul>
         {failure.details.map(({ path, message }) => (
           <li key={path}>
-            {path && <strong>{path.replace(/^\//, '')}</strong>} {message}
+            {rewordings[`${path} ${message}`] ?? (
+              <>
+                {path && <strong>{path.replace(/^\//, '')}</strong>} {message}
+              </>
+            )}
           </li>
         ))}
       </ul>
@@ -77,11 +84,11 @@ function adviceOn(failure: Failure): ComponentChildren {
     case 'offline':
       return 'Check the connection, then try again.'
     case 'signed out':
-      return 'It is unknown, revoked or expired. Sign in with another one.'
+      return 'The key is unknown, revoked or expired. Sign in with another key.'
     case 'forbidden':
       return (
         <>
-          It lacks the scope <code>{failure.scope}</code>. Sign in with a key that has it.
+          Your key lacks the scope <code>{failure.scope}</code>. Sign in with a key that has it.
         </>
       )
     case 'missing':
@@ -91,6 +98,6 @@ function adviceOn(failure: Failure): ComponentChildren {
     case 'limited':
       return failure.againAt ? `Try again ${formatDistance(failure.againAt)}.` : 'Try again in a moment.'
     case 'failed':
-      return 'Nothing was changed that you do not see here. Try again shortly.'
+      return 'Try again shortly.'
   }
 }

@@ -6,7 +6,7 @@ export type Column<Row> = {
   cell(row: Row): ComponentChildren
   /** Figures are aligned by their digits. */
   isFigure?: boolean
-  /** The name is for those who do not see the table alone. */
+  /** The name is only for screen readers. */
   isQuiet?: boolean
 }
 
@@ -20,7 +20,7 @@ export type TableProps<Row> = {
   idOf?(row: Row): string
 }
 
-/** A table, which becomes a list of cards where there is no room; the roles keep it a table for those who hear it. */
+/** A table, which becomes a list of cards on narrow screens. The roles keep it a table for screen readers. */
 export function Table<Row>({ caption, columns, rows, keyOf, idOf }: TableProps<Row>) {
   const shown = columns.filter((column) => column !== false)
   return (
@@ -50,10 +50,10 @@ export function Table<Row>({ caption, columns, rows, keyOf, idOf }: TableProps<R
   )
 }
 
-/** The same below a chart, for those who want its figures. */
+/** The same below a chart, folded. */
 export const FoldedTable = <Row,>(table: TableProps<Row>) => (
   <details class="fold">
-    <summary class="fine">Show as a table</summary>
+    <summary class="fine">View as table</summary>
     <Table {...table} />
   </details>
 )

@@ -31,7 +31,7 @@ export const PromptLink = ({ id, name }: { id: string; name: string }) => (
   </a>
 )
 
-/** A link that somebody else wrote, where it leads to the web; else its text alone. */
+/** A link from user data. Shown as plain text unless it leads to the web. */
 export const OuterLink = ({ to, children }: { to: string | null; children: ComponentChildren }) =>
   to !== null && /^https?:\/\//i.test(to) ? (
     <a href={to} rel="noreferrer" target="_blank">

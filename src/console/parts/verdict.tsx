@@ -7,7 +7,7 @@ export type VerdictName = NonNullable<Schemas['Impact']['verdict']>
 
 const signs: Record<VerdictName, string> = { better: '▲', worse: '▼', same: '=', undecided: '?' }
 
-/** A verdict by its sign, its word and its colour, of which the word alone would do; the sign alone beside other words. */
+/** A verdict by sign, word and colour. `isSign` leaves out the word, beside a sentence that says it. */
 export const Verdict = ({ verdict, isSign }: { verdict: VerdictName; isSign?: boolean }) => (
   <span class={`verdict ${verdict}`}>
     <span aria-hidden="true">{signs[verdict]}</span>
@@ -31,7 +31,7 @@ export const countColumns: Column<Counts>[] = [
 ]
 
 export const rateColumn: Column<Counts> = {
-  name: 'Share of positive',
+  name: 'Positive rate',
   cell: (counts) => {
     const rate = rateOf(counts)
     return rate ? <Rate rate={rate} /> : '–'
