@@ -95,7 +95,7 @@ export function createServices(
     findPrompt: prompts.find,
     findCachedPrompt: prompts.findCached,
     signalRecorder,
-    batchRecorder: createBatchRecorder(db, admission, metrics.signals, rollup),
+    recordBatch: createBatchRecorder(db, admission, metrics.signals, rollup),
     rollup,
     heavyReads,
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
