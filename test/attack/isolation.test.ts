@@ -10,7 +10,6 @@ import { createKey } from '../../src/keys/manage.ts'
 import { createOrganisation } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
-import { comingFrom, newAddress, trustTheTest } from '../addresses.ts'
 import type { Answer } from '../client.ts'
 import { inFullRun } from '../full.ts'
 import { useOwnService } from '../use.ts'
@@ -36,7 +35,7 @@ type Organisation = {
   secrets: Set<string>
 }
 
-const service = useOwnService({ limits: trustTheTest })
+const service = useOwnService()
 let sides: Record<Side, Organisation>
 
 beforeAll(async () => {
@@ -183,8 +182,6 @@ async function send(request: Sent, path: string): Promise<Answer & { sentText: s
     'content-type': 'application/json',
     'if-none-match': from(etags, etag.pick) ?? '"none"',
     ...(idempotencyKey ? { 'idempotency-key': idempotencyKey } : {}),
-    // One address with so many revoked keys would be slowed.
-    ...comingFrom(newAddress()),
   }
   const key = request.isAnonymous ? undefined : await keyOf(own, request.scopes)
   const answer = await service.call(route.method, `${path}?${search}`, {

@@ -1,7 +1,6 @@
 // Changes that wait for a lock until after their callers got an error.
 import { beforeAll, expect, spyOn, test } from 'bun:test'
 import { scopes } from '../../src/http/caller.ts'
-import { createKey } from '../../src/keys/manage.ts'
 import { createHook, type Hook } from '../github/hook.ts'
 import { push, sha } from '../github/payloads.ts'
 import { engine } from '../harness.ts'
@@ -44,10 +43,9 @@ const countRows = () =>
       (select count(*) from signals) as signals, (select sum(used) from signal_usage) as used`
 
 test('no change is made after its caller got an error, and the same request makes it later', async () => {
-  const { db, clock } = service.services
+  const { db } = service.services
   const { prompts, tenant } = hook
-  const makeKey = (name: string) =>
-    createKey(db, clock, { org: tenant.org, name, scopes: [...scopes], expiresAt: null })
+  const makeKey = (name: string) => service.createKey(tenant, [...scopes], { name })
   const changed = await makeKey('changed')
   const rotated = await makeKey('rotated')
   const revoked = await makeKey('revoked')
