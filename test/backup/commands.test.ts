@@ -84,18 +84,15 @@ test('a backup under load has all that was acknowledged before it, counts what i
   const file = join(folder, 'load.backup')
   const server = await startServer(settings)
   const { key, prompt } = await createTenant(createOperator(settings), 1_000_000)
+  const client = await createClient(server.url)
   const acknowledged: number[] = []
   const statuses = new Set<number>()
   let settled = false
   const callers = Array.from({ length: 20 }, async () => {
     while (!settled) {
-      const answer = await fetch(`${server.url}/api/v1/prompts/${prompt}/signals`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: '{"value":"positive"}',
-      })
-      statuses.add(answer.status)
-      acknowledged.push(((await answer.json()) as { data: { id: number } }).data.id)
+      const { status, body } = await client.postSignal(prompt, key)
+      statuses.add(status)
+      acknowledged.push(body.data.id)
     }
   })
   await eventually(() => acknowledged.length > 300, true)
