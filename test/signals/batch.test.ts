@@ -174,15 +174,6 @@ test('a browser key cannot record batches', async () => {
   await expectCount(0)
 })
 
-test('a prompt of another organisation is answered like one that does not exist', async () => {
-  const other = await service.createTenant(10)
-  const [theirs, none] = (
-    await Promise.all([other.prompt, 'pmt_none'].map((prompt) => record([positive], { ...tenant, prompt })))
-  ).map(({ status, body: { error } }) => ({ status, error: { ...error, request_id: '' } }))
-  expect(theirs?.status).toBe(404)
-  expect(theirs).toEqual(none as never)
-})
-
 test('signals are accepted in order until the month is full, and the limit is exact', async () => {
   const small = await service.createTenant(4)
   const answer = await record([positive, { value: 'x' }, ...Array(5).fill(positive)], small)
