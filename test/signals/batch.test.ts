@@ -2,18 +2,15 @@ import { beforeEach, expect, test } from 'bun:test'
 import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
 import { eventually } from '../program.ts'
 import type { Tenant } from '../service.ts'
-import { useService } from '../use.ts'
+import { useNewTenant, useService } from '../use.ts'
 import { countOf, organisationIdOf, postBatch, postText, statusesOf } from './fixtures.ts'
 
 const now = '2026-11-14T23:35:00.500Z'
 const positive = { value: 'positive' }
 const service = useService()
-let tenant: Tenant
+const tenant = useNewTenant(service, 10)
 
-beforeEach(async () => {
-  service.clock.set(now)
-  tenant = await service.createTenant(10)
-})
+beforeEach(() => service.clock.set(now))
 
 const record = (signals: unknown[], of = tenant) => postBatch(service, of, signals)
 const post = (body: Bun.BodyInit, headers: Record<string, string> = {}, of = tenant) =>
