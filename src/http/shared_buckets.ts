@@ -35,7 +35,7 @@ type Options = {
 
 /** Adds the requests of this process to the buckets in Redis, and reads the use by all replicas. */
 export function createBucketSharing(redis: Redis, { prefix, rate, onShared, onBreaker }: Options) {
-  const breaker = createBreaker({ failures: 2, retryMs: 1_000, onChange: (isOpen) => onBreaker?.(isOpen) })
+  const breaker = createBreaker((isOpen) => onBreaker?.(isOpen))
   const windowUs = rate.windowSeconds * 1_000_000
   const usPerRequest = windowUs / rate.requests
   let changed = new Set<Bucket>()

@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
 import { createAdmission } from '../../src/limit/admit.ts'
-import { noGate } from '../../src/limit/gate.ts'
 import { setPlan } from '../../src/orgs/manage.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { createSignalRecorder } from '../../src/signals/record.ts'
@@ -102,7 +101,7 @@ test('a key sent to two replicas, one of which is in the next month already, is 
   const tenant = await service.createTenant()
   const prompt = await findPrompt((await verifyKey(`Bearer ${tenant.key}`)).organisationId, tenant.prompt)
   const replicas = ['2026-11-30T23:59:59.999Z', '2026-12-01T00:00:00.000Z'].map((instant) =>
-    createSignalRecorder(db, createAdmission(db, noGate), { now: () => new Date(instant) }),
+    createSignalRecorder(db, createAdmission(db), { now: () => new Date(instant) }),
   )
   for (let round = 0; round < 30; round += 1) {
     const signal = { value: 'positive' as const, metadata: null, idempotencyKey: `turn ${round}` }
