@@ -76,9 +76,10 @@ async function recordEvent(
   if (typeof change === 'string') return resultOf(gap ?? change)
   if (!(await insertDelivery(sql, ref.organisationId, delivery, now))) return resultOf('repeated')
   const entries = 'push' in change ? await recordPush(sql, ref, change) : await recordPullRequest(sql, ref, change)
-  const recorded = countChanges(await recordEntries(sql, clock, entries, 'github'))
-  // This comes last: recording has locked the prompts in the order of their ids, which prevents deadlocks.
-  if ('push' in change) await markFilesSeen(sql, change.filesSeen)
+  const filesSeen = 'push' in change ? change.filesSeen : []
+  const seenPrompts = filesSeen.map(({ promptId }) => promptId)
+  const recorded = countChanges(await recordEntries(sql, clock, entries, 'github', seenPrompts))
+  await markFilesSeen(sql, filesSeen)
   return resultOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
 }
 
