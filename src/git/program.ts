@@ -39,7 +39,10 @@ export function createGit(folder: string, environment: Environment, signal: Abor
     signal.throwIfAborted()
     const child = spawn('git', ['-C', folder, ...options, ...args], { env, stdio: ['pipe', 'pipe', 'pipe'], signal })
     const ended = new Promise<number | null>((resolve, reject) => {
-      child.once('error', (error) => reject(isMissing(error) ? gitIsMissing() : error))
+      child.once('error', (error) => {
+        const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+        reject(isMissing ? new Error('The program git is needed, and is not on the PATH. Install git.') : error)
+      })
       child.once('close', resolve)
     })
     // Awaited below. Without this, a failure before that would be an unhandled rejection.
@@ -79,10 +82,6 @@ export function createGit(folder: string, environment: Environment, signal: Abor
     },
   }
 }
-
-const isMissing = (error: Error): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT'
-
-const gitIsMissing = () => new Error('The program git is needed, and is not on the PATH. Install git.')
 
 function explain(complaint: string, folder: string): string {
   if (complaint.includes('dubious ownership')) {

@@ -1,11 +1,10 @@
 import type { Outcome } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
 import { repositoryKey } from '../prompts/link.ts'
-import type { EntryOf } from './entries.ts'
+import { type EntryOf, sanitizeBranch } from './entries.ts'
 import { planSync, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
-import { sanitizeBranch } from './sanitize.ts'
 import type { SyncTarget } from './target.ts'
 import { reportUnreachable, type UnreachableEntry } from './unreachable.ts'
 
