@@ -106,7 +106,6 @@ export async function planSync(
   }
 }
 
-/** Finds where the files of linked prompts are now. */
 function findFiles({ tree }: Repository, linked: LinkedFile[], pathsNow: Map<string, string | null>): SyncedPrompt[] {
   const taken = new Set(linked.map(({ path }) => path))
   return linked.map(({ id, path }): SyncedPrompt => {

@@ -53,7 +53,7 @@ const maxCovered = 500
  * The next sync completes an interrupted one.
  */
 export async function syncRepository(options: Options): Promise<SyncResult> {
-  const { git, target, isDryRun, onProgress } = options
+  const { git, target, isDryRun, onProgress, onChange } = options
   const repository = { ...options.repository, fullName: repositoryKey(options.repository.fullName) }
   const linked = await target.listLinked(repository.fullName)
   const plan = await planSync(git, repository, linked, options)
@@ -77,7 +77,7 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
     })
     await target.recordBatch({ entries: [], files })
   }
-  const unreachable = await reportUnreachable(target, sanitizeBranch(repository.branch), plan, options)
+  const unreachable = await reportUnreachable(target, sanitizeBranch(repository.branch), plan, onChange, onProgress)
   const map = Object.fromEntries(synced.flatMap(({ id, path, isPresent }) => (isPresent ? [[path, id]] : [])))
   return { commits: commits.size, prompts: prompts.length, ...counts, unreachable, map }
 }
@@ -112,7 +112,6 @@ async function createOrFind(target: SyncTarget, name: string, repository: string
   }
 }
 
-/** Records the entries and counts what became of them. */
 async function recordEntries(
   { target, isDryRun, onProgress, onChange }: Options,
   ids: PromptIds,

@@ -2,7 +2,7 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { ServiceError } from '../errors.ts'
+import { unavailable } from '../errors.ts'
 import { decodeText, mebibyte, parseJson, readBody, requireJson } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import { createInFlightLimiter, type InFlightLimiter } from '../http/in_flight.ts'
@@ -73,10 +73,7 @@ export const createDeliveryLimiter = (): InFlightLimiter =>
   createInFlightLimiter({
     perTenant: { requests: 128, bytes: 32 * mebibyte },
     inAll: { requests: 512, bytes: 128 * mebibyte },
-    rejectWith: () => {
-      const message = 'Too many deliveries are in flight. Send this one again shortly.'
-      return new ServiceError('internal_error', message, {}, { 'retry-after': '1' })
-    },
+    rejectWith: () => unavailable('Too many deliveries are in flight. Send this one again shortly.'),
   })
 
 /** GitHub sends JSON, or a form that contains it: the webhook's setting decides. */
