@@ -134,3 +134,23 @@ export const repositoryEvent = (action: string, fullName: string, id = idOf(full
 })
 
 export const ping = { zen: 'Keep it logically awesome.', hook_id: 1, repository: repositoryOf('Acme/Prompts') }
+
+const numbered = { pr_number: 7, pr_url: 'https://github.com/Acme/Prompts/pull/7' }
+
+/** The entries of `pullRequest('opened')` and `merged()`. */
+export const opened = {
+  action: 'pr_opened',
+  user: { name: 'ada', email: '101+ada@users.noreply.github.com' },
+  commit_sha: sha('warmer'),
+  branch_name: 'warmer',
+  created_at: '2026-11-14T12:30:00.000Z',
+  ...numbered,
+}
+export const mergedEntry = {
+  action: 'pr_merged',
+  user: { name: 'bob', email: '102+bob@users.noreply.github.com' },
+  commit_sha: sha('merge'),
+  branch_name: 'main',
+  created_at: '2026-11-14T13:00:00.000Z',
+  ...numbered,
+}
