@@ -91,3 +91,8 @@ export async function headersOf(
   }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''))
 }
+
+export const permutationsOf = <T>(items: readonly T[]): T[][] =>
+  items.length === 0
+    ? [[]]
+    : items.flatMap((item, index) => permutationsOf(items.toSpliced(index, 1)).map((rest) => [item, ...rest]))

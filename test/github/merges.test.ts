@@ -1,6 +1,6 @@
 // A merge and the push that it makes are two events, in either order, and one change.
 import { expect, test } from 'bun:test'
-import { hookEachTest, paths } from './hook.ts'
+import { hookEachTest, paths, permutationsOf } from './hook.ts'
 import { merged, mergedEntry, opened, pullRequest, push, sha } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
@@ -20,12 +20,7 @@ const events = { toBranch, opening, merging, toMain }
 type Name = keyof typeof events
 const send = (name: Name) => hook.send(name === 'opening' || name === 'merging' ? 'pull_request' : 'push', events[name])
 
-const permutations = (names: Name[]): Name[][] =>
-  names.length === 0
-    ? [[]]
-    : names.flatMap((first) => permutations(names.filter((one) => one !== first)).map((rest) => [first, ...rest]))
-
-test.each(permutations(['toBranch', 'opening', 'merging', 'toMain']).map((order) => [order]))(
+test.each(permutationsOf(['toBranch', 'opening', 'merging', 'toMain'] as const).map((order) => [order]))(
   'one history, whatever the order of the events: %j',
   async (order) => {
     for (const name of order) await send(name)

@@ -55,10 +55,6 @@ test.each([
   ])
 })
 
-test('a commit counts on the default branch even when it was pushed elsewhere before', async () => {
-  expect(await hook.send('push', push({ commits: [{ ...change, distinct: false }] }))).toBe(1)
-})
-
 test('repositories are compared without regard to letter case, paths exactly', async () => {
   const hook = await createHook(service, 'aCME/pROMPTS')
   expect(await hook.send('push', push({ repository: 'ACME/prompts', commits: [change] }))).toBe(1)
@@ -66,9 +62,9 @@ test('repositories are compared without regard to letter case, paths exactly', a
   expect(await hook.send('push', push({ repository: 'acme/other', commits: [change] }))).toBe(0)
 })
 
-test('another organisation with the same file sees nothing of it', async () => {
+test('another organisation with the same file sees nothing of a commit, which counts even when it was pushed before', async () => {
   const other = await createHook(service)
-  await hook.send('push', push({ commits: [change] }))
+  expect(await hook.send('push', push({ commits: [{ ...change, distinct: false }] }))).toBe(1)
   expect(await other.history('greeting')).toEqual([])
 })
 
@@ -89,11 +85,7 @@ test.each([
 test.each([
   ['a name of 300 characters', { name: 'x'.repeat(300), email: 'a@b.c' }, { name: 'x'.repeat(200), email: 'a@b.c' }],
   ['a name cut within a character', { name: `${'x'.repeat(199)}😀` }, { name: 'x'.repeat(199) }],
-  [
-    'control characters',
-    { name: 'Ada\u0000\nExample', email: 'a\u001b@b.c' },
-    { name: 'Ada Example', email: 'a @b.c' },
-  ],
+  ['control characters', { name: 'Ada\u0000\nB', email: 'a\u001b@b.c' }, { name: 'Ada B', email: 'a @b.c' }],
   ['half a character', { name: 'Ada\ud800' }, { name: 'Ada\ufffd' }],
   ['no address', { name: 'Ada', email: null, username: 'ada' }, { email: 'ada@users.noreply.github.com' }],
   ['an empty name', { name: '', email: 'a@b.c', username: 'ada' }, { name: 'ada', email: 'a@b.c' }],

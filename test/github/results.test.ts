@@ -13,11 +13,8 @@ const forced = { more: { forced: true } }
 const elsewhere = { repository: 'acme/none' }
 const unlisted = () => {
   const payload = push({ commits: [change, {}] })
-  const [first, { added: _, modified: __, removed: ___, ...second }] = payload.commits as [
-    object,
-    Record<string, unknown>,
-  ]
-  return { ...payload, commits: [first, second] }
+  Object.assign(payload.commits[1] as object, { added: null, modified: null, removed: null })
+  return payload
 }
 
 const sync = 'Run prompt-signals sync to complete the histories.'
