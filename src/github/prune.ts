@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { pruneRows } from '../db/prune.ts'
+import { pruneTable } from '../db/prune.ts'
 
 const dayMs = 24 * 3_600_000
 /** GitHub redelivers for three days at most. */
@@ -11,8 +11,8 @@ const workKeptMs = 365 * dayMs
 /** Deletes deliveries, pushes and pull requests that are past their retention time. */
 export async function pruneDeliveries(db: Db, clock: Clock): Promise<void> {
   const now = clock.now().getTime()
-  await pruneRows(db, 'github_deliveries', 'received_at', new Date(now - deliveriesKeptMs))
-  await pruneRows(db, 'github_affected_prompts', 'pushed_at', new Date(now - workKeptMs))
+  await pruneTable(db, 'github_deliveries', 'received_at', new Date(now - deliveriesKeptMs))
+  await pruneTable(db, 'github_affected_prompts', 'pushed_at', new Date(now - workKeptMs))
   // Pull requests are deleted after the pushes, because a merged pull request marks earlier pushes to its branch as merged.
-  await pruneRows(db, 'github_pull_requests', 'closed_at', new Date(now - workKeptMs))
+  await pruneTable(db, 'github_pull_requests', 'closed_at', new Date(now - workKeptMs))
 }

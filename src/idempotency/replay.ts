@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { pruneRows } from '../db/prune.ts'
+import { pruneTable } from '../db/prune.ts'
 import { invalid } from '../errors.ts'
 import type { IdempotentRequest } from '../http/idempotency.ts'
 import { keyRetentionMs } from '../lib/idempotency_key.ts'
@@ -37,6 +37,9 @@ const conflict = () =>
     { path: 'Idempotency-Key', message: 'must be new, or come with the same request as before' },
   ])
 
-/** Deletes expired requests. */
-export const pruneRequests = (db: Db, clock: Clock): Promise<void> =>
-  pruneRows(db, 'idempotent_requests', 'created_at', new Date(clock.now().getTime() - keyRetentionMs))
+/** Forgets the idempotency keys of signals and of other requests that clients may no longer rely on. */
+export async function pruneIdempotencyKeys(db: Db, clock: Clock): Promise<void> {
+  const before = new Date(clock.now().getTime() - keyRetentionMs)
+  await pruneTable(db, 'idempotency_keys', 'created_at', before)
+  await pruneTable(db, 'idempotent_requests', 'created_at', before)
+}
