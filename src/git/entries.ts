@@ -22,36 +22,34 @@ export type PromptCommit<Prompt> = {
 /** An entry for the history of one prompt, and the commits that it stands for. */
 export type EntryOf<Prompt> = { prompt: Prompt; entry: NewHistoryEntry; covers: string[] }
 
-type MutableEntry<Prompt> = Omit<EntryOf<Prompt>, 'covers'> & { covers: Set<string> }
-
 /**
  * Returns one entry for each commit that was pushed directly, by its author, and one for each prompt that a pull request
  * changes, at the place of the pull request's last commit.
  */
 export function entriesOf<Prompt>(branch: string, commits: PromptCommit<Prompt>[]): EntryOf<Prompt>[] {
-  const entries = new Set<MutableEntry<Prompt>>()
-  const merges = new Map<Prompt, Map<string, MutableEntry<Prompt>>>()
+  const entries = new Set<EntryOf<Prompt>>()
+  const merges = new Map<Prompt, Map<string, EntryOf<Prompt>>>()
   for (const { prompt, commitSha, author, at, merge } of commits) {
     if (!merge) {
       const commit = { commit_sha: commitSha, branch_name: branch, created_at: at.toISOString() }
-      entries.add({ prompt, entry: { action: 'deployed', user: author, ...commit }, covers: new Set() })
+      entries.add({ prompt, entry: { action: 'deployed', user: author, ...commit }, covers: [] })
       continue
     }
-    const ofPrompt = merges.get(prompt) ?? new Map<string, MutableEntry<Prompt>>()
+    const ofPrompt = merges.get(prompt) ?? new Map<string, EntryOf<Prompt>>()
     merges.set(prompt, ofPrompt)
     const key = `${merge.commitSha} ${merge.number}`
     const entry = ofPrompt.get(key) ?? {
       prompt,
       entry: pullRequestEntry('pr_merged', branch, merge),
-      covers: new Set([merge.commitSha]),
+      covers: [merge.commitSha],
     }
     ofPrompt.set(key, entry)
-    entry.covers.add(commitSha)
+    if (commitSha !== merge.commitSha) entry.covers.push(commitSha)
     // Deleting it first moves it to the end.
     entries.delete(entry)
     entries.add(entry)
   }
-  return [...entries].map((entry) => ({ ...entry, covers: [...entry.covers] }))
+  return [...entries]
 }
 
 /** A merge belongs to the branch that was merged into, any other event to the pull request's branch. */
