@@ -133,7 +133,9 @@ test('a delivery that is sent again does nothing, whatever happened since', asyn
   expect(await hook.send('pull_request', opening, { delivery })).toBe(1)
   await hook.send('pull_request', pullRequest('closed', { head: 'main', closedAt: '2026-11-14T14:00:00Z' }))
   const before = await hook.history('greeting')
-  expect(await hook.send('pull_request', { ...opening, action: 'reopened' }, { delivery })).toBe(0)
+  const { body } = await hook.deliver('pull_request', { ...opening, action: 'reopened' }, { delivery })
+  const repeated = { recorded: 0, outcome: 'repeated', message: 'The delivery was already recorded.' }
+  expect(body.data).toEqual(repeated)
   await hook.send('push', push({ commits: [{ modified: [paths.farewell] }] }))
   expect(await hook.history('greeting')).toEqual(before)
   expect((await hook.history('farewell')).map(({ action }) => action)).toEqual(['deployed'])

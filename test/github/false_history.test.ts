@@ -2,7 +2,7 @@
 // from the other side.
 import { expect, test } from 'bun:test'
 import { hookEachTest, paths } from './hook.ts'
-import { type CommitGiven, merged, pullRequest, push, sha } from './payloads.ts'
+import { merged, pullRequest, push, sha } from './payloads.ts'
 
 const { hook } = hookEachTest()
 
@@ -32,37 +32,6 @@ test.each(mergeMessages)('a merge does not count what others changed: %s', async
   expect(await hook.story('greeting')).toEqual([`deployed null ${sha('theirs')}`])
   expect(await hook.story('other')).toEqual([`deployed null ${sha('own')}`])
   expect((await hook.story('farewell')).map((line) => line.slice(0, 11))).toEqual(['pr_opened 7', 'pr_merged 7'])
-})
-
-test('a branch that is merged without a pull request is deployed commit by commit', async () => {
-  const known = { ...change, distinct: false }
-  const commits = [
-    { ...known, id: sha('one') },
-    { ...known, id: sha('two') },
-    { ...change, message: "Merge branch 'warmer'" },
-  ]
-  expect(await hook.send('push', push({ after: sha('joined'), commits }))).toBe(2)
-  expect(await hook.story('greeting')).toEqual([`deployed null ${sha('one')}`, `deployed null ${sha('two')}`])
-})
-
-const message = 'Merge pull request #7 from acme/warmer\n\nA warmer greeting'
-const onBranch: CommitGiven[] = [
-  { ...change, id: sha('one') },
-  { ...change, id: sha('warmer') },
-]
-const toMain = push({
-  after: sha('merge'),
-  commits: [...onBranch.map((commit) => ({ ...commit, distinct: false })), { ...change, message }],
-  at: '2026-11-14T13:00:00Z',
-})
-
-test('the commits of a pull request are deployed one by one until its merge is known, and then are that merge', async () => {
-  await hook.send('push', push({ branch: 'warmer', after: sha('warmer'), commits: onBranch, created: true }))
-  expect(await hook.send('push', toMain)).toBe(2)
-  expect(await hook.story('greeting')).toEqual([`deployed null ${sha('one')}`, `deployed null ${sha('warmer')}`])
-  expect(await hook.send('pull_request', merged({ commits: 2 }))).toBe(1)
-  const numbered = { pr_number: 7, created_at: '2026-11-14T13:00:00.000Z' }
-  expect(await hook.history('greeting')).toMatchObject([{ ...numbered, action: 'pr_merged', commit_sha: sha('merge') }])
 })
 
 test.each(['Merge the two greetings (#7)', 'Merge branch-specific words'])(

@@ -20,14 +20,6 @@ test('a pull request is recorded for every prompt that was pushed to its branch,
   expect(await hook.history('other')).toEqual([])
 })
 
-test('one that is closed without being merged is recorded as closed', async () => {
-  await hook.send('push', toBranch())
-  await hook.send('pull_request', pullRequest('opened'))
-  await hook.send('pull_request', pullRequest('closed', { closedAt: '2026-11-14T14:00:00Z' }))
-  const closed = { ...opened, action: 'pr_closed', created_at: '2026-11-14T14:00:00.000Z' }
-  expect(await hook.history('greeting')).toEqual([opened, closed])
-})
-
 test('a deleted account is shown as ghost, and an unknown merger as the author', async () => {
   await hook.send('push', toBranch())
   await hook.send('pull_request', pullRequest('opened', { user: null }))
