@@ -3,14 +3,7 @@ import { notFound, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { PromptId } from './schema.ts'
-import {
-  findPromptOfAny,
-  findPromptsByIds,
-  type Prompt,
-  type PromptIds,
-  type PromptKey,
-  selectPromptIds,
-} from './store.ts'
+import { findPromptsByIds, type Prompt, type PromptIds, type PromptKey, selectPromptIds } from './store.ts'
 
 export type { Prompt, PromptIds }
 
@@ -99,7 +92,7 @@ export async function* readPrompts(db: Db, organisationId: number, afterId = 0):
 
 /** Finds a prompt for an operator, who may name one of any organisation. */
 export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt & { org: string }> {
-  const prompt = isPromptId(publicId) ? await findPromptOfAny(sql, publicId) : undefined
+  const [prompt] = isPromptId(publicId) ? await findPromptsByIds(sql, [publicId]) : []
   if (!prompt) throw new ServiceError('not_found', `There is no prompt ${publicId}.`)
   return prompt
 }

@@ -3,7 +3,7 @@ import { createApp } from '../../src/app.ts'
 import { type Scope, scopes } from '../../src/http/caller.ts'
 import { parseNewKey } from '../../src/keys/given.ts'
 import { createKey } from '../../src/keys/manage.ts'
-import { defaultScopes, presets } from '../../src/keys/scopes.ts'
+import { defaultScopes, presets } from '../../src/keys/schema.ts'
 import { entry } from '../service.ts'
 import { useService, useTenant } from '../use.ts'
 
