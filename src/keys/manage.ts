@@ -18,6 +18,7 @@ import {
   lockKey,
   type OwnedKey,
   selectKeys,
+  selectLimitedWith,
   setReplaced,
   setRevoked,
   updateKey,
@@ -93,7 +94,11 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
       throw invalid('The key is not valid.', [{ path: '/origins', message }])
     }
     await updateKey(sql, id, values)
-    await recordAudit(sql, clock, actor, { organisationId, action: 'key.updated', subject: id, details: values })
+    const sharesLimit = origins && monthly_limit !== key.monthly_limit
+    const others = sharesLimit ? await selectLimitedWith(sql, id, key.countedWith) : []
+    const updated = { organisationId, action: 'key.updated' } as const
+    const events = others.map((other) => ({ ...updated, subject: other.id, details: { monthly_limit } }))
+    await recordAudit(sql, clock, actor, ...events, { ...updated, subject: id, details: values })
     return { ...showable(key), ...values }
   }, permitRequestOf(actor))
 

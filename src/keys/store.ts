@@ -128,6 +128,12 @@ export async function updateKey(sql: Sql, id: string, key: KeyValues): Promise<v
     where k.id = u.counted_with`
 }
 
+/** The public ids of the other keys that have the limit of a key, because they are counted with the same one. */
+export const selectLimitedWith = (sql: Sql, id: string, countedWith: number) =>
+  sql<{ id: string }>`
+    select public_id as id from api_keys
+    where (id = ${countedWith} or counted_with = ${countedWith}) and public_id <> ${id}`
+
 export async function setRevoked(sql: Sql, id: string, at: Date): Promise<void> {
   await sql`update api_keys set revoked_at = ${at} where public_id = ${id}`
 }

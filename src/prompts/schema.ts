@@ -1,4 +1,4 @@
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf, cursorPageParams } from '../lib/cursor_page.ts'
 import { defineParams, param } from '../lib/params.ts'
 import { maxTextLength, parseText } from '../lib/texts.ts'
@@ -83,3 +83,5 @@ export const PromptChange = Type.Partial(Type.Omit(NewPrompt, ['id']), {
   title: 'PromptChange',
   examples: [{ name: 'Warm greeting' }],
 })
+
+export type PromptChange = Static<typeof PromptChange>

@@ -103,12 +103,7 @@ export async function updateFilesSeen(sql: Sql, seen: FileSeen[]): Promise<void>
 }
 
 /** Moves what is kept in one repository to another; the public ids and the paths of the prompts that were moved. */
-export const updateRepository = (
-  sql: Sql,
-  organisationId: number,
-  from: string,
-  to: string,
-): Promise<{ id: string; path: string }[]> =>
+export const updateRepository = (sql: Sql, organisationId: number, from: string, to: string) =>
   sql<{ id: string; path: string }>`
     update prompts p
     set repository = ${to}
@@ -119,11 +114,7 @@ export const updateRepository = (
       )
     returning p.public_id as id, p.path`
 
-export const selectPromptsIn = (
-  sql: Sql,
-  organisationId: number,
-  repository: string,
-): Promise<{ id: number; path: string }[]> =>
+export const selectPromptsIn = (sql: Sql, organisationId: number, repository: string) =>
   sql<{ id: number; path: string }>`
     select id, path from prompts
     where organisation_id = ${organisationId} and repository = ${repository}`
@@ -150,7 +141,7 @@ export const selectPrompts = (
   search: string | null,
   beforeId: number,
   limit: number,
-): Promise<(PromptRow & { rowId: number })[]> =>
+) =>
   sql<PromptRow & { rowId: number }>`
     select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to,
       (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, p.created_at
