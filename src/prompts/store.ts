@@ -15,9 +15,6 @@ export type FileSeen = {
   at: Date
 }
 
-/** The organisation of a request, and a string in the form of a public id. */
-export type PromptKey = { organisationId: number; publicId: string }
-
 /** Finds prompts of any organisation; the caller compares the organisations. */
 export const findPromptsByIds = (sql: Sql, publicIds: string[]) =>
   sql<Prompt & { publicId: string; org: string }>`
