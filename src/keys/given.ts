@@ -1,6 +1,5 @@
 import type { Sql } from '../db/client.ts'
 import { type Detail, invalid } from '../errors.ts'
-import { scopes as allScopes } from '../http/caller.ts'
 import { isOriginPattern } from '../lib/origins.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
@@ -31,7 +30,7 @@ function parse({ name, scopes, preset, expires_at, origins, prompts, monthly_lim
   if (preset && scopes) throw wrong('/preset', 'must be absent when scopes are given')
   return {
     name,
-    scopes: preset ? presets[preset] : scopes && allScopes.filter((scope) => scopes.includes(scope)),
+    scopes: preset ? presets[preset] : scopes && presets.admin.filter((scope) => scopes.includes(scope)),
     expiresAt,
     origins: origins && [...new Set(origins)],
     prompts: prompts && [...new Set(prompts)],
