@@ -48,18 +48,23 @@ export class Arguments {
 
   /** Parses options like a query of the API, which ignores unknown ones. */
   asQuery<T>(parse: (query: URLSearchParams) => T): T {
-    try {
-      return parse(new URLSearchParams(this.options as Record<string, string>))
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error
-      const details = error.context.details ?? []
-      throw new UsageError(details.map(({ path, message }) => `--${path} ${message}`).join('; ') || error.message)
-    }
+    return namingOptions(() => parse(new URLSearchParams(this.options as Record<string, string>)))
   }
 
   /** A positional argument that the usage line requires. */
   positional(index: number): string {
     return this.positionals[index] as string
+  }
+}
+
+/** Turns the error of a parser of the API into wrong usage. `optionOf` names the option for the path of a detail. */
+export function namingOptions<T>(parse: () => T, optionOf = (path: string) => path): T {
+  try {
+    return parse()
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    const problems = error.context.details?.map(({ path, message }) => `--${optionOf(path)} ${message}`)
+    throw new UsageError(problems?.join('; ') || error.message)
   }
 }
 

@@ -33,8 +33,8 @@ test('impact says in a sentence what the last change did, and shows each in a li
     'PR #7 by Ada made it better: 40.0 → 90.0 % positive (+50.0 points, between +25.8 and +70.3), 100 signals.',
     '',
     'verdict   difference                                  positive            signals  needed  change             id  user  created_at',
-    '▲ better  +50.0 (+25.8…+70.3)            ┊   ├──●──┤  90.0 % (82.6…94.5)      100       -  merged #7 45c48cc   4  Ada   2026-10-10T09:00:00.000Z',
-    '-         -                                           40.0 % (30.9…49.8)      100       -  deployed 8f14e45    2  Ada   2026-10-01T09:00:00.000Z',
+    '▲ better  +50.0 (+25.8…+70.3)            ┊   ├──●──┤  90.0 % (82.6…94.5)      100       -  merged #7 45c48cc   2  Ada   2026-10-10T09:00:00.000Z',
+    '-         -                                           40.0 % (30.9…49.8)      100       -  deployed 8f14e45    1  Ada   2026-10-01T09:00:00.000Z',
     '',
   ])
 })
@@ -59,7 +59,7 @@ test.each([
 })
 
 test('what is no change of the prompt is rejected', async () => {
-  expect(await operator.errorLine('impact', '--prompt', prompt, '--base', '2', '--head', '999')).toContain(
+  expect(await operator.errorLine('impact', '--prompt', prompt, '--base', '1', '--head', '999')).toContain(
     'head must be',
   )
   expect(await operator.errorLine('impact', '--prompt', 'pmt_none')).toBe('There is no prompt pmt_none.')
