@@ -1,10 +1,10 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { createOutput } from '../../src/cli/output.ts'
 import { isColourWanted } from '../../src/config.ts'
-import { type Row, run } from '../program.ts'
+import type { Row } from '../program.ts'
 import { useProgram } from '../use.ts'
 
-const { client, operator, settings, tenant } = useProgram()
+const { client, operator, tenant } = useProgram()
 let prompt: string
 
 beforeAll(async () => {
@@ -48,14 +48,6 @@ test('impact --json prints the changes as the interface shows them, also two tha
     { verdict: null },
   ])
   expect(await operator.json('impact', '--prompt', prompt, '--limit', '1', '--page', '2')).toEqual([base as Row])
-})
-
-test.each([
-  [['--margin', '2'], '--margin must be a number from 0 to less than 1, such as 0.05, and given once'],
-  [['--base', '2'], '--head must be given with base'],
-])('impact %p is wrong usage', async (options, message) => {
-  const { status, stderr } = await run(['impact', '--prompt', prompt, ...options], { settings })
-  expect({ status, stderr: stderr.split('\n')[0] }).toEqual({ status: 2, stderr: `prompt-signals: ${message}` })
 })
 
 test('what is no change of the prompt is rejected', async () => {

@@ -2,10 +2,10 @@
 import { expect, test } from 'bun:test'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createFolder, run } from '../program.ts'
+import { createFolder } from '../program.ts'
 import { useProgram } from '../use.ts'
 
-const { client, operator, settings, tenant } = useProgram()
+const { client, operator, tenant } = useProgram()
 
 const folder = createFolder()
 
@@ -37,17 +37,6 @@ test('signals export of an organisation has all its prompts', async () => {
   expect(lines.map((line) => JSON.parse(line).id)).toEqual(expect.arrayContaining(ids))
 })
 
-test.each([
-  [['export'], 'give either --prompt or --org'],
-  [['export', '--prompt', 'pmt_x', '--org', 'org_x'], 'give either --prompt or --org'],
-  [['export', '--org', 'org_x', '--format', 'xml'], '--format must be one of ndjson, csv'],
-  [['purge', '--before', 'yesterday'], '--before must be an ISO 8601 time'],
-  [['purge', '--before', '2026-01-01', '--prompt', 'pmt_x', '--org', 'org_x'], 'give --prompt or --org'],
-])('wrong usage is rejected before anything is opened: signals %p', async (args, message) => {
-  const { status, stderr } = await run(['signals', ...args], { settings })
-  expect([status, stderr.includes(message)]).toEqual([2, true])
-})
-
 test('signals purge erases what is older, of a prompt or an organisation, and says how many', async () => {
   const { prompt } = await createPrompt(4)
   const later = new Date(Date.now() + 60_000).toISOString()
@@ -70,8 +59,4 @@ test('orgs set-retention is shown by orgs list, and ended by none', async () => 
     id: tenant.org,
     retention_days: null,
   })
-  for (const days of ['0', '-1', '1.5', 'ever', '36501']) {
-    const { status } = await run(['orgs', 'set-retention', tenant.org, days], { settings })
-    expect([days, status]).toEqual([days, 2])
-  }
 })

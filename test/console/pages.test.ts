@@ -2,7 +2,6 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { consolePaths } from '../../src/http/console_paths.ts'
 import { findBarriers, findOverflow } from '../browser.ts'
-import { inFullRun } from '../full.ts'
 import { addSignals, deployed, merged } from '../impact/history.ts'
 import { eventually } from '../program.ts'
 import { addEvidence, daysAgo } from './evidence.ts'
@@ -33,15 +32,20 @@ const contentOf: Record<(typeof consolePaths)[number], string> = {
 }
 
 test.each([...consolePaths])(
-  '%s opens with three requests at most, complains of nothing, and has no barriers',
+  '%s opens with three requests at most, complains of nothing, fits a phone, and has no barriers',
   async (path) => {
     const { page, troubles, requests } = await own.open(addressOf(path))
-    for (const colorScheme of inFullRun(['light', 'dark'] as const, ['dark'] as const)) {
-      // The page follows the reader's choice without being loaded again; the chart is then drawn anew.
+    // The page follows the reader's choice without being loaded again; the chart is drawn again.
+    for (const [colorScheme, width] of [
+      ['dark', 1_280],
+      ['light', 360],
+    ] as const) {
       await page.emulateMedia({ colorScheme })
+      await page.setViewportSize({ width, height: 700 })
       await page.locator(contentOf[path]).first().waitFor()
       await page.locator('nav.places a').first().waitFor()
-      expect(await findBarriers(page)).toEqual([])
+      expect(await findOverflow(page), colorScheme).toBe(0)
+      expect(await findBarriers(page), colorScheme).toEqual([])
     }
     expect(new Set(requests).size).toBe(requests.length)
     expect(requests.length).toBeLessThanOrEqual(3)
@@ -50,16 +54,6 @@ test.each([...consolePaths])(
     await page.close()
   },
 )
-
-/** In the light scheme, which is the browser's. */
-test.each([...consolePaths])('%s fits a phone', async (path) => {
-  const { page, troubles } = await own.open(addressOf(path), { viewport: { width: 360, height: 700 } })
-  await page.locator(contentOf[path]).first().waitFor()
-  expect(await findOverflow(page)).toBe(0)
-  expect(await findBarriers(page)).toEqual([])
-  expect(troubles).toEqual([])
-  await page.close()
-})
 
 test('a prompt says in a sentence what its last change did, with the interval and the count', async () => {
   const { page } = await own.open(promptPath)

@@ -2,8 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser } from 'playwright-core'
 import { launchBrowser, openWindow } from '../browser.ts'
-import { createDatabase } from '../harness.ts'
-import { createOperator, eventually, type Operator, startServer } from '../program.ts'
+import { createOperator, eventually, type Operator } from '../program.ts'
 import { useProgram } from '../use.ts'
 
 let operator: Operator
@@ -67,24 +66,16 @@ test('a key that is not accepted is forgotten, with a word about it', async () =
   await page.close()
 })
 
-test('a link may be opened in a tab that is signed in with another key', async () => {
-  const { page } = await openWindow(browser, server.url)
+test('a link may be opened in a tab that is signed in, with another key or by the same link', async () => {
+  const { page, troubles } = await openWindow(browser, server.url)
   await page.goto(`${server.url}/settings/prompts#key=${tenant.key}`)
   await page.getByText('Key test').waitFor()
-  const { link } = await operator.one('console', '--org', tenant.org)
-  await page.goto(link.replace('/#', '/settings/prompts#'))
-  await page.getByText('Key console').waitFor()
-  expect(page.url()).toBe(`${server.url}/settings/prompts`)
-  await page.close()
-})
-
-test('a link may be opened again in the tab that it has signed in', async () => {
-  const { page, troubles } = await openWindow(browser, server.url)
   const { link } = await operator.one('console', '--org', tenant.org)
   for (let count = 0; count < 2; count++) {
     await page.goto(link.replace('/#', '/settings/keys#'))
     await eventually(() => page.url(), `${server.url}/settings/keys`)
     await page.getByRole('row').nth(1).waitFor()
+    await page.getByText('Key console').waitFor()
   }
   await page.getByRole('link', { name: 'Audit log' }).click()
   await page.getByRole('row').nth(1).waitFor()
@@ -122,15 +113,6 @@ test('the command makes a key that expires in 12 hours and changes nothing unles
   expect(scopes).toEqual(['history:read', 'signals:read', 'prompts:read', 'usage:read', 'keys:read'])
   const off = createOperator({ ...settings, CONSOLE: 'off' })
   expect(await off.errorLine('console', '--org', tenant.org)).toBe('The console is turned off: CONSOLE is off.')
-})
-
-test('turned off by its setting, the service has none', async () => {
-  const own = await createDatabase()
-  const without = await startServer({ ...own.settings, CONSOLE: 'off' })
-  const answer = await fetch(`${without.url}/`, { redirect: 'manual' })
-  expect([answer.status, answer.headers.get('location')]).toEqual([302, 'docs'])
-  expect(await without.stop()).toBe(0)
-  await own.close()
 })
 
 test('the console works below a path of a larger site', async () => {
