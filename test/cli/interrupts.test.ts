@@ -94,7 +94,7 @@ test('a backup leaves no unfinished file', async () => {
   const db = await openTest(database.settings)
   await db.sql.script(`
     insert into organisations (public_id, name, plan, created_at)
-    select 'org_many_' || n, md5(n::text), 'free', now() from generate_series(1, 300000) n`)
+    select 'org_many_' || n, md5(n::text), 'free', now() from generate_series(1, 60000) n`)
   await db.close()
   const folder = createFolder()
   const command = start(['backup', join(folder, 'file')], database.settings)
