@@ -5,27 +5,20 @@ import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/db/open.ts'
 import { createClone } from '../git/clone.ts'
-import { createDatabase, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
-import {
-  awaitSignalHandlers,
-  createFolder,
-  createOperator,
-  createTenant,
-  eventually,
-  run,
-  type Settings,
-} from '../program.ts'
+import { createDatabaseWithTenant, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
+import { awaitSignalHandlers, createFolder, createOperator, eventually, run, type Settings } from '../program.ts'
 import { entry } from '../service.ts'
+import type { Tenant } from '../tenant.ts'
 
 const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
 /** A loaded machine may take its time to get a command going. */
 const WAIT_MS = 20_000
 
-let database: TestDatabase
+let database: TestDatabase & { tenant: Tenant }
 const databases: TestDatabase[] = []
 
 beforeAll(async () => {
-  database = await createDatabase()
+  database = await createDatabaseWithTenant()
   databases.push(database)
 })
 
@@ -59,13 +52,12 @@ function start(args: string[], settings: Settings) {
 const interrupted = (line: string, status = 130) => ({ status, stdout: '', stderr: `prompt-signals: ${line}\n` })
 
 test('an import that waits for its input records nothing', async () => {
-  const operator = createOperator(database.settings)
-  const { prompt } = await createTenant(operator)
+  const { prompt } = database.tenant
   const command = start(['history', 'import', '-'], database.settings)
   command.stdin.write(`${JSON.stringify(entry({ prompt }))}\n`)
   await command.stdin.flush()
   expect(await command.interrupt('SIGINT', 500)).toEqual(interrupted('Interrupted: nothing was recorded.'))
-  expect(await operator.json('history', 'list', '--prompt', prompt)).toEqual([])
+  expect(await createOperator(database.settings).json('history', 'list', '--prompt', prompt)).toEqual([])
 })
 
 test('a command whose input nobody writes to ends at once', async () => {

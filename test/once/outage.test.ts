@@ -98,24 +98,14 @@ test('a database that is gone: 500 within five seconds, not ready, and all is we
 })
 
 test('what failed is in the log with its request id, and no secret is', async () => {
-  const failures = server
-    .stdout()
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-    .filter(({ msg, request_id: id }) => msg === 'request failed' && failedIds.includes(id))
+  const failures = server.log().filter(({ msg, request_id: id }) => msg === 'request failed' && failedIds.includes(id))
   expect(failures.length).toBe(4)
   for (const failure of failures) expect(failure).toMatchObject({ level: 50, request_id: expect.any(String) })
   expect(server.stdout() + server.stderr()).not.toContain(tenant.key)
 })
 
 test('each loss of the database is in the log, and each return', () => {
-  const changes = server
-    .stdout()
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-    .filter(({ dependency }) => dependency === 'database')
+  const changes = server.log().filter(({ dependency }) => dependency === 'database')
   expect(changes[0]).toMatchObject({ level: 40, msg: 'dependency down', reason: expect.any(String) })
   expect(changes.at(-1)).toMatchObject({ level: 30, msg: 'dependency up' })
 })

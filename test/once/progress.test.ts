@@ -2,8 +2,8 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { describeCount } from '../../src/cli/progress.ts'
-import { createDatabase, createEmptyDatabase } from '../harness.ts'
-import { createFolder, createOperator, createTenant, type Settings } from '../program.ts'
+import { createDatabaseWithTenant, createEmptyDatabase } from '../harness.ts'
+import { createFolder, type Settings } from '../program.ts'
 import { entry } from '../service.ts'
 
 const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
@@ -28,9 +28,9 @@ async function onTerminal(args: string[], settings: Settings): Promise<string> {
 }
 
 test('backup, restore and import show how far they are, on a terminal alone', async () => {
-  const [database, empty] = [await createDatabase(), await createEmptyDatabase()]
+  const [database, empty] = [await createDatabaseWithTenant(), await createEmptyDatabase()]
   const folder = createFolder()
-  const { prompt } = await createTenant(createOperator(database.settings))
+  const { prompt } = database.tenant
   const lines = join(folder, 'lines')
   await Bun.write(lines, `${JSON.stringify(entry({ prompt }))}\n${JSON.stringify(entry({ prompt }))}\n`)
   const imported = await onTerminal(['history', 'import', lines], database.settings)

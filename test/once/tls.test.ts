@@ -141,12 +141,7 @@ test.each([
     REDIS_CA_FILE: isKnown ? authority : undefined,
   })
   await eventually(() => server.stdout().includes(`"dependency":"redis"`), true)
-  const lines = server
-    .stdout()
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-  const { msg, reason } = lines.findLast(({ dependency }) => dependency === 'redis')
+  const { msg, reason } = server.log().findLast(({ dependency }) => dependency === 'redis') ?? {}
   expect(msg).toBe(`dependency ${state}`)
   if (state === 'down') expect(reason).toMatch(/unable to verify|does not match certificate/)
   expect(await server.stop()).toBe(0)
