@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { createOutput } from '../../src/cli/output.ts'
 import { isColourWanted } from '../../src/config.ts'
 import type { Row } from '../program.ts'
+import { entry } from '../service.ts'
 import { useProgram } from '../use.ts'
 
 const { client, operator, tenant } = useProgram()
@@ -9,17 +10,13 @@ let prompt: string
 
 beforeAll(async () => {
   prompt = tenant.prompt
-  const record = (commit: string, at: string, ...more: string[]) =>
-    operator.one(
-      ...['history', 'record', '--prompt', prompt, '--user-name', 'Ada', '--user-email', 'ada@example.com'],
-      ...['--branch', 'main', '--commit-sha', commit, '--created-at', at, ...more],
-    )
-  await record('8f14e45fceea', '2026-10-01T09:00:00Z', '--action', 'deployed')
-  await record(
-    '45c48cce2e2d',
-    '2026-10-10T09:00:00Z',
-    ...['--action', 'pr_merged', '--pr-number', '7', '--pr-url', 'https://example.com/7'],
-  )
+  const record = async (commit_sha: string, created_at: string, more = {}) => {
+    const given = entry({ commit_sha, created_at, ...more })
+    expect((await client.post(`/prompts/${prompt}/history`, tenant.key, given)).status).toBe(201)
+  }
+  await record('8f14e45fceea', '2026-10-01T09:00:00Z')
+  const pull = { action: 'pr_merged', pr_number: 7, pr_url: 'https://example.com/7' }
+  await record('45c48cce2e2d', '2026-10-10T09:00:00Z', pull)
   const send = (value: string, commit_sha: string) =>
     client.postSignal(prompt, tenant.key, { value, metadata: { commit_sha } })
   const sent = Array.from({ length: 100 }, (_, index) => index)
