@@ -97,8 +97,7 @@ export function parseArguments({ usage, check }: CommandLine, given: string[]): 
     ['json', { type: 'boolean' }],
     ['help', { type: 'boolean', short: 'h' }],
   ])
-  const valued = options.filter(({ isFlag }) => !isFlag).map(({ name }) => `--${name}`)
-  const args = parse(joinNegativeNumbers(given, valued), types)
+  const args = parse(given, types)
   if (args.options.help) return args
   const missing = options.filter(({ name, isRequired }) => isRequired && args.options[name] === undefined)
   if (missing.length > 0) throw new UsageError(`${missing.map(({ name }) => `--${name}`).join(', ')} missing`)
@@ -121,15 +120,6 @@ function parse(args: string[], options: ParseArgsOptionsConfig): Arguments {
     // The first sentence names the problem. The rest is advice that does not apply here.
     throw new UsageError((error as Error).message.split(/\.\s/)[0])
   }
-}
-
-/** Reads `--limit -1` as `--limit=-1`, so that the error is about the number, not about the syntax. */
-function joinNegativeNumbers(args: string[], valued: string[]): string[] {
-  const isNegative = (index: number) => valued.includes(args[index - 1] ?? '') && /^-\d/.test(args[index] ?? '')
-  return args.flatMap((arg, index) => {
-    if (isNegative(index)) return []
-    return isNegative(index + 1) ? [`${arg}=${args[index + 1]}`] : [arg]
-  })
 }
 
 export function readSettings(args: Arguments): Config {

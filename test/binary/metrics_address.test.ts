@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
-import { createFolder, errorLineOf, run } from '../program.ts'
 import { useProgram } from '../use.ts'
 
-const { server, settings } = useProgram(() => ({ METRICS_ADDRESS: '127.0.0.1:0', CONSOLE: 'off' }))
+const { server } = useProgram(() => ({ METRICS_ADDRESS: '127.0.0.1:0', CONSOLE: 'off' }))
 
 const statusOf = async (address: string) => (await fetch(address)).status
 
@@ -20,17 +19,4 @@ test('metrics with a separate address are served only there, and nothing else is
 test('without the console, its page leads to the documentation', async () => {
   const answer = await fetch(`${server.url}/`, { redirect: 'manual' })
   expect([answer.status, answer.headers.get('location')]).toEqual([302, 'docs'])
-})
-
-test('an address for metrics that is in use is reported in one line', async () => {
-  const taken = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response() })
-  const other = {
-    ...settings,
-    METRICS_ADDRESS: `127.0.0.1:${taken.port}`,
-    DATA_DIR: settings.DATA_DIR && createFolder(),
-  }
-  expect(errorLineOf(await run(['serve'], { settings: other }))).toStartWith(
-    `Cannot listen on 127.0.0.1 port ${taken.port}: `,
-  )
-  await taken.stop(true)
 })

@@ -57,9 +57,23 @@ test.concurrent.each(
   }
 })
 
+const secretFile = join(folder, 'secret')
+writeFileSync(secretFile, 'mysql://user:hunter2@h/db\n')
+const notPostgres = 'DATABASE_URL must be a URL that begins with postgres:// or postgresql://'
 const modes = 'disable, require, verify-ca, verify-full, no-verify'
 
 test.concurrent.each([
+  [{ PORT: 'abc' }, 'PORT must be a port number from 0 to 65535, not "abc"'],
+  [{ LOG_LEVEL: 'loud' }, 'LOG_LEVEL must be one of fatal, error, warn, info, debug, trace, silent, not "loud"'],
+  [{ DATABASE_URL: 'mysql://user:hunter2@h/db' }, notPostgres],
+  [{ DATABASE_URL: 'hunter2' }, notPostgres],
+  [{ DATABASE_URL_FILE: secretFile }, notPostgres],
+  [
+    { DATABASE_URL: 'postgres://user:hunter2%@h/db' },
+    'DATABASE_URL must have every "%" in its user, password and name escaped as %25',
+  ],
+  [{ REDIS_URL: 'http://:hunter2@h' }, 'REDIS_URL must be a URL that begins with redis:// or rediss://'],
+  [{ REDIS_URL: 'redis://:hunter2@h', REDIS_URL_FILE: secretFile }, 'Set REDIS_URL or REDIS_URL_FILE, not both'],
   [{ DRAIN_SECONDS: '-1' }, 'DRAIN_SECONDS must be a whole number of seconds from 0 to 3600, not "-1"'],
   [{ SHUTDOWN_SECONDS: '1.5' }, 'SHUTDOWN_SECONDS must be a whole number of seconds from 0 to 3600, not "1.5"'],
   [{ METRICS_ADDRESS: '9090' }, 'METRICS_ADDRESS must be a host and a port, such as 127.0.0.1:9090, not "9090"'],
