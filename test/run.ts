@@ -17,7 +17,7 @@ interface Count {
 type Engine = 'postgres' | 'embedded'
 
 const ROOT = join(import.meta.dir, '..')
-/** Depends on what differs between the engines: SQL, locks, files, and the life of the process. One file for each. */
+/** Depends on what differs between the engines: SQL, locks, files, and the life of the process. `--all` runs the rest. */
 const BOTH = [
   'backup/commands',
   'binary/process',

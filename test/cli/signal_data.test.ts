@@ -9,7 +9,7 @@ const { client, operator, tenant } = useProgram()
 
 const folder = createFolder()
 
-/** A prompt with so many signals, and their ids. */
+/** Creates a prompt with this number of signals, and returns their ids. */
 async function createPrompt(signals: number): Promise<{ prompt: string; ids: number[] }> {
   const { id: prompt } = await operator.one('prompts', 'create', '--org', tenant.org, '--name', 'Greeting')
   const { body } = await client.post(`/prompts/${prompt}/signals/batch`, tenant.key, {

@@ -63,7 +63,7 @@ beforeAll(async () => {
   await allAnswered(0)
 })
 
-/** Waits for the answers to all requests after the first so many: the next page would cut them off. */
+/** Waits for the answers to all requests after the first `before`: the next page would abort them. */
 const allAnswered = (before: number) =>
   eventually(async () => window.requests.length - before - Number(await window.page.evaluate(countAnswers)), 0)
 const countAnswers = `performance.getEntriesByType('resource').filter(({ name }) => name.includes('/api/v1/')).length`
