@@ -4,7 +4,9 @@ import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
-export type Lock = { release(): void }
+const SQLITE_BUSY = 5
+
+type Lock = { release(): void }
 
 /** Thrown when another process works on the data directory. */
 export class DataDirInUse extends Error {
@@ -27,8 +29,12 @@ export function lockDataDir(dir: string): Lock | undefined {
     file.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
   } catch (error) {
     file?.close()
-    if (isBusy(error)) return undefined
-    throw unusable(dir, error)
+    if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) return undefined
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(
+      `the data directory ${dir} cannot be used: it must be a directory that this user can write to (${reason})`,
+      { cause: error },
+    )
   }
   return { release: () => file.close() }
 }
@@ -59,17 +65,5 @@ export function rejectForeignDataDir(dir: string): void {
   if (owner === undefined) return
   throw new Error(
     `The data directory ${dir} belongs to user ${owner}: run the command as that user, sudo -u '#${owner}' …`,
-  )
-}
-
-const SQLITE_BUSY = 5
-const isBusy = (error: unknown): boolean =>
-  error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
-
-function unusable(dir: string, error: unknown): Error {
-  const reason = error instanceof Error ? error.message : String(error)
-  return new Error(
-    `the data directory ${dir} cannot be used: it must be a directory that this user can write to (${reason})`,
-    { cause: error },
   )
 }

@@ -13,7 +13,7 @@ export async function postBatch(replica: Replica, requests: SignalRequest[]): Pr
     metadata: { request: request.id },
     ...(request.keyed ? { idempotency_key: request.id } : {}),
   }))
-  const attempts = (answers: Pick<Attempt, 'outcome' | 'status' | 'text' | 'replayed'>[]) =>
+  const attempts = (answers: Pick<Attempt, 'status' | 'text' | 'replayed'>[]) =>
     requests.map((request, index) => ({
       request,
       replica: replica.name,
@@ -30,18 +30,17 @@ export async function postBatch(replica: Replica, requests: SignalRequest[]): Pr
     })
     const text = await response.text()
     if (response.status !== 200) {
-      return attempts(requests.map(() => ({ outcome: 'answered', status: response.status, text, replayed: false })))
+      return attempts(requests.map(() => ({ status: response.status, text, replayed: false })))
     }
     const { data } = JSON.parse(text) as { data: Result[] }
     return attempts(
       data.map(({ status, replayed = false, ...rest }) => ({
-        outcome: 'answered',
         status,
         text: JSON.stringify(status === 201 ? { data: rest } : rest),
         replayed,
       })),
     )
   } catch {
-    return attempts(requests.map(() => ({ outcome: 'failed', status: 0, text: '', replayed: false })))
+    return attempts(requests.map(() => ({ status: 0, text: '', replayed: false })))
   }
 }

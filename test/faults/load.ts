@@ -1,6 +1,6 @@
 // Clients that record signals for several organisations through both replicas, and a ledger of the answers they got.
 import { postBatch } from './batches.ts'
-import { type Attempt, type Pause, post, type Replica, type SignalRequest, type Tenant } from './post.ts'
+import { type Attempt, post, type Replica, type SignalRequest, type Tenant } from './post.ts'
 import { persist, type Repetition, repeat, together } from './repeat.ts'
 
 export type Ledger = { attempts: Attempt[]; unanswered: SignalRequest[] }
@@ -24,8 +24,8 @@ export const createSignalRequest = (tenant: Tenant, keyed: boolean): SignalReque
   keyed,
 })
 
-export async function send(ledger: Ledger, replica: Replica, request: SignalRequest, pause?: Pause): Promise<Attempt> {
-  const attempt = await post(replica, request, pause)
+export async function send(ledger: Ledger, replica: Replica, request: SignalRequest): Promise<Attempt> {
+  const attempt = await post(replica, request)
   ledger.attempts.push(attempt)
   return attempt
 }
