@@ -3,7 +3,6 @@ import type { Sql } from '../db/client.ts'
 export type Table = {
   name: string
   columns: { name: string; type: string }[]
-  /** The columns of the primary key. */
   key: string[]
   /** The other tables that its foreign keys reference. */
   needs: string[]

@@ -21,9 +21,6 @@ export type Options = ClientOptions & {
   mustExist?: boolean
 }
 
-/** An embedded database, and whether it is the engine of another process. */
-type Opened = { db: Db; isShared: boolean }
-
 /** How long a database may take to answer the first query. */
 const answerMs = 5_000
 /** How long to wait for the process that holds the data directory: to end, or to share it, which takes longer. */
@@ -87,7 +84,8 @@ async function openServer(url: string, options: Options, firstQuery: (sql: Sql) 
   }
 }
 
-export async function openDataDir(dataDir: string, options: Options): Promise<Opened> {
+/** Opens the embedded database; `isShared` when the engine is that of another process. */
+export async function openDataDir(dataDir: string, options: Options): Promise<{ db: Db; isShared: boolean }> {
   rejectForeignDataDir(dataDir)
   // A mistyped name must not create another database and show that it is empty.
   if (options.mustExist && !existsSync(filesOf(dataDir))) {

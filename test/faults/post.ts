@@ -1,4 +1,4 @@
-// Sends one request to record a signal.
+// Sends signals, each in a request or many in a batch.
 
 export type Tenant = { org: string; organisation: number; key: string; prompt: string }
 
@@ -21,7 +21,7 @@ export type Attempt = {
 }
 
 /** Beyond any deadline of the service: a request that takes so long is a finding, not a reason to hang. */
-export const GIVE_UP_MS = 8_000
+const GIVE_UP_MS = 8_000
 
 export async function post(replica: Replica, request: SignalRequest): Promise<Attempt> {
   const { id, keyed, tenant } = request
@@ -43,4 +43,47 @@ export async function post(replica: Replica, request: SignalRequest): Promise<At
     }))
     .catch(() => ({ status: 0, text: '', replayed: false }))
   return { request, replica: replica.name, sentAt, ms: performance.now() - sentAt, ...reply }
+}
+
+type Result = { status: number; id?: number; created_at?: string; replayed?: true; error?: object }
+
+/** Sends signals of one tenant, and returns of each the answer that a request for it alone would have got. A batch that is not answered is no answer to any of its signals. */
+export async function postBatch(replica: Replica, requests: SignalRequest[]): Promise<Attempt[]> {
+  const sentAt = performance.now()
+  const { tenant } = requests[0] as SignalRequest
+  const signals = requests.map((request) => ({
+    value: 'positive',
+    metadata: { request: request.id },
+    ...(request.keyed ? { idempotency_key: request.id } : {}),
+  }))
+  const attempts = (answers: Pick<Attempt, 'status' | 'text' | 'replayed'>[]) =>
+    requests.map((request, index) => ({
+      request,
+      replica: replica.name,
+      sentAt,
+      ms: performance.now() - sentAt,
+      ...(answers[index] as (typeof answers)[number]),
+    }))
+  try {
+    const response = await fetch(`${replica.url}/api/v1/prompts/${tenant.prompt}/signals/batch`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${tenant.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ signals }),
+      signal: AbortSignal.timeout(GIVE_UP_MS),
+    })
+    const text = await response.text()
+    if (response.status !== 200) {
+      return attempts(requests.map(() => ({ status: response.status, text, replayed: false })))
+    }
+    const { data } = JSON.parse(text) as { data: Result[] }
+    return attempts(
+      data.map(({ status, replayed = false, ...rest }) => ({
+        status,
+        text: JSON.stringify(status === 201 ? { data: rest } : rest),
+        replayed,
+      })),
+    )
+  } catch {
+    return attempts(requests.map(() => ({ status: 0, text: '', replayed: false })))
+  }
 }
