@@ -13,7 +13,6 @@ export type Sql = {
   <Row extends object = Record<string, unknown>>(text: TemplateStringsArray, ...values: unknown[]): Promise<Row[]>
   /** Runs one statement whose text varies, and so is not prepared. */
   dynamic<Row extends object = Record<string, unknown>>(text: string, values?: string[]): Promise<Row[]>
-  /** Runs a script of several statements. */
   script(text: string): Promise<void>
 }
 

@@ -1,4 +1,3 @@
-// The data directory, and which process may use it.
 import { existsSync, lstatSync, mkdirSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -8,7 +7,6 @@ const SQLITE_BUSY = 5
 
 type Lock = { release(): void }
 
-/** Thrown when another process works on the data directory. */
 export class DataDirInUse extends Error {
   constructor(dir: string) {
     super(`the data directory ${dir} is in use by another process`)
