@@ -1,4 +1,4 @@
-import { constants } from 'node:fs'
+import { constants, rmSync } from 'node:fs'
 import { cp, rm } from 'node:fs/promises'
 import type { Config } from '../config.ts'
 import type { Db } from './client.ts'
@@ -21,8 +21,13 @@ async function openCopy(shared: Db, dataDir: string, options: Options): Promise<
   const { folder, copy } = backupOf(dataDir)
   const lock = lockDataDir(folder)
   if (!lock) throw new Error(`Another backup of ${dataDir} is running.`)
+  // An interrupted command that takes too long to close, or gets a second signal, ends without closing anything. The
+  // engine may then still be writing to the copy.
+  const removeAtExit = () => rmSync(copy, { recursive: true, force: true, maxRetries: 10 })
+  process.once('exit', removeAtExit)
   const remove = async () => {
     await rm(copy, { recursive: true, force: true })
+    process.off('exit', removeAtExit)
     lock.release()
   }
   try {
