@@ -26,7 +26,6 @@ import { pruneIdempotencyKeys } from './signals/prune.ts'
 import { createSignalRecorder } from './signals/record.ts'
 import { createSignalRollup } from './stats/rollup.ts'
 
-/** Everything that the routes depend on. */
 export type Services = ReturnType<typeof createServices>
 
 const pruneEveryMs = 10 * 60_000
@@ -87,8 +86,11 @@ export function createServices(
   ].map((prune) =>
     runPeriodically(pruneEveryMs, prune, (err) => log.error({ err }, 'pruning expired rows failed; will retry')),
   )
-  const rollingUp = runPeriodically(rollUpEveryMs, rollup.rollUpPending)
-  const analyzing = runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db))
+  const timers = [
+    ...prunings,
+    runPeriodically(rollUpEveryMs, rollup.rollUpPending),
+    runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db)),
+  ]
   return {
     db,
     clock,
@@ -102,7 +104,7 @@ export function createServices(
     heavyReads,
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,
-    readiness: createReadiness(db, redis, migrations),
+    readiness: createReadiness(db, redis, migrations, drain),
     drain,
     metrics,
     /** The public URL of the service, without which links are relative. */
@@ -114,9 +116,7 @@ export function createServices(
     },
     /** Writes pending signals, then closes everything in the reverse order of opening. */
     async close() {
-      for (const pruning of prunings) pruning.stop()
-      rollingUp.stop()
-      analyzing.stop()
+      for (const timer of timers) timer.stop()
       await signalRecorder.drain()
       await lastUsed.flush()
       await redis?.disconnect()

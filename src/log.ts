@@ -59,7 +59,6 @@ const toTerminal: Lines = {
 
 type JsonLine = { level: number; time: string; msg?: string; [field: string]: unknown }
 
-/** Formats a log line for a terminal. */
 export function readableLine(json: string): string {
   const { level, time, msg = '', ...fields } = JSON.parse(json) as JsonLine
   const words = msg === 'request' ? requestWords(fields) : [msg, ...Object.entries(fields).map(fieldWord)]

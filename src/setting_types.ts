@@ -2,7 +2,12 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 
 /** The type of a setting: its documented name, and a parser that throws one line saying what is allowed. */
-export type SettingType<T> = { type: string; parse(value: string, name: string): T }
+export type SettingType<T> = {
+  type: string
+  parse(value: string, name: string): T
+  /** Messages never show its value. It can also be read from the file that the variable `…_FILE` names. */
+  secret?: boolean
+}
 
 /** A type whose parser returns undefined for invalid values. */
 const typeOf = <T>(type: string, expected: string, parse: (value: string) => T | undefined): SettingType<T> => ({
@@ -37,7 +42,6 @@ export const address = typeOf('host:port', 'a host and a port, such as 127.0.0.1
   return host && port !== undefined ? { host, port } : undefined
 })
 
-/** Addresses, and networks in CIDR notation. */
 export const addressList = typeOf('CIDR list', 'addresses and networks, such as 127.0.0.1, 10.0.0.0/8', (value) => {
   const list = new BlockList()
   for (const entry of value.split(',')) {
@@ -63,9 +67,10 @@ export const rate = typeOf('rate', expectedRate, (value) => {
 export const oneOf = (...allowed: string[]) =>
   typeOf('choice', `one of ${allowed.join(', ')}`, (value) => allowed.find((one) => one === value))
 
-/** A URL with one of these protocols. Messages never show its value, which can hold a password. */
-export const url = (...protocols: string[]): SettingType<string> => ({
+/** A URL with one of these protocols, which can hold a password. */
+const url = (...protocols: string[]): SettingType<string> => ({
   type: 'URL',
+  secret: true,
   parse(value, name) {
     const protocol = URL.canParse(value) ? new URL(value).protocol : ''
     if (!protocols.includes(protocol)) {
@@ -80,6 +85,8 @@ export const url = (...protocols: string[]): SettingType<string> => ({
   },
 })
 
+export const redisUrl = url('redis:', 'rediss:')
+
 /** The public URL of the service, perhaps with a path, without a trailing slash. */
 export const publicUrl: SettingType<string> = {
   type: 'URL',
@@ -92,7 +99,6 @@ export const publicUrl: SettingType<string> = {
   },
 }
 
-/** The path of a readable file. */
 export const file: SettingType<string> = {
   type: 'path',
   parse(value, name) {
@@ -115,7 +121,7 @@ const sslModes = ['disable', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
 /** The URL of a Postgres server. Validates its TLS parameters and the file that they may name. */
 export const postgresUrl: SettingType<string> = {
-  type: 'URL',
+  ...url('postgres:', 'postgresql:'),
   parse(value, name) {
     const { searchParams } = new URL(url('postgres:', 'postgresql:').parse(value, name))
     const mode = searchParams.get('sslmode')
@@ -128,9 +134,9 @@ export const postgresUrl: SettingType<string> = {
   },
 }
 
-/** An API key. Messages never show its value. */
 export const apiKey: SettingType<string> = {
   type: 'key',
+  secret: true,
   parse(value, name) {
     if (!/^psk_\w+$/.test(value)) throw new Error(`${name} must be an API key, which begins with psk_`)
     return value

@@ -21,7 +21,6 @@ type Operation = {
   errors?: ErrorStatus[]
   /** What its 422 says, unless it is about a signal or follows from the query. */
   invalid?: Partial<DescribedError>
-  /** Whether it accepts an Idempotency-Key. */
   isIdempotent?: boolean
   /** Whether it answers 304 to a client that has the current version. */
   unchanged?: boolean
@@ -97,7 +96,6 @@ const requestHeaders = {
   }),
 }
 
-/** What the OpenAPI document says of the operations of a feature, by their ids. */
 export function describeOperations<Id extends string>(tag: string, operations: Record<Id, Operation>) {
   const describe = ([id, operation]: [string, Operation]) => [id, describeOperation({ id, tag, ...operation })]
   return Object.fromEntries(Object.entries<Operation>(operations).map(describe)) as Record<Id, DocumentDecoration>
@@ -162,24 +160,15 @@ const describeInvalidQuery = ({ problem }: Pick<Params<unknown>, 'problem'>): Pa
 
 function describeError(status: ErrorStatus, own?: Partial<DescribedError>): OpenAPIV3.ResponseObject {
   const { meaning, schema, headers } = errorOfStatus(status, own)
-  const names = Object.keys(headers) as HeaderName[]
-  return { description: meaning, headers: describeHeaders(names, [], headers), content: json(schema) }
+  return { description: meaning, headers: describeHeaders(headers as HeaderName[]), content: json(schema) }
 }
 
 const describeTexts = (texts: Record<string, string>): Record<string, OpenAPIV3.MediaTypeObject> =>
   Object.fromEntries(Object.entries(texts).map(([type, example]) => [type, { schema: { type: 'string' }, example }]))
 
-/** Describes the headers of a response. `examples` replace those of the table. */
-const describeHeaders = (
-  always: HeaderName[] = [],
-  sometimes: HeaderName[] = [],
-  examples: Record<string, unknown> = {},
-) =>
+const describeHeaders = (always: HeaderName[] = [], sometimes: HeaderName[] = []) =>
   Object.fromEntries([
-    ...['X-Request-Id' as const, ...always].map((name) => [
-      name,
-      { ...responseHeaders[name], example: examples[name] ?? responseHeaders[name].example, required: true },
-    ]),
+    ...['X-Request-Id' as const, ...always].map((name) => [name, { ...responseHeaders[name], required: true }]),
     ...sometimes.map((name) => [name, responseHeaders[name]]),
   ])
 

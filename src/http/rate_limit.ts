@@ -104,7 +104,6 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: O
   }
 }
 
-/** Adds the rest of the rate to the RateLimit header fields, after the month's limit. */
 export function addRateLimitHeaders(headers: Record<string, string>, rateUsage: RateUsage): Record<string, string> {
   const { requests, windowSeconds, used, secondsToFull } = rateUsage
   const { 'ratelimit-policy': policy, ratelimit, ...others } = headers

@@ -10,15 +10,15 @@ export type DescribedError = {
   /** Fields beyond those of every error, with an example. */
   fields?: TProperties
   example?: Record<string, unknown>
-  /** Additional headers, each with an example. */
-  headers?: Record<string, unknown>
+  /** Beside X-Request-Id. */
+  headers?: string[]
 }
 
 const described: Record<ErrorCode, DescribedError> = {
   unauthorized: {
     meaning: 'The API key is missing, malformed, unknown, revoked or expired.',
     message: 'Send a valid API key as "Authorization: Bearer psk_…".',
-    headers: { 'WWW-Authenticate': 'Bearer' },
+    headers: ['WWW-Authenticate'],
   },
   forbidden: {
     meaning:
@@ -69,16 +69,12 @@ const described: Record<ErrorCode, DescribedError> = {
       }),
     },
     example: { limited_by: 'organisation_month', limit: 1000, used: 1000, resets_at: '2026-12-01T00:00:00.000Z' },
-    headers: {
-      RateLimit: '"signals";r=0;t=1383900',
-      'RateLimit-Policy': '"signals";q=1000;w=2592000',
-      'Retry-After': 1383900,
-    },
+    headers: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
   },
   internal_error: {
     meaning: 'The service could not complete the request. Try again after the seconds in Retry-After.',
     message: 'The service could not complete the request. Try again shortly.',
-    headers: { 'Retry-After': 1 },
+    headers: ['Retry-After'],
   },
 }
 
@@ -87,13 +83,12 @@ export const rateExample = {
   meaning: 'The request rate of the key or the address is exceeded. Only if the operator has set one.',
   message: 'More than 600 requests in 60 s with this API key. Wait until resets_at.',
   example: { limited_by: 'key_rate', limit: 600, used: 600, resets_at: '2026-11-15T12:01:00.000Z' },
-  headers: { RateLimit: '"burst";r=0;t=60', 'RateLimit-Policy': '"burst";q=600;w=60', 'Retry-After': 1 },
 }
 
-/** The schema of the error with this status. The operation may replace the example. */
+/** The operation may replace the example. */
 export function errorOfStatus(status: ErrorStatus, own: Partial<DescribedError> = {}) {
   const code = (Object.keys(statusOfCode) as ErrorCode[]).find((key) => statusOfCode[key] === status) as ErrorCode
-  const { meaning, message, fields, example, headers = {} } = { ...described[code], ...own }
+  const { meaning, message, fields, example, headers = [] } = { ...described[code], ...own }
   const error = Type.Object({
     code: Type.Literal(code, { description: 'Machine-readable error type' }),
     message: Type.String({ description: 'What went wrong and what to do about it, for a person' }),
