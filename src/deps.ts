@@ -8,8 +8,7 @@ import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader } from './history/read.ts'
 import { createAddressFinder } from './http/client_address.ts'
 import { createDrain } from './http/drain.ts'
-import { createRateLimiter } from './http/rate_limit.ts'
-import type { Rate } from './http/shared_buckets.ts'
+import { createRateLimiter, type Rate } from './http/rate_limit.ts'
 import { pruneRequests } from './idempotency/replay.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier } from './keys/verify.ts'
@@ -55,7 +54,7 @@ export function createServices(
   { PUBLIC_URL: baseUrl = '', TRUSTED_PROXIES, RATE_LIMIT_PER_KEY, RATE_LIMIT_PER_ADDRESS }: Partial<Config> = {},
 ) {
   const limitRate = (name: string, rate: Rate | undefined) =>
-    rate && createRateLimiter(rate, { clock, name, redis, observe: metrics.rates })
+    rate && createRateLimiter(rate, { clock, name, redis, onBreaker: metrics.rates.breakerChanged })
   const admission = createAdmission(db, redis ? createGate(redis, metrics.gate) : noGate, metrics.gate)
   const prompts = createPromptFinder(db)
   db.listen(

@@ -9,12 +9,17 @@ export type SettingType<T> = {
   secret?: boolean
 }
 
-/** A type whose parser returns undefined for invalid values. */
-const typeOf = <T>(type: string, expected: string, parse: (value: string) => T | undefined): SettingType<T> => ({
+/** A type whose parser returns undefined for invalid values. Messages show them, unless they can hold a password. */
+const typeOf = <T>(
+  type: string,
+  expected: string,
+  parse: (value: string) => T | undefined,
+  isShown = true,
+): SettingType<T> => ({
   type,
   parse(value, name) {
     const parsed = parse(value)
-    if (parsed === undefined) throw new Error(`${name} must be ${expected}, not "${value}"`)
+    if (parsed === undefined) throw new Error(`${name} must be ${expected}${isShown ? `, not "${value}"` : ''}`)
     return parsed
   },
 })
@@ -88,16 +93,16 @@ const url = (...protocols: string[]): SettingType<string> => ({
 export const redisUrl = url('redis:', 'rediss:')
 
 /** The public URL of the service, perhaps with a path, without a trailing slash. */
-export const publicUrl: SettingType<string> = {
-  type: 'URL',
-  parse(value, name) {
+export const publicUrl = typeOf(
+  'URL',
+  'a URL that begins with http:// or https://, with no user, query or fragment',
+  (value) => {
     const { protocol = '', origin = '', pathname = '', href = '' } = URL.canParse(value) ? new URL(value) : {}
-    if (!['http:', 'https:'].includes(protocol) || href !== origin + pathname || /[?#<>"]/.test(value)) {
-      throw new Error(`${name} must be a URL that begins with http:// or https://, with no user, query or fragment`)
-    }
-    return href.replace(/\/+$/, '')
+    const isPlain = ['http:', 'https:'].includes(protocol) && href === origin + pathname && !/[?#<>"]/.test(value)
+    return isPlain ? href.replace(/\/+$/, '') : undefined
   },
-}
+  false,
+)
 
 export const file: SettingType<string> = {
   type: 'path',
@@ -134,14 +139,9 @@ export const postgresUrl: SettingType<string> = {
   },
 }
 
-export const apiKey: SettingType<string> = {
-  type: 'key',
-  secret: true,
-  parse(value, name) {
-    if (!/^psk_\w+$/.test(value)) throw new Error(`${name} must be an API key, which begins with psk_`)
-    return value
-  },
-}
+const isKey = (value: string) => (/^psk_\w+$/.test(value) ? value : undefined)
+
+export const apiKey = { ...typeOf('key', 'an API key, which begins with psk_', isKey, false), secret: true }
 
 const shownParameters = ['sslmode', 'sslrootcert']
 
