@@ -21,12 +21,9 @@ const described: Record<ErrorCode, DescribedError> = {
     headers: ['WWW-Authenticate'],
   },
   forbidden: {
-    meaning:
-      'The API key lacks the scope for this operation, or is not for pages of this origin. Nothing was looked up.',
+    meaning: 'The API key lacks the scope for this operation, or is not for pages of this origin.',
     message: 'This API key lacks the scope signals:write. Use a key that has it.',
-    fields: {
-      scope: Type.Optional(Type.String({ description: 'The missing scope, if that is the reason' })),
-    },
+    fields: { scope: Type.Optional(Type.String({ description: 'The missing scope, if that is the reason' })) },
     example: { scope: 'signals:write' },
   },
   not_found: {
@@ -40,8 +37,7 @@ const described: Record<ErrorCode, DescribedError> = {
       details: Type.Array(
         Type.Object({
           path: Type.String({
-            description:
-              'JSON Pointer to the invalid value, or the name of a header or query parameter; empty for the whole body',
+            description: 'JSON Pointer, or name of a header or parameter; empty for the whole body',
           }),
           message: Type.String({ description: 'What the value must be' }),
         }),
@@ -50,23 +46,14 @@ const described: Record<ErrorCode, DescribedError> = {
     example: { details: [{ path: '/value', message: 'must be positive or negative' }] },
   },
   rate_limited: {
-    meaning:
-      'A limit is reached: the monthly signal limit of the organisation or of a browser key, or the request rate of the key ' +
-      'or the address, if the operator has set one. Nothing was recorded.',
+    meaning: 'A monthly signal limit is reached, or a request rate, if the operator has set one. Nothing was recorded.',
     message:
       'This organisation has used all 1,000 of its signals for this month. Wait until resets_at, or move to a larger plan.',
     fields: {
-      limited_by: literals(limits, {
-        description:
-          'The limit: signals per month of the organisation or of the browser key, or the request rate of the key or of ' +
-          'the address',
-      }),
+      limited_by: literals(limits, { description: 'Signals per month, or a request rate, and whose' }),
       limit: Type.Integer({ description: 'The monthly signal limit, or the allowed number of requests' }),
       used: Type.Integer({ description: 'Signals recorded in the current month, or requests counted' }),
-      resets_at: Type.String({
-        format: 'date-time',
-        description: 'When the counter resets: the next month, UTC, or a few seconds from now',
-      }),
+      resets_at: Type.String({ format: 'date-time', description: 'The next month, UTC, or a few seconds from now' }),
     },
     example: { limited_by: 'organisation_month', limit: 1000, used: 1000, resets_at: '2026-12-01T00:00:00.000Z' },
     headers: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
