@@ -97,14 +97,13 @@ function readPem<T>(path: string, name: string, parse: (pem: string) => T): { pe
   }
 }
 
-/** Reports the service as not ready, drains, and then waits for in-flight requests, unless SHUTDOWN_SECONDS is 0. */
+/** Drains, while the service reports itself as not ready, and then waits for in-flight requests, unless SHUTDOWN_SECONDS is 0. */
 async function stopListening(
   listeners: Listener[],
-  { readiness, drain }: Services,
+  { drain }: Services,
   { DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config,
   log: Log,
 ): Promise<void> {
-  readiness.stop()
   await drain.run(DRAIN_SECONDS * 1_000)
   const onTimeout = () => abort(log, { seconds: SHUTDOWN_SECONDS }, 'shutdown timed out; aborting in-flight requests')
   setTimeout(onTimeout, SHUTDOWN_SECONDS > 0 ? SHUTDOWN_SECONDS * 1_000 : closeMs).unref()
