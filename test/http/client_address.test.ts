@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
 import fc from 'fast-check'
 import { networkOf, walkForwarded } from '../../src/http/client_address.ts'
 import { addressList } from '../../src/setting_types.ts'
@@ -11,22 +11,9 @@ const written = (address: string) =>
   fc.constantFrom(address, ...(isIP(address) === 6 ? [`[${address}]`, `[${address}]:443`] : [`${address}:443`]))
 
 const address = fc.oneof(fc.ipV4(), fc.ipV6())
-const garbage = fc.constantFrom(
-  '',
-  'unknown',
-  '_hidden',
-  '1.2.3',
-  '1.2.3.4.5',
-  '[1.2.3.4]',
-  '::g',
-  '1.2.3.4:x',
-  '[::1',
-  '"',
-)
-
 test('only what trusted proxies wrote is believed, whatever callers put before it', () => {
   const chain = fc.record({
-    forged: fc.array(fc.oneof(address, garbage)),
+    forged: fc.array(fc.oneof(address, fc.string())),
     caller: address,
     proxies: fc.uniqueArray(address, { minLength: 1, maxLength: 5 }),
     space: fc.constantFrom(',', ', ', ' ,\t'),
@@ -39,7 +26,7 @@ test('only what trusted proxies wrote is believed, whatever callers put before i
       fc.pre(!proxies.includes(caller))
       // The nearest proxy is the other end of the connection; each of the others was added by the next one.
       const [peer = '', ...others] = proxies
-      const header = [...forged, entries[0], ...entries.slice(1)].join(space)
+      const header = [...forged, ...entries].join(space)
       const trusted = new Set([peer, ...others])
       expect(walkForwarded(peer, header, (one) => trusted.has(one))).toBe(caller)
       // Without trust the header says nothing.
@@ -49,19 +36,16 @@ test('only what trusted proxies wrote is believed, whatever callers put before i
   )
 })
 
-test('an entry that is no address leaves the last proxy that is known', () => {
-  const trusted = (one: string) => one.startsWith('10.')
-  fc.assert(
-    fc.property(fc.array(address), garbage, (before, broken) => {
-      expect(walkForwarded('10.0.0.1', [...before, broken].join(', '), trusted)).toBe('10.0.0.1')
-      expect(walkForwarded('10.0.0.1', [...before, broken, '10.0.0.2'].join(', '), trusted)).toBe('10.0.0.2')
-    }),
-    { seed },
-  )
-})
-
-test('a chain of trusted addresses alone ends at its first', () => {
-  expect(walkForwarded('10.0.0.1', '10.0.0.3, 10.0.0.2', () => true)).toBe('10.0.0.3')
+test.each([
+  ...['', 'unknown', '_hidden', '1.2.3', '1.2.3.4.5', '[1.2.3.4]', '::g', '1.2.3.4:x', '[::1', '"'].flatMap(
+    (broken) => [
+      [`192.0.2.1, ${broken}`, '10.0.0.1'],
+      [`192.0.2.1, ${broken}, 10.0.0.2`, '10.0.0.2'],
+    ],
+  ),
+  ['10.0.0.3, 10.0.0.2', '10.0.0.3'],
+])('of the header %p, the last address is counted that a trusted proxy wrote: %s', (header, client) => {
+  expect(walkForwarded('10.0.0.1', header as string, (one) => one.startsWith('10.'))).toBe(client as string)
 })
 
 test.each([
@@ -81,33 +65,14 @@ test.each([
   expect(networkOf(given)).toBe(network)
 })
 
-test('addresses of one /64 are counted as one, and no two others are', () => {
-  const groups = fc.tuple(...Array.from({ length: 8 }, () => fc.nat(0xffff)))
-  const hex = (numbers: number[]) => numbers.map((one) => one.toString(16)).join(':')
-  fc.assert(
-    fc.property(groups, groups, (one, other) => {
-      fc.pre(one[0] !== 0 && one.slice(0, 4).join() !== other.slice(0, 4).join())
-      expect(networkOf(hex([...one.slice(0, 4), ...other.slice(4)]))).toBe(networkOf(hex(one)))
-      expect(networkOf(hex(one))).not.toBe(networkOf(hex(other)))
-    }),
-    { seed },
-  )
-})
-
-test('a list of networks holds exactly what their bits say', () => {
-  const toBits = (text: string) =>
-    text
-      .split('.')
-      .map((byte) => Number(byte).toString(2).padStart(8, '0'))
-      .join('')
-  fc.assert(
-    fc.property(fc.ipV4(), fc.ipV4(), fc.integer({ min: 0, max: 32 }), (network, other, bits) => {
-      const list = addressList.parse(`fd00::/8, ${network}/${bits}`, 'TRUSTED_PROXIES')
-      expect(list).toBeInstanceOf(BlockList)
-      expect(list.check(other)).toBe(toBits(other).slice(0, bits) === toBits(network).slice(0, bits))
-      expect([list.check(network), list.check(`::ffff:${network}`, 'ipv6')]).toEqual([true, true])
-      expect([list.check('fd12::1', 'ipv6'), list.check('fe12::1', 'ipv6')]).toEqual([true, false])
-    }),
-    { seed },
-  )
+test.each([
+  ['10.1.2.3', '10.1.2.200', '::ffff:10.1.2.4', false],
+  ['10.1.2.3/32', '10.1.2.3', '::ffff:10.1.2.3', true],
+  ['10.1.2.3/17, fd00::/8', '10.1.127.255', 'fd12::1', true],
+  ['10.1.2.3/17, fd00::/8', '10.1.128.0', 'fe12::1', false],
+  ['0.0.0.0/0, ::/0', '192.0.2.7', '2001:db8::1', true],
+])('the networks %s hold %s and %s: %p', (networks, ipv4, ipv6, isWithin) => {
+  const list = addressList.parse(networks, 'TRUSTED_PROXIES')
+  expect(list.check(ipv4)).toBe(isWithin)
+  expect(list.check(ipv6, 'ipv6')).toBe(isWithin)
 })
