@@ -41,8 +41,8 @@ export function restoreBackup(
       const tables = await prepareTables(sql, migrations, schemaVersion)
       const rows = await load(sql, tables, reader, onProgress)
       await analyse(sql, tables)
-      const { version } = await bringToSchema(sql, migrations)
-      return { rows, version }
+      await bringToSchema(sql, migrations)
+      return { rows, version: migrations.length }
     } catch (error) {
       // The reader verifies the checksum at the end of the file. Damage that shows first as a wrong name or value is
       // thereby reported as damage.

@@ -1,6 +1,6 @@
 import type { Db } from '../db/client.ts'
 import { isReadOnly } from '../db/errors.ts'
-import { type Migration, requireMigrated, SchemaError } from '../db/migrations.ts'
+import { type Migration, requireSchema, SchemaError } from '../db/migrations.ts'
 import type { Redis } from '../db/redis.ts'
 import type { Drain } from '../http/drain.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
@@ -40,7 +40,7 @@ export function createReadiness(db: Db, redis: Redis | undefined, migrations: Mi
   async function probe(): Promise<ReadinessReport> {
     const redisState = redis ? (redis.status === 'ready' ? 'up' : 'down') : 'unused'
     try {
-      await within(probeMs, Promise.all([requireMigrated(db.sql, migrations), db.requireWritable()]))
+      await within(probeMs, Promise.all([requireSchema(db.sql, migrations, true), db.requireWritable()]))
       return { ready: true, database: 'up', redis: redisState }
     } catch (error) {
       return { ready: false, database: 'down', reason: reasonFor(error), redis: redisState }
