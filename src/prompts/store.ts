@@ -77,26 +77,22 @@ export async function updatePrompt(
     where id = ${id}`
 }
 
-/** Ignores a sighting older than the one stored. Locks the prompts in the order of their ids. */
-export async function updateFilesSeen(sql: Sql, seen: FileSeen[]): Promise<void> {
+/**
+ * Records how the files of prompts were last seen on the default branch of their repository. Ignores a sighting older
+ * than the one stored. The transaction has locked the prompts; a stronger lock here could deadlock with a delivery.
+ */
+export async function markFilesSeen(sql: Sql, seen: FileSeen[]): Promise<void> {
+  if (seen.length === 0) return
   const oldestFirst = seen.toSorted((a, b) => a.at.getTime() - b.at.getTime())
   const latest = [...new Map(oldestFirst.map((file) => [file.promptId, file])).values()]
   await sql`
-    with seen as (
-      select s.*
-      from unnest(
-        ${latest.map(({ promptId }) => String(promptId))}::text[]::bigint[], ${latest.map(({ state }) => state)}::text[],
-        ${latest.map(({ movedTo }) => movedTo)}::text[], ${latest.map(({ at }) => at.toISOString())}::text[]::timestamptz[]
-      ) s (id, file_state, file_moved_to, file_seen_at)
-      join prompts p on p.id = s.id
-      where p.file_seen_at is null or p.file_seen_at <= s.file_seen_at
-      order by p.id
-      for update of p
-    )
     update prompts p
     set file_state = s.file_state, file_moved_to = s.file_moved_to, file_seen_at = s.file_seen_at
-    from seen s
-    where p.id = s.id`
+    from unnest(
+      ${latest.map(({ promptId }) => String(promptId))}::text[]::bigint[], ${latest.map(({ state }) => state)}::text[],
+      ${latest.map(({ movedTo }) => movedTo)}::text[], ${latest.map(({ at }) => at.toISOString())}::text[]::timestamptz[]
+    ) s (id, file_state, file_moved_to, file_seen_at)
+    where p.id = s.id and (p.file_seen_at is null or p.file_seen_at <= s.file_seen_at)`
 }
 
 /** Moves what is kept in one repository to another; the public ids and the paths of the prompts that were moved. */
@@ -111,8 +107,11 @@ export const updateRepository = (sql: Sql, organisationId: number, from: string,
       )
     returning p.public_id as id, p.path`
 
-export const selectPromptsIn = (sql: Sql, organisationId: number, repository: string) =>
-  sql<{ id: number; path: string }>`
+export type LinkedPrompt = { id: number; path: string }
+
+/** The prompts that are linked to files of a repository. */
+export const findLinkedPrompts = (sql: Sql, organisationId: number, repository: string) =>
+  sql<LinkedPrompt>`
     select id, path from prompts
     where organisation_id = ${organisationId} and repository = ${repository}`
 

@@ -103,7 +103,11 @@ test.each([
   ['a path alone', { name: 'x', path: 'a.md' }, '/repository'],
   ['a path beside no repository', { name: 'x', repository: null, path: 'a.md' }, '/repository'],
   ['a repository that is an address', { name: 'x', repository: 'https://github.com/a/b', path: 'a' }, '/repository'],
+  ['a repository without its owner', { name: 'x', repository: 'b', path: 'a' }, '/repository'],
   ['a path that leaves the repository', { name: 'x', repository: 'a/b', path: '../a' }, '/path'],
+  ['an empty path', { name: 'x', repository: 'a/b', path: './' }, '/path'],
+  ['a folder for a path', { name: 'x', repository: 'a/b', path: 'prompts/' }, '/path'],
+  ['a line break in a path', { name: 'x', repository: 'a/b', path: 'a\nb.md' }, '/path'],
   ['a number for a path', { name: 'x', repository: 'a/b', path: 7 }, '/path'],
 ])('a prompt with %s is rejected, naming the field', async (_, json, path) => {
   const { status, body } = await create(json)
