@@ -2,9 +2,8 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid, ServiceError } from '../errors.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import { parseEntry } from './entry.ts'
 import type { EntryToRecord } from './reconcile.ts'
-import { fromClient } from './record.ts'
+import { fromClient, parseEntry } from './record.ts'
 import { insertEntries, lockHistories } from './store_write.ts'
 
 const entriesPerInsert = 2_000
@@ -28,13 +27,13 @@ export async function importHistory(
   }
 
   return db.transaction(async (sql) => {
-    const locked = await lockHistories(sql, [...promptIds.values()])
+    await lockHistories(sql, [...promptIds.values()])
     let recorded = 0
     let batch: EntryToRecord[] = []
     for await (const { prompt, entry, lineNumber } of parseLines(readLines(), clock)) {
       batch.push({ ...entry, ...fromClient, prompt_id: promptIds.get(prompt) as number })
       if (batch.length < entriesPerInsert && lineNumber < total) continue
-      recorded += (await insertEntries(sql, locked, batch)).length
+      recorded += (await insertEntries(sql, batch)).length
       batch = []
       onProgress(lineNumber, 'recorded', lineNumber / total)
     }

@@ -1,12 +1,12 @@
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import { notFound, unavailable } from '../errors.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { linkPages, offsetOf, writeNumberedPage } from '../lib/numbered_page.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { isPromptId } from '../prompts/find.ts'
 import { SharedCache } from './page_cache.ts'
-import { addressOfPage, type KeyedHistoryQuery } from './query.ts'
 import { actions, type HistoryEntry } from './schema.ts'
+import { addressOfPage, type HistoryQuery, type KeyedHistoryQuery } from './schema_params.ts'
 import {
   type EntryRow,
   type HistoryState,
@@ -66,10 +66,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
   const limitFiltered = createSemaphore({ ...filteredLimits, rejectWith: unavailable })
 
   async function buildPage({ promptId, prompt }: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
-    const selected = await readEntries(db, promptId, query)
-    // The prompt is missing only after a failover that lost it since the look-up.
-    if (!selected) throw notFound()
-    const { version, totalCount, entries } = selected
+    const { version, totalCount, entries } = await readEntries(db.sql, promptId, query, mustCountMatches(query))
     return {
       version,
       body: writeNumberedPage(query, totalCount, entries.map(showEntry)),
@@ -108,16 +105,20 @@ const stateId = ({ organisationId, prompt }: StateKey): string => `${organisatio
 /** Whether the total has to be counted: ranks give it for ranges of time, but not for an action or a branch. */
 const mustCountMatches = ({ action, branch }: KeyedHistoryQuery): boolean => action !== null || branch !== null
 
-function readEntries({ sql }: Db, promptId: number, query: KeyedHistoryQuery) {
+/** Reads a page of entries and its total, which is counted unless the ranks have it. */
+export async function readEntries(sql: Sql, promptId: number, query: HistoryQuery, mustCount: boolean) {
   const page = {
     offset: offsetOf(query),
     size: query.limit,
     since: query.since?.toISOString() ?? '-infinity',
     until: query.until?.toISOString() ?? 'infinity',
   }
-  return mustCountMatches(query)
-    ? selectFilteredPage(sql, promptId, page, query.action ?? actions, query.branch)
-    : selectPage(sql, promptId, page)
+  const selected = mustCount
+    ? await selectFilteredPage(sql, promptId, page, query.action ?? actions, query.branch)
+    : await selectPage(sql, promptId, page)
+  // The prompt is missing only after a failover that lost it since the look-up.
+  if (!selected) throw notFound()
+  return selected
 }
 
 export const showEntry = (row: EntryRow): HistoryEntry => ({

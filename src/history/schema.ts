@@ -11,9 +11,6 @@ export type Action = Static<typeof Action>
 
 export const actions = Action.anyOf.map((option) => option.const)
 
-/** The actions of entries that went live: the one definition, for reconciling, impact and the console. */
-export const liveActions: Action[] = ['deployed', 'pr_merged']
-
 export const HistoryEntry = Type.Object(
   {
     id: Type.Integer({ format: 'int64', description: 'Identifier of the history entry' }),

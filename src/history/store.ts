@@ -96,7 +96,7 @@ export async function selectFilteredPage(
   branch: string | null,
 ): Promise<SelectedPage | undefined> {
   const rows = await sql<PageRow>`
-    with matching as (
+    with matching as not materialized (
       select h.*
       from history_entries h
       where h.prompt_id = ${promptId} and h.action = any(${actions}::text[])

@@ -11,7 +11,7 @@ import { readImpacts } from './read.ts'
 import type { Impact, RecentSignals } from './schema.ts'
 import type { OverviewQuery } from './schema_params.ts'
 import { listSorted } from './sort.ts'
-import { selectLatestChanges } from './store.ts'
+import { selectLiveChanges } from './store.ts'
 
 type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
 
@@ -52,7 +52,7 @@ export async function readOverview(
 
 async function readSummaries(sql: Sql, promptIds: number[], days: Date[], margin: number) {
   const [latest, recent] = await Promise.all([
-    selectLatestChanges(sql, promptIds),
+    selectLiveChanges(sql, promptIds),
     selectSpanCounts(sql, promptIds, days),
   ])
   const [latestOf, recentOf] = [Map.groupBy(latest, (row) => row.prompt_id), Map.groupBy(recent, (row) => row.promptId)]

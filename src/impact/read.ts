@@ -1,6 +1,5 @@
 import type { Db, Sql } from '../db/client.ts'
-import { showEntry } from '../history/read.ts'
-import { offsetOf } from '../lib/numbered_page.ts'
+import { readEntries, showEntry } from '../history/read.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
@@ -9,15 +8,8 @@ import { attribute, boundsOf, type ChangeCounts, type ChangeWindow } from './att
 import { compare } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
-import type { ImpactQuery, Pair } from './schema_params.ts'
-import {
-  type ChangeRow,
-  countChanges,
-  selectChanges,
-  selectChangesById,
-  selectNamedCounts,
-  selectWindows,
-} from './store.ts'
+import { type ImpactQuery, liveActions, type Pair } from './schema_params.ts'
+import { type ChangeRow, selectChangesById, selectNamedCounts, selectWindows } from './store.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
 type ImpactPage = { totalCount: number; data: Impact[] }
@@ -36,47 +28,47 @@ export async function readImpact(
 }
 
 async function readPage(sql: Sql, promptId: number, query: ImpactQuery): Promise<ImpactPage> {
-  const [totalCount, changes] = await Promise.all([
-    countChanges(sql, promptId, query),
-    selectChanges(sql, promptId, query, offsetOf(query), query.limit),
-  ])
-  return { totalCount, data: await readImpacts(sql, promptId, changes, query.margin) }
+  const action = query.action ?? liveActions
+  const { totalCount, entries } = await readEntries(sql, promptId, { ...query, action }, true)
+  return { totalCount, data: await readImpacts(sql, promptId, entries, query.margin) }
 }
 
-async function readPair(sql: Sql, promptId: number, { base, head }: Pair, margin: number): Promise<ImpactPage> {
-  const found = await selectChangesById(sql, promptId, [base, head])
-  const requireChange = (path: keyof Pair, id: number): ChangeRow => {
-    const change = found.find((row) => row.id === id)
-    if (change) return change
+async function readPair(sql: Sql, promptId: number, pair: Pair, margin: number): Promise<ImpactPage> {
+  const found = await selectChangesById(sql, promptId, [pair.base, pair.head])
+  const changes = (['head', 'base'] as const).map((path) => {
+    const change = found.find(({ id }) => id === pair[path])
     const message = 'must be the id of a history entry of this prompt that is deployed or pr_merged'
-    throw invalidQuery({ path, message })
-  }
-  const earlier = requireChange('base', base)
-  const later = { ...requireChange('head', head), before_id: base }
-  return { totalCount: 2, data: await readImpacts(sql, promptId, [later, earlier], margin) }
+    if (!change) throw invalidQuery({ path, message })
+    return change
+  })
+  return { totalCount: 2, data: await readImpacts(sql, promptId, changes, margin, pair) }
 }
 
-/** Compares each of these changes of a prompt with the one before it. */
-export async function readImpacts(sql: Sql, promptId: number, changes: ChangeRow[], margin: number): Promise<Impact[]> {
-  const ids = new Set(changes.flatMap(({ id, before_id }) => (before_id === null ? [id] : [id, before_id])))
-  if (ids.size === 0) return []
-  const windows = await selectWindows(sql, [...ids])
-  const bounds = boundsOf(windows)
+/** Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. */
+export async function readImpacts(
+  sql: Sql,
+  promptId: number,
+  changes: ChangeRow[],
+  margin: number,
+  pair?: Pair,
+): Promise<Impact[]> {
+  if (changes.length === 0) return []
+  const found = await selectWindows(
+    sql,
+    changes.map(({ id }) => id),
+  )
+  const bounds = boundsOf(found)
   const [inWindows, named] = await Promise.all([
     selectSpanCounts(sql, [promptId], bounds),
     selectNamedCounts(sql, promptId, bounds),
   ])
-  const counts = attribute(windows, inWindows, named)
-  const windowOf = new Map(windows.map((window) => [window.id, window]))
+  const counts = attribute(found, inWindows, named)
+  const windows = new Map(found.map((window) => [window.id, window]))
   return changes.map((change) => {
-    const before = change.before_id === null ? null : (counts.get(change.before_id) as ChangeCounts)
-    return describeChange(
-      change,
-      windowOf.get(change.id) as ChangeWindow,
-      counts.get(change.id) as ChangeCounts,
-      before,
-      margin,
-    )
+    const window = windows.get(change.id) as ChangeWindow
+    const beforeId = pair ? (change.id === pair.head ? pair.base : null) : window.before_id
+    const before = beforeId === null ? null : (counts.get(beforeId) as ChangeCounts)
+    return describeChange(change, window, counts.get(change.id) as ChangeCounts, before, margin)
   })
 }
 

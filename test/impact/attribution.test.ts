@@ -1,8 +1,7 @@
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { useService } from '../use.ts'
-import { addSignals, deployed, merged, rollUp } from './history.ts'
-import { type Change, changeOf, type Sent } from './rule.ts'
+import { addSignals, type Change, changeOf, deployed, merged, rollUp, type Sent } from './history.ts'
 
 type Shown = { change: Change & { action: string }; signals: Record<string, number> }
 
@@ -12,7 +11,7 @@ async function readAll(prompt: string, key: string, limit: number): Promise<Show
   const pages: Shown[][] = []
   for (let page = 1; ; page += 1) {
     const query = `?page=${page}&limit=${limit}`
-    const { status, body } = await service.call('GET', `/api/v1/prompts/${prompt}/impact${query}`, { key })
+    const { status, body } = await service.get(`/prompts/${prompt}/impact${query}`, key)
     expect(status).toBe(200)
     pages.push(body.data)
     if (page >= body.pagination.total_pages) return pages.flat()
@@ -57,8 +56,23 @@ const commits = [
   'v1',
   'V1',
   'ünï-12345',
+  '😀😀😀😀1234',
 ]
-const others = ['abcdef', 'abcdef01', 'abcdef012345678', 'abcdef11', '1234567', '123456', 'v', 'unknown-9', '', 7]
+/** Seven characters of a prefix are not seven UTF-16 units. */
+const astral = ['😀😀😀😀12', '😀😀😀😀123']
+const others = [
+  'abcdef',
+  'abcdef01',
+  'abcdef012345678',
+  'abcdef11',
+  '1234567',
+  '123456',
+  'v',
+  'unknown-9',
+  '',
+  7,
+  ...astral,
+]
 /** Texts of two letters, so that many begin others, or lie between a commit and what it begins with. */
 const alike = fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 6, maxLength: 10 })
 
