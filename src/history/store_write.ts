@@ -97,14 +97,16 @@ export async function writeReconciliation(
     await sql`delete from history_entries where id = any (${idArray(deletes.map(({ id }) => id))}::text::bigint[])`
   }
   if (updates.length > 0) {
+    const rows = updates.map(({ to }) => to)
+    // The ids make Postgres expect few rows: for a JSON array alone it would scan the table.
     await sql`
       update history_entries h
       set
         action = u.action, user_name = u.user_name, user_email = u.user_email, commit_sha = u.commit_sha,
         branch_name = u.branch_name, pr_number = u.pr_number, pr_url = u.pr_url, created_at = u.created_at,
         in_git = u.in_git, on_github = u.on_github
-      from json_populate_recordset(null::history_entries, ${JSON.stringify(updates.map(({ to }) => to))}::text::json) u
-      where h.id = u.id`
+      from json_populate_recordset(null::history_entries, ${JSON.stringify(rows)}::text::json) u
+      where h.id = u.id and h.id = any (${idArray(rows.map(({ id }) => id))}::text::bigint[])`
   }
   const visible = updates.filter(({ isVisible }) => isVisible)
   const removed = [...deletes, ...visible.map(({ from }) => from)].map((entry) => ({ ...entry, added: -1 }))
