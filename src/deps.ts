@@ -10,7 +10,7 @@ import { createAddressFinder } from './http/client_address.ts'
 import { createDrain } from './http/drain.ts'
 import { createRateLimiter } from './http/rate_limit.ts'
 import type { Rate } from './http/shared_buckets.ts'
-import { pruneRequests } from './idempotency/replay.ts'
+import { pruneIdempotencyKeys } from './idempotency/replay.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier } from './keys/verify.ts'
 import { runPeriodically } from './lib/periodic.ts'
@@ -22,7 +22,6 @@ import { createReadiness } from './ops/readiness.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder } from './prompts/find.ts'
 import { createBatchRecorder } from './signals/batch.ts'
-import { pruneIdempotencyKeys } from './signals/prune.ts'
 import { createSignalRecorder } from './signals/record.ts'
 import { createSignalRollup } from './stats/rollup.ts'
 
@@ -79,7 +78,6 @@ export function createServices(
   const prunings = [
     () => pruneIdempotencyKeys(db, clock),
     () => pruneDeliveries(db, clock),
-    () => pruneRequests(db, clock),
     async () => {
       const { applyRetentions } = await import('./signals/erase.ts')
       await applyRetentions(db, clock, () => drain.isDraining)
@@ -97,7 +95,7 @@ export function createServices(
     findPrompt: prompts.find,
     findCachedPrompt: prompts.findCached,
     signalRecorder,
-    batchRecorder: createBatchRecorder(db, admission, metrics.signals, rollup),
+    recordBatch: createBatchRecorder(db, admission, metrics.signals, rollup),
     rollup,
     heavyReads,
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),

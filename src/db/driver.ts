@@ -17,9 +17,10 @@ export type SessionOptions = {
 
 /**
  * Only speed depends on them. Statements and functions are planned once for any values: planning takes longer than most
- * of them run. Compiling a plan never pays off for statements that read through an index.
+ * of them run. A plan made for a nearly empty table must not scan it from end to end once it has grown. Compiling a plan
+ * never pays off for statements that read through an index.
  */
-const plannerSettings = { jit: 'off', plan_cache_mode: 'force_generic_plan' }
+const plannerSettings = { jit: 'off', plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' }
 
 /** The driver's own types leave some of its options out. */
 type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number>; texts: postgres.PostgresType }> & {

@@ -64,30 +64,3 @@ export async function upsertRepository(
     values (${organisationId}, ${repositoryId}, ${name}, ${seenAt})
     on conflict (organisation_id, id) do update set name = excluded.name, seen_at = excluded.seen_at`
 }
-
-/** The tables that are pruned, each with the column that holds the age of a row. */
-const timeColumns = {
-  github_deliveries: 'received_at',
-  github_affected_prompts: 'pushed_at',
-  github_pull_requests: 'closed_at',
-}
-
-/** Deletes up to `limit` rows older than `before`. Returns the number deleted. */
-export async function deleteOld(
-  sql: Sql,
-  table: keyof typeof timeColumns,
-  before: Date,
-  limit: number,
-): Promise<number> {
-  const column = timeColumns[table]
-  const rows = await sql.dynamic(
-    `delete from ${table}
-    where ctid = any(array(
-      select ctid from ${table} where ${column} < $1::timestamptz
-      order by ${column} limit ${limit} for update skip locked
-    ))
-    returning 1`,
-    [before.toISOString()],
-  )
-  return rows.length
-}

@@ -1,11 +1,10 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
+import { pruneTable } from '../db/prune.ts'
 import { invalid } from '../errors.ts'
 import type { IdempotentRequest } from '../http/idempotency.ts'
 import { keyRetentionMs } from '../lib/idempotency_key.ts'
-import { claimKey, deleteRequests, findAnswer, keepAnswer } from './store.ts'
-
-const pruneBatch = 5_000
+import { claimKey, findAnswer, keepAnswer } from './store.ts'
 
 /**
  * Makes a change in a transaction, once for each Idempotency-Key. A retry gets the stored answer, without the secrets
@@ -38,8 +37,9 @@ const conflict = () =>
     { path: 'Idempotency-Key', message: 'must be new, or come with the same request as before' },
   ])
 
-/** Deletes expired requests, in batches that hold no lock for long. */
-export async function pruneRequests(db: Db, clock: Clock): Promise<void> {
+/** Forgets the idempotency keys of signals and of other requests that clients may no longer rely on. */
+export async function pruneIdempotencyKeys(db: Db, clock: Clock): Promise<void> {
   const before = new Date(clock.now().getTime() - keyRetentionMs)
-  while ((await deleteRequests(db.sql, before, pruneBatch)) === pruneBatch);
+  await pruneTable(db, 'idempotency_keys', 'created_at', before)
+  await pruneTable(db, 'idempotent_requests', 'created_at', before)
 }

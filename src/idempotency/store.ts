@@ -25,19 +25,3 @@ export async function findAnswer(sql: Sql, request: IdempotentRequest): Promise<
       and fingerprint = ${request.fingerprint}`
   return row?.answer
 }
-
-/** Deletes up to `most` requests older than `before`. Returns the number deleted. */
-export async function deleteRequests(sql: Sql, before: Date, most: number): Promise<number> {
-  const deleted = await sql`
-    delete from idempotent_requests
-    where ctid = any (array(
-      select r.ctid
-      from idempotent_requests r
-      where r.created_at < ${before}
-      order by r.created_at
-      limit ${most}
-      for update skip locked
-    ))
-    returning 1`
-  return deleted.length
-}

@@ -3,12 +3,6 @@
 // A lane is a queue with at most one write in flight. Everything goes through the common lane, except for a group whose
 // rows are locked by another transaction: it has its own lane until its queue is empty, and delays no other group.
 //
-//   idle ──add──▶ scheduled ──next turn──▶ writing ──queue empty──▶ idle
-//                                            │  ▲
-//                    few callers to wait for │  │ they are back, or the time is up
-//                                            ▼  │
-//                                         lingering
-//
 // Lingering waits up to a millisecond for the few callers who were just answered, because a caller who sends one request
 // after the other comes back immediately. Otherwise some of them would be written while the others wait.
 import { nextTurn } from './turns.ts'
@@ -59,29 +53,13 @@ const maxLingerBatch = 20
 /** After lingering in vain, this many writes start without. */
 const lingerCooldown = 15
 
-const transitions = {
-  idle: ['scheduled'],
-  scheduled: ['writing'],
-  writing: ['lingering', 'idle'],
-  lingering: ['writing'],
-} as const
-
-type State = keyof typeof transitions
-
 class Lane<Item, Outcome> {
-  state: State = 'idle'
   queue: Queued<Item, Outcome>[] = []
-  /** Resolves when the lane is idle again. */
-  idle: Promise<void> = Promise.resolve()
-  /** The number of queued items that ends the lingering, and the function that ends it. */
-  awaited = { items: Number.POSITIVE_INFINITY, end: () => {} }
+  /** Resolves when the queue is empty; undefined while the lane is idle. */
+  writing: Promise<void> | undefined
+  /** While lingering: the number of queued items that ends it, and the function that does. */
+  lingering: { items: number; end(): void } | undefined
   cooldown = 0
-
-  enter(state: State): void {
-    if (!(transitions[this.state] as readonly State[]).includes(state))
-      throw new Error(`from ${this.state} to ${state}`)
-    this.state = state
-  }
 }
 
 const nothingToAnswer = () => {}
@@ -102,16 +80,13 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
 
   function enqueue(lane: Lane<Item, Outcome>, one: Queued<Item, Outcome>): void {
     lane.queue.push(one)
-    if (lane.state === 'lingering' && lane.queue.length >= lane.awaited.items) lane.awaited.end()
-    if (lane.state !== 'idle') return
-    lane.enter('scheduled')
-    lane.idle = nextTurn().then(() => writeAll(lane))
+    if (lane.lingering && lane.queue.length >= lane.lingering.items) lane.lingering.end()
+    lane.writing ??= nextTurn().then(() => writeAll(lane))
   }
 
   async function writeAll(lane: Lane<Item, Outcome>): Promise<void> {
     let answerLast = nothingToAnswer
     let lastBatch = 0
-    lane.enter('writing')
     while (lane.queue.length > 0) {
       const batch = lane.queue.splice(0, countFitting(lane.queue, lastBatch))
       lastBatch = batch.length
@@ -123,12 +98,12 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
       if (options.lingerMs > 0 && lane.queue.length + lastBatch <= maxLingerBatch) {
         answerLast()
         answerLast = nothingToAnswer
-        await linger(lane, lastBatch, options.lingerMs)
+        await linger(lane, lastBatch)
       }
     }
     answerLast()
     for (const [group, one] of own) if (one === lane) own.delete(group)
-    lane.enter('idle')
+    lane.writing = undefined
   }
 
   /** How many items from the front of the queue go into the next batch. */
@@ -151,19 +126,19 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     return batch.filter(({ deadline }) => now < deadline)
   }
 
-  async function linger(lane: Lane<Item, Outcome>, answered: number, lingerMs: number): Promise<void> {
+  async function linger(lane: Lane<Item, Outcome>, answered: number): Promise<void> {
     if (lane.cooldown > 0) {
       lane.cooldown -= 1
       return
     }
-    lane.enter('lingering')
+    const items = lane.queue.length + answered
     const over = Promise.withResolvers<void>()
-    const timer = setTimeout(over.resolve, lingerMs)
-    lane.awaited = { items: lane.queue.length + answered, end: over.resolve }
+    const timer = setTimeout(over.resolve, options.lingerMs)
+    lane.lingering = { items, end: over.resolve }
     await over.promise
+    lane.lingering = undefined
     clearTimeout(timer)
-    if (lane.queue.length < lane.awaited.items) lane.cooldown = lingerCooldown
-    lane.enter('writing')
+    if (lane.queue.length < items) lane.cooldown = lingerCooldown
   }
 
   /** Resolves once the batch is written, with a function that answers its callers. */
@@ -219,9 +194,9 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     },
     async drain() {
       for (;;) {
-        const busy = [common, ...own.values()].filter(({ state }) => state !== 'idle')
-        if (busy.length === 0) return
-        await Promise.all(busy.map(({ idle }) => idle))
+        const writing = [common, ...own.values()].flatMap((lane) => lane.writing ?? [])
+        if (writing.length === 0) return
+        await Promise.all(writing)
       }
     },
   }
@@ -235,5 +210,5 @@ const minBatch = 128
  * half is written while the other half is answered and sends again. Otherwise all callers would soon wait for one write,
  * and then the write for all of them.
  */
-export const nextBatchSize = (queued: number, lastBatch: number, maxBatch: number): number =>
+const nextBatchSize = (queued: number, lastBatch: number, maxBatch: number): number =>
   Math.min(Math.max(minBatch, Math.ceil((queued + lastBatch) / 2)), maxBatch)

@@ -13,21 +13,22 @@ export type Admission = {
    * needed: most signals take that path.
    */
   findRefusal(organisationId: number, month: Month): Usage | undefined | Promise<Usage | undefined>
-  /** Caches the usage after a write, and corrects the gate where it counted less. */
+  /** Caches the usage after a write, and sets the gate to it near the limit. */
   applyUsages(usages: Iterable<UsageMonth & Usage>): void
   /** Forgets cached refusals of one organisation, or of all, when limits may have changed. */
   forgetRefusals(organisationId?: number): void
 }
 
 const maxOrganisations = 100_000
-/** A change of limits is notified immediately, but a notification may be lost with its connection. */
+/**
+ * How long a cached refusal holds. A change of limits is notified immediately, but a notification may be lost with its
+ * connection.
+ */
 const refusalTrustedForMs = 1_000
 
 export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Admission {
   /** Hints that save calls of the gate. Nothing is refused because of them. */
   const usages = new BoundedCache<number, Usage & { month: string }>(maxOrganisations)
-  /** The last count that the gate is known to have had. */
-  const gateCounts = new BoundedCache<number, { month: string; count: number }>(maxOrganisations)
   /** Months that Postgres has confirmed to be full. */
   const refusals = new BoundedCache<number, Usage & { month: string; until: number }>(maxOrganisations)
   const findUsage = createDataLoader(async (months: UsageMonth[]) => {
@@ -40,17 +41,6 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
   function findKnown(organisationId: number, month: Month): Usage | undefined {
     const known = usages.get(organisationId)
     return known?.month === month.name ? known : undefined
-  }
-
-  function correctGate(organisationId: number, month: Month, count: number): Promise<void> {
-    gateCounts.set(organisationId, { month: month.name, count })
-    return gate.correct(organisationId, month, count)
-  }
-
-  /** Whether signals were recorded that the gate did not count. */
-  function isGateBehind(organisationId: number, month: Month, used: number): boolean {
-    const last = gateCounts.get(organisationId)
-    return last?.month !== month.name || last.count < used
   }
 
   function findCachedRefusal(organisationId: number, month: Month): Usage | undefined {
@@ -82,7 +72,6 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
     if (result.state === 'unreachable') return undefined
     const limit = findKnown(organisationId, month)?.limit ?? Number.POSITIVE_INFINITY
     if (result.state === 'counted' && result.count <= limit) {
-      gateCounts.set(organisationId, { month: month.name, count: result.count })
       observe?.decided('passed')
       return undefined
     }
@@ -93,7 +82,7 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
     }
     const isMissing = result.state === 'missing'
     // A missing counter is seeded even when the month is full, so that the gate refuses the next requests.
-    if (isMissing || !isFull(usage)) await correctGate(organisationId, month, usage.used + 1)
+    if (isMissing || !isFull(usage)) await gate.correct(organisationId, month, usage.used + 1)
     if (isFull(usage)) return refuse(usage)
     observe?.decided(isMissing ? 'seeded' : 'corrected')
     return undefined
@@ -109,8 +98,7 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
     applyUsages(months) {
       for (const { organisationId, month, used, limit } of months) {
         usages.set(organisationId, { used, limit, month: month.name })
-        if (!isFarFromFull({ used, limit }) && isGateBehind(organisationId, month, used))
-          correctGate(organisationId, month, used)
+        if (!isFarFromFull({ used, limit })) gate.correct(organisationId, month, used)
       }
     },
     forgetRefusals(organisationId) {
@@ -127,3 +115,27 @@ export const isFull = ({ used, limit }: Usage): boolean => used >= limit
 
 /** The gate is not asked below nine tenths of the limit, where nothing can be refused. */
 const isFarFromFull = ({ used, limit }: Usage): boolean => used < limit * 0.9
+
+/** The browser key that a signal is counted with, and the key's limit as it was last known. */
+export type BrowserKey = { id: number; monthlyLimit: number | null }
+
+const maxKeys = 10_000
+
+/**
+ * Remembers which browser keys Postgres has refused, so that a flood of requests with a full key stays off Postgres. A full
+ * month stays full unless the limit is raised, so a refusal holds only for the same limit.
+ */
+export function createKeyRefusals() {
+  const refusals = new BoundedCache<number, Usage & { month: string; until: number }>(maxKeys)
+  return {
+    /** Returns the usage of a key that is known to be full. */
+    find({ id, monthlyLimit }: BrowserKey, month: Month): Usage | undefined {
+      const known = refusals.get(id)
+      const holds = known?.month === month.name && known.limit === monthlyLimit && performance.now() < known.until
+      return holds ? { used: known.used, limit: known.limit } : undefined
+    },
+    add(keyId: number, month: Month, { used, limit }: Usage): void {
+      refusals.set(keyId, { used, limit, month: month.name, until: performance.now() + refusalTrustedForMs })
+    },
+  }
+}

@@ -8,7 +8,7 @@ import type { Usage } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import type { BatchItem } from './batch_items.ts'
-import { applyResults, type SignalObserver } from './record.ts'
+import { applyResults, refuse, type SignalObserver } from './record.ts'
 import { type SignalToWrite, type WriteResult, writeSignals } from './store.ts'
 
 /** The result for one signal of a batch: recorded, now or before, or an error. */
@@ -21,13 +21,11 @@ type BatchOutcome = {
   usage: (Usage & { month: Month }) | undefined
 }
 
-export type BatchRecorder = {
-  /**
-   * Records the signals in order, in one transaction, until the month of `now` is full. A batch that cannot be written
-   * before `deadline`, on the clock of `performance.now()`, is never written.
-   */
-  record(prompt: Prompt, items: BatchItem[], now: Date, deadline: number): Promise<BatchOutcome>
-}
+/**
+ * Records the signals in order, in one transaction, until the month of `now` is full. A batch that cannot be written
+ * before `deadline`, on the clock of `performance.now()`, is never written.
+ */
+export type BatchRecorder = (prompt: Prompt, items: BatchItem[], now: Date, deadline: number) => Promise<BatchOutcome>
 
 export function createBatchRecorder(
   db: Db,
@@ -35,31 +33,6 @@ export function createBatchRecorder(
   observe?: SignalObserver,
   rollup?: SignalRollup,
 ): BatchRecorder {
-  /**
-   * Writes in a separate transaction, which delays no other organisation. Batches of one organisation need the same lock,
-   * so they wait for each other here, without a connection.
-   */
-  async function write(
-    organisationId: number,
-    signals: SignalToWrite[],
-    now: Date,
-    deadline: number,
-  ): Promise<WriteResult[]> {
-    const permitRequest = { tenant: organisationId, key: `signals of ${organisationId}`, deadline }
-    const addedAt = performance.now()
-    for (;;) {
-      try {
-        return await db.transaction(async (sql) => {
-          observe?.batchStarted(signals.length, performance.now() - addedAt)
-          return writeSignals(sql, signals, now)
-        }, permitRequest)
-      } catch (error) {
-        // Retry until the deadline while another transaction holds the organisation's lock.
-        if (classifyError(error) !== 'lock_timeout') throw error
-      }
-    }
-  }
-
   async function admitAndWrite(
     organisationId: number,
     month: Month,
@@ -73,33 +46,37 @@ export function createBatchRecorder(
     if (full) {
       // The admission has already counted one refusal.
       for (const _ of signals.slice(1)) observe?.ended('refused')
-      const refused = {
-        outcome: 'refused',
-        id: null,
-        month,
-        used: full.used,
-        limit: full.limit,
-        keyUsage: null,
-      } as const
-      return signals.map(({ createdAt }) => ({ ...refused, createdAt }))
+      return signals.map((signal) => refuse(signal, full))
     }
-    const results = await write(organisationId, signals, now, deadline)
-    applyResults(signals, results, admission, observe, rollup)
-    return results
+    // Batches of one organisation need the same lock, so they wait for each other here, without a connection.
+    const permitRequest = { tenant: organisationId, key: `signals of ${organisationId}`, deadline }
+    const addedAt = performance.now()
+    for (;;) {
+      try {
+        // A separate transaction delays no other organisation.
+        const results = await db.transaction(async (sql) => {
+          observe?.batchStarted(signals.length, performance.now() - addedAt)
+          return writeSignals(sql, signals, now)
+        }, permitRequest)
+        applyResults(signals, results, admission, observe, rollup)
+        return results
+      } catch (error) {
+        // Retry until the deadline while another transaction holds the organisation's lock.
+        if (classifyError(error) !== 'lock_timeout') throw error
+      }
+    }
   }
 
-  return {
-    async record({ id: promptId, organisationId }, items, now, deadline) {
-      const month = monthOf(now)
-      const { distinct, positions } = deduplicate(items)
-      const more = { organisationId, promptId, month, browserKeyId: null }
-      const signals = distinct.map((item) => ({ ...item, ...more }))
-      const written = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, now, deadline) : []
-      const results = positions.map((position) =>
-        'error' in position ? position : toResult(written[position.index] as WriteResult, position.isDuplicate),
-      )
-      return { results, usage: written.at(-1) }
-    },
+  return async ({ id: promptId, organisationId }, items, now, deadline) => {
+    const month = monthOf(now)
+    const { distinct, positions } = deduplicate(items)
+    const more = { organisationId, promptId, month, browserKeyId: null }
+    const signals = distinct.map((item) => ({ ...item, ...more }))
+    const written = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, now, deadline) : []
+    const results = positions.map((position) =>
+      'error' in position ? position : toResult(written[position.index] as WriteResult, position.isDuplicate),
+    )
+    return { results, usage: written.at(-1) }
   }
 }
 

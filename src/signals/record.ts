@@ -5,8 +5,7 @@ import { invalid, unavailable } from '../errors.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { monthOf } from '../lib/months.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
-import { type Admission, isFull } from '../limit/admit.ts'
-import { type BrowserKey, createKeyRefusals } from '../limit/key_refusals.ts'
+import { type Admission, type BrowserKey, createKeyRefusals, isFull } from '../limit/admit.ts'
 import type { Usage, UsageMonth } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
@@ -145,7 +144,8 @@ export function applyResults(
   admission.applyUsages(usages.values())
 }
 
-const refuse = ({ createdAt, month }: PendingSignal, { used, limit }: Usage): SignalOutcome => ({
+/** The outcome of a signal that is refused without asking Postgres. */
+export const refuse = ({ createdAt, month }: SignalToWrite, { used, limit }: Usage): WriteResult => ({
   outcome: 'refused',
   id: null,
   createdAt,

@@ -12,7 +12,7 @@ import type { BatchRecorder, BatchResult } from './batch.ts'
 import { parseBatch } from './batch_items.ts'
 import { NewSignalBatch, RecordedBatch } from './schema_batch.ts'
 
-type Services = { clock: Clock; findPrompt: PromptFinder['find']; batchRecorder: BatchRecorder }
+type Services = { clock: Clock; findPrompt: PromptFinder['find']; recordBatch: BatchRecorder }
 
 /** 4 KiB on average for each of 1,000 signals. The embedded engine never returns the memory of its largest write. */
 const maxBytes = 4 * mebibyte
@@ -39,7 +39,7 @@ const recording = describeOperation({
   },
 })
 
-export function batchRoutes({ clock, findPrompt, batchRecorder }: Services, { authenticated }: RouteWrapper) {
+export function batchRoutes({ clock, findPrompt, recordBatch }: Services, { authenticated }: RouteWrapper) {
   const inFlight = createInFlightLimiter({
     perTenant: { requests: 32, bytes: 16 * mebibyte },
     inAll: { requests: 128, bytes: 64 * mebibyte },
@@ -56,7 +56,7 @@ export function batchRoutes({ clock, findPrompt, batchRecorder }: Services, { au
         const text = await readJsonText(context, maxBytes, reserve)
         const now = clock.now()
         const items = await parseBatch(text, parseJson(text), now)
-        const { results, usage } = await batchRecorder.record(prompt, items, now, context.deadline)
+        const { results, usage } = await recordBatch(prompt, items, now, context.deadline)
         const data = results.map((result) => show(result, context.requestId))
         const headers = usage ? limitHeaders(usage, usage.month) : {}
         return context.replyData(data satisfies RecordedBatch['data'], 200, headers)

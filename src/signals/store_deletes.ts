@@ -35,18 +35,3 @@ export async function claimRetention(sql: Sql): Promise<boolean> {
   const [row] = await sql<{ isOnly: boolean }>`select pg_try_advisory_xact_lock(5168, 0) as "isOnly"`
   return row?.isOnly ?? false
 }
-
-/** Deletes up to `limit` idempotency keys older than `before`. Returns the number deleted. */
-export async function deleteIdempotencyKeys(sql: Sql, before: Date, limit: number): Promise<number> {
-  const deleted = await sql`
-    delete from idempotency_keys
-    where ctid = any (array(
-      select ctid from idempotency_keys
-      where created_at < ${before}
-      order by created_at
-      limit ${limit}
-      for update skip locked
-    ))
-    returning 1`
-  return deleted.length
-}

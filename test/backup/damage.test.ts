@@ -54,7 +54,6 @@ test.each([0, 1, 2, 3])('a flipped bit anywhere is called damage, and nothing is
 })
 
 test('damage in the text is called damage when the checksum does not fit it', async () => {
-  const text = gunzipSync(whole).toString()
   const changes: [string, string][] = [
     ['"schema_version":', '"schema_version":9'],
     ['{"table":"organisations"', '{"table":"organisationt"'],
@@ -70,14 +69,42 @@ test('damage in the text is called damage when the checksum does not fit it', as
     const spoilt = Buffer.concat([packed.subarray(0, -8), trailer])
     expect([wrong, await tryRestore(spoilt)]).toEqual([wrong, expect.stringContaining('damaged')])
   }
-  // With a checksum that fits, the file says what it says, and the message is about that.
-  expect(await tryRestore(gzipSync(text.replace('"schema_version":', '"schema_version":9')))).toContain(
-    'newer than the',
-  )
-  expect(await tryRestore(gzipSync(text.replace('{"table":"organisations"', '{"table":"organisationt"')))).toContain(
-    'no table organisationt',
-  )
-  expect(await tryRestore(gzipSync(text.slice(0, -40)))).toContain('damaged')
+})
+
+const text = gunzipSync(whole).toString()
+const lines = text.trimEnd().split('\n')
+const row = lines.findIndex((line) => line.startsWith('["free"'))
+const damaged = 'The backup is damaged or cut off. Nothing was restored.'
+const notOurs = 'This is not a backup made by prompt-signals, or it is damaged. Nothing was restored.'
+
+test.each<[string, string[], string]>([
+  ['without any line', [], notOurs],
+  ['without its header', lines.slice(1), notOurs],
+  ['with the header only', lines.slice(0, 1), damaged],
+  ['cut off after some rows', lines.slice(0, row + 1), damaged],
+  ['without its end', lines.slice(0, -1), damaged],
+  ['without one of its rows', lines.toSpliced(row, 1), damaged],
+  ['with a wrong value', lines.toSpliced(row, 1, '["free", "many"]'), damaged],
+  ['with half a row', lines.toSpliced(row, 1, '["free", "1000"'), damaged],
+  ['with a row twice', lines.toSpliced(row, 0, lines[row] as string), damaged],
+  ['with a row before any table', lines.toSpliced(1, 0, '["free", "1"]'), damaged],
+  ['with a row after its end', [...lines, '["free", "1"]'], damaged],
+  ['with another end', [...lines, '{"end":4}'], damaged],
+  ['of a newer schema', [text.replace('"schema_version":', '"schema_version":9').trimEnd()], 'newer than the'],
+  ['with an unknown table', lines.toSpliced(1, 0, '{"table":"unknown","columns":[]}'), 'no table unknown with'],
+])('a backup %s, with a checksum that fits, is rejected', async (_, content, message) => {
+  expect(await tryRestore(gzipSync(`${content.join('\n')}\n`))).toContain(message)
+})
+
+test.each<[string, Uint8Array, string]>([
+  ['an empty file', Buffer.alloc(0), damaged],
+  ['a text', Buffer.from('hello\n'), notOurs],
+  ['a file that is not UTF-8', gzipSync(Buffer.from([0x5b, 0xff, 0x5d, 0x0a])), damaged],
+  ['a file without its last byte', whole.subarray(0, -1), damaged],
+  ['a file without its checksum', whole.subarray(0, -8), damaged],
+  ['half a file', whole.subarray(0, whole.length >> 1), damaged],
+])('%s is rejected', async (_, content, message) => {
+  expect(await tryRestore(content)).toBe(message)
 })
 
 test('a bit flipped in the header of gzip is damage, or means nothing and loses nothing', async () => {

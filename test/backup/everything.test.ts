@@ -112,31 +112,3 @@ test('a backup of an older release is restored and migrated; one of a newer rele
     `The backup has schema version ${migrations.length}, the database ${schema.length}: restore into a new, empty database.`,
   )
 })
-
-test('a backup that is damaged anywhere is rejected, and leaves the database empty', async () => {
-  const [source, target] = [await openEmpty(), await openEmpty()]
-  await migrate(source, migrations)
-  const lines = await backUp(source)
-  const row = lines.findIndex((line) => line.startsWith('["free"'))
-  const damages: string[][] = [
-    ...[0, 1, row, lines.length - 1].map((length) => lines.slice(0, length)),
-    lines.toSpliced(row, 1),
-    lines.toSpliced(row, 1, '["free", "many"]'),
-    lines.toSpliced(row, 1, '["free", "1000"'),
-    lines.toSpliced(row, 0, lines[row] as string),
-    lines.toSpliced(1, 0, '["before any table"]'),
-    lines.toSpliced(1, 0, '{"table":"unknown","columns":[]}'),
-    [...lines, '["free", "1"]'],
-    [...lines, '{"end":4}'],
-    ['not even JSON', ...lines],
-  ]
-  for (const damage of damages) {
-    const rejected = await restoreBackup(target, migrations, linesOf(damage)).then(
-      () => 'restored',
-      (error: Error) => error.message,
-    )
-    expect(rejected).toMatch(/^(The backup is damaged|This is not a backup|The backup does not fit)/)
-    expect(await readSchemaVersion(target.sql)).toBe(0)
-  }
-  expect(await restoreBackup(target, migrations, linesOf(lines))).toMatchObject({ rows: 3 })
-})

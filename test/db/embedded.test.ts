@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import type { Duplex } from 'node:stream'
 import type postgres from 'postgres'
 import { type Embedded, openEmbedded } from '../../src/db/embedded.ts'
-import { failureOf, openDriver, useFolder } from './embedded_driver.ts'
+import { createFolder, rejectionOf } from '../program.ts'
+import { openDriver } from './embedded_driver.ts'
 
+const root = createFolder()
 let embedded: Embedded
 let sql: postgres.Sql
 
@@ -18,8 +20,6 @@ afterAll(async () => {
   await sql.end()
   await embedded.close()
 })
-
-const root = useFolder()
 
 test('returns the results of prepared, plain and scripted queries with the types of a server', async () => {
   const [row] = await sql`select ${'é'}::text as text, ${['a', 'b "c"', 'NULL', '']}::text[] as list, ${7}::int as int`
@@ -45,20 +45,9 @@ test('rejects what fails and keeps every other query of the pipeline', async () 
     '22012',
     1,
   ])
-  expect(await failureOf(sql`select ${'x'}::int`)).toContain('invalid input syntax')
-  expect(await failureOf(sql.unsafe('select 1; select nothing'))).toContain('does not exist')
+  expect(await rejectionOf(sql`select ${'x'}::int`)).toContain('invalid input syntax')
+  expect(await rejectionOf(sql.unsafe('select 1; select nothing'))).toContain('does not exist')
   expect((await sql`select 1 as n`)[0]?.n).toBe(1)
-})
-
-test('rolls back a transaction that throws and keeps one that does not', async () => {
-  await sql`create table kept (n int)`
-  const failed = sql.begin(async (tx) => {
-    await tx`insert into kept values (1)`
-    throw new Error('changed my mind')
-  })
-  expect(await failureOf(failed)).toContain('changed my mind')
-  await sql.begin((tx) => tx`insert into kept values (2)`)
-  expect((await sql`select n from kept`).map((row) => row.n)).toEqual([2])
 })
 
 test('passes on notices, and notifications to a listening connection', async () => {
@@ -78,7 +67,7 @@ test('applies the settings of a connection, and rejects it for one that does not
   expect((await asking`show application_name`)[0]?.application_name).toBe(`o'clock`)
   await asking.end()
   const wrong = openDriver(embedded, { connection: { no_such_setting: 'x' } as Record<string, string> })
-  expect(await failureOf(wrong`select 1`)).toContain('no_such_setting')
+  expect(await rejectionOf(wrong`select 1`)).toContain('no_such_setting')
   await wrong.end()
 })
 
@@ -172,9 +161,9 @@ test('a statement that waits for the backend longer than its timeout fails, and 
   for (const driver of impatient) await driver`select 1`
   const failures = await sql.begin(async () =>
     Promise.all([
-      failureOf(prepared`insert into waited values (${1})`),
-      failureOf(plain`insert into waited values (2)`.simple()),
-      failureOf(beginning.begin((tx) => tx`insert into waited values (3)`)),
+      rejectionOf(prepared`insert into waited values (${1})`),
+      rejectionOf(plain`insert into waited values (2)`.simple()),
+      rejectionOf(beginning.begin((tx) => tx`insert into waited values (3)`)),
     ]),
   )
   expect(new Set(failures)).toEqual(new Set(['canceling statement due to statement timeout']))
@@ -184,18 +173,4 @@ test('a statement that waits for the backend longer than its timeout fails, and 
   await beginning.begin((tx) => tx`insert into waited values (6)`)
   expect((await sql`select n from waited order by n`).map(({ n }) => n)).toEqual([4, 5, 6])
   for (const driver of impatient) await driver.end()
-})
-
-test('leaves this thread free while the engine runs', async () => {
-  let isRunning = true
-  let turns = 0
-  const running = sql`select pg_sleep(1)`.then(() => {
-    isRunning = false
-  })
-  while (isRunning) {
-    await new Promise((resolve) => setTimeout(resolve, 1))
-    turns += 1
-  }
-  await running
-  expect(turns).toBeGreaterThan(10)
 })

@@ -5,13 +5,13 @@ import { once } from 'node:events'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { DataDirInUse, lockDataDir } from '../../src/db/data_dir.ts'
 import { openEmbedded } from '../../src/db/embedded.ts'
 import { openEngine } from '../../src/db/embedded_engine.ts'
 import { Backend, Session } from '../../src/db/embedded_session.ts'
-import { failureOf, openDriver, useFolder } from './embedded_driver.ts'
+import { createFolder, rejectionOf } from '../program.ts'
+import { openDriver } from './embedded_driver.ts'
 
-const root = useFolder()
+const root = createFolder()
 const children = new Set<ChildProcess>()
 
 // A test that fails halfway must not affect the others.
@@ -80,9 +80,9 @@ test('stops for good when a write to disk fails, acknowledges nothing and loses 
   const spy = spyOn(fs, 'fsyncSync').mockImplementation(() => {
     throw Object.assign(new Error('EIO'), { code: 'EIO' })
   })
-  expect(await failureOf(driver`insert into acknowledged values (2)`)).toContain('the embedded database has stopped')
+  expect(await rejectionOf(driver`insert into acknowledged values (2)`)).toContain('the embedded database has stopped')
   spy.mockRestore()
-  expect(await failureOf(driver`select 1`)).toContain('the embedded database has stopped')
+  expect(await rejectionOf(driver`select 1`)).toContain('the embedded database has stopped')
   expect(failures.length).toBe(1)
   await driver.end({ timeout: 0 })
   const again = await openEmbedded(dir)
@@ -92,39 +92,17 @@ test('stops for good when a write to disk fails, acknowledges nothing and loses 
   await again.close()
 })
 
-test('lets one process at a time use a data directory, and frees it with the process', async () => {
-  const dir = join(root, 'locked', 'deep')
-  const { child, lines } = runChild(
-    `import { lockDataDir } from './src/db/data_dir.ts'
-    globalThis.lock = lockDataDir(process.argv.at(-1))
-    console.log(lock ? 'mine' : 'taken')
-    setInterval(() => lock, 1000)`,
-    dir,
-  )
-  expect((await lines.next()).value).toBe('mine')
-  expect(lockDataDir(dir)).toBeUndefined()
-  expect(await openEmbedded(dir).catch((error) => error)).toBeInstanceOf(DataDirInUse)
-  await kill(child)
-  const lock = lockDataDir(dir)
-  expect(lock).toBeDefined()
-  expect(lockDataDir(dir)).toBeUndefined()
-  lock?.release()
-  expect(fs.statSync(join(root, 'locked')).mode & 0o777).toBe(0o700)
-  expect(fs.statSync(dir).mode & 0o777).toBe(0o700)
-})
-
-test('says what is wrong with a data directory it cannot use', async () => {
-  const file = join(root, 'file')
-  fs.writeFileSync(file, '')
-  expect(await failureOf(openEmbedded(file))).toContain(`the data directory ${file} cannot be used`)
+test('says what is wrong with files that it cannot use, and frees the data directory', async () => {
   const old = join(root, 'old')
   fs.mkdirSync(join(old, 'pgdata'), { recursive: true })
-  expect(await failureOf(openEmbedded(old))).toContain('is not a Postgres data directory')
+  expect(await rejectionOf(openEmbedded(old))).toContain('is not a Postgres data directory')
   fs.writeFileSync(join(old, 'pgdata/PG_VERSION'), '17\n')
-  expect(await failureOf(openEmbedded(old))).toContain('was written by PostgreSQL 17')
+  expect(await rejectionOf(openEmbedded(old))).toContain('was written by PostgreSQL 17')
   fs.writeFileSync(join(old, 'pgdata/PG_VERSION'), '18\n')
-  expect(await failureOf(openEmbedded(old))).toContain('did not start')
-  lockDataDir(old)?.release()
+  expect(await rejectionOf(openEmbedded(old))).toContain('did not start')
+  // Each attempt has freed the data directory, so the next start can use it.
+  fs.rmSync(join(old, 'pgdata'), { recursive: true })
+  await (await openEmbedded(old)).close()
 })
 
 const inserting = `import postgres from 'postgres'

@@ -1,13 +1,8 @@
 // The embedded engine's thread and backend when they fail.
 import { expect, test } from 'bun:test'
-import fs from 'node:fs'
-import { join } from 'node:path'
-import { openEmbedded } from '../../src/db/embedded.ts'
 import { Backend, Session } from '../../src/db/embedded_session.ts'
 import { startEngineThread } from '../../src/db/embedded_thread.ts'
-import { failureOf, useFolder } from './embedded_driver.ts'
-
-const root = useFolder()
+import { rejectionOf } from '../program.ts'
 
 test('an engine that throws is given up: its sessions end, and the failure is reported', async () => {
   const reported: string[] = []
@@ -40,16 +35,8 @@ test.each([
   'a thread that %s is given up: its pending requests are rejected, and the failure is reported',
   async (_, code, reason) => {
     const thread = await startThread(code)
-    expect(await failureOf(thread.execute(new Uint8Array()))).toContain(reason)
+    expect(await rejectionOf(thread.execute(new Uint8Array()))).toContain(reason)
     expect(await thread.died).toContain(reason)
-    expect(await failureOf(thread.execute(new Uint8Array()))).toContain(reason)
+    expect(await rejectionOf(thread.execute(new Uint8Array()))).toContain(reason)
   },
 )
-
-test('a thread that does not start says why, and frees the data directory', async () => {
-  const dir = join(root, 'unstartable')
-  fs.mkdirSync(join(dir, 'pgdata'), { recursive: true })
-  expect(await failureOf(openEmbedded(dir))).toContain('is not a Postgres data directory')
-  fs.rmSync(join(dir, 'pgdata'), { recursive: true })
-  await (await openEmbedded(dir)).close()
-})

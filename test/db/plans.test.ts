@@ -5,10 +5,9 @@ import { analyzeGrownTables } from '../../src/db/analyze.ts'
 import { createServices } from '../../src/deps.ts'
 import { pruneDeliveries } from '../../src/github/prune.ts'
 import { crashResponse } from '../../src/http/middleware.ts'
-import { pruneRequests } from '../../src/idempotency/replay.ts'
+import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
 import { createLog } from '../../src/log.ts'
 import { listen } from '../../src/platform.ts'
-import { pruneIdempotencyKeys } from '../../src/signals/prune.ts'
 import { eraseBefore } from '../../src/signals/store_deletes.ts'
 import { type Client, createClient } from '../client.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
@@ -66,7 +65,6 @@ async function exercise(round: string): Promise<void> {
   await hook.deliver('pull_request', merged())
   await pruneIdempotencyKeys(db, clock)
   await pruneDeliveries(db, clock)
-  await pruneRequests(db, clock)
   await listener.stop()
 }
 

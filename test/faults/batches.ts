@@ -1,6 +1,6 @@
 // Sends signals in batches, and returns of each the answer that a request for it alone would have got.
 import type { Attempt, Replica, SignalRequest } from './post.ts'
-import { GIVE_UP_MS, metadataOf } from './post.ts'
+import { GIVE_UP_MS } from './post.ts'
 
 type Result = { status: number; id?: number; created_at?: string; replayed?: true; error?: object }
 
@@ -10,7 +10,7 @@ export async function postBatch(replica: Replica, requests: SignalRequest[]): Pr
   const { tenant } = requests[0] as SignalRequest
   const signals = requests.map((request) => ({
     value: 'positive',
-    metadata: metadataOf(request),
+    metadata: { request: request.id },
     ...(request.keyed ? { idempotency_key: request.id } : {}),
   }))
   const attempts = (answers: Pick<Attempt, 'outcome' | 'status' | 'text' | 'replayed'>[]) =>

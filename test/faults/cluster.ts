@@ -3,15 +3,13 @@ import postgres from 'postgres'
 import { systemClock } from '../../src/clock.ts'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/db/open.ts'
-import { recordEntry } from '../../src/history/record.ts'
-import { requirePrompt } from '../../src/prompts/find.ts'
 import { runForOne, type Server, startServer } from '../binary.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
 import { postgresRecipe, redisRecipe, withRedis } from '../services.ts'
 import { insertTenant } from '../tenant.ts'
 import { startThrowaway, type Server as Throwaway } from '../throwaway.ts'
 import { createLedger, type Ledger } from './load.ts'
-import { COMMITS, type Replica, type Tenant } from './post.ts'
+import type { Replica, Tenant } from './post.ts'
 import { type Author, createWriteLedger, PATH, REPOSITORY, type WriteLedger } from './writes.ts'
 
 export type RunningReplica = Replica & {
@@ -60,8 +58,6 @@ export async function startCluster(cleanups: Cleanups): Promise<Cluster> {
     backoff: () => 0.1,
     connect_timeout: 2,
     onnotice: () => {},
-    // This connection can write even while the database is made read-only.
-    connection: { default_transaction_read_only: false },
   })
   cleanups.push(() => sql.end({ timeout: 1 }))
 
@@ -83,11 +79,6 @@ async function insertFaultTenant(
   const db = await openDatabase(config, { queryTimeoutMs: 4_500, maxConnections: 1, whenInUse: 'fail' })
   try {
     const { org, key, prompt } = await insertTenant(db, systemClock, monthlyLimit)
-    const found = await requirePrompt(db.sql, prompt)
-    for (const commit_sha of COMMITS) {
-      const user = { name: 'Ada', email: 'ada@example.com' }
-      await recordEntry(db, systemClock, found, { action: 'deployed', user, commit_sha, branch_name: 'main' })
-    }
     const [row] = await sql<[{ id: number }]>`select id::int from organisations where public_id = ${org}`
     return { organisation: row.id, org, key, prompt }
   } finally {

@@ -2,9 +2,8 @@
 
 import type { Cluster } from './cluster.ts'
 import type { Findings } from './findings.ts'
-import { changePlan, RAISED_LIMIT } from './plan_fault.ts'
 import type { Tenant } from './post.ts'
-import { crashPostgres, endConnections, makeReadOnly, stopPostgres } from './postgres_faults.ts'
+import { crashPostgres, stopPostgres } from './postgres_faults.ts'
 import { flushRedis, killRedis, stopRedis } from './redis_faults.ts'
 import { killReplica, terminateReplica } from './replica_faults.ts'
 
@@ -14,8 +13,6 @@ export type Fault = {
   inject(cluster: Cluster, small: Tenant): Promise<() => Findings | Promise<Findings>>
   /** Whether `bun run test` runs it; `bun run test:all` runs all. */
   isInEveryRun?: true
-  /** The small organisation's limit when it is over. */
-  limit?: number
 }
 
 /** Its first nine tenths fit into one batch. */
@@ -39,15 +36,5 @@ export const faults: Fault[] = [
   {
     name: 'Postgres stopped for 6 s: rejected in time, never wrong',
     inject: (cluster) => stopPostgres(cluster, 6_000),
-  },
-  {
-    name: 'Postgres made read-only for 2 s: rejected, and served from again',
-    inject: (one) => makeReadOnly(one, 2_000),
-  },
-  { name: 'every connection to Postgres ended, ten times: nothing is counted wrong', inject: endConnections },
-  {
-    name: 'plan changed by the command line: it holds from the next request on',
-    inject: changePlan,
-    limit: RAISED_LIMIT,
   },
 ]

@@ -42,17 +42,8 @@ export async function post(replica: Replica, request: SignalRequest, pause?: Pau
   return { request, replica: replica.name, sentAt, ms: performance.now() - sentAt, ...reply }
 }
 
-/** The commits of the changes that every prompt has. Signals name the first, whole or in part, or none. */
-export const COMMITS = ['c0ffee1a52d3', '0ddba11c4f97'] as const
-
-const NAMED = [COMMITS[0], COMMITS[0].slice(0, 7), undefined]
-
-export function metadataOf({ id }: SignalRequest): object {
-  const commit = NAMED[Number(id.replace(/\D/g, '')) % NAMED.length]
-  return { request: id, commit_sha: commit }
-}
-
-const bodyOf = (request: SignalRequest): string => JSON.stringify({ value: 'positive', metadata: metadataOf(request) })
+const bodyOf = (request: SignalRequest): string =>
+  JSON.stringify({ value: 'positive', metadata: { request: request.id } })
 
 const pathOf = ({ tenant }: SignalRequest) => `/api/v1/prompts/${tenant.prompt}/signals`
 

@@ -4,7 +4,6 @@
 import { parseArgs } from 'node:util'
 import { buildBinary } from '../build.ts'
 import { auditLedger } from './audit.ts'
-import { auditChanges } from './audit_changes.ts'
 import { auditReads, startCounting } from './audit_reads.ts'
 import { auditWrites } from './audit_writes.ts'
 import { postBatch } from './batches.ts'
@@ -12,7 +11,6 @@ import { awaitGate, awaitRecovery, fill, watch } from './checks.ts'
 import { type Cleanups, type Cluster, startCluster } from './cluster.ts'
 import { type Fault, faults, SMALL_LIMIT } from './faults.ts'
 import type { Findings } from './findings.ts'
-import { startKeyChanges } from './key_changes.ts'
 import { createSignalRequest, send, startLoad } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
 import { startWriters } from './writes.ts'
@@ -52,7 +50,7 @@ for (const cleanup of cleanups.reverse()) await cleanup().catch(console.error)
 console.log(`${total.passed} passed, ${total.failed} failed`)
 process.exit(total.failed === 0 ? 0 : 1)
 
-async function check(cluster: Cluster, { inject, limit = SMALL_LIMIT }: Fault): Promise<Findings[]> {
+async function check(cluster: Cluster, { inject }: Fault): Promise<Findings[]> {
   const { author, ledger, replicas, sql, tenants, writes } = cluster
   const from = ledger.attempts.length
   const fromWrite = writes.attempts.length
@@ -63,7 +61,6 @@ async function check(cluster: Cluster, { inject, limit = SMALL_LIMIT }: Fault): 
   const load = startLoad(ledger, replicas, tenants, small)
   const counting = startCounting(sql, [...tenants, small])
   const writers = startWriters(writes, replicas, author)
-  const keyChanges = startKeyChanges(cluster)
   try {
     await Bun.sleep(CALM_MS)
     const burst = sendTogether(cluster, small, BURST)
@@ -72,17 +69,16 @@ async function check(cluster: Cluster, { inject, limit = SMALL_LIMIT }: Fault): 
     const assess = await inject(cluster, small)
     const service = await awaitRecovery(cluster)
     await Bun.sleep(CALM_MS)
-    const [keys] = await Promise.all([keyChanges.stop(), writers.stop(), counting.stop(), burst, load.stop()])
-    const filled = await fill(cluster, small, limit)
+    await Promise.all([writers.stop(), counting.stop(), burst, load.stop()])
+    const filled = await fill(cluster, small, SMALL_LIMIT)
     const gate = await awaitGate(cluster, small)
     const watched = await watcher.stop()
     const recorded = await auditLedger(sql, ledger, from)
     const written = await auditWrites(sql, writes, fromWrite, author, replicas[0])
     const readBack = await auditReads(sql, replicas, [...tenants, small])
-    const changes = await auditChanges(cluster, [...tenants, small])
-    return [await assess(), recorded, readBack, changes, written, keys, watched, filled, service, gate]
+    return [await assess(), recorded, readBack, written, watched, filled, service, gate]
   } finally {
-    await Promise.all([load.stop(), counting.stop(), writers.stop(), keyChanges.stop(), watcher.stop()])
+    await Promise.all([load.stop(), counting.stop(), writers.stop(), watcher.stop()])
   }
 }
 

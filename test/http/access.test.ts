@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { generateKey } from '../../src/keys/format.ts'
-import { createKey, revokeKey } from '../../src/keys/manage.ts'
+import { revokeKey } from '../../src/keys/manage.ts'
 import { entry, type TestService } from '../service.ts'
 import { useService, useTenant } from '../use.ts'
 
@@ -17,19 +17,11 @@ function shape({ status, headers, text, body }: Awaited<ReturnType<TestService['
   return { status, headers: shown, text: text.replaceAll(id, 'ID') }
 }
 
-test('every kind of bad key gets one and the same answer', async () => {
+test('every kind of bad key gets the same answer', async () => {
   const typo = tenant.key.slice(0, -1) + (tenant.key.endsWith('0') ? '1' : '0')
-  const { id, key: revoked } = await createKey(service.services.db, service.clock, {
-    org: tenant.org,
-    name: 'revoked',
-    expiresAt: null,
-  })
+  const { id, key: revoked } = await service.createKey(tenant)
   await revokeKey(service.services.db, service.clock, id)
-  const { key: expired } = await createKey(service.services.db, service.clock, {
-    org: tenant.org,
-    name: 'expired',
-    expiresAt: new Date(Date.now() + 3_600_000),
-  })
+  const { key: expired } = await service.createKey(tenant, undefined, { expiresAt: new Date(Date.now() + 3_600_000) })
   service.clock.set(new Date(Date.now() + 3_600_001).toISOString())
   const authorizations = [
     undefined,
@@ -83,19 +75,12 @@ test('a prompt of another organisation is answered like one that does not exist'
     `pmt_${'x'.repeat(5_000)}`,
   ]
   for (const [method, last] of [
-    ['GET', 'history'],
-    ['GET', 'signals'],
-    ['GET', 'stats'],
-    ['POST', 'signals'],
+    ['get', 'history'],
+    ['get', 'signals'],
+    ['get', 'stats'],
+    ['post', 'signals'],
   ] as const) {
-    const answers = await Promise.all(
-      ids.map((id) =>
-        service.call(method, `/api/v1/prompts/${id}/${last}`, {
-          key: tenant.key,
-          ...(method === 'POST' ? { json: { value: 'positive' } } : {}),
-        }),
-      ),
-    )
+    const answers = await Promise.all(ids.map((id) => service[method](`/prompts/${id}/${last}`, tenant.key)))
     const first = shape(answers[0] as never)
     expect(first.status).toBe(404)
     for (const answer of answers) expect(shape(answer)).toEqual(first)
@@ -103,73 +88,78 @@ test('a prompt of another organisation is answered like one that does not exist'
 })
 
 test('the checks come in the order key, prompt, body, limit', async () => {
-  const full = await service.createTenant(0)
-  const broken = { body: '{', headers: { 'content-type': 'application/json' } }
-  const path = `/api/v1/prompts/${full.prompt}/signals`
-  expect((await service.call('POST', path, { ...broken, key: 'psk_wrong' })).status).toBe(401)
-  expect((await service.call('POST', '/api/v1/prompts/pmt_none/signals', { ...broken, key: 'wrong' })).status).toBe(401)
-  expect((await service.call('POST', '/api/v1/prompts/pmt_none/signals', { ...broken, key: full.key })).status).toBe(
-    404,
-  )
-  expect((await service.call('POST', path, { ...broken, key: full.key })).status).toBe(422)
-  expect((await service.call('POST', path, { json: { value: 'positive' }, key: full.key })).status).toBe(429)
-  expect((await service.postSignal('pmt_none', full.key)).status).toBe(404)
+  const { prompt, key } = await service.createTenant(0)
+  const statusOf = async (prompt: string, key: string, body: string) => {
+    const headers = { 'content-type': 'application/json' }
+    return (await service.call('POST', `/api/v1/prompts/${prompt}/signals`, { key, body, headers })).status
+  }
+  expect(await statusOf('pmt_none', 'psk_wrong', '{')).toBe(401)
+  expect(await statusOf(prompt, 'psk_wrong', '{')).toBe(401)
+  expect(await statusOf('pmt_none', key, '{')).toBe(404)
+  expect(await statusOf('pmt_none', key, '{"value":"positive"}')).toBe(404)
+  expect(await statusOf(prompt, key, '{')).toBe(422)
+  expect(await statusOf(prompt, key, '{"value":"positive"}')).toBe(429)
 })
 
 test.each([
-  ['GET', '/api/v1'],
-  ['GET', '/api/v1/'],
-  ['DELETE', '/api/v1/prompts'],
-  ['GET', '/api/v1/prompt'],
-  ['POST', '/api/v1/nothing/here'],
-  ['DELETE', '/api/v1/prompts/pmt_x/history'],
-  ['PATCH', '/api/v1/prompts/pmt_x/signals'],
-  ['OPTIONS', '/api/v1/prompts/pmt_x/history'],
-  ['DELETE', '/api/v1/prompts/pmt_x/stats'],
-])('%s %s is unknown: 404 with a key, 401 without', async (method, path) => {
+  ['GET', '/api/v1', null],
+  ['GET', '/api/v1/', null],
+  ['GET', '/api/v1/prompt', null],
+  ['POST', '/api/v1/nothing/here', null],
+  ['DELETE', '/api/v1/prompts', 'GET, HEAD, POST'],
+  ['DELETE', '/api/v1/prompts/pmt_x/history', 'GET, HEAD, POST'],
+  ['PUT', '/api/v1/prompts/pmt_x/signals', 'OPTIONS, POST, GET, HEAD'],
+  ['OPTIONS', '/api/v1/prompts/pmt_x/history/', 'GET, HEAD, POST'],
+  ['DELETE', '/api/v1/prompts/pmt_x/stats', 'GET, HEAD'],
+])('%s %s is unknown: 404 with a key and the methods %p, 401 without', async (method, path, allow) => {
   const known = await service.call(method, path, { key: tenant.key })
-  expect([known.status, known.body.error.code]).toEqual([404, 'not_found'])
+  expect([known.status, known.body.error.code, known.headers.get('allow')]).toEqual([404, 'not_found', allow])
   const unknown = await service.call(method, path)
   expect([unknown.status, unknown.body.error.code]).toEqual([401, 'unauthorized'])
   expect(unknown.headers.get('allow')).toBeNull()
 })
 
 test.each([
-  ['DELETE', '/api/v1/prompts/pmt_x/history', 'GET, HEAD, POST'],
-  ['PUT', '/api/v1/prompts/pmt_x/signals', 'OPTIONS, POST, GET, HEAD'],
-  ['OPTIONS', '/api/v1/prompts/pmt_x/history/', 'GET, HEAD, POST'],
+  ['GET', '/nothing', null],
+  ['POST', '/nothing', null],
+  ['GET', '/prompts', null],
+  ['GET', '/settings', null],
+  ['GET', '/console/main.js', null],
+  ['GET', '/api/v2/prompts/pmt_x/history', null],
+  ['GET', '/%ff', null],
   ['POST', '/docs', 'GET, HEAD'],
   ['PUT', '/livez', 'GET, HEAD'],
   ['DELETE', '/', 'GET, HEAD'],
   ['GET', '/webhooks/github/org_x', 'POST'],
-  ['GET', '/api/v1/nothing', null],
-  ['POST', '/nothing', null],
-])('%s %s is answered with the methods that there are: %p', async (method, path, allow) => {
-  const { status, headers } = await service.call(method, path, { key: tenant.key })
-  expect([status, headers.get('allow')]).toEqual([404, allow])
+])('%s %s is unknown to everyone: 404 with the methods %p', async (method, path, allow) => {
+  const { status, headers, body } = await service.call(method, path)
+  expect([status, body.error.code, headers.get('allow')]).toEqual([404, 'not_found', allow])
 })
+
+const trace = '4bf92f3577b34da6a3ce929d0e0e4736'
+const parent = '00f067aa0ba902b7'
+const generated = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f-]{27}$/)
 
 test.each([
-  ['GET', '/nothing'],
-  ['GET', '/prompts'],
-  ['GET', '/settings'],
-  ['GET', '/console/main.js'],
-  ['POST', '/docs'],
-  ['PUT', '/livez'],
-  ['GET', '/api/v2/prompts/pmt_x/history'],
-  ['GET', '/%ff'],
-])('%s %s is unknown to everyone', async (method, path) => {
-  const { status, body } = await service.call(method, path)
-  expect([status, body.error.code]).toEqual([404, 'not_found'])
-})
-
-test('a well-formed request id is taken over, any other replaced', async () => {
-  const ask = (id: string) => service.call('GET', '/nothing', { headers: { 'x-request-id': id } })
-  const taken = await ask('abc-123.X_y')
-  expect([taken.headers.get('x-request-id'), taken.body.error.request_id]).toEqual(['abc-123.X_y', 'abc-123.X_y'])
-  for (const bad of ['a b', 'x'.repeat(129), '<script>', '"']) {
-    expect((await ask(bad)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
-  }
+  ['abc-123.X_y', `00-${trace}-${parent}-01`, 'abc-123.X_y'],
+  ['a b', `00-${trace}-${parent}-01`, trace],
+  ['', `cc-${trace}-${parent}-01`, trace],
+  ['', `cc-${trace}-${parent}-01-what-the-future-will-be-like`, trace],
+  ['x'.repeat(129), '', generated],
+  ['<script>', '', generated],
+  ['"', `00-${trace}-${parent}-01-more`, generated],
+  ['', `ff-${trace}-${parent}-01`, generated],
+  ['', `00-${'0'.repeat(32)}-${parent}-01`, generated],
+  ['', `00-${trace}-${'0'.repeat(16)}-01`, generated],
+  ['', `00-${trace.toUpperCase()}-${parent}-01`, generated],
+  ['', `00-${trace}-${parent}`, generated],
+  ['', `cc-${trace}-${parent}-01.more`, generated],
+])('the id of a request with X-Request-Id %p and traceparent %p is %p', async (requestId, traceparent, id) => {
+  const { headers, body } = await service.call('GET', '/nothing', {
+    headers: { 'x-request-id': requestId, traceparent },
+  })
+  expect(headers.get('x-request-id')).toEqual(id as string)
+  expect(body.error.request_id).toBe(headers.get('x-request-id'))
 })
 
 test('a revoked key is rejected within a second, though it was in use', async () => {

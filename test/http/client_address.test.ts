@@ -11,22 +11,9 @@ const written = (address: string) =>
   fc.constantFrom(address, ...(isIP(address) === 6 ? [`[${address}]`, `[${address}]:443`] : [`${address}:443`]))
 
 const address = fc.oneof(fc.ipV4(), fc.ipV6())
-const garbage = fc.constantFrom(
-  '',
-  'unknown',
-  '_hidden',
-  '1.2.3',
-  '1.2.3.4.5',
-  '[1.2.3.4]',
-  '::g',
-  '1.2.3.4:x',
-  '[::1',
-  '"',
-)
-
 test('only what trusted proxies wrote is believed, whatever callers put before it', () => {
   const chain = fc.record({
-    forged: fc.array(fc.oneof(address, garbage)),
+    forged: fc.array(fc.oneof(address, fc.string())),
     caller: address,
     proxies: fc.uniqueArray(address, { minLength: 1, maxLength: 5 }),
     space: fc.constantFrom(',', ', ', ' ,\t'),
@@ -39,7 +26,7 @@ test('only what trusted proxies wrote is believed, whatever callers put before i
       fc.pre(!proxies.includes(caller))
       // The nearest proxy is the other end of the connection; each of the others was added by the next one.
       const [peer = '', ...others] = proxies
-      const header = [...forged, entries[0], ...entries.slice(1)].join(space)
+      const header = [...forged, ...entries].join(space)
       const trusted = new Set([peer, ...others])
       expect(walkForwarded(peer, header, (one) => trusted.has(one))).toBe(caller)
       // Without trust the header says nothing.
@@ -49,19 +36,16 @@ test('only what trusted proxies wrote is believed, whatever callers put before i
   )
 })
 
-test('an entry that is no address leaves the last proxy that is known', () => {
-  const trusted = (one: string) => one.startsWith('10.')
-  fc.assert(
-    fc.property(fc.array(address), garbage, (before, broken) => {
-      expect(walkForwarded('10.0.0.1', [...before, broken].join(', '), trusted)).toBe('10.0.0.1')
-      expect(walkForwarded('10.0.0.1', [...before, broken, '10.0.0.2'].join(', '), trusted)).toBe('10.0.0.2')
-    }),
-    { seed },
-  )
-})
-
-test('a chain of trusted addresses alone ends at its first', () => {
-  expect(walkForwarded('10.0.0.1', '10.0.0.3, 10.0.0.2', () => true)).toBe('10.0.0.3')
+test.each([
+  ...['', 'unknown', '_hidden', '1.2.3', '1.2.3.4.5', '[1.2.3.4]', '::g', '1.2.3.4:x', '[::1', '"'].flatMap(
+    (broken) => [
+      [`192.0.2.1, ${broken}`, '10.0.0.1'],
+      [`192.0.2.1, ${broken}, 10.0.0.2`, '10.0.0.2'],
+    ],
+  ),
+  ['10.0.0.3, 10.0.0.2', '10.0.0.3'],
+])('of the header %p, the last address is counted that a trusted proxy wrote: %s', (header, client) => {
+  expect(walkForwarded('10.0.0.1', header as string, (one) => one.startsWith('10.'))).toBe(client as string)
 })
 
 test.each([

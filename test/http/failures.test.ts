@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
-import { ServiceError } from '../../src/errors.ts'
 import { crashResponse } from '../../src/http/middleware.ts'
 import { listen } from '../../src/platform.ts'
 import { createClient } from '../client.ts'
@@ -45,14 +44,4 @@ test('a part that never answers ends in an internal error within five seconds', 
   const { status, body, ms } = await callBroken({ findPrompt: () => new Promise(() => {}) })
   expect([status, body.error.code]).toEqual([500, 'internal_error'])
   expect(ms).toBeLessThan(5_000)
-})
-
-test('an error of the closed list is shown as it is', async () => {
-  const { status, body } = await callBroken({
-    findPrompt: () => Promise.reject(new ServiceError('not_found', 'not here')),
-  })
-  expect([status, body.error]).toEqual([
-    404,
-    { code: 'not_found', message: 'not here', request_id: expect.any(String) },
-  ])
 })

@@ -109,7 +109,7 @@ async function play(limits: [number, number], steps: Step[]): Promise<void> {
   async function sendBatch({ prompt }: PlayedTenant, sent: Sent[]): Promise<string[]> {
     const createdAt = clock.now()
     const items = sent.map(({ value, key }) => ({ value, metadata: null, idempotencyKey: key, createdAt }))
-    const { results } = await recorders.batches.record(prompt, items, createdAt, later)
+    const { results } = await recorders.batches(prompt, items, createdAt, later)
     return results.map((result) => {
       if ('error' in result) return nameOf(result.error)
       return result.isReplayed ? 'replayed' : 'recorded'

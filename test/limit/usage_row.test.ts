@@ -34,7 +34,7 @@ test('finding a count costs the same however many of its versions cannot be remo
   const blocks = await db.transaction(async (sql) => {
     const write = `select write_signals('{${organisationId}}', '{${month.name}-01}', '{1}', '{1}', '{true}', null, '{0}', null, null,
       null, null, null)`
-    await sql.dynamic(`${write} from generate_series(1, 300)`)
+    await sql.dynamic(`${write} from generate_series(1, 200)`)
     // The plan for a small table is kept.
     await sql.dynamic('analyze signal_usage')
     await sql.dynamic(`prepare read_usage as select * from ${read}`)
@@ -42,10 +42,13 @@ test('finding a count costs the same however many of its versions cannot be remo
     await sql.script(`
       do $$
       begin
-        for n in 1 .. 3000 loop
+        -- A scan of the table in each round would make this too slow for the embedded engine.
+        set local enable_seqscan = off;
+        for n in 1 .. 2000 loop
           update signal_usage set used = used + 200, block = block + 1
-          where organisation_id = ${organisationId} and block = n;
+          where organisation_id = ${organisationId} and month = '${month.name}-01' and block = n;
         end loop;
+        set local enable_seqscan = on;
       end
       $$`)
     await sql.dynamic(write)
@@ -56,7 +59,7 @@ test('finding a count costs the same however many of its versions cannot be remo
     return Object.values(plan as object)[0][0].Plan['Shared Hit Blocks']
   })
   expect(blocks).toBeLessThan(12)
-  expect(await readUsages(db.sql, [{ organisationId, month }])).toEqual([{ used: 600_301, limit: 1_000_000 }])
+  expect(await readUsages(db.sql, [{ organisationId, month }])).toEqual([{ used: 400_201, limit: 1_000_000 }])
   const rows = await db.sql`select used from signal_usage where organisation_id = ${organisationId}`
-  expect(rows).toEqual([{ used: 600_301 }])
+  expect(rows).toEqual([{ used: 400_201 }])
 })

@@ -2,7 +2,8 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import postgres from 'postgres'
-import { createFolder, createOperator, eventually, type Row, run, startServer } from '../program.ts'
+import { createClient } from '../client.ts'
+import { createFolder, createOperator, eventually, run, startServer } from '../program.ts'
 import { findOrInstall, postgresProgram } from '../programs.ts'
 import { postgresRecipe } from '../services.ts'
 import { startThrowaway } from '../throwaway.ts'
@@ -64,13 +65,9 @@ test('a change whose commit is not confirmed in time is a 500, and with its Idem
   const { id: org } = await one('orgs', 'create', '--name', 'B', '--plan', 'free')
   const { key } = await one('keys', 'create', '--org', org as string, '--preset', 'admin')
   const service = await startServer(settings)
-  const authorization = `Bearer ${key}`
+  const client = await createClient(service.url)
   const create = async (name: string) => {
-    const { status, headers } = await fetch(`${service.url}/api/v1/prompts`, {
-      method: 'POST',
-      headers: { authorization, 'content-type': 'application/json', 'idempotency-key': name },
-      body: JSON.stringify({ name }),
-    })
+    const { status, headers } = await client.post('/prompts', key, { name }, { 'idempotency-key': name })
     return { status, isReplayed: headers.get('idempotent-replayed') }
   }
   await awaitStandby('absent')
@@ -79,8 +76,6 @@ test('a change whose commit is not confirmed in time is a 500, and with its Idem
   await eventually(async () => (await create(`prompt ${++attempts}`)).status, 500)
   await awaitStandby('')
   await eventually(() => create(`prompt ${attempts}`), { status: 201, isReplayed: 'true' })
-  const listed = await fetch(`${service.url}/api/v1/prompts?limit=100`, { headers: { authorization } })
-  const { data } = (await listed.json()) as { data: Row[] }
-  expect(data).toHaveLength(attempts)
+  expect((await client.get('/prompts?limit=100', key)).body.data).toHaveLength(attempts)
   expect(await service.stop()).toBe(0)
 })

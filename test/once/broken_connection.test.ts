@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'bun:test'
+import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { type Db, openClient } from '../../src/db/client.ts'
-import { inFullRun } from '../full.ts'
 import { eventually } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
 import { useDatabase } from '../use.ts'
@@ -41,13 +41,11 @@ function openBySocket(openSocket: (port: number, host: string) => Promise<Socket
 
 test('a query that is sent as its connection ends does not block those on the next connection', async () => {
   let current: Socket | undefined
-  const one = openBySocket(
-    (port, host) =>
-      new Promise((resolve) => {
-        const opened = connect(port, host, () => resolve(opened))
-        current = opened
-      }),
-  )
+  const one = openBySocket(async (port, host) => {
+    current = connect(port, host)
+    await once(current, 'connect')
+    return current
+  })
   await one.sql`select 1`
   const asked = new Promise((resolve) => {
     current?.prependOnceListener('end', () => resolve(one.sql`select 2`.catch((error) => error.code)))
@@ -63,61 +61,11 @@ test('a socket that cannot be opened fails the statement, and the next one opens
   const one = openBySocket(async (port, host) => {
     opened += 1
     if (opened === 1) throw new Error('no socket')
-    return new Promise((resolve) => {
-      const socket = connect(port, host, () => resolve(socket))
-    })
+    return connect(port, host)
   })
   expect(await one.sql`select 1`.catch((error) => error.message)).toBe('no socket')
   expect(await one.sql<{ n: number }>`select 2 as n`).toEqual([{ n: 2 }])
   await one.close()
-})
-
-test('transactions stay whole, and none hangs or fails for an earlier one, while connections are cut again and again', async () => {
-  const callers = 24
-  const cuts = inFullRun(16, 6)
-  const acknowledged: string[] = []
-  const failures: string[] = []
-  let isCutting = true
-  await db.sql.script('create table effects (id text, part integer)')
-
-  async function call(caller: number): Promise<void> {
-    for (let turn = 0; isCutting; turn++) {
-      const id = `${caller}-${turn}`
-      try {
-        await db.transaction(async (sql) => {
-          await sql`insert into effects values (${id}, 1)`
-          // Time without a statement, in which the connection may be lost, too.
-          if (caller % 2 === 0) await Bun.sleep(5)
-          await sql`insert into effects values (${id}, 2)`
-        })
-        acknowledged.push(id)
-      } catch (error) {
-        failures.push((error as Error & { code?: string }).code ?? String(error))
-        await Bun.sleep(5)
-      }
-    }
-  }
-
-  const calls = Array.from({ length: callers }, (_, caller) => call(caller))
-  for (let cut = 0; cut < cuts; cut++) {
-    const before = acknowledged.length
-    await Bun.sleep(300 + 40 * cut)
-    // Connections that are cut before a slow machine has opened them would make every caller wait for several cuts.
-    await eventually(() => acknowledged.length >= before + callers, true)
-    proxy.cut(cut % 2 === 0 ? 'reset' : 'end')
-  }
-  isCutting = false
-  await Promise.all(calls)
-
-  expect(failures.length).toBeGreaterThan(0)
-  const expected = ['CONNECTION_CLOSED', 'ECONNRESET', 'EPIPE']
-  expect([...new Set(failures)].filter((code) => !expected.includes(code))).toEqual([])
-  const rows = await db.sql<{ id: string; parts: string }>`
-    select id, string_agg(part::text, ' ' order by part) as parts from effects group by id`
-  expect(rows.filter(({ parts }) => parts !== '1 2')).toEqual([])
-  const recorded = new Set(rows.map(({ id }) => id))
-  expect(acknowledged.filter((id) => !recorded.has(id))).toEqual([])
-  await eventually(countIdleInTransaction, 0)
 })
 
 test.each(['end', 'reset'] as const)('after a cut (%s) in a transaction, the next ones work', async (how) => {
@@ -170,28 +118,14 @@ test('no statement of a transaction that has ended reaches the next one on its c
 test('the client reconnects at longer and longer intervals to a proxy that closes every connection', async () => {
   proxy.setClosing(true)
   const before = proxy.accepted()
-  const failed = Promise.all(
-    Array.from({ length: 40 }, () =>
-      db.sql`select 1`.then(
-        () => 'answered',
-        () => 'failed',
-      ),
-    ),
-  )
-  expect(new Set(await failed)).toEqual(new Set(['failed']))
+  const outcomes = await Promise.allSettled(Array.from({ length: 40 }, () => db.sql`select 1`))
+  expect(outcomes.filter(({ status }) => status === 'fulfilled')).toEqual([])
   const connects = proxy.accepted() - before
   proxy.setClosing(false)
-  // Four connections in 4.5 seconds, each a second apart in the end; before, they were thousands.
+  // Four connections in 4.5 seconds, each a second apart in the end.
   expect(connects).toBeGreaterThan(4)
   expect(connects).toBeLessThan(80)
-  await eventually(
-    () =>
-      db.sql`select 1 as n`.then(
-        ([row]) => row?.n,
-        () => 0,
-      ),
-    1,
-  )
+  await eventually(() => db.sql`select 1 as n`.catch(String), [{ n: 1 }])
 })
 
 test('a statement that has to be prepared again is sent with the same parameters', async () => {

@@ -2,23 +2,25 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'
-import { createKey } from '../../src/keys/manage.ts'
 import { launchBrowser } from '../browser.ts'
 import { eventually } from '../program.ts'
-import { startService, type Tenant, type TestService } from '../service.ts'
+import { useService, useTenant } from '../use.ts'
 
 const GUIDE = join(import.meta.dir, '../../docs/browser.md')
 
-let service: TestService
-let tenant: Tenant
 let key: string
 let site: Bun.Server<undefined>
 let browser: Browser
 let snippet: string
 
+afterAll(async () => {
+  await browser?.close()
+  await site?.stop(true)
+})
+const service = useService()
+const tenant = useTenant(service)
+
 beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant()
   site = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
@@ -26,14 +28,7 @@ beforeAll(async () => {
       new Response(`<!doctype html><title>shop</title>${snippet}`, { headers: { 'content-type': 'text/html' } }),
   })
   const terms = { origins: [origin()], prompts: null, monthly_limit: 3 }
-  const given = {
-    org: tenant.org,
-    name: 'page',
-    scopes: ['signals:write' as const],
-    expiresAt: null,
-    ...terms,
-  }
-  key = (await createKey(service.services.db, service.clock, given)).key
+  key = (await service.createKey(tenant, ['signals:write'], terms)).key
   // The snippet as it stands in the guide, with what the guide says to put there.
   const [, html = ''] = /```html\n(.*?)```/s.exec(await Bun.file(GUIDE).text()) ?? []
   snippet = html
@@ -43,15 +38,11 @@ beforeAll(async () => {
   browser = await launchBrowser()
 })
 
-afterAll(async () => {
-  await browser?.close()
-  await site?.stop(true)
-  await service?.close()
-})
-
 const origin = (host = '127.0.0.1') => `http://${host}:${site.port}`
 
-const recorded = () => service.services.db.sql`select value, metadata from signals order by id`
+const recorded = () => service.services.db.sql`
+  select s.value, s.metadata from signals s join prompts p on p.id = s.prompt_id
+  where p.public_id = ${tenant.prompt} order by s.id`
 
 const click = (page: Page) => page.locator('#thumbs-up').click()
 

@@ -3,6 +3,7 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { openAny } from '../../src/db/open.ts'
+import { createClient } from '../client.ts'
 import { createFolder, createOperator, createTenant, startServer } from '../program.ts'
 
 /** Well beyond the five seconds that a request may take. */
@@ -15,12 +16,8 @@ test('health, metrics and deadlines go on while a long statement of a command ru
   const server = await startServer(settings)
   const operator = createOperator(settings)
   const { key, prompt } = await createTenant(operator, 10)
-  const post = () =>
-    fetch(`${server.url}/api/v1/prompts/${prompt}/signals`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-      body: '{"value":"positive"}',
-    })
+  const client = await createClient(server.url)
+  const post = () => client.postSignal(prompt, key)
   expect((await post()).status).toBe(201)
 
   const options = { queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'share' as const }
@@ -45,7 +42,7 @@ test('health, metrics and deadlines go on while a long statement of a command ru
     expect((await fetch(`${server.url}/livez`)).status).toBe(200)
     expect((await fetch(`${server.url}/metrics`)).status).toBe(200)
     healthy.push(performance.now() - beganAt)
-    await new Promise((resolve) => setTimeout(resolve, 20))
+    await Bun.sleep(20)
   }
   await busy
   await command.close()

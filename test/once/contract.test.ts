@@ -21,52 +21,36 @@ const contract = createContract({
   },
 })
 
-const goodHeaders = { 'content-type': 'application/json;charset=utf-8', 'x-request-id': 'r' }
+const good = { 'content-type': 'application/json;charset=utf-8', 'x-request-id': 'r' }
 const goodPage = { at: '2026-11-14T23:35:00.000Z', by: null }
 const notFound = { error: { code: 'not_found' } }
-
-function verdict(method: string, url: string, status: number, body: unknown, headers: object = goodHeaders): string {
-  try {
-    const text = typeof body === 'string' ? body : JSON.stringify(body)
-    contract.check(method, url, status, new Headers({ ...headers }), text)
-    return 'kept'
-  } catch (error) {
-    return (error as Error).message.split('\n')[0] ?? ''
-  }
-}
+const pages = 'GET /things/1/pages'
+const unknown = 'GET /elsewhere'
 
 test.each([
-  ['GET', '/things/1/pages', 200, goodPage],
-  ['GET', 'http://127.0.0.1:3000/things/%ff/pages/?page=2', 200, goodPage],
-  ['GET', '/things/1/pages', 200, `{"at":"2026-11-14T23:35:00.000Z","by":1${'0'.repeat(400)}}`],
-  ['HEAD', '/things/1/pages', 200, ''],
-  ['GET', '/elsewhere', 404, notFound],
-  ['DELETE', '/things', 404, notFound],
-  ['GET', '/readyz', 503, 'anything'],
-])('takes what the document promises: %s %s %d', (method, url, status, body) => {
-  expect(verdict(method, url, status, body)).toBe('kept')
-})
-
-test.each([
-  ['GET', '/things/1/pages', 500, notFound, 'status 500 is not one of 200, 404'],
-  ['GET', '/things/1/pages', 200, { ...goodPage, more: 1 }, 'additional properties {"additionalProperty":"more"}'],
-  ['GET', '/things/1/pages', 200, { ...goodPage, at: 'yesterday' }, '/at must match format "date-time"'],
-  ['GET', '/things/1/pages', 200, { ...goodPage, by: '7' }, '/by must be integer'],
-  ['GET', '/things/1/pages', 200, { at: goodPage.at }, "must have required property 'by'"],
-  ['GET', '/things/1/pages', 200, 'not JSON', 'the body is not JSON'],
-  ['GET', '/things/1/pages', 404, { error: { code: 'other' } }, '/error/code must be equal to one of'],
-  ['POST', '/things', 201, {}, "headers  must have required property 'retry-after'"],
-  ['GET', '/elsewhere', 200, {}, 'status 200 is not one of 404'],
-  ['GET', '/elsewhere', 422, notFound, 'status 422 is not one of 404'],
-  ['GET', '/elsewhere', 404, 'Not Found', 'the body is not JSON'],
-  ['GET', '/docs/elsewhere', 404, { error: 1 }, '/error must be object'],
-])('rejects what it does not: %s %s %d %j', (method, url, status, body, why) => {
-  expect(verdict(method, url, status, body)).toContain(why)
-})
-
-test('reads headers as the types they have, and wants a documented content type', () => {
-  const created = (more: object) => verdict('POST', '/things', 201, {}, { ...goodHeaders, ...more })
-  expect(created({ 'retry-after': '12' })).toBe('kept')
-  expect(created({ 'retry-after': 'soon' })).toContain('/retry-after must be integer')
-  expect(created({ 'content-type': 'text/plain' })).toContain('content type text/plain is not one of application/json')
+  [pages, 200, goodPage, good, ''],
+  ['GET http://127.0.0.1:3000/things/%ff/pages/?page=2', 200, goodPage, good, ''],
+  ['HEAD /things/1/pages', 200, '', good, ''],
+  [unknown, 404, notFound, good, ''],
+  ['DELETE /things', 404, notFound, good, ''],
+  ['GET /readyz', 503, 'anything', good, ''],
+  [pages, 500, notFound, good, 'status 500 is not one of 200, 404'],
+  [pages, 200, { ...goodPage, more: 1 }, good, 'additional properties {"additionalProperty":"more"}'],
+  [pages, 200, { ...goodPage, at: 'yesterday' }, good, '/at must match format "date-time"'],
+  [pages, 200, { ...goodPage, by: '7' }, good, '/by must be integer'],
+  [pages, 200, { at: goodPage.at }, good, "must have required property 'by'"],
+  [pages, 200, 'not JSON', good, 'the body is not JSON'],
+  [pages, 404, { error: { code: 'other' } }, good, '/error/code must be equal to one of'],
+  [unknown, 422, notFound, good, 'status 422 is not one of 404'],
+  ['GET /docs/elsewhere', 404, { error: 1 }, good, '/error must be object'],
+  ['POST /things', 201, {}, { ...good, 'retry-after': '12' }, ''],
+  ['POST /things', 201, {}, good, "headers  must have required property 'retry-after'"],
+  ['POST /things', 201, {}, { ...good, 'retry-after': 'soon' }, '/retry-after must be integer'],
+  ['POST /things', 201, {}, { ...good, 'content-type': 'text/plain' }, 'content type text/plain is not one of'],
+])('%s %d %j %j breaks: %p', (request, status, body, headers, problem) => {
+  const [method = '', url = ''] = request.split(' ')
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  const check = () => contract.check(method, url, status, new Headers(headers), text)
+  if (problem) expect(check).toThrow(problem)
+  else check()
 })

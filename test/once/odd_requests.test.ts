@@ -1,34 +1,23 @@
 // Requests that HTTP allows and the runtime leaves without a proper answer, and how they fare behind a proxy.
-import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { connect } from 'node:net'
-import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startNginx } from '../nginx.ts'
-import { createFolder, eventually } from '../program.ts'
+import { eventually } from '../program.ts'
+import { formatRequest, openConnection } from '../socket.ts'
+import { findFreePort } from '../throwaway.ts'
 import { useProgram } from '../use.ts'
 
-type Target = { port: number; host: string } | { path: string }
 type Sent = { text: string; halfClose?: boolean }
 
 const body = '{"value":"positive"}'
 
 /** Everything that the server sends until it closes the connection, or until that many responses have arrived. */
-function answersTo(target: Target, { text, halfClose = false }: Sent, wanted: number): Promise<string> {
-  return new Promise((resolve) => {
-    const socket = connect({ ...target, allowHalfOpen: true })
-    let answer = ''
-    const end = () => {
-      resolve(answer)
-      socket.destroy()
-    }
-    socket.on('data', (bytes) => {
-      answer += bytes
-      if (completeIn(answer) === wanted) end()
-    })
-    socket.on('end', end)
-    socket.on('error', end)
-    if (halfClose) socket.end(text)
-    else socket.write(text)
-  })
+async function answersTo(url: string, { text, halfClose = false }: Sent, wanted: number): Promise<string> {
+  const { socket, until } = await openConnection(url, { allowHalfOpen: true })
+  if (halfClose) socket.end(text)
+  else socket.write(text)
+  const answer = await until((sofar) => completeIn(sofar) === wanted)
+  socket.destroy()
+  return answer
 }
 
 const statusesIn = (answer: string): number[] =>
@@ -41,85 +30,60 @@ const completeIn = (answer: string): number =>
     return content !== undefined && content.length >= Number(/^content-length: (\d+)/im.exec(head)?.[1])
   }).length
 
-/** Requests for one resource, by what is odd about them. */
-function oddRequests(path: string, ...headers: string[]): Record<string, Sent> {
-  const head = (...more: string[]) =>
-    `POST ${path} HTTP/1.1\r\n${['Host: test', 'Content-Type: application/json', ...headers, ...more].join('\r\n')}\r\n\r\n`
-  const post = `${head(`Content-Length: ${body.length}`)}${body}`
-  const chunks = `${body.length.toString(16)}\r\n${body}\r\n0\r\n`
-  return {
-    'two pipelined requests': { text: post + post },
-    'a half-close after the request': { text: post, halfClose: true },
-    'a stray line break after the body': { text: `${post}\r\n` },
-    'a stray line break before the request': { text: `\r\n${post}` },
-    'a trailer': { text: `${head('Transfer-Encoding: chunked')}${chunks}X-Checksum: 1\r\n\r\n` },
-    'an unknown method': { text: post.replace('POST', 'FOO') },
-    'no host': { text: post.replace('Host: test\r\n', '') },
-    'headers that are too large': { text: post.replace('Host: test', `Host: test\r\nX-Large: ${'x'.repeat(100_000)}`) },
-    'another version of HTTP': { text: post.replace('HTTP/1.1', 'HTTP/3.0') },
-  }
-}
+/** The runtime without the service, with a handler that waits. */
+const runtime = Bun.serve({
+  port: 0,
+  hostname: '127.0.0.1',
+  async fetch(request) {
+    await request.text()
+    await Bun.sleep(20)
+    return new Response('ok')
+  },
+})
+let nginx: Awaited<ReturnType<typeof startNginx>>
+let nginxUrl: string
 
-/** When one of these fails, the runtime has learned to answer: take the case out of docs/operating.md. */
-describe('the runtime alone, with a handler that waits', () => {
-  const server = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    async fetch(request) {
-      await request.text()
-      await Bun.sleep(20)
-      return new Response('ok')
-    },
-  })
-  afterAll(() => server.stop(true))
-  const target = { port: server.port as number, host: '127.0.0.1' }
-  const badRequest = 'HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n'
+afterAll(async () => {
+  await Promise.all([nginx?.stop(), runtime.stop(true)])
+})
+const { server, tenant } = useProgram()
 
-  test.each([
-    ['two pipelined requests', ''],
-    ['a half-close after the request', ''],
-    ['a stray line break after the body', badRequest],
-    ['a stray line break before the request', badRequest],
-    ['a trailer', badRequest],
-    ['an unknown method', ''],
-    ['no host', badRequest],
-    ['headers that are too large', 'HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\n\r\n'],
-    ['another version of HTTP', 'HTTP/1.1 505 HTTP Version Not Supported\r\nConnection: close\r\n\r\n'],
-  ])('answers %s with %p', async (name, answer) => {
-    expect(await answersTo(target, oddRequests('/')[name] as Sent, 1)).toBe(answer)
-  })
+beforeAll(async () => {
+  const address = `127.0.0.1:${await findFreePort()}`
+  nginxUrl = `http://${address}`
+  nginx = await startNginx(server.url, address)
+  const isUp = () => fetch(`${nginxUrl}/livez`).then(({ ok }) => ok, String)
+  await eventually(isUp, true, 20_000)
 })
 
-describe('the service behind nginx, set up as in deploy/nginx.conf', () => {
-  let nginx: Awaited<ReturnType<typeof startNginx>>
-  let target: { path: string }
+const chunked = (post: string) =>
+  post
+    .replace(/Content-Length: \d+/, 'Transfer-Encoding: chunked')
+    .replace(body, `${body.length.toString(16)}\r\n${body}\r\n0\r\n`)
 
-  afterAll(() => nginx?.stop())
-  const { server, tenant } = useProgram()
-
-  beforeAll(async () => {
-    target = { path: join(createFolder(), 'socket') }
-    nginx = await startNginx(server.url, `unix:${target.path}`)
-    const request = { text: 'GET /livez HTTP/1.1\r\nHost: test\r\n\r\n' }
-    await eventually(async () => statusesIn(await answersTo(target, request, 1)), [200], 20_000)
-  })
-
-  test.each([
-    ['two pipelined requests', [201, 201]],
-    ['a half-close after the request', [201]],
-    ['a stray line break after the body', [201]],
-    ['a stray line break before the request', [201]],
-    ['a trailer', [201]],
-    ['an unknown method', [502]],
-    ['no host', [400]],
-    ['headers that are too large', [400]],
-    ['another version of HTTP', [505]],
-  ])('%s gets %p, with a body', async (name, statuses) => {
-    const sent = oddRequests(`/api/v1/prompts/${tenant.prompt}/signals`, `Authorization: Bearer ${tenant.key}`)[
-      name
-    ] as Sent
-    const answer = await answersTo(target, sent, statuses.length)
-    expect(statusesIn(answer)).toEqual(statuses)
-    expect(answer.split('\r\n\r\n').slice(1).join('')).toMatch(/"data"|<html>/)
-  })
+/** When the answer of the runtime changes, change docs/operating.md, too. Behind nginx, every answer has a body. */
+test.each<[string, (post: string) => string | Sent, string, number[]]>([
+  ['two pipelined requests', (post) => post + post, '', [201, 201]],
+  ['a half-close after the request', (post) => ({ text: post, halfClose: true }), '', [201]],
+  ['a stray line break after the body', (post) => `${post}\r\n`, '400 Bad Request', [201]],
+  ['a stray line break before the request', (post) => `\r\n${post}`, '400 Bad Request', [201]],
+  ['a trailer', (post) => `${chunked(post)}X-Checksum: 1\r\n\r\n`, '400 Bad Request', [201]],
+  ['an unknown method', (post) => post.replace('POST', 'FOO'), '', [502]],
+  ['no host', (post) => post.replace('Host: test\r\n', ''), '400 Bad Request', [400]],
+  [
+    'headers that are too large',
+    (post) => post.replace('Host: test', `Host: test\r\nX-Large: ${'x'.repeat(100_000)}`),
+    '431 Request Header Fields Too Large',
+    [400],
+  ],
+  ['another version of HTTP', (post) => post.replace('HTTP/1.1', 'HTTP/3.0'), '505 HTTP Version Not Supported', [505]],
+])('the runtime leaves %s without a proper answer, and nginx does not', async (_, spoil, bare, statuses) => {
+  const path = `/api/v1/prompts/${tenant.prompt}/signals`
+  const headers = [`Authorization: Bearer ${tenant.key}`, 'Content-Type: application/json']
+  const spoilt = spoil(formatRequest('POST', path, headers, body))
+  const sent = typeof spoilt === 'string' ? { text: spoilt } : spoilt
+  expect(await answersTo(runtime.url.href, sent, 1)).toBe(bare && `HTTP/1.1 ${bare}\r\nConnection: close\r\n\r\n`)
+  const answer = await answersTo(nginxUrl, sent, statuses.length)
+  expect(statusesIn(answer)).toEqual(statuses)
+  expect(answer.split('\r\n\r\n').slice(1).join('')).toMatch(/"data"|<html>/)
 })

@@ -2,8 +2,8 @@
 import { expect, test } from 'bun:test'
 import type { Answer } from '../client.ts'
 import { redisPrefix, redisUrl } from '../harness.ts'
-import { eventually, run } from '../program.ts'
-import { withAdmin } from '../templates.ts'
+import { eventually, readJsonLines, run } from '../program.ts'
+import { urlOfDatabase, withAdmin } from '../templates.ts'
 import { useProgram } from '../use.ts'
 
 const { client, server, settings, tenant } = useProgram(() => ({ REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() }))
@@ -14,11 +14,8 @@ const DEADLINE_MS = 5_000
 const name = () => new URL(settings.DATABASE_URL as string).pathname.slice(1)
 
 /** To another database of the same server. */
-function asAdmin<T>(use: Parameters<typeof withAdmin<T>>[1]): Promise<T> {
-  const url = new URL(settings.DATABASE_URL as string)
-  url.pathname = '/postgres'
-  return withAdmin(url.href, use)
-}
+const asAdmin = <T>(use: Parameters<typeof withAdmin<T>>[1]): Promise<T> =>
+  withAdmin(urlOfDatabase(settings.DATABASE_URL as string, 'postgres'), use)
 
 /** The ids of the requests that were to fail. */
 const failedIds: (string | null)[] = []
@@ -97,25 +94,12 @@ test('a database that is gone: 500 within five seconds, not ready, and all is we
   }
 })
 
-test('what failed is in the log with its request id, and no secret is', async () => {
-  const failures = server
-    .stdout()
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-    .filter(({ msg, request_id: id }) => msg === 'request failed' && failedIds.includes(id))
-  expect(failures.length).toBe(4)
-  for (const failure of failures) expect(failure).toMatchObject({ level: 50, request_id: expect.any(String) })
-  expect(server.stdout() + server.stderr()).not.toContain(tenant.key)
-})
-
-test('each loss of the database is in the log, and each return', () => {
-  const changes = server
-    .stdout()
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-    .filter(({ dependency }) => dependency === 'database')
+test('the log has what failed with its request id, each loss and return of the database, and no secret', () => {
+  const lines = readJsonLines(server.stdout())
+  const failures = lines.filter(({ msg, request_id: id }) => msg === 'request failed' && failedIds.includes(id))
+  expect(failures.map(({ level }) => level)).toEqual([50, 50, 50, 50])
+  const changes = lines.filter(({ dependency }) => dependency === 'database')
   expect(changes[0]).toMatchObject({ level: 40, msg: 'dependency down', reason: expect.any(String) })
   expect(changes.at(-1)).toMatchObject({ level: 30, msg: 'dependency up' })
+  expect(server.stdout() + server.stderr()).not.toContain(tenant.key)
 })

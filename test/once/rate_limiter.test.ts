@@ -50,17 +50,19 @@ test('a rate holds within each process while Redis is away, and is shared again 
   proxy.close()
 })
 
-test('what Redis did not confirm in time is not added to it twice', async () => {
+/** A Redis that keeps the microseconds it was asked to add. */
+function fakeRedis(isAvailable: boolean) {
   const added: number[] = []
-  const redis = {
-    run: async (_script: string, _key: string, addedUs = 0) => {
-      added.push(addedUs)
-      throw new Error('no answer in time')
-    },
-    set: async () => {},
-    status: 'ready',
-    disconnect: async () => {},
+  const run = async (_script: string, _key: string, addedUs = 0) => {
+    added.push(addedUs)
+    if (!isAvailable) throw new Error('no answer in time')
+    return addedUs
   }
+  return { added, redis: { run, set: async () => {}, status: 'ready', disconnect: async () => {} } }
+}
+
+test('requests that Redis did not confirm in time are not added to it twice', async () => {
+  const { redis, added } = fakeRedis(false)
   const clock = { now: () => new Date('2026-11-15T14:00:00.000Z') }
   const limiter = createRateLimiter(perMinute(10), { clock, name: 'x', redis })
   limiter.take('one')
@@ -69,7 +71,20 @@ test('what Redis did not confirm in time is not added to it twice', async () => 
   await eventually(() => added, [6_000_000, 6_000_000])
 })
 
-test('a flood of addresses takes a bounded memory, and shuts nobody out', () => {
+test('requests that have leaked before they were shared are not added to Redis', async () => {
+  const { redis, added } = fakeRedis(true)
+  let now = Date.parse('2026-11-15T14:00:00.000Z')
+  const limiter = createRateLimiter(perMinute(60), { clock: { now: () => new Date(now) }, name: 'x', redis })
+  for (let second = 0; second < 100; second += 1) {
+    now += 1_000
+    limiter.take('one')
+  }
+  expect(added).toEqual([])
+  for (let count = 0; count < 9; count += 1) limiter.take('one')
+  await eventually(() => added, [10_000_000])
+})
+
+test('a flood of addresses uses bounded memory, and locks nobody out', () => {
   const now = new Date('2026-11-15T14:00:00.000Z')
   const limiter = createRateLimiter(perMinute(1), { clock: { now: () => now }, name: 'address' })
   expect([limiter.take('first').isExceeded, limiter.take('first').isExceeded]).toEqual([false, true])

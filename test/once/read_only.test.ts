@@ -1,36 +1,23 @@
 // Only a database that can be written to is served from: not a standby, and not one that was made read-only.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { join } from 'node:path'
 import postgres from 'postgres'
 import { type Client, createClient } from '../client.ts'
 import { createOperator, createTenant, errorLineOf, eventually, run, type Server, startServer } from '../program.ts'
-import { findOrInstall, postgresProgram } from '../programs.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
-import { postgresRecipe } from '../services.ts'
-import { startThrowaway, type Server as Throwaway } from '../throwaway.ts'
+import { startWithStandby } from '../standby.ts'
 
-let primary: Throwaway
-let standby: Throwaway
+let servers: Awaited<ReturnType<typeof startWithStandby>>
 let proxy: TcpProxy
 let server: Server
 let client: Client
 let tenant: Awaited<ReturnType<typeof createTenant>>
 
 beforeAll(async () => {
-  const [programs = ''] = await findOrInstall([postgresProgram])
-  primary = await startThrowaway((folder) => postgresRecipe(programs, folder))
-  const source = new URL(primary.url)
-  standby = await startThrowaway((folder) => ({
-    ...postgresRecipe(programs, folder),
-    prepare: [
-      ...[join(programs, 'pg_basebackup'), '-D', join(folder, 'data'), '-h', source.hostname, '-p', source.port],
-      ...['-U', 'postgres', '--write-recovery-conf', '--checkpoint=fast', '--no-sync'],
-    ],
-  }))
-  const settings = { DATABASE_URL: primary.url }
+  servers = await startWithStandby()
+  const settings = { DATABASE_URL: servers.primary.url }
   expect((await run(['migrate'], { settings })).status).toBe(0)
   tenant = await createTenant(createOperator(settings))
-  proxy = await createProxy(primary.url)
+  proxy = await createProxy(servers.primary.url)
   server = await startServer({ DATABASE_URL: proxy.url })
   client = await createClient(server.url)
 })
@@ -38,7 +25,7 @@ beforeAll(async () => {
 afterAll(async () => {
   expect(await server.stop()).toBe(0)
   proxy.close()
-  await Promise.all([standby.stop(), primary.stop()])
+  await servers.stop()
 })
 
 const ready = { ready: true, database: 'up', redis: 'unused' }
@@ -54,10 +41,15 @@ async function asAdmin(url: string, statement: string): Promise<void> {
   await sql.end()
 }
 
+async function setReadOnly(value: 'on' | 'off'): Promise<void> {
+  await asAdmin(servers.primary.url, `alter system set default_transaction_read_only = ${value}`)
+  await asAdmin(servers.primary.url, 'select pg_reload_conf()')
+}
+
 test('the name of the database leads to a standby for a while: nothing is served from it, and it is left by itself', async () => {
   await eventually(readiness, ready)
   expect(await post()).toBe(201)
-  proxy.forwardTo(standby.url)
+  proxy.forwardTo(servers.standby.url)
   proxy.cut('end')
   await eventually(readiness, readOnly)
   for (const until = performance.now() + 2_500; performance.now() < until; await Bun.sleep(100)) {
@@ -66,36 +58,32 @@ test('the name of the database leads to a standby for a while: nothing is served
   expect(await post()).toBe(500)
   expect((await client.getHistory(tenant.prompt, tenant.key)).status).toBe(500)
   await eventually(() => server.stdout().includes('"reason":"the database is read-only'), true)
-  proxy.forwardTo(primary.url)
+  proxy.forwardTo(servers.primary.url)
   await eventually(readiness, ready)
   await eventually(post, 201)
 })
 
 test('a database that is made read-only: not ready, with the reason, until it can be written to again', async () => {
-  await asAdmin(primary.url, 'alter system set default_transaction_read_only = on')
-  await asAdmin(primary.url, 'select pg_reload_conf()')
+  await setReadOnly('on')
   await eventually(readiness, readOnly)
   expect(await post()).toBe(500)
-  await asAdmin(primary.url, 'alter system reset default_transaction_read_only')
-  await asAdmin(primary.url, 'select pg_reload_conf()')
+  await setReadOnly('off')
   await eventually(readiness, ready)
   await eventually(post, 201)
 })
 
 test('a write that finds the database read-only replaces the connections, without a look at the readiness', async () => {
-  await asAdmin(primary.url, 'alter system set default_transaction_read_only = on')
-  await asAdmin(primary.url, 'select pg_reload_conf()')
+  await setReadOnly('on')
   const before = proxy.accepted()
   await eventually(post, 500)
   await eventually(async () => (await post()) === 500 && proxy.accepted() > before, true)
-  await asAdmin(primary.url, 'alter system reset default_transaction_read_only')
-  await asAdmin(primary.url, 'select pg_reload_conf()')
+  await setReadOnly('off')
   await eventually(post, 201)
 })
 
 test('a service does not start on a standby, and says why; what only reads works there', async () => {
-  const settings = { DATABASE_URL: standby.url, LOG_LEVEL: 'error' }
-  const { host } = new URL(standby.url)
+  const settings = { DATABASE_URL: servers.standby.url, LOG_LEVEL: 'error' }
+  const { host } = new URL(servers.standby.url)
   expect(errorLineOf(await run(['serve'], { settings }))).toBe(
     `The database at ${host} cannot be used: the database is read-only (a standby, or default_transaction_read_only is on)`,
   )
@@ -103,14 +91,17 @@ test('a service does not start on a standby, and says why; what only reads works
 })
 
 test('commands on a standby count the signals, however many of them are not in the counts yet', async () => {
-  const [onPrimary, settings] = [createOperator({ DATABASE_URL: primary.url }), { DATABASE_URL: standby.url }]
+  const [onPrimary, settings] = [
+    createOperator({ DATABASE_URL: servers.primary.url }),
+    { DATABASE_URL: servers.standby.url },
+  ]
   const { org, prompt } = await createTenant(onPrimary)
   await onPrimary.one(
     ...['history', 'record', '--prompt', prompt, '--action', 'deployed', '--commit-sha', 'c1', '--branch', 'main'],
     ...['--user-name', 'Ada', '--user-email', 'ada@example.com', '--created-at', '2026-01-01T00:00:00Z'],
   )
   await asAdmin(
-    primary.url,
+    servers.primary.url,
     `insert into signals (organisation_id, prompt_id, value, created_at)
     select p.organisation_id, p.id, 'positive', now() from prompts p, generate_series(1, 2500)
     where p.public_id = '${prompt}'`,
@@ -125,10 +116,10 @@ test('commands on a standby count the signals, however many of them are not in t
 })
 
 test('a standby that is promoted is served from', async () => {
-  proxy.forwardTo(standby.url)
+  proxy.forwardTo(servers.standby.url)
   proxy.cut('reset')
   await eventually(readiness, readOnly)
-  await asAdmin(standby.url, 'select pg_promote()')
+  await asAdmin(servers.standby.url, 'select pg_promote()')
   await eventually(readiness, ready)
   await eventually(post, 201)
 })

@@ -1,37 +1,35 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
+import type { TransactionSql } from 'postgres'
 import type { Answer } from '../client.ts'
 import { createTenant, eventually } from '../program.ts'
 import { entry } from '../service.ts'
 import { withAdmin } from '../templates.ts'
 import { useProgram } from '../use.ts'
 
-const { client, operator, settings } = useProgram()
+const { client, operator, settings, tenant } = useProgram()
 
-let key: string
-let prompt: string
+// Known before, as nearly every key and prompt is.
+beforeAll(async () => expect((await client.postSignal(tenant.prompt, tenant.key)).status).toBe(201))
 
-beforeAll(async () => {
-  ;({ key, prompt } = await createTenant(operator))
-  // Known before, as nearly every key and prompt is.
-  expect((await client.postSignal(prompt, key)).status).toBe(201)
-})
+/** Runs the work in a transaction on another connection, so that locks are held meanwhile. */
+const inTransaction = <T>(work: (on: TransactionSql) => Promise<T>): Promise<T> =>
+  withAdmin(settings.DATABASE_URL as string, (sql) => sql.begin(work)) as Promise<T>
 
 async function expectSignalsTaken(): Promise<void> {
-  const signals = Array.from({ length: 5 }, () => client.postSignal(prompt, key))
+  const signals = Array.from({ length: 5 }, () => client.postSignal(tenant.prompt, tenant.key))
   expect((await Promise.all(signals)).map(({ status }) => status)).toEqual(Array(5).fill(201))
 }
 
 test('pages with filters, which can take long, leave connections to all others', async () => {
   let pages: Promise<Answer>[] = []
-  await withAdmin(settings.DATABASE_URL as string, (sql) =>
-    sql.begin(async (on) => {
-      await on`lock table history_entries in access exclusive mode`
-      pages = Array.from({ length: 30 }, (_, index) => client.getHistory(prompt, key, `?branch=b${index}`))
-      const rejected = await Promise.race(pages)
-      expect([rejected.status, rejected.headers.get('retry-after')]).toEqual([500, '1'])
-      await expectSignalsTaken()
-    }),
-  )
+  await inTransaction(async (on) => {
+    await on`lock table history_entries in access exclusive mode`
+    const read = (branch: string) => client.getHistory(tenant.prompt, tenant.key, `?branch=${branch}`)
+    pages = Array.from({ length: 30 }, (_, index) => read(`b${index}`))
+    const rejected = await Promise.race(pages)
+    expect([rejected.status, rejected.headers.get('retry-after')]).toEqual([500, '1'])
+    await expectSignalsTaken()
+  })
   // Two were read and twenty waited; the others were rejected immediately, with Retry-After.
   const statuses = (await Promise.all(pages)).map(({ status }) => status)
   expect(statuses.sort()).toEqual([...Array(22).fill(200), ...Array(8).fill(500)])
@@ -39,18 +37,13 @@ test('pages with filters, which can take long, leave connections to all others',
 
 describe('while a prompt of one organisation is held', () => {
   const postHistory = (tenant: { prompt: string; key: string }, commit: string): Promise<Answer> =>
-    client.call('POST', `/api/v1/prompts/${tenant.prompt}/history`, {
-      key: tenant.key,
-      json: entry({ commit_sha: commit }),
-    })
+    client.post(`/prompts/${tenant.prompt}/history`, tenant.key, entry({ commit_sha: commit }))
 
   const whileHeld = <T>(held: string, work: () => Promise<T>): Promise<T> =>
-    withAdmin(settings.DATABASE_URL as string, (sql) =>
-      sql.begin(async (on) => {
-        await on`select from prompts where public_id = ${held} for update`
-        return work()
-      }),
-    ) as Promise<T>
+    inTransaction(async (on) => {
+      await on`select from prompts where public_id = ${held} for update`
+      return work()
+    })
 
   const commitsOf = async (tenant: { prompt: string; key: string }) =>
     (await client.getHistory(tenant.prompt, tenant.key, '?limit=100')).body.data.map(
@@ -90,19 +83,13 @@ describe('while a prompt of one organisation is held', () => {
 
 test('a signal that was answered with a 500 while its organisation was held is not written later, nor is its retry', async () => {
   const held = await createTenant(operator)
-  const post = () =>
-    client.call('POST', `/api/v1/prompts/${held.prompt}/signals`, {
-      key: held.key,
-      json: { value: 'positive' },
-      headers: { 'idempotency-key': 'once' },
-    })
-  const answers = await withAdmin(settings.DATABASE_URL as string, (sql) =>
-    sql.begin(async (on) => {
-      await on`select pg_advisory_xact_lock(5167, id::integer) from organisations where public_id = ${held.org}`
-      return Promise.all([post(), post(), post()])
-    }),
-  )
-  expect((answers as Answer[]).map(({ status }) => status)).toEqual([500, 500, 500])
+  const keyed = { 'idempotency-key': 'once' }
+  const post = () => client.post(`/prompts/${held.prompt}/signals`, held.key, { value: 'positive' }, keyed)
+  const answers = await inTransaction(async (on) => {
+    await on`select pg_advisory_xact_lock(5167, id::integer) from organisations where public_id = ${held.org}`
+    return Promise.all([post(), post(), post()])
+  })
+  expect(answers.map(({ status }) => status)).toEqual([500, 500, 500])
   const { status, headers } = await post()
   expect([status, headers.get('idempotent-replayed')]).toEqual([201, null])
   expect(headers.get('ratelimit')).toStartWith('"signals";r=999;')
@@ -115,24 +102,20 @@ test('changes of a key that is held leave transactions to the keys of other orga
       return operator.one('keys', 'create', '--org', org, '--preset', 'admin')
     }),
   )
-  const rename = (one: typeof held, name: string) =>
-    client.call('PATCH', `/api/v1/keys/${one?.id}`, { key: one?.key as string, json: { name } })
+  const rename = (one: typeof held, name: string) => client.patch(`/keys/${one?.id}`, one?.key, { name })
   let waiting: Promise<Answer>[] = []
-  await withAdmin(settings.DATABASE_URL as string, (sql) =>
-    sql.begin(async (on) => {
-      await on`select from api_keys where public_id = ${held?.id as string} for update`
-      waiting = Array.from({ length: 10 }, (_, index) => rename(held, `name ${index}`))
-      // Only locks of this database count: other tests run beside this one.
-      const waitingLocks = () => on`
+  await inTransaction(async (on) => {
+    await on`select from api_keys where public_id = ${held?.id as string} for update`
+    waiting = Array.from({ length: 10 }, (_, index) => rename(held, `name ${index}`))
+    // Only locks of this database count: other tests run beside this one.
+    const waitingLocks = () => on`
         select from pg_locks
         where not granted and pid in (
           select l.pid from pg_locks l join pg_database d on d.oid = l.database where d.datname = current_database()
         )`
-      await eventually(async () => (await waitingLocks()).length > 1, true)
-      expect((await rename(other, 'other')).status).toBe(200)
-      const made = client.call('POST', '/api/v1/keys', { key: other?.key as string, json: { name: 'made' } })
-      expect((await made).status).toBe(201)
-    }),
-  )
+    await eventually(async () => (await waitingLocks()).length > 1, true)
+    expect((await rename(other, 'other')).status).toBe(200)
+    expect((await client.post('/keys', other?.key, { name: 'made' })).status).toBe(201)
+  })
   expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(Array(10).fill(200))
 })

@@ -89,7 +89,7 @@ test.each([
   expect([taken, ends]).toEqual([texts, [undefined]])
 })
 
-test('ends once when the caller leaves while a text is read that then fails', async () => {
+test('ends once when the caller leaves during a read that then fails', async () => {
   const read = Promise.withResolvers<void>()
   const texts = (async function* () {
     yield 'ab'

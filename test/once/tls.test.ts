@@ -4,10 +4,10 @@ import { chmodSync, chownSync, copyFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { openClient } from '../../src/db/client.ts'
 import { parseTls } from '../../src/db/tls.ts'
-import { createFolder, errorLineOf, eventually, run, startServer } from '../program.ts'
+import { createFolder, errorLineOf, eventually, readJsonLines, run, startServer } from '../program.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
 import { postgresRecipe, redisRecipe } from '../services.ts'
-import { type Recipe, type Server, startThrowaway } from '../throwaway.ts'
+import { findFreePort, type Recipe, type Server, startThrowaway } from '../throwaway.ts'
 import { useDatabase } from '../use.ts'
 
 const folder = createFolder()
@@ -55,12 +55,6 @@ async function start(plain: (target: string) => Recipe, tls: (certificate: strin
   return new URL(server.url)
 }
 
-function findFreePort(): number {
-  const listener = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  listener.stop(true)
-  return listener.port
-}
-
 beforeAll(async () => {
   await makeCertificate()
   const [postgresFolder = '', redisPath = ''] = await findOrInstall([postgresProgram, redisProgram])
@@ -70,13 +64,13 @@ beforeAll(async () => {
       ['ssl=on', `ssl_cert_file=${certificate}`, `ssl_key_file=${key}`].flatMap((setting) => ['-c', setting]),
   )
   postgresPort = postgres.port
+  redisPort = await findFreePort()
   await start(
     (target) => redisRecipe(redisPath, target),
-    (certificate, key) => {
-      redisPort = findFreePort()
-      const files = ['--tls-cert-file', certificate, '--tls-key-file', key, '--tls-auth-clients', 'no']
-      return ['--tls-port', `${redisPort}`, '--tls-ca-cert-file', certificate, ...files]
-    },
+    (certificate, key) => [
+      ...['--tls-port', `${redisPort}`, '--tls-ca-cert-file', certificate, '--tls-cert-file', certificate],
+      ...['--tls-key-file', key, '--tls-auth-clients', 'no'],
+    ],
   )
 })
 
@@ -141,12 +135,7 @@ test.each([
     REDIS_CA_FILE: isKnown ? authority : undefined,
   })
   await eventually(() => server.stdout().includes(`"dependency":"redis"`), true)
-  const lines = server
-    .stdout()
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-  const { msg, reason } = lines.findLast(({ dependency }) => dependency === 'redis')
+  const { msg, reason } = readJsonLines(server.stdout()).findLast(({ dependency }) => dependency === 'redis') ?? {}
   expect(msg).toBe(`dependency ${state}`)
   if (state === 'down') expect(reason).toMatch(/unable to verify|does not match certificate/)
   expect(await server.stop()).toBe(0)

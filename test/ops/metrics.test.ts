@@ -9,6 +9,8 @@ import { useOwnService } from '../use.ts'
 
 const service = useOwnService()
 
+/** The name of a metric, and labels. */
+type Figure = [string, Record<string, string>?]
 type Sample = { name: string; labels: Record<string, string>; value: number }
 
 function readSamples(text: string): Sample[] {
@@ -29,33 +31,41 @@ async function read(name: string, labels: Record<string, string> = {}): Promise<
 }
 
 /** By how much each figure grows while something happens. */
-async function growth(figures: [string, Record<string, string>?][], happen: () => Promise<unknown>): Promise<number[]> {
-  const before = await Promise.all(figures.map((figure) => read(...figure)))
+async function growth<Name extends string>(
+  figures: Record<Name, Figure>,
+  happen: () => Promise<unknown>,
+): Promise<Record<Name, number>> {
+  const readAll = () => Promise.all(Object.values<Figure>(figures).map((figure) => read(...figure)))
+  const before = await readAll()
   await happen()
-  const after = await Promise.all(figures.map((figure) => read(...figure)))
-  return after.map((value, index) => value - (before[index] as number))
+  const after = await readAll()
+  const grown = Object.keys(figures).map((name, index) => [name, (after[index] as number) - (before[index] as number)])
+  return Object.fromEntries(grown)
 }
 
-const count = 'prompt_signals_http_request_duration_seconds_count'
-const signals = (outcome: string): [string, Record<string, string>] => ['prompt_signals_signals_total', { outcome }]
-
-test('needs no key and is in the format of Prometheus', async () => {
+test('needs no key and is in the format of Prometheus, with cumulative buckets', async () => {
   const { status, headers, text } = await service.call('GET', '/metrics')
   expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
-  expect(readSamples(text).every(({ name, value }) => name !== '' && !Number.isNaN(value))).toBe(true)
+  const samples = readSamples(text)
+  expect(samples.filter(({ name, value }) => name === '' || Number.isNaN(value))).toEqual([])
+  const buckets = samples.filter(({ name }) => name === 'prompt_signals_batch_signals_bucket')
+  expect(buckets.map(({ labels }) => labels.le)).toEqual(['1', '2', '5', '10', '20', '50', '100', '200', '500', '+Inf'])
+  const values = buckets.map(({ value }) => value)
+  expect(values).toEqual(values.toSorted((a, b) => a - b))
+  expect(values.at(-1)).toBe(await read('prompt_signals_batch_signals_count'))
 })
 
 test('counts requests by template, method and status, and never by what a caller can choose', async () => {
   const { prompt, key } = await service.createTenant()
+  const count = 'prompt_signals_http_request_duration_seconds_count'
   const route = '/api/v1/prompts/:prompt_id/history'
   const grown = await growth(
-    [
-      [count, { route, method: 'GET', status: '200' }],
-      [count, { route, method: 'GET', status: '404' }],
-      [count, { route: 'other', method: 'GET', status: '404' }],
-      [count, { method: 'other' }],
-      [count],
-    ],
+    {
+      found: [count, { route, method: 'GET', status: '200' }],
+      notFound: [count, { route, method: 'GET', status: '404' }],
+      noRoute: [count, { route: 'other', method: 'GET', status: '404' }],
+      otherMethod: [count, { method: 'other' }],
+    },
     async () => {
       await service.getHistory(prompt, key)
       await service.getHistory('pmt_none', key, '?page=9')
@@ -63,56 +73,58 @@ test('counts requests by template, method and status, and never by what a caller
       await fetch(`${service.url}/livez`, { method: 'PROPFIND' })
     },
   )
-  // The last one also counts the responses with metrics themselves.
-  expect(grown.slice(0, 4)).toEqual([1, 1, 1, 1])
+  expect(grown).toEqual({ found: 1, notFound: 1, noRoute: 1, otherMethod: 1 })
   const { text } = await service.call('GET', '/metrics')
-  expect(text).not.toContain(prompt)
-  expect(text).not.toContain(key)
-  expect(text).not.toContain('PROPFIND')
+  for (const chosen of [prompt, key, 'PROPFIND']) expect(text).not.toContain(chosen)
 })
 
-test('counts signals recorded, refused, replayed and in conflict, and the decisions of the gate', async () => {
+test('counts signals by outcome, their batches and the decisions of the gate', async () => {
   const { prompt, key } = await service.createTenant(2)
-  const path = `/api/v1/prompts/${prompt}/signals`
   const retry = (value: string) =>
-    service.call('POST', path, { key, json: { value }, headers: { 'idempotency-key': 'one' } })
-  const figures = [
-    ...['recorded', 'refused', 'replayed', 'conflict'].map(signals),
-    ['prompt_signals_gate_decisions_total'] as [string],
-    ['prompt_signals_batch_signals_sum'] as [string],
-    ['prompt_signals_batch_wait_seconds_count'] as [string],
-  ]
-  const grown = await growth(figures, async () => {
-    await service.postSignal(prompt, key)
-    await retry('positive')
-    await retry('positive')
-    await retry('negative')
-    await service.postSignal(prompt, key)
-    await service.postSignal(prompt, key)
-  })
+    service.post(`/prompts/${prompt}/signals`, key, { value }, { 'idempotency-key': 'one' })
+  const outcome = (outcome: string): Figure => ['prompt_signals_signals_total', { outcome }]
+  const { batched, batches, ...counted } = await growth(
+    {
+      recorded: outcome('recorded'),
+      refused: outcome('refused'),
+      replayed: outcome('replayed'),
+      conflict: outcome('conflict'),
+      decisions: ['prompt_signals_gate_decisions_total'],
+      batched: ['prompt_signals_batch_signals_sum'],
+      batches: ['prompt_signals_batch_wait_seconds_count'],
+    },
+    async () => {
+      await service.postSignal(prompt, key)
+      for (const value of ['positive', 'positive', 'negative']) await retry(value)
+      await service.postSignal(prompt, key)
+      await service.postSignal(prompt, key)
+    },
+  )
   // Those with a key go past the gate.
-  expect(grown.slice(0, 5)).toEqual([2, 2, 1, 1, 3])
+  expect(counted).toEqual({ recorded: 2, refused: 2, replayed: 1, conflict: 1, decisions: 3 })
   // How many of the last two reached the database to be refused depends on whether Redis was in time.
-  expect([4, 5, 6]).toContain(grown[5] as number)
-  expect(grown[6]).toBe(grown[5] as number)
+  expect([4, 5, 6]).toContain(batched)
+  expect(batches).toBe(batched)
 })
 
 test('counts cached pages of history and those that were read', async () => {
   const { prompt, key } = await service.createTenant()
   await service.addHistory(prompt, [entry()])
-  const figures = ['cache', 'database'].map((source): [string, Record<string, string>] => [
-    'prompt_signals_history_pages_total',
-    { source },
-  ])
-  const kept: [string] = ['prompt_signals_history_cache_characters']
-  const grown = await growth([...figures, kept], async () => {
-    await service.getHistory(prompt, key)
-    await service.getHistory(prompt, key)
-    await service.addHistory(prompt, [entry()])
-    await service.getHistory(prompt, key)
-  })
-  expect(grown.slice(0, 2)).toEqual([1, 2])
-  expect(grown[2]).toBeGreaterThan(0)
+  const { kept, ...pages } = await growth(
+    {
+      cache: ['prompt_signals_history_pages_total', { source: 'cache' }],
+      database: ['prompt_signals_history_pages_total', { source: 'database' }],
+      kept: ['prompt_signals_history_cache_characters'],
+    },
+    async () => {
+      await service.getHistory(prompt, key)
+      await service.getHistory(prompt, key)
+      await service.addHistory(prompt, [entry()])
+      await service.getHistory(prompt, key)
+    },
+  )
+  expect(pages).toEqual({ cache: 1, database: 2 })
+  expect(kept).toBeGreaterThan(0)
 })
 
 test('knows the load of the database and the state of what the service stands on', async () => {

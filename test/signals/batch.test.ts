@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'bun:test'
-import { pruneIdempotencyKeys } from '../../src/signals/prune.ts'
+import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
 import { eventually } from '../program.ts'
 import type { Tenant } from '../service.ts'
 import { useService } from '../use.ts'

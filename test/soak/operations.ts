@@ -1,7 +1,6 @@
 // The requests of the soak: every operation of the interface, each with the status that it must be answered with.
 import { randomUUID } from 'node:crypto'
 import { sign } from '@octokit/webhooks-methods'
-import { comingFrom, newAddress } from '../addresses.ts'
 import { push } from '../github/payloads.ts'
 
 export type Target = {
@@ -121,8 +120,7 @@ export const operations: Operation[] = [
     name: 'unknown key',
     weight: 2,
     statuses: [401],
-    // Each from an address of its own: one that kept failing would be slowed, and the load with it.
-    send: (target) => get(historyOf(target), `psk_${randomUUID().replaceAll('-', '')}abcd`, comingFrom(newAddress())),
+    send: (target) => get(historyOf(target), `psk_${randomUUID().replaceAll('-', '')}abcd`),
   },
   {
     name: 'unknown prompt',

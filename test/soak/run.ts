@@ -5,7 +5,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { residentMb } from '../../bench/processes.ts'
-import { trustTheTest } from '../addresses.ts'
 import { runForOne, type Settings, startServer } from '../binary.ts'
 import { buildBinary } from '../build.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
@@ -46,7 +45,7 @@ process.exit(problems.length === 0 ? 0 : 1)
 async function soak(): Promise<void> {
   await buildBinary()
   const settings = await prepareDatabase()
-  const server = await startServer({ ...settings, ...trustTheTest })
+  const server = await startServer(settings)
   cleanups.push(server.kill)
   const { target, org } = await prepareTarget(server.url, settings)
   const samples: Sample[] = []
