@@ -22,7 +22,8 @@ export async function importHistory(
   let total = 0
   for await (const { prompt, lineNumber } of parseLines(readLines(), clock)) {
     total = lineNumber
-    if (!promptIds.has(prompt)) promptIds.set(prompt, await atLine(lineNumber, () => findPromptId(db, prompt)))
+    if (!promptIds.has(prompt))
+      promptIds.set(prompt, (await atLine(lineNumber, () => requirePrompt(db.sql, prompt))).id)
     if (total % entriesPerInsert === 0) onProgress(total, 'checked', null)
   }
 
@@ -69,8 +70,6 @@ function parseLine(line: string): { prompt: string } & Record<string, unknown> {
   }
   return value as { prompt: string }
 }
-
-const findPromptId = async (db: Db, prompt: string): Promise<number> => (await requirePrompt(db.sql, prompt)).id
 
 /** Names the line in the error of the work. */
 async function atLine<T>(lineNumber: number, work: () => Promise<T>): Promise<T> {

@@ -17,14 +17,9 @@ import {
 } from './store.ts'
 
 /** A page as JSON, with the `Link` header for the pages around it. */
-export type RenderedPage = { version: string; body: string; links: string }
+type RenderedPage = { version: string; body: string; links: string }
 
-export type HistoryReader = {
-  /** Reads the current version. Rejects with `not_found` for a prompt of another organisation. */
-  findHistory(organisationId: number, prompt: string): Promise<HistoryState>
-  /** Returns the current page, from the cache if its version is current. */
-  readPage(history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage>
-}
+export type HistoryReader = ReturnType<typeof createHistoryReader>
 
 export type HistoryObserver = {
   /** Called with the source of each page that is returned. */
@@ -50,7 +45,7 @@ const filteredLimits = { permits: 3, permitsPerTenant: 2, maxWaiting: 60, maxWai
  * Pages are never stale: every request reads the version of the history from Postgres, and only a cached page of exactly
  * this version is used. A newer one is not: after a failover or a restore the history may have lost changes.
  */
-export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options = {}): HistoryReader {
+export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options = {}) {
   const cache = new SharedCache<number, string, RenderedPage>(
     maxCachedCharacters,
     ({ body, links }, key) => body.length + links.length + key.length,
@@ -84,12 +79,14 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
   }
 
   return {
-    async findHistory(organisationId, prompt) {
+    /** Reads the current version. Rejects with `not_found` for a prompt of another organisation. */
+    async findHistory(organisationId: number, prompt: string): Promise<HistoryState> {
       const state = isPromptId(prompt) ? await findState({ organisationId, prompt }) : undefined
       if (!state) throw notFound()
       return state
     },
-    async readPage(history, query) {
+    /** Returns the current page, from the cache if its version is current. */
+    async readPage(history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
       const key = `${history.prompt}?${query.key}`
       const cached = cache.get(history.organisationId, key)
       if (cached?.version !== history.version) return readFromDatabase(key, history, query)
