@@ -2,34 +2,25 @@ import type { Sql } from '../db/client.ts'
 import type { showEntry } from '../history/read.ts'
 import type { ChangeWindow, NamedCount } from './attribute.ts'
 
-/** A history entry that went live. */
-export type ChangeRow = Parameters<typeof showEntry>[0]
-
-/** Those of these entries that are changes of the prompt, in no order. */
-export const selectChangesById = (sql: Sql, promptId: number, ids: number[]): Promise<ChangeRow[]> =>
-  sql<ChangeRow>`
-    select id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at
-    from history_changes
-    where id = any(${ids.map(String)}::text[]::bigint[]) and prompt_id = ${promptId}`
+/** A history entry that went live, and its window. */
+export type Change = Parameters<typeof showEntry>[0] & ChangeWindow
 
 /** The live change of each of these prompts. */
-export const selectLiveChanges = (sql: Sql, promptIds: number[]): Promise<(ChangeRow & { prompt_id: number })[]> =>
-  sql<ChangeRow & { prompt_id: number }>`
-    select h.*
+export const selectLiveChanges = (sql: Sql, promptIds: number[]) =>
+  sql<{ prompt_id: number; id: number; created_at: Date }>`
+    select p.id as prompt_id, h.id, h.created_at
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
     cross join lateral (
-      select
-        h.prompt_id, h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
-        h.created_at
+      select h.id, h.created_at
       from history_changes h
       where h.prompt_id = p.id
       order by h.created_at desc, h.id desc
       limit 1
     ) h`
 
-/** The windows of these changes, and of the changes before them. */
-export const selectWindows = (sql: Sql, ids: number[]): Promise<ChangeWindow[]> =>
-  sql<ChangeWindow>`
+/** Those of these entries that are changes of the prompt, and the changes before them. */
+export const selectChanges = (sql: Sql, promptId: number, ids: number[]): Promise<Change[]> =>
+  sql<Change>`
     with given as (
       select
         h.id,
@@ -40,11 +31,12 @@ export const selectWindows = (sql: Sql, ids: number[]): Promise<ChangeWindow[]> 
           order by before.created_at desc, before.id desc
           limit 1
         ) as before_id
-      from history_entries h
-      where h.id = any(${ids.map(String)}::text[]::bigint[])
+      from history_changes h
+      where h.id = any(${ids.map(String)}::text[]::bigint[]) and h.prompt_id = ${promptId}
     )
     select
-      h.id, w.before_id, h.commit_sha, h.created_at,
+      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at,
+      w.before_id,
       (
         select later.created_at
         from history_changes later
