@@ -7,7 +7,7 @@ import { createMetrics } from '../src/ops/metrics.ts'
 
 type Table = { heading: string[]; rows: string[][] }
 
-export const documents = [...new Bun.Glob('docs/**/*.md').scanSync()].sort()
+export const documents = ['docs/commands.md', 'docs/observability.md', 'docs/settings.md']
 
 async function loadTables(): Promise<Record<string, Table>> {
   return {

@@ -19,7 +19,6 @@ import { batchRoutes } from './signals/routes_batch.ts'
 import { exportRoutes } from './signals/routes_export.ts'
 import { statsRoutes } from './stats/routes.ts'
 
-/** Every route of the service, in one place. */
 export function createApp(services: Services, { servesMetrics = true, servesConsole = true } = {}): App {
   const wrapper = createRouteWrapper(services)
   const documented = [

@@ -1,86 +1,69 @@
 import { readFileSync } from 'node:fs'
-import {
-  address,
-  addressList,
-  apiKey,
-  file,
-  maskSecret,
-  oneOf,
-  port,
-  postgresUrl,
-  publicUrl,
-  rate,
-  requireFile,
-  type SettingType,
-  seconds,
-  text,
-  url,
-} from './setting_types.ts'
+import * as types from './setting_types.ts'
 
-function required<T>(type: SettingType<T>, fallback: string, meaning: string) {
-  return { ...type, fallback, meaning, secret: false }
-}
-
-function optional<T>(type: SettingType<T>, meaning: string) {
-  return { ...type, fallback: undefined, meaning, secret: false }
-}
-
-/** A URL with a password, or a key. Can also be read from the file that the variable `…_FILE` names. */
-function secret<T>(type: SettingType<T>, meaning: string) {
-  return { ...type, fallback: undefined, meaning, secret: true }
-}
+const setting = <T, Fallback extends string | undefined = undefined>(
+  type: types.SettingType<T>,
+  meaning: string,
+  fallback = undefined as Fallback,
+) => ({ secret: false, ...type, fallback, meaning })
 
 /** Every setting: the source of the parser, of the `config` command and of the table in docs/settings.md. */
 export const settings = {
-  DATABASE_URL: secret(postgresUrl, 'Postgres server, see [TLS](#tls). Unset: the embedded database in `DATA_DIR`'),
-  REDIS_URL: secret(
-    url('redis:', 'rediss:'),
+  DATABASE_URL: setting(
+    types.postgresUrl,
+    'Postgres server, see [TLS](#tls). Unset: the embedded database in `DATA_DIR`',
+  ),
+  REDIS_URL: setting(
+    types.redisUrl,
     'Redis server that keeps refused signals away from the database. Unset: only the database enforces the limit',
   ),
-  REDIS_PREFIX: required(text, 'prompt-signals:', 'Prefix of every key in Redis'),
-  REDIS_CA_FILE: optional(file, 'Certificate authorities (PEM) for a `rediss:` server. Unset: those of the system'),
-  HOST: required(text, '127.0.0.1', 'Address to listen on'),
-  PORT: required(port, '3000', 'Port to listen on; `0` picks a free one'),
-  TLS_CERT_FILE: optional(
-    file,
+  REDIS_PREFIX: setting(types.text, 'Prefix of every key in Redis', 'prompt-signals:'),
+  REDIS_CA_FILE: setting(
+    types.file,
+    'Certificate authorities (PEM) for a `rediss:` server. Unset: those of the system',
+  ),
+  HOST: setting(types.text, 'Address to listen on', '127.0.0.1'),
+  PORT: setting(types.port, 'Port to listen on; `0` picks a free one', '3000'),
+  TLS_CERT_FILE: setting(
+    types.file,
     'Certificate (PEM, with its chain) for HTTPS, together with `TLS_KEY_FILE`. Restart to renew it. Unset: plain HTTP',
   ),
-  TLS_KEY_FILE: optional(file, 'Private key (PEM, without a passphrase) of that certificate'),
-  PUBLIC_URL: optional(
-    publicUrl,
+  TLS_KEY_FILE: setting(types.file, 'Private key (PEM, without a passphrase) of that certificate'),
+  PUBLIC_URL: setting(
+    types.publicUrl,
     'URL at which clients reach the service, with the path that a proxy puts before `/api`. Prefix of the links between pages. Unset: links are relative',
   ),
-  TRUSTED_PROXIES: optional(
-    addressList,
+  TRUSTED_PROXIES: setting(
+    types.addressList,
     'Addresses and networks of proxies whose `X-Forwarded-For` is trusted, separated by commas, such as `127.0.0.1, 10.0.0.0/8`. Unset: none',
   ),
-  RATE_LIMIT_PER_KEY: optional(
-    rate,
+  RATE_LIMIT_PER_KEY: setting(
+    types.rate,
     'Requests per second, minute or hour of one API key: `50/s`, `600/min`, `10000/h`. Unset: unlimited',
   ),
-  RATE_LIMIT_PER_ADDRESS: optional(
-    rate,
+  RATE_LIMIT_PER_ADDRESS: setting(
+    types.rate,
     'The same for one client address, with or without a key; IPv6 addresses count by their /64. Unset: unlimited',
   ),
-  CONSOLE: required(oneOf('on', 'off'), 'on', 'Whether to serve the [console](console.md) at `/`: `on` or `off`'),
-  METRICS_ADDRESS: optional(address, 'Address for `/metrics` instead of `HOST` and `PORT`'),
-  DATA_DIR: required(text, './data', 'Folder of the embedded database'),
-  LOG_LEVEL: required(
-    oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
-    'info',
+  CONSOLE: setting(types.oneOf('on', 'off'), 'Whether to serve the [console](console.md) at `/`: `on` or `off`', 'on'),
+  METRICS_ADDRESS: setting(types.address, 'Address for `/metrics` instead of `HOST` and `PORT`'),
+  DATA_DIR: setting(types.text, 'Folder of the embedded database', './data'),
+  LOG_LEVEL: setting(
+    types.oneOf('fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'),
     'Lowest level to log: `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`',
+    'info',
   ),
-  DRAIN_SECONDS: required(
-    seconds,
-    '0',
+  DRAIN_SECONDS: setting(
+    types.seconds,
     'How long to keep serving after the signal to stop, reported as not ready: the time a load balancer needs to notice',
+    '0',
   ),
-  SHUTDOWN_SECONDS: required(
-    seconds,
-    '15',
+  SHUTDOWN_SECONDS: setting(
+    types.seconds,
     'Grace period for in-flight requests after draining; `0` aborts them immediately',
+    '15',
   ),
-  PROMPT_SIGNALS_KEY: secret(apiKey, 'API key for `sync --url`'),
+  PROMPT_SIGNALS_KEY: setting(types.apiKey, 'API key for `sync --url`'),
 }
 
 type Name = keyof typeof settings
@@ -107,7 +90,7 @@ export function readConfig(typed: Environment = {}, variables: Environment = pro
 export function showConfig(): Record<Name, string | null> {
   const entries = Object.entries(readTexts({}, process.env)).map(([name, value]) => [
     name,
-    value === undefined ? null : settings[name as Name].secret ? maskSecret(value) : value,
+    value === undefined ? null : settings[name as Name].secret ? types.maskSecret(value) : value,
   ])
   return Object.fromEntries(entries) as Record<Name, string | null>
 }
@@ -135,7 +118,7 @@ function readSecret(name: string, environment: Environment): string | undefined 
   const file = readVariable(`${name}_FILE`, environment)
   if (file === undefined) return value
   if (value !== undefined) throw new Error(`Set ${name} or ${name}_FILE, not both`)
-  requireFile(file, `${name}_FILE names`)
+  types.requireFile(file, `${name}_FILE names`)
   const secret = readFileSync(file, 'utf8').trim()
   if (secret === '') throw new Error(`${name}_FILE names an empty file: ${file}`)
   return secret

@@ -8,8 +8,7 @@ import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader } from './history/read.ts'
 import { createAddressFinder } from './http/client_address.ts'
 import { createDrain } from './http/drain.ts'
-import { createRateLimiter } from './http/rate_limit.ts'
-import type { Rate } from './http/shared_buckets.ts'
+import { createRateLimiter, type Rate } from './http/rate_limit.ts'
 import { pruneIdempotencyKeys } from './idempotency/replay.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier } from './keys/verify.ts'
@@ -25,7 +24,6 @@ import { createBatchRecorder } from './signals/batch.ts'
 import { createSignalRecorder } from './signals/record.ts'
 import { createSignalRollup } from './stats/rollup.ts'
 
-/** Everything that the routes depend on. */
 export type Services = ReturnType<typeof createServices>
 
 const pruneEveryMs = 10 * 60_000
@@ -55,7 +53,7 @@ export function createServices(
   { PUBLIC_URL: baseUrl = '', TRUSTED_PROXIES, RATE_LIMIT_PER_KEY, RATE_LIMIT_PER_ADDRESS }: Partial<Config> = {},
 ) {
   const limitRate = (name: string, rate: Rate | undefined) =>
-    rate && createRateLimiter(rate, { clock, name, redis, observe: metrics.rates })
+    rate && createRateLimiter(rate, { clock, name, redis, onBreaker: metrics.rates.breakerChanged })
   const admission = createAdmission(db, redis ? createGate(redis, metrics.gate) : noGate, metrics.gate)
   const prompts = createPromptFinder(db)
   db.listen(
@@ -85,8 +83,11 @@ export function createServices(
   ].map((prune) =>
     runPeriodically(pruneEveryMs, prune, (err) => log.error({ err }, 'pruning expired rows failed; will retry')),
   )
-  const rollingUp = runPeriodically(rollUpEveryMs, rollup.rollUpPending)
-  const analyzing = runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db))
+  const timers = [
+    ...prunings,
+    runPeriodically(rollUpEveryMs, rollup.rollUpPending),
+    runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db)),
+  ]
   return {
     db,
     clock,
@@ -100,7 +101,7 @@ export function createServices(
     heavyReads,
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,
-    readiness: createReadiness(db, redis, migrations),
+    readiness: createReadiness(db, redis, migrations, drain),
     drain,
     metrics,
     /** The public URL of the service, without which links are relative. */
@@ -112,9 +113,7 @@ export function createServices(
     },
     /** Writes pending signals, then closes everything in the reverse order of opening. */
     async close() {
-      for (const pruning of prunings) pruning.stop()
-      rollingUp.stop()
-      analyzing.stop()
+      for (const timer of timers) timer.stop()
       await signalRecorder.drain()
       await lastUsed.flush()
       await redis?.disconnect()

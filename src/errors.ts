@@ -12,13 +12,10 @@ export type ErrorCode = keyof typeof statusOfCode
 
 export type Detail = { path: string; message: string }
 
-/** The limits that a request can exceed: signals per month, or a request rate. */
 export const limits = ['organisation_month', 'key_month', 'key_rate', 'address_rate'] as const
 export type LimitedBy = (typeof limits)[number]
 
-/** Further fields of an error response. */
 type ErrorContext = {
-  /** The scope that the key lacks. */
   scope?: string
   limited_by?: LimitedBy
   details?: Detail[]

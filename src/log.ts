@@ -27,7 +27,7 @@ type Lines = { write(line: string): void; request(line: RequestLine): void; clos
 
 /** Writes JSON lines to standard output, or short lines for people if that is a terminal. */
 export function createLog(level: string): Log {
-  const lines = level === 'silent' ? toNowhere : isatty(1) ? toTerminal : toFile()
+  const lines = level === 'silent' || isatty(1) ? toTerminal : toFile()
   const logger = pino({ level, base: null, timestamp: pino.stdTimeFunctions.isoTime }, lines)
   return Object.assign(logger, {
     request(line: RequestLine) {
@@ -49,17 +49,14 @@ function writeRequest({ level, time, method, route, status, ms, org, key, reques
   return `${start}${result}${caller},"request_id":"${requestId}"${trace},"msg":"request"}\n`
 }
 
-const toNowhere: Lines = { write() {}, request() {}, async close() {} }
-
 const toTerminal: Lines = {
-  ...toNowhere,
   write: (line) => void process.stdout.write(readableLine(line)),
   request: (line) => toTerminal.write(writeRequest(line)),
+  async close() {},
 }
 
 type JsonLine = { level: number; time: string; msg?: string; [field: string]: unknown }
 
-/** Formats a log line for a terminal. */
 export function readableLine(json: string): string {
   const { level, time, msg = '', ...fields } = JSON.parse(json) as JsonLine
   const words = msg === 'request' ? requestWords(fields) : [msg, ...Object.entries(fields).map(fieldWord)]

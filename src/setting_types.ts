@@ -2,14 +2,24 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { BlockList, isIP } from 'node:net'
 
 /** The type of a setting: its documented name, and a parser that throws one line saying what is allowed. */
-export type SettingType<T> = { type: string; parse(value: string, name: string): T }
+export type SettingType<T> = {
+  type: string
+  parse(value: string, name: string): T
+  /** Messages never show its value. It can also be read from the file that the variable `…_FILE` names. */
+  secret?: boolean
+}
 
-/** A type whose parser returns undefined for invalid values. */
-const typeOf = <T>(type: string, expected: string, parse: (value: string) => T | undefined): SettingType<T> => ({
+/** A type whose parser returns undefined for invalid values. Messages show them, unless they can hold a password. */
+const typeOf = <T>(
+  type: string,
+  expected: string,
+  parse: (value: string) => T | undefined,
+  isShown = true,
+): SettingType<T> => ({
   type,
   parse(value, name) {
     const parsed = parse(value)
-    if (parsed === undefined) throw new Error(`${name} must be ${expected}, not "${value}"`)
+    if (parsed === undefined) throw new Error(`${name} must be ${expected}${isShown ? `, not "${value}"` : ''}`)
     return parsed
   },
 })
@@ -37,7 +47,6 @@ export const address = typeOf('host:port', 'a host and a port, such as 127.0.0.1
   return host && port !== undefined ? { host, port } : undefined
 })
 
-/** Addresses, and networks in CIDR notation. */
 export const addressList = typeOf('CIDR list', 'addresses and networks, such as 127.0.0.1, 10.0.0.0/8', (value) => {
   const list = new BlockList()
   for (const entry of value.split(',')) {
@@ -63,9 +72,10 @@ export const rate = typeOf('rate', expectedRate, (value) => {
 export const oneOf = (...allowed: string[]) =>
   typeOf('choice', `one of ${allowed.join(', ')}`, (value) => allowed.find((one) => one === value))
 
-/** A URL with one of these protocols. Messages never show its value, which can hold a password. */
-export const url = (...protocols: string[]): SettingType<string> => ({
+/** A URL with one of these protocols, which can hold a password. */
+const url = (...protocols: string[]): SettingType<string> => ({
   type: 'URL',
+  secret: true,
   parse(value, name) {
     const protocol = URL.canParse(value) ? new URL(value).protocol : ''
     if (!protocols.includes(protocol)) {
@@ -80,19 +90,20 @@ export const url = (...protocols: string[]): SettingType<string> => ({
   },
 })
 
-/** The public URL of the service, perhaps with a path, without a trailing slash. */
-export const publicUrl: SettingType<string> = {
-  type: 'URL',
-  parse(value, name) {
-    const { protocol = '', origin = '', pathname = '', href = '' } = URL.canParse(value) ? new URL(value) : {}
-    if (!['http:', 'https:'].includes(protocol) || href !== origin + pathname || /[?#<>"]/.test(value)) {
-      throw new Error(`${name} must be a URL that begins with http:// or https://, with no user, query or fragment`)
-    }
-    return href.replace(/\/+$/, '')
-  },
-}
+export const redisUrl = url('redis:', 'rediss:')
 
-/** The path of a readable file. */
+/** The public URL of the service, perhaps with a path, without a trailing slash. */
+export const publicUrl = typeOf(
+  'URL',
+  'a URL that begins with http:// or https://, with no user, query or fragment',
+  (value) => {
+    const { protocol = '', origin = '', pathname = '', href = '' } = URL.canParse(value) ? new URL(value) : {}
+    const isPlain = ['http:', 'https:'].includes(protocol) && href === origin + pathname && !/[?#<>"]/.test(value)
+    return isPlain ? href.replace(/\/+$/, '') : undefined
+  },
+  false,
+)
+
 export const file: SettingType<string> = {
   type: 'path',
   parse(value, name) {
@@ -115,7 +126,7 @@ const sslModes = ['disable', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
 /** The URL of a Postgres server. Validates its TLS parameters and the file that they may name. */
 export const postgresUrl: SettingType<string> = {
-  type: 'URL',
+  ...url('postgres:', 'postgresql:'),
   parse(value, name) {
     const { searchParams } = new URL(url('postgres:', 'postgresql:').parse(value, name))
     const mode = searchParams.get('sslmode')
@@ -128,14 +139,9 @@ export const postgresUrl: SettingType<string> = {
   },
 }
 
-/** An API key. Messages never show its value. */
-export const apiKey: SettingType<string> = {
-  type: 'key',
-  parse(value, name) {
-    if (!/^psk_\w+$/.test(value)) throw new Error(`${name} must be an API key, which begins with psk_`)
-    return value
-  },
-}
+const isKey = (value: string) => (/^psk_\w+$/.test(value) ? value : undefined)
+
+export const apiKey = { ...typeOf('key', 'an API key, which begins with psk_', isKey, false), secret: true }
 
 const shownParameters = ['sslmode', 'sslrootcert']
 

@@ -6,6 +6,9 @@ import { dirname, join } from 'node:path'
 
 export type Settings = Record<string, string | undefined>
 
+// biome-ignore lint/suspicious/noExplicitAny: the fields depend on the event
+export type LogLine = Record<string, any>
+
 export type Finished = { status: number; stdout: string; stderr: string }
 
 export type Server = {
@@ -13,6 +16,8 @@ export type Server = {
   pid: number
   stdout(): string
   stderr(): string
+  /** The lines of its log that are complete. */
+  log(): LogLine[]
   /** Sends it SIGTERM, and resolves with the exit status once it has ended. */
   stop(): Promise<number>
   /** The exit status, once it has ended. */
@@ -109,7 +114,10 @@ export async function startServer(
     follow(child.stdout, (text) => {
       // A soak logs more than memory should hold.
       stdout = stdout.length > MAX_LOG ? text : stdout + text
-      if (!isServing) isServing = resolveAddress(stdout, serving.resolve)
+      const started = isServing ? undefined : readLog(stdout).find(({ msg }) => msg === 'serving')
+      if (!started) return
+      isServing = true
+      serving.resolve(started.url)
     }),
     follow(child.stderr, (text) => {
       stderr += text
@@ -131,6 +139,7 @@ export async function startServer(
     pid: child.pid,
     stdout: () => stdout,
     stderr: () => stderr,
+    log: () => readLog(stdout),
     ended: end,
     async stop() {
       child.kill('SIGTERM')
@@ -148,12 +157,9 @@ async function follow(stream: ReadableStream<Uint8Array>, onText: (text: string)
   for await (const chunk of stream) onText(decoder.decode(chunk, { stream: true }))
 }
 
-/** From the log line that says so, once it is whole. */
-function resolveAddress(log: string, resolve: (url: string) => void): boolean {
-  const line = log
+const readLog = (stdout: string): LogLine[] =>
+  stdout
     .split('\n')
     .slice(0, -1)
-    .find((one) => one.includes('"msg":"serving"'))
-  if (line) resolve(JSON.parse(line).url)
-  return line !== undefined
-}
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line))

@@ -44,7 +44,7 @@ export function createContract(document: unknown): Contract {
         promises: compile(responses),
       })),
   )
-  // An unknown route is rejected as the operations are, in these ways alone.
+  // An unknown route is rejected like an operation, but only with these statuses.
   const rejections: Promises = new Map(
     [401, 404, 500].flatMap((status) => {
       const promised = operations.map(({ promises }) => promises.get(status)).find((one) => one !== undefined)
@@ -133,7 +133,7 @@ function createAjv(options: Options): Ajv {
   return addFormats.default(ajv)
 }
 
-/** Headers are texts, so a number among them is read first. */
+/** Headers are strings, so numbers are parsed first. */
 function compileHeaders(headers: NonNullable<OpenAPIV3.ResponseObject['headers']>): ValidateFunction {
   const entries = Object.entries(headers as Record<string, OpenAPIV3.HeaderObject>).map(
     ([name, header]) => [name.toLowerCase(), header] as const,
@@ -143,7 +143,7 @@ function compileHeaders(headers: NonNullable<OpenAPIV3.ResponseObject['headers']
   return headerAjv.compile({ type: 'object', properties, required })
 }
 
-/** Callers must bear fields they do not know; the service must send none that it does not document. */
+/** Clients must accept unknown fields, but the service must send only documented ones. */
 function close<T>(schema: T): T {
   if (Array.isArray(schema)) return schema.map(close) as T
   if (typeof schema !== 'object' || schema === null) return schema

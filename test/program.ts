@@ -67,16 +67,8 @@ export function errorLineOf({ status, stdout, stderr }: Finished): string {
 
 /** An organisation with a key and a prompt, made by the operator. */
 export async function createTenant({ one }: Operator, monthlyLimit = 1_000) {
-  const { id: org } = await one(
-    'orgs',
-    'create',
-    '--name',
-    'Test',
-    '--plan',
-    'free',
-    '--monthly-limit',
-    `${monthlyLimit}`,
-  )
+  const create = ['orgs', 'create', '--name', 'Test', '--plan', 'free']
+  const { id: org } = await one(...create, '--monthly-limit', `${monthlyLimit}`)
   const [{ id: keyId, key }, { id: prompt }] = (await Promise.all([
     one('keys', 'create', '--org', org),
     one('prompts', 'create', '--org', org, '--name', 'Test'),

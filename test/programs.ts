@@ -31,40 +31,26 @@ export const postgresProgram: Program = {
   },
 }
 
-export const redisProgram: Program = {
-  name: 'Redis (redis-server or valkey-server)',
-  variable: 'TEST_REDIS_URL',
-  debianPackage: 'redis-server',
-  find: () => firstOnPath(['redis-server', 'valkey-server']),
-}
+/** A program that its variable names, or that the PATH finds by one of its names. */
+const onPath = (name: string, variable: string, debianPackage: string, ...names: string[]): Program => ({
+  name,
+  variable,
+  debianPackage,
+  find: () => process.env[variable] ?? names.map((one) => Bun.which(one)).find((path) => path !== null) ?? undefined,
+})
 
-export const pgbouncerProgram: Program = {
-  name: 'PgBouncer',
-  variable: 'PGBOUNCER_PATH',
-  debianPackage: 'pgbouncer',
-  find: () => process.env.PGBOUNCER_PATH ?? firstOnPath(['pgbouncer', '/usr/sbin/pgbouncer']),
-}
-
-export const chromiumProgram: Program = {
-  name: 'Chromium',
-  variable: 'CHROMIUM_PATH',
-  debianPackage: 'chromium',
-  find: () => firstOnPath(['chromium', 'chromium-browser', 'google-chrome']),
-}
-
-export const nginxProgram: Program = {
-  name: 'nginx',
-  variable: 'NGINX_PATH',
-  debianPackage: 'nginx-light',
-  find: () => firstOnPath(['nginx', '/usr/sbin/nginx']),
-}
-
-export const gitProgram: Program = {
-  name: 'git',
-  variable: 'GIT_PATH',
-  debianPackage: 'git',
-  find: () => firstOnPath(['git']),
-}
+export const redisProgram = onPath('Redis or Valkey', 'TEST_REDIS_URL', 'redis-server', 'redis-server', 'valkey-server')
+export const pgbouncerProgram = onPath('PgBouncer', 'PGBOUNCER_PATH', 'pgbouncer', 'pgbouncer', '/usr/sbin/pgbouncer')
+export const chromiumProgram = onPath(
+  'Chromium',
+  'CHROMIUM_PATH',
+  'chromium',
+  'chromium',
+  'chromium-browser',
+  'google-chrome',
+)
+export const nginxProgram = onPath('nginx', 'NGINX_PATH', 'nginx-light', 'nginx', '/usr/sbin/nginx')
+export const gitProgram = onPath('git', 'GIT_PATH', 'git', 'git')
 
 /** Where each program is, in the order given; one message names everything that is missing. */
 export async function findOrInstall(programs: Program[]): Promise<string[]> {
@@ -79,10 +65,6 @@ export async function findOrInstall(programs: Program[]): Promise<string[]> {
     throw new Error(`The tests need what is not here, and skip nothing:\n${remedies.join('\n')}`)
   }
   return programs.flatMap((program) => program.find() ?? [])
-}
-
-function firstOnPath(names: string[]): string | undefined {
-  return names.map((name) => Bun.which(name)).find((path) => path !== null) ?? undefined
 }
 
 function debianPostgresFolders(): string[] {

@@ -41,7 +41,7 @@ export type TestService = Client & {
   close(): Promise<void>
 }
 
-/** An entry of a commit of its own. */
+/** An entry of a new commit. */
 export const entry = (more: object = {}) => ({
   action: 'deployed',
   user: { name: 'Ada', email: 'ada@example.com' },

@@ -63,12 +63,8 @@ export async function startServices(postgresSettings: string[] = []): Promise<Se
 /** The variables that say where the programs are that single tests start: a browser, git and a proxy. */
 export async function findTestPrograms(): Promise<Record<string, string | undefined>> {
   const programs = [chromiumProgram, gitProgram, nginxProgram]
-  const wanted = programs.filter(({ variable }) => !process.env[variable])
-  const paths = await findOrInstall(wanted)
-  return Object.fromEntries([
-    ...programs.map(({ variable }) => [variable, process.env[variable]]),
-    ...wanted.map(({ variable }, index) => [variable, paths[index]]),
-  ])
+  const paths = await findOrInstall(programs)
+  return Object.fromEntries(programs.map(({ variable }, index) => [variable, paths[index]]))
 }
 
 async function useGiven(

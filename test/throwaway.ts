@@ -1,4 +1,4 @@
-// Starts a server in a folder of its own on a free port of the loopback, and leaves nothing of it behind.
+// Starts a server in a new folder on a free loopback port. Stopping it removes the folder.
 import { closeSync, openSync } from 'node:fs'
 import { chown, mkdtemp, readFile, realpath, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
@@ -94,7 +94,7 @@ async function startOnFreePort(recipe: Recipe, folder: string, asUser: string[])
       await stopChild(child, recipe.stopSignal)
       throw new Error(`${recipe.name} did not answer within ${READY_MS} ms${await logTail(folder)}`)
     }
-    // It ended by itself: another process may have taken the port since it was found free.
+    // It ended: another process may have taken the port since it was found free.
   }
   throw new Error(`${recipe.name} ended ${PORT_ATTEMPTS} times while starting${await logTail(folder)}`)
 }

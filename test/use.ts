@@ -16,50 +16,39 @@ export function shareService(): Promise<TestService> {
   return shared
 }
 
+function fill<T extends object>(create: () => Promise<T>, hook = beforeAll): T {
+  const filled = {} as T
+  hook(async () => {
+    Object.assign(filled, await create())
+  })
+  return filled
+}
+
 /** The shared service; its clock is reset after the file. */
 export function useService(): TestService {
-  const service = {} as TestService
-  beforeAll(async () => {
-    Object.assign(service, await shareService())
-  })
+  const service = fill(shareService)
   afterAll(() => service.clock.reset())
   return service
 }
 
-/** A service of the file's own: for tests of settings, of all rows of a table, or of what happens when it breaks. */
+/** A service only for this file: for tests of settings, of all rows of a table, or of what happens when it breaks. */
 export function useOwnService(options?: ServiceOptions): TestService {
-  const service = {} as TestService
-  beforeAll(async () => {
-    Object.assign(service, await startService(options))
-  })
+  const service = fill(() => startService(options))
   afterAll(() => service.close())
   return service
 }
 
 /** A tenant for all tests of the file. */
-export function useTenant(service: TestService, monthlyLimit?: number): Tenant {
-  const tenant = {} as Tenant
-  beforeAll(async () => {
-    Object.assign(tenant, await service.createTenant(monthlyLimit))
-  })
-  return tenant
-}
+export const useTenant = (service: TestService, monthlyLimit?: number): Tenant =>
+  fill(() => service.createTenant(monthlyLimit))
 
 /** Another tenant for each test. */
-export function useNewTenant(service: TestService, monthlyLimit?: number): Tenant {
-  const tenant = {} as Tenant
-  beforeEach(async () => {
-    Object.assign(tenant, await service.createTenant(monthlyLimit))
-  })
-  return tenant
-}
+export const useNewTenant = (service: TestService, monthlyLimit?: number): Tenant =>
+  fill(() => service.createTenant(monthlyLimit), beforeEach)
 
 /** A migrated database without rows. */
 export function useDatabase(): TestDatabase {
-  const database = {} as TestDatabase
-  beforeAll(async () => {
-    Object.assign(database, await createDatabase())
-  })
+  const database = fill(createDatabase)
   afterAll(() => database.close())
   return database
 }

@@ -1,4 +1,3 @@
-// Backups in files and pipes.
 import { once } from 'node:events'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
@@ -11,9 +10,7 @@ type Write = (text: string) => Promise<void>
 type Fill = (write: Write) => Promise<unknown>
 
 type ReadOptions = {
-  /** The backup, if it is open already. */
   input?: Input | undefined
-  /** Ends the reading with an error. */
   signal?: AbortSignal
   /** Called with the share of the file that has been read; never for a pipe, whose length is not known. */
   onProgress?(share: number): void

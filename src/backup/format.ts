@@ -13,9 +13,7 @@ export type Part =
 export const formatHeader = (schemaVersion: number, madeBy: string, madeAt: Date): string =>
   formatLine({ format, schema_version: schemaVersion, made_by: madeBy, made_at: madeAt.toISOString() })
 
-export const formatPart = (part: Part): string => formatLine(part)
-
-const formatLine = (value: object): string => `${JSON.stringify(value)}\n`
+export const formatLine = (value: Part | Record<string, unknown>): string => `${JSON.stringify(value)}\n`
 
 /** Returns the schema version of the backup. */
 export function parseHeader(line: string | undefined): number {

@@ -3,7 +3,6 @@ import type { Sql } from '../db/client.ts'
 export type Table = {
   name: string
   columns: { name: string; type: string }[]
-  /** The columns of the primary key. */
   key: string[]
   /** The other tables that its foreign keys reference. */
   needs: string[]
@@ -31,11 +30,12 @@ export const beginLoad = (sql: Sql) => sql.script(`set constraints all deferred;
 export const checkConstraints = (sql: Sql) => sql.script('set constraints all immediate')
 
 /**
- * Every table except the list of migrations, read from the catalogue so that a new one cannot be forgotten. Unlogged
- * tables hold nothing lasting, and cannot be read on a standby.
+ * Every table except the list of migrations, each after those that its foreign keys reference. They are read from the
+ * catalogue, so that a new one cannot be forgotten. Unlogged tables hold nothing lasting, and cannot be read on a
+ * standby.
  */
-const selectTables = (sql: Sql): Promise<Table[]> =>
-  sql<Table>`
+export async function listTables(sql: Sql): Promise<Table[]> {
+  const waiting = await sql<Table>`
     select
       c.relname::text as name,
       (
@@ -60,10 +60,6 @@ const selectTables = (sql: Sql): Promise<Table[]> =>
       and c.relpersistence = 'p'
       and c.relname <> 'schema_migrations'
     order by c.relname`
-
-/** Every table, each after those that its foreign keys reference. */
-export async function listTables(sql: Sql): Promise<Table[]> {
-  const waiting = await selectTables(sql)
   const ordered: Table[] = []
   while (waiting.length > 0) {
     const next = waiting.findIndex(({ needs }) => needs.every((name) => ordered.some((table) => table.name === name)))
@@ -116,11 +112,7 @@ export async function findFilledTable(sql: Sql, tables: Table[]): Promise<string
   return undefined
 }
 
-export const deleteRows = (sql: Sql, { name }: Table) => sql.dynamic(`delete from ${quote(name)}`)
-
-/** Triggers must not run while rows are loaded: their effects are already in the rows. */
-export const setTriggers = (sql: Sql, { name }: Table, state: 'enable' | 'disable') =>
-  sql.dynamic(`alter table ${quote(name)} ${state} trigger user`)
+export const deletePlans = (sql: Sql) => sql`delete from plans`
 
 /** The sequences that have been used, each with its last value. */
 export const selectSequences = (sql: Sql): Promise<{ name: string; value: string }[]> =>

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { readSchemaVersion } from '../db/migrations.ts'
-import { formatHeader, formatPart } from './format.ts'
+import { formatHeader, formatLine } from './format.ts'
 import { beginSnapshot, estimateRows, listTables, readRows, selectSequences } from './store.ts'
 
 /**
@@ -23,7 +23,7 @@ export function writeBackup(
     const expected = await estimateRows(sql)
     let rows = 0
     for (const table of await listTables(sql)) {
-      await write(formatPart({ table: table.name, columns: table.columns.map(({ name }) => name) }))
+      await write(formatLine({ table: table.name, columns: table.columns.map(({ name }) => name) }))
       for await (const lines of readRows(sql, table)) {
         await write(`${lines.join('\n')}\n`)
         rows += lines.length
@@ -31,8 +31,8 @@ export function writeBackup(
       }
     }
     // Sequences are not part of the snapshot: read after the rows, they cannot be behind them.
-    for (const { name, value } of await selectSequences(sql)) await write(formatPart({ sequence: name, value }))
-    await write(formatPart({ end: rows }))
+    for (const { name, value } of await selectSequences(sql)) await write(formatLine({ sequence: name, value }))
+    await write(formatLine({ end: rows }))
     return rows
   })
 }

@@ -48,18 +48,23 @@ export class Arguments {
 
   /** Parses options like a query of the API, which ignores unknown ones. */
   asQuery<T>(parse: (query: URLSearchParams) => T): T {
-    try {
-      return parse(new URLSearchParams(this.options as Record<string, string>))
-    } catch (error) {
-      if (!(error instanceof ServiceError)) throw error
-      const details = error.context.details ?? []
-      throw new UsageError(details.map(({ path, message }) => `--${path} ${message}`).join('; ') || error.message)
-    }
+    return namingOptions(() => parse(new URLSearchParams(this.options as Record<string, string>)))
   }
 
   /** A positional argument that the usage line requires. */
   positional(index: number): string {
     return this.positionals[index] as string
+  }
+}
+
+/** Turns the error of a parser of the API into wrong usage. `optionOf` names the option for the path of a detail. */
+export function namingOptions<T>(parse: () => T, optionOf = (path: string) => path): T {
+  try {
+    return parse()
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    const problems = error.context.details?.map(({ path, message }) => `--${optionOf(path)} ${message}`)
+    throw new UsageError(problems?.join('; ') || error.message)
   }
 }
 
@@ -92,8 +97,7 @@ export function parseArguments({ usage, check }: CommandLine, given: string[]): 
     ['json', { type: 'boolean' }],
     ['help', { type: 'boolean', short: 'h' }],
   ])
-  const valued = options.filter(({ isFlag }) => !isFlag).map(({ name }) => `--${name}`)
-  const args = parse(joinNegativeNumbers(given, valued), types)
+  const args = parse(given, types)
   if (args.options.help) return args
   const missing = options.filter(({ name, isRequired }) => isRequired && args.options[name] === undefined)
   if (missing.length > 0) throw new UsageError(`${missing.map(({ name }) => `--${name}`).join(', ')} missing`)
@@ -116,15 +120,6 @@ function parse(args: string[], options: ParseArgsOptionsConfig): Arguments {
     // The first sentence names the problem. The rest is advice that does not apply here.
     throw new UsageError((error as Error).message.split(/\.\s/)[0])
   }
-}
-
-/** Reads `--limit -1` as `--limit=-1`, so that the error is about the number, not about the syntax. */
-function joinNegativeNumbers(args: string[], valued: string[]): string[] {
-  const isNegative = (index: number) => valued.includes(args[index - 1] ?? '') && /^-\d/.test(args[index] ?? '')
-  return args.flatMap((arg, index) => {
-    if (isNegative(index)) return []
-    return isNegative(index + 1) ? [`${arg}=${args[index + 1]}`] : [arg]
-  })
 }
 
 export function readSettings(args: Arguments): Config {

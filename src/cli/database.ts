@@ -1,5 +1,4 @@
 import type { Db } from '../db/client.ts'
-import { within } from '../lib/deadline.ts'
 import { type Input, openInput } from '../lib/input.ts'
 import type { Command, Context } from './command.ts'
 import { interruptible, untilInterrupted } from './interruption.ts'
@@ -26,7 +25,6 @@ export const forCommands = {
 
 /** After this time without an answer of the database, the command prints what it waits for. */
 const noticeMs = 5_000
-const queryMs = 2_000
 
 /** Opens the configured database around each command. */
 export const onDatabase = (commands: DatabaseCommand[]): Command[] =>
@@ -58,17 +56,13 @@ export async function workOn(
   db: Db,
   work: (db: Db) => Promise<void>,
 ): Promise<void> {
+  const warnOfWait = () => {
+    if (!interruption.signal.aborted) warn('Still waiting for the database to answer. Ctrl-C ends the waiting.')
+  }
   function onWait(answer: Promise<unknown>): void {
     const timer = setTimeout(warnOfWait, noticeMs)
     const stop = () => clearTimeout(timer)
     answer.then(stop, stop)
-  }
-
-  async function warnOfWait(): Promise<void> {
-    const { isStandbyAwaited } = await import('../db/standby.ts')
-    const isStandby = config.DATABASE_URL && (await within(queryMs, isStandbyAwaited(db)).catch(() => false))
-    const cause = isStandby ? ' to hear from its synchronous standby (synchronous_standby_names)' : ' to answer'
-    if (!interruption.signal.aborted) warn(`Still waiting for the database${cause}. Ctrl-C ends the waiting.`)
   }
 
   try {

@@ -48,11 +48,11 @@ export const commands = onDatabase([
       const file = args.positional(0)
       const kept = await keepInput(file, (input as Input).stream, signal)
       const readFile = () => linesOf(file, kept, signal)
-      output.show(
-        await importHistory(db, clock, readFile, (lines, state, share) =>
-          progress.count(lines, `lines ${state}`, share),
-        ),
+      const { recorded, known } = await importHistory(db, clock, readFile, (lines, state, share) =>
+        progress.count(lines, `lines ${state}`, share),
       )
+      if (args.options.json) output.show({ recorded })
+      else output.say(`recorded ${recorded}, already known ${known}`)
     },
   },
   {

@@ -1,12 +1,10 @@
-import { ServiceError } from '../errors.ts'
 import { parseKeyChange, parseNewKey } from '../keys/given.ts'
 import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
-import { presets } from '../keys/scopes.ts'
+import { presets } from '../keys/schema.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { type Arguments, UsageError } from './arguments.ts'
+import { type Arguments, namingOptions, UsageError } from './arguments.ts'
 import { onDatabase } from './database.ts'
-import { parseDuration } from './durations.ts'
 
 const scopeUsage = `[--preset ${Object.keys(presets).join('|')}] [--scopes A,B]`
 const keepItNow = 'Keep the key now: it is not shown again.'
@@ -63,13 +61,13 @@ export const commands = onDatabase([
 
 function keyOptions(args: Arguments) {
   const given = { ...givenOptions(args), name: args.text('name') ?? 'default' }
-  return { ...parseOptions(() => parseNewKey(given)), org: args.required('org') }
+  return { ...namingOptions(() => parseNewKey(given), optionOf), org: args.required('org') }
 }
 
 function changeOptions(args: Arguments) {
   const given = givenOptions(args)
   if (Object.values(given).every((value) => value === undefined)) throw new UsageError('nothing to change is given')
-  return parseOptions(() => parseKeyChange(given))
+  return namingOptions(() => parseKeyChange(given), optionOf)
 }
 
 /** The options in the form of a request's body; undefined for those that are absent. `none` and `all` become null. */
@@ -90,17 +88,6 @@ function givenOptions(args: Arguments) {
   }
 }
 
-/** Names the options in the error. */
-function parseOptions<T>(parse: () => T): T {
-  try {
-    return parse()
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error
-    const problems = error.context.details?.map(({ path, message }) => `--${optionOf(path)} ${message}`)
-    throw new UsageError(problems?.join('; ') ?? error.message)
-  }
-}
-
 /** The option for a place in the body: `--origin` for `/origins/0`. */
 const optionOf = (path: string): string =>
   path
@@ -108,9 +95,12 @@ const optionOf = (path: string): string =>
     .replace(/^(origin|prompt)s$/, '$1')
     .replaceAll('_', '-')
 
+const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** The overlap in milliseconds. */
 function overlapOption(args: Arguments): number {
   const text = args.text('overlap') ?? '24h'
-  const ms = parseDuration(text)
-  if (ms === undefined) throw new UsageError(`--overlap must be a duration, as 90s, 30m, 24h or 7d, not "${text}"`)
-  return ms
+  const [, number, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []
+  if (!unit) throw new UsageError(`--overlap must be a duration such as 90s, 30m, 24h or 7d, not "${text}"`)
+  return Number(number) * (unitMs[unit] as number)
 }

@@ -1,3 +1,5 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { createApp, createMetricsApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import type { DatabaseObserver, Db } from '../db/client.ts'
@@ -7,7 +9,6 @@ import { crashResponse } from '../http/middleware.ts'
 import { within } from '../lib/deadline.ts'
 import { createLog, type Log } from '../log.ts'
 import { type App, build, type Certificate, type Listener, listen } from '../platform.ts'
-import { readCertificate } from './certificate.ts'
 import type { Context } from './command.ts'
 
 const logFlushMs = 1_000
@@ -77,14 +78,32 @@ function listenOn(app: App, host: string, port: number, certificate?: Certificat
   }
 }
 
-/** Reports the service as not ready, drains, and then waits for in-flight requests, unless SHUTDOWN_SECONDS is 0. */
+/** Reads the certificate that the settings name, if any. Throws one line when it cannot be used. */
+function readCertificate({ TLS_CERT_FILE, TLS_KEY_FILE }: Config): Certificate | undefined {
+  if (!TLS_CERT_FILE || !TLS_KEY_FILE) return undefined
+  const cert = readPem(TLS_CERT_FILE, 'TLS_CERT_FILE', (pem) => new X509Certificate(pem))
+  const key = readPem(TLS_KEY_FILE, 'TLS_KEY_FILE', createPrivateKey)
+  if (!cert.parsed.checkPrivateKey(key.parsed)) throw new Error('TLS_KEY_FILE is not the key of TLS_CERT_FILE')
+  return { cert: cert.pem, key: key.pem }
+}
+
+/** The message leaves out the reason of a failure, which could quote the key. */
+function readPem<T>(path: string, name: string, parse: (pem: string) => T): { pem: string; parsed: T } {
+  try {
+    const pem = readFileSync(path, 'utf8')
+    return { pem, parsed: parse(pem) }
+  } catch {
+    throw new Error(`${name} cannot be used: ${path}`)
+  }
+}
+
+/** Drains, while the service reports itself as not ready, and then waits for in-flight requests, unless SHUTDOWN_SECONDS is 0. */
 async function stopListening(
   listeners: Listener[],
-  { readiness, drain }: Services,
+  { drain }: Services,
   { DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config,
   log: Log,
 ): Promise<void> {
-  readiness.stop()
   await drain.run(DRAIN_SECONDS * 1_000)
   const onTimeout = () => abort(log, { seconds: SHUTDOWN_SECONDS }, 'shutdown timed out; aborting in-flight requests')
   setTimeout(onTimeout, SHUTDOWN_SECONDS > 0 ? SHUTDOWN_SECONDS * 1_000 : closeMs).unref()

@@ -75,8 +75,5 @@ function readable(value: Value): string {
 }
 
 /** Writes to standard output with back-pressure. */
-export function writeOut(chunk: string | Uint8Array): Promise<void> {
-  // Each write reports its failure. Without a listener the error event would end the process.
-  if (process.stdout.listenerCount('error') === 0) process.stdout.on('error', () => {})
-  return new Promise((resolve, reject) => process.stdout.write(chunk, (error) => (error ? reject(error) : resolve())))
-}
+export const writeOut = (chunk: string | Uint8Array): Promise<void> =>
+  new Promise((resolve, reject) => process.stdout.write(chunk, (error) => (error ? reject(error) : resolve())))

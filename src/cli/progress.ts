@@ -4,40 +4,26 @@ import { isatty } from 'node:tty'
 export type Progress = {
   /** Shows a count and, if the share of the whole is known, the time left. */
   count(done: number, noun: string, share?: number | null): void
-  /** Shows a phase without a known length, and how long it has been running. */
-  begin(phase: string): void
   /** Clears the line before other output. */
   end(): void
 }
 
 const everyMs = 200
-const noProgress: Progress = { count() {}, begin() {}, end() {} }
+const noProgress: Progress = { count() {}, end() {} }
 
 export function createProgress(): Progress {
   if (!isatty(2)) return noProgress
   const startedAt = performance.now()
   let shownAt = Number.NEGATIVE_INFINITY
-  let ticking: ReturnType<typeof setInterval> | undefined
-
-  function show(text: string): void {
-    shownAt = performance.now()
-    process.stderr.write(`\r${text}\u001b[K`)
-  }
 
   return {
     count(done, noun, share = null) {
       const now = performance.now()
-      if (!ticking && now - shownAt >= everyMs) show(describeCount(done, noun, share, now - startedAt))
-    },
-    begin(phase) {
-      clearInterval(ticking)
-      const beganAt = performance.now()
-      const tick = () => show(`${phase}, ${formatSeconds(performance.now() - beganAt)}`)
-      ticking = setInterval(tick, 1_000)
-      tick()
+      if (now - shownAt < everyMs) return
+      shownAt = now
+      process.stderr.write(`\r${describeCount(done, noun, share, now - startedAt)}\u001b[K`)
     },
     end() {
-      clearInterval(ticking)
       if (shownAt > 0) process.stderr.write('\r\u001b[K')
       shownAt = Number.NEGATIVE_INFINITY
     },

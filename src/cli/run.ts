@@ -41,11 +41,6 @@ let outputError: NodeJS.ErrnoException | undefined
 
 const streams = {
   out(text: string) {
-    if (process.stdout.listenerCount('error') === 0) {
-      process.stdout.on('error', (error) => {
-        outputError = error
-      })
-    }
     progress.end()
     process.stdout.write(text)
   },
@@ -72,6 +67,10 @@ const isHelpWord = (word: string) => ['help', '--help', '-h'].includes(word)
 
 /** Runs a command line and returns the exit status: 0 done, 1 failed, 2 wrong usage, 130 interrupted. */
 export async function runCommandLine(args: string[]): Promise<number> {
+  // Without a listener the error would end the process.
+  process.stdout.on('error', (error) => {
+    outputError = error
+  })
   const [first = '', ...rest] = args
   if (first === '--version') return runCommandLine(['version', ...rest])
   if (isHelpWord(first)) {

@@ -1,4 +1,3 @@
-import { nextTurn } from '../lib/turns.ts'
 import type { Command } from './command.ts'
 import { onSignals } from './interruption.ts'
 
@@ -15,27 +14,11 @@ export const commands: Command[] = [
       const opening = openForService(context.config, observer)
       // runUntilStopped reports a failure. The rest of the program is loaded while the database answers.
       opening.catch(() => {})
-      const { runUntilStopped } = await loadRest()
+      const { runUntilStopped } = await import('./lifecycle.ts')
       await runUntilStopped(context, opening, observer, stopped)
     },
   },
 ]
-
-/** Loads the rest in pieces. In between, answers of the database are read and the next statements are sent. */
-async function loadRest() {
-  await nextTurns()
-  await import('../log.ts')
-  await nextTurns()
-  await import('../app.ts')
-  await nextTurns()
-  return import('./lifecycle.ts')
-}
-
-/** Two turns: an answer is read in the first, and the next statement goes out in the second. */
-async function nextTurns(): Promise<void> {
-  await nextTurn()
-  await nextTurn()
-}
 
 /** Resolves with the first signal. A later one ends the process immediately. */
 const nextSignal = () =>

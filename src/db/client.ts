@@ -13,7 +13,6 @@ export type Sql = {
   <Row extends object = Record<string, unknown>>(text: TemplateStringsArray, ...values: unknown[]): Promise<Row[]>
   /** Runs one statement whose text varies, and so is not prepared. */
   dynamic<Row extends object = Record<string, unknown>>(text: string, values?: string[]): Promise<Row[]>
-  /** Runs a script of several statements. */
   script(text: string): Promise<void>
 }
 
@@ -38,7 +37,7 @@ export type Db = {
 }
 
 /** With `repeatable read`, every statement of a transaction sees the same snapshot. */
-export type Isolation = 'read committed' | 'repeatable read'
+type Isolation = 'read committed' | 'repeatable read'
 
 /** Observers of the database. Each may be set later, since the database is opened before everything else. */
 export type DatabaseObserver = {
@@ -66,16 +65,13 @@ const silenceMs = 1_000
 /** The server ends a transaction that is idle for this long, and so releases the locks of a client that was lost. */
 const idleInTransactionMs = '10000'
 
-export function openClient(
-  target: Target,
-  { queryTimeoutMs, maxConnections, mustBeWritable = false, skipsPlannerSettings = false, observer }: ClientOptions,
-): Db {
+export function openClient(target: Target, options: ClientOptions): Db {
+  const { queryTimeoutMs, maxConnections, mustBeWritable = false, observer } = options
   const isRemote = 'url' in target
   // Transactions have a separate pool with a connection for each: on a busy connection the driver loses track of the
   // `begin`, and the statements after it are never committed.
   const maxConcurrent = Math.min(maxConnections, maxTransactions)
-  const session = { queryTimeoutMs, mustBeWritable, skipsPlannerSettings }
-  const pools = openPools(target, session, { statements: maxConnections, transactions: maxConcurrent })
+  const pools = openPools(target, options, { statements: maxConnections, transactions: maxConcurrent })
   const commitMs = commitShare * queryTimeoutMs
   const limitTransactions = createSemaphore({
     permits: maxConcurrent,

@@ -1,12 +1,12 @@
-// The data directory, and which process may use it.
 import { existsSync, lstatSync, mkdirSync, statSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 
-export type Lock = { release(): void }
+const SQLITE_BUSY = 5
 
-/** Thrown when another process works on the data directory. */
+type Lock = { release(): void }
+
 export class DataDirInUse extends Error {
   constructor(dir: string) {
     super(`the data directory ${dir} is in use by another process`)
@@ -27,8 +27,12 @@ export function lockDataDir(dir: string): Lock | undefined {
     file.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE')
   } catch (error) {
     file?.close()
-    if (isBusy(error)) return undefined
-    throw unusable(dir, error)
+    if (error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY) return undefined
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new Error(
+      `the data directory ${dir} cannot be used: it must be a directory that this user can write to (${reason})`,
+      { cause: error },
+    )
   }
   return { release: () => file.close() }
 }
@@ -59,17 +63,5 @@ export function rejectForeignDataDir(dir: string): void {
   if (owner === undefined) return
   throw new Error(
     `The data directory ${dir} belongs to user ${owner}: run the command as that user, sudo -u '#${owner}' …`,
-  )
-}
-
-const SQLITE_BUSY = 5
-const isBusy = (error: unknown): boolean =>
-  error instanceof Error && 'errcode' in error && error.errcode === SQLITE_BUSY
-
-function unusable(dir: string, error: unknown): Error {
-  const reason = error instanceof Error ? error.message : String(error)
-  return new Error(
-    `the data directory ${dir} cannot be used: it must be a directory that this user can write to (${reason})`,
-    { cause: error },
   )
 }

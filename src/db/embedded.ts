@@ -1,10 +1,13 @@
 // Postgres inside this process, for running without a database server. Same SQL and same driver as with one.
 import type { Duplex } from 'node:stream'
+import { startEngineWorker } from '../platform.ts'
 import type { DatabaseObserver } from './client.ts'
 import { DataDirInUse, filesOf, lockDataDir } from './data_dir.ts'
+import type { Engine } from './embedded_engine.ts'
 import { Backend, Session } from './embedded_session.ts'
-import { startEngineThread } from './embedded_thread.ts'
+import type { EngineReply, EngineRequest } from './embedded_worker.ts'
 import { type Housekeeping, openHousekeeping } from './housekeeping.ts'
+import type { Bytes } from './wire.ts'
 
 export type Embedded = Housekeeping & {
   /** Opens a wire-protocol connection to the engine inside this process, for the driver's `socket` option. */
@@ -21,10 +24,10 @@ export async function openEmbedded(dataDir: string, observer: DatabaseObserver =
     const engine = await startEngineThread(filesOf(dataDir))
     const backend = new Backend(engine.execute, (error) => observer.onFailure?.(error))
     engine.died.then((reason) => backend.fail(reason))
-    const housekeeping = openHousekeeping(() => new Session(backend, 'housekeeping'), observer)
+    const housekeeping = openHousekeeping(() => new Session(backend), observer)
     return {
       ...housekeeping,
-      connect: () => new Session(backend, 'client'),
+      connect: () => new Session(backend),
       async close() {
         await housekeeping.close()
         await backend.endSessions()
@@ -37,5 +40,59 @@ export async function openEmbedded(dataDir: string, observer: DatabaseObserver =
   } catch (error) {
     lock.release()
     throw error
+  }
+}
+
+type EngineThread = Engine & {
+  /** Resolves with the reason when the thread ends unexpectedly. */
+  died: Promise<string>
+  /** Ends the thread immediately, without writing anything out. */
+  terminate(): void
+}
+
+/** Opens the engine in a separate thread, so that deadlines, health checks and metrics keep working while it is busy. */
+export async function startEngineThread(directory: string, worker = startEngineWorker()): Promise<EngineThread> {
+  const pending: PromiseWithResolvers<Bytes>[] = []
+  const died = Promise.withResolvers<string>()
+  let endedBy: string | undefined
+
+  function end(reason: string, isOnPurpose: boolean): void {
+    if (endedBy !== undefined) return
+    endedBy = reason
+    worker.terminate()
+    for (const { reject } of pending.splice(0)) reject(new Error(reason))
+    if (!isOnPurpose) died.resolve(reason)
+  }
+
+  function send(request: EngineRequest, transfer: ArrayBuffer[] = []): Promise<Bytes> {
+    if (endedBy !== undefined) return Promise.reject(new Error(endedBy))
+    const reply = Promise.withResolvers<Bytes>()
+    pending.push(reply)
+    worker.postMessage(request, transfer)
+    return reply.promise
+  }
+
+  worker.onmessage = ({ data }: { data: EngineReply }) => {
+    const reply = pending.shift()
+    if ('error' in data) reply?.reject(new Error(data.error))
+    else reply?.resolve(data.bytes)
+  }
+  worker.onerror = (event) => end(event.message, false)
+  worker.addEventListener('close', () => end('its thread has ended', false))
+
+  try {
+    await send({ open: directory })
+  } catch (error) {
+    end('it did not start', true)
+    throw error
+  }
+  return {
+    execute: (messages) => send({ execute: messages }, [messages.buffer]),
+    async close() {
+      await send({ close: true })
+      end('it was closed', true)
+    },
+    died: died.promise,
+    terminate: () => end('it was terminated', true),
   }
 }

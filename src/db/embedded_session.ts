@@ -114,10 +114,7 @@ export class Session extends Duplex {
   /** After a failure, Postgres and so this session ignores what was sent behind it, up to the next Sync. */
   #skipsToSync = false
 
-  constructor(
-    private readonly backend: Backend,
-    readonly role: 'client' | 'housekeeping',
-  ) {
+  constructor(private readonly backend: Backend) {
     super()
     backend.sessions.add(this)
   }
@@ -192,10 +189,7 @@ export class Session extends Duplex {
   async #cleanUp(): Promise<void> {
     this.backend.forget(this)
     const messages = [sync, simpleQuery('rollback'), simpleQuery('select pg_advisory_unlock_all()')]
-    // Settings belong to the backend, not to the session: they are only reset when no other client relies on them.
-    const others = [...this.backend.sessions].filter((session) => session.role === 'client')
-    if (others.length === 0) messages.push(simpleQuery('discard all'))
-    else messages.push(...[...this.#statements].map(closeStatement), sync)
+    messages.push(...[...this.#statements].map(closeStatement), sync)
     // The backend has already reported a failure to every session.
     await this.backend.run(this, messages).catch(() => {})
   }

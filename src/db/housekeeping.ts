@@ -5,7 +5,6 @@ import { runPeriodically } from '../lib/periodic.ts'
 
 const EVERY_MS = 60_000
 const CHECKPOINT_AFTER_BYTES = 16 * 1024 * 1024
-const CHECKPOINT_AFTER_ROUNDS = 5
 
 export type Housekeeping = {
   checkpoint(): Promise<void>
@@ -36,7 +35,6 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
   }
   const sql = postgres(options)
   let checkpointAt = 0
-  let rounds = 0
   let closing = false
 
   async function readPosition(): Promise<number> {
@@ -50,7 +48,6 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
     observer.engine?.checkpointed((performance.now() - beganAt) / 1_000)
     // The position is read afterwards, since a checkpoint is itself written to the log.
     checkpointAt = await readPosition()
-    rounds = 0
   }
 
   async function maintain(): Promise<void> {
@@ -68,9 +65,7 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
       )`
     // One statement per table, so that requests get the backend in between.
     for (const { name } of tables) await sql`vacuum (analyze) ${sql.unsafe(name)}`.simple()
-    const written = (await readPosition()) - checkpointAt
-    rounds += 1
-    if (written > CHECKPOINT_AFTER_BYTES || (written > 0 && rounds >= CHECKPOINT_AFTER_ROUNDS)) await checkpoint()
+    if ((await readPosition()) - checkpointAt > CHECKPOINT_AFTER_BYTES) await checkpoint()
   }
 
   // The next round retries. The backend reports a failure of the engine itself.

@@ -1,5 +1,5 @@
 import type { Db, Sql } from './client.ts'
-import { classifyError, isPostgresError } from './errors.ts'
+import { classifyError } from './errors.ts'
 
 /** A numbered file of `sql/`: forward only, never changed once released. */
 export type Migration = { name: string; text: string }
@@ -14,10 +14,7 @@ const migrationLock = 7_226_001
 export async function readSchemaVersion(sql: Sql): Promise<number> {
   const [row] = await sql<{ present: boolean }>`
     select to_regclass('schema_migrations') is not null as present`
-  return row?.present ? readNewest(sql) : 0
-}
-
-async function readNewest(sql: Sql): Promise<number> {
+  if (!row?.present) return 0
   const [newest] = await sql<{ version: number }>`
     select coalesce(max(version), 0)::int as version from schema_migrations`
   return newest?.version ?? 0
@@ -26,18 +23,17 @@ async function readNewest(sql: Sql): Promise<number> {
 /** Migrates the database to this program's schema, all or nothing. Concurrent migrations wait for each other. */
 export async function migrate(db: Db, migrations: Migration[]): Promise<{ applied: string[]; version: number }> {
   try {
-    return await db.transaction((sql) => bringToSchema(sql, migrations), { deadline: Number.POSITIVE_INFINITY })
+    const deadline = Number.POSITIVE_INFINITY
+    const applied = await db.transaction((sql) => bringToSchema(sql, migrations), { deadline })
+    return { applied, version: migrations.length }
   } catch (error) {
     if (classifyError(error) !== 'lock_timeout') throw error
     throw new Error('The tables are locked, perhaps by a backup. Nothing was migrated: try again later.')
   }
 }
 
-/** Migrates within the caller's transaction. */
-export async function bringToSchema(
-  sql: Sql,
-  migrations: Migration[],
-): Promise<{ applied: string[]; version: number }> {
+/** Migrates within the caller's transaction, and returns the names of the migrations that were missing. */
+export async function bringToSchema(sql: Sql, migrations: Migration[]): Promise<string[]> {
   await sql`set local statement_timeout = 0`
   await sql`select pg_advisory_xact_lock(${migrationLock})`
   // A migration that waits for a table blocks every later statement on it, so it times out before it stops the replicas.
@@ -62,30 +58,20 @@ export async function bringToSchema(
     await sql.script(text)
     await sql`insert into schema_migrations (version, name) values (${version + index + 1}, ${name})`
   }
-  return { applied: missing.map(({ name }) => name), version: migrations.length }
-}
-
-/** Rejects a schema that is older or newer than this program's. */
-export async function requireSchema(sql: Sql, migrations: Migration[]): Promise<void> {
-  rejectNewer(await requireMigrated(sql, migrations), migrations)
+  return missing.map(({ name }) => name)
 }
 
 /**
- * Rejects an older schema, and returns the version. A newer one does not stop a running service: during an upgrade the
- * replicas of two releases run side by side, and a migration keeps what the older release uses.
+ * Rejects a schema that is older than this program's, or newer. A newer one does not stop a running service: during an
+ * upgrade the replicas of two releases run side by side, and a migration keeps what the older release uses.
  */
-export async function requireMigrated(sql: Sql, migrations: Migration[]): Promise<number> {
-  // One query instead of two, because every start waits for it. Without the table it fails, outside of any transaction.
-  const version = await readNewest(sql).catch((error) => {
-    if (isPostgresError(error) && error.code === '42P01') return 0
-    throw error
-  })
-  if (version < migrations.length) {
-    throw new SchemaError(
-      `The database has schema version ${version}, this program needs ${migrations.length}: run "prompt-signals migrate" first.`,
-    )
-  }
-  return version
+export async function requireSchema(sql: Sql, migrations: Migration[], isRunning = false): Promise<void> {
+  const version = await readSchemaVersion(sql)
+  if (!isRunning) rejectNewer(version, migrations)
+  if (version >= migrations.length) return
+  throw new SchemaError(
+    `The database has schema version ${version}, this program needs ${migrations.length}: run "prompt-signals migrate" first.`,
+  )
 }
 
 function rejectNewer(version: number, migrations: Migration[]): void {

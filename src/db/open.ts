@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { pipeline } from 'node:stream'
 import type { Config } from '../config.ts'
 import { within } from '../lib/deadline.ts'
 import { migrations } from '../platform.ts'
@@ -19,9 +20,6 @@ export type Options = ClientOptions & {
   /** Whether an empty data directory is rejected, instead of getting a new database. */
   mustExist?: boolean
 }
-
-/** An embedded database, and whether it is the engine of another process. */
-type Opened = { db: Db; isShared: boolean }
 
 /** How long a database may take to answer the first query. */
 const answerMs = 5_000
@@ -69,8 +67,7 @@ async function openServer(url: string, options: Options, firstQuery: (sql: Sql) 
   const db = openClient(target, options)
   const check = async () => {
     await firstQuery(db.sql)
-    const { queryTimeoutMs, skipsPlannerSettings = false } = options
-    await rejectMixingPooler(target, { queryTimeoutMs, skipsPlannerSettings }, db.sql)
+    await rejectMixingPooler(target, options, db.sql)
   }
   try {
     await within(answerMs, check())
@@ -87,7 +84,8 @@ async function openServer(url: string, options: Options, firstQuery: (sql: Sql) 
   }
 }
 
-export async function openDataDir(dataDir: string, options: Options): Promise<Opened> {
+/** Opens the embedded database; `isShared` when the engine is that of another process. */
+export async function openDataDir(dataDir: string, options: Options): Promise<{ db: Db; isShared: boolean }> {
   rejectForeignDataDir(dataDir)
   // A mistyped name must not create another database and show that it is empty.
   if (options.mustExist && !existsSync(filesOf(dataDir))) {
@@ -120,26 +118,21 @@ async function openOwn(dataDir: string, options: Options): Promise<Db> {
   const engine = await openEmbedded(dataDir, options.observer)
   await removeAbandonedCopy(dataDir)
   const stopSharing = await share(engine, path)
+  const db = openEngineClient(engine, options)
+  return { ...db, close: () => stopSharing().then(db.close) }
+}
+
+/** Opens a client of an engine in this process, and closes the engine with it. */
+export function openEngineClient(engine: Embedded, options: Options): Db {
   const db = openClient({ socket: engine.connect }, { ...options, maxConnections: 1 })
-  return {
-    ...db,
-    async close() {
-      await stopSharing()
-      await db.close()
-      await engine.close()
-    },
-  }
+  return { ...db, close: () => db.close().then(engine.close) }
 }
 
 /** Gives each connection on the socket a session of the engine. Only the owner of the data can open the socket. */
 async function share(engine: Embedded, path: string): Promise<() => Promise<void>> {
   const server = createServer((guest) => {
-    const session = engine.connect()
-    guest.on('error', () => session.destroy())
-    session.on('error', () => guest.destroy())
-    guest.on('close', () => session.destroy())
-    session.on('close', () => guest.destroy())
-    guest.pipe(session).pipe(guest)
+    // The end or failure of one ends the other. Neither is an error of this process.
+    pipeline(guest, engine.connect(), guest, () => {})
   })
   rmSync(path, { force: true })
   await once(server.listen(path), 'listening')
@@ -161,9 +154,7 @@ async function openShared(dataDir: string, options: Options): Promise<Db | undef
   const db = openClient({ socket }, { ...options, maxConnections: 1 })
   try {
     // Both connections of the client are opened now, because a process that is closing accepts no further ones.
-    await within(answerMs, db.sql`select 1`)
-    const transaction = db.transaction((sql) => sql`select 1`)
-    await within(answerMs, transaction)
+    await within(answerMs, Promise.all([db.sql`select 1`, db.transaction((sql) => sql`select 1`)]))
     return db
   } catch {
     // The close is not awaited, because the driver takes seconds over a connection that it could not make.

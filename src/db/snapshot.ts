@@ -1,9 +1,9 @@
 import { constants, rmSync } from 'node:fs'
 import { cp, rm } from 'node:fs/promises'
 import type { Config } from '../config.ts'
-import { type Db, openClient } from './client.ts'
+import type { Db } from './client.ts'
 import { backupOf, filesOf, lockDataDir } from './data_dir.ts'
-import { type Options, openAny, openDataDir } from './open.ts'
+import { type Options, openAny, openDataDir, openEngineClient } from './open.ts'
 
 /**
  * Opens the configured database for reading all of it. If a server holds the data directory, this is a copy of its files:
@@ -21,7 +21,8 @@ async function openCopy(shared: Db, dataDir: string, options: Options): Promise<
   const { folder, copy } = backupOf(dataDir)
   const lock = lockDataDir(folder)
   if (!lock) throw new Error(`Another backup of ${dataDir} is running.`)
-  // A second signal ends the process without closing anything. The engine may then still be writing to the copy.
+  // An interrupted command that takes too long to close, or gets a second signal, ends without closing anything. The
+  // engine may then still be writing to the copy.
   const removeAtExit = () => rmSync(copy, { recursive: true, force: true, maxRetries: 10 })
   process.once('exit', removeAtExit)
   const remove = async () => {
@@ -35,15 +36,8 @@ async function openCopy(shared: Db, dataDir: string, options: Options): Promise<
     await copyFiles(shared, filesOf(dataDir), filesOf(copy))
     const { openEmbedded } = await import('./embedded.ts')
     const engine = await openEmbedded(copy, options.observer)
-    const db = openClient({ socket: engine.connect }, { ...options, maxConnections: 1 })
-    return {
-      ...db,
-      async close() {
-        await db.close()
-        await engine.close()
-        await remove()
-      },
-    }
+    const db = openEngineClient(engine, options)
+    return { ...db, close: () => db.close().then(remove) }
   } catch (error) {
     await remove()
     throw error

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { invalid, ServiceError } from '../errors.ts'
+import { invalid, notFound, ServiceError } from '../errors.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import type { EntryToRecord } from './reconcile.ts'
 import { fromClient, parseEntry } from './record.ts'
@@ -9,15 +9,15 @@ import { insertEntries, lockHistories } from './store_write.ts'
 const entriesPerInsert = 2_000
 
 /**
- * Records one entry per line, all or nothing, and returns the number of new ones. The lines are read twice: first to check
- * them and to learn the prompts, because these have to be locked in order before the first entry is written.
+ * Records one entry per line, all or nothing, and returns the numbers of new and of known ones. The lines are read twice:
+ * first to check them and to learn the prompts, because these have to be locked in order before the first entry is written.
  */
 export async function importHistory(
   db: Db,
   clock: Clock,
   readLines: () => AsyncIterable<string>,
   onProgress: (lines: number, state: 'checked' | 'recorded', share: number | null) => void,
-): Promise<{ recorded: number }> {
+): Promise<{ recorded: number; known: number }> {
   const promptIds = new Map<string, number>()
   let total = 0
   for await (const { prompt, lineNumber } of parseLines(readLines(), clock)) {
@@ -28,17 +28,19 @@ export async function importHistory(
   }
 
   return db.transaction(async (sql) => {
-    await lockHistories(sql, [...promptIds.values()])
-    let recorded = 0
+    if (!(await lockHistories(sql, [...promptIds.values()]))) throw notFound()
+    let [recorded, known] = [0, 0]
     let batch: EntryToRecord[] = []
     for await (const { prompt, entry, lineNumber } of parseLines(readLines(), clock)) {
       batch.push({ ...entry, ...fromClient, prompt_id: promptIds.get(prompt) as number })
       if (batch.length < entriesPerInsert && lineNumber < total) continue
-      recorded += (await insertEntries(sql, batch)).length
+      const inserted = await insertEntries(sql, batch)
+      recorded += inserted.length
+      known += batch.length - inserted.length
       batch = []
       onProgress(lineNumber, 'recorded', lineNumber / total)
     }
-    return { recorded }
+    return { recorded, known }
   })
 }
 

@@ -69,7 +69,6 @@ export function readJsonText(
     })
 }
 
-/** Stops decompressing at the maximum size. */
 const decompress = (bytes: Uint8Array, maxOutputLength: number): Promise<Uint8Array> =>
   new Promise((resolve, reject) => {
     const { gunzip } = process.getBuiltinModule('node:zlib')

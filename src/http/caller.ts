@@ -15,7 +15,6 @@ export const scopes = [
 
 export type Scope = (typeof scopes)[number]
 
-/** The organisation and the API key of a request. */
 export type Caller = {
   id: number
   organisationId: number

@@ -1,11 +1,7 @@
 import { type BlockList, isIP } from 'node:net'
 import { peerOf, type Receiver } from '../platform.ts'
 
-/** Finds the address that a request is counted by. */
 export type AddressFinder = (request: Request, receiver?: Receiver | null) => string
-
-/** The address of a connection that is already closed. */
-const unknown = 'unknown'
 
 /**
  * Finds the address of the connection or, behind a trusted proxy, the one that the proxy added to X-Forwarded-For.
@@ -15,7 +11,8 @@ export const createAddressFinder =
   (trusted: BlockList | undefined): AddressFinder =>
   (request, receiver) => {
     const peer = peerOf(request, receiver)
-    if (peer === undefined) return unknown
+    // The connection is already closed.
+    if (peer === undefined) return 'unknown'
     const forwarded = trusted && request.headers.get('x-forwarded-for')
     return networkOf(forwarded ? walkForwarded(peer, forwarded, (address) => isWithin(trusted, address)) : peer)
   }

@@ -1,18 +1,25 @@
 import { Elysia } from 'elysia'
 import { notFound } from '../errors.ts'
 import { consoleBundle } from '../platform.ts'
-import { consolePage, type PageFiles, pageHeaders } from './console_page.ts'
 import { consolePaths } from './console_paths.ts'
-import { loadOnce } from './load_once.ts'
 import type { RouteWrapper } from './middleware.ts'
 import type { RequestContext } from './request_context.ts'
-import { serveEncodings, serveFile } from './static_file.ts'
+import { endsInSlash, loadOnce, pagePolicy, serveEncodings, serveFile } from './static_file.ts'
 
 type Serve = (context: RequestContext) => Promise<Response>
+type PageFiles = { script: string; style: string }
 type Bundle = PageFiles & { files: Record<string, { type: string; gzip: string; br: string }> }
 
 /** File names change with the content, so browsers may cache them forever. */
 const immutable = { 'cache-control': 'public, max-age=31536000, immutable', 'x-content-type-options': 'nosniff' }
+
+const pageHeaders = {
+  // Text never becomes a script.
+  'content-security-policy': pagePolicy("'self'", "require-trusted-types-for 'script'"),
+  'x-content-type-options': 'nosniff',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+}
 
 /** The console: the same page at each of its paths, and the files of that page. */
 export function consoleRoutes({ publicRoute }: RouteWrapper) {
@@ -34,10 +41,7 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
   )
   for (const path of consolePaths) {
     const depth = path.split('/').length - 2
-    // The URLs in the page are relative, so they differ when its own path ends in a slash.
     const [page, pageWithSlash] = [pageAt(depth), pageAt(path === '/' ? depth : depth + 1)]
-    // The URL is not parsed, because the host may be malformed.
-    const endsInSlash = ({ request }: RequestContext) => /^[^?]*\/(\?|$)/.test(request.url)
     routes.get(
       path,
       publicRoute((context) => (endsInSlash(context) ? pageWithSlash(context) : page(context))),
@@ -46,12 +50,34 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
   return routes
 }
 
-/** The route that replaces the console when it is turned off. */
 export const consoleOffRoutes = ({ publicRoute }: RouteWrapper) =>
   new Elysia({ name: 'console' }).get(
     '/',
     publicRoute(async (context) => context.reply(302, null, { location: 'docs' })),
   )
+
+/** `root` is the relative path to the root of the service. */
+const consolePage = (root: string, { script, style }: PageFiles) => `<!doctype html>
+<html lang="en-GB">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <meta name="color-scheme" content="light dark">
+    <title>prompt-signals</title>
+    <link rel="icon" href="${icon}">
+    <link rel="stylesheet" href="${root}console/${style}">
+    <script type="module" src="${root}console/${script}"></script>
+  </head>
+  <body>
+    <div id="console"></div>
+    <noscript>This page needs JavaScript. The API is documented at <a href="${root}docs">docs</a>.</noscript>
+  </body>
+</html>
+`
+
+const icon = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#2b6cb0" d="M2 9h3V5H2zm5 0h3V2H7zm5 0h2V6h-2z"/><path fill="#c05621" d="M2 10h3v2H2zm5 0h3v4H7zm5 0h2v1h-2z"/></svg>',
+)}`
 
 /** Unpacks the bundle of scripts/console.ts. */
 function unpack(text: string): { page: PageFiles; files: Map<string, Serve> } {

@@ -21,7 +21,6 @@ type Operation = {
   errors?: ErrorStatus[]
   /** What its 422 says, unless it is about a signal or follows from the query. */
   invalid?: Partial<DescribedError>
-  /** Whether it accepts an Idempotency-Key. */
   isIdempotent?: boolean
   /** Whether it answers 304 to a client that has the current version. */
   unchanged?: boolean
@@ -48,21 +47,19 @@ const responseHeaders = {
       '</api/v1/prompts/pmt_greeting/history?page=1&limit=25>; rel="first", </api/v1/prompts/pmt_greeting/history?page=1&limit=25>; rel="last"',
   },
   ETag: {
-    description:
-      'The version of the response. Send it as If-None-Match to get a 304 without a body while nothing has changed.',
+    description: 'The version of the response, for If-None-Match.',
     schema: { type: 'string', pattern: '^"[0-9a-f-]{36}"$' },
     example: '"6f2b1c9e-0d5a-4c1b-9a7e-3f8d2e4b5c60"',
   },
   'RateLimit-Policy': {
     description:
-      "The organisation's monthly signal limit (q) and the length of this month in seconds (w). For a browser key with a " +
-      'monthly limit, the limit of that key. As "burst", the request-rate limit, where one is set.',
+      'The monthly signal limit of the organisation, or of the browser key if it has one (q), and the seconds of this month ' +
+      '(w). As "burst", the request-rate limit, where one is set.',
     schema: { type: 'string', pattern: limitPattern('q=\\d+;w=\\d+') },
     example: '"signals";q=1000;w=2592000',
   },
   RateLimit: {
-    description:
-      'How many signals, and how many requests, are left (r), and the seconds until the full number is available again (t).',
+    description: 'The signals and requests left (r), and the seconds until the full number is available again (t).',
     schema: { type: 'string', pattern: limitPattern('r=\\d+;t=\\d+') },
     example: '"signals";r=999;t=1383900',
   },
@@ -89,15 +86,13 @@ const requestHeaders = {
     description: "Names the request in the service's log, and is returned with the response. Generated if absent.",
   }),
   'Idempotency-Key': idempotencyKeyType(
-    'Makes a retry safe: within 24 hours, the same request with the same key changes nothing again. It gets the same ' +
-      'response, without values that are shown only once. Bare, or a quoted string.',
+    'Makes a retry safe for 24 hours: it gets the same response, without values shown only once. Bare or quoted.',
   ),
   'If-None-Match': Type.String({
     description: 'The ETag of an earlier response. If it is still current, the response is a 304 without a body.',
   }),
 }
 
-/** What the OpenAPI document says of the operations of a feature, by their ids. */
 export function describeOperations<Id extends string>(tag: string, operations: Record<Id, Operation>) {
   const describe = ([id, operation]: [string, Operation]) => [id, describeOperation({ id, tag, ...operation })]
   return Object.fromEntries(Object.entries<Operation>(operations).map(describe)) as Record<Id, DocumentDecoration>
@@ -162,24 +157,15 @@ const describeInvalidQuery = ({ problem }: Pick<Params<unknown>, 'problem'>): Pa
 
 function describeError(status: ErrorStatus, own?: Partial<DescribedError>): OpenAPIV3.ResponseObject {
   const { meaning, schema, headers } = errorOfStatus(status, own)
-  const names = Object.keys(headers) as HeaderName[]
-  return { description: meaning, headers: describeHeaders(names, [], headers), content: json(schema) }
+  return { description: meaning, headers: describeHeaders(headers as HeaderName[]), content: json(schema) }
 }
 
 const describeTexts = (texts: Record<string, string>): Record<string, OpenAPIV3.MediaTypeObject> =>
   Object.fromEntries(Object.entries(texts).map(([type, example]) => [type, { schema: { type: 'string' }, example }]))
 
-/** Describes the headers of a response. `examples` replace those of the table. */
-const describeHeaders = (
-  always: HeaderName[] = [],
-  sometimes: HeaderName[] = [],
-  examples: Record<string, unknown> = {},
-) =>
+const describeHeaders = (always: HeaderName[] = [], sometimes: HeaderName[] = []) =>
   Object.fromEntries([
-    ...['X-Request-Id' as const, ...always].map((name) => [
-      name,
-      { ...responseHeaders[name], example: examples[name] ?? responseHeaders[name].example, required: true },
-    ]),
+    ...['X-Request-Id' as const, ...always].map((name) => [name, { ...responseHeaders[name], required: true }]),
     ...sometimes.map((name) => [name, responseHeaders[name]]),
   ])
 

@@ -1,9 +1,8 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { build, docsFiles } from '../platform.ts'
-import { docsPage, pagePolicy, startScript } from './docs_page.ts'
 import type { RouteWrapper } from './middleware.ts'
 import { nameSchemas } from './openapi.ts'
-import { serveFile } from './static_file.ts'
+import { endsInSlash, pagePolicy, serveFile } from './static_file.ts'
 
 const documentation = {
   info: {
@@ -38,14 +37,14 @@ const documentation = {
 export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia[], hasConsole: boolean) {
   const page = (folder: string, root: string) =>
     serveFile('text/html; charset=utf-8', async () => docsPage(folder, hasConsole ? root : null), {
-      'content-security-policy': pagePolicy,
+      // Swagger UI uses inline styles.
+      'content-security-policy': pagePolicy("'self' 'unsafe-inline'"),
     })
   const [pageInFolder, pageBesideFolder] = [page('', '../'), page('docs/', './')]
   return new Elysia({ name: 'docs' })
     .get(
       '/docs',
-      // The URLs in the page are relative, so they differ when its own path ends in a slash.
-      publicRoute((context) => (/^[^?]*\/(\?|$)/.test(context.request.url) ? pageInFolder : pageBesideFolder)(context)),
+      publicRoute((context) => (endsInSlash(context) ? pageInFolder : pageBesideFolder)(context)),
     )
     .get('/docs/json', publicRoute(serveFile('application/json', () => writeDocument(documented))))
     .get('/docs/start.js', publicRoute(serveFile('text/javascript; charset=utf-8', async () => startScript)))
@@ -61,3 +60,46 @@ async function writeDocument(documented: AnyElysia[]): Promise<string> {
   const app = new Elysia({ aot: false }).use(swagger({ specPath: '/json', documentation })).use(all)
   return nameSchemas(await (await app.handle(new Request('http://localhost/json'))).text())
 }
+
+/** The page. Its URLs are relative, so that it also works below a path of a larger site. */
+const docsPage = (folder: string, console: string | null) => `<!doctype html>
+<html lang="en-GB">
+  <head>
+    <meta charset="utf-8">
+    <meta name="viewport" content="width=device-width, initial-scale=1">
+    <title>prompt-signals API</title>
+    <link rel="icon" href="data:,">
+    <link rel="stylesheet" href="${folder}swagger-ui.css">
+    <style>
+      body { margin: 0 }
+      nav { max-width: 1460px; margin: 0 auto; padding: 16px 20px 0; font: 15px system-ui, sans-serif }
+      nav a { color: #1f62a5 }
+      .swagger-ui .info { margin: 32px 0 16px }
+      .swagger-ui .scheme-container { padding: 16px 0 }
+      /* This is the only server, and no response has OpenAPI links. */
+      .swagger-ui .scheme-container .schemes .schemes-server-container, .swagger-ui .response-col_links { display: none }
+    </style>
+  </head>
+  <body>
+    ${console === null ? '' : `<nav><a href="${console}">Console</a></nav>`}
+    <main id="docs"></main>
+    <noscript>This page needs JavaScript. The OpenAPI document is at <a href="${folder}json">${folder}json</a>.</noscript>
+    <script src="${folder}swagger-ui-bundle.js"></script>
+    <script src="${folder}start.js"></script>
+  </body>
+</html>
+`
+
+/** A separate file, because the policy of the page allows no inline script. */
+const startScript = `SwaggerUIBundle({
+  url: new URL('json', document.currentScript.src).href,
+  dom_id: '#docs',
+  deepLinking: true,
+  displayRequestDuration: true,
+  // Keeps the key across reloads.
+  persistAuthorization: true,
+  // Expands schemas, with their bounds.
+  defaultModelExpandDepth: 5,
+  showCommonExtensions: true,
+})
+`

@@ -2,7 +2,6 @@ import type { TSchema } from '@sinclair/typebox'
 import { type CursorPage, cursorParams, type PageRequest } from '../lib/cursor_page.ts'
 import type { RequestContext } from './request_context.ts'
 
-/** What the OpenAPI document says of every list that is read by cursor. */
 export const describePage = (description: string, schema: TSchema) => ({
   query: cursorParams,
   success: { status: 200, description, schema, sometimes: ['Link' as const] },
@@ -16,10 +15,8 @@ export function queryTextOf({ url }: Request): string {
 
 export const searchOf = (request: Request): URLSearchParams => new URLSearchParams(queryTextOf(request))
 
-/** The requested page. */
 export const pageRequestOf = ({ request }: RequestContext): PageRequest => cursorParams.parse(searchOf(request))
 
-/** Replies with a page of a list that is read by cursor, and a link to the next one. */
 export const replyPage = <Row>(context: RequestContext, { data, limit, nextCursor }: CursorPage<Row>): Response =>
   replyJsonPage(context, context.route, JSON.stringify(data), limit, nextCursor)
 

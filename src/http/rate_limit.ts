@@ -2,7 +2,16 @@ import type { Clock } from '../clock.ts'
 import type { Redis } from '../db/redis.ts'
 import type { ApiError, LimitedBy } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
-import { type Bucket, createBucketSharing, type Rate } from './shared_buckets.ts'
+import { createBreaker } from '../lib/breaker.ts'
+
+/** Allows bursts of `requests`, refilled evenly over the window. */
+export type Rate = { requests: number; windowSeconds: number }
+
+/**
+ * A leaky bucket: each request of the subject adds one to `used`, which drains at the rate. `unshared` is the part that
+ * was not added to Redis yet.
+ */
+type Bucket = { readonly subject: string | number; used: number; unshared: number; leakedAt: number }
 
 /** How much of its rate a subject has used, including the current request. */
 export type RateUsage = Rate & {
@@ -34,12 +43,27 @@ const sharedFrom = 0.1
 /** The excess that is ignored, as a fraction of a request, because sums of fractions are not exact. */
 const tolerance = 1e-6
 
+/** How long requests are collected: a busy subject costs one command per interval. */
+const gatherMs = 10
+
+/**
+ * Stores when a bucket will be empty, in microseconds by the clock of Redis, which all replicas share. Moves that time
+ * ahead by the added requests, up to a full bucket, and returns how far ahead it is. Replaces an invalid value.
+ */
+const addScript = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local emptyAt = math.max(tonumber(redis.pcall('GET', KEYS[1])) or 0, now)
+emptyAt = math.min(emptyAt + ARGV[1], now + ARGV[2])
+redis.call('SET', KEYS[1], string.format('%.0f', emptyAt), 'PX', math.max(math.ceil((emptyAt - now) / 1000), 1))
+return math.ceil(emptyAt - now)`
+
 type Options = {
   clock: Clock
   /** Separates the buckets of this limiter from those of others in Redis. */
   name: string
   redis?: Redis | undefined
-  observe?: RateLimitObserver
+  onBreaker?: (isOpen: boolean) => void
 }
 
 /**
@@ -48,10 +72,12 @@ type Options = {
  *
  * With Redis all replicas fill the same buckets, a few milliseconds late: no request waits for Redis.
  */
-export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: Options): RateLimiter {
+export function createRateLimiter(rate: Rate, { clock, name, redis, onBreaker = () => {} }: Options): RateLimiter {
   const { requests, windowSeconds } = rate
   const msPerRequest = (windowSeconds * 1_000) / requests
   const buckets = new BoundedCache<string | number, Bucket>(maxSubjects)
+  const breaker = createBreaker({ failures: 2, retryMs: 1_000, onChange: onBreaker })
+  let unsharedBuckets = new Set<Bucket>()
 
   function leak(bucket: Bucket, now: number): void {
     // A clock that is set back must not make clients wait longer.
@@ -61,17 +87,28 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: O
     bucket.leakedAt = now
   }
 
-  const shareSoon =
-    redis &&
-    createBucketSharing(redis, {
-      prefix: `rate:${name}`,
-      rate,
-      onShared(bucket, used) {
-        leak(bucket, clock.now().getTime())
-        bucket.used = Math.max(bucket.used, used + bucket.unshared)
-      },
-      onBreaker: observe?.breakerChanged,
-    })
+  async function share(redis: Redis, bucket: Bucket): Promise<void> {
+    const addedUs = bucket.unshared * msPerRequest * 1_000
+    bucket.unshared = 0
+    const key = `rate:${name}:{${bucket.subject}}`
+    const aheadUs = await breaker.attempt(() => redis.run(addScript, key, addedUs, windowSeconds * 1_000_000))
+    // After a failure, Redis may or may not have added the requests. They are not sent again: counting them twice would
+    // reject clients that keep to their rate.
+    if (typeof aheadUs !== 'number') return
+    leak(bucket, clock.now().getTime())
+    bucket.used = Math.max(bucket.used, aheadUs / 1_000 / msPerRequest + bucket.unshared)
+  }
+
+  function shareSoon(redis: Redis, bucket: Bucket): void {
+    if (unsharedBuckets.size === 0) {
+      setTimeout(() => {
+        const changed = unsharedBuckets
+        unsharedBuckets = new Set()
+        for (const one of changed) share(redis, one)
+      }, gatherMs)
+    }
+    unsharedBuckets.add(bucket)
+  }
 
   return {
     take(subject) {
@@ -86,7 +123,7 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: O
       if (!isExceeded) {
         bucket.used += 1
         bucket.unshared += 1
-        if (bucket.used >= requests * sharedFrom) shareSoon?.(bucket)
+        if (redis && bucket.used >= requests * sharedFrom) shareSoon(redis, bucket)
       }
       const { used } = bucket
       const msToNext = Math.max(used + 1 - requests, 0) * msPerRequest
@@ -104,7 +141,6 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, observe }: O
   }
 }
 
-/** Adds the rest of the rate to the RateLimit header fields, after the month's limit. */
 export function addRateLimitHeaders(headers: Record<string, string>, rateUsage: RateUsage): Record<string, string> {
   const { requests, windowSeconds, used, secondsToFull } = rateUsage
   const { 'ratelimit-policy': policy, ratelimit, ...others } = headers

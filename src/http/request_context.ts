@@ -13,18 +13,15 @@ const wellFormedId = new RegExp(requestIdPattern)
 /** W3C Trace Context. Version 00 ends after the flags. Further fields of later versions are ignored. */
 const wellFormedTrace = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/
 
-/** A request, its response, and what its log line needs. */
 export class RequestContext implements Timed {
   /** The client's X-Request-Id, else the id of the client's trace, else a new one. */
   readonly requestId: string
   readonly traceId: string | undefined
   /** Public ids of the organisation and the API key; a signed webhook delivery has no key. */
   caller: { org: string; key?: string } | undefined
-  /** The headers that let a web page read the response to its browser key. */
   cors: Record<string, string> | undefined
   /** Rejects when the key was revoked or has lost a scope since. Undefined for a route without a key. */
   verifyAgain: (() => Promise<void>) | undefined
-  /** How much of its request rate the client has used, if there is a limit. */
   rateUsage: RateUsage | undefined
   readonly beganAt = performance.now()
   deadline = this.beganAt + workMs
@@ -84,12 +81,10 @@ export class RequestContext implements Timed {
     return new Response(body, { status, headers: all })
   }
 
-  /** Responds with data in the envelope. */
   replyData(data: unknown, status = 200, headers?: Record<string, string>): Response {
     return this.reply(status, JSON.stringify({ data }), headers)
   }
 
-  /** Responds with an error, in the shape that all errors have. */
   replyError({ code, message, context, headers }: ApiError): Response {
     const error = { code, message, ...context, request_id: this.requestId }
     return this.reply(statusOfCode[code], JSON.stringify({ error }), headers)

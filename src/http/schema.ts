@@ -10,23 +10,20 @@ export type DescribedError = {
   /** Fields beyond those of every error, with an example. */
   fields?: TProperties
   example?: Record<string, unknown>
-  /** Additional headers, each with an example. */
-  headers?: Record<string, unknown>
+  /** Beside X-Request-Id. */
+  headers?: string[]
 }
 
 const described: Record<ErrorCode, DescribedError> = {
   unauthorized: {
     meaning: 'The API key is missing, malformed, unknown, revoked or expired.',
     message: 'Send a valid API key as "Authorization: Bearer psk_…".',
-    headers: { 'WWW-Authenticate': 'Bearer' },
+    headers: ['WWW-Authenticate'],
   },
   forbidden: {
-    meaning:
-      'The API key lacks the scope for this operation, or is not for pages of this origin. Nothing was looked up.',
+    meaning: 'The API key lacks the scope for this operation, or is not for pages of this origin.',
     message: 'This API key lacks the scope signals:write. Use a key that has it.',
-    fields: {
-      scope: Type.Optional(Type.String({ description: 'The missing scope, if that is the reason' })),
-    },
+    fields: { scope: Type.Optional(Type.String({ description: 'The missing scope, if that is the reason' })) },
     example: { scope: 'signals:write' },
   },
   not_found: {
@@ -40,8 +37,7 @@ const described: Record<ErrorCode, DescribedError> = {
       details: Type.Array(
         Type.Object({
           path: Type.String({
-            description:
-              'JSON Pointer to the invalid value, or the name of a header or query parameter; empty for the whole body',
+            description: 'JSON Pointer, or name of a header or parameter; empty for the whole body',
           }),
           message: Type.String({ description: 'What the value must be' }),
         }),
@@ -50,35 +46,22 @@ const described: Record<ErrorCode, DescribedError> = {
     example: { details: [{ path: '/value', message: 'must be positive or negative' }] },
   },
   rate_limited: {
-    meaning:
-      'A limit is reached: the monthly signal limit of the organisation or of a browser key, or the request rate of the key ' +
-      'or the address, if the operator has set one. Nothing was recorded.',
+    meaning: 'A monthly signal limit is reached, or a request rate, if the operator has set one. Nothing was recorded.',
     message:
       'This organisation has used all 1,000 of its signals for this month. Wait until resets_at, or move to a larger plan.',
     fields: {
-      limited_by: literals(limits, {
-        description:
-          'The limit: signals per month of the organisation or of the browser key, or the request rate of the key or of ' +
-          'the address',
-      }),
+      limited_by: literals(limits, { description: 'Signals per month, or a request rate, and whose' }),
       limit: Type.Integer({ description: 'The monthly signal limit, or the allowed number of requests' }),
       used: Type.Integer({ description: 'Signals recorded in the current month, or requests counted' }),
-      resets_at: Type.String({
-        format: 'date-time',
-        description: 'When the counter resets: the next month, UTC, or a few seconds from now',
-      }),
+      resets_at: Type.String({ format: 'date-time', description: 'The next month, UTC, or a few seconds from now' }),
     },
     example: { limited_by: 'organisation_month', limit: 1000, used: 1000, resets_at: '2026-12-01T00:00:00.000Z' },
-    headers: {
-      RateLimit: '"signals";r=0;t=1383900',
-      'RateLimit-Policy': '"signals";q=1000;w=2592000',
-      'Retry-After': 1383900,
-    },
+    headers: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
   },
   internal_error: {
     meaning: 'The service could not complete the request. Try again after the seconds in Retry-After.',
     message: 'The service could not complete the request. Try again shortly.',
-    headers: { 'Retry-After': 1 },
+    headers: ['Retry-After'],
   },
 }
 
@@ -87,13 +70,12 @@ export const rateExample = {
   meaning: 'The request rate of the key or the address is exceeded. Only if the operator has set one.',
   message: 'More than 600 requests in 60 s with this API key. Wait until resets_at.',
   example: { limited_by: 'key_rate', limit: 600, used: 600, resets_at: '2026-11-15T12:01:00.000Z' },
-  headers: { RateLimit: '"burst";r=0;t=60', 'RateLimit-Policy': '"burst";q=600;w=60', 'Retry-After': 1 },
 }
 
-/** The schema of the error with this status. The operation may replace the example. */
+/** The operation may replace the example. */
 export function errorOfStatus(status: ErrorStatus, own: Partial<DescribedError> = {}) {
   const code = (Object.keys(statusOfCode) as ErrorCode[]).find((key) => statusOfCode[key] === status) as ErrorCode
-  const { meaning, message, fields, example, headers = {} } = { ...described[code], ...own }
+  const { meaning, message, fields, example, headers = [] } = { ...described[code], ...own }
   const error = Type.Object({
     code: Type.Literal(code, { description: 'Machine-readable error type' }),
     message: Type.String({ description: 'What went wrong and what to do about it, for a person' }),

@@ -1,9 +1,7 @@
 import { hash } from 'node:crypto'
-import { loadOnce } from './load_once.ts'
 import type { RequestContext } from './request_context.ts'
 
 type Bytes = Uint8Array<ArrayBuffer>
-/** A file, plain and compressed. */
 type Encodings = { identity: Bytes; gzip: Bytes; br?: Bytes }
 type Headers = Record<string, string>
 type Variant = { content: Bytes; etag: string; headers: Headers }
@@ -60,3 +58,35 @@ function variantOf(encoding: string, content: Bytes, headers: Headers): Variant 
   const coding: Headers = encoding === 'identity' ? {} : { 'content-encoding': encoding }
   return { content, etag, headers: { ...headers, ...coding, etag } }
 }
+
+/** Loads a value on the first call. After a failure, the next call loads again. */
+export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
+  let loading: Promise<T> | undefined
+  return () => {
+    loading ??= load().catch((error) => {
+      loading = undefined
+      throw error
+    })
+    return loading
+  }
+}
+
+/**
+ * The URLs in a page are relative, so they differ when its own path ends in a slash. The URL is not parsed, because the
+ * host may be malformed.
+ */
+export const endsInSlash = ({ request }: RequestContext): boolean => /^[^?]*\/(\?|$)/.test(request.url)
+
+/** The policy of a page that loads nothing from elsewhere. */
+export const pagePolicy = (style: string, ...more: string[]) =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src ${style}`,
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    ...more,
+  ].join('; ')

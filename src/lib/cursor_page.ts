@@ -12,7 +12,6 @@ export type CursorPage<Row> = { data: Row[]; limit: number; nextCursor: string |
 
 const expectedCursor = 'the next_cursor of an earlier page of this list, with the same filters'
 
-/** The parameters of every list that is read by cursor. */
 export const cursorPageParams = {
   limit: limitParam,
   cursor: param(
@@ -82,7 +81,6 @@ export async function readPage<Row>(
   return { data: shown.map(({ rowId: _, ...row }) => row as Row), limit, nextCursor }
 }
 
-/** Every row of a list, read page by page. */
 export async function readAllPages<Row>(read: (request: PageRequest) => Promise<CursorPage<Row>>): Promise<Row[]> {
   const rows: Row[] = []
   for (let cursor: string | null = null; ; ) {

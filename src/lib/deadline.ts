@@ -4,7 +4,6 @@ export class DeadlineError extends Error {
   }
 }
 
-/** Work with a deadline. */
 export type Timed = {
   /** On the clock of `performance.now()`. It may still change. */
   deadline: number

@@ -9,7 +9,6 @@ const maxLength = 255
 const pattern = '^[ -~]+$'
 const printable = new RegExp(pattern)
 
-/** An idempotency key, in a header or in a body. */
 export const idempotencyKeyType = (description: string) =>
   Type.String({ minLength: 1, maxLength, pattern, description })
 

@@ -3,7 +3,6 @@ import { defaultPageSize, limitParam, pageParam } from './params.ts'
 
 export type NumberedPage = { page: number; limit: number }
 
-/** The parameters of every list with numbered pages. */
 export const numberedPageParams = { page: pageParam, limit: limitParam }
 
 export const numberedPageOf = (
@@ -41,7 +40,6 @@ export const numberedPageOf = (
 /** Beyond any last page, and small enough to be multiplied by a page size. */
 const lastConceivablePage = 10 ** 13
 
-/** The number of items before the page. */
 export const offsetOf = ({ page, limit }: NumberedPage): number => (Math.min(page, lastConceivablePage) - 1) * limit
 
 const totalPagesOf = ({ limit }: NumberedPage, totalCount: number): number => Math.ceil(totalCount / limit)

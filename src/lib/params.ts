@@ -11,7 +11,6 @@ export type Param<T> = {
   parse(texts: string[]): T | undefined
   /** Completes "must be …". */
   expected: string
-  /** The value of a parameter that is not given. */
   fallback: T
   /** Whether every value is accepted, so that no 422 names it. */
   isLenient?: true
@@ -20,7 +19,6 @@ export type Param<T> = {
 type Table = Record<string, Param<unknown>>
 type Values<T extends Table> = { [Name in keyof T]: T[Name] extends Param<infer Value> ? Value : never }
 
-/** Rejects a parameter, or a combination of parameters. */
 type Reject = (name: string, message: string) => void
 
 export type Params<Query> = {
@@ -69,19 +67,12 @@ export function defineParams<T extends Table, Query = Values<T>>(
 export const invalidQuery = (...details: Detail[]) => invalid('The query is not valid.', details)
 
 /** A parameter that may be given once. Not given, its value is `fallback`, which is documented as its default, or null. */
-export function param<T>(schema: TSchema, parse: (text: string) => T | undefined, expected: string): Param<T | null>
-export function param<T>(
+export function param<T, Fallback extends T | null = null>(
   schema: TSchema,
   parse: (text: string) => T | undefined,
   expected: string,
-  fallback: T,
-): Param<T>
-export function param<T>(
-  schema: TSchema,
-  parse: (text: string) => T | undefined,
-  expected: string,
-  fallback: T | null = null,
-): Param<T | null> {
+  fallback = null as Fallback,
+): Param<T | Fallback> {
   return {
     schema: fallback === null ? schema : { ...schema, default: fallback },
     parse: ([text = '', ...others]) => (others.length === 0 ? parse(text) : undefined),
@@ -90,19 +81,15 @@ export function param<T>(
   }
 }
 
-/** One of a few words. */
-export function choiceParam<const T extends string>(choices: readonly T[], description: string): Param<T | null>
-export function choiceParam<const T extends string>(
+export function choiceParam<const T extends string, Fallback extends T | null = null>(
   choices: readonly T[],
   description: string,
-  fallback: NoInfer<T>,
-): Param<T>
-export function choiceParam<T extends string>(choices: readonly T[], description: string, fallback?: T) {
+  fallback = null as Fallback,
+) {
   const parse = (text: string) => choices.find((choice) => choice === text)
-  return param(literals(choices, { description }), parse, `one of ${choices.join(', ')}`, fallback as T)
+  return param<T, Fallback>(literals(choices, { description }), parse, `one of ${choices.join(', ')}`, fallback)
 }
 
-/** A time, or a date for its first instant, UTC. */
 export const timeParam = (description: string) =>
   param(
     Type.String({ format: 'date-time', description: `${description} A date stands for its first instant, UTC.` }),
@@ -110,7 +97,6 @@ export const timeParam = (description: string) =>
     expectedTime,
   )
 
-/** The id of a row. */
 export const idParam = (description: string, expected: string) =>
   param(Type.Integer({ format: 'int64', minimum: 1, description }), parseId, expected)
 

@@ -14,7 +14,6 @@ export function parseText(text: string): string | undefined {
   return trimmed !== '' && trimmed.length <= maxTextLength && isPlain(trimmed) ? trimmed : undefined
 }
 
-/** Validates a name from a client or an operator. */
 export function requireText(what: string, text: string): string {
   const parsed = parseText(text)
   if (parsed !== undefined) return parsed

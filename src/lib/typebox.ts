@@ -3,14 +3,12 @@ import { type Static, type TSchema, Type } from '@sinclair/typebox'
 export const nullable = <S extends TSchema>(schema: S, description: string) =>
   Type.Union([schema, Type.Null()], { description })
 
-/** One of the given strings. */
 export const literals = <const Text extends string>(texts: readonly Text[], options: { description?: string } = {}) =>
   Type.Union(
     texts.map((text) => Type.Literal(text)),
     options,
   )
 
-/** The body of a response with one object. */
 export const envelopeOf = <S extends TSchema>(data: S, title: string, example: object) =>
   Type.Object({ data }, { title, examples: [{ data: example }] })
 

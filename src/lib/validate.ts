@@ -18,13 +18,8 @@ export function createValidator<S extends TSchema>(schema: S, what: string): (va
   }
 }
 
-let listFormat: Intl.ListFormat | undefined
-
-/** "one, two or three". The format is created on first use, to keep the start short. */
-function listChoices(choices: string[]): string {
-  listFormat ??= new Intl.ListFormat('en-GB', { type: 'disjunction' })
-  return listFormat.format(choices)
-}
+/** "one, two or three" */
+const listChoices = (choices: string[]): string => new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(choices)
 
 /** Rewords the library's messages, such as "Expected union value"; completes the name of the value. */
 function explain({ type, schema, message }: ValueError): string {

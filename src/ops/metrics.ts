@@ -1,7 +1,7 @@
 // Features report events through the observers below. What an operator must know is logged too.
 import type { Db } from '../db/client.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
-import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/delivery_result.ts'
+import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/schema.ts'
 import type { HistoryObserver } from '../history/read.ts'
 import type { RequestObserver } from '../http/middleware.ts'
 import type { RateLimitObserver } from '../http/rate_limit.ts'
@@ -40,16 +40,18 @@ export function createMetrics(log: Log) {
     requestSeconds,
   )
   measure('gauge', 'http_requests_in_flight', 'Requests being handled', () => inFlight)
-  const countLimited = labelledCounter('requests_limited_total', 'Requests over a request-rate limit', 'limited_by', [
-    'key_rate',
-    'address_rate',
-  ])
-  const rateBreakerChanged = breaker(
-    'rate_breaker_open',
-    '1 while replicas do not share request rates, after failures of Redis',
-    'rates',
-    { open: 'request rates are counted per replica', closed: 'request rates are shared between replicas' },
-  )
+  const rates: RateLimitObserver = {
+    limited: labelledCounter('requests_limited_total', 'Requests over a request-rate limit', 'limited_by', [
+      'key_rate',
+      'address_rate',
+    ]),
+    breakerChanged: breaker(
+      'rate_breaker_open',
+      '1 while replicas do not share request rates, after failures of Redis',
+      'rates',
+      { open: 'request rates are counted per replica', closed: 'request rates are shared between replicas' },
+    ),
+  }
   const countOutcome = labelledCounter(
     'signals_total',
     'Signals by outcome; replayed: a retry with the same Idempotency-Key; conflict: the key belongs to another signal',
@@ -73,8 +75,10 @@ export function createMetrics(log: Log) {
     open: 'only the database enforces the limit',
     closed: 'the gate in Redis is used again',
   })
-  const countPage = labelledCounter('history_pages_total', 'History pages by source', 'source', ['cache', 'database'])
-  const setCachedCharacters = gauge('history_cache_characters', 'Characters held in the history page cache')
+  const history: HistoryObserver = {
+    read: labelledCounter('history_pages_total', 'History pages by source', 'source', ['cache', 'database']),
+    cached: gauge('history_cache_characters', 'Characters held in the history page cache'),
+  }
   const countDelivery = labelledCounter(
     'github_deliveries_total',
     'Signed GitHub deliveries by outcome; unlinked_repository, unlinked_files: no prompt is linked; force_push, too_many_commits, files_not_listed: incomplete',
@@ -107,7 +111,7 @@ export function createMetrics(log: Log) {
         durations.observe(`${status} ${method} ${route}`, seconds, () => ({ route, method, status }))
       },
     } satisfies RequestObserver,
-    rates: { limited: countLimited, breakerChanged: rateBreakerChanged } satisfies RateLimitObserver,
+    rates,
     signals: {
       ended: countOutcome,
       batchStarted(signals, waitedMs) {
@@ -123,7 +127,7 @@ export function createMetrics(log: Log) {
       },
       breakerChanged: gateBreakerChanged,
     } satisfies GateObserver,
-    history: { read: countPage, cached: setCachedCharacters } satisfies HistoryObserver,
+    history,
     deliveries: {
       ended({ outcome, message }, org) {
         countDelivery(outcome)
@@ -145,7 +149,6 @@ export function createMetrics(log: Log) {
       if (isUp) log.info({ dependency }, 'dependency up')
       else log.warn({ dependency, reason }, 'dependency down')
     },
-    /** Reads the load of the database at each scrape. */
     watchDatabase(load: Db['load']) {
       measure('gauge', 'database_statements_pending', 'Statements waiting for an answer', () => load().pending)
       measure('gauge', 'database_connections_busy', 'Connections with a statement on them', () => {

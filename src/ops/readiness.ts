@@ -1,7 +1,8 @@
 import type { Db } from '../db/client.ts'
 import { isReadOnly } from '../db/errors.ts'
-import { type Migration, requireMigrated, SchemaError } from '../db/migrations.ts'
+import { type Migration, requireSchema, SchemaError } from '../db/migrations.ts'
 import type { Redis } from '../db/redis.ts'
+import type { Drain } from '../http/drain.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 
 type Reason = 'unreachable' | 'read_only' | 'old_schema'
@@ -10,18 +11,13 @@ type ReadinessReport =
   | {
       ready: boolean
       database: 'up' | 'down'
-      /** Why the database is down. */
       reason?: Reason
       /** Does not affect readiness: the service works without Redis. */
       redis: 'up' | 'down' | 'unused'
     }
   | { ready: false; stopping: true }
 
-export type Readiness = {
-  check(): Promise<ReadinessReport>
-  /** Reports the service as not ready from now on, so that no new requests are sent here. */
-  stop(): void
-}
+export type Readiness = ReturnType<typeof createReadiness>
 
 const probeMs = 500
 /** The database is queried at most once in this time, however frequent the probes. */
@@ -29,8 +25,7 @@ const trustedForMs = 1_000
 /** The driver reconnects to a read-only database about once a second, so a probe in between may find no session. */
 const readOnlyForMs = 5_000
 
-export function createReadiness(db: Db, redis: Redis | undefined, migrations: Migration[]): Readiness {
-  let isStopping = false
+export function createReadiness(db: Db, redis: Redis | undefined, migrations: Migration[], drain: Drain) {
   let readOnlyAt = Number.NEGATIVE_INFINITY
   let last: { probedAt: number; report: Promise<ReadinessReport> } | undefined
 
@@ -45,7 +40,7 @@ export function createReadiness(db: Db, redis: Redis | undefined, migrations: Mi
   async function probe(): Promise<ReadinessReport> {
     const redisState = redis ? (redis.status === 'ready' ? 'up' : 'down') : 'unused'
     try {
-      await within(probeMs, Promise.all([requireMigrated(db.sql, migrations), db.requireWritable()]))
+      await within(probeMs, Promise.all([requireSchema(db.sql, migrations, true), db.requireWritable()]))
       return { ready: true, database: 'up', redis: redisState }
     } catch (error) {
       return { ready: false, database: 'down', reason: reasonFor(error), redis: redisState }
@@ -53,16 +48,13 @@ export function createReadiness(db: Db, redis: Redis | undefined, migrations: Mi
   }
 
   return {
-    async check() {
+    async check(): Promise<ReadinessReport> {
       if (!last || performance.now() - last.probedAt >= trustedForMs) {
         last = { probedAt: performance.now(), report: probe() }
       }
       const report = await last.report
       // Read after the wait, because the stop may come during a probe.
-      return isStopping ? { ready: false, stopping: true } : report
-    },
-    stop() {
-      isStopping = true
+      return drain.isDraining ? { ready: false, stopping: true } : report
     },
   }
 }

@@ -5,45 +5,9 @@ type Metric = { name: string; help: string; type: 'counter' | 'gauge' | 'histogr
 type Series = { labels: Labels; counts: number[]; sum: number; count: number }
 
 const line = (name: string, labels: Labels, value: number): string => {
-  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${String(text).replace(/[\\"]/g, '\\$&')}"`)
+  // No value of a label needs escaping: clients choose none of them.
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${text}"`)
   return `${name}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}`
-}
-
-class Histogram {
-  readonly #series = new Map<string, Series>()
-
-  constructor(
-    readonly name: string,
-    readonly bounds: number[],
-  ) {}
-
-  /** Adds a series that is exposed before its first value. */
-  addSeries(id: string, labels: Labels): Series {
-    const series = { labels, counts: Array(this.bounds.length + 1).fill(0), sum: 0, count: 0 }
-    this.#series.set(id, series)
-    return series
-  }
-
-  /** The id stands for the labels, which are built only for the first value of a series. */
-  observe(id: string, value: number, labels: () => Labels): void {
-    const series = this.#series.get(id) ?? this.addSeries(id, labels())
-    let bucket = 0
-    while (bucket < this.bounds.length && value > (this.bounds[bucket] as number)) bucket += 1
-    series.counts[bucket] = (series.counts[bucket] as number) + 1
-    series.sum += value
-    series.count += 1
-  }
-
-  lines(): string[] {
-    return [...this.#series.values()].flatMap(({ labels, counts, sum, count }) => {
-      let total = 0
-      const buckets = [...this.bounds, '+Inf'].map((le, index) => {
-        total += counts[index] as number
-        return line(`${this.name}_bucket`, { ...labels, le }, total)
-      })
-      return [...buckets, line(`${this.name}_sum`, labels, sum), line(`${this.name}_count`, labels, count)]
-    })
-  }
 }
 
 export function createRegistry(prefix: string) {
@@ -62,7 +26,6 @@ export function createRegistry(prefix: string) {
 
   return {
     measure,
-    /** Returns a function that sets the gauge. */
     gauge(name: string, help: string): (value: number) => void {
       let current = 0
       measure('gauge', name, help, () => current)
@@ -70,7 +33,6 @@ export function createRegistry(prefix: string) {
         current = value
       }
     },
-    /** Returns a function that adds one. */
     counter(name: string, help: string): () => void {
       let count = 0
       measure('counter', name, help, () => count)
@@ -86,10 +48,35 @@ export function createRegistry(prefix: string) {
         counts[value] += 1
       }
     },
-    histogram(name: string, help: string, bounds: number[]): Histogram {
-      const histogram = new Histogram(prefix + name, bounds)
-      metrics.push({ name: histogram.name, help, type: 'histogram', lines: () => histogram.lines() })
-      return histogram
+    histogram(name: string, help: string, bounds: number[]) {
+      const all = new Map<string, Series>()
+      /** Adds a series that is exposed before its first value. */
+      function addSeries(id: string, labels: Labels): Series {
+        const series = { labels, counts: Array(bounds.length + 1).fill(0), sum: 0, count: 0 }
+        all.set(id, series)
+        return series
+      }
+      const linesOf = ({ labels, counts, sum, count }: Series) => {
+        let total = 0
+        const buckets = [...bounds, '+Inf'].map((le, index) => {
+          total += counts[index] as number
+          return line(`${prefix}${name}_bucket`, { ...labels, le }, total)
+        })
+        return [...buckets, line(`${prefix}${name}_sum`, labels, sum), line(`${prefix}${name}_count`, labels, count)]
+      }
+      metrics.push({ name: prefix + name, help, type: 'histogram', lines: () => [...all.values()].flatMap(linesOf) })
+      return {
+        addSeries,
+        /** The id stands for the labels, which are built only for the first value of a series. */
+        observe(id: string, value: number, labels: () => Labels): void {
+          const series = all.get(id) ?? addSeries(id, labels())
+          let bucket = 0
+          while (bucket < bounds.length && value > (bounds[bucket] as number)) bucket += 1
+          series.counts[bucket] = (series.counts[bucket] as number) + 1
+          series.sum += value
+          series.count += 1
+        },
+      }
     },
     text: () =>
       metrics

@@ -3,7 +3,6 @@ import type { RouteWrapper } from '../http/middleware.ts'
 import type { Metrics } from './metrics.ts'
 import type { Readiness } from './readiness.ts'
 
-/** Liveness and readiness, for load balancers and supervisors. */
 export const healthRoutes = ({ readiness }: { readiness: Readiness }, { publicRoute }: RouteWrapper) =>
   new Elysia({ name: 'health' })
     .get(
@@ -18,7 +17,6 @@ export const healthRoutes = ({ readiness }: { readiness: Readiness }, { publicRo
       }),
     )
 
-/** Metrics in the text format of Prometheus. */
 export const metricsRoutes = ({ metrics }: { metrics: Metrics }, { publicRoute }: RouteWrapper) =>
   new Elysia({ name: 'metrics' }).get(
     '/metrics',

@@ -7,17 +7,10 @@ import { useProgram } from '../use.ts'
 
 const { server, settings, tenant } = useProgram(() => ({ REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() }))
 
-const lines = (): Row[] =>
-  server
-    .stdout()
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line))
-
 /** The line of the request with that id, once it is written. */
 async function lineOf(id: string): Promise<Row> {
-  await eventually(() => lines().filter(({ request_id }) => request_id === id).length, 1)
-  return lines().find(({ request_id }) => request_id === id) as Row
+  await eventually(() => server.log().filter(({ request_id }) => request_id === id).length, 1)
+  return server.log().find(({ request_id }) => request_id === id) as Row
 }
 
 const send = (path: string, id: string, more: RequestInit = {}) =>
@@ -66,13 +59,13 @@ test('requests for health or metrics are not logged', async () => {
   for (const path of ['/livez', '/readyz', '/metrics']) await send(path, `quiet${path.replace('/', '-')}`)
   await send('/nothing', 'after-quiet')
   await lineOf('after-quiet')
-  expect(lines().filter(({ request_id }) => request_id?.startsWith('quiet'))).toEqual([])
+  expect(server.log().filter(({ request_id }) => request_id?.startsWith('quiet'))).toEqual([])
 })
 
 test('logs when Redis is connected, and when the service starts and stops', async () => {
-  await eventually(() => lines().findLast(({ dependency }) => dependency)?.msg, 'dependency up')
+  await eventually(() => server.log().findLast(({ dependency }) => dependency)?.msg, 'dependency up')
   expect(await server.stop()).toBe(0)
-  const said = lines().filter(({ msg }) => msg !== 'request')
+  const said = server.log().filter(({ msg }) => msg !== 'request')
   // Leaving Redis is not losing it.
   expect(said.slice(-2).map(({ msg }) => msg)).toEqual(['stopping', 'stopped'])
   expect(said.find(({ msg }) => msg === 'serving')).toMatchObject({ url: server.url, bun: Bun.version })

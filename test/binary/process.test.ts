@@ -4,26 +4,18 @@ import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import type { Sql } from '../../src/db/client.ts'
 import { openDatabase } from '../../src/db/open.ts'
-import { createDatabase, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
-import {
-  createFolder,
-  createOperator,
-  createTenant,
-  errorLineOf,
-  eventually,
-  run,
-  type Server,
-  startServer,
-} from '../program.ts'
+import { createDatabase, createDatabaseWithTenant, redisPrefix, redisUrl, type TestDatabase } from '../harness.ts'
+import { createFolder, errorLineOf, eventually, run, type Server, startServer } from '../program.ts'
+import type { Tenant } from '../tenant.ts'
 
 /** For the load to become one, on a machine that may be busy with other things. */
 const LOAD_MS = 30_000
 
-let database: TestDatabase
+let database: TestDatabase & { tenant: Tenant }
 const databases: TestDatabase[] = []
 
 beforeEach(async () => {
-  database = await createDatabase()
+  database = await createDatabaseWithTenant()
   databases.push(database)
 })
 
@@ -39,8 +31,6 @@ async function query<T>(work: (sql: Sql) => Promise<T>): Promise<T> {
     await db.close()
   }
 }
-
-type Tenant = Awaited<ReturnType<typeof createTenant>>
 
 /** Twenty callers that each post one signal after another, until the server is gone. */
 function load({ url }: Server, { key, prompt }: Tenant) {
@@ -75,7 +65,7 @@ async function expectAllKept(acknowledged: number[], { org }: Tenant): Promise<S
 
 test('a stop under load answers and records every request it has accepted, and exits with 0', async () => {
   const server = await startServer({ ...database.settings, REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() })
-  const tenant = await createTenant(createOperator(database.settings), 1_000_000)
+  const { tenant } = database
   const { answers, ended } = load(server, tenant)
   await eventually(() => answers.length > 200, true, LOAD_MS)
   expect(await server.stop()).toBe(0)
@@ -84,11 +74,7 @@ test('a stop under load answers and records every request it has accepted, and e
   const acknowledged = answers.map(({ id }) => id as number)
   // Every recorded signal was also answered, so that no caller has to send it again.
   expect([...(await expectAllKept(acknowledged, tenant))].sort()).toEqual(acknowledged.sort())
-  const lines = server
-    .stdout()
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
+  const lines = server.log()
   const requests = lines.filter(({ msg }) => msg === 'request')
   expect(requests.filter(({ status }) => status === 201)).toHaveLength(answers.length)
   const others = lines
@@ -99,7 +85,7 @@ test('a stop under load answers and records every request it has accepted, and e
 
 test('a crash under load loses no acknowledged signal, and the count stays that of the rows', async () => {
   const server = await startServer(database.settings)
-  const tenant = await createTenant(createOperator(database.settings), 1_000_000)
+  const { tenant } = database
   const { answers, ended } = load(server, tenant)
   await eventually(() => answers.length > 200, true, LOAD_MS)
   await server.kill()

@@ -21,12 +21,7 @@ afterEach(async () => {
   await database.close()
 })
 
-const words = () =>
-  server
-    .stdout()
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line).msg)
+const words = () => server.log().map(({ msg }) => msg)
 
 const hasSaid = (word: string) => eventually(() => words().includes(word), true)
 

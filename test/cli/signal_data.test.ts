@@ -1,25 +1,18 @@
 // Exports, purges and retentions on the command line, beside a running server.
-import { beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createFolder, run } from '../program.ts'
+import { createFolder } from '../program.ts'
 import { useProgram } from '../use.ts'
 
-const { client, operator, settings } = useProgram()
+const { client, operator, tenant } = useProgram()
 
 const folder = createFolder()
-let org: string
-let key: string
 
-beforeAll(async () => {
-  ;({ id: org } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team'))
-  ;({ key } = await operator.one('keys', 'create', '--org', org))
-})
-
-/** A prompt with so many signals, and their ids. */
+/** Creates a prompt with this number of signals, and returns their ids. */
 async function createPrompt(signals: number): Promise<{ prompt: string; ids: number[] }> {
-  const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'Greeting')
-  const { body } = await client.post(`/prompts/${prompt}/signals/batch`, key, {
+  const { id: prompt } = await operator.one('prompts', 'create', '--org', tenant.org, '--name', 'Greeting')
+  const { body } = await client.post(`/prompts/${prompt}/signals/batch`, tenant.key, {
     signals: Array.from({ length: signals }, (_, n) => ({ value: 'positive', metadata: { n } })),
   })
   return { prompt, ids: body.data.map(({ id }: { id: number }) => id) }
@@ -29,41 +22,19 @@ test('signals export writes lines to standard output, and a file that is there o
   const { prompt, ids } = await createPrompt(3)
   const lines = (await operator.plain('signals', 'export', '--prompt', prompt)).split('\n')
   expect(lines.slice(0, -1).map((line) => JSON.parse(line).id)).toEqual(ids)
-  const rest = await operator.plain(
-    'signals',
-    'export',
-    '--prompt',
-    prompt,
-    '--after',
-    String(ids[1]),
-    '--format',
-    'csv',
-  )
+  const inCsv = ['signals', 'export', '--prompt', prompt, '--format', 'csv']
+  const rest = await operator.plain(...inCsv, '--after', String(ids[1]))
   expect(rest).toMatch(new RegExp(`^${ids[2]},${prompt},positive,[^,]+,"{""n"": 2}"\r\n$`))
   const file = join(folder, 'signals.csv')
-  expect(await operator.one('signals', 'export', '--prompt', prompt, '--format', 'csv', '--output', file)).toEqual({
-    file,
-    signals: 3,
-  })
+  expect(await operator.one(...inCsv, '--output', file)).toEqual({ file, signals: 3 })
   expect((await Bun.file(file).text()).split('\r\n')).toHaveLength(5)
   expect(await readdir(folder)).toEqual(['signals.csv'])
 })
 
 test('signals export of an organisation has all its prompts', async () => {
   const { ids } = await createPrompt(2)
-  const lines = (await operator.plain('signals', 'export', '--org', org)).split('\n').slice(0, -1)
+  const lines = (await operator.plain('signals', 'export', '--org', tenant.org)).split('\n').slice(0, -1)
   expect(lines.map((line) => JSON.parse(line).id)).toEqual(expect.arrayContaining(ids))
-})
-
-test.each([
-  [['export'], 'give either --prompt or --org'],
-  [['export', '--prompt', 'pmt_x', '--org', 'org_x'], 'give either --prompt or --org'],
-  [['export', '--org', 'org_x', '--format', 'xml'], '--format must be one of ndjson, csv'],
-  [['purge', '--before', 'yesterday'], '--before must be an ISO 8601 time'],
-  [['purge', '--before', '2026-01-01', '--prompt', 'pmt_x', '--org', 'org_x'], 'give --prompt or --org'],
-])('wrong usage is rejected before anything is opened: signals %p', async (args, message) => {
-  const { status, stderr } = await run(['signals', ...args], { settings })
-  expect([status, stderr.includes(message)]).toEqual([2, true])
 })
 
 test('signals purge erases what is older, of a prompt or an organisation, and says how many', async () => {
@@ -73,17 +44,19 @@ test('signals purge erases what is older, of a prompt or an organisation, and sa
   expect(await operator.one('signals', 'purge', '--before', later, '--prompt', prompt)).toEqual({ erased: 4 })
   expect(await operator.plain('signals', 'export', '--prompt', prompt)).toBe('')
   await createPrompt(2)
-  const { erased } = await operator.one('signals', 'purge', '--before', later, '--org', org)
+  const { erased } = await operator.one('signals', 'purge', '--before', later, '--org', tenant.org)
   expect(erased).toBeGreaterThanOrEqual(2)
-  expect(await operator.plain('signals', 'export', '--org', org)).toBe('')
+  expect(await operator.plain('signals', 'export', '--org', tenant.org)).toBe('')
   expect(await operator.one('signals', 'purge', '--before', later)).toEqual({ erased: 0 })
 })
 
 test('orgs set-retention is shown by orgs list, and ended by none', async () => {
-  expect(await operator.one('orgs', 'set-retention', org, '400')).toMatchObject({ id: org, retention_days: 400 })
-  expect(await operator.one('orgs', 'set-retention', org, 'none')).toMatchObject({ id: org, retention_days: null })
-  for (const days of ['0', '-1', '1.5', 'ever', '36501']) {
-    const { status } = await run(['orgs', 'set-retention', org, days], { settings })
-    expect([days, status]).toEqual([days, 2])
-  }
+  expect(await operator.one('orgs', 'set-retention', tenant.org, '400')).toMatchObject({
+    id: tenant.org,
+    retention_days: 400,
+  })
+  expect(await operator.one('orgs', 'set-retention', tenant.org, 'none')).toMatchObject({
+    id: tenant.org,
+    retention_days: null,
+  })
 })

@@ -95,11 +95,9 @@ test('usage shows the month by day and by prompt', async () => {
   expect(lines[5]).toBe(`days       ${'·'.repeat(now.getUTCDate() - 1)}█`)
 })
 
-test.each([
-  [['signals', 'stats', '--interval', 'year'], '--interval must be one of hour, day, week, month, and given once'],
-  [['signals', 'list', '--metadata', 'model'], '--metadata must be FIELD=TEXT, not "model"'],
-  [['signals', 'list', '--value', 'maybe'], '--value must be one of positive, negative, and given once'],
-])('%p is wrong usage', async (words, message) => {
-  const { status, stderr } = await run([...words, '--prompt', prompt], { settings: database.settings })
-  expect([status, stderr.split('\n')[0]]).toEqual([2, `prompt-signals: ${message}`])
+test('an unknown interval is wrong usage', async () => {
+  const stats = ['signals', 'stats', '--prompt', prompt, '--interval', 'year']
+  const { status, stderr } = await run(stats, { settings: database.settings })
+  expect(status).toBe(2)
+  expect(stderr).toStartWith('prompt-signals: --interval must be one of hour, day, week, month, and given once\n')
 })

@@ -1,10 +1,12 @@
-// Opens pages of the console, signed in as a tenant of the test's own.
-import { afterAll, beforeAll } from 'bun:test'
+// Opens pages of the console, signed in as a tenant of the file.
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'bun:test'
 import type { Browser, BrowserContextOptions } from 'playwright-core'
 import { scopes as allScopes, type Scope } from '../../src/http/caller.ts'
 import { launchBrowser, openWindow, type Watched } from '../browser.ts'
 import type { Tenant, TestService } from '../service.ts'
 import { shareService } from '../use.ts'
+
+type WindowOptions = BrowserContextOptions & { expectsTroubles?: boolean }
 
 export type TestConsole = {
   service: TestService
@@ -12,40 +14,56 @@ export type TestConsole = {
   /** The key of all scopes that pages are opened with. */
   admin: string
   keyWith(scopes: Scope[], name?: string): Promise<string>
-  /** A page in a window of its own. Where `prepare` is given, it is called before the page is asked for. */
+  /** Opens a page in a new window, which is closed after the test. `prepare` is called before the page is requested. */
   open(
     path: string,
-    options?: { key?: string; prepare?(window: Watched): Promise<unknown> } & BrowserContextOptions,
+    options?: { key?: string; prepare?(window: Watched): Promise<unknown> } & WindowOptions,
   ): Promise<Watched>
 }
 
-/** On the shared service, with one browser for the file. Filled before the tests run. */
-export function useConsole(): TestConsole {
-  const own = {} as TestConsole
+/**
+ * Opens windows of one browser for the file. A window that a test opens is closed after it, and must have had no trouble,
+ * unless it `expectsTroubles`.
+ */
+export function useWindows(): (origin: string, options?: WindowOptions) => Promise<Watched> {
   let browser: Browser
+  let opened: { window: Watched; expectsTroubles: boolean }[] = []
   beforeAll(async () => {
     browser = await launchBrowser()
-    Object.assign(own, await createConsole(browser))
+  })
+  // What a hook has opened before the tests stays open.
+  beforeEach(() => {
+    opened = []
+  })
+  afterEach(async () => {
+    const troubles = opened.flatMap(({ window, expectsTroubles }) => (expectsTroubles ? [] : window.troubles))
+    await Promise.all(opened.map(({ window }) => window.page.close()))
+    expect(troubles).toEqual([])
   })
   afterAll(() => browser?.close())
-  return own
+  return async (origin, { expectsTroubles = false, ...options } = {}) => {
+    const window = await openWindow(browser, origin, options)
+    opened.push({ window, expectsTroubles })
+    return window
+  }
 }
 
-async function createConsole(browser: Browser): Promise<TestConsole> {
-  const service = await shareService()
-  const tenant = await service.createTenant()
-  const keyWith = async (scopes: Scope[], name = 'console') => (await service.createKey(tenant, scopes, { name })).key
-  const admin = await keyWith([...allScopes])
-  return {
-    service,
-    tenant,
-    admin,
-    keyWith,
-    async open(path, { key = admin, prepare, ...options } = {}) {
-      const window = await openWindow(browser, service.url, options)
+/** On the shared service. Filled before the tests run. */
+export function useConsole(): TestConsole {
+  const own = {} as TestConsole
+  const openIn = useWindows()
+  beforeAll(async () => {
+    const service = await shareService()
+    const tenant = await service.createTenant()
+    const keyWith = async (scopes: Scope[], name = 'console') => (await service.createKey(tenant, scopes, { name })).key
+    const admin = await keyWith([...allScopes])
+    const open: TestConsole['open'] = async (path, { key = admin, prepare, ...options } = {}) => {
+      const window = await openIn(service.url, options)
       await prepare?.(window)
       await window.page.goto(`${service.url}${path}#key=${key}`)
       return window
-    },
-  }
+    }
+    Object.assign(own, { service, tenant, admin, keyWith, open })
+  })
+  return own
 }

@@ -1,26 +1,22 @@
 // The console of the built binary: the ways in and out, in a real browser.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import type { Browser } from 'playwright-core'
-import { launchBrowser, openWindow } from '../browser.ts'
-import { createDatabase } from '../harness.ts'
-import { createOperator, eventually, type Operator, startServer } from '../program.ts'
+import { beforeAll, expect, test } from 'bun:test'
+import { createOperator, eventually, type Operator } from '../program.ts'
 import { useProgram } from '../use.ts'
+import { useWindows } from './open.ts'
 
 let operator: Operator
-let browser: Browser
 
-afterAll(() => browser?.close())
+const openIn = useWindows()
 // What the server has logged is searched for keys, too.
 const { server, settings, tenant } = useProgram()
 
 beforeAll(async () => {
   operator = createOperator({ ...settings, PUBLIC_URL: server.url })
-  browser = await launchBrowser()
 })
 
 test('a link of the command opens signed in, and its key leaves the address at once and reaches no server but in the header', async () => {
   const { link } = await operator.one('console', '--org', tenant.org, '--admin')
-  const { page, troubles, requests } = await openWindow(browser, server.url)
+  const { page, requests } = await openIn(server.url)
   const addresses: string[] = []
   page.on('request', (request) => addresses.push(`${request.url()} ${request.headers().referer ?? ''}`))
   await page.goto(link.replace('/#', '/settings/keys#'))
@@ -34,16 +30,14 @@ test('a link of the command opens signed in, and its key leaves the address at o
   // Reloaded it is signed in on, and another tab knows nothing of it.
   await page.reload()
   await page.getByRole('row').nth(1).waitFor()
-  const other = await openWindow(browser, server.url)
+  const other = await openIn(server.url)
   await other.page.goto(server.url)
   await other.page.getByRole('button', { name: 'Sign in' }).waitFor()
-  expect([...troubles, ...other.troubles, ...other.requests]).toEqual([])
-  await page.close()
-  await other.page.close()
+  expect(other.requests).toEqual([])
 })
 
 test('a pasted key signs in, and signing out forgets it', async () => {
-  const { page, troubles } = await openWindow(browser, server.url)
+  const { page } = await openIn(server.url)
   await page.goto(`${server.url}/settings/prompts`)
   await page.getByLabel('API key').fill(` ${tenant.key} `)
   await page.keyboard.press('Enter')
@@ -55,46 +49,33 @@ test('a pasted key signs in, and signing out forgets it', async () => {
   expect(await page.evaluate('sessionStorage.length')).toBe(0)
   await page.reload()
   await page.getByLabel('API key').waitFor()
-  expect(troubles).toEqual([])
-  await page.close()
 })
 
 test('a key that is not accepted is forgotten, with a word about it', async () => {
-  const { page } = await openWindow(browser, server.url)
+  const { page } = await openIn(server.url, { expectsTroubles: true })
   await page.goto(`${server.url}/#key=psk_${'0'.repeat(36)}`)
   await page.getByRole('alert').getByText('Invalid key').waitFor()
   expect(await page.evaluate('sessionStorage.length')).toBe(0)
-  await page.close()
 })
 
-test('a link may be opened in a tab that is signed in with another key', async () => {
-  const { page } = await openWindow(browser, server.url)
+test('a link may be opened in a tab that is signed in, with another key or by the same link', async () => {
+  const { page } = await openIn(server.url)
   await page.goto(`${server.url}/settings/prompts#key=${tenant.key}`)
   await page.getByText('Key test').waitFor()
-  const { link } = await operator.one('console', '--org', tenant.org)
-  await page.goto(link.replace('/#', '/settings/prompts#'))
-  await page.getByText('Key console').waitFor()
-  expect(page.url()).toBe(`${server.url}/settings/prompts`)
-  await page.close()
-})
-
-test('a link may be opened again in the tab that it has signed in', async () => {
-  const { page, troubles } = await openWindow(browser, server.url)
   const { link } = await operator.one('console', '--org', tenant.org)
   for (let count = 0; count < 2; count++) {
     await page.goto(link.replace('/#', '/settings/keys#'))
     await eventually(() => page.url(), `${server.url}/settings/keys`)
     await page.getByRole('row').nth(1).waitFor()
+    await page.getByText('Key console').waitFor()
   }
   await page.getByRole('link', { name: 'Audit log' }).click()
   await page.getByRole('row').nth(1).waitFor()
   await page.getByText('Key console').waitFor()
-  expect(troubles).toEqual([])
-  await page.close()
 })
 
 test('the documentation is one click away and leads back, still signed in', async () => {
-  const { page, troubles } = await openWindow(browser, server.url)
+  const { page } = await openIn(server.url)
   await page.goto(`${server.url}/settings/prompts#key=${tenant.key}`)
   await page.getByRole('row').nth(1).waitFor()
   await page.getByRole('link', { name: 'Docs' }).click()
@@ -103,8 +84,6 @@ test('the documentation is one click away and leads back, still signed in', asyn
   await page.getByText('Key test').waitFor()
   await page.locator('tbody tr').first().waitFor()
   expect(page.url()).toBe(`${server.url}/`)
-  expect(troubles).toEqual([])
-  await page.close()
 })
 
 test('the command makes a key that expires in 12 hours and changes nothing unless asked to', async () => {
@@ -124,15 +103,6 @@ test('the command makes a key that expires in 12 hours and changes nothing unles
   expect(await off.errorLine('console', '--org', tenant.org)).toBe('The console is turned off: CONSOLE is off.')
 })
 
-test('turned off by its setting, the service has none', async () => {
-  const own = await createDatabase()
-  const without = await startServer({ ...own.settings, CONSOLE: 'off' })
-  const answer = await fetch(`${without.url}/`, { redirect: 'manual' })
-  expect([answer.status, answer.headers.get('location')]).toEqual([302, 'docs'])
-  expect(await without.stop()).toBe(0)
-  await own.close()
-})
-
 test('the console works below a path of a larger site', async () => {
   const site = Bun.serve({
     hostname: '127.0.0.1',
@@ -145,7 +115,7 @@ test('the console works below a path of a larger site', async () => {
       return fetch(`${server.url}${pathname.slice('/tools'.length)}${search}`, { method, headers, decompress: false })
     },
   })
-  const { page, troubles } = await openWindow(browser, site.url.origin)
+  const { page } = await openIn(site.url.origin)
   const { link } = await operator.one('console', '--org', tenant.org)
   await page.goto(`${site.url}tools/settings/keys#key=${link.split('#key=')[1]}`)
   await page.getByRole('row').nth(1).waitFor()
@@ -154,7 +124,5 @@ test('the console works below a path of a larger site', async () => {
   expect(page.url()).toBe(`${site.url}tools/settings/audit`)
   await page.reload()
   await page.getByRole('row').nth(1).waitFor()
-  expect(troubles).toEqual([])
-  await page.close()
   await site.stop(true)
 })

@@ -9,6 +9,7 @@ const own = useConsole()
 
 /** Answers for the service, as it does, on the list of keys. */
 const keysAnswer = (status: number, error: object, headers: Record<string, string> = {}) => ({
+  expectsTroubles: true,
   prepare: ({ page }: Watched) =>
     page.route('**/api/v1/keys*', (route: Route) => route.fulfill({ status, headers, json: { error } })),
 })
@@ -34,29 +35,29 @@ test.each([
   await alert.waitFor()
   expect((await alert.textContent())?.replaceAll(/\s+/g, ' ')).toContain(says)
   expect(await findBarriers(page)).toEqual([])
-  await page.close()
 })
 
 test('a 401 in the midst of it asks for another key', async () => {
   const { page } = await own.open('/settings/keys', keysAnswer(401, { code: 'unauthorized' }))
   await page.getByRole('alert').getByText('Invalid key').waitFor()
   expect(await findBarriers(page)).toEqual([])
-  await page.close()
 })
 
 test('a page that the key may not see names the scope, and is not asked for again', async () => {
-  const { page, requests } = await own.open('/settings/keys', { key: await own.keyWith(['usage:read']) })
+  const { page, requests } = await own.open('/settings/keys', {
+    key: await own.keyWith(['usage:read']),
+    expectsTroubles: true,
+  })
   await page.getByText('Your key lacks the scope keys:read.').waitFor()
   await page.getByRole('link', { name: 'Usage' }).click()
   await page.goBack()
   await page.getByRole('heading', { name: 'No access' }).waitFor()
   expect(await page.locator('h1').allTextContents()).toEqual(['No access'])
   expect(requests.filter((one) => one === 'GET /api/v1/keys').length).toBeLessThanOrEqual(1)
-  await page.close()
 })
 
 test('offline, what was read stays, and trying again heals it', async () => {
-  const { page } = await own.open('/settings/audit')
+  const { page } = await own.open('/settings/audit', { expectsTroubles: true })
   await page.getByRole('row').nth(1).waitFor()
   await page.context().setOffline(true)
   await page.getByRole('link', { name: 'Keys' }).click()
@@ -65,7 +66,6 @@ test('offline, what was read stays, and trying again heals it', async () => {
   await page.getByRole('button', { name: 'Try again' }).click()
   await page.getByRole('row').nth(1).waitFor()
   expect(await page.getByRole('alert').count()).toBe(0)
-  await page.close()
 })
 
 /** Timers of a page that fire when the test says so: what is slow is then no matter of the machine. */
@@ -121,7 +121,6 @@ test('what is quick shows no sign of waiting, and what is slow does', async () =
   gate.resolve()
   await page.getByRole('row').nth(1).waitFor()
   expect(await page.getByText('Loading').count()).toBe(0)
-  await page.close()
 })
 
 test('an address that is none of the console is a 404 of the service', async () => {

@@ -26,7 +26,7 @@ async function openHere(dir: string, onFailure: (error: Error) => void = () => {
   fs.mkdirSync(dir, { recursive: true })
   const engine = await openEngine(join(dir, 'pgdata'))
   const backend = new Backend(engine.execute, onFailure)
-  return { connect: () => new Session(backend, 'client'), close: engine.close }
+  return { connect: () => new Session(backend), close: engine.close }
 }
 
 /** Runs a program of this tree in another process and gives its lines as they come. */

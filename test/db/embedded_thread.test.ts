@@ -1,14 +1,14 @@
 // The embedded engine's thread and backend when they fail.
 import { expect, test } from 'bun:test'
+import { startEngineThread } from '../../src/db/embedded.ts'
 import { Backend, Session } from '../../src/db/embedded_session.ts'
-import { startEngineThread } from '../../src/db/embedded_thread.ts'
 import { rejectionOf } from '../program.ts'
 
 test('an engine that throws is given up: its sessions end, and the failure is reported', async () => {
   const reported: string[] = []
   const broken = () => Promise.reject(new Error('unreachable'))
   const backend = new Backend(broken, ({ message }) => reported.push(message))
-  const sessions = [1, 2].map(() => new Session(backend, 'client').on('error', () => {}))
+  const sessions = [1, 2].map(() => new Session(backend).on('error', () => {}))
   const answers = sessions.map((session) => backend.run(session, [Buffer.from('Q')]).catch(({ message }) => message))
   const failure = 'the embedded database has stopped: unreachable'
   expect(await Promise.all(answers)).toEqual([failure, failure])

@@ -1,5 +1,5 @@
 // Plans are made once and kept. Those made while a table was empty must not scan it once the service has seen it grow.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { analyzeGrownTables } from '../../src/db/analyze.ts'
 import { createServices } from '../../src/deps.ts'
@@ -13,7 +13,8 @@ import { type Client, createClient } from '../client.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
 import { merged, pullRequest, push } from '../github/payloads.ts'
 import { readRows } from '../rows_read.ts'
-import { entry, startService, type TestService } from '../service.ts'
+import { entry } from '../service.ts'
+import { useOwnService } from '../use.ts'
 
 /** A statement is planned for any values when it runs for the sixth time. */
 const roundsToPlan = 7
@@ -22,14 +23,8 @@ const filledRows = 5_000
 /** Far fewer than one scan of a filled table reads, and more than all scans of the small ones. */
 const mostRowsScanned = 1_000
 
-let service: TestService
+const service = useOwnService()
 let hook: Hook
-
-beforeAll(async () => {
-  service = await startService()
-})
-
-afterAll(() => service.close())
 
 /** Everything a caller can set in motion, on a replica that has cached nothing. */
 async function exercise(round: string): Promise<void> {
@@ -40,12 +35,8 @@ async function exercise(round: string): Promise<void> {
   const full = await service.createTenant(1)
   const { key } = hook.tenant
   const prompt = hook.prompts.greeting
-  const postKeyed = () =>
-    replica.call('POST', `/api/v1/prompts/${prompt}/signals`, {
-      key,
-      json: { value: 'negative' },
-      headers: { 'idempotency-key': round },
-    })
+  const keyed = { 'idempotency-key': round }
+  const postKeyed = () => replica.post(`/prompts/${prompt}/signals`, key, { value: 'negative' }, keyed)
   const statuses = [
     (await replica.postSignal(prompt, key)).status,
     (await postKeyed()).status,
@@ -54,8 +45,8 @@ async function exercise(round: string): Promise<void> {
     (await replica.postSignal(full.prompt, full.key)).status,
     (await replica.getHistory(prompt, key)).status,
     (await replica.getHistory(prompt, key, '?action=deployed')).status,
-    (await replica.call('GET', `/api/v1/prompts/${prompt}/impact`, { key })).status,
-    (await replica.call('GET', '/api/v1/impact', { key })).status,
+    (await replica.get(`/prompts/${prompt}/impact`, key)).status,
+    (await replica.get('/impact', key)).status,
   ]
   expect(statuses).toEqual([201, 201, 201, 201, 429, 200, 200, 200, 200])
   await readSignals(replica, prompt, key)
@@ -73,17 +64,14 @@ async function readSignals(replica: Client, prompt: string, key: string): Promis
   const { sql } = service.services.db
   const queries = ['signals', 'signals?value=negative&metadata.a=b', 'stats?tz=Asia/Kathmandu&by=metadata.a']
   for (const path of [...queries.map((query) => `/prompts/${prompt}/${query}`), '/usage']) {
-    expect((await replica.call('GET', `/api/v1${path}`, { key })).status).toBe(200)
+    expect((await replica.get(path, key)).status).toBe(200)
   }
-  const batch = {
-    key,
-    json: { signals: [{ value: 'positive' }, { value: 'positive', idempotency_key: crypto.randomUUID() }] },
-  }
-  const recorded = await replica.call('POST', `/api/v1/prompts/${prompt}/signals/batch`, batch)
+  const signals = [{ value: 'positive' }, { value: 'positive', idempotency_key: crypto.randomUUID() }]
+  const recorded = await replica.post(`/prompts/${prompt}/signals/batch`, key, { signals })
   const [{ id: last }] = recorded.body.data
   for (const path of [`/prompts/${prompt}/signals/export`, '/signals/export']) {
     for (const query of ['', `?format=csv&after=${last}`]) {
-      expect((await replica.call('GET', `/api/v1${path}${query}`, { key })).status).toBe(200)
+      expect((await replica.get(`${path}${query}`, key)).status).toBe(200)
     }
   }
   const [row] = await sql<{ id: number; first: string }>`

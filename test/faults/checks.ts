@@ -2,7 +2,7 @@
 import type postgres from 'postgres'
 import { type Cluster, readGate } from './cluster.ts'
 import { compare, type Findings } from './findings.ts'
-import { createSignalRequest, send } from './load.ts'
+import { createSignalRequest, send, sendTogether } from './load.ts'
 import type { Replica, Tenant } from './post.ts'
 import { repeat } from './repeat.ts'
 
@@ -84,12 +84,7 @@ async function awaitEach(replicas: Replica[], what: string, isSo: (replica: Repl
 /** Uses the month up through both replicas: exactly to its limit, and no further. */
 export async function fill({ ledger, replicas, sql }: Cluster, small: Tenant, limit: number): Promise<Findings> {
   const problems: string[] = []
-  const sendAll = (number: number) =>
-    Promise.all(
-      Array.from({ length: number }, (_, i) =>
-        send(ledger, replicas[i % 2] as Replica, createSignalRequest(small, false)),
-      ),
-    )
+  const sendAll = (number: number) => sendTogether(ledger, replicas, small, number)
   let statuses: number[] = []
   for (let asked = 0; asked <= limit && !statuses.includes(429); asked += 16) {
     statuses = (await sendAll(16)).map(({ status }) => status)

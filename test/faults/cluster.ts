@@ -98,7 +98,6 @@ async function startReplica(name: string, settings: Cluster['settings']): Promis
   const server = await startServer(settings)
   const replica: RunningReplica = {
     name,
-    exact: false,
     url: server.url,
     server,
     async launch() {

@@ -5,7 +5,7 @@ import type { Findings } from './findings.ts'
 import type { Tenant } from './post.ts'
 import { crashPostgres, stopPostgres } from './postgres_faults.ts'
 import { flushRedis, killRedis, stopRedis } from './redis_faults.ts'
-import { killReplica, terminateReplica } from './replica_faults.ts'
+import { killReplica } from './replica_faults.ts'
 
 export type Fault = {
   name: string
@@ -20,7 +20,6 @@ export const SMALL_LIMIT = 1_000
 
 export const faults: Fault[] = [
   { name: 'kill -9 of a replica, three times: nothing acknowledged is lost', inject: killReplica, isInEveryRun: true },
-  { name: 'SIGTERM of a replica: every request it has taken is answered', inject: terminateReplica },
   { name: 'Redis FLUSHALL: no caller notices', inject: flushRedis },
   { name: 'Redis killed and back empty: no caller notices', inject: killRedis },
   { name: 'Redis stopped for 2 s: no caller waits for it', inject: stopRedis },

@@ -1,6 +1,5 @@
 // Clients that record signals for several organisations through both replicas, and a ledger of the answers they got.
-import { postBatch } from './batches.ts'
-import { type Attempt, type Pause, post, type Replica, type SignalRequest, type Tenant } from './post.ts'
+import { type Attempt, post, postBatch, type Replica, type SignalRequest, type Tenant } from './post.ts'
 import { persist, type Repetition, repeat, together } from './repeat.ts'
 
 export type Ledger = { attempts: Attempt[]; unanswered: SignalRequest[] }
@@ -24,11 +23,19 @@ export const createSignalRequest = (tenant: Tenant, keyed: boolean): SignalReque
   keyed,
 })
 
-export async function send(ledger: Ledger, replica: Replica, request: SignalRequest, pause?: Pause): Promise<Attempt> {
-  const attempt = await post(replica, request, pause)
+export async function send(ledger: Ledger, replica: Replica, request: SignalRequest): Promise<Attempt> {
+  const attempt = await post(replica, request)
   ledger.attempts.push(attempt)
   return attempt
 }
+
+/** Sends signals without a key at the same time, by turns through both replicas. */
+export const sendTogether = (ledger: Ledger, replicas: Replica[], tenant: Tenant, number: number) =>
+  Promise.all(
+    Array.from({ length: number }, (_, i) =>
+      send(ledger, replicas[i % replicas.length] as Replica, createSignalRequest(tenant, false)),
+    ),
+  )
 
 export function startLoad(ledger: Ledger, replicas: Replica[], tenants: Tenant[], small: Tenant): Repetition {
   const clients = Array.from({ length: CLIENTS }, (_, index) => {

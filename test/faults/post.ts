@@ -1,15 +1,9 @@
-// Sends one request to record a signal, and finds out how far it came.
-import { connect } from 'node:net'
+// Sends signals, each in a request or many in a batch.
 
 export type Tenant = { org: string; organisation: number; key: string; prompt: string }
 
 /** A running replica of the service. Its URL changes with every start. */
-export type Replica = {
-  name: string
-  url: string
-  /** One connection for each request, so that the loss of a request can be distinguished from that of an idle connection. */
-  exact: boolean
-}
+export type Replica = { name: string; url: string }
 
 /** A request to record a signal. Its `id` is in the metadata, and is the Idempotency-Key if it has one. */
 export type SignalRequest = { id: string; tenant: Tenant; keyed: boolean }
@@ -19,8 +13,6 @@ export type Attempt = {
   replica: string
   sentAt: number
   ms: number
-  /** How far an attempt without an answer came; `cut` is an answer that broke off. */
-  outcome: 'answered' | 'failed' | 'refused' | 'unanswered' | 'cut'
   /** Zero without an answer. */
   status: number
   /** The body as it was sent. */
@@ -28,89 +20,70 @@ export type Attempt = {
   replayed: boolean
 }
 
-type Reply = Pick<Attempt, 'outcome' | 'status' | 'text' | 'replayed'>
-
 /** Beyond any deadline of the service: a request that takes so long is a finding, not a reason to hang. */
-export const GIVE_UP_MS = 8_000
+const GIVE_UP_MS = 8_000
 
-/** Holds the second half of a body back. */
-export type Pause = { onFirstHalf(): void; until: Promise<void> }
-
-export async function post(replica: Replica, request: SignalRequest, pause?: Pause): Promise<Attempt> {
+export async function post(replica: Replica, request: SignalRequest): Promise<Attempt> {
+  const { id, keyed, tenant } = request
   const sentAt = performance.now()
-  const reply = await (replica.exact ? postOnce(replica.url, request, pause) : postByFetch(replica.url, request))
+  const reply = await fetch(`${replica.url}/api/v1/prompts/${tenant.prompt}/signals`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${tenant.key}`,
+      'content-type': 'application/json',
+      ...(keyed ? { 'idempotency-key': id } : {}),
+    },
+    body: JSON.stringify({ value: 'positive', metadata: { request: id } }),
+    signal: AbortSignal.timeout(GIVE_UP_MS),
+  })
+    .then(async (response) => ({
+      status: response.status,
+      text: await response.text(),
+      replayed: response.headers.get('idempotent-replayed') === 'true',
+    }))
+    .catch(() => ({ status: 0, text: '', replayed: false }))
   return { request, replica: replica.name, sentAt, ms: performance.now() - sentAt, ...reply }
 }
 
-const bodyOf = (request: SignalRequest): string =>
-  JSON.stringify({ value: 'positive', metadata: { request: request.id } })
+type Result = { status: number; id?: number; created_at?: string; replayed?: true; error?: object }
 
-const pathOf = ({ tenant }: SignalRequest) => `/api/v1/prompts/${tenant.prompt}/signals`
-
-const headersOf = ({ id, keyed, tenant }: SignalRequest): Record<string, string> => ({
-  authorization: `Bearer ${tenant.key}`,
-  'content-type': 'application/json',
-  ...(keyed ? { 'idempotency-key': id } : {}),
-})
-
-const noReply = (outcome: Reply['outcome']): Reply => ({ outcome, status: 0, text: '', replayed: false })
-
-async function postByFetch(url: string, request: SignalRequest): Promise<Reply> {
+/** Sends signals of one tenant, and returns of each the answer that a request for it alone would have got. A batch that is not answered is no answer to any of its signals. */
+export async function postBatch(replica: Replica, requests: SignalRequest[]): Promise<Attempt[]> {
+  const sentAt = performance.now()
+  const { tenant } = requests[0] as SignalRequest
+  const signals = requests.map((request) => ({
+    value: 'positive',
+    metadata: { request: request.id },
+    ...(request.keyed ? { idempotency_key: request.id } : {}),
+  }))
+  const attempts = (answers: Pick<Attempt, 'status' | 'text' | 'replayed'>[]) =>
+    requests.map((request, index) => ({
+      request,
+      replica: replica.name,
+      sentAt,
+      ms: performance.now() - sentAt,
+      ...(answers[index] as (typeof answers)[number]),
+    }))
   try {
-    const response = await fetch(url + pathOf(request), {
+    const response = await fetch(`${replica.url}/api/v1/prompts/${tenant.prompt}/signals/batch`, {
       method: 'POST',
-      headers: headersOf(request),
-      body: bodyOf(request),
+      headers: { authorization: `Bearer ${tenant.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ signals }),
       signal: AbortSignal.timeout(GIVE_UP_MS),
     })
     const text = await response.text()
-    return {
-      outcome: 'answered',
-      status: response.status,
-      text,
-      replayed: response.headers.get('idempotent-replayed') === 'true',
+    if (response.status !== 200) {
+      return attempts(requests.map(() => ({ status: response.status, text, replayed: false })))
     }
+    const { data } = JSON.parse(text) as { data: Result[] }
+    return attempts(
+      data.map(({ status, replayed = false, ...rest }) => ({
+        status,
+        text: JSON.stringify(status === 201 ? { data: rest } : rest),
+        replayed,
+      })),
+    )
   } catch {
-    return noReply('failed')
+    return attempts(requests.map(() => ({ status: 0, text: '', replayed: false })))
   }
-}
-
-function postOnce(url: string, request: SignalRequest, pause?: Pause): Promise<Reply> {
-  const body = bodyOf(request)
-  const headers = { ...headersOf(request), host: 'faults', connection: 'close', 'content-length': `${body.length}` }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  const half = body.length >> 1
-  const { hostname, port } = new URL(url)
-  return new Promise((resolve) => {
-    let sent = false
-    let received = ''
-    const socket = connect(Number(port), hostname, async () => {
-      socket.write(`POST ${pathOf(request)} HTTP/1.1\r\n${lines.join('')}\r\n${body.slice(0, half)}`)
-      sent = true
-      pause?.onFirstHalf()
-      await pause?.until
-      socket.write(body.slice(half))
-    })
-    const timer = setTimeout(() => socket.destroy(), GIVE_UP_MS)
-    socket.on('data', (bytes) => {
-      received += bytes.toString()
-    })
-    // The close that follows says how far it came.
-    socket.on('error', () => {})
-    socket.on('close', () => {
-      clearTimeout(timer)
-      if (!sent) resolve(noReply('refused'))
-      else if (received === '') resolve(noReply('unanswered'))
-      else resolve(parseReply(received))
-    })
-  })
-}
-
-function parseReply(received: string): Reply {
-  const [head = '', text = ''] = received.split('\r\n\r\n')
-  const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(head)?.[1])
-  const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1])
-  // Every answer is ASCII, so that characters are bytes.
-  if (text.length !== length) return noReply('cut')
-  return { outcome: 'answered', status, text, replayed: /^idempotent-replayed: *true/im.test(head) }
 }

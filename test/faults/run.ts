@@ -6,13 +6,12 @@ import { buildBinary } from '../build.ts'
 import { auditLedger } from './audit.ts'
 import { auditReads, startCounting } from './audit_reads.ts'
 import { auditWrites } from './audit_writes.ts'
-import { postBatch } from './batches.ts'
 import { awaitGate, awaitRecovery, fill, watch } from './checks.ts'
 import { type Cleanups, type Cluster, startCluster } from './cluster.ts'
 import { type Fault, faults, SMALL_LIMIT } from './faults.ts'
 import type { Findings } from './findings.ts'
-import { createSignalRequest, send, startLoad } from './load.ts'
-import type { Replica, Tenant } from './post.ts'
+import { createSignalRequest, sendTogether, startLoad } from './load.ts'
+import { postBatch } from './post.ts'
 import { startWriters } from './writes.ts'
 
 /** Signals recorded first, so that the small organisation is close to its limit when the fault comes, and not at it: the gate is called for it. */
@@ -63,7 +62,7 @@ async function check(cluster: Cluster, { inject }: Fault): Promise<Findings[]> {
   const writers = startWriters(writes, replicas, author)
   try {
     await Bun.sleep(CALM_MS)
-    const burst = sendTogether(cluster, small, BURST)
+    const burst = sendTogether(ledger, replicas, small, BURST)
     // On their way, and not yet answered.
     await Bun.sleep(2)
     const assess = await inject(cluster, small)
@@ -80,14 +79,6 @@ async function check(cluster: Cluster, { inject }: Fault): Promise<Findings[]> {
   } finally {
     await Promise.all([load.stop(), counting.stop(), writers.stop(), watcher.stop()])
   }
-}
-
-function sendTogether({ ledger, replicas }: Cluster, tenant: Tenant, number: number): Promise<unknown> {
-  return Promise.all(
-    Array.from({ length: number }, (_, i) =>
-      send(ledger, replicas[i % 2] as Replica, createSignalRequest(tenant, false)),
-    ),
-  )
 }
 
 function report({ name }: Fault, findings: Findings[]): void {

@@ -46,9 +46,7 @@ test('a command that waits for an absent standby says so, and on Ctrl-C what it 
   const read = (async () => {
     for await (const chunk of child.stderr) stderr += new TextDecoder().decode(chunk)
   })()
-  const waiting =
-    'prompt-signals: Still waiting for the database to hear from its synchronous standby ' +
-    '(synchronous_standby_names). Ctrl-C ends the waiting.\n'
+  const waiting = 'prompt-signals: Still waiting for the database to answer. Ctrl-C ends the waiting.\n'
   await eventually(() => stderr, waiting, 30_000)
   child.kill('SIGINT')
   expect(await child.exited).toBe(130)

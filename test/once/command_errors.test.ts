@@ -9,7 +9,6 @@ const badName = 'The name is not valid. /name must have 1 to 200 characters, non
 
 test.concurrent.each([
   ['an unknown organisation', ['keys', 'create', '--org', 'org_none'], 'There is no organisation org_none.'],
-  ['an unknown organisation', ['keys', 'list', '--org', 'org_none'], 'There is no organisation org_none.'],
   ['an unknown organisation', ['prompts', 'list', '--org', ''], 'There is no organisation .'],
   ['an unknown organisation', ['orgs', 'set-plan', 'org_none', 'free'], 'There is no organisation org_none.'],
   [
@@ -22,7 +21,6 @@ test.concurrent.each([
   ['an unknown plan', ['orgs', 'set-plan', 'org_none', 'gold'], noPlan],
   ['no name', ['orgs', 'create', '--name', ' ', '--plan', 'free'], badName],
   ['a long name', ['orgs', 'create', '--name', 'x'.repeat(300), '--plan', 'free'], badName],
-  ['a name with a line break', ['orgs', 'create', '--name', 'a\nb', '--plan', 'free'], badName],
   ['a name with an escape', ['orgs', 'create', '--name', '\u001b[31mred', '--plan', 'free'], badName],
   ['a name with a C1 control', ['orgs', 'create', '--name', 'a\u009b31m', '--plan', 'free'], badName],
 ])('rejects %s: %j', async (_, args, line) => {
@@ -33,7 +31,7 @@ test.concurrent('rejects names, ids and times that do not fit the organisationâ€
   const { org } = tenant
   const key = ['keys', 'create', '--org', org]
   const prompt = ['prompts', 'create', '--org', org, '--name', 'A']
-  expect(await operator.errorLine(...key, '--name', 'x'.repeat(300))).toBe(badName)
+  expect(await operator.errorLine(...key, '--name', 'a\nb')).toBe(badName)
   expect(await operator.errorLine(...key, '--expires-at', '2020-01-01T00:00:00Z')).toBe(
     'The key would have expired already. /expires_at must be later than now',
   )
@@ -61,15 +59,10 @@ const given = {
 
 test.concurrent.each([
   [{ prompt: 'pmt_none' }, 'There is no prompt pmt_none.'],
-  [{ prompt: 'none' }, 'There is no prompt none.'],
-  [{ action: 'reverted' }, /\/action must be deployed, pr_opened, pr_merged or pr_closed$/],
   [{ action: 'pr_opened' }, /\/pr_number must be given, with pr_url, when the action is pr_opened$/],
   [{ 'pr-number': '3', 'pr-url': 'https://example.com/3' }, /\/pr_number must be absent, with pr_url, when /],
   [{ action: 'pr_closed', 'pr-number': '3', 'pr-url': 'javascript:alert(1)' }, /\/pr_url must be an http or https /],
   [{ 'created-at': '2026-02-30T00:00:00Z' }, /\/created_at must be an ISO 8601 time with its zone/],
-  [{ 'created-at': '2026-11-14' }, /\/created_at must be an ISO 8601 time with its zone/],
-  [{ 'created-at': '2026-11-14T25:00:00Z' }, /\/created_at must be an ISO 8601 time with its zone/],
-  [{ 'user-name': 'x'.repeat(300) }, /\/user\/name must /],
   [{ 'user-name': '' }, /\/user\/name must /],
   [{ branch: 'a\nb' }, /\/branch_name contains characters that are not allowed/],
 ])('history record rejects %j', async (wrong: object, line) => {

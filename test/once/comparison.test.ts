@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createRandom } from '../../src/cli/seeded_random.ts'
+import { createRandom } from '../../src/cli/demo_data.ts'
 import { compare, logEvidence } from '../../src/impact/compare.ts'
 import { logBeta, logGamma } from '../../src/impact/log_beta.ts'
 import { type Counts, rateOf } from '../../src/impact/rate.ts'

@@ -62,7 +62,22 @@ type Rejected = [Record<string, string>, string]
 const reject = (name = '', expected = '', ...values: string[]): Rejected[] =>
   values.map((value) => [{ [name]: value }, `${name} must be ${expected}, not "${value}"`])
 
+const secretFile = join(folder, 'secret')
+writeFileSync(secretFile, 'mysql://user:hunter2@h/db\n')
+const notPostgres = 'DATABASE_URL must be a URL that begins with postgres:// or postgresql://'
+
 test.concurrent.each([
+  ...reject('PORT', 'a port number from 0 to 65535', 'abc', '-1'),
+  ...reject('LOG_LEVEL', 'one of fatal, error, warn, info, debug, trace, silent', 'loud'),
+  [{ DATABASE_URL: 'mysql://user:hunter2@h/db' }, notPostgres],
+  [{ DATABASE_URL: 'hunter2' }, notPostgres],
+  [{ DATABASE_URL_FILE: secretFile }, notPostgres],
+  [
+    { DATABASE_URL: 'postgres://user:hunter2%@h/db' },
+    'DATABASE_URL must have every "%" in its user, password and name escaped as %25',
+  ],
+  [{ REDIS_URL: 'http://:hunter2@h' }, 'REDIS_URL must be a URL that begins with redis:// or rediss://'],
+  [{ REDIS_URL: 'redis://:hunter2@h', REDIS_URL_FILE: secretFile }, 'Set REDIS_URL or REDIS_URL_FILE, not both'],
   ...reject('DRAIN_SECONDS', 'a whole number of seconds from 0 to 3600', '-1', '1.5', '3601'),
   ...reject('METRICS_ADDRESS', 'a host and a port, such as 127.0.0.1:9090', '9090', '::1:9090', 'h:65536'),
   [{ DATABASE_URL_FILE: '/proc/none' }, 'DATABASE_URL_FILE names a file that cannot be read: /proc/none'],

@@ -37,7 +37,7 @@ afterAll(async () => {
 
 test('history and deliveries: what is acknowledged is recorded once, every answer comes in time, and no session stays open', async () => {
   const ledger = createWriteLedger()
-  const replica = { name: 'A', url: server.url, exact: false }
+  const replica = { name: 'A', url: server.url }
   const writers = Array.from({ length: 4 }, () => startWriters(ledger, [replica], author))
   const countAcknowledged = () => ledger.attempts.filter(({ status }) => status === 200 || status === 201).length
   for (let cut = 0; cut < CUTS; cut++) {

@@ -3,12 +3,18 @@ import { join } from 'node:path'
 import { generateDemoData } from '../../src/cli/demo_data.ts'
 import { compare } from '../../src/impact/compare.ts'
 import type { Counts } from '../../src/impact/rate.ts'
-import { presets } from '../../src/keys/scopes.ts'
+import { presets } from '../../src/keys/schema.ts'
 import { createDatabase } from '../harness.ts'
 import { changeOf } from '../impact/history.ts'
-import { createFolder, createOperator, eventually, type Server, startServer } from '../program.ts'
-
-type Operator = ReturnType<typeof createOperator>
+import {
+  createFolder,
+  createOperator,
+  eventually,
+  type Operator,
+  type Row,
+  type Server,
+  startServer,
+} from '../program.ts'
 
 async function startDemo(settings: Record<string, string | undefined>, lastWords: string): Promise<Server> {
   const server = await startServer(settings, ['--demo'])
@@ -25,7 +31,7 @@ async function paste(script: string) {
 }
 
 /** What each change of each prompt did, newest first, as the command says. */
-async function verdictsOf(operator: Operator, prompts: Awaited<ReturnType<Operator['json']>>) {
+async function verdictsOf(operator: Operator, prompts: Row[]) {
   const verdicts = prompts.map(async ({ id, name }) => {
     const impacts = await operator.json('impact', '--prompt', String(id))
     return [name, impacts.map(({ verdict }) => verdict)]

@@ -1,7 +1,7 @@
 // What the log and the metrics say when Redis is lost and found again.
 import { afterAll, expect, test } from 'bun:test'
 import { redisPrefix, redisUrl } from '../harness.ts'
-import { eventually, type Row } from '../program.ts'
+import { eventually } from '../program.ts'
 import { createProxy, type TcpProxy } from '../proxy.ts'
 import { useProgram } from '../use.ts'
 
@@ -16,10 +16,7 @@ afterAll(() => proxy.close())
 
 const events = () =>
   server
-    .stdout()
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line) as Row)
+    .log()
     .filter(({ dependency, breaker }) => dependency || breaker)
     .map(({ level, msg, dependency, breaker, state }) => [
       level,

@@ -3,22 +3,8 @@ import { Glob } from 'bun'
 
 type Import = { from: string; target: string; isType: boolean; isLazy: boolean }
 
-const features = [
-  'orgs',
-  'keys',
-  'audit',
-  'idempotency',
-  'prompts',
-  'history',
-  'limit',
-  'signals',
-  'stats',
-  'impact',
-  'backup',
-  'git',
-  'github',
-  'ops',
-]
+/** Every other folder of `src` is a feature. */
+const layers = ['cli', 'http', 'db', 'lib', 'platform', 'console']
 const all = [...new Glob('src/**/*.{ts,tsx}').scanSync()].filter((file) => !file.endsWith('.d.ts')).sort()
 /** The console runs in a browser, and has rules of its own. */
 const isOfConsole = (file: string) => file.startsWith('src/console/')
@@ -46,12 +32,15 @@ function resolve(file: string, target: string): string {
 
 /** The layer of a file: a feature's role, or the folder or name of anything else. */
 function layer(file: string): string {
-  const [, folder = '', name = ''] = file.split('/')
-  if (!features.includes(folder)) return folder.replace('.ts', '')
+  const [, folder = '', name] = file.split('/')
+  if (name === undefined || layers.includes(folder)) return folder.replace('.ts', '')
   return name.match(/^(routes|schema|store)(_\w+)?\.ts$/)?.[1] ?? 'rules'
 }
 
-const feature = (file: string): string | undefined => features.find((name) => file.startsWith(`src/${name}/`))
+const feature = (file: string): string | undefined => {
+  const [root, folder = '', name] = file.split('/')
+  return root === 'src' && name !== undefined && !layers.includes(folder) ? folder : undefined
+}
 
 /** Who may import whom; types are free but for those of another feature's store. */
 const allowed: Record<string, string[]> = {

@@ -15,17 +15,14 @@ async function contentOf(settings: Settings): Promise<string[]> {
   return gunzipSync(readFileSync(file)).toString().split('\n').slice(1)
 }
 
+const format = (settings: Settings) => Object.entries(settings)[0]?.join('=')
+
 /** What an operator types to move: one line of shell. */
 async function move(from: Settings, to: Settings): Promise<void> {
   const shell = Bun.spawn(
     ['bash', '-c', 'set -o pipefail; env "$FROM" "$PROGRAM" backup - | env "$TO" "$PROGRAM" restore -'],
     {
-      env: {
-        PATH: process.env.PATH,
-        PROGRAM,
-        FROM: Object.entries(from)[0]?.join('='),
-        TO: Object.entries(to)[0]?.join('='),
-      },
+      env: { PATH: process.env.PATH, PROGRAM, FROM: format(from), TO: format(to) },
       stdio: ['ignore', 'pipe', 'pipe'],
     },
   )

@@ -2,7 +2,7 @@
 import { expect, test } from 'bun:test'
 import type { Answer } from '../client.ts'
 import { redisPrefix, redisUrl } from '../harness.ts'
-import { eventually, readJsonLines, run } from '../program.ts'
+import { eventually, run } from '../program.ts'
 import { urlOfDatabase, withAdmin } from '../templates.ts'
 import { useProgram } from '../use.ts'
 
@@ -95,7 +95,7 @@ test('a database that is gone: 500 within five seconds, not ready, and all is we
 })
 
 test('the log has what failed with its request id, each loss and return of the database, and no secret', () => {
-  const lines = readJsonLines(server.stdout())
+  const lines = server.log()
   const failures = lines.filter(({ msg, request_id: id }) => msg === 'request failed' && failedIds.includes(id))
   expect(failures.map(({ level }) => level)).toEqual([50, 50, 50, 50])
   const changes = lines.filter(({ dependency }) => dependency === 'database')

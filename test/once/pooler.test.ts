@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import postgres from 'postgres'
 import { errorLineOf, run } from '../program.ts'
 import { findOrInstall, pgbouncerProgram } from '../programs.ts'
+import { urlOfDatabase } from '../templates.ts'
 import { type Recipe, type Server, startThrowaway } from '../throwaway.ts'
 import { useDatabase } from '../use.ts'
 
@@ -56,9 +57,8 @@ function pgbouncerRecipe(folder: string, mode: string, poolSize: number): Recipe
 
 async function withPgbouncer(mode: string, poolSize: number, use: (url: string) => Promise<void>): Promise<void> {
   const server: Server = await startThrowaway((folder) => pgbouncerRecipe(folder, mode, poolSize))
-  const url = new URL(server.url)
-  url.pathname = new URL(database.settings.DATABASE_URL as string).pathname
-  await use(url.href).finally(server.stop)
+  const name = new URL(database.settings.DATABASE_URL as string).pathname.slice(1)
+  await use(urlOfDatabase(server.url, name)).finally(server.stop)
 }
 
 const list = (url: string) => run(['orgs', 'list'], { settings: { DATABASE_URL: url } })

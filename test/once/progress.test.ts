@@ -2,8 +2,8 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { describeCount } from '../../src/cli/progress.ts'
-import { createDatabase, createEmptyDatabase } from '../harness.ts'
-import { createFolder, createOperator, createTenant, type Settings } from '../program.ts'
+import { createDatabaseWithTenant, createEmptyDatabase } from '../harness.ts'
+import { createFolder, type Settings } from '../program.ts'
 import { entry } from '../service.ts'
 
 const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
@@ -28,14 +28,14 @@ async function onTerminal(args: string[], settings: Settings): Promise<string> {
 }
 
 test('backup, restore and import show how far they are, on a terminal alone', async () => {
-  const [database, empty] = [await createDatabase(), await createEmptyDatabase()]
+  const [database, empty] = [await createDatabaseWithTenant(), await createEmptyDatabase()]
   const folder = createFolder()
-  const { prompt } = await createTenant(createOperator(database.settings))
+  const { prompt } = database.tenant
   const lines = join(folder, 'lines')
   await Bun.write(lines, `${JSON.stringify(entry({ prompt }))}\n${JSON.stringify(entry({ prompt }))}\n`)
   const imported = await onTerminal(['history', 'import', lines], database.settings)
-  expect(imported).toContain('\r2 lines read, adding them to the history, 0 s')
-  expect(imported).toEndWith('\r\u001b[Krecorded  2\r\n')
+  expect(imported).toContain('\r2 lines recorded, 100 %')
+  expect(imported).toEndWith('\r\u001b[Krecorded 2, already known 0\r\n')
   const file = join(folder, 'backup')
   expect(await onTerminal(['backup', file], database.settings)).toMatch(/\r\d+ rows/)
   expect(await onTerminal(['restore', file], empty.settings)).toMatch(/\r\d+ rows, 100 %/)

@@ -15,8 +15,8 @@ test('a rate holds within each process while Redis is away, and is shared again 
   const [near, far] = [proxy.url, redisUrl()].map((url) => openRedis(url, prefix, patientRedis)) as [Redis, Redis]
   const clock = { now: () => new Date('2026-11-15T14:00:00.000Z') }
   const breaker: boolean[] = []
-  const observe = { limited: () => {}, breakerChanged: (isOpen: boolean) => void breaker.push(isOpen) }
-  const limiter = createRateLimiter(perHour(100), { clock, name: 'x', redis: near, observe })
+  const onBreaker = (isOpen: boolean) => void breaker.push(isOpen)
+  const limiter = createRateLimiter(perHour(100), { clock, name: 'x', redis: near, onBreaker })
   const replica = createRateLimiter(perHour(100), { clock, name: 'x', redis: far })
   const take = (subject: string, times: number) =>
     Array.from({ length: times }, () => limiter.take(subject)).filter(({ isExceeded }) => !isExceeded).length

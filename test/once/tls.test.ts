@@ -4,7 +4,7 @@ import { chmodSync, chownSync, copyFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { openClient } from '../../src/db/client.ts'
 import { parseTls } from '../../src/db/tls.ts'
-import { createFolder, errorLineOf, eventually, readJsonLines, run, startServer } from '../program.ts'
+import { createFolder, errorLineOf, eventually, run, startServer } from '../program.ts'
 import { findOrInstall, postgresProgram, redisProgram } from '../programs.ts'
 import { postgresRecipe, redisRecipe } from '../services.ts'
 import { findFreePort, type Recipe, type Server, startThrowaway } from '../throwaway.ts'
@@ -135,7 +135,7 @@ test.each([
     REDIS_CA_FILE: isKnown ? authority : undefined,
   })
   await eventually(() => server.stdout().includes(`"dependency":"redis"`), true)
-  const { msg, reason } = readJsonLines(server.stdout()).findLast(({ dependency }) => dependency === 'redis') ?? {}
+  const { msg, reason } = server.log().findLast(({ dependency }) => dependency === 'redis') ?? {}
   expect(msg).toBe(`dependency ${state}`)
   if (state === 'down') expect(reason).toMatch(/unable to verify|does not match certificate/)
   expect(await server.stop()).toBe(0)

@@ -1,8 +1,12 @@
 // A Postgres that cannot be used when a command begins.
 import { expect, test } from 'bun:test'
-import { createServer, type Server } from 'node:net'
-import { createDatabase } from '../harness.ts'
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
 import { errorLineOf, run } from '../program.ts'
+import { urlOfDatabase } from '../templates.ts'
+import { useDatabase } from '../use.ts'
+
+const database = useDatabase()
 
 const commands = [['serve'], ['orgs', 'list'], ['migrate']]
 
@@ -19,20 +23,17 @@ async function expectRefused(url: string, reason: RegExp, chosen = commands): Pr
   }
 }
 
-function listen(onConnection: Parameters<typeof createServer>[1]): Promise<Server & { port: number }> {
+async function listen(onConnection: (socket: Socket) => void) {
   const server = createServer(onConnection)
-  return new Promise((resolve) => {
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address() as { port: number }
-      resolve(Object.assign(server, { port: address.port }))
-    })
-  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as { port: number }
+  return { url: `postgres://user:hunter2@127.0.0.1:${port}/db`, close: () => server.close() }
 }
 
 test.concurrent('nothing listens there', async () => {
   const server = await listen(() => {})
-  await new Promise((resolve) => server.close(resolve))
-  await expectRefused(`postgres://user:hunter2@127.0.0.1:${server.port}/db`, /ECONNREFUSED/)
+  await once(server.close(), 'close')
+  await expectRefused(server.url, /ECONNREFUSED/)
 })
 
 test.concurrent('no such host', async () => {
@@ -46,7 +47,7 @@ test.concurrent.each(commands.map((command) => ({ name: command.join(' '), comma
     const server = await listen(() => {
       askedAt ||= performance.now()
     })
-    await expectRefused(`postgres://user:hunter2@127.0.0.1:${server.port}/db`, /./, [command])
+    await expectRefused(server.url, /./, [command])
     // And a little, for the end of the process.
     expect(performance.now() - askedAt).toBeLessThan(7_500)
     server.close()
@@ -55,15 +56,12 @@ test.concurrent.each(commands.map((command) => ({ name: command.join(' '), comma
 
 test.concurrent('a proxy that takes the connection and drops it', async () => {
   const server = await listen((socket) => socket.destroy())
-  await expectRefused(`postgres://user:hunter2@127.0.0.1:${server.port}/db`, /./)
+  await expectRefused(server.url, /./)
   server.close()
 })
 
 test.concurrent('no such database', async () => {
-  const database = await createDatabase()
-  const url = new URL(database.settings.DATABASE_URL as string)
-  url.pathname = '/none'
+  const url = new URL(urlOfDatabase(database.settings.DATABASE_URL as string, 'none'))
   url.password = 'hunter2'
   await expectRefused(url.href, /database "none" does not exist/)
-  await database.close()
 })

@@ -1,6 +1,5 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { createApp } from '../../src/app.ts'
 import { createLog } from '../../src/log.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
 import { build } from '../../src/platform.ts'
@@ -155,9 +154,4 @@ test('every metric that the dashboard queries exists, and every one of ours is o
   expect([...queried].filter((name) => !exposed.includes(name))).toEqual([])
   const ours = exposed.filter((name) => name.startsWith('prompt_signals_') && !/_(sum|count|bucket)$/.test(name))
   expect(ours.filter((name) => !queried.has(name))).toEqual([])
-})
-
-test('are not on the main port when they have an address of their own', async () => {
-  const app = createApp(service.services, { servesMetrics: false })
-  expect((await app.fetch(new Request('http://localhost/metrics'))).status).toBe(404)
 })

@@ -1,5 +1,6 @@
 import { expect, test } from 'bun:test'
 import type { Db } from '../../src/db/client.ts'
+import { createDrain } from '../../src/http/drain.ts'
 import { createReadiness } from '../../src/ops/readiness.ts'
 
 /** A database that counts its queries, and returns a result when the test says so. */
@@ -19,7 +20,7 @@ function fakeDatabase() {
 
 test('probes at the same time share one look at the database, and so do those of the next second', async () => {
   const { db, queries, answer } = fakeDatabase()
-  const readiness = createReadiness(db, undefined, [])
+  const readiness = createReadiness(db, undefined, [], createDrain())
   const probes = Promise.all([readiness.check(), readiness.check(), readiness.check()])
   answer()
   const ready = { ready: true, database: 'up', redis: 'unused' }
@@ -30,7 +31,7 @@ test('probes at the same time share one look at the database, and so do those of
 
 test('a database that does not answer is down within half a second', async () => {
   const { db } = fakeDatabase()
-  const report = createReadiness(db, undefined, []).check()
+  const report = createReadiness(db, undefined, [], createDrain()).check()
   // Of two timers the shorter one is the first, however late a busy machine lets them both be.
   const later = Bun.sleep(1_000).then(() => 'later')
   expect(await Promise.race([report, later])).toEqual({
@@ -43,10 +44,12 @@ test('a database that does not answer is down within half a second', async () =>
 
 test('is not ready from the moment of the stop, even for a probe that was under way', async () => {
   const { db, answer } = fakeDatabase()
-  const readiness = createReadiness(db, undefined, [])
+  const drain = createDrain()
+  const readiness = createReadiness(db, undefined, [], drain)
   const underWay = readiness.check()
-  readiness.stop()
+  const drained = drain.run(0)
   answer()
   const stopping = { ready: false, stopping: true } as const
   expect([await underWay, await readiness.check()]).toEqual([stopping, stopping])
+  await drained
 })
