@@ -21,9 +21,7 @@ create table organisations (
   suspended_at timestamptz(3)
 );
 
-comment on column organisations.suspended_at is 'from when on all its keys are rejected; null if they are accepted';
 comment on column organisations.monthly_limit is 'overrides the limit of the plan';
-comment on column organisations.retention_days is 'the days after which its signals are erased; null for never';
 
 -- An API key of an organisation. Only its SHA-256 is stored.
 create table api_keys (
@@ -43,14 +41,13 @@ create table api_keys (
   prompts text[] check (cardinality(prompts) > 0),
   monthly_limit integer check (monthly_limit >= 0),
   counted_with bigint references api_keys deferrable,
-  check (origins is not null or (prompts is null and monthly_limit is null and counted_with is null))
+  check (origins is not null or (prompts is null and monthly_limit is null and counted_with is null)),
+  check (counted_with is null or monthly_limit is null)
 );
 
 comment on column api_keys.replaced_by is 'the key that it was rotated to; deferrable, because a restore inserts that key later';
 comment on column api_keys.origins is 'the origins whose pages may use a browser key; null for any other key';
-comment on column api_keys.prompts is 'public ids of the prompts that a browser key is limited to; null for all';
-comment on column api_keys.monthly_limit is 'the signals a browser key may record in a month; null for no limit besides the organisation''s';
-comment on column api_keys.counted_with is 'the first key of the rotations that led to this browser key: they share one count and one limit';
+comment on column api_keys.counted_with is 'the first key of the rotations that led to this browser key: it has the count and the limit of both';
 
 create index on api_keys (organisation_id, id);
 create index on api_keys (counted_with) where counted_with is not null;
@@ -103,8 +100,6 @@ create table prompts (
   unique (organisation_id, repository, path)
 );
 
-comment on column prompts.repository is 'owner/name of the repository that holds the file at `path`';
-comment on column prompts.file_state is 'how the file was last seen on the default branch, at file_seen_at; null for not yet';
 comment on column prompts.history_version is 'a new random value with every change, so that it never names two states, even if a failover loses changes';
 
 create index on prompts (organisation_id, id);

@@ -12,7 +12,10 @@ export type RawConnection = {
 }
 
 /** A connection that stays open until the test or the server closes it. */
-export async function openConnection(url: string, options: { allowHalfOpen?: boolean } = {}): Promise<RawConnection> {
+export async function openConnection(
+  url: string,
+  options: { allowHalfOpen?: boolean; localAddress?: string } = {},
+): Promise<RawConnection> {
   const { hostname, port } = new URL(url)
   const socket = connect({ port: Number(port), host: hostname, ...options })
   await once(socket, 'connect')

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
+import type { Caller } from '../http/caller.ts'
 import type { Deadline } from '../lib/deadline.ts'
 import type { PermitRequest } from '../lib/semaphore.ts'
 import type { AuditEvent } from './schema.ts'
@@ -12,19 +13,14 @@ export type Actor = { name: string; organisationId?: number; scopes?: readonly s
 export const operator: Actor = { name: 'cli' }
 
 /** A caller of the interface, identified by the public id of its key, with the deadline of the request. */
-export const keyHolder = (
-  caller: { key: string; organisationId: number; scopes: readonly string[] },
-  request: Deadline,
-): Actor => ({
-  name: caller.key,
-  organisationId: caller.organisationId,
-  scopes: caller.scopes,
+export const keyHolder = ({ key: name, organisationId, scopes }: Caller, request: Deadline): Actor => ({
+  name,
+  organisationId,
+  scopes,
   request,
 })
 
-/**
- * Limits the changes that an organisation makes to its share of the transactions, and to the deadline of the request.
- */
+/** Limits an organisation's changes to its share of the transactions, and to the deadline of the request. */
 export const permitRequestOf = ({ organisationId, request }: Actor): PermitRequest => ({
   tenant: organisationId,
   deadline: request?.deadline,

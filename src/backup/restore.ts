@@ -6,17 +6,14 @@ import {
   analyse,
   beginLoad,
   checkConstraints,
-  deleteRows,
+  deletePlans,
   findFilledTable,
   insertRows,
   listTables,
   setSequence,
-  setTriggers,
   type Table,
 } from './store.ts'
 
-/** Migrations insert rows into these tables, and the backup holds the same rows. */
-const filledByMigrations = ['plans']
 const batchRows = 1_000
 const batchCharacters = 4_000_000
 
@@ -68,13 +65,11 @@ async function prepareTables(sql: Sql, migrations: Migration[], backupVersion: n
   }
   await bringToSchema(sql, migrations.slice(0, backupVersion))
   const tables = await listTables(sql)
-  const emptyAtFirst = tables.filter(({ name }) => !filledByMigrations.includes(name))
+  // A migration inserts the plans, and the backup holds the same rows.
+  const emptyAtFirst = tables.filter(({ name }) => name !== 'plans')
   const filled = await findFilledTable(sql, emptyAtFirst)
   if (filled) throw new Error(`The database is in use: its table ${filled} has rows. Restore into an empty one.`)
-  for (const table of tables) {
-    await setTriggers(sql, table, 'disable')
-    if (filledByMigrations.includes(table.name)) await deleteRows(sql, table)
-  }
+  await deletePlans(sql)
   return tables
 }
 
@@ -127,7 +122,6 @@ async function load(
   }
   if (!isComplete) throw damaged()
   await checkConstraints(sql).catch(throwDamaged)
-  for (const loaded of tables) await setTriggers(sql, loaded, 'enable')
   return rows
 }
 

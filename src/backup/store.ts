@@ -112,11 +112,7 @@ export async function findFilledTable(sql: Sql, tables: Table[]): Promise<string
   return undefined
 }
 
-export const deleteRows = (sql: Sql, { name }: Table) => sql.dynamic(`delete from ${quote(name)}`)
-
-/** Triggers must not run while rows are loaded: their effects are already in the rows. */
-export const setTriggers = (sql: Sql, { name }: Table, state: 'enable' | 'disable') =>
-  sql.dynamic(`alter table ${quote(name)} ${state} trigger user`)
+export const deletePlans = (sql: Sql) => sql`delete from plans`
 
 /** The sequences that have been used, each with its last value. */
 export const selectSequences = (sql: Sql): Promise<{ name: string; value: string }[]> =>

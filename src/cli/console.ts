@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts'
 import { createKey } from '../keys/manage.ts'
-import { presets } from '../keys/scopes.ts'
+import { presets } from '../keys/schema.ts'
 import { linkTo, localUrlOf } from './address.ts'
 import { onDatabase } from './database.ts'
 

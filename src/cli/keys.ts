@@ -1,6 +1,6 @@
 import { parseKeyChange, parseNewKey } from '../keys/given.ts'
 import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
-import { presets } from '../keys/scopes.ts'
+import { presets } from '../keys/schema.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { type Arguments, namingOptions, UsageError } from './arguments.ts'

@@ -1,6 +1,7 @@
-// Decides from the commit graph which commits landed on a branch, in which order and when.
+// Decides from the commit graph which commits landed on a branch, in which order and when, and which change prompts.
 import type { Commit } from './commits.ts'
-import { isPullRequest } from './messages.ts'
+import { type PromptCommit, type PullRequestEvent, sanitizePerson } from './entries.ts'
+import { type Host, isGitHub, isPullRequest, pullRequestUrl } from './messages.ts'
 
 /** A commit that landed on the branch. */
 export type BranchCommit = {
@@ -17,15 +18,13 @@ export type BranchCommit = {
 export const isFlattenedMerge = ({ commit, parent }: BranchCommit): boolean =>
   parent === null && commit.parents.length > 1
 
-/** Whether a merge is a `git pull` of the branch into a clone, so that the branch continues in the second parent. */
-type IsOwnPull = (commit: Commit) => boolean
-
 /**
  * Lists the commits that landed on a branch, oldest first, along the line of first parents. The merge of a pull request
  * owns the commits of its other side. Any other merge is flattened: its commits come first, pull requests among them
- * included, and the merge follows with the changes that were made in the merge commit.
+ * included, and the merge follows with the changes that were made in the merge commit. After a `git pull` of the branch
+ * into a clone (`isOwnPull`), the branch continues in the second parent.
  */
-export function listBranchCommits(tip: Commit, isOwnPull: IsOwnPull): BranchCommit[] {
+export function listBranchCommits(tip: Commit, isOwnPull: (commit: Commit) => boolean): BranchCommit[] {
   const seen = new Set<Commit>()
   const landed: BranchCommit[] = []
   // A stack instead of recursion, because merges can be nested as deep as there are commits.
@@ -116,4 +115,46 @@ function longestRise(commits: Commit[]): Commit[] {
   const found: Commit[] = []
   for (let commit = ends.at(-1); commit; commit = before.get(commit)) found.push(commit)
   return found
+}
+
+type Branch<Prompt> = {
+  branchCommits: BranchCommit[]
+  /** The prompts that each commit changes. */
+  changed: Map<Commit, Prompt[]>
+  /** When each commit of the first-parent line landed. */
+  times: Map<Commit, Date>
+  /** Known wherever there is a pull request. */
+  host: Host | null
+  webUrl: string | null
+}
+
+/** The commits that change prompts, oldest first. */
+export function listPromptCommits<Prompt>(branch: Branch<Prompt>): PromptCommit<Prompt>[] {
+  const { branchCommits, changed, times, host, webUrl } = branch
+  const merges = new Map<Commit, PullRequestEvent>()
+
+  function describeMerge({ sha, meaning, author, committer, parents }: Commit, at: Date): PullRequestEvent {
+    const { number } = meaning as { number: number }
+    const isSquash = parents.length < 2 && !isGitHub(committer)
+    return {
+      number,
+      url: webUrl && host ? pullRequestUrl(webUrl, host, number) : '',
+      commitSha: sha,
+      by: isSquash ? sanitizePerson(committer, author) : sanitizePerson(author, committer),
+      at,
+    }
+  }
+
+  return branchCommits.flatMap(({ commit, landedWith, merge }): PromptCommit<Prompt>[] => {
+    const prompts = changed.get(commit) ?? []
+    if (prompts.length === 0) return []
+    const at = times.get(landedWith) as Date
+    const found = { commitSha: commit.sha, author: sanitizePerson(commit.author, commit.committer), at }
+    if (!merge) return prompts.map((prompt) => ({ ...found, prompt, merge: null }))
+    const event = merges.get(merge) ?? describeMerge(merge, at)
+    merges.set(merge, event)
+    // A pull request does not change a prompt whose change it reverts before the merge.
+    const merged = changed.get(merge) ?? []
+    return prompts.filter((prompt) => merged.includes(prompt)).map((prompt) => ({ ...found, prompt, merge: event }))
+  })
 }

@@ -1,6 +1,5 @@
 import type { Person } from './entries.ts'
-import { findHost, interpretForHost } from './host.ts'
-import { type Host, type MessageMeaning, parseMessage } from './messages.ts'
+import { findHost, type Host, interpretForHost, type MessageMeaning, parseMessage } from './messages.ts'
 import { decode, type Git, splitAt } from './program.ts'
 
 export type Commit = {

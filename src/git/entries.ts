@@ -1,5 +1,5 @@
 // Decides which history entries follow from commits that change prompts.
-import type { NewHistoryEntry } from '../history/schema.ts'
+import { NewHistoryEntry } from '../history/schema.ts'
 
 export type Person = NewHistoryEntry['user']
 
@@ -22,36 +22,34 @@ export type PromptCommit<Prompt> = {
 /** An entry for the history of one prompt, and the commits that it stands for. */
 export type EntryOf<Prompt> = { prompt: Prompt; entry: NewHistoryEntry; covers: string[] }
 
-type MutableEntry<Prompt> = Omit<EntryOf<Prompt>, 'covers'> & { covers: Set<string> }
-
 /**
  * Returns one entry for each commit that was pushed directly, by its author, and one for each prompt that a pull request
  * changes, at the place of the pull request's last commit.
  */
 export function entriesOf<Prompt>(branch: string, commits: PromptCommit<Prompt>[]): EntryOf<Prompt>[] {
-  const entries = new Set<MutableEntry<Prompt>>()
-  const merges = new Map<Prompt, Map<string, MutableEntry<Prompt>>>()
+  const entries = new Set<EntryOf<Prompt>>()
+  const merges = new Map<Prompt, Map<string, EntryOf<Prompt>>>()
   for (const { prompt, commitSha, author, at, merge } of commits) {
     if (!merge) {
       const commit = { commit_sha: commitSha, branch_name: branch, created_at: at.toISOString() }
-      entries.add({ prompt, entry: { action: 'deployed', user: author, ...commit }, covers: new Set() })
+      entries.add({ prompt, entry: { action: 'deployed', user: author, ...commit }, covers: [] })
       continue
     }
-    const ofPrompt = merges.get(prompt) ?? new Map<string, MutableEntry<Prompt>>()
+    const ofPrompt = merges.get(prompt) ?? new Map<string, EntryOf<Prompt>>()
     merges.set(prompt, ofPrompt)
     const key = `${merge.commitSha} ${merge.number}`
     const entry = ofPrompt.get(key) ?? {
       prompt,
       entry: pullRequestEntry('pr_merged', branch, merge),
-      covers: new Set([merge.commitSha]),
+      covers: [merge.commitSha],
     }
     ofPrompt.set(key, entry)
-    entry.covers.add(commitSha)
+    if (commitSha !== merge.commitSha) entry.covers.push(commitSha)
     // Deleting it first moves it to the end.
     entries.delete(entry)
     entries.add(entry)
   }
-  return [...entries].map((entry) => ({ ...entry, covers: [...entry.covers] }))
+  return [...entries]
 }
 
 /** A merge belongs to the branch that was merged into, any other event to the pull request's branch. */
@@ -67,4 +65,27 @@ export const pullRequestEntry = (
   pr_number: number,
   pr_url: url,
   created_at: at.toISOString(),
+})
+
+const { user, commit_sha, branch_name, pr_url } = NewHistoryEntry.properties
+const { name, email } = user.properties
+
+/** Truncates and strips control characters: a name from a commit or a host must not cost the entry. */
+function sanitize(given: string, { maxLength }: { maxLength?: number }): string {
+  const clean = given
+    .toWellFormed()
+    .replace(/\p{Cc}+/gu, ' ')
+    .trim()
+  // Drops half of a surrogate pair that the cut went through.
+  return clean.slice(0, maxLength).replace(/[\ud800-\udbff]$/, '')
+}
+
+export const sanitizeSha = (given: string): string => sanitize(given, commit_sha) || 'unknown'
+export const sanitizeBranch = (given: string): string => sanitize(given, branch_name) || 'unknown'
+export const sanitizeUrl = (given: string): string => sanitize(given, pr_url.anyOf[0]).replace(/\s/g, '')
+
+/** Takes name and address from the first person that has one; a commit may have an empty one. */
+export const sanitizePerson = (...people: Person[]): Person => ({
+  name: people.map((person) => sanitize(person.name, name)).find(Boolean) ?? 'unknown',
+  email: people.map((person) => sanitize(person.email, email)).find(Boolean) ?? 'unknown',
 })

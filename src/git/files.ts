@@ -43,7 +43,7 @@ export async function readChangedFiles(
     let current: FileChange[] = []
     let status = ''
     let from: string | null = null
-    for await (const parts of splitAt('\0', git.stream(args, linesOf(compared)), maxLength)) {
+    for await (const parts of splitAt('\0', git.stream(args, compared.map(lineOf).join('')), maxLength)) {
       for (const part of parts) {
         // The output is a commit, then a status and one path for each file, or two paths for a rename.
         if (status === '' && sha.test(part)) {
@@ -73,18 +73,9 @@ export async function readChangedFiles(
   return changes
 }
 
-/** A line for each commit, joined to larger chunks: the commit, and for a merge the parent to compare it with. */
-function* linesOf(branchCommits: BranchCommit[]): Iterable<string> {
-  let text = ''
-  for (const { commit, parent } of branchCommits) {
-    text += commit.parents.length > 1 && parent ? `${commit.sha} ${parent.sha}\n` : `${commit.sha}\n`
-    if (text.length > 64 * 1024) {
-      yield text
-      text = ''
-    }
-  }
-  yield text
-}
+/** The commit, and for a merge the parent to compare it with. */
+const lineOf = ({ commit, parent }: BranchCommit): string =>
+  commit.parents.length > 1 && parent ? `${commit.sha} ${parent.sha}\n` : `${commit.sha}\n`
 
 const fileHeader = 'diff --cc '
 
@@ -98,7 +89,7 @@ export async function readFilesEditedInMerges(git: Git, merges: Commit[]): Promi
   const bySha = new Map(merges.map((merge) => [merge.sha, merge]))
   const patches = ['--cc', '--patch', '--unified=0', '--no-ext-diff', '--no-textconv']
   const args = ['-c', 'core.quotePath=false', 'diff-tree', '--stdin', '-r', '-M', `-l${renameLimit}`, ...patches]
-  const output = git.stream(args, [`${merges.map((merge) => merge.sha).join('\n')}\n`])
+  const output = git.stream(args, `${merges.map((merge) => merge.sha).join('\n')}\n`)
   let paths = new Set<string>()
   for await (const lines of splitAt('\n', output, maxLength)) {
     for (const line of lines) {

@@ -3,9 +3,6 @@ import type { BranchCommit } from './branch_commits.ts'
 import type { Commit } from './commits.ts'
 import type { ChangedFiles } from './files.ts'
 
-/** Why a file is not on the branch any more. */
-export type MissingFile = { is: 'renamed'; to: string } | { is: 'deleted' } | { is: 'unknown' }
-
 /**
  * A prompt's file had a path from the renames to it until the rename away from it. The path belongs to the prompt in
  * commits that contain one of the first and not the last.
@@ -92,9 +89,8 @@ function findDescendants(commits: Commit[], ancestor: Commit): Uint8Array {
   return isDescendant
 }
 
-/** Says why paths are not on the branch any more, by the last commit that removes or renames each. */
-export function explainMissing(branchCommits: BranchCommit[], changes: ChangedFiles): (path: string) => MissingFile {
-  /** Where the file of a path is now; null for one that was deleted. */
+/** Where files that left their path are now; null for one that was deleted. Paths that no commit removes are not in it. */
+export function trackMissing(branchCommits: BranchCommit[], changes: ChangedFiles): Map<string, string | null> {
   const now = new Map<string, string | null>()
   for (const { commit, merge } of branchCommits.toReversed()) {
     // The merge of a pull request shows what all its commits change together.
@@ -104,9 +100,5 @@ export function explainMissing(branchCommits: BranchCommit[], changes: ChangedFi
       if (from !== null && !now.has(from)) now.set(from, now.has(path) ? (now.get(path) as string | null) : path)
     }
   }
-  return (path) => {
-    const to = now.get(path)
-    if (to === undefined) return { is: 'unknown' }
-    return to === null ? { is: 'deleted' } : { is: 'renamed', to }
-  }
+  return now
 }

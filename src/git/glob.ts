@@ -3,36 +3,30 @@
 
 const leadingSlashes = /^(?:\.?\/)+/
 
+const tokens = /\*\*+\/+|\*\*+|\[([!^]?)([^\]/]+)\]|./gsu
+
 /** Compiles a pattern: `*` and `?` match within a folder, `**` any depth; `{a,b}` and `[a-z]` work. */
 export function compileGlob(pattern: string): (path: string) => boolean {
-  let source = ''
   let depth = 0
-  for (let rest = pattern.replace(leadingSlashes, ''); rest !== ''; ) {
-    const [token, translation] = nextToken(rest, depth)
-    if (token === '{') depth += 1
-    if (token === '}' && depth > 0) depth -= 1
-    source += translation
-    rest = rest.slice(token.length)
-  }
+  const source = pattern.replace(leadingSlashes, '').replace(tokens, (token, negation?: string, set?: string) => {
+    if (set !== undefined) return `[${negation ? '^/' : ''}${set.replace(/[\\[\]^]/g, '\\$&')}]`
+    if (token.startsWith('**')) return token.endsWith('/') ? '(?:[^/]+/)*' : '.*'
+    if (token === '*') return '[^/]*'
+    if (token === '?') return '[^/]'
+    if (token === '{') {
+      depth += 1
+      return '(?:'
+    }
+    if (token === ',' && depth > 0) return '|'
+    if (token === '}' && depth > 0) {
+      depth -= 1
+      return ')'
+    }
+    return token.replace(/[\\^$.*+?()[\]{}|/]/, '\\$&')
+  })
   if (depth > 0) throw new Error(`The pattern "${pattern}" has a { without its }`)
   const expression = new RegExp(`^${source}$`, 'su')
   return (path) => expression.test(path)
-}
-
-function nextToken(rest: string, depth: number): [token: string, translation: string] {
-  const folders = /^\*\*+\/+/.exec(rest)
-  if (folders) return [folders[0], '(?:[^/]+/)*']
-  const anything = /^\*\*+/.exec(rest)
-  if (anything) return [anything[0], '.*']
-  const set = /^\[([!^]?)([^\]/]+)\]/.exec(rest)
-  if (set) return [set[0], `[${set[1] ? '^/' : ''}${(set[2] as string).replace(/[\\[\]^]/g, '\\$&')}]`]
-  const [character = ''] = rest
-  if (character === '*') return ['*', '[^/]*']
-  if (character === '?') return ['?', '[^/]']
-  if (character === '{') return ['{', '(?:']
-  if (character === '}' && depth > 0) return ['}', ')']
-  if (character === ',' && depth > 0) return [',', '|']
-  return [character, character.replace(/[\\^$.*+?()[\]{}|/]/, '\\$&')]
 }
 
 const maxNameLength = 200

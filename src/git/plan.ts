@@ -1,16 +1,20 @@
 // Decides from a clone and the links of prompts what a sync has to do. Writes nothing.
 import { requireText } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
-import { type BranchCommit, isFlattenedMerge, listBranchCommits, listLandingTimes } from './branch_commits.ts'
+import {
+  type BranchCommit,
+  isFlattenedMerge,
+  listBranchCommits,
+  listLandingTimes,
+  listPromptCommits,
+} from './branch_commits.ts'
 import { type Commit, readCommits } from './commits.ts'
-import { type EntryOf, entriesOf } from './entries.ts'
+import { type EntryOf, entriesOf, sanitizeBranch } from './entries.ts'
 import { readChangedFiles, readFilesEditedInMerges } from './files.ts'
-import { explainMissing, followFiles, type MissingFile } from './follow.ts'
+import { followFiles, trackMissing } from './follow.ts'
 import { compileGlob, nameOfPath } from './glob.ts'
 import { decode, encode, type Git } from './program.ts'
-import { listPromptCommits } from './prompt_commits.ts'
 import { pathText, type Repository } from './repository.ts'
-import { sanitizeBranch } from './sanitize.ts'
 import type { LinkedFile } from './target.ts'
 
 /** A prompt whose history is read. */
@@ -62,7 +66,7 @@ export async function planSync(
     onProgress(count, 'commits compared', count / branchCommits.length),
   )
 
-  const prompts = findFiles(repository, linked, explainMissing(branchCommits, changes))
+  const prompts = findFiles(repository, linked, trackMissing(branchCommits, changes))
   if (createGlob !== null) prompts.push(...listNew(repository, createGlob, [...linked, ...prompts]))
   if (prompts.length === 0) {
     throw new Error(`No file on ${repository.branch} matches ${createGlob}, and no prompt is linked.`)
@@ -102,17 +106,16 @@ export async function planSync(
   }
 }
 
-/** Finds where the files of linked prompts are now. */
-function findFiles({ tree }: Repository, linked: LinkedFile[], explain: (path: string) => MissingFile): SyncedPrompt[] {
+function findFiles({ tree }: Repository, linked: LinkedFile[], pathsNow: Map<string, string | null>): SyncedPrompt[] {
   const taken = new Set(linked.map(({ path }) => path))
   return linked.map(({ id, path }): SyncedPrompt => {
     const known = { id, name: '', path, movedFrom: null, missing: null }
     if (tree.has(encode(path))) return known
-    const file = explain(encode(path))
-    if (file.is === 'unknown') return { ...known, missing: explainUnknown(tree, path) }
-    if (file.is === 'deleted' || !tree.has(file.to)) return { ...known, missing: 'was removed' }
-    const to = pathText(file.to)
-    if (to === undefined) return { ...known, missing: `was renamed to ${decode(file.to)}, which is not UTF-8` }
+    const now = pathsNow.get(encode(path))
+    if (now === undefined) return { ...known, missing: explainUnknown(tree, path) }
+    if (now === null || !tree.has(now)) return { ...known, missing: 'was removed' }
+    const to = pathText(now)
+    if (to === undefined) return { ...known, missing: `was renamed to ${decode(now)}, which is not UTF-8` }
     if (taken.has(to)) return { ...known, missing: `was renamed to ${to}, which another prompt is linked to` }
     taken.add(to)
     return { ...known, path: to, movedFrom: path }

@@ -1,13 +1,11 @@
 // Runs git on an untrusted repository: runs no program that its configuration names, and fetches nothing.
 import { spawn } from 'node:child_process'
-import { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 
 export type Environment = Record<string, string | undefined>
 
 export type Git = {
   /** Streams a command's output while it writes `input` to the command. */
-  stream(args: string[], input?: Iterable<string>): AsyncIterable<Buffer>
+  stream(args: string[], input?: string): AsyncIterable<Buffer>
   /** Returns a command's output, or undefined if its exit status is not 0. */
   ask(args: string[]): Promise<string | undefined>
 }
@@ -35,11 +33,14 @@ const fixed: Environment = {
 export function createGit(folder: string, environment: Environment, signal: AbortSignal): Git {
   const env = { ...environment, ...fixed }
 
-  async function* stream(args: string[], input: Iterable<string> = []): AsyncIterable<Buffer> {
+  async function* stream(args: string[], input = ''): AsyncIterable<Buffer> {
     signal.throwIfAborted()
     const child = spawn('git', ['-C', folder, ...options, ...args], { env, stdio: ['pipe', 'pipe', 'pipe'], signal })
     const ended = new Promise<number | null>((resolve, reject) => {
-      child.once('error', (error) => reject(isMissing(error) ? gitIsMissing() : error))
+      child.once('error', (error) => {
+        const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT'
+        reject(isMissing ? new Error('The program git is needed, and is not on the PATH. Install git.') : error)
+      })
       child.once('close', resolve)
     })
     // Awaited below. Without this, a failure before that would be an unhandled rejection.
@@ -49,7 +50,7 @@ export function createGit(folder: string, environment: Environment, signal: Abor
       if (complaint.length < maxErrorLength) complaint += text
     })
     // A program that exits early does not read the rest of its input.
-    pipeline(Readable.from(input), child.stdin).catch(() => {})
+    child.stdin.on('error', () => {}).end(input)
     try {
       try {
         yield* child.stdout as AsyncIterable<Buffer>
@@ -79,10 +80,6 @@ export function createGit(folder: string, environment: Environment, signal: Abor
     },
   }
 }
-
-const isMissing = (error: Error): boolean => (error as NodeJS.ErrnoException).code === 'ENOENT'
-
-const gitIsMissing = () => new Error('The program git is needed, and is not on the PATH. Install git.')
 
 function explain(complaint: string, folder: string): string {
   if (complaint.includes('dubious ownership')) {

@@ -1,11 +1,10 @@
 import type { Outcome } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
 import { repositoryKey } from '../prompts/link.ts'
-import type { EntryOf } from './entries.ts'
+import { type EntryOf, sanitizeBranch } from './entries.ts'
 import { planSync, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
-import { sanitizeBranch } from './sanitize.ts'
 import type { SyncTarget } from './target.ts'
 import { reportUnreachable, type UnreachableEntry } from './unreachable.ts'
 
@@ -54,7 +53,7 @@ const maxCovered = 500
  * The next sync completes an interrupted one.
  */
 export async function syncRepository(options: Options): Promise<SyncResult> {
-  const { git, target, isDryRun, onProgress } = options
+  const { git, target, isDryRun, onProgress, onChange } = options
   const repository = { ...options.repository, fullName: repositoryKey(options.repository.fullName) }
   const linked = await target.listLinked(repository.fullName)
   const plan = await planSync(git, repository, linked, options)
@@ -78,7 +77,7 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
     })
     await target.recordBatch({ entries: [], files })
   }
-  const unreachable = await reportUnreachable(target, sanitizeBranch(repository.branch), plan, options)
+  const unreachable = await reportUnreachable(target, sanitizeBranch(repository.branch), plan, onChange, onProgress)
   const map = Object.fromEntries(synced.flatMap(({ id, path, isPresent }) => (isPresent ? [[path, id]] : [])))
   return { commits: commits.size, prompts: prompts.length, ...counts, unreachable, map }
 }
@@ -113,7 +112,6 @@ async function createOrFind(target: SyncTarget, name: string, repository: string
   }
 }
 
-/** Records the entries and counts what became of them. */
 async function recordEntries(
   { target, isDryRun, onProgress, onChange }: Options,
   ids: PromptIds,

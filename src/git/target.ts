@@ -6,9 +6,8 @@ export type LinkedFile = { id: string; path: string }
 
 /** What a sync needs of the service: implemented over the database and over HTTP. */
 export type SyncTarget = {
-  /** Lists the files of a repository that prompts are linked to. */
   listLinked(repository: string): Promise<LinkedFile[]>
-  /** Creates a prompt for a file and returns its id. */
+  /** Returns the id of the new prompt. */
   createPrompt(name: string, repository: string, path: string): Promise<string>
   /** Links a prompt to another file. Returns the reason if the key may not do that, else null. */
   moveLink(id: string, repository: string, path: string): Promise<string | null>
@@ -18,7 +17,6 @@ export type SyncTarget = {
   readHistory(id: string, page: number): Promise<EntriesPage | null>
 }
 
-/** The part of a history page that a sync uses. */
 export type EntriesPage = { data: HistoryEntry[]; pagination: { total_pages: number } }
 
 /** The query of a page of the largest size. */

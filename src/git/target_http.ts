@@ -1,11 +1,9 @@
 import type { Outcome } from '../history/record.ts'
 import { type EntriesPage, historyQuery, type LinkedFile, type SyncTarget } from './target.ts'
 
-type Answer = {
-  status: number
-  body: { data?: unknown; pagination?: { next_cursor?: string | null }; error?: ErrorBody }
-}
-type ErrorBody = { code?: string; message?: string; scope?: string; details?: { path: string; message: string }[] }
+type ErrorBody = { message?: string; details?: { path: string; message: string }[] }
+type AnswerBody = { data?: unknown; pagination?: { next_cursor?: string | null }; error?: ErrorBody }
+type Answer = { status: number; body: AnswerBody }
 type PromptShown = { id: string; repository: string | null; path: string | null }
 
 const timeoutMs = 30_000
@@ -81,7 +79,7 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
   }
 }
 
-function parseAnswer(text: string): Answer['body'] {
+function parseAnswer(text: string): AnswerBody {
   try {
     const body = JSON.parse(text)
     if (typeof body === 'object' && body !== null && ('data' in body || 'error' in body)) return body

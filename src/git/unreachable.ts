@@ -5,12 +5,6 @@ import type { SyncTarget } from './target.ts'
 /** An entry of a commit that is unreachable from the branch. */
 export type UnreachableEntry = HistoryEntry & { change: 'unreachable'; prompt: string; path: string; problem: string }
 
-type Reporting = {
-  onChange(change: UnreachableEntry): void
-  onProgress(done: number, noun: string, share: number): void
-}
-
-/** How many histories are read concurrently. */
 const concurrency = 8
 
 /** Callers may have recorded entries with other names for a commit. */
@@ -24,7 +18,8 @@ export async function reportUnreachable(
   target: SyncTarget,
   branch: string,
   { prompts, commits, lastLandedAt }: Plan,
-  { onChange, onProgress }: Reporting,
+  onChange: (change: UnreachableEntry) => void,
+  onProgress: (done: number, noun: string, share: number) => void,
 ): Promise<number | null> {
   const isUnreachable = ({ action, branch_name, commit_sha }: HistoryEntry) => {
     const isOfBranch = branch_name === branch && (action === 'deployed' || action === 'pr_merged')

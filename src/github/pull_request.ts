@@ -1,15 +1,22 @@
 import type { Sql } from '../db/client.ts'
-import { type Person, type PullRequestEvent, pullRequestEntry } from '../git/entries.ts'
-import { sanitizeBranch, sanitizePerson, sanitizeSha, sanitizeUrl } from '../git/sanitize.ts'
+import {
+  type Person,
+  type PullRequestEvent,
+  pullRequestEntry,
+  sanitizeBranch,
+  sanitizePerson,
+  sanitizeSha,
+  sanitizeUrl,
+} from '../git/entries.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
-import { attributeCommits } from './attribute.ts'
 import type { Account, PullRequestPayload } from './schema.ts'
 import type { RepositoryRef } from './store.ts'
 import {
   addBranchPrompts,
   addPrompts,
   insertAffectedPrompts,
+  type MergedPullRequest,
   type PullRequest,
   type Push,
   savePullRequest,
@@ -27,7 +34,6 @@ type ParsedPullRequest = {
 
 const handledActions = ['opened', 'reopened', 'closed']
 
-/** Parses the event of a pull request. */
 export function parsePullRequest(payload: PullRequestPayload, now: Date): ParsedPullRequest | 'ignored' {
   const { action, pull_request: given, repository } = payload
   if (!handledActions.includes(action)) return 'ignored'
@@ -117,13 +123,12 @@ function openedEntries(promptIds: number[], pr: PullRequest, commitSha: string):
 /** One `pr_merged` or `pr_closed` for each prompt; none while the pull request is open. */
 function endedEntries(promptIds: number[], pr: PullRequest): PromptEntry[] {
   if (pr.state === 'open') return []
-  if (pr.state === 'merged') {
-    const entry = pullRequestEntry('pr_merged', pr.base_branch, endOf(pr))
-    return promptIds.map((prompt) => ({ prompt, entry }))
-  }
-  const entry = pullRequestEntry('pr_closed', pr.head_branch, endOf(pr))
+  const isMerged = pr.state === 'merged'
+  const entry = isMerged
+    ? pullRequestEntry('pr_merged', pr.base_branch, endOf(pr))
+    : pullRequestEntry('pr_closed', pr.head_branch, endOf(pr))
   // Each closing is a separate entry.
-  return promptIds.map((prompt) => ({ prompt, entry, reopenings: pr.reopenings }))
+  return promptIds.map((prompt) => ({ prompt, entry, reopenings: isMerged ? 0 : pr.reopenings }))
 }
 
 /** The merge of a pull request, or its closing at the head of its branch. */
@@ -134,3 +139,37 @@ export const endOf = (pr: PullRequest): PullRequestEvent => ({
   by: pr.merged_by ?? pr.opened_by,
   at: pr.closed_at ?? pr.opened_at,
 })
+
+/**
+ * Decides which commits of a push belong to which of its merged pull requests; undefined for a commit of none. GitHub
+ * says neither that nor how a pull request was merged, and it lists the commits of several branches by time.
+ */
+export function attributeCommits(push: Push, merges: MergedPullRequest[]) {
+  const whole = merges.find((merge) => isWholePush(push, merge))
+  const positions = new Map(push.commits.map((sha, position) => [sha, position]))
+  const positionOf = (sha: string) => positions.get(sha) ?? -1
+  const byCommit = new Map<string, MergedPullRequest>()
+  for (const merge of merges) for (const sha of merge.branch_commits) byCommit.set(sha, merge)
+  for (const merge of merges) byCommit.set(merge.merge_commit_sha, merge)
+  // Squashed and rebased commits are not those of the branch, but they change the same prompts and end with the merge.
+  const rewriting = merges
+    .filter((merge) => !positions.has(merge.head_sha))
+    .sort((a, b) => positionOf(a.merge_commit_sha) - positionOf(b.merge_commit_sha))
+  const findRewriting = (promptId: number, commitSha: string) =>
+    rewriting.find(
+      (merge) => merge.prompt_ids.includes(promptId) && positionOf(commitSha) <= positionOf(merge.merge_commit_sha),
+    )
+  return push.affected.flatMap(({ promptId, commits }) =>
+    commits.map((commitSha) => ({
+      promptId,
+      commitSha,
+      merge: whole ?? byCommit.get(commitSha) ?? findRewriting(promptId, commitSha),
+    })),
+  )
+}
+
+/** A merge queue has pushed its commits to a temporary branch before; the rebase button has not. */
+function isWholePush({ head, commits, isAllNew }: Push, merge: MergedPullRequest): boolean {
+  const isNothingElse = merge.merge_commit_sha === head.commitSha && commits.length <= merge.commits + 1
+  return isNothingElse && (commits.includes(merge.head_sha) || isAllNew)
+}

@@ -1,17 +1,14 @@
 import { posix } from 'node:path'
 import type { Sql } from '../db/client.ts'
-import { entriesOf, type Person } from '../git/entries.ts'
+import { entriesOf, type Person, sanitizeBranch, sanitizePerson, sanitizeSha } from '../git/entries.ts'
 import { parseMessage } from '../git/messages.ts'
-import { sanitizeBranch, sanitizePerson, sanitizeSha } from '../git/sanitize.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { earlierOf } from '../lib/times.ts'
 import type { FileSeen, LinkedPrompt } from '../prompts/link.ts'
-import { attributeCommits } from './attribute.ts'
-import type { Gap } from './delivery_result.ts'
-import { endOf, recordAffectedPrompts } from './pull_request.ts'
-import { type PushPayload, parseTimestamp } from './schema.ts'
+import { attributeCommits, endOf, recordAffectedPrompts } from './pull_request.ts'
+import { type Gap, type PushPayload, parseTimestamp } from './schema.ts'
 import type { RepositoryRef } from './store.ts'
-import { type AffectedPrompt, deleteAffectedPrompts, type Push, selectMerges } from './store_pushes.ts'
+import { deleteAffectedPrompts, type Push, selectMerges } from './store_pushes.ts'
 
 /** A commit with the files that it changes; a merge of another branch has none. */
 type Commit = { sha: string; author: Person; added: string[]; modified: string[]; removed: string[] }
@@ -23,6 +20,7 @@ type ParsedPush = {
   isNewBranch: boolean
   pushedAt: Date
   filesSeen: FileSeen[]
+  gap: Gap | undefined
 }
 
 const branches = 'refs/heads/'
@@ -34,40 +32,37 @@ export function parsePush(
   payload: PushPayload,
   linked: LinkedPrompt[],
   now: Date,
-): ParsedPush | 'ignored' | 'unlinked_files' {
-  const branch = branchOf(payload)
-  if (branch === undefined) return 'ignored'
+): ParsedPush | Gap | 'ignored' | 'unlinked_files' {
+  if (payload.deleted || !payload.ref.startsWith(branches)) return 'ignored'
+  const branch = payload.ref.slice(branches.length)
   const isDefaultBranch = branch === payload.repository.default_branch
   const isNewBranch = payload.created === true && !isDefaultBranch
   // On other branches, a commit that was pushed before came from the default branch by a merge or a rebase.
   const commits = payload.commits.filter(({ distinct }) => isDefaultBranch || distinct !== false).map(parseCommit)
-  const affected = findAffectedPrompts(commits, linked)
-  if (affected.length === 0 && !isNewBranch) return 'unlinked_files'
+  const changes = findChanges(commits, linked)
+  const gap = isDefaultBranch ? findGap(payload) : undefined
+  if (changes.length === 0 && !isNewBranch) return gap ?? 'unlinked_files'
   const push = {
     head: { branch: sanitizeBranch(branch), commitSha: sanitizeSha(payload.after) },
     commits: payload.commits.map(({ id }) => sanitizeSha(id)),
     isAllNew: payload.commits.every(({ distinct }) => distinct !== false),
-    affected,
+    affected: changes.map(({ promptId, commits }) => ({ promptId, commits: commits.map(({ sha }) => sha) })),
   }
   // The time is GitHub's, because an author's clock may be wrong. A clock that is ahead must not keep an entry on top of
   // later ones.
   const pushedAt = earlierOf(parseTimestamp(payload.repository.pushed_at) ?? now, now)
   const authors = new Map(commits.map(({ sha, author }) => [sha, author]))
-  const filesSeen = isDefaultBranch ? findFilesSeen(commits, linked, pushedAt) : []
-  return { push, authors, isDefaultBranch, isNewBranch, pushedAt, filesSeen }
+  const filesSeen = isDefaultBranch ? changes.map((change) => fileSeen(change, pushedAt)) : []
+  return { push, authors, isDefaultBranch, isNewBranch, pushedAt, filesSeen, gap }
 }
 
 /** Says what a push to the default branch leaves out; only a clone has it. */
-export function findGap(payload: PushPayload): Gap | undefined {
-  if (branchOf(payload) !== payload.repository.default_branch) return undefined
+function findGap(payload: PushPayload): Gap | undefined {
   if (payload.forced) return 'force_push'
   if (payload.commits.length >= maxListedCommits) return 'too_many_commits'
   const isListed = payload.commits.every(({ added, modified, removed }) => added ?? modified ?? removed)
   return isListed ? undefined : 'files_not_listed'
 }
-
-const branchOf = ({ deleted, ref }: PushPayload): string | undefined =>
-  deleted || !ref.startsWith(branches) ? undefined : ref.slice(branches.length)
 
 /** Drops the files of a merge commit: they came from the other side, whose commits list them too. */
 function parseCommit(given: PushPayload['commits'][number]): Commit {
@@ -93,27 +88,26 @@ function authorOf({ author: { name, email, username } }: PushPayload['commits'][
   return sanitizePerson({ name: name ?? '', email: email ?? '' }, account)
 }
 
-function findAffectedPrompts(commits: Commit[], linked: LinkedPrompt[]): AffectedPrompt[] {
-  const prompts = new Map(linked.map(({ id, path }) => [path, { promptId: id, commits: [] as string[] }]))
-  for (const { sha, added, modified, removed } of commits) {
-    for (const path of new Set([...added, ...modified, ...removed])) prompts.get(path)?.commits.push(sha)
+/** A linked prompt, and the commits that change its file, oldest first. */
+type PromptChange = { promptId: number; path: string; commits: Commit[] }
+
+function findChanges(commits: Commit[], linked: LinkedPrompt[]): PromptChange[] {
+  const changes = new Map(
+    linked.map(({ id, path }): [string, PromptChange] => [path, { promptId: id, path, commits: [] }]),
+  )
+  for (const commit of commits) {
+    const paths = new Set([...commit.added, ...commit.modified, ...commit.removed])
+    for (const path of paths) changes.get(path)?.commits.push(commit)
   }
-  return [...prompts.values()].filter((prompt) => prompt.commits.length > 0)
+  return [...changes.values()].filter((change) => change.commits.length > 0)
 }
 
-/** The state in which the commits leave the files of prompts. */
-function findFilesSeen(commits: Commit[], linked: LinkedPrompt[], at: Date): FileSeen[] {
-  const last = new Map<string, Commit>()
-  for (const commit of commits) {
-    for (const path of [...commit.added, ...commit.modified, ...commit.removed]) last.set(path, commit)
-  }
-  return linked.flatMap(({ id: promptId, path }): FileSeen[] => {
-    const commit = last.get(path)
-    if (!commit) return []
-    if (!commit.removed.includes(path)) return [{ promptId, state: 'present', movedTo: null, at }]
-    const movedTo = findMovedTo(path, commit)
-    return [{ promptId, state: movedTo === null ? 'removed' : 'renamed', movedTo, at }]
-  })
+/** The state in which the last commit leaves the file. */
+function fileSeen({ promptId, path, commits }: PromptChange, at: Date): FileSeen {
+  const last = commits.at(-1) as Commit
+  if (!last.removed.includes(path)) return { promptId, state: 'present', movedTo: null, at }
+  const movedTo = findMovedTo(path, last)
+  return { promptId, state: movedTo === null ? 'removed' : 'renamed', movedTo, at }
 }
 
 /** A push lists a rename as one file removed and one added: the only one added, or the only one of the same name. */

@@ -4,10 +4,18 @@ import { invalid } from '../errors.ts'
 import { countChanges, recordEntries } from '../history/record.ts'
 import { createValidator } from '../lib/validate.ts'
 import { findLinkedPrompts, type LinkedPrompt, markFilesSeen, moveLinks, repositoryKey } from '../prompts/link.ts'
-import { type DeliveryResult, pingResult, resultOf } from './delivery_result.ts'
 import { parsePullRequest, recordPullRequest } from './pull_request.ts'
-import { findGap, parsePush, recordPush } from './push.ts'
-import { PullRequestPayload, PushPayload, parseTimestamp, type Repository, RepositoryPayload } from './schema.ts'
+import { parsePush, recordPush } from './push.ts'
+import {
+  type DeliveryResult,
+  PullRequestPayload,
+  PushPayload,
+  parseTimestamp,
+  pingResult,
+  type Repository,
+  RepositoryPayload,
+  resultOf,
+} from './schema.ts'
 import { insertDelivery, lockRepository, type RepositoryRef, selectRepository, upsertRepository } from './store.ts'
 
 type Delivery = {
@@ -71,14 +79,15 @@ async function recordEvent(
   if (name === 'repository') return resultOf('unchanged')
 
   const change = name === 'push' ? parsePush(payload, linked, now) : parsePullRequest(payload, now)
-  const gap = name === 'push' ? findGap(payload) : undefined
   // Deliveries without effect are not stored, so redelivering one after a prompt was linked still works.
-  if (typeof change === 'string') return resultOf(gap ?? change)
+  if (typeof change === 'string') return resultOf(change)
   if (!(await insertDelivery(sql, ref.organisationId, delivery, now))) return resultOf('repeated')
-  const entries = 'push' in change ? await recordPush(sql, ref, change) : await recordPullRequest(sql, ref, change)
-  const recorded = countChanges(await recordEntries(sql, clock, entries, 'github'))
-  // This comes last: recording has locked the prompts in the order of their ids, which prevents deadlocks.
-  if ('push' in change) await markFilesSeen(sql, change.filesSeen)
+  const isPush = 'push' in change
+  const entries = isPush ? await recordPush(sql, ref, change) : await recordPullRequest(sql, ref, change)
+  const { filesSeen, gap } = isPush ? change : { filesSeen: [], gap: undefined }
+  const seenPrompts = filesSeen.map(({ promptId }) => promptId)
+  const recorded = countChanges(await recordEntries(sql, clock, entries, 'github', seenPrompts))
+  await markFilesSeen(sql, filesSeen)
   return resultOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
 }
 

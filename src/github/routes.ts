@@ -2,14 +2,12 @@ import { Elysia } from 'elysia'
 import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { ServiceError } from '../errors.ts'
+import { unavailable } from '../errors.ts'
 import { decodeText, mebibyte, parseJson, readBody, requireJson } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
 import { createInFlightLimiter, type InFlightLimiter } from '../http/in_flight.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import type { RequestContext } from '../http/request_context.ts'
-import type { DeliveryObserver } from './delivery_result.ts'
-import { GithubWebhook } from './schema.ts'
+import { type DeliveryObserver, GithubWebhook } from './schema.ts'
 import { requireSignature, requireWebhook, setWebhook, verifyDelivery } from './webhook.ts'
 
 /** The largest payload that GitHub sends. */
@@ -48,7 +46,9 @@ export function githubRoutes(
     const signature = requireSignature(headers.get('x-hub-signature-256'))
     const { organisationId, secret } = await requireWebhook(db, org)
     return inFlight.run(organisationId, async (reserve) => {
-      const payload = await readPayload(context, reserve, (body) => verifyDelivery(secret, body, signature))
+      const body = await readBody(context, maxBytes, (bytes) => bytes, reserve)
+      await verifyDelivery(secret, body, signature)
+      const payload = parsePayload(context.request, decodeText(body))
       context.caller = { org }
       const delivery = {
         event: headers.get('x-github-event') ?? '',
@@ -73,22 +73,11 @@ export const createDeliveryLimiter = (): InFlightLimiter =>
   createInFlightLimiter({
     perTenant: { requests: 128, bytes: 32 * mebibyte },
     inAll: { requests: 512, bytes: 128 * mebibyte },
-    rejectWith: () => {
-      const message = 'Too many deliveries are in flight. Send this one again shortly.'
-      return new ServiceError('internal_error', message, {}, { 'retry-after': '1' })
-    },
+    rejectWith: () => unavailable('Too many deliveries are in flight. Send this one again shortly.'),
   })
 
 /** GitHub sends JSON, or a form that contains it: the webhook's setting decides. */
-async function readPayload(
-  context: RequestContext,
-  reserve: (bytes: number) => void,
-  verify: (body: Uint8Array) => Promise<void>,
-): Promise<unknown> {
-  const { request } = context
-  const body = await readBody(context, maxBytes, (bytes) => bytes, reserve)
-  await verify(body)
-  const text = decodeText(body)
+function parsePayload(request: Request, text: string): unknown {
   if (/^\s*application\/x-www-form-urlencoded\s*(;|$)/i.test(request.headers.get('content-type') ?? '')) {
     return parseJson(new URLSearchParams(text).get('payload') ?? '')
   }

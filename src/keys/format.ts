@@ -3,9 +3,6 @@ import { randomBase62, toBase62 } from '../lib/base62.ts'
 
 const shape = /^psk_[0-9A-Za-z]{36}$/
 
-/** The characters shown of a key: enough to recognise it by, far too little to guess it from. */
-const prefixLength = 12
-
 /** Loads the large module with the first key, to keep the start short. */
 const checksum = (text: string) => toBase62(process.getBuiltinModule('node:zlib').crc32(text), 6)
 
@@ -18,6 +15,7 @@ export function generateKey(): string {
 export const isWellFormedKey = (text: string): boolean =>
   shape.test(text) && checksum(text.slice(0, -6)) === text.slice(-6)
 
-export const prefixOfKey = (key: string): string => key.slice(0, prefixLength)
+/** The characters shown of a key: enough to recognise it by, far too little to guess it from. */
+export const prefixOfKey = (key: string): string => key.slice(0, 12)
 
 export const hashKey = (key: string): Buffer => hash('sha256', key, 'buffer')

@@ -1,21 +1,27 @@
-import { invalid } from '../errors.ts'
+import type { Sql } from '../db/client.ts'
+import { type Detail, invalid } from '../errors.ts'
+import { isOriginPattern } from '../lib/origins.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
-import { ApiKeyChange, scopes as allScopes, NewApiKey } from './schema.ts'
-import { presets } from './scopes.ts'
+import { findOwnPrompts } from '../prompts/find.ts'
+import { ApiKeyChange, NewApiKey, presets } from './schema.ts'
+import type { KeyValues } from './store.ts'
 
 const validateNew = createValidator(NewApiKey, 'The key')
 const validateChange = createValidator(ApiKeyChange, 'The change')
 
-/** Parses what a caller gives of a new key. */
-export function parseNewKey(given: unknown) {
+type ParsedKey = ReturnType<typeof parse>
+
+/** The given properties of a key; the rest is undefined. */
+export type KeyChange = { [Name in keyof ParsedKey]?: ParsedKey[Name] | undefined }
+export type KeyToCreate = KeyChange & { name: string }
+
+export function parseNewKey(given: unknown): KeyToCreate {
   const key = validateNew(given)
-  const { expiresAt = null, ...parsed } = parse(key)
-  return { ...parsed, name: key.name, expiresAt }
+  return { ...parse(key), name: key.name }
 }
 
-/** Parses what a caller gives of a key to change; the rest is undefined. */
-export const parseKeyChange = (given: unknown) => parse(validateChange(given))
+export const parseKeyChange = (given: unknown): KeyChange => parse(validateChange(given))
 
 /** Turns a preset into its scopes. Each scope, origin and prompt is kept once. */
 function parse({ name, scopes, preset, expires_at, origins, prompts, monthly_limit }: ApiKeyChange) {
@@ -24,7 +30,7 @@ function parse({ name, scopes, preset, expires_at, origins, prompts, monthly_lim
   if (preset && scopes) throw wrong('/preset', 'must be absent when scopes are given')
   return {
     name,
-    scopes: preset ? presets[preset] : scopes && allScopes.filter((scope) => scopes.includes(scope)),
+    scopes: preset ? presets[preset] : scopes && presets.admin.filter((scope) => scopes.includes(scope)),
     expiresAt,
     origins: origins && [...new Set(origins)],
     prompts: prompts && [...new Set(prompts)],
@@ -41,3 +47,32 @@ function parseExpiry(text: string | null | undefined): Date | null | undefined {
 }
 
 const wrong = (path: string, message: string) => invalid('The key is not valid.', [{ path, message }])
+
+const expectedOrigin = 'must be an origin as browsers send it, such as https://example.com or https://*.example.com'
+const expectedPrompt = 'must be a prompt of the organisation'
+
+/**
+ * Checks the restrictions of a key against its scopes and its organisation. Anyone who opens a page can read its key, so
+ * a key with origins may only record signals. Only a key with origins may have its own limits.
+ */
+export async function requireRestrictions(sql: Sql, organisationId: number, key: KeyValues): Promise<void> {
+  const { scopes, origins, prompts, monthly_limit: limit } = key
+  const problems: Detail[] = []
+  if (origins) {
+    if (scopes.join() !== presets.browser.join()) {
+      problems.push({ path: '/origins', message: `must be absent unless ${presets.browser} is the only scope` })
+    }
+    for (const [index, origin] of origins.entries()) {
+      if (!isOriginPattern(origin)) problems.push({ path: `/origins/${index}`, message: expectedOrigin })
+    }
+    const own = await findOwnPrompts(sql, organisationId, prompts ?? [])
+    for (const [index, prompt] of (prompts ?? []).entries()) {
+      if (!own.has(prompt)) problems.push({ path: `/prompts/${index}`, message: expectedPrompt })
+    }
+  } else {
+    const message = 'must be absent for a key without origins'
+    if (prompts) problems.push({ path: '/prompts', message })
+    if (limit !== null) problems.push({ path: '/monthly_limit', message })
+  }
+  if (problems.length > 0) throw invalid('The key is not valid.', problems.slice(0, 10))
+}

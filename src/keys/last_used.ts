@@ -8,9 +8,8 @@ export type LastUsed = {
 }
 
 const flushEveryMs = 60_000
-/** A flush runs early once this many keys wait. While the database is away, further keys are dropped. */
+/** Keeps one statement short. */
 const maxPending = 10_000
-const flushFullEveryMs = 1_000
 
 /**
  * Keeps the times at which keys were last used accurate to a minute, with one statement a minute for all keys. After a
@@ -21,21 +20,15 @@ export function createLastUsed(db: Db): LastUsed {
   let flushedAt = Number.NEGATIVE_INFINITY
   let timer: ReturnType<typeof setTimeout> | undefined
 
-  function schedule(gapMs: number): void {
-    clearTimeout(timer)
-    timer = setTimeout(flush, Math.max(0, flushedAt + gapMs - performance.now()))
-    timer.unref()
-  }
-
   function record(keyId: number, usedAt: Date): void {
-    if (pending.size >= maxPending && !pending.has(keyId)) return
     pending.set(keyId, usedAt)
-    if (pending.size === 1) schedule(flushEveryMs)
-    if (pending.size === maxPending) schedule(flushFullEveryMs)
+    if (pending.size === maxPending) flush()
+    timer ??= setTimeout(flush, Math.max(0, flushedAt + flushEveryMs - performance.now())).unref()
   }
 
   async function flush(): Promise<void> {
     clearTimeout(timer)
+    timer = undefined
     const batch = pending
     if (batch.size === 0) return
     pending = new Map()
@@ -43,7 +36,7 @@ export function createLastUsed(db: Db): LastUsed {
     try {
       await markKeysUsed(db.sql, batch)
     } catch {
-      for (const [keyId, usedAt] of batch) if (!pending.has(keyId)) record(keyId, usedAt)
+      pending = new Map([...batch, ...pending])
     }
   }
 

@@ -9,31 +9,20 @@ import { requireText } from '../lib/texts.ts'
 import { earlierOf, latestInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
-import { requireRestrictions } from './restrictions.ts'
-import type { KeyRestrictions, KeyRow, NewKey } from './schema.ts'
-import { defaultScopes } from './scopes.ts'
+import { type KeyChange, type KeyToCreate, requireRestrictions } from './given.ts'
+import { defaultScopes, type KeyRow, type NewKey } from './schema.ts'
 import {
-  findCountedWith,
   findKey,
   insertKey,
   type KeyValues,
   lockKey,
   type OwnedKey,
   selectKeys,
+  selectLimitedWith,
   setReplaced,
   setRevoked,
-  shareLimit,
   updateKey,
 } from './store.ts'
-
-/** The properties of a key to change; undefined leaves one unchanged. */
-type KeyChange = { [Name in keyof KeyRestrictions]?: KeyRestrictions[Name] | undefined } & {
-  name?: string | undefined
-  scopes?: Scope[] | undefined
-  expiresAt?: Date | null | undefined
-}
-
-type KeyToCreate = KeyChange & { name: string; expiresAt: Date | null }
 
 type Owner = { org: string; organisationId: number }
 
@@ -52,7 +41,7 @@ export async function createKeyInTransaction(
   sql: Sql,
   clock: Clock,
   owner: Owner,
-  { name, scopes = defaultScopes, expiresAt, origins = null, prompts = null, monthly_limit = null }: KeyToCreate,
+  { name, scopes = defaultScopes, expiresAt = null, origins = null, prompts = null, monthly_limit = null }: KeyToCreate,
   actor: Actor,
 ): Promise<NewKey> {
   const { organisationId } = owner
@@ -61,8 +50,7 @@ export async function createKeyInTransaction(
   const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
   await requireRestrictions(sql, organisationId, values)
   const key = await insertNewKey(sql, clock, owner, values)
-  const details = auditable(values)
-  await recordAudit(sql, clock, actor, { organisationId, action: 'key.created', subject: key.id, details })
+  await recordAudit(sql, clock, actor, { organisationId, action: 'key.created', subject: key.id, details: values })
   return key
 }
 
@@ -71,10 +59,11 @@ async function insertNewKey(
   clock: Clock,
   { org, organisationId }: Owner,
   values: KeyValues,
+  countedWith: number | null = null,
 ): Promise<NewKey> {
   const [id, key, createdAt] = [`key_${randomBase62(16)}`, generateKey(), clock.now()]
   const [prefix, hash] = [prefixOfKey(key), hashKey(key)]
-  await insertKey(sql, { id, organisationId, prefix, hash, createdAt, ...values })
+  await insertKey(sql, { id, organisationId, prefix, hash, createdAt, ...values }, countedWith)
   return { id, key, org, ...values }
 }
 
@@ -100,17 +89,16 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
     const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
     const { organisationId } = key
     await requireRestrictions(sql, organisationId, values)
-    const dependent = key.origins && !origins ? await findCountedWith(sql, id) : undefined
-    if (dependent) throw isCountedWith(dependent)
+    if (key.isCountedWith && !origins) {
+      const message = 'must be given while keys that this one was rotated to share its monthly limit'
+      throw invalid('The key is not valid.', [{ path: '/origins', message }])
+    }
     await updateKey(sql, id, values)
-    const sharing = monthly_limit === key.monthly_limit ? [] : await shareLimit(sql, id)
+    const sharesLimit = origins && monthly_limit !== key.monthly_limit
+    const others = sharesLimit ? await selectLimitedWith(sql, id, key.countedWith) : []
     const updated = { organisationId, action: 'key.updated' } as const
-    const shared = sharing.map((other) => ({ ...updated, subject: other.id, details: { monthly_limit } }))
-    await recordAudit(sql, clock, actor, ...shared, {
-      ...updated,
-      subject: id,
-      details: key.origins ? values : auditable(values),
-    })
+    const events = others.map((other) => ({ ...updated, subject: other.id, details: { monthly_limit } }))
+    await recordAudit(sql, clock, actor, ...events, { ...updated, subject: id, details: values })
     return { ...showable(key), ...values }
   }, permitRequestOf(actor))
 
@@ -145,26 +133,18 @@ export async function rotateKeyInTransaction(
   const { organisationId, name, scopes, created_at, expires_at, origins, prompts, monthly_limit } = old
   requireGrantable(actor, scopes)
   const now = clock.now()
+  const reject = (problem: string, message: string) => invalid(`The key ${id} ${problem}`, [{ path: '', message }])
   if (old.replaced_by) {
-    throw invalid(`The key ${id} was rotated to ${old.replaced_by} already.`, [
-      { path: '', message: 'must be a key that was not rotated before' },
-    ])
+    throw reject(`was rotated to ${old.replaced_by} already.`, 'must be a key that was not rotated before')
   }
   if (old.revoked_at || (expires_at && expires_at <= now)) {
-    throw invalid(`The key ${id} has ended: create a new one instead.`, [
-      { path: '', message: 'must be a key that still works' },
-    ])
+    throw reject('has ended: create a new one instead.', 'must be a key that still works')
   }
   const livesUntil = expires_at && now.getTime() + expires_at.getTime() - created_at.getTime()
   const expiresAt = livesUntil === null ? null : new Date(Math.min(livesUntil, latestInstant))
-  const made = await insertNewKey(sql, clock, old, {
-    name,
-    scopes,
-    expires_at: expiresAt,
-    origins,
-    prompts,
-    monthly_limit,
-  })
+  const values = { name, scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
+  // A browser key shares its count and its limit with its replacement: a rotation makes no room.
+  const made = await insertNewKey(sql, clock, old, values, origins && old.countedWith)
   const overlapEndsAt = new Date(now.getTime() + overlapMs)
   const endsAt = expires_at ? earlierOf(expires_at, overlapEndsAt) : overlapEndsAt
   await setReplaced(sql, id, made.id, endsAt)
@@ -187,26 +167,13 @@ async function requireKey(sql: Sql, id: string, viewer: Viewer, lock?: typeof lo
   return key
 }
 
-/** The audit entry of a key without restrictions leaves their nulls out. */
-const auditable = ({ name, scopes, expires_at, ...restrictions }: KeyValues): Partial<KeyValues> => ({
-  name,
-  scopes,
-  expires_at,
-  ...(restrictions.origins ? restrictions : {}),
-})
-
-const showable = ({ organisationId: _, org: __, ...key }: OwnedKey): KeyRow => key
+const showable = ({ organisationId: _, org: __, countedWith: ___, isCountedWith: ____, ...key }: OwnedKey): KeyRow =>
+  key
 
 function requireGrantable({ scopes: held }: Actor, granted: Scope[]): void {
   const missing = held && granted.find((scope) => !held.includes(scope))
   if (missing) throw forbidden(missing)
 }
-
-/** A browser key shares its limit with the keys it was rotated to, so it must stay a browser key. */
-const isCountedWith = (dependent: string) =>
-  invalid(`The signals of ${dependent} are counted with this key.`, [
-    { path: '/origins', message: 'must be given while other keys are counted with this one' },
-  ])
 
 /** Compares two expiries; null means never. */
 const isLater = (expiresAt: Date | null, than: Date | null): boolean =>

@@ -50,9 +50,8 @@ const operations = describeOperations('Keys', {
   createKey: {
     summary: 'Create an API key',
     description:
-      'Creates a key with the given scopes or those of a preset. The preset browser needs the origins of the pages that ' +
-      'use the key. A key cannot grant a scope that it lacks (403). A retry with the same Idempotency-Key creates no ' +
-      'second key and does not show the text again: if the first answer was lost, rotate the key in the replayed one.',
+      'Creates a key with the given scopes or those of a preset. A key cannot grant a scope that it lacks (403). A retry ' +
+      'does not show the text again: if the first answer was lost, rotate the key in the replayed one.',
     isIdempotent: true,
     body: NewApiKey,
     success: created,
@@ -81,8 +80,7 @@ const operations = describeOperations('Keys', {
   rotateKey: {
     summary: 'Rotate an API key',
     description:
-      'Creates a key with the name, the scopes and the limits of this one, which works until the overlap ends. A key that ' +
-      'expires is replaced by one with the same lifetime. A browser key is replaced by one that shares its monthly count.',
+      'Creates a key with the name, the scopes, the lifetime and the limits of this one, which works until the overlap ends.',
     path: KeyPath,
     isIdempotent: true,
     body: KeyRotation,
@@ -95,8 +93,7 @@ const operations = describeOperations('Keys', {
   getOwnKey: {
     summary: 'Show the key of this request',
     description:
-      'Returns the key used for this request: its scopes, its expiry and its organisation. It needs no scope. The usage of ' +
-      'the month is shown to a key with usage:read. A browser key gets 403.',
+      'Returns the key used for this request and its organisation. It needs no scope. A browser key gets 403.',
     success: { ...shown, schema: OwnApiKey },
   },
 })

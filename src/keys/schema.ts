@@ -1,16 +1,24 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { scopes } from '../http/caller.ts'
+import { type Scope as AnyScope, scopes } from '../http/caller.ts'
 import { cursorPageOf } from '../lib/cursor_page.ts'
 import { maxTextLength } from '../lib/texts.ts'
 import { envelopeOf, literals, nullable, type Row } from '../lib/typebox.ts'
 
-export { scopes }
-
 const Scope = literals(scopes)
 
-const presetNames = ['app', 'reader', 'ci', 'browser', 'admin'] as const
+const administration: AnyScope[] = ['keys:read', 'keys:write', 'webhooks:write', 'prompts:write', 'signals:delete']
 
-export type Preset = (typeof presetNames)[number]
+/** The scopes of a key created without any: everything except administration. */
+export const defaultScopes: AnyScope[] = scopes.filter((scope) => !administration.includes(scope))
+
+/** Named sets of scopes, by what a key is for. */
+export const presets = {
+  app: ['history:read', 'signals:write'],
+  reader: scopes.filter((scope) => scope.endsWith(':read') && scope !== 'keys:read'),
+  ci: ['history:write', 'prompts:read'],
+  browser: ['signals:write'],
+  admin: [...scopes],
+} satisfies Record<string, AnyScope[]>
 
 const time = Type.String({ format: 'date-time' })
 
@@ -29,8 +37,6 @@ const KeyRestrictions = Type.Object({
     "The signals a browser key may record in a month; null for no limit besides the organisation's",
   ),
 })
-
-export type KeyRestrictions = Static<typeof KeyRestrictions>
 
 const fields = {
   id: Type.String({ description: 'Public id of the key' }),
@@ -103,13 +109,15 @@ export const OwnApiKey = envelopeOf(
   },
 )
 
+const { id, name, expires_at } = fields
+
 const CreatedKey = Type.Object({
-  id: fields.id,
+  id,
   key: nullable(Type.String(), 'The text of the key, shown only here; null when the answer is replayed'),
   org: Type.String({ description: 'Public id of the organisation' }),
-  name: fields.name,
+  name,
   scopes: fields.scopes,
-  expires_at: fields.expires_at,
+  expires_at,
   ...KeyRestrictions.properties,
 })
 
@@ -133,7 +141,7 @@ export const NewApiKey = Type.Object(
       Type.Array(Scope, { minItems: 1, description: 'What the key may do; alternatively, give a preset' }),
     ),
     preset: Type.Optional(
-      literals(presetNames, {
+      literals(Object.keys(presets) as (keyof typeof presets)[], {
         description:
           'A named set of scopes. With neither `scopes` nor `preset`, the key gets every non-administrative scope.',
       }),

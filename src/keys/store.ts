@@ -5,8 +5,8 @@ import type { KeyRow } from './schema.ts'
 /** The properties of a key that can be chosen. */
 export type KeyValues = Pick<KeyRow, 'name' | 'scopes' | 'expires_at' | 'origins' | 'prompts' | 'monthly_limit'>
 
-/** A key with the ids of its organisation. */
-export type OwnedKey = KeyRow & { organisationId: number; org: string }
+/** A key with the ids of its organisation, and the key that it is counted with: itself unless a rotation created it. */
+export type OwnedKey = KeyRow & { organisationId: number; org: string; countedWith: number; isCountedWith: boolean }
 
 /** A caller, with the time from which its key is rejected. */
 export type KnownKey = Caller & { expiresAt: Date | null }
@@ -19,12 +19,12 @@ export async function findLiveKeys(sql: Sql, hashes: string[]): Promise<Map<stri
       to_json(k.scopes) as scopes, k.expires_at as "expiresAt",
       case when k.origins is not null then
         json_build_object(
-          'origins', k.origins, 'prompts', k.prompts, 'monthlyLimit', k.monthly_limit,
-          'countedWith', coalesce(k.counted_with, k.id)
+          'origins', k.origins, 'prompts', k.prompts, 'monthlyLimit', c.monthly_limit, 'countedWith', c.id
         )
       end as browser
     from unnest(${hashes}::text[]) wanted (hash)
     join api_keys k on k.hash = decode(wanted.hash, 'hex')
+    join api_keys c on c.id = coalesce(k.counted_with, k.id)
     join organisations o on o.id = k.organisation_id
     where k.revoked_at is null and o.suspended_at is null`
   // Rows are matched by the hash that the database returns with them, never by their order.
@@ -54,14 +54,17 @@ export async function markKeysUsed(sql: Sql, lastUses: Map<number, Date>): Promi
 export async function insertKey(
   sql: Sql,
   key: KeyValues & { id: string; organisationId: number; prefix: string; hash: Buffer; createdAt: Date },
+  countedWith: number | null,
 ): Promise<void> {
   await sql`
     insert into api_keys (
-      public_id, organisation_id, name, prefix, hash, scopes, created_at, expires_at, origins, prompts, monthly_limit
+      public_id, organisation_id, name, prefix, hash, scopes, created_at, expires_at, origins, prompts, monthly_limit,
+      counted_with
     )
     values (
       ${key.id}, ${key.organisationId}, ${key.name}, ${key.prefix}, ${key.hash}, ${key.scopes}::text[],
-      ${key.createdAt}, ${key.expires_at}, ${key.origins}::text[], ${key.prompts}::text[], ${key.monthly_limit}
+      ${key.createdAt}, ${key.expires_at}, ${key.origins}::text[], ${key.prompts}::text[],
+      ${countedWith === null ? key.monthly_limit : null}, ${countedWith}
     )`
 }
 
@@ -71,8 +74,9 @@ export const selectKeys = (sql: Sql, organisationId: number, beforeId: number, l
     select
       k.id as "rowId", k.public_id as id, k.name, k.prefix, to_json(k.scopes) as scopes, k.created_at, k.expires_at,
       k.last_used_at, k.revoked_at, (select r.public_id from api_keys r where r.id = k.replaced_by) as replaced_by,
-      to_json(k.origins) as origins, to_json(k.prompts) as prompts, k.monthly_limit
+      to_json(k.origins) as origins, to_json(k.prompts) as prompts, c.monthly_limit
     from api_keys k
+    join api_keys c on c.id = coalesce(k.counted_with, k.id)
     where k.organisation_id = ${organisationId} and k.id < ${beforeId}
     order by k.id desc
     limit ${limit}`
@@ -81,74 +85,63 @@ export const selectKeys = (sql: Sql, organisationId: number, beforeId: number, l
 export async function findKey(sql: Sql, id: string): Promise<OwnedKey | undefined> {
   const [row] = await sql<OwnedKey>`
     select
-      k.organisation_id as "organisationId", o.public_id as org, k.public_id as id, k.name, k.prefix,
-      to_json(k.scopes) as scopes, k.created_at, k.expires_at, k.last_used_at, k.revoked_at,
-      (select r.public_id from api_keys r where r.id = k.replaced_by) as replaced_by,
-      to_json(k.origins) as origins, to_json(k.prompts) as prompts, k.monthly_limit
+      k.organisation_id as "organisationId", o.public_id as org, c.id as "countedWith",
+      exists (select from api_keys r where r.counted_with = k.id) as "isCountedWith",
+      k.public_id as id, k.name, k.prefix, to_json(k.scopes) as scopes, k.created_at, k.expires_at, k.last_used_at,
+      k.revoked_at, (select r.public_id from api_keys r where r.id = k.replaced_by) as replaced_by,
+      to_json(k.origins) as origins, to_json(k.prompts) as prompts, c.monthly_limit
     from api_keys k
+    join api_keys c on c.id = coalesce(k.counted_with, k.id)
     join organisations o on o.id = k.organisation_id
     where k.public_id = ${id}`
   return row
 }
 
 /**
- * Locks a key until the transaction ends, so that two changes of it do not interleave. Also locks the keys it shares its
- * count with, in the order in which markKeysUsed locks them.
+ * Locks a key until the transaction ends, so that two changes of it do not interleave. Also locks the key it is counted
+ * with, in the order in which markKeysUsed locks them.
  */
 export async function lockKey(sql: Sql, id: string): Promise<void> {
   await sql`
-    with first as (select coalesce(k.counted_with, k.id) as id from api_keys k where k.public_id = ${id})
-    select from api_keys k
-    where k.id = (select f.id from first f) or k.counted_with = (select f.id from first f)
-    order by k.id
+    select from api_keys
+    where public_id = ${id} or id = (select k.counted_with from api_keys k where k.public_id = ${id})
+    order by id
     for update`
 }
 
+/** Updates a key. Its limit is stored with the key it is counted with, so that all keys counted together have one. */
 export async function updateKey(sql: Sql, id: string, key: KeyValues): Promise<void> {
   await sql`
-    update api_keys
-    set
-      name = ${key.name}, scopes = ${key.scopes}::text[], expires_at = ${key.expires_at},
-      origins = ${key.origins}::text[], prompts = ${key.prompts}::text[], monthly_limit = ${key.monthly_limit},
-      counted_with = case when ${key.origins}::text[] is not null then counted_with end
-    where public_id = ${id}`
-}
-
-/** The public id of a key that later rotations created from this one, and that shares its count and its limit. */
-export async function findCountedWith(sql: Sql, id: string): Promise<string | undefined> {
-  const [row] = await sql<{ id: string }>`
-    select r.public_id as id
-    from api_keys k
-    join api_keys r on r.counted_with = coalesce(k.counted_with, k.id) and r.id > k.id
-    where k.public_id = ${id}
-    order by r.id
-    limit 1`
-  return row?.id
-}
-
-/** Copies the limit of a key to those it shares its count with. Returns their public ids. */
-export const shareLimit = (sql: Sql, id: string) =>
-  sql<{ id: string }>`
+    with updated as (
+      update api_keys
+      set
+        name = ${key.name}, scopes = ${key.scopes}::text[], expires_at = ${key.expires_at},
+        origins = ${key.origins}::text[], prompts = ${key.prompts}::text[],
+        monthly_limit = case when counted_with is null then ${key.monthly_limit}::integer end,
+        counted_with = case when ${key.origins}::text[] is not null then counted_with end
+      where public_id = ${id}
+      returning counted_with
+    )
     update api_keys k
-    set monthly_limit = c.monthly_limit
-    from api_keys c
-    where c.public_id = ${id} and k.id <> c.id
-      and (k.id = c.counted_with or k.counted_with = coalesce(c.counted_with, c.id))
-    returning k.public_id as id`
+    set monthly_limit = ${key.monthly_limit}
+    from updated u
+    where k.id = u.counted_with`
+}
+
+/** The public ids of the other keys that have the limit of a key, because they are counted with the same one. */
+export const selectLimitedWith = (sql: Sql, id: string, countedWith: number) =>
+  sql<{ id: string }>`
+    select public_id as id from api_keys
+    where (id = ${countedWith} or counted_with = ${countedWith}) and public_id <> ${id}`
 
 export async function setRevoked(sql: Sql, id: string, at: Date): Promise<void> {
   await sql`update api_keys set revoked_at = ${at} where public_id = ${id}`
 }
 
-/** Ends the old key with the overlap, and links it to its replacement, which shares its count. */
+/** Ends the old key with the overlap, and links it to its replacement. */
 export async function setReplaced(sql: Sql, id: string, replacement: string, endsAt: Date): Promise<void> {
   await sql`
     update api_keys
     set expires_at = ${endsAt}, replaced_by = (select r.id from api_keys r where r.public_id = ${replacement})
     where public_id = ${id}`
-  await sql`
-    update api_keys r
-    set counted_with = coalesce(k.counted_with, k.id)
-    from api_keys k
-    where r.public_id = ${replacement} and r.origins is not null and k.public_id = ${id}`
 }

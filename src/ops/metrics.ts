@@ -1,7 +1,7 @@
 // Features report events through the observers below. What an operator must know is logged too.
 import type { Db } from '../db/client.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
-import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/delivery_result.ts'
+import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/schema.ts'
 import type { HistoryObserver } from '../history/read.ts'
 import type { RequestObserver } from '../http/middleware.ts'
 import type { RateLimitObserver } from '../http/rate_limit.ts'

@@ -54,18 +54,18 @@ export const suspendOrganisation = (db: Db, clock: Clock, org: string): Promise<
 export const resumeOrganisation = (db: Db, clock: Clock, org: string): Promise<Organisation> =>
   changeOrganisation(db, clock, org, { action: 'organisation.resumed' }, (sql, id) => updateSuspension(sql, id, null))
 
-/** Changes an organisation and records an audit entry, unless the update returns false because nothing changed. */
+/** Changes an organisation and records an audit entry, unless the update changes nothing. */
 async function changeOrganisation(
   db: Db,
   clock: Clock,
   org: string,
   event: Pick<AuditEvent, 'action' | 'details'>,
-  update: (sql: Sql, id: number) => Promise<boolean>,
+  update: (sql: Sql, id: number) => Promise<object[]>,
 ): Promise<Organisation> {
   const { id: organisationId } = await requireOrganisation(db, org)
   await db.transaction(async (sql) => {
-    const isChanged = await update(sql, organisationId)
-    if (isChanged) await recordAudit(sql, clock, operator, { ...event, organisationId, subject: org })
+    const changed = await update(sql, organisationId)
+    if (changed.length > 0) await recordAudit(sql, clock, operator, { ...event, organisationId, subject: org })
   })
   return readOrganisation(db, clock, organisationId)
 }

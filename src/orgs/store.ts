@@ -31,38 +31,32 @@ export async function insertOrganisation(
     values (${id}, ${name}, ${plan}, ${monthlyLimit}, ${createdAt})`
 }
 
-/** Each update returns whether it has changed anything; that of a plan always has. */
-export async function updatePlan(sql: Sql, id: number, plan: string, monthlyLimit: number | null): Promise<true> {
-  await sql`update organisations set plan = ${plan}, monthly_limit = ${monthlyLimit} where id = ${id}`
-  return true
-}
+/** Each update returns a row if it changes anything; a plan is always set. */
+export const updatePlan = (sql: Sql, id: number, plan: string, monthlyLimit: number | null) =>
+  sql`update organisations set plan = ${plan}, monthly_limit = ${monthlyLimit} where id = ${id} returning 1`
 
-export async function updateRetention(sql: Sql, id: number, days: number | null): Promise<boolean> {
-  const rows = await sql`
+export const updateRetention = (sql: Sql, id: number, days: number | null) =>
+  sql`
     update organisations set retention_days = ${days}
     where id = ${id} and retention_days is distinct from ${days}::integer
     returning 1`
-  return rows.length > 0
-}
 
 /** The organisations whose signals are erased after some days. */
-export const selectRetentions = (sql: Sql): Promise<{ organisationId: number; days: number }[]> =>
+export const selectRetentions = (sql: Sql) =>
   sql<{ organisationId: number; days: number }>`
     select id as "organisationId", retention_days as days
     from organisations where retention_days is not null
     order by id`
 
 /** Suspends an organisation from a time on, or resumes it with null. */
-export async function updateSuspension(sql: Sql, id: number, suspendedAt: Date | null): Promise<boolean> {
-  const rows = await sql`
+export const updateSuspension = (sql: Sql, id: number, suspendedAt: Date | null) =>
+  sql`
     update organisations set suspended_at = ${suspendedAt}
     where id = ${id} and (suspended_at is null) <> (${suspendedAt}::timestamptz is null)
     returning 1`
-  return rows.length > 0
-}
 
 /** Every organisation, or the one with the id, with its usage of the month. */
-export const selectOrganisations = (sql: Sql, month: string, id: number | null): Promise<OrganisationRow[]> =>
+export const selectOrganisations = (sql: Sql, month: string, id: number | null) =>
   sql<OrganisationRow>`
     select
       o.public_id as id, o.name, o.plan,

@@ -3,14 +3,7 @@ import { notFound, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { PromptId } from './schema.ts'
-import {
-  findPromptOfAny,
-  findPromptsByIds,
-  type Prompt,
-  type PromptIds,
-  type PromptKey,
-  selectPromptIds,
-} from './store.ts'
+import { findPromptsByIds, type Prompt, type PromptIds, selectPromptIds } from './store.ts'
 
 export type { Prompt, PromptIds }
 
@@ -36,43 +29,36 @@ export const isPromptId = (text: string): boolean => promptId.test(text)
 export function createPromptFinder(db: Db): PromptFinder {
   // Prompts are cached forever: their ids never change and prompts are never deleted. The key includes the organisation,
   // so that another's prompt takes the same path, and the same time, as one that does not exist.
-  const cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
-
-  let timesForgotten = 0
+  let cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
 
   const findCached: PromptFinder['findCached'] = (organisationId, publicId) =>
     cache.get(keyOf(organisationId, publicId))
 
   // Concurrent look-ups share one statement: a batch of history entries needs hundreds.
-  const lookUp = createDataLoader(
-    async (keys: PromptKey[]) => {
-      const found = await findPromptsByIds(
-        db.sql,
-        keys.map(({ publicId }) => publicId),
-      )
-      // Rows are matched by their own values, never by their order.
-      return new Map(
-        found.map(({ id, organisationId, publicId }) => [keyOf(organisationId, publicId), { id, organisationId }]),
-      )
-    },
-    ({ organisationId, publicId }) => keyOf(organisationId, publicId),
-  )
+  const lookUp = createDataLoader(async (keys) => {
+    const publicIds = keys.map((key) => key.slice(key.indexOf(' ') + 1))
+    // Rows are matched by their own values, never by their order.
+    return new Map(
+      (await findPromptsByIds(db.sql, publicIds)).map(({ id, organisationId, publicId }) => {
+        return [keyOf(organisationId, publicId), { id, organisationId }]
+      }),
+    )
+  })
 
   return {
     findCached,
     async find(organisationId, publicId) {
       const cached = findCached(organisationId, publicId)
       if (cached) return cached
-      const before = timesForgotten
-      const prompt = isPromptId(publicId) ? await lookUp({ organisationId, publicId }) : undefined
-      if (!prompt) throw notFound()
       // A prompt read before a failover is not cached after it.
-      if (before === timesForgotten) cache.set(keyOf(organisationId, publicId), prompt)
+      const cacheOfNow = cache
+      const prompt = isPromptId(publicId) ? await lookUp(keyOf(organisationId, publicId)) : undefined
+      if (!prompt) throw notFound()
+      cacheOfNow.set(keyOf(organisationId, publicId), prompt)
       return prompt
     },
     forget() {
-      timesForgotten += 1
-      cache.clear()
+      cache = new BoundedCache(maxCachedPrompts)
     },
   }
 }
@@ -99,7 +85,7 @@ export async function* readPrompts(db: Db, organisationId: number, afterId = 0):
 
 /** Finds a prompt for an operator, who may name one of any organisation. */
 export async function requirePrompt(sql: Sql, publicId: string): Promise<Prompt & { org: string }> {
-  const prompt = isPromptId(publicId) ? await findPromptOfAny(sql, publicId) : undefined
+  const [prompt] = isPromptId(publicId) ? await findPromptsByIds(sql, [publicId]) : []
   if (!prompt) throw new ServiceError('not_found', `There is no prompt ${publicId}.`)
   return prompt
 }

@@ -4,10 +4,9 @@ import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { isPlain } from '../lib/texts.ts'
-import { type FileSeen, type PromptFile, selectPromptsIn, updateFilesSeen, updateRepository } from './store.ts'
+import { type PromptFile, updateRepository } from './store.ts'
 
-export type { FileSeen }
-export type LinkedPrompt = { id: number; path: string }
+export { type FileSeen, findLinkedPrompts, type LinkedPrompt, markFilesSeen } from './store.ts'
 
 /** In bytes. Links are indexed, and Postgres limits an index entry to 2,704 bytes. */
 const maxPathBytes = 1_000
@@ -37,10 +36,6 @@ export function parsePromptFile(given: { repository: string; path: string }): Pr
   return { repository: repositoryKey(given.repository), path }
 }
 
-/** Finds the prompts that are linked to files of a repository. */
-export const findLinkedPrompts = (sql: Sql, organisationId: number, repository: string): Promise<LinkedPrompt[]> =>
-  selectPromptsIn(sql, organisationId, repository)
-
 /** Moves the links of a renamed repository, except those of files that another prompt is linked to under the new name. */
 export async function moveLinks(sql: Sql, clock: Clock, organisationId: number, from: string, to: string) {
   const moved = await updateRepository(sql, organisationId, from, to)
@@ -48,11 +43,6 @@ export async function moveLinks(sql: Sql, clock: Clock, organisationId: number, 
     return { organisationId, action: 'prompt.updated', subject: id, details: { repository: to, path } }
   })
   await recordAudit(sql, clock, github, ...events)
-}
-
-/** Records how the files of prompts were last seen on the default branch of their repository. */
-export async function markFilesSeen(sql: Sql, seen: FileSeen[]): Promise<void> {
-  if (seen.length > 0) await updateFilesSeen(sql, seen)
 }
 
 export const fileIsTaken = ({ repository, path }: PromptFile, by: string) =>

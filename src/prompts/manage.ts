@@ -9,13 +9,13 @@ import { requireText } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { isPromptId } from './find.ts'
 import { fileIsTaken, parsePromptFile } from './link.ts'
+import type { PromptRow } from './schema.ts'
 import {
   findPromptInFile,
   insertPrompt,
   lockPrompt,
   type Prompt,
   type PromptFile,
-  type PromptRow,
   selectPrompt,
   selectPrompts,
   updatePrompt,
@@ -23,8 +23,6 @@ import {
 
 /** A statement reads this many prompts: the embedded engine has one connection, which nobody may hold for long. */
 const promptsPerStatement = 500
-
-export type { PromptRow }
 
 type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null | undefined }
 

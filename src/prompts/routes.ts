@@ -97,8 +97,7 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
     .get(
       '/api/v1/prompts/:prompt_id',
       authenticated('prompts:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
-        const prompt = await showPrompt(db, await findPrompt(organisationId, id))
-        return context.replyData(prompt)
+        return context.replyData(await showPrompt(db, await findPrompt(organisationId, id)))
       }),
       { detail: operations.getPrompt },
     )
@@ -113,10 +112,8 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
       { ...readByHandler, detail: operations.changePrompt },
     )
 
-type Link = { repository?: string | null; path?: string | null }
-
 /** Undefined when no link is given, null for a prompt without a file. */
-function parseLink({ repository, path }: Link): PromptFile | null | undefined {
+function parseLink({ repository, path }: Omit<PromptChange, 'name'>): PromptFile | null | undefined {
   if (repository === undefined && path === undefined) return undefined
   if (repository === null && path === null) return null
   if (typeof repository === 'string' && typeof path === 'string') return { repository, path }

@@ -1,8 +1,8 @@
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf, cursorPageParams } from '../lib/cursor_page.ts'
 import { defineParams, param } from '../lib/params.ts'
 import { maxTextLength, parseText } from '../lib/texts.ts'
-import { envelopeOf, nullable } from '../lib/typebox.ts'
+import { envelopeOf, nullable, type Row } from '../lib/typebox.ts'
 
 export const PromptId = Type.String({
   pattern: '^pmt_[0-9A-Za-z_-]{1,64}$',
@@ -34,6 +34,8 @@ export const Prompt = Type.Object(
   },
   { title: 'Prompt' },
 )
+
+export type PromptRow = Row<typeof Prompt>
 
 export const examplePrompt = {
   id: 'pmt_greeting',
@@ -81,3 +83,5 @@ export const PromptChange = Type.Partial(Type.Omit(NewPrompt, ['id']), {
   title: 'PromptChange',
   examples: [{ name: 'Warm greeting' }],
 })
+
+export type PromptChange = Static<typeof PromptChange>

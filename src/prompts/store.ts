@@ -1,4 +1,5 @@
 import type { Sql } from '../db/client.ts'
+import type { PromptRow } from './schema.ts'
 
 /** A prompt as requests need it. */
 export type Prompt = { id: number; organisationId: number }
@@ -6,46 +7,22 @@ export type Prompt = { id: number; organisationId: number }
 /** The file that a prompt is kept in: a repository's owner/name in lower case, and the path there. */
 export type PromptFile = { repository: string; path: string }
 
-/** A prompt as shown: its public id, and the file that it is linked to, or null twice. */
-export type PromptRow = {
-  id: string
-  name: string
-  repository: string | null
-  path: string | null
-  /** How the file was last seen on the default branch of its repository; null for not yet. */
-  file_state: FileState | null
-  /** The path of a renamed file, if it is known. */
-  file_moved_to: string | null
-  /** The time of the newest entry of its history. */
-  last_entry_at: Date | null
-  created_at: Date
-}
-
-type FileState = 'present' | 'removed' | 'renamed'
-
 /** How the file of a prompt was seen, at a time. */
-export type FileSeen = { promptId: number; state: FileState; movedTo: string | null; at: Date }
-
-/** The organisation of a request, and a string in the form of a public id. */
-export type PromptKey = { organisationId: number; publicId: string }
+export type FileSeen = {
+  promptId: number
+  state: NonNullable<PromptRow['file_state']>
+  movedTo: string | null
+  at: Date
+}
 
 /** Finds prompts of any organisation; the caller compares the organisations. */
-export const findPromptsByIds = (sql: Sql, publicIds: string[]): Promise<(PromptKey & { id: number })[]> =>
-  sql<PromptKey & { id: number }>`
-    select id, organisation_id as "organisationId", public_id as "publicId"
-    from prompts
-    where public_id = any (${`{${publicIds}}`}::text::text[])`
-
-/** A prompt of any organisation, with the public id of the organisation. */
-export async function findPromptOfAny(sql: Sql, publicId: string): Promise<(Prompt & { org: string }) | undefined> {
-  const [row] = await sql<Prompt & { org: string }>`
+export const findPromptsByIds = (sql: Sql, publicIds: string[]) =>
+  sql<Prompt & { publicId: string; org: string }>`
     select
-      p.id, p.organisation_id as "organisationId",
+      p.id, p.organisation_id as "organisationId", p.public_id as "publicId",
       (select o.public_id from organisations o where o.id = p.organisation_id) as org
     from prompts p
-    where p.public_id = ${publicId}`
-  return row
-}
+    where p.public_id = any (${`{${publicIds}}`}::text::text[])`
 
 /** False when the public id or the file is taken. */
 export async function insertPrompt(
@@ -100,35 +77,26 @@ export async function updatePrompt(
     where id = ${id}`
 }
 
-/** Ignores a sighting older than the one stored. Locks the prompts in the order of their ids. */
-export async function updateFilesSeen(sql: Sql, seen: FileSeen[]): Promise<void> {
+/**
+ * Records how the files of prompts were last seen on the default branch of their repository. Ignores a sighting older
+ * than the one stored. The transaction has locked the prompts; a stronger lock here could deadlock with a delivery.
+ */
+export async function markFilesSeen(sql: Sql, seen: FileSeen[]): Promise<void> {
+  if (seen.length === 0) return
   const oldestFirst = seen.toSorted((a, b) => a.at.getTime() - b.at.getTime())
   const latest = [...new Map(oldestFirst.map((file) => [file.promptId, file])).values()]
   await sql`
-    with seen as (
-      select s.*
-      from unnest(
-        ${latest.map(({ promptId }) => String(promptId))}::text[]::bigint[], ${latest.map(({ state }) => state)}::text[],
-        ${latest.map(({ movedTo }) => movedTo)}::text[], ${latest.map(({ at }) => at.toISOString())}::text[]::timestamptz[]
-      ) s (id, file_state, file_moved_to, file_seen_at)
-      join prompts p on p.id = s.id
-      where p.file_seen_at is null or p.file_seen_at <= s.file_seen_at
-      order by p.id
-      for update of p
-    )
     update prompts p
     set file_state = s.file_state, file_moved_to = s.file_moved_to, file_seen_at = s.file_seen_at
-    from seen s
-    where p.id = s.id`
+    from unnest(
+      ${latest.map(({ promptId }) => String(promptId))}::text[]::bigint[], ${latest.map(({ state }) => state)}::text[],
+      ${latest.map(({ movedTo }) => movedTo)}::text[], ${latest.map(({ at }) => at.toISOString())}::text[]::timestamptz[]
+    ) s (id, file_state, file_moved_to, file_seen_at)
+    where p.id = s.id and (p.file_seen_at is null or p.file_seen_at <= s.file_seen_at)`
 }
 
 /** Moves what is kept in one repository to another; the public ids and the paths of the prompts that were moved. */
-export const updateRepository = (
-  sql: Sql,
-  organisationId: number,
-  from: string,
-  to: string,
-): Promise<{ id: string; path: string }[]> =>
+export const updateRepository = (sql: Sql, organisationId: number, from: string, to: string) =>
   sql<{ id: string; path: string }>`
     update prompts p
     set repository = ${to}
@@ -139,12 +107,11 @@ export const updateRepository = (
       )
     returning p.public_id as id, p.path`
 
-export const selectPromptsIn = (
-  sql: Sql,
-  organisationId: number,
-  repository: string,
-): Promise<{ id: number; path: string }[]> =>
-  sql<{ id: number; path: string }>`
+export type LinkedPrompt = { id: number; path: string }
+
+/** The prompts that are linked to files of a repository. */
+export const findLinkedPrompts = (sql: Sql, organisationId: number, repository: string) =>
+  sql<LinkedPrompt>`
     select id, path from prompts
     where organisation_id = ${organisationId} and repository = ${repository}`
 
@@ -170,7 +137,7 @@ export const selectPrompts = (
   search: string | null,
   beforeId: number,
   limit: number,
-): Promise<(PromptRow & { rowId: number })[]> =>
+) =>
   sql<PromptRow & { rowId: number }>`
     select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to,
       (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, p.created_at

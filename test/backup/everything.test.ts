@@ -31,9 +31,7 @@ const later: Migration = {
       parent text references z_parents,
       big bigint, exact numeric, floating float8, flags boolean[], texts text[], span interval, bytes bytea,
       document jsonb, at timestamptz(3), day date, longer text generated always as (parent || '!') stored
-    );
-    create function spoil() returns trigger language plpgsql as $$ begin new.big = 0; return new; end $$;
-    create trigger spoil before insert on a_children for each row when (pg_trigger_depth() = 0 and new.id > 1) execute function spoil();`,
+    );`,
 }
 
 const rows = `
@@ -43,13 +41,10 @@ const rows = `
       '1 year -3 days 04:05:06.789', '\\x00ff7f', '{"n": 12345678901234567890.1000, "t": "\\\\u20ac"}',
       '2026-02-28 23:59:59.999+00', '0001-01-01 BC'),
     (null, null, 'NaN', '-Infinity', '{}', '{}', null, '', 'null', 'infinity', null);
-  alter table a_children disable trigger spoil;
-  update a_children set big = -1 where id = 2;
-  alter table a_children enable trigger spoil;
   delete from plans where name = 'team';
   insert into plans values ('gold', 7);`
 
-test('a table that a later migration adds is backed up and restored, to the last digit and without its triggers', async () => {
+test('a table that a later migration adds is backed up and restored, to the last digit', async () => {
   const [source, target] = [await openEmpty(), await openEmpty()]
   const schema = [...migrations, later]
   await migrate(source, schema)
@@ -68,8 +63,8 @@ test('a table that a later migration adds is backed up and restored, to the last
   const look = (db: Db) => db.sql`select a::text as text, longer from a_children a order by id`
   expect(await look(target)).toEqual(await look(source))
   const insert = (db: Db) => db.sql`insert into a_children (parent, big) values ('one', 5) returning id, big, longer`
-  // The sequence goes on, and the triggers are back.
-  expect(await insert(target)).toEqual([{ id: 3, big: 0, longer: 'one!' }])
+  // The sequence goes on.
+  expect(await insert(target)).toEqual([{ id: 3, big: 5, longer: 'one!' }])
 })
 
 test('a key that was rotated to one far behind it is restored', async () => {

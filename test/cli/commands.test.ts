@@ -1,6 +1,6 @@
 // What every command does and shows, beside a running server.
 import { beforeAll, expect, test } from 'bun:test'
-import { defaultScopes, presets } from '../../src/keys/scopes.ts'
+import { defaultScopes, presets } from '../../src/keys/schema.ts'
 import type { Row } from '../program.ts'
 import { useProgram } from '../use.ts'
 

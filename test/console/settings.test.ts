@@ -1,7 +1,7 @@
 // The pages by which an organisation is run, in a real browser.
 import { expect, test } from 'bun:test'
 import { presets, scopes } from '../../src/console/parts/scopes.ts'
-import { presets as presetsOfService } from '../../src/keys/scopes.ts'
+import { presets as presetsOfService } from '../../src/keys/schema.ts'
 import { eventually } from '../program.ts'
 import { type TestConsole, useConsole } from './open.ts'
 

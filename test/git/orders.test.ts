@@ -4,7 +4,7 @@ import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
 import { syncRepository } from '../../src/git/sync.ts'
 import { openHttpTarget } from '../../src/git/target_http.ts'
-import { createHook, type Entry, type Hook, paths } from '../github/hook.ts'
+import { createHook, type Entry, type Hook, paths, permutationsOf } from '../github/hook.ts'
 import { merged, push } from '../github/payloads.ts'
 import { useService } from '../use.ts'
 import { type Clone, createClone, gitEnvironment } from './clone.ts'
@@ -23,11 +23,16 @@ const mergedAt = '2026-02-01T07:59:58Z'
 const github = { committer: 'GitHub <noreply@github.com>' }
 const ada = { name: 'Ada', email: 'ada@example.com' }
 const bob = { name: 'bob', email: '102+bob@users.noreply.github.com' }
-const pr = { pr_number: 7, pr_url: 'https://github.com/Acme/Prompts/pull/7' }
-const none = { pr_number: null, pr_url: null }
-const main = { branch_name: 'main' }
-const at = (time: string) => ({ created_at: new Date(time).toISOString() })
 const touching = { modified: [paths.greeting] }
+
+const deployed = (commit_sha: string, time = pushedAt, user = ada): Entry => ({
+  ...{ action: 'deployed', user, commit_sha, branch_name: 'main', pr_number: null, pr_url: null },
+  created_at: new Date(time).toISOString(),
+})
+const mergedAs = (commit_sha: string, time = mergedAt, user = bob): Entry => ({
+  ...deployed(commit_sha, time, user),
+  ...{ action: 'pr_merged', pr_number: 7, pr_url: 'https://github.com/Acme/Prompts/pull/7' },
+})
 
 /** A clone with the prompt in it, and a branch that changes it in two commits. */
 function startClone(): { clone: Clone; first: string; second: string } {
@@ -45,7 +50,7 @@ function startClone(): { clone: Clone; first: string; second: string } {
   return { clone, first, second }
 }
 
-const pushOf = (...commits: { id: string; message?: string }[]): [string, object] => [
+const pushOf = (...commits: { id: string; message?: string; author?: object }[]): [string, object] => [
   'push',
   push({ after: commits.at(-1)?.id as string, at: pushedAt, commits: commits.map((one) => ({ ...touching, ...one })) }),
 ]
@@ -58,21 +63,18 @@ function mergeCommit(): Story {
   const { clone, first, second } = startClone()
   const message = 'Merge pull request #7 from Acme/warmer'
   const merge = clone.merge('warmer', message, github)
-  return {
-    clone,
-    deliveries: [pushOf({ id: first }, { id: second }, { id: merge, message }), mergeOf(merge, second)],
-    expected: [{ action: 'pr_merged', user: bob, commit_sha: merge, ...main, ...pr, ...at(mergedAt) }],
-  }
+  const deliveries = [pushOf({ id: first }, { id: second }, { id: merge, message }), mergeOf(merge, second)]
+  return { clone, deliveries, expected: [mergedAs(merge)] }
 }
 
-/** The webhook is not subscribed to pull requests: git alone knows that it is one. */
-function mergeCommitInGitAlone(): Story {
+/** The webhook is not subscribed to pull requests: only git knows that it is one. */
+function mergeCommitInGit(): Story {
   const { clone, deliveries, expected } = mergeCommit()
   const [entry] = expected as [Entry]
   return {
     clone,
     deliveries: deliveries.slice(0, 1),
-    expected: [{ ...entry, user: ada, ...at('2026-01-01T14:00:00Z') }],
+    expected: [mergedAs(entry.commit_sha, '2026-01-01T14:00:00Z', ada)],
   }
 }
 
@@ -80,11 +82,8 @@ function squash(title = 'Warmer (#7)'): Story {
   const { clone, second } = startClone()
   clone.git('merge', '--quiet', '--squash', 'warmer')
   const squashed = clone.commit(title, github)
-  return {
-    clone,
-    deliveries: [pushOf({ id: squashed, message: title }), mergeOf(squashed, second)],
-    expected: [{ action: 'pr_merged', user: bob, commit_sha: squashed, ...main, ...pr, ...at(mergedAt) }],
-  }
+  const deliveries = [pushOf({ id: squashed, message: title }), mergeOf(squashed, second)]
+  return { clone, deliveries, expected: [mergedAs(squashed)] }
 }
 
 function rebase(): Story {
@@ -93,41 +92,27 @@ function rebase(): Story {
     clone.write(paths.greeting)
     return clone.commit(message, github)
   }) as [string, string]
-  return {
-    clone,
-    deliveries: [pushOf(...rebased.map((id) => ({ id }))), mergeOf(rebased[1], second)],
-    expected: [{ action: 'pr_merged', user: bob, commit_sha: rebased[1], ...main, ...pr, ...at(mergedAt) }],
-  }
+  const deliveries = [pushOf(...rebased.map((id) => ({ id }))), mergeOf(rebased[1], second)]
+  return { clone, deliveries, expected: [mergedAs(rebased[1])] }
 }
 
 /** Both know the commit: git its author by the mailmap, and GitHub when it was pushed. */
 function direct(): Story {
-  const clone = createClone('https://github.com/Acme/Prompts.git')
-  clone.write(paths.greeting)
-  clone.commit('Begin')
+  const { clone } = startClone()
   clone.write('.mailmap', 'Grace <grace@example.com> <old@example.com>\n')
   clone.write(paths.greeting)
-  const commit = clone.commit('Change', { author: 'G <old@example.com>' })
+  const id = clone.commit('Change', { author: 'G <old@example.com>' })
   const author = { name: 'G', email: 'old@example.com', username: 'g' }
   const user = { name: 'Grace', email: 'grace@example.com' }
-  return {
-    clone,
-    deliveries: [['push', push({ after: commit, at: pushedAt, commits: [{ id: commit, author, ...touching }] })]],
-    expected: [{ action: 'deployed', user, commit_sha: commit, ...main, ...none, ...at(pushedAt) }],
-  }
+  return { clone, deliveries: [pushOf({ id, author })], expected: [deployed(id, pushedAt, user)] }
 }
 
 function localMerge(): Story {
   const { clone, first, second } = startClone()
   const message = "Merge branch 'warmer'"
   const merge = clone.merge('warmer', message)
-  return {
-    clone,
-    deliveries: [pushOf({ id: first }, { id: second }, { id: merge, message })],
-    expected: [first, second].map((commit_sha) => ({
-      ...{ action: 'deployed', user: ada, commit_sha, ...main, ...none, ...at(pushedAt) },
-    })),
-  }
+  const deliveries = [pushOf({ id: first }, { id: second }, { id: merge, message })]
+  return { clone, deliveries, expected: [deployed(first), deployed(second)] }
 }
 
 /** The merge has the file like neither side; a payload does not show what a merge changes itself. */
@@ -137,15 +122,9 @@ function resolvedMerge(): Story {
   clone.git('merge', '--quiet', '--no-ff', '--no-commit', 'warmer')
   clone.write(paths.greeting)
   const merge = clone.commit(message)
-  const entryOf = (commit_sha: string, time: string) => ({
-    ...{ action: 'deployed', user: ada, commit_sha, ...main, ...none, ...at(time) },
-  })
-  return {
-    clone,
-    deliveries: [pushOf({ id: first }, { id: second }, { id: merge, message })],
-    // What git alone knows has the time that git gives.
-    expected: [entryOf(merge, '2026-01-01T14:00:00Z'), entryOf(first, pushedAt), entryOf(second, pushedAt)],
-  }
+  const deliveries = [pushOf({ id: first }, { id: second }, { id: merge, message })]
+  // The merge has the time of git, because only git knows its change.
+  return { clone, deliveries, expected: [deployed(merge, '2026-01-01T14:00:00Z'), deployed(first), deployed(second)] }
 }
 
 async function sync(hook: Hook, { folder }: Clone): Promise<void> {
@@ -160,16 +139,9 @@ async function sync(hook: Hook, { folder }: Clone): Promise<void> {
   })
 }
 
-function* ordersOf<T>(items: T[]): Iterable<T[]> {
-  if (items.length <= 1) yield items
-  for (const [index, item] of items.entries()) {
-    for (const rest of items.length > 1 ? ordersOf(items.toSpliced(index, 1)) : []) yield [item, ...rest]
-  }
-}
-
 test.each([
   ['a merge commit', mergeCommit],
-  ['a merge commit that only git knows to be that of a pull request', mergeCommitInGitAlone],
+  ['a merge commit that only git knows to be that of a pull request', mergeCommitInGit],
   ['a squash', squash],
   ['a squash whose title has another number', () => squash('Warmer, closes nothing (#9)')],
   ['a rebase', rebase],
@@ -180,7 +152,7 @@ test.each([
   const { clone, deliveries, expected } = arrange()
   const histories: Record<string, Entry[]> = {}
   const events = ['sync', ...deliveries]
-  for (const order of ordersOf(events)) {
+  for (const order of permutationsOf(events)) {
     const hook = await createHook(service, 'Acme/Prompts')
     const name = order.map((event) => (typeof event === 'string' ? event : event[0])).join(', ')
     const play = async (event: (typeof events)[number]) => {

@@ -19,6 +19,35 @@ async function readBlock(language: string, mark: string): Promise<string> {
 // biome-ignore lint/suspicious/noExplicitAny: a pipeline has any shape
 const yamlOf = async (mark: string): Promise<any> => Bun.YAML.parse(await readBlock('yaml', mark))
 
+/** An organisation with a key for CI, and a prompt that is linked to a.md. */
+async function createLinked() {
+  const { id: org } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team')
+  const { key } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
+  const file = ['--repository', 'acme/prompts', '--path', 'a.md']
+  const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'a', ...file)
+  return { key, prompt }
+}
+
+/** A change on main, and one that is merged into it from a branch. */
+function commitAndMerge(clone: Clone, message: string, afterEach: (branch: string) => void = () => {}) {
+  clone.write('a.md')
+  const first = clone.commit('Begin')
+  afterEach('main')
+  clone.git('switch', '--quiet', '--create', 'topic')
+  clone.write('a.md')
+  clone.commit('On topic')
+  afterEach('topic')
+  clone.git('switch', '--quiet', 'main')
+  const merge = clone.merge('topic', message)
+  afterEach('main')
+  return { first, merge }
+}
+
+async function readHistory(prompt: string) {
+  const history = await operator.json('history', 'list', '--prompt', prompt)
+  return history.map(({ action, commit_sha, pr_url }) => [action, commit_sha, pr_url])
+}
+
 const onBranch = (_: Clone) => {}
 const onNoBranch = ({ git }: Clone) => {
   git('switch', '--quiet', '--detach')
@@ -68,20 +97,11 @@ test.each([
 ])('%s', async (name, readStep, leave, variables, url) => {
   const step = await readStep()
   expect(step).toContain('https://prompts.example.com')
-  const { id: org } = await operator.one('orgs', 'create', '--name', name, '--plan', 'team')
-  const { key } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
-  const file = ['--repository', 'acme/prompts', '--path', 'a.md']
-  const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'a', ...file)
-
+  const { key, prompt } = await createLinked()
   const isGitea = name.startsWith('Gitea')
   const clone = createClone(isGitea ? 'https://git.example.com/acme/prompts' : undefined)
-  clone.write('a.md')
-  const first = clone.commit('Begin')
-  clone.git('switch', '--quiet', '--create', 'topic')
-  clone.write('a.md')
-  clone.commit('On topic')
-  clone.git('switch', '--quiet', 'main')
-  const merge = clone.merge('topic', messages[name.split(' ', 1)[0] as string] ?? (messages.GitHub as string))
+  const message = messages[name.split(' ', 1)[0] as string] ?? (messages.GitHub as string)
+  const { first, merge } = commitAndMerge(clone, message)
   clone.git('update-ref', 'refs/remotes/origin/main', 'HEAD')
   leave(clone)
 
@@ -92,19 +112,14 @@ test.each([
     env: { ...gitEnvironment, ...variables, PATH: `${bin}:${gitEnvironment.PATH}`, PROMPT_SIGNALS_KEY: key },
   })
   expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: '' })
-  const history = await operator.json('history', 'list', '--prompt', prompt)
-  expect(history.map(({ action, commit_sha, pr_url }) => [action, commit_sha, pr_url])).toEqual([
+  expect(await readHistory(prompt)).toEqual([
     ['pr_merged', merge, url],
     ['deployed', first, null],
   ])
 })
 
 test('a push to a bare repository is in the history when the push returns, from any branch but only for the default one', async () => {
-  const { id: org } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team')
-  const { key } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
-  const file = ['--repository', 'acme/prompts', '--path', 'prompts/greeting.md']
-  const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting', ...file)
-
+  const { key, prompt } = await createLinked()
   const folder = createFolder()
   const bare = join(folder, 'prompts.git')
   runGit('/', ['init', '--quiet', '--bare', '--initial-branch=main', bare])
@@ -120,23 +135,12 @@ test('a push to a bare repository is in the history when the push returns, from 
   await Promise.all([chmod(bin, 0o755), chmod(hook, 0o755)])
 
   const clone = createClone(bare)
-  clone.write('prompts/greeting.md')
-  const first = clone.commit('Begin')
   // As a server does, the hook is run with the variables of git for this repository.
-  const push = (...refs: string[]) =>
-    runGit(clone.folder, ['push', '--quiet', 'origin', ...refs], { PATH: `${folder}:${gitEnvironment.PATH}` })
-  push('main')
-  clone.git('switch', '--quiet', '--create', 'topic')
-  clone.write('prompts/greeting.md')
-  clone.commit('On topic')
-  push('topic')
-  clone.git('switch', '--quiet', 'main')
-  const merge = clone.merge('topic', "Merge pull request 'Warmer' (#5) from topic into main")
-  push('main')
-
-  const history = await operator.json('history', 'list', '--prompt', prompt)
-  expect(history.map(({ action, commit_sha, pr_url }) => [action, commit_sha, pr_url])).toEqual([
-    ['pr_merged', merge, 'https://git.example.com/acme/prompts/pulls/5'],
+  const { first, merge } = commitAndMerge(clone, messages.Gitea as string, (branch) =>
+    runGit(clone.folder, ['push', '--quiet', 'origin', branch], { PATH: `${folder}:${gitEnvironment.PATH}` }),
+  )
+  expect(await readHistory(prompt)).toEqual([
+    ['pr_merged', merge, 'https://git.example.com/acme/prompts/pulls/7'],
     ['deployed', first, null],
   ])
 })

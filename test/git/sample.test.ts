@@ -2,7 +2,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { lstat, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createFolder, type Row, run } from '../program.ts'
+import { createFolder, type Row, readJsonLines, run } from '../program.ts'
 import { useProgram } from '../use.ts'
 import { createClone, gitEnvironment, runGit } from './clone.ts'
 
@@ -48,13 +48,7 @@ async function readHistories(org: string): Promise<Record<string, string[]>> {
 }
 
 const describe = ({ created_at, action, commit_sha, user, pr_url }: Row): string =>
-  [
-    created_at.slice(0, 16),
-    action,
-    commit_sha.slice(0, 8),
-    `${user.name} <${user.email}>`,
-    ...(pr_url ? [pr_url] : []),
-  ].join(' ')
+  `${created_at.slice(0, 16)} ${action} ${commit_sha.slice(0, 8)} ${user.name} <${user.email}> ${pr_url ?? ''}`.trimEnd()
 
 async function createOrganisation(): Promise<string> {
   const { id } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team')
@@ -143,13 +137,7 @@ test('entries that a force push made unreachable are reported, on the database a
   const overRest = async (by: string) => {
     const settings = { PROMPT_SIGNALS_KEY: by }
     const { stdout, stderr } = await run(['sync', ...where, '--url', server.url, '--json'], { settings })
-    return {
-      changes: stdout
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => JSON.parse(line)),
-      summary: stderr,
-    }
+    return { changes: readJsonLines(stdout), summary: stderr }
   }
   await operator.json('sync', ...where, '--org', org, ...create)
   const before = await readHistories(org)
@@ -222,8 +210,7 @@ test('a merge of more commits than one call takes is one entry, and is reported 
   const sync = async (...more: string[]) => {
     const args = ['sync', large.folder, '--org', org, '--json', ...more]
     const { stdout, stderr } = await run(args, { settings: onDatabase })
-    const lines = stdout.split('\n').filter(Boolean)
-    return { changes: lines.map((line) => JSON.parse(line).change), summary: /; (.*)$/m.exec(stderr)?.[1] }
+    return { changes: readJsonLines(stdout).map(({ change }) => change), summary: /; (.*)$/m.exec(stderr)?.[1] }
   }
   const added = ['added', 'added']
   const file = ['--repository', 'acme/prompts', '--path', 'prompts/a.md']

@@ -1,7 +1,5 @@
 // A link whose file is gone is seen to be dead.
 import { expect, test } from 'bun:test'
-import { requirePrompt } from '../../src/prompts/find.ts'
-import { markFilesSeen } from '../../src/prompts/link.ts'
 import { hookEachTest, paths } from './hook.ts'
 import { type CommitGiven, push } from './payloads.ts'
 
@@ -11,8 +9,8 @@ const { service, hook } = hookEachTest()
 async function shown(): Promise<object> {
   const { key } = hook.tenant
   const id = hook.prompts.greeting
-  const { body } = await service.call('GET', `/api/v1/prompts/${id}`, { key })
-  const list = await service.call('GET', '/api/v1/prompts?limit=100', { key })
+  const { body } = await service.get(`/prompts/${id}`, key)
+  const list = await service.get('/prompts?limit=100', key)
   expect(list.body.data.find((prompt: { id: string }) => prompt.id === id)).toEqual(body.data)
   const { file_state, file_moved_to, last_entry_at } = body.data
   return { file_state, file_moved_to, last_entry_at }
@@ -63,19 +61,15 @@ test('only the default branch counts, and a push from before the last does not',
 })
 
 test('what was seen of a file is forgotten when the prompt is linked to another, and not when it is renamed', async () => {
-  const change = (json: object) =>
-    service.call('PATCH', `/api/v1/prompts/${hook.prompts.greeting}`, { key: admin, json })
-  const admin = hook.tenant.key
+  const { key } = await service.createKey(hook.tenant, ['prompts:write', 'history:write'])
+  const id = hook.prompts.greeting
   await hook.send('push', push({ commits: [{ removed: [greeting] }], at }))
-  const { sql } = service.services.db
-  await sql`update api_keys set scopes = scopes || '{prompts:write}' where organisation_id = (
-    select organisation_id from prompts where public_id = ${hook.prompts.greeting})`
-  expect((await change({ name: 'Hello' })).body.data).toMatchObject(seen('removed'))
-  const { body } = await change({ repository: 'acme/prompts', path: moved })
-  expect(body.data).toMatchObject({ path: moved, file_state: null, file_moved_to: null, last_entry_at })
+  const renamed = await service.patch(`/prompts/${id}`, key, { name: 'Hello' })
+  expect(renamed.body.data).toMatchObject(seen('removed'))
+  await service.patch(`/prompts/${id}`, key, { repository: 'acme/prompts', path: moved })
   expect(await shown()).toEqual({ ...seen(null), last_entry_at })
   // Nothing of the other file is left to be newer than this.
-  const { id } = await requirePrompt(sql, hook.prompts.greeting)
-  await markFilesSeen(sql, [{ promptId: id, state: 'present', movedTo: null, at: new Date('2026-11-14T11:00:00Z') }])
+  const files = [{ prompt_id: id, state: 'present', seen_at: '2026-11-14T11:00:00Z' }]
+  await service.post('/history/batch', key, { entries: [], files })
   expect(await shown()).toEqual(seen('present'))
 })

@@ -83,16 +83,16 @@ export async function headersOf(
   { secret = '', delivery = randomUUID(), headers = {} }: Sending,
 ): Promise<Record<string, string>> {
   const all = {
-    accept: '*/*',
     'content-type': 'application/json',
-    'user-agent': 'GitHub-Hookshot/044aadd',
     'x-github-delivery': delivery,
     'x-github-event': event,
-    'x-github-hook-id': '292430182',
-    'x-github-hook-installation-target-id': '79929171',
-    'x-github-hook-installation-target-type': 'repository',
     'x-hub-signature-256': body === '' ? '' : await sign(secret, body),
     ...headers,
   }
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''))
 }
+
+export const permutationsOf = <T>(items: readonly T[]): T[][] =>
+  items.length === 0
+    ? [[]]
+    : items.flatMap((item, index) => permutationsOf(items.toSpliced(index, 1)).map((rest) => [item, ...rest]))

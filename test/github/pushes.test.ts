@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createHook, hookEachTest, paths } from './hook.ts'
-import { push, sha } from './payloads.ts'
+import { merged, pullRequest, push, sha } from './payloads.ts'
 
 const { service, hook } = hookEachTest()
 
@@ -55,10 +55,6 @@ test.each([
   ])
 })
 
-test('a commit counts on the default branch even when it was pushed elsewhere before', async () => {
-  expect(await hook.send('push', push({ commits: [{ ...change, distinct: false }] }))).toBe(1)
-})
-
 test('repositories are compared without regard to letter case, paths exactly', async () => {
   const hook = await createHook(service, 'aCME/pROMPTS')
   expect(await hook.send('push', push({ repository: 'ACME/prompts', commits: [change] }))).toBe(1)
@@ -66,9 +62,9 @@ test('repositories are compared without regard to letter case, paths exactly', a
   expect(await hook.send('push', push({ repository: 'acme/other', commits: [change] }))).toBe(0)
 })
 
-test('another organisation with the same file sees nothing of it', async () => {
+test('another organisation with the same file sees nothing of a commit, which counts even when it was pushed before', async () => {
   const other = await createHook(service)
-  await hook.send('push', push({ commits: [change] }))
+  expect(await hook.send('push', push({ commits: [{ ...change, distinct: false }] }))).toBe(1)
   expect(await other.history('greeting')).toEqual([])
 })
 
@@ -89,11 +85,7 @@ test.each([
 test.each([
   ['a name of 300 characters', { name: 'x'.repeat(300), email: 'a@b.c' }, { name: 'x'.repeat(200), email: 'a@b.c' }],
   ['a name cut within a character', { name: `${'x'.repeat(199)}😀` }, { name: 'x'.repeat(199) }],
-  [
-    'control characters',
-    { name: 'Ada\u0000\nExample', email: 'a\u001b@b.c' },
-    { name: 'Ada Example', email: 'a @b.c' },
-  ],
+  ['control characters', { name: 'Ada\u0000\nB', email: 'a\u001b@b.c' }, { name: 'Ada B', email: 'a @b.c' }],
   ['half a character', { name: 'Ada\ud800' }, { name: 'Ada\ufffd' }],
   ['no address', { name: 'Ada', email: null, username: 'ada' }, { email: 'ada@users.noreply.github.com' }],
   ['an empty name', { name: '', email: 'a@b.c', username: 'ada' }, { name: 'ada', email: 'a@b.c' }],
@@ -112,4 +104,53 @@ test.each([
   const payload = push({ commits: [change] })
   await hook.send('push', { ...payload, repository: { ...payload.repository, pushed_at } })
   expect((await hook.history('greeting'))[0]?.created_at).toBe('2026-11-15T01:02:03.004Z')
+})
+
+// A payload has no parents, and lists for a merge commit the files that came from the other side.
+const mergeMessages = [
+  "Merge branch 'main' into warmer",
+  "Merge branch 'main' of github.com:acme/prompts",
+  "Merge branch 'main' of https://github.com/acme/prompts into warmer",
+  "Merge remote-tracking branch 'origin/main'",
+  "Merge branches 'a' and 'b'",
+  "Merge tag 'v1.2'",
+]
+
+test.each(mergeMessages)('a merge does not count what others changed: %s', async (message) => {
+  await hook.send('push', push({ branch: 'warmer', commits: [{ modified: [paths.farewell] }], created: true }))
+  await hook.send('pull_request', pullRequest('opened'))
+  await hook.send('push', push({ after: sha('theirs'), commits: [change] }))
+  const merge = { ...change, message }
+  // A pull request takes the default branch in.
+  const update = [{ ...change, id: sha('theirs'), distinct: false }, merge]
+  await hook.send('push', push({ branch: 'warmer', after: sha('updated'), commits: update }))
+  await hook.send('pull_request', merged({ headSha: sha('updated'), commits: 2 }))
+  // Somebody pulls before a push.
+  const pulled = [{ id: sha('own'), modified: [paths.other] }, merge]
+  expect(await hook.send('push', push({ after: sha('pulled'), commits: pulled }))).toBe(1)
+  expect(await hook.story('greeting')).toEqual([`deployed null ${sha('theirs')}`])
+  expect(await hook.story('other')).toEqual([`deployed null ${sha('own')}`])
+  expect((await hook.story('farewell')).map((line) => line.slice(0, 11))).toEqual(['pr_opened 7', 'pr_merged 7'])
+})
+
+test.each(['Merge the two greetings (#7)', 'Merge branch-specific words'])(
+  'a plain commit whose title begins like that of a merge counts: %s',
+  async (title) => {
+    await hook.send('push', push({ after: sha('merge'), commits: [{ ...change, message: title }] }))
+    expect(await hook.story('greeting')).toEqual([`deployed null ${sha('merge')}`])
+  },
+)
+
+test('a direct commit behind the squash of a pull request that changes the same prompt is deployed', async () => {
+  await hook.send('push', push({ branch: 'warmer', after: sha('warmer'), commits: [change], created: true }))
+  await hook.send('pull_request', merged())
+  const commits = [
+    { ...change, id: sha('merge') },
+    { ...change, id: sha('direct') },
+  ]
+  await hook.send('push', push({ after: sha('direct'), commits, at: '2026-11-14T13:00:00Z' }))
+  expect((await hook.story('greeting')).sort()).toEqual([
+    `deployed null ${sha('direct')}`,
+    `pr_merged 7 ${sha('merge')}`,
+  ])
 })

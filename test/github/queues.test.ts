@@ -1,6 +1,6 @@
 // One push that brings several merges, from a merge queue or from a person who merges locally.
 import { expect, test } from 'bun:test'
-import { hookEachTest, paths } from './hook.ts'
+import { hookEachTest, paths, permutationsOf } from './hook.ts'
 import { type CommitGiven, merged, pullRequest, push, sha } from './payloads.ts'
 
 const { hook } = hookEachTest()
@@ -39,16 +39,9 @@ async function open(...branches: Branch[]): Promise<void> {
   }
 }
 
-const orders = [
-  ['push', 7, 8],
-  ['push', 8, 7],
-  [7, 'push', 8],
-  [8, 'push', 7],
-  [7, 8, 'push'],
-  [8, 7, 'push'],
-] as const
+const orders = permutationsOf(['push', 7, 8] as const)
 
-const inOrder = async (order: readonly ('push' | 7 | 8)[], commits: CommitGiven[]) => {
+const inOrder = async (order: ('push' | 7 | 8)[], commits: CommitGiven[]) => {
   for (const event of order) {
     if (event === 'push') await hook.send('push', toMain(commits))
     else await hook.send('pull_request', merging(event === 7 ? seven : eight))
@@ -90,29 +83,23 @@ test.each(orders.map((order) => [order]))('a prompt that both have changed is me
 
 const fork = { headRepository: 'somebody/prompts', head: 'main' }
 
-test.each([[true], [false]])(
-  'the commits that a fork is rebased to are all its own (merge first: %p)',
-  async (first) => {
-    const events = [
-      () => hook.send('pull_request', merged({ ...fork, commits: 2 })),
-      () => hook.send('push', toMain([touching('rebased', paths.greeting), touching('merge')])),
-    ]
-    for (const event of first ? events : events.reverse()) await event()
-    expect(await hook.story('greeting')).toEqual([`pr_merged 7 ${sha('merge')}`])
-  },
-)
+test.each([true, false])('the commits that a fork is rebased to are all its own (merge first: %p)', async (first) => {
+  const events = [
+    () => hook.send('pull_request', merged({ ...fork, commits: 2 })),
+    () => hook.send('push', toMain([touching('rebased', paths.greeting), touching('merge')])),
+  ]
+  for (const event of first ? events : events.reverse()) await event()
+  expect(await hook.story('greeting')).toEqual([`pr_merged 7 ${sha('merge')}`])
+})
 
-test.each([[true], [false]])(
-  'a fork is not given what others in the queue have changed (merge first: %p)',
-  async (first) => {
-    const commits = [touching('merge 7', paths.greeting), touching('merge 8', paths.farewell)].map(known)
-    const events = [
-      () => hook.send('pull_request', merged({ ...fork, number: 8, mergeSha: sha('merge 8'), commits: 5 })),
-      () => hook.send('push', toMain(commits)),
-    ]
-    for (const event of first ? events : events.reverse()) await event()
-    await hook.send('pull_request', merging(seven))
-    expect(await endOf('greeting')).toEqual([`pr_merged 7 ${sha('merge 7')}`])
-    expect(await endOf('farewell')).toEqual([`pr_merged 8 ${sha('merge 8')}`])
-  },
-)
+test.each([true, false])('a fork is not given what others in the queue changed (merge first: %p)', async (first) => {
+  const commits = [touching('merge 7', paths.greeting), touching('merge 8', paths.farewell)].map(known)
+  const events = [
+    () => hook.send('pull_request', merged({ ...fork, number: 8, mergeSha: sha('merge 8'), commits: 5 })),
+    () => hook.send('push', toMain(commits)),
+  ]
+  for (const event of first ? events : events.reverse()) await event()
+  await hook.send('pull_request', merging(seven))
+  expect(await endOf('greeting')).toEqual([`pr_merged 7 ${sha('merge 7')}`])
+  expect(await endOf('farewell')).toEqual([`pr_merged 8 ${sha('merge 8')}`])
+})

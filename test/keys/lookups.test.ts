@@ -1,114 +1,103 @@
-import { beforeAll, expect, test } from 'bun:test'
-import type { Db, Sql } from '../../src/db/client.ts'
+import { expect, test } from 'bun:test'
+import type { Sql } from '../../src/db/client.ts'
 import { createServices } from '../../src/deps.ts'
-import type { KeyVerifier } from '../../src/http/caller.ts'
 import { generateKey } from '../../src/keys/format.ts'
 import { createLastUsed } from '../../src/keys/last_used.ts'
-import { listKeys } from '../../src/keys/manage.ts'
 import { markKeysUsed } from '../../src/keys/store.ts'
 import { createLog } from '../../src/log.ts'
-import { requireOrganisation } from '../../src/orgs/manage.ts'
 import { eventually, rejectionOf } from '../program.ts'
 import type { Tenant } from '../service.ts'
 import { useOwnService } from '../use.ts'
 
 const service = useOwnService()
-let db: Db
-let tenants: Tenant[]
 
-beforeAll(async () => {
-  db = service.services.db
-  tenants = await Promise.all(Array.from({ length: 20 }, () => service.createTenant()))
-})
-
-/** The same database, which notes the statements that name keys; closing it does nothing. */
-function watched(): { db: Db; statements: string[] } {
+/** A replica on the same database, and its statements that look keys up or mark them as used. */
+function startReplica() {
+  const { db, clock } = service.services
   const statements: string[] = []
   const sql = Object.assign((text: TemplateStringsArray, ...values: unknown[]) => {
-    const statement = text.join('?')
-    if (/keys/.test(statement)) statements.push(statement)
+    statements.push(text.join('?'))
     return db.sql(text, ...values)
   }, db.sql) as Sql
-  return { db: { ...db, sql, close: async () => {} }, statements }
+  const replica = createServices({ db: { ...db, sql, close: async () => {} }, clock, log: createLog('silent') })
+  const count = (part: string) => statements.filter((text) => text.includes(part)).length
+  return {
+    verify: async (key: string) => replica.verifyKey(`Bearer ${key}`),
+    lookUps: () => count('k.hash ='),
+    marks: () => count('set last_used_at'),
+    close: replica.close,
+  }
 }
 
-const lastUsedAt = async ({ org }: Tenant) => {
-  const { id } = await requireOrganisation(db, org)
-  const { data } = await listKeys(db, id, { limit: 100, cursor: null })
-  return data.at(-1)?.last_used_at?.getTime()
+type Replica = ReturnType<typeof startReplica>
+
+async function rowOf({ keyId }: Tenant): Promise<{ id: number; usedAt: Date | null }> {
+  const [row] = await service.services.db.sql<{ id: number; usedAt: Date | null }>`
+    select id, last_used_at as "usedAt" from api_keys where public_id = ${keyId}`
+  return row as { id: number; usedAt: Date | null }
 }
 
-test('the keys of one turn are looked up in one statement, and each caller gets its own organisation', async () => {
-  const { db: own, statements } = watched()
-  const services = createServices({ db: own, clock: service.clock, log: createLog('silent') })
-  const callers = await Promise.all(tenants.map(async ({ key }) => services.verifyKey(`Bearer ${key}`)))
+test('concurrent look-ups and uses of keys are one statement each, and each caller gets its own organisation', async () => {
+  const tenants = await Promise.all(Array.from({ length: 20 }, () => service.createTenant()))
+  const { verify, lookUps, marks, close } = startReplica()
+  const callers = await Promise.all(tenants.map(({ key }) => verify(key)))
   expect(callers.map(({ org }) => org)).toEqual(tenants.map(({ org }) => org))
-  expect(statements.filter((text) => text.includes('k.hash ='))).toHaveLength(1)
-  await services.close()
-  expect(statements.filter((text) => text.includes('set last_used_at'))).toHaveLength(1)
-  expect(statements).toHaveLength(2)
+  expect(lookUps()).toBe(1)
+  await close()
+  expect(marks()).toBe(1)
 })
 
-test('the first use of a key is seen at once, and later ones are written when the service stops', async () => {
-  const { db: own, statements } = watched()
-  const services = createServices({ db: own, clock: service.clock, log: createLog('silent') })
-  const [first, second] = await Promise.all([service.createTenant(), service.createTenant()])
-  await services.verifyKey(`Bearer ${first.key}`)
-  await eventually(async () => (await lastUsedAt(first)) !== undefined, true)
-  await services.verifyKey(`Bearer ${second.key}`)
-  expect(await lastUsedAt(second)).toBeUndefined()
-  await services.close()
-  expect(Math.abs(((await lastUsedAt(second)) as number) - Date.now())).toBeLessThan(60_000)
-  expect(statements.filter((text) => text.includes('set last_used_at'))).toHaveLength(2)
+test('the first use of a key is written immediately, and later ones when the service stops', async () => {
+  const { verify, marks, close } = startReplica()
+  const [first, second] = [await service.createTenant(), await service.createTenant()]
+  await verify(first.key)
+  await eventually(async () => (await rowOf(first)).usedAt !== null, true)
+  await verify(second.key)
+  expect((await rowOf(second)).usedAt).toBeNull()
+  await close()
+  expect(Math.abs(Number((await rowOf(second)).usedAt) - Date.now())).toBeLessThan(60_000)
+  expect(marks()).toBe(2)
 })
 
 test('a last use is never set back, and one that could not be written is kept for the next flush', async () => {
+  const { db } = service.services
   const tenant = await service.createTenant()
-  const [row] = await db.sql<{ id: number }>`select id from api_keys where public_id = ${tenant.keyId}`
-  const id = row?.id as number
-  const [earlier, later] = [new Date('2026-11-14T10:00:00Z'), new Date('2026-11-14T10:00:59Z')]
-  await markKeysUsed(db.sql, new Map([[id, later]]))
-  await markKeysUsed(db.sql, new Map([[id, earlier]]))
-  expect(await lastUsedAt(tenant)).toBe(later.getTime())
+  const { id } = await rowOf(tenant)
+  const [earlier, later, latest] = [1, 2, 3].map((minute) => new Date(`2026-11-14T10:0${minute}:00Z`)) as [
+    Date,
+    Date,
+    Date,
+  ]
+  for (const usedAt of [later, earlier]) await markKeysUsed(db.sql, new Map([[id, usedAt]]))
+  expect((await rowOf(tenant)).usedAt).toEqual(later)
 
   let isAway = true
-  const sql = Object.assign(
-    (text: TemplateStringsArray, ...values: unknown[]) =>
-      isAway ? Promise.reject(new Error('away')) : db.sql(text, ...values),
-    db.sql,
-  ) as Sql
+  const sql = ((text: TemplateStringsArray, ...values: unknown[]) =>
+    isAway ? Promise.reject(new Error('away')) : db.sql(text, ...values)) as Sql
   const lastUsed = createLastUsed({ ...db, sql })
-  const latest = new Date('2026-11-14T10:05:00Z')
   lastUsed.record(id, latest)
   await lastUsed.flush()
   isAway = false
   await lastUsed.flush()
-  expect(await lastUsedAt(tenant)).toBe(latest.getTime())
+  expect((await rowOf(tenant)).usedAt).toEqual(latest)
 })
 
 /** Sends guessed keys; each is rejected once it was looked up. */
-const guess = (verifyKey: KeyVerifier, number: number): Promise<string>[] =>
-  Array.from({ length: number }, () => rejectionOf((async () => verifyKey(`Bearer ${generateKey()}`))()))
+const guess = (verify: Replica['verify'], number: number): Promise<string>[] =>
+  Array.from({ length: number }, () => rejectionOf(verify(generateKey())))
 
-/** A service that has verified a key in use, long enough ago that it looks the key up again. */
-async function withKeyInUse() {
-  const { db: own, statements } = watched()
-  const services = createServices({ db: own, clock: service.clock, log: createLog('silent') })
-  const { key, org } = await service.createTenant()
-  const verify = async () => services.verifyKey(`Bearer ${key}`)
-  await verify()
-  return { ...services, verify, org, lookUps: () => statements.filter((text) => text.includes('k.hash =')).length }
-}
-
+/** Longer than a key is trusted without another look-up. */
 const untilTooOld = () => Bun.sleep(510)
 
 test('guessed keys do not evict a key in use from the cache', async () => {
-  const { verifyKey, verify, org, lookUps, close } = await withKeyInUse()
-  for (let round = 0; round < 12; round += 1) await Promise.all(guess(verifyKey, 1_000))
+  const { verify, lookUps, close } = startReplica()
+  const { key, org } = await service.createTenant()
+  await verify(key)
+  for (let round = 0; round < 12; round += 1) await Promise.all(guess(verify, 1_000))
   await untilTooOld()
   const before = lookUps()
-  const guesses = guess(verifyKey, 1)
-  expect(await verify()).toMatchObject({ org })
+  const guesses = guess(verify, 1)
+  expect(await verify(key)).toMatchObject({ org })
   await Promise.all(guesses)
   // An evicted key would be unknown, and looked up in one statement with the guess.
   expect(lookUps() - before).toBe(2)
@@ -116,10 +105,12 @@ test('guessed keys do not evict a key in use from the cache', async () => {
 })
 
 test('guessed keys in the queue do not delay the look-up of a key in use', async () => {
-  const { verifyKey, verify, org, lookUps, close } = await withKeyInUse()
+  const { verify, lookUps, close } = startReplica()
+  const { key, org } = await service.createTenant()
+  await verify(key)
   await untilTooOld()
-  const guesses = guess(verifyKey, 10_000)
-  expect(await verify()).toMatchObject({ org })
+  const guesses = guess(verify, 10_000)
+  expect(await verify(key)).toMatchObject({ org })
   const lookUpsBefore = lookUps()
   const messages = await Promise.all(guesses)
   expect(lookUpsBefore).toBeLessThan(20)

@@ -1,34 +1,27 @@
 // What the tests of browser keys share.
 import { expect } from 'bun:test'
-import { scopes } from '../../src/http/caller.ts'
-import { createKey } from '../../src/keys/manage.ts'
-import type { Tenant, TestService } from '../service.ts'
+import type { TestService } from '../service.ts'
 
 export const SHOP = 'https://shop.example.com'
 
-/** A key with every scope. */
-export async function createAdmin({ services, clock }: TestService, { org }: Tenant): Promise<string> {
-  return (await createKey(services.db, clock, { org, name: 'admin', scopes: [...scopes], expiresAt: null })).key
-}
-
-export async function createBrowserKey(
-  { call }: TestService,
-  admin: string,
-  more: object = {},
-): Promise<{ id: string; key: string }> {
-  const json = { name: 'page', preset: 'browser', origins: [SHOP], ...more }
-  const { status, body } = await call('POST', '/api/v1/keys', { key: admin, json })
-  expect([status, body.error]).toEqual([201, undefined])
-  return body.data
+export async function createBrowserKey(service: TestService, admin: string, more: object = {}) {
+  const { status, body } = await service.post('/keys', admin, {
+    name: 'page',
+    preset: 'browser',
+    origins: [SHOP],
+    ...more,
+  })
+  expect({ status, error: body.error }).toEqual({ status: 201, error: undefined })
+  return body.data as { id: string; key: string }
 }
 
 export const postFromPage = (
-  { call }: TestService,
+  service: TestService,
   prompt: string,
   key: string,
   headers: Record<string, string> = {},
   value = 'positive',
-) => call('POST', `/api/v1/prompts/${prompt}/signals`, { key, headers, json: { value } })
+) => service.post(`/prompts/${prompt}/signals`, key, { value }, headers)
 
 /** How many signals a key has recorded by its own count. */
 export async function usedBy({ services }: TestService, keyId: string): Promise<number> {

@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { generateDemoData } from '../../src/cli/demo_data.ts'
 import { compare } from '../../src/impact/compare.ts'
 import type { Counts } from '../../src/impact/rate.ts'
-import { presets } from '../../src/keys/scopes.ts'
+import { presets } from '../../src/keys/schema.ts'
 import { createDatabase } from '../harness.ts'
-import { changeOf } from '../impact/rule.ts'
+import { changeOf } from '../impact/history.ts'
 import {
   createFolder,
   createOperator,

@@ -38,8 +38,8 @@ async function story(clone: Clone, options: Options = {}): Promise<string[]> {
 
 const subjectOf = ({ git }: Clone, sha: string) => git('log', '--max-count=1', '--format=%s', sha)
 
-function begin(): Clone {
-  const clone = createClone()
+function begin(origin?: string): Clone {
+  const clone = createClone(origin)
   clone.write('a.md', 'one\ntwo\nthree\nfour\nfive\n')
   clone.commit('Begin')
   return clone
@@ -51,37 +51,39 @@ const change = (clone: Clone, message: string, path = 'a.md', more = {}) => {
 }
 const branch = ({ git }: Clone, name: string, from = 'HEAD') => git('switch', '--quiet', '--create', name, from)
 const backTo = ({ git }: Clone, name: string) => git('switch', '--quiet', name)
+/** A commit on a new branch; the clone is on main then. */
+const changeOn = (clone: Clone, name: string, message: string, path = 'a.md', more = {}) => {
+  branch(clone, name)
+  change(clone, message, path, more)
+  backTo(clone, 'main')
+}
 const bob = { author: 'Bob <bob@example.com>' }
+const topicMerge = 'Merge pull request #3 from acme/topic'
+const begun = 'deployed "Begin" Ada 01-01T10'
 
 describe('merges', () => {
   test('commits that a pull brings keep their authors', async () => {
     const clone = begin()
-    branch(clone, 'clone-of-bob')
-    change(clone, 'Mine', 'b.md', bob)
-    backTo(clone, 'main')
+    changeOn(clone, 'clone-of-bob', 'Mine', 'b.md', bob)
     change(clone, 'Theirs')
     backTo(clone, 'clone-of-bob')
     clone.merge('main', "Merge branch 'main' of https://github.com/acme/prompts", bob)
     clone.git('branch', '--force', 'main')
     backTo(clone, 'main')
-    expect(await story(clone)).toEqual(['deployed "Begin" Ada 01-01T10', 'deployed "Theirs" Ada 01-01T12'])
+    expect(await story(clone)).toEqual([begun, 'deployed "Theirs" Ada 01-01T12'])
     expect(await story(clone, { paths: ['b.md'] })).toEqual(['deployed "Mine" Bob 01-01T13'])
   })
 
   test('a pull request does not own commits that were merged into its branch', async () => {
     const clone = begin()
-    branch(clone, 'topic')
-    change(clone, 'Other file', 'b.md')
-    backTo(clone, 'main')
+    changeOn(clone, 'topic', 'Other file', 'b.md')
     change(clone, 'On main')
     backTo(clone, 'topic')
     clone.merge('main', "Merge branch 'main' into topic")
     backTo(clone, 'main')
-    clone.merge('topic', 'Merge pull request #3 from acme/topic', bob)
-    expect(await story(clone)).toEqual(['deployed "Begin" Ada 01-01T10', 'deployed "On main" Ada 01-01T12'])
-    expect(await story(clone, { paths: ['b.md'] })).toEqual([
-      'pr_merged #3 "Merge pull request #3 from acme/topic" Bob 01-01T14 of Other file',
-    ])
+    clone.merge('topic', topicMerge, bob)
+    expect(await story(clone)).toEqual([begun, 'deployed "On main" Ada 01-01T12'])
+    expect(await story(clone, { paths: ['b.md'] })).toEqual([`pr_merged #3 "${topicMerge}" Bob 01-01T14 of Other file`])
   })
 
   test('a change that a pull request reverts before its merge does not count', async () => {
@@ -92,8 +94,8 @@ describe('merges', () => {
     clone.commit('And back')
     change(clone, 'Something else', 'b.md')
     backTo(clone, 'main')
-    clone.merge('topic', 'Merge pull request #3 from acme/topic')
-    expect(await story(clone)).toEqual(['deployed "Begin" Ada 01-01T10'])
+    clone.merge('topic', topicMerge)
+    expect(await story(clone)).toEqual([begun])
   })
 
   test('a branch of pull requests that is merged locally brings them at the time of that merge', async () => {
@@ -102,14 +104,14 @@ describe('merges', () => {
     branch(clone, 'topic')
     change(clone, 'On topic')
     backTo(clone, 'develop')
-    clone.merge('topic', 'Merge pull request #3 from acme/topic', bob)
+    clone.merge('topic', topicMerge, bob)
     change(clone, 'On develop')
     backTo(clone, 'main')
     change(clone, 'Elsewhere', 'b.md')
     clone.merge('develop', "Merge branch 'develop'")
     expect(await story(clone)).toEqual([
-      'deployed "Begin" Ada 01-01T10',
-      'pr_merged #3 "Merge pull request #3 from acme/topic" Bob 01-01T15 of On topic',
+      begun,
+      `pr_merged #3 "${topicMerge}" Bob 01-01T15 of On topic`,
       'deployed "On develop" Ada 01-01T15',
     ])
   })
@@ -130,7 +132,7 @@ describe('changes made in a merge commit', () => {
     clone.git('merge', '--quiet', '--no-commit', 'topic')
     return clone
   }
-  const both = ['deployed "Begin" Ada 01-01T10', 'deployed "On main" Ada 01-01T12', 'deployed "On topic" Ada 01-01T13']
+  const both = [begun, 'deployed "On main" Ada 01-01T12', 'deployed "On topic" Ada 01-01T13']
   const byMerge = `deployed "Merge branch 'topic'" Bob 01-01T13`
 
   test.each(['a.md', 'a "quoted" \\ name.md', 'ä.md'])(
@@ -162,11 +164,8 @@ describe('changes made in a merge commit', () => {
   test('in the merge of a pull request it belongs to the pull request', async () => {
     const clone = beginMerge()
     clone.write('a.md', 'one on main\ntwo\nthree, resolved\nfour\nfive on topic\n')
-    clone.commit('Merge pull request #3 from acme/topic', bob)
-    expect(await story(clone)).toEqual([
-      ...both.slice(0, 2),
-      'pr_merged #3 "Merge pull request #3 from acme/topic" Bob 01-01T13 of On topic',
-    ])
+    clone.commit(topicMerge, bob)
+    expect(await story(clone)).toEqual([...both.slice(0, 2), `pr_merged #3 "${topicMerge}" Bob 01-01T13 of On topic`])
   })
 })
 
@@ -197,7 +196,7 @@ describe('names', () => {
     clone.commit('Rename')
     clone.merge('topic', "Merge branch 'topic'")
     expect(await story(clone)).toEqual([
-      'deployed "Begin" Ada 01-01T10',
+      begun,
       'deployed "Rename" Ada 01-01T12',
       'deployed "Under the old name" Ada 01-01T13',
     ])
@@ -273,7 +272,7 @@ describe('people and times', () => {
     change(clone, 'Right again')
     change(clone, 'Ahead at the end', 'a.md', { at: '2036-01-01T00:00:00Z' })
     expect(await story(clone)).toEqual([
-      'deployed "Begin" Ada 01-01T10',
+      begun,
       'deployed "Ten years ahead" Ada 01-01T10',
       'deployed "Right" Ada 01-01T12',
       'deployed "In 1970" Ada 01-01T12',
@@ -296,54 +295,28 @@ describe('people and times', () => {
   })
 })
 
+const gitlabMerge = "Merge branch 'topic' into 'main'\n\nTidy up\n\nSee merge request a/sub/p!12"
+const giteaMerge = "Merge pull request 'Tidy up' (#12) from topic into main"
+
 test.each<[string, string, string | null, string?]>([
-  [
-    'https://github.com/acme/prompts.git',
-    'Merge pull request #12 from acme/topic',
-    'https://github.com/acme/prompts/pull/12',
-  ],
-  ['git@github.com:acme/prompts.git', 'Tidy up (#12)', 'https://github.com/acme/prompts/pull/12'],
-  [
-    'git@gitlab.example.com:group/sub/prompts.git',
-    "Merge branch 'topic' into 'main'\n\nTidy up\n\nSee merge request group/sub/prompts!12",
-    'https://gitlab.example.com/group/sub/prompts/-/merge_requests/12',
-  ],
-  [
-    'https://ci:token@gitlab.com/acme/prompts.git',
-    'Tidy up (!12)',
-    'https://gitlab.com/acme/prompts/-/merge_requests/12',
-  ],
-  ['https://gitlab.com/acme/prompts.git', 'Fix the issue (#12)', null],
-  [
-    'ssh://git@git.example.com:2222/acme/prompts.git',
-    "Merge pull request 'Tidy up' (#12) from topic into main",
-    'https://git.example.com/acme/prompts/pulls/12',
-  ],
-  ['https://codeberg.org/acme/prompts', 'Tidy up (#12)', 'https://codeberg.org/acme/prompts/pulls/12'],
-  [
-    'https://bitbucket.org/acme/prompts.git',
-    'Merged in topic (pull request #12)',
-    'https://bitbucket.org/acme/prompts/pull-requests/12',
-  ],
-  ['https://bitbucket.org/acme/prompts.git', 'Fix the issue (#12)', null],
-  ['https://git.example.com/acme/prompts.git', 'Fix the issue (#12)', null],
-  [
-    'https://git.example.com/acme/prompts.git',
-    'Tidy up (#12)',
-    'https://git.example.com/acme/prompts/pull/12',
-    'GitHub Enterprise <github@example.com>',
-  ],
-  ['https://github.com/acme/prompts', 'Revert "Merge pull request #12 from acme/topic"', null],
-  ['https://github.com/acme/prompts', 'Fix #12', null],
-  ['https://github.com/acme/prompts', 'Fix (#99999999999)', null],
+  ['https://github.com/a/p.git', 'Merge pull request #12 from a/topic', 'https://github.com/a/p/pull/12'],
+  ['git@github.com:a/p.git', 'Tidy up (#12)', 'https://github.com/a/p/pull/12'],
+  ['git@gitlab.test:a/sub/p.git', gitlabMerge, 'https://gitlab.test/a/sub/p/-/merge_requests/12'],
+  ['https://ci:token@gitlab.com/a/p.git', 'Tidy up (!12)', 'https://gitlab.com/a/p/-/merge_requests/12'],
+  ['https://gitlab.com/a/p.git', 'Fix the issue (#12)', null],
+  ['ssh://git@git.test:2222/a/p.git', giteaMerge, 'https://git.test/a/p/pulls/12'],
+  ['https://codeberg.org/a/p', 'Tidy up (#12)', 'https://codeberg.org/a/p/pulls/12'],
+  ['https://bitbucket.org/a/p', 'Merged in topic (pull request #12)', 'https://bitbucket.org/a/p/pull-requests/12'],
+  ['https://bitbucket.org/a/p.git', 'Fix the issue (#12)', null],
+  ['https://git.test/a/p.git', 'Fix the issue (#12)', null],
+  ['https://git.test/a/p.git', 'Tidy up (#12)', 'https://git.test/a/p/pull/12', 'GitHub Enterprise <github@test>'],
+  ['https://github.com/a/p', 'Revert "Merge pull request #12 from a/topic"', null],
+  ['https://github.com/a/p', 'Fix #12', null],
+  ['https://github.com/a/p', 'Fix (#99999999999)', null],
 ])('at %s the commit "%s" has the address %p', async (origin, message, expected, ...[committer]) => {
-  const clone = createClone(origin)
-  clone.write('a.md')
-  clone.commit('Begin')
+  const clone = begin(origin)
   if (/^Merged? (?!.*\(!)/.test(message)) {
-    branch(clone, 'topic')
-    change(clone, 'On topic')
-    backTo(clone, 'main')
+    changeOn(clone, 'topic', 'On topic')
     clone.merge('topic', message)
   } else change(clone, message, 'a.md', committer ? { author: 'Ada <ada@example.com>', committer } : {})
   const { entries } = await plan(clone)

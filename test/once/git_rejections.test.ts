@@ -54,84 +54,59 @@ const cloneOf = (...options: string[]): string => {
   return folder
 }
 
+/** Another clone with one commit that adds the files. */
+function createOther(origin?: string | null, paths = ['a.md'], message = 'Add', more = {}): Clone {
+  const other = createClone(origin)
+  for (const path of paths) other.write(path)
+  other.commit(message, more)
+  return other
+}
+
+const detached = () => {
+  const { git, folder } = createOther()
+  git('switch', '--quiet', '--detach')
+  return { folder }
+}
+const partial = () => {
+  clone.git('config', 'uploadpack.allowFilter', 'true')
+  return { folder: cloneOf('--filter=blob:none', '--no-checkout') }
+}
+const withSquash = () =>
+  createOther(null, ['a.md'], 'Add (#1)', { committer: 'GitHub Enterprise <noreply@git.example.com>' })
+const unlinked = ['--repository', 'acme/other']
+
 const rejected: [string, string, Made][] = [
   ['a folder that is no repository', 'is not a git repository', () => ({ folder: createFolder() })],
   ['a folder that is not there', 'is not a git repository', () => ({ folder: '/nonexistent' })],
   ['a shallow clone', 'fetch-depth: 0', () => ({ folder: cloneOf('--depth=1') })],
-  [
-    'a partial clone',
-    'Clone without --filter',
-    () => {
-      clone.git('config', 'uploadpack.allowFilter', 'true')
-      return { folder: cloneOf('--filter=blob:none', '--no-checkout') }
-    },
-  ],
-  ['a repository without commits', 'has no commits yet', () => ({ folder: createClone().folder })],
-  [
-    'a detached clone',
-    'Say which one to read: --branch NAME',
-    () => {
-      const detached = createClone()
-      detached.commit('One')
-      detached.git('switch', '--quiet', '--detach')
-      return detached
-    },
-  ],
+  ['a partial clone', 'Clone without --filter', partial],
+  ['a repository without commits', 'has no commits yet', () => createClone()],
+  ['a detached clone', 'Say which one to read: --branch NAME', detached],
   ['a branch that is not there', 'There is no branch other', () => ({ ...clone, more: ['--branch', 'other'] })],
   [
-    'a branch that looks like an option',
+    'an option for a branch',
     'There is no branch --output=/tmp/x',
     () => ({ ...clone, more: ['--branch=--output=/tmp/x'] }),
   ],
-  [
-    'a clone without a remote',
-    'Say which repository it is: --repository',
-    () => {
-      const local = createClone(null)
-      local.commit('One')
-      return local
-    },
-  ],
-  [
-    'a remote that is a folder',
-    'The remote origin is not at a host',
-    () => {
-      const local = createClone('/srv/git/prompts.git')
-      local.commit('One')
-      return local
-    },
-  ],
+  ['a clone without a remote', 'Say which repository it is: --repository', () => createOther(null)],
+  ['a remote that is a folder', 'The remote origin is not at a host', () => createOther('/srv/git/prompts.git')],
   ['a repository that is none', 'must be OWNER/NAME or', () => ({ ...clone, more: ['--repository', 'prompts'] })],
   [
     'pull requests whose address is not known',
     'Say where the repository is shown: --repository https://HOST/acme/prompts',
-    () => {
-      const local = createClone(null)
-      local.write('a.md')
-      local.commit('Add (#1)', { committer: 'GitHub Enterprise <noreply@git.example.com>' })
-      return { ...local, more: ['--repository', 'acme/prompts'] }
-    },
+    () => ({ ...withSquash(), more: ['--repository', 'acme/prompts'] }),
   ],
+  ['an unlinked repository', 'No prompt is linked to a file of acme/other', () => ({ ...clone, more: unlinked })],
   [
-    'a repository that no prompt is linked to',
-    'No prompt is linked to a file of acme/other',
-    () => ({ ...clone, more: ['--repository', 'acme/other'] }),
-  ],
-  [
-    'a pattern that nothing matches, where no prompt is linked',
+    'a pattern without files',
     'No file on main matches *.txt',
-    () => ({ ...clone, more: ['--repository', 'acme/other', '--create', '*.txt'] }),
+    () => ({ ...clone, more: [...unlinked, '--create', '*.txt'] }),
   ],
   ['a pattern that is none', 'has a { without its }', () => ({ ...clone, more: ['--create', '{a'] })],
   [
     'a file that no prompt can be linked to, among others that can',
     'must be the path of a file',
-    () => {
-      const odd = createClone()
-      for (const path of ['a.md', 'b.md', 'z\u001b[31m.md']) odd.write(path)
-      odd.commit('Add')
-      return { ...odd, more: ['--create', '*.md'] }
-    },
+    () => ({ ...createOther(undefined, ['a.md', 'b.md', 'z\u001b[31m.md']), more: ['--create', '*.md'] }),
   ],
   [
     'a map in a folder that is not there',
@@ -145,7 +120,7 @@ const rejected: [string, string, Made][] = [
   ],
   [
     'a machine without git',
-    'The program git is needed, and is not on the PATH',
+    'git is needed, and is not on the PATH',
     () => ({ ...clone, settings: { PATH: '/nonexistent' } }),
   ],
 ]
@@ -167,10 +142,9 @@ test('a repository of somebody else is rejected with what to do about it', async
 })
 
 test('nothing that the configuration of a repository names is run', async () => {
-  const hostile = createClone()
+  const hostile = createOther()
   hostile.write('.gitattributes', '*.md diff=x filter=x\n')
-  hostile.write('a.md')
-  hostile.commit('Begin')
+  hostile.commit('Attributes')
   // A merge that changes the file itself is read as a patch.
   hostile.git('switch', '--quiet', '--create', 'topic')
   hostile.write('a.md')
@@ -195,12 +169,10 @@ test('nothing that the configuration of a repository names is run', async () => 
 })
 
 test('no name in a repository steers the terminal, that of its branch included', async () => {
-  const odd = createClone()
-  odd.write('a.md')
-  odd.commit('Begin', { author: 'Eve \u009b31m\u202e <eve@example.com>' })
+  const odd = createOther(undefined, ['a.md'], 'Begin', { author: 'Eve \u009b31m\u202e <eve@example.com>' })
   odd.git('checkout', '--quiet', '-b', 'odd\u009b31m')
   const { status, stdout, stderr } = await sync([odd.folder, '--org', org, '--dry-run'])
-  expect([status, stderr]).toEqual([0, ''])
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
   expect(stdout).toContain('acme/prompts odd 31m: 1 prompts')
   expect(stdout.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
 })

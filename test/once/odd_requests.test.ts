@@ -1,4 +1,5 @@
-// Requests that HTTP allows and the runtime leaves without a proper answer, and how they fare behind a proxy.
+// The service behind nginx: requests that HTTP allows and the runtime leaves without a proper answer, and the address that
+// a client is counted by.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { startNginx } from '../nginx.ts'
 import { eventually } from '../program.ts'
@@ -11,8 +12,8 @@ type Sent = { text: string; halfClose?: boolean }
 const body = '{"value":"positive"}'
 
 /** Everything that the server sends until it closes the connection, or until that many responses have arrived. */
-async function answersTo(url: string, { text, halfClose = false }: Sent, wanted: number): Promise<string> {
-  const { socket, until } = await openConnection(url, { allowHalfOpen: true })
+async function answersTo(url: string, { text, halfClose = false }: Sent, wanted: number, localAddress = '127.0.0.1') {
+  const { socket, until } = await openConnection(url, { allowHalfOpen: true, localAddress })
   if (halfClose) socket.end(text)
   else socket.write(text)
   const answer = await until((sofar) => completeIn(sofar) === wanted)
@@ -46,7 +47,11 @@ let nginxUrl: string
 afterAll(async () => {
   await Promise.all([nginx?.stop(), runtime.stop(true)])
 })
-const { server, tenant } = useProgram()
+const perHour = 30
+const { server, tenant } = useProgram(() => ({
+  TRUSTED_PROXIES: '127.0.0.1, ::1',
+  RATE_LIMIT_PER_ADDRESS: `${perHour}/h`,
+}))
 
 beforeAll(async () => {
   const address = `127.0.0.1:${await findFreePort()}`
@@ -86,4 +91,32 @@ test.each<[string, (post: string) => string | Sent, string, number[]]>([
   const answer = await answersTo(nginxUrl, sent, statuses.length)
   expect(statusesIn(answer)).toEqual(statuses)
   expect(answer.split('\r\n\r\n').slice(1).join('')).toMatch(/"data"|<html>/)
+})
+
+/** The status for a client at this address of the machine, which may claim another one. */
+async function statusOf(
+  url: string,
+  from: string,
+  claimed?: string,
+  path = '/api/v1/keys',
+): Promise<number | undefined> {
+  const text = formatRequest('GET', path, claimed ? [`X-Forwarded-For: ${claimed}`] : [])
+  return statusesIn(await answersTo(url, { text }, 1, from))[0]
+}
+
+async function exhaust(url: string, from: string): Promise<void> {
+  for (let nth = 1; nth <= perHour; nth += 1) expect(await statusOf(url, from, `198.51.100.${nth}`)).toBe(401)
+  expect(await statusOf(url, from, '198.51.100.99')).toBe(429)
+}
+
+test('each client behind nginx has its own rate, whatever address it claims', async () => {
+  await exhaust(nginxUrl, '127.0.0.2')
+  expect(await statusOf(nginxUrl, '127.0.0.2', '127.0.0.1, unknown')).toBe(429)
+  expect(await statusOf(nginxUrl, '127.0.0.3')).toBe(401)
+  expect(await statusOf(nginxUrl, '127.0.0.2', undefined, '/livez')).toBe(200)
+})
+
+test('a client that goes past nginx cannot choose an address, and the log holds none', async () => {
+  await exhaust(server.url, '127.0.0.4')
+  expect(server.stdout()).not.toMatch(/127\.0\.0\.[2-4]|198\.51\.100/)
 })

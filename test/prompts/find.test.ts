@@ -44,15 +44,3 @@ test("another organisation's prompt costs as much as one that does not exist, al
   expect([await costOf(own.prompt, true), await costOf(own.prompt, true)]).toEqual([1, 0])
   expect(await find(organisationId, own.prompt)).toEqual({ organisationId, id })
 })
-
-test('prompts that are asked for together are one statement, whether there are any', async () => {
-  const { prompt } = await service.createTenant()
-  const { db } = service.services
-  const { organisationId, id } = await requirePrompt(db.sql, prompt)
-  const { db: counted, statements } = counting(db)
-  const { find } = createPromptFinder(counted)
-  const unknown = Array.from({ length: 500 }, (_, index) => find(organisationId, `pmt_unknown${index}`))
-  const [own, ...others] = await Promise.allSettled([find(organisationId, prompt), ...unknown])
-  expect([own, statements()]).toEqual([{ status: 'fulfilled', value: { organisationId, id } }, 1])
-  expect(others.every(({ status }) => status === 'rejected')).toBe(true)
-})

@@ -1,0 +1,75 @@
+// The Idempotency-Key of what is created over REST.
+import { beforeAll, expect, spyOn, test } from 'bun:test'
+import { createServices } from '../../src/deps.ts'
+import { scopes } from '../../src/http/caller.ts'
+import { createLog } from '../../src/log.ts'
+import { useOwnService, useTenant } from '../use.ts'
+
+const service = useOwnService()
+const tenant = useTenant(service)
+let admin: string
+
+beforeAll(async () => {
+  admin = (await service.createKey(tenant, [...scopes])).key
+})
+
+const post = (key: string, json: object, path = '/keys', headers = {}) =>
+  service.post(path, admin, json, { 'idempotency-key': key, ...headers })
+
+test('of many concurrent retries one creates a key, whose text is in the first answer only', async () => {
+  const before = (await service.get('/keys?limit=100', admin)).body.data.length
+  const answers = await Promise.all(Array.from({ length: 8 }, () => post('retry', { name: 'once' })))
+  const [first, ...others] = answers.filter(({ headers }) => !headers.has('idempotent-replayed'))
+  expect(others).toHaveLength(0)
+  const replayed = answers.filter((answer) => answer !== first)
+  for (const { status, headers, body } of replayed) {
+    expect(status).toBe(201)
+    expect(headers.get('idempotent-replayed')).toBe('true')
+    expect(body).toEqual({ data: { ...first?.body.data, key: null } })
+  }
+  expect((await service.get('/keys?limit=100', admin)).body.data).toHaveLength(before + 1)
+  for (const other of [
+    await post('retry', { name: 'another' }),
+    await post('retry', {}, `/keys/${first?.body.data.id}/rotate`),
+    await post('retry', { name: 'once' }, '/prompts'),
+  ]) {
+    expect(other).toMatchObject({ status: 422, body: { error: { details: [{ path: 'Idempotency-Key' }] } } })
+  }
+})
+
+test('a retry that uses another name of the service is still a retry', async () => {
+  const first = await post('other-host', { name: 'hosts' })
+  for (const host of ['replica-2:3000', 'signals.example.com', '[bad']) {
+    const again = await post('other-host', { name: 'hosts' }, '/keys', { host })
+    expect(again.status).toBe(201)
+    expect(again.body.data).toEqual({ ...first.body.data, key: null })
+  }
+})
+
+test('a rejected request does not use up its Idempotency-Key', async () => {
+  expect((await post('rejected', { name: 'x', expires_at: '2020-01-01T00:00:00Z' })).status).toBe(422)
+  expect((await post('rejected', { name: 'x' })).status).toBe(201)
+})
+
+test('Idempotency-Keys are forgotten after a day, and not before', async () => {
+  const isReplayed = async () => {
+    const { status, headers } = await post('day', { name: 'once' }, '/prompts')
+    expect(status).toBe(201)
+    return headers.has('idempotent-replayed')
+  }
+  const { db, clock } = service.services
+  const intervals = spyOn(globalThis, 'setInterval')
+  createServices({ db, clock, log: createLog('silent') })
+  const rounds = intervals.mock.calls.filter(([, everyMs]) => everyMs === 600_000) as unknown as [() => Promise<void>][]
+  const prune = () => Promise.all(rounds.map(([round]) => round()))
+  intervals.mockRestore()
+
+  service.clock.set('2026-11-10T12:00:00.000Z')
+  expect(await isReplayed()).toBe(false)
+  service.clock.set('2026-11-11T12:00:00.000Z')
+  await prune()
+  expect(await isReplayed()).toBe(true)
+  service.clock.set('2026-11-11T12:00:00.001Z')
+  await prune()
+  expect(await isReplayed()).toBe(false)
+})
