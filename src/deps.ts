@@ -14,7 +14,7 @@ import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier } from './keys/verify.ts'
 import { runPeriodically } from './lib/periodic.ts'
 import { createAdmission } from './limit/admit.ts'
-import { createGate, noGate } from './limit/gate.ts'
+import { createGate } from './limit/gate.ts'
 import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
 import { createReadiness } from './ops/readiness.ts'
@@ -54,7 +54,7 @@ export function createServices(
 ) {
   const limitRate = (name: string, rate: Rate | undefined) =>
     rate && createRateLimiter(rate, { clock, name, redis, onBreaker: metrics.rates.breakerChanged })
-  const admission = createAdmission(db, redis ? createGate(redis, metrics.gate) : noGate, metrics.gate)
+  const admission = createAdmission(db, redis && createGate(redis, metrics.gate), metrics.gate)
   const prompts = createPromptFinder(db)
   db.listen(
     'organisations',

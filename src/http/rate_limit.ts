@@ -76,7 +76,7 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, onBreaker = 
   const { requests, windowSeconds } = rate
   const msPerRequest = (windowSeconds * 1_000) / requests
   const buckets = new BoundedCache<string | number, Bucket>(maxSubjects)
-  const breaker = createBreaker({ failures: 2, retryMs: 1_000, onChange: onBreaker })
+  const breaker = createBreaker(onBreaker)
   let unsharedBuckets = new Set<Bucket>()
 
   function leak(bucket: Bucket, now: number): void {

@@ -133,15 +133,12 @@ export async function rotateKeyInTransaction(
   const { organisationId, name, scopes, created_at, expires_at, origins, prompts, monthly_limit } = old
   requireGrantable(actor, scopes)
   const now = clock.now()
+  const reject = (problem: string, message: string) => invalid(`The key ${id} ${problem}`, [{ path: '', message }])
   if (old.replaced_by) {
-    throw invalid(`The key ${id} was rotated to ${old.replaced_by} already.`, [
-      { path: '', message: 'must be a key that was not rotated before' },
-    ])
+    throw reject(`was rotated to ${old.replaced_by} already.`, 'must be a key that was not rotated before')
   }
   if (old.revoked_at || (expires_at && expires_at <= now)) {
-    throw invalid(`The key ${id} has ended: create a new one instead.`, [
-      { path: '', message: 'must be a key that still works' },
-    ])
+    throw reject('has ended: create a new one instead.', 'must be a key that still works')
   }
   const livesUntil = expires_at && now.getTime() + expires_at.getTime() - created_at.getTime()
   const expiresAt = livesUntil === null ? null : new Date(Math.min(livesUntil, latestInstant))

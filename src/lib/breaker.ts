@@ -4,31 +4,27 @@ type Breaker = {
   attempt<T>(call: () => Promise<T>): Promise<T | undefined>
 }
 
-type Options = {
-  /** The number of failures in a row that opens the breaker. */
-  failures: number
-  /** While the breaker is open, one call is tried at this interval. */
-  retryMs: number
-  onChange?: (isOpen: boolean) => void
-}
+/** One failure may be chance. From the second in a row on, no call waits for the timeout. */
+const maxFailures = 2
 
-export function createBreaker({ failures, retryMs, onChange = () => {} }: Options): Breaker {
+/** While the breaker is open, one call is tried every `retryMs`. */
+export function createBreaker(onChange?: (isOpen: boolean) => void, retryMs = 1_000): Breaker {
   let failed = 0
   let retryAt = 0
   return {
     async attempt(call) {
-      const isOpen = failed >= failures
+      const isOpen = failed >= maxFailures
       if (isOpen && performance.now() < retryAt) return undefined
       // The first call after the pause is tried; others are skipped until its result is known.
       if (isOpen) retryAt = performance.now() + retryMs
       try {
         const result = await call()
-        if (failed >= failures) onChange(false)
+        if (failed >= maxFailures) onChange?.(false)
         failed = 0
         return result
       } catch {
         failed += 1
-        if (failed === failures) onChange(true)
+        if (failed === maxFailures) onChange?.(true)
         retryAt = performance.now() + retryMs
         return undefined
       }

@@ -26,7 +26,7 @@ const maxOrganisations = 100_000
  */
 const refusalTrustedForMs = 1_000
 
-export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Admission {
+export function createAdmission(db: Db, gate?: Gate, observe?: GateObserver): Admission {
   /** Hints that save calls of the gate. Nothing is refused because of them. */
   const usages = new BoundedCache<number, Usage & { month: string }>(maxOrganisations)
   /** Months that Postgres has confirmed to be full. */
@@ -68,10 +68,14 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
   }
 
   async function askGate(organisationId: number, month: Month): Promise<Usage | undefined> {
-    const result = await gate.take(organisationId, month)
-    if (result.state === 'unreachable') return undefined
+    if (!gate) return undefined
+    const count = await gate.take(organisationId, month)
+    if (count === 'unreachable') {
+      observe?.decided('unreachable')
+      return undefined
+    }
     const limit = findKnown(organisationId, month)?.limit ?? Number.POSITIVE_INFINITY
-    if (result.state === 'counted' && result.count <= limit) {
+    if (count !== 'missing' && count <= limit) {
       observe?.decided('passed')
       return undefined
     }
@@ -80,7 +84,7 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
       observe?.decided('passed')
       return undefined
     }
-    const isMissing = result.state === 'missing'
+    const isMissing = count === 'missing'
     // A missing counter is seeded even when the month is full, so that the gate refuses the next requests.
     if (isMissing || !isFull(usage)) await gate.correct(organisationId, month, usage.used + 1)
     if (isFull(usage)) return refuse(usage)
@@ -98,7 +102,7 @@ export function createAdmission(db: Db, gate: Gate, observe?: GateObserver): Adm
     applyUsages(months) {
       for (const { organisationId, month, used, limit } of months) {
         usages.set(organisationId, { used, limit, month: month.name })
-        if (!isFarFromFull({ used, limit })) gate.correct(organisationId, month, used)
+        if (!isFarFromFull({ used, limit })) gate?.correct(organisationId, month, used)
       }
     },
     forgetRefusals(organisationId) {

@@ -9,14 +9,11 @@ import { nextTurn } from '../lib/turns.ts'
  * unreachable every request passes.
  */
 export type Gate = {
-  /** Counts one more signal. */
-  take(organisationId: number, month: Month): Promise<GateResult>
+  /** Counts one more signal. Returns the counter, unless nothing was counted. */
+  take(organisationId: number, month: Month): Promise<number | 'missing' | 'unreachable'>
   /** Sets the counter to the usage that Postgres reported. */
   correct(organisationId: number, month: Month, used: number): Promise<void>
 }
-
-/** The counter including this signal; or nothing was counted, because the counter is missing or Redis is unreachable. */
-export type GateResult = { state: 'counted'; count: number } | { state: 'missing' } | { state: 'unreachable' }
 
 /** What was decided for one request at the gate; `unreachable` lets it pass uncounted. */
 export type GateDecision = 'passed' | 'refused' | 'seeded' | 'corrected' | 'unreachable'
@@ -25,11 +22,6 @@ export type GateObserver = {
   decided(decision: GateDecision): void
   /** Called when the breaker opens after failures of Redis, and when it closes after a success. */
   breakerChanged(isOpen: boolean): void
-}
-
-export const noGate: Gate = {
-  take: async () => ({ state: 'unreachable' }),
-  correct: async () => {},
 }
 
 /**
@@ -53,12 +45,7 @@ type BatchedIncrement = { increment: number; count: Promise<number | null | unde
 const keyOf = (organisationId: number, month: Month) => `signals:{${organisationId}}:${month.name}`
 
 export function createGate(redis: Redis, observe?: GateObserver): Gate {
-  // One failure may be chance. From the second on, no request waits for the timeout.
-  const breaker = createBreaker({
-    failures: 2,
-    retryMs: 1_000,
-    onChange: (isOpen) => observe?.breakerChanged(isOpen),
-  })
+  const breaker = createBreaker((isOpen) => observe?.breakerChanged(isOpen))
   const batches = new Map<string, BatchedIncrement>()
 
   function startBatch(key: string, expiresAt: number): BatchedIncrement {
@@ -80,11 +67,8 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
       batch.increment += 1
       const position = batch.increment
       const count = await batch.count
-      if (count === undefined) {
-        observe?.decided('unreachable')
-        return { state: 'unreachable' }
-      }
-      return count === null ? { state: 'missing' } : { state: 'counted', count: count - batch.increment + position }
+      if (count === undefined) return 'unreachable'
+      return count === null ? 'missing' : count - batch.increment + position
     },
     async correct(organisationId, month, used) {
       await breaker.attempt(() => redis.set(keyOf(organisationId, month), used, 'EXAT', month.resetsAtSeconds))

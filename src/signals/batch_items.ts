@@ -3,8 +3,7 @@ import { monthOf } from '../lib/months.ts'
 import { parseInstant } from '../lib/times.ts'
 import { nextTurn } from '../lib/turns.ts'
 import { createValidator } from '../lib/validate.ts'
-import { cutItems } from './json_text.ts'
-import { parseMetadata } from './metadata.ts'
+import { closeList, closeObject, comma, endOfToken, openList, openObject, parseMetadata, quote } from './metadata.ts'
 import type { Signal } from './record.ts'
 import { BatchSignal, SignalBatch } from './schema_batch.ts'
 
@@ -61,4 +60,36 @@ function parseCreatedAt(text: string, now: Date): Date {
       message: 'must be an ISO 8601 time with its zone, within the current month (UTC) and not in the future',
     },
   ])
+}
+
+/** The JSON of each item in the list that is an object's member. Of a member given twice, the last one counts. */
+function cutItems(object: string, name: string): string[] {
+  let items: string[] = []
+  let depth = 0
+  let awaitsName = false
+  let isWanted = false
+  let start = 0
+  for (let at = 0; at < object.length; ) {
+    const code = object.charCodeAt(at)
+    const end = endOfToken(object, at, code)
+    if (isWanted && depth === 2 && (code === comma || code === closeList)) {
+      const item = object.slice(start, at).trim()
+      if (item !== '') items.push(item)
+    }
+    if (code === openObject || code === openList) {
+      depth += 1
+      awaitsName = depth === 1
+      if (isWanted && depth === 2) [items, start] = [[], end]
+    } else if (code === closeObject || code === closeList) {
+      depth -= 1
+    } else if (code === comma) {
+      awaitsName = depth === 1
+      if (depth === 2) start = end
+    } else if (code === quote && awaitsName) {
+      isWanted = JSON.parse(object.slice(at, end)) === name
+      awaitsName = false
+    }
+    at = end
+  }
+  return items
 }

@@ -5,7 +5,7 @@ import { mebibyte, parseJson, readByHandler, readJsonText } from '../http/body.t
 import { describeOperation } from '../http/describe.ts'
 import { createInFlightLimiter } from '../http/in_flight.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { limitHeaders } from '../limit/headers.ts'
+import { limitHeaders } from '../limit/schema.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { BatchRecorder, BatchResult } from './batch.ts'

@@ -3,8 +3,6 @@ import { idempotencyKeyType } from '../lib/idempotency_key.ts'
 import { envelopeOf, literals } from '../lib/typebox.ts'
 import { NewSignal } from './schema.ts'
 
-export const maxSignals = 1_000
-
 export const BatchSignal = Type.Object(
   {
     ...NewSignal.properties,
@@ -25,7 +23,7 @@ export const BatchSignal = Type.Object(
   { title: 'BatchSignal' },
 )
 
-const batchSize = { minItems: 1, maxItems: maxSignals }
+const batchSize = { minItems: 1, maxItems: 1_000 }
 
 /** Each signal is validated separately, so that an invalid one does not fail the others. */
 export const SignalBatch = Type.Object({ signals: Type.Array(Type.Unknown(), batchSize) })
@@ -54,49 +52,34 @@ export const NewSignalBatch = Type.Object(
 const BatchError = Type.Object(
   {
     code: literals(['validation_error', 'rate_limited']),
-    message: Type.String({ description: 'What went wrong and what to do about it' }),
-    details: Type.Optional(
-      Type.Array(
-        Type.Object({
-          path: Type.String({ description: 'JSON Pointer into this signal' }),
-          message: Type.String({ description: 'What the value there must be' }),
-        }),
-      ),
-    ),
-    limited_by: Type.Optional(
-      Type.String({ description: 'The limit that was reached: organisation_month or key_month' }),
-    ),
-    limit: Type.Optional(Type.Integer({ description: 'The monthly signal limit' })),
-    used: Type.Optional(Type.Integer({ description: 'Signals recorded in the current month' })),
-    resets_at: Type.Optional(Type.String({ format: 'date-time', description: 'When the counter resets' })),
-    request_id: Type.String({ description: 'The same as the X-Request-Id header' }),
+    message: Type.String(),
+    details: Type.Optional(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
+    limited_by: Type.Optional(Type.String()),
+    limit: Type.Optional(Type.Integer()),
+    used: Type.Optional(Type.Integer()),
+    resets_at: Type.Optional(Type.String({ format: 'date-time' })),
+    request_id: Type.String(),
   },
-  { title: 'BatchError', description: 'The error that this signal would get in a single request' },
+  {
+    title: 'BatchError',
+    description:
+      'The error that this signal would get in a single request. Each path is a JSON Pointer into this signal',
+  },
+)
+
+const BatchResult = Type.Object(
+  {
+    status: Type.Integer({ enum: [201, 422, 429], description: 'The status that it would get in a single request' }),
+    id: Type.Optional(Type.Integer({ format: 'int64', description: 'Identifier of the signal, with 201' })),
+    created_at: Type.Optional(Type.String({ format: 'date-time', description: 'Its time, with 201' })),
+    replayed: Type.Optional(Type.Literal(true, { description: 'Present if it was recorded before with the same key' })),
+    error: Type.Optional(BatchError),
+  },
+  { title: 'BatchResult' },
 )
 
 export const RecordedBatch = envelopeOf(
-  Type.Array(
-    Type.Object(
-      {
-        status: Type.Integer({
-          enum: [201, 422, 429],
-          description: 'The status that this signal would get in a single request',
-        }),
-        id: Type.Optional(Type.Integer({ format: 'int64', description: 'Identifier of the signal, with 201' })),
-        created_at: Type.Optional(
-          Type.String({ format: 'date-time', description: 'The time it is recorded with, with 201' }),
-        ),
-        replayed: Type.Optional(
-          Type.Literal(true, {
-            description: 'Present when the signal was recorded before with the same key',
-          }),
-        ),
-        error: Type.Optional(BatchError),
-      },
-      { title: 'BatchResult' },
-    ),
-    { description: 'One for each signal, in the order they were sent' },
-  ),
+  Type.Array(BatchResult, { description: 'One for each signal, in the order they were sent' }),
   'RecordedBatch',
   [
     { status: 201, id: 1, created_at: '2026-11-14T23:35:00.000Z' },

@@ -2,22 +2,10 @@ import { expect, test } from 'bun:test'
 import { createGroupCommit } from '../../src/lib/group_commit.ts'
 import { nextTurn } from '../../src/lib/turns.ts'
 
-/** Items are named by their group and a number; 'x' in the name makes the item bad. */
-type Setup = {
-  maxBatch?: number
-  maxBatchWeight?: number
-  maxQueued?: number
-  patienceMs?: number
-  lingerMs?: number
-}
+type Options = Partial<Parameters<typeof createGroupCommit<string, string>>[0]>
 
-function setUp({
-  maxBatch = 100,
-  maxBatchWeight = 10_000,
-  maxQueued = 1_000,
-  patienceMs = 60_000,
-  lingerMs = 0,
-}: Setup = {}) {
+/** Items are named by their group and a number; 'x' in the name makes the item bad. */
+function setUp(options: Options = {}) {
   const writes: string[] = []
   const gates: PromiseWithResolvers<void>[] = []
   const held = new Set<string>()
@@ -35,12 +23,13 @@ function setUp({
     classifyError: ({ message }: Error) => (message === 'lock_timeout' || message === 'bad_row' ? message : undefined),
     groupOf: (item) => item.charAt(0),
     rejectWith: () => new Error('rejected'),
-    maxBatch,
+    maxBatch: 100,
     weightOf: (item) => item.length,
-    maxBatchWeight,
-    maxQueued,
-    deadlineOf: () => performance.now() + patienceMs,
-    lingerMs,
+    maxBatchWeight: 10_000,
+    maxQueued: 1_000,
+    deadlineOf: () => Number.POSITIVE_INFINITY,
+    lingerMs: 0,
+    ...options,
   })
   const settle = async () => {
     for (let turn = 0; turn < 3; turn += 1) await nextTurn()
@@ -83,7 +72,7 @@ test('a write is no larger than allowed, unless it is of one item', async () => 
 })
 
 test('callers who all come back immediately are written by halves, one while the other is answered', async () => {
-  const { group, writes, finish } = setUp({ maxBatch: 500, maxQueued: 1_000 })
+  const { group, writes, finish } = setUp({ maxBatch: 500 })
   let open = true
   const callers = Array.from({ length: 400 }, async (_, number) => {
     while (open) await group.add(`a${number}`)
@@ -183,7 +172,7 @@ test('a group whose rows are locked delays the others by one write, and goes on 
 })
 
 test('an item that waited too long is rejected and never written', async () => {
-  const { group, writes, finish } = setUp({ patienceMs: 0 })
+  const { group, writes, finish } = setUp({ deadlineOf: () => performance.now() })
   const late = group.add('a1').catch((error: Error) => error.message)
   await finish()
   expect(await late).toBe('rejected')

@@ -73,21 +73,13 @@ test('works with the same key wait for each other without a permit', async () =>
   expect(works.started).toEqual(['first', 'other', 'second'])
 })
 
-test('a waiter that has waited too long is rejected, never started, and makes room in the queue', async () => {
-  const works = createWorks(createSemaphore({ permits: 1, maxWaiting: 1, patienceMs: 10, rejectWith }))
+test.each([
+  ['that has waited too long', { patienceMs: 10 }, {}],
+  ['whose caller has gone', {}, { deadline: performance.now() + 10 }],
+])('a waiter %s is rejected, never started, and makes room in the queue', async (_, options, request) => {
+  const works = createWorks(createSemaphore({ permits: 1, maxWaiting: 1, rejectWith, ...options }))
   works.run('first')
-  await expect(works.run('impatient')).rejects.toBe(full)
-  const next = works.run('next')
-  await works.end('first')
-  await works.end('next')
-  await next
-  expect(works.started).toEqual(['first', 'next'])
-})
-
-test('a waiter whose caller has gone is rejected, never started, and makes room in the queue', async () => {
-  const works = createWorks(createSemaphore({ permits: 1, maxWaiting: 1, rejectWith }))
-  works.run('first')
-  await expect(works.run('given up', { deadline: performance.now() + 10 })).rejects.toBe(full)
+  await expect(works.run('late', request)).rejects.toBe(full)
   const next = works.run('next')
   await works.end('first')
   await works.end('next')

@@ -3,7 +3,6 @@ import { SharedCache } from '../../src/history/page_cache.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
 import { randomBase62, toBase62 } from '../../src/lib/base62.ts'
 import { BoundedCache } from '../../src/lib/bounded_cache.ts'
-import { monthOf } from '../../src/lib/months.ts'
 import { parseInstant } from '../../src/lib/times.ts'
 
 test('a full cache evicts the least recently used entry', () => {
@@ -46,17 +45,6 @@ test('numbers fill base62 text from the right', () => {
     '000010',
     '4gfFC3',
   ])
-})
-
-test('a month is that of UTC', () => {
-  expect(monthOf(new Date('2026-12-31T23:59:59.001Z'))).toEqual({
-    name: '2026-12',
-    resetsAt: '2027-01-01T00:00:00.000Z',
-    resetsAtSeconds: Date.UTC(2027, 0) / 1000,
-    lengthSeconds: 31 * 86_400,
-    secondsLeft: 1,
-  })
-  expect(monthOf(new Date('2028-02-01T00:00:00Z')).lengthSeconds).toBe(29 * 86_400)
 })
 
 test.each([

@@ -95,18 +95,3 @@ test('a day that has begun on another replica is shown, so that the days add up'
     ],
   })
 })
-
-test('an organisation sees only its own usage', async () => {
-  const [one, other] = [await service.createTenant(), await service.createTenant()]
-  service.clock.set('2026-11-01T12:00:00.000Z')
-  await service.postSignal(one.prompt, one.key)
-  const { used, days, prompts } = (await read(other.key)).body.data
-  expect({ used, days, prompts }).toEqual({ used: 0, days: [{ date: '2026-11-01', total: 0 }], prompts: [] })
-})
-
-test('needs the scope usage:read', async () => {
-  const { key } = await service.createKey(await service.createTenant(), ['signals:read'])
-  const { status, body } = await read(key)
-  expect(status).toBe(403)
-  expect(body.error.scope).toBe('usage:read')
-})

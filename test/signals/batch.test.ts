@@ -2,18 +2,15 @@ import { beforeEach, expect, test } from 'bun:test'
 import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
 import { eventually } from '../program.ts'
 import type { Tenant } from '../service.ts'
-import { useService } from '../use.ts'
+import { useNewTenant, useService } from '../use.ts'
 import { countOf, organisationIdOf, postBatch, postText, statusesOf } from './fixtures.ts'
 
 const now = '2026-11-14T23:35:00.500Z'
 const positive = { value: 'positive' }
 const service = useService()
-let tenant: Tenant
+const tenant = useNewTenant(service, 10)
 
-beforeEach(async () => {
-  service.clock.set(now)
-  tenant = await service.createTenant(10)
-})
+beforeEach(() => service.clock.set(now))
 
 const record = (signals: unknown[], of = tenant) => postBatch(service, of, signals)
 const post = (body: Bun.BodyInit, headers: Record<string, string> = {}, of = tenant) =>
@@ -172,15 +169,6 @@ test('a browser key cannot record batches', async () => {
   const answer = await record([positive], { ...tenant, key })
   expect(answer.status).toBe(403)
   await expectCount(0)
-})
-
-test('a prompt of another organisation is answered like one that does not exist', async () => {
-  const other = await service.createTenant(10)
-  const [theirs, none] = (
-    await Promise.all([other.prompt, 'pmt_none'].map((prompt) => record([positive], { ...tenant, prompt })))
-  ).map(({ status, body: { error } }) => ({ status, error: { ...error, request_id: '' } }))
-  expect(theirs?.status).toBe(404)
-  expect(theirs).toEqual(none as never)
 })
 
 test('signals are accepted in order until the month is full, and the limit is exact', async () => {

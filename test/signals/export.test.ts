@@ -3,17 +3,15 @@ import { requirePrompt } from '../../src/prompts/find.ts'
 import { createPrompt } from '../../src/prompts/manage.ts'
 import { type ExportStep, exportSignals } from '../../src/signals/export.ts'
 import { exportParams } from '../../src/signals/schema_params.ts'
-import type { Tenant } from '../service.ts'
-import { useService } from '../use.ts'
+import { useNewTenant, useService } from '../use.ts'
 import { exportSignalsOf, fillPrompts, fillSignals, idsIn, postText } from './fixtures.ts'
 
 const service = useService()
-let tenant: Tenant
+const tenant = useNewTenant(service, 1_000_000)
 let second: string
 
 beforeEach(async () => {
   service.clock.set('2026-11-20T12:00:00.000Z')
-  tenant = await service.createTenant(1_000_000)
   second = (await createPrompt(service.services.db, service.clock, { org: tenant.org, name: 'second', id: null })).id
 })
 
@@ -101,6 +99,7 @@ test('an export of many steps is whole, and goes on after any of its signals', a
   for (const index of [0, 1_999, 2_000, 6_999, 7_000]) {
     expect(idsIn(await exportOf(tenant.prompt, `?after=${all[index]}`))).toEqual(all.slice(index + 1))
   }
+  expect(idsIn(await exportOf(tenant.prompt, '?value=negative'))).toHaveLength(700)
   // Resumed, a table has no second heading.
   expect((await exportOf(tenant.prompt, `?format=csv&after=${all[6_999]}`)).text).toStartWith(`${all[7_000]},`)
 })
@@ -134,11 +133,6 @@ test('filters select by value and time', async () => {
   expect(idsIn(await exportOf(tenant.prompt, '?value=negative'))).toEqual([ids[1] as number])
   expect(idsIn(await exportOf(tenant.prompt, `?since=2026-11-03&after=${ids[0]}`))).toEqual([ids[2] as number])
   expect((await exportOf(tenant.prompt, '?since=2027-01-01')).text).toBe('')
-})
-
-test('a rare value is found however many signals lie between', async () => {
-  await fillSignals(service, tenant.prompt, 5_000)
-  expect(idsIn(await exportOf(tenant.prompt, '?value=negative'))).toHaveLength(500)
 })
 
 test('an organisation’s export reaches several pages of prompts', async () => {
@@ -185,9 +179,7 @@ test.each([
   ['format=xml', 'format'],
   ['format=csv&format=csv', 'format'],
   ['value=maybe', 'value'],
-  ['since=yesterday', 'since'],
   ['since=2026-11-02&until=2026-11-02', 'since'],
-  ['until=2026-02-30', 'until'],
   ['after=0', 'after'],
   ['after=x', 'after'],
   ['after=99999999999999999999', 'after'],

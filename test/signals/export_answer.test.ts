@@ -1,18 +1,14 @@
 // How exports are sent: compressed, a few at a time, at the pace of their clients, and aborted when they fail.
-import { beforeEach, expect, spyOn, test } from 'bun:test'
-import { connect } from 'node:net'
+import { expect, spyOn, test } from 'bun:test'
 import { revokeKey } from '../../src/keys/manage.ts'
 import { eventually } from '../program.ts'
 import { startService, type Tenant } from '../service.ts'
-import { useOwnService } from '../use.ts'
+import { formatRequest, openConnection } from '../socket.ts'
+import { useNewTenant, useOwnService } from '../use.ts'
 import { exportSignalsOf, fillLargeSignals, fillSignals, idsIn, organisationIdOf } from './fixtures.ts'
 
 const service = useOwnService()
-let tenant: Tenant
-
-beforeEach(async () => {
-  tenant = await service.createTenant(1_000_000)
-})
+const tenant = useNewTenant(service, 1_000_000)
 
 const exportOf = (prompt: string | null, query = '', headers?: Record<string, string>) =>
   exportSignalsOf(service, tenant.key, prompt, query, headers)
@@ -31,35 +27,20 @@ test('is compressed for who accepts gzip, and for nobody else', async () => {
   expect(zipped.text).toBe(unzipped.text)
 })
 
-/** Asks for an export, and reads nothing of it but the first bytes until the test goes on. */
-function ask(
-  path: string,
-  { url } = service,
-  { key } = tenant,
-): Promise<{ close(): void; isWhole(): Promise<boolean> }> {
-  const { hostname, port } = new URL(url)
-  const socket = connect(Number(port), hostname)
-  const closed = new Promise((resolve) => socket.on('close', resolve))
-  let last = ''
-  socket.on('error', () => {})
-  socket.write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\nAuthorization: Bearer ${key}\r\nConnection: close\r\n\r\n`)
-  return new Promise((resolve) => {
-    socket.once('data', () => {
-      socket.pause()
-      resolve({
-        close: () => socket.destroy(),
-        /** Reads the rest; an answer in chunks is whole when the last one is empty. */
-        async isWhole() {
-          socket.on('data', (bytes) => {
-            last = (last + bytes.toString('latin1')).slice(-5)
-          })
-          socket.resume()
-          await closed
-          return last === '0\r\n\r\n'
-        },
-      })
-    })
-  })
+/** Requests an export, and reads nothing but the first bytes until the test goes on. */
+async function ask(path: string, { url } = service, { key } = tenant) {
+  const { socket, until } = await openConnection(url)
+  socket.write(formatRequest('GET', path, [`Authorization: Bearer ${key}`, 'Connection: close']))
+  await until((answer) => answer !== '')
+  socket.pause()
+  return {
+    close: () => socket.destroy(),
+    /** Reads the rest. A response in chunks is whole when the last one is empty. */
+    async isWhole(): Promise<boolean> {
+      socket.resume()
+      return (await until(() => false)).endsWith('0\r\n\r\n')
+    },
+  }
 }
 
 test('an organisation has two exports at a time, and another one once a client has left', async () => {

@@ -64,36 +64,3 @@ test('a list of numbers that would take megabytes when written out is rejected a
   expect(scanMetadata(list(1)).problems).toEqual([])
   expect(scanMetadata(list(3)).problems.map(({ path }) => path)).toEqual(['/metadata/a/1', '/metadata/a/2'])
 })
-
-const half = '\\ud83d'
-const nul = '\\u0000'
-const deep = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
-
-const wrongPlaces: [what: string, body: string, paths: string[]][] = [
-  ['a text', `{"metadata":{"a":"${nul}"}}`, ['/metadata/a']],
-  ['a name', `{"metadata":{"a":{"${half}":1}}}`, ['/metadata/a/\ud83d']],
-  ['an item of a list', `{"metadata":{"a":[1,{},["x"],"${half}"]}}`, ['/metadata/a/3']],
-  ['a number', '{"metadata":{"a":{"b":[0,1e999999]}}}', ['/metadata/a/b/1']],
-  ['a name with / and ~', `{"metadata":{"a/b~c":"${nul}"}}`, ['/metadata/a~1b~0c']],
-  ['several', `{"metadata":{"a":"${nul}","b":2,"c":"${half}"}}`, ['/metadata/a', '/metadata/c']],
-  ['too deep', `{"metadata":{"a":${deep(32)}}}`, [`/metadata/a${'/0'.repeat(31)}`]],
-  ['a name behind an escape', `{"m\\u0065tadata":{"a":"${nul}"}}`, ['/metadata/a']],
-  ['the last of two', `{"metadata":{"a":1},"metadata":{"b":"${nul}"}}`, ['/metadata/b']],
-  ['not the first of two', `{"metadata":{"b":"${nul}"},"metadata":{"a":1}}`, []],
-  ['not its neighbours', `{"x":"${nul}","metadata":{"a":1},"y":{"metadata":{"b":"${half}"}},"z":1e999999}`, []],
-  ['not as deep as may be', `{"metadata":{"a":${deep(31)}}}`, []],
-]
-
-test.each(wrongPlaces)('names the place of metadata that cannot be stored: %s', (_, body, paths) => {
-  expect(scanMetadata(body).problems.map(({ path }) => path)).toEqual(paths)
-})
-
-test.each([
-  ['{"metadata": {"a": 0.1000} }', '{"a": 0.1000}'],
-  ['{"metadata":{"a":1},"metadata":\n{"b":"}"}\t,"c":2}', '{"b":"}"}'],
-  ['{"x":{"metadata":{"no":1}},"m\\u0065tadata":{"yes":[{}]}}', '{"yes":[{}]}'],
-  ['{"value":"metadata","metadata":{}}', '{}'],
-  ['{"metadata":{"a":"\\"}","b":"\\\\"},"x":[{"y":1}]}', '{"a":"\\"}","b":"\\\\"}'],
-])('the metadata of %s is cut out as it was sent', (body, raw) => {
-  expect(scanMetadata(body).raw).toBe(raw)
-})
