@@ -82,37 +82,6 @@ begin
 end
 $$;
 
--- Moves the markers of a history after entries were added (1) or removed (-1) at positions before them. The changes are a
--- JSON array of objects with created_at, id and added.
-create function shift_history_ranks(changed_prompt_id bigint, changes json, earliest timestamptz)
-returns void
-language plpgsql
-as $$
-begin
-  update history_ranks r
-  set rank = r.rank + m.shift
-  from (
-    select
-      p.created_at, p.id, p.is_marker,
-      -- A marker does not count the entry at its own position, so it comes before it.
-      sum(p.added) over (order by p.created_at, p.id, p.is_marker desc rows unbounded preceding) as shift
-    from (
-      select c.created_at, c.id, c.added, false as is_marker
-      from json_to_recordset(changes) c (created_at timestamptz, id bigint, added integer)
-      union all
-      select r.created_at, r.entry_id, 0, true
-      from history_ranks r
-      where r.prompt_id = changed_prompt_id and r.created_at >= earliest
-    ) p
-  ) m
-  where m.is_marker
-    and m.shift <> 0
-    and r.prompt_id = changed_prompt_id
-    and r.created_at = m.created_at
-    and r.entry_id = m.id;
-end
-$$;
-
 -- Adds markers wherever two neighbours are more than 500 entries apart, 250 entries from each other. It looks from the last
 -- marker before `earliest` on.
 create function add_history_ranks(changed_prompt_id bigint, history_count bigint, earliest timestamptz)
@@ -152,8 +121,9 @@ begin
 end
 $$;
 
--- Brings the count, the version and the markers of a history up to date after its entries changed. An entry that was
--- changed in place was removed (-1) and added (1), at the same position or at another.
+-- Brings the count, the version and the markers of a history up to date after its entries changed. The changes are a JSON
+-- array of objects with created_at, id and added: 1 for an entry that was added, -1 for one that was removed. An entry that
+-- was changed in place was removed and added, at the same position or at another.
 create function update_history(changed_prompt_id bigint, changes json)
 returns void
 language plpgsql
@@ -179,7 +149,26 @@ begin
   order by r.created_at desc, r.entry_id desc
   limit 1;
 
-  if has_later then perform shift_history_ranks(changed_prompt_id, changes, earliest); end if;
+  if has_later then
+    update history_ranks r
+    set rank = r.rank + m.shift
+    from (
+      select
+        p.created_at, p.id, p.is_marker,
+        -- A marker does not count the entry at its own position, so it comes before it.
+        sum(p.added) over (order by p.created_at, p.id, p.is_marker desc rows unbounded preceding) as shift
+      from (
+        select c.created_at, c.id, c.added, false as is_marker
+        from json_to_recordset(changes) c (created_at timestamptz, id bigint, added integer)
+        union all
+        select r.created_at, r.entry_id, 0, true
+        from history_ranks r
+        where r.prompt_id = changed_prompt_id and r.created_at >= earliest
+      ) p
+    ) m
+    where m.is_marker and m.shift <> 0 and r.prompt_id = changed_prompt_id and r.created_at = m.created_at
+      and r.entry_id = m.id;
+  end if;
   -- Most entries are the newest of their history, and need no marker.
   if has_later or new_count - coalesce(last_rank, 0) > 500 then
     perform add_history_ranks(changed_prompt_id, new_count, earliest);

@@ -1,4 +1,6 @@
--- A change is a history entry that went live: deployed, or a merged pull request. It is live until the next change.
+-- A change: a history entry that went live. It is live until the next change.
+create view history_changes as
+select * from history_entries where action in ('deployed', 'pr_merged');
 
 -- The changes of a prompt in the order of time.
 create index history_changes_by_time on history_entries (prompt_id, created_at, id)

@@ -4,7 +4,6 @@ import type { Services } from './deps.ts'
 import { notFound } from './errors.ts'
 import { githubRoutes, webhookRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
-import { historyBatchRoutes } from './history/routes_batch.ts'
 import { consoleOffRoutes, consoleRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/middleware.ts'
@@ -24,7 +23,6 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
   const wrapper = createRouteWrapper(services)
   const documented = [
     historyRoutes(services, wrapper),
-    historyBatchRoutes(services, wrapper),
     signalRoutes(services, wrapper),
     batchRoutes(services, wrapper),
     exportRoutes(services, wrapper),

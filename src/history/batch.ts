@@ -5,8 +5,7 @@ import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { markFilesSeen } from '../prompts/link.ts'
-import { parseEntry } from './entry.ts'
-import { type Outcome, recordEntries } from './record.ts'
+import { expectedInstant, type Outcome, parseEntry, recordEntries } from './record.ts'
 import { HistoryBatch } from './schema.ts'
 
 const validate = createValidator(HistoryBatch, 'The batch')
@@ -56,8 +55,7 @@ export async function recordHistoryBatch(
 function parseSeenAt(text: string, index: number): Date {
   const instant = parseInstant(text)
   if (instant) return instant
-  const message = 'must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z'
-  throw invalid('The batch is not valid.', [{ path: `/files/${index}/seen_at`, message }])
+  throw invalid('The batch is not valid.', [{ path: `/files/${index}/seen_at`, message: expectedInstant }])
 }
 
 /** Rejects an invalid entry with an error that names its place in the batch. */

@@ -1,17 +1,16 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
-import { invalid, ServiceError } from '../errors.ts'
+import { invalid, notFound, ServiceError } from '../errors.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import { parseEntry } from './entry.ts'
 import type { EntryToRecord } from './reconcile.ts'
-import { fromClient } from './record.ts'
+import { fromClient, parseEntry } from './record.ts'
 import { insertEntries, lockHistories } from './store_write.ts'
 
 const entriesPerInsert = 2_000
 
 /**
- * Records one entry per line, all or nothing, and returns the numbers of new and of known ones. The lines are read twice: first to check
- * them and to learn the prompts, because these have to be locked in order before the first entry is written.
+ * Records one entry per line, all or nothing, and returns the numbers of new and of known ones. The lines are read twice:
+ * first to check them and to learn the prompts, because these have to be locked in order before the first entry is written.
  */
 export async function importHistory(
   db: Db,
@@ -23,18 +22,19 @@ export async function importHistory(
   let total = 0
   for await (const { prompt, lineNumber } of parseLines(readLines(), clock)) {
     total = lineNumber
-    if (!promptIds.has(prompt)) promptIds.set(prompt, await atLine(lineNumber, () => findPromptId(db, prompt)))
+    if (!promptIds.has(prompt))
+      promptIds.set(prompt, (await atLine(lineNumber, () => requirePrompt(db.sql, prompt))).id)
     if (total % entriesPerInsert === 0) onProgress(total, 'checked', null)
   }
 
   return db.transaction(async (sql) => {
-    const locked = await lockHistories(sql, [...promptIds.values()])
+    if (!(await lockHistories(sql, [...promptIds.values()]))) throw notFound()
     let [recorded, known] = [0, 0]
     let batch: EntryToRecord[] = []
     for await (const { prompt, entry, lineNumber } of parseLines(readLines(), clock)) {
       batch.push({ ...entry, ...fromClient, prompt_id: promptIds.get(prompt) as number })
       if (batch.length < entriesPerInsert && lineNumber < total) continue
-      const inserted = await insertEntries(sql, locked, batch)
+      const inserted = await insertEntries(sql, batch)
       recorded += inserted.length
       known += batch.length - inserted.length
       batch = []
@@ -72,8 +72,6 @@ function parseLine(line: string): { prompt: string } & Record<string, unknown> {
   }
   return value as { prompt: string }
 }
-
-const findPromptId = async (db: Db, prompt: string): Promise<number> => (await requirePrompt(db.sql, prompt)).id
 
 /** Names the line in the error of the work. */
 async function atLine<T>(lineNumber: number, work: () => Promise<T>): Promise<T> {

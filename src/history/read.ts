@@ -1,12 +1,12 @@
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import { notFound, unavailable } from '../errors.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { linkPages, offsetOf, writeNumberedPage } from '../lib/numbered_page.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { isPromptId } from '../prompts/find.ts'
 import { SharedCache } from './page_cache.ts'
-import { addressOfPage, type KeyedHistoryQuery } from './query.ts'
 import { actions, type HistoryEntry } from './schema.ts'
+import { addressOfPage, type HistoryQuery, type KeyedHistoryQuery } from './schema_params.ts'
 import {
   type EntryRow,
   type HistoryState,
@@ -17,14 +17,9 @@ import {
 } from './store.ts'
 
 /** A page as JSON, with the `Link` header for the pages around it. */
-export type RenderedPage = { version: string; body: string; links: string }
+type RenderedPage = { version: string; body: string; links: string }
 
-export type HistoryReader = {
-  /** Reads the current version. Rejects with `not_found` for a prompt of another organisation. */
-  findHistory(organisationId: number, prompt: string): Promise<HistoryState>
-  /** Returns the current page, from the cache if its version is current. */
-  readPage(history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage>
-}
+export type HistoryReader = ReturnType<typeof createHistoryReader>
 
 export type HistoryObserver = {
   /** Called with the source of each page that is returned. */
@@ -50,7 +45,7 @@ const filteredLimits = { permits: 3, permitsPerTenant: 2, maxWaiting: 60, maxWai
  * Pages are never stale: every request reads the version of the history from Postgres, and only a cached page of exactly
  * this version is used. A newer one is not: after a failover or a restore the history may have lost changes.
  */
-export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options = {}): HistoryReader {
+export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options = {}) {
   const cache = new SharedCache<number, string, RenderedPage>(
     maxCachedCharacters,
     ({ body, links }, key) => body.length + links.length + key.length,
@@ -66,10 +61,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
   const limitFiltered = createSemaphore({ ...filteredLimits, rejectWith: unavailable })
 
   async function buildPage({ promptId, prompt }: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
-    const selected = await readEntries(db, promptId, query)
-    // The prompt is missing only after a failover that lost it since the look-up.
-    if (!selected) throw notFound()
-    const { version, totalCount, entries } = selected
+    const { version, totalCount, entries } = await readEntries(db.sql, promptId, query, mustCountMatches(query))
     return {
       version,
       body: writeNumberedPage(query, totalCount, entries.map(showEntry)),
@@ -87,12 +79,14 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
   }
 
   return {
-    async findHistory(organisationId, prompt) {
+    /** Reads the current version. Rejects with `not_found` for a prompt of another organisation. */
+    async findHistory(organisationId: number, prompt: string): Promise<HistoryState> {
       const state = isPromptId(prompt) ? await findState({ organisationId, prompt }) : undefined
       if (!state) throw notFound()
       return state
     },
-    async readPage(history, query) {
+    /** Returns the current page, from the cache if its version is current. */
+    async readPage(history: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
       const key = `${history.prompt}?${query.key}`
       const cached = cache.get(history.organisationId, key)
       if (cached?.version !== history.version) return readFromDatabase(key, history, query)
@@ -108,16 +102,20 @@ const stateId = ({ organisationId, prompt }: StateKey): string => `${organisatio
 /** Whether the total has to be counted: ranks give it for ranges of time, but not for an action or a branch. */
 const mustCountMatches = ({ action, branch }: KeyedHistoryQuery): boolean => action !== null || branch !== null
 
-function readEntries({ sql }: Db, promptId: number, query: KeyedHistoryQuery) {
+/** Reads a page of entries and its total, which is counted unless the ranks have it. */
+export async function readEntries(sql: Sql, promptId: number, query: HistoryQuery, mustCount: boolean) {
   const page = {
     offset: offsetOf(query),
     size: query.limit,
     since: query.since?.toISOString() ?? '-infinity',
     until: query.until?.toISOString() ?? 'infinity',
   }
-  return mustCountMatches(query)
-    ? selectFilteredPage(sql, promptId, page, query.action ?? actions, query.branch)
-    : selectPage(sql, promptId, page)
+  const selected = mustCount
+    ? await selectFilteredPage(sql, promptId, page, query.action ?? actions, query.branch)
+    : await selectPage(sql, promptId, page)
+  // The prompt is missing only after a failover that lost it since the look-up.
+  if (!selected) throw notFound()
+  return selected
 }
 
 export const showEntry = (row: EntryRow): HistoryEntry => ({

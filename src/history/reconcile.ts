@@ -71,8 +71,7 @@ export function reconcile(reported: ReportedEntry[], known: KnownEntry[], merged
   return {
     outcomes: reported.map((entry) => outcomes.get(entry) as Outcome),
     inserts: [...inserts.values()],
-    updates: entries.updates(),
-    deletes: known.filter((entry) => !entries.has(entry)),
+    ...entries.changes(),
     mergedCommits,
   }
 }
@@ -148,10 +147,6 @@ class KnownEntries {
     for (const entry of original) this.#addToCommit(entry)
   }
 
-  has({ id }: KnownEntry): boolean {
-    return this.#byId.has(id)
-  }
-
   of(commit: Pick<EntryToRecord, 'prompt_id' | 'commit_sha'>): KnownEntry[] {
     const entries = (this.#idsByCommit.get(commitKey(commit)) ?? []).flatMap((id) => this.#byId.get(id) ?? [])
     // An entry that became a merge has another commit.
@@ -177,13 +172,14 @@ class KnownEntries {
     this.#byId.delete(id)
   }
 
-  updates(): Reconciliation['updates'] {
-    return this.original.flatMap((from) => {
+  changes(): Pick<Reconciliation, 'updates' | 'deletes'> {
+    const updates = this.original.flatMap((from) => {
       const to = this.#byId.get(from.id) ?? from
       const isVisible = isVisibleChange(from, to)
       const isSame = !isVisible && from.in_git === to.in_git && from.on_github === to.on_github
       return isSame ? [] : { from, to, isVisible }
     })
+    return { updates, deletes: this.original.filter(({ id }) => !this.#byId.has(id)) }
   }
 
   #addToCommit(entry: KnownEntry): void {

@@ -1,11 +1,13 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { notFound } from '../errors.ts'
+import { type Detail, invalid, notFound } from '../errors.ts'
+import { parseInstant } from '../lib/times.ts'
+import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { parseEntry } from './entry.ts'
 import { showEntry } from './read.ts'
-import { identityOf, type KnownEntry, type Outcome, reconcile } from './reconcile.ts'
-import type { HistoryEntry, NewHistoryEntry } from './schema.ts'
+import { identityOf, type Outcome, reconcile } from './reconcile.ts'
+import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
+import type { EntryRow } from './store.ts'
 import {
   insertEntries,
   lockHistories,
@@ -33,6 +35,39 @@ type Source = 'git' | 'github'
 /** What an entry has that a client recorded. */
 export const fromClient = { reopenings: 0, in_git: false, on_github: false }
 
+const validate = createValidator(NewHistoryEntry, 'The history entry')
+
+export const expectedInstant = 'must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z'
+
+/** Validates an entry by its schema and by the rules of its action. */
+export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
+  const entry = validate(given)
+  const { action, user, commit_sha, branch_name, pr_number = null, pr_url = null } = entry
+  const createdAt = entry.created_at === undefined ? clock.now() : parseInstant(entry.created_at)
+  const problems: Detail[] = []
+  if (!createdAt) problems.push({ path: '/created_at', message: expectedInstant })
+  if (action === 'deployed' && (pr_number !== null || pr_url !== null)) {
+    problems.push({ path: '/pr_number', message: 'must be absent, with pr_url, when the action is deployed' })
+  }
+  if (action !== 'deployed' && (pr_number === null || pr_url === null)) {
+    problems.push({ path: '/pr_number', message: `must be given, with pr_url, when the action is ${action}` })
+  }
+  if (pr_url !== null && !/^https?:\/\/[^\s]+$/.test(pr_url)) {
+    problems.push({ path: '/pr_url', message: 'must be an http or https address' })
+  }
+  if (!createdAt || problems.length > 0) throw invalid('The history entry is not valid.', problems)
+  return {
+    action,
+    user_name: user.name,
+    user_email: user.email,
+    commit_sha,
+    branch_name,
+    pr_number,
+    pr_url,
+    created_at: createdAt,
+  }
+}
+
 /**
  * Records the entry of a client in a transaction. An entry with the same identity is returned unchanged. At `deadline` the
  * client gets an error, and nothing is recorded.
@@ -47,13 +82,12 @@ export async function recordEntry(
   const entry = { ...parseEntry(given, clock), ...fromClient, prompt_id: id }
   return db.transaction(
     async (sql) => {
-      const locked = await lockHistories(sql, [id])
-      // The prompt is missing only after a failover that lost it since the look-up.
-      if (!locked.has(id)) throw notFound()
-      const [newId] = await insertEntries(sql, locked, [entry])
+      const [newId] = await insertEntries(sql, [entry])
       if (newId !== undefined) return { entry: showEntry({ ...entry, id: newId }), isNew: true }
       const known = await selectCommitEntries(sql, [entry])
-      const same = known.find((one) => identityOf(one) === identityOf(entry)) as KnownEntry
+      const same = known.find((one) => identityOf(one) === identityOf(entry))
+      // The prompt is missing only after a failover that lost it since the look-up.
+      if (!same) throw notFound()
       return { entry: showEntry(same), isNew: false }
     },
     // Of the writes to one prompt, only one holds a connection: the others would wait for its lock.
@@ -81,16 +115,16 @@ export async function recordEntries(
     on_github: source === 'github',
     covers,
   }))
-  const locked = await lockHistories(sql, [...reported.map((entry) => entry.prompt_id), ...otherPrompts])
+  const prompts = [...reported.map((entry) => entry.prompt_id), ...otherPrompts]
+  if (!(await lockHistories(sql, prompts))) throw notFound()
   if (reported.length === 0) return []
-  if (reported.some((entry) => !locked.has(entry.prompt_id))) throw notFound()
   const commits = reported.flatMap(({ prompt_id, commit_sha, covers }) =>
     [commit_sha, ...covers].map((commit) => ({ prompt_id, commit_sha: commit })),
   )
   const known = await selectCommitEntries(sql, commits)
   const merged = await selectMergedCommits(sql, reported)
   const result = reconcile(reported, known, merged)
-  await writeReconciliation(sql, locked, result)
+  await writeReconciliation(sql, result)
   return result.outcomes
 }
 

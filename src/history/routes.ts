@@ -2,53 +2,65 @@ import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
-import { describeOperation } from '../http/describe.ts'
+import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { queryTextOf } from '../http/paging.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
-import { parseHistoryQuery } from './query.ts'
 import type { HistoryReader } from './read.ts'
 import { recordEntry } from './record.ts'
-import { HistoryPage, NewHistoryEntry, RecordedEntry } from './schema.ts'
-import { historyParams } from './schema_params.ts'
+import { HistoryBatch, HistoryBatchResult, HistoryPage, NewHistoryEntry, RecordedEntry } from './schema.ts'
+import { historyParams, parseHistoryQuery } from './schema_params.ts'
 
 type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find']; historyReader: HistoryReader }
 type PromptParams = { prompt_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/history'
 
-const reading = describeOperation({
-  id: 'getPromptHistory',
-  tag: 'History',
-  summary: 'Get the edit history of a prompt',
-  description:
-    'Returns who changed the prompt, when, and how the change was deployed, newest first. ' +
-    'A page past the end is empty and has the true totals. With filters, the totals count the matching entries.',
-  path: PromptPath,
-  query: historyParams,
-  success: { status: 200, description: 'One page of the history.', schema: HistoryPage, headers: ['Link', 'ETag'] },
-  unchanged: true,
-})
+const needsPullRequest = 'must be given, with pr_url, when the action is pr_merged'
 
-const recording = describeOperation({
-  id: 'recordPromptHistory',
-  tag: 'History',
-  summary: 'Record a history entry',
-  description:
-    'Adds an entry at its place in time. The pr_* actions need a pull request; deployed must not have one. ' +
-    'Repeating a request is safe: an existing entry with the same action, commit and pull request is returned unchanged.',
-  path: PromptPath,
-  body: NewHistoryEntry,
-  success: {
-    status: 201,
-    description: 'The entry is in the history.',
-    schema: RecordedEntry,
-    sometimes: ['Idempotent-Replayed'],
+const operations = describeOperations('History', {
+  getPromptHistory: {
+    summary: 'Get the edit history of a prompt',
+    description:
+      'Returns who changed the prompt, when, and how the change was deployed, newest first. ' +
+      'A page past the end is empty and has the true totals. With filters, the totals count the matching entries.',
+    path: PromptPath,
+    query: historyParams,
+    success: { status: 200, description: 'One page of the history.', schema: HistoryPage, headers: ['Link', 'ETag'] },
+    unchanged: true,
   },
-  invalid: {
-    message: 'The history entry is not valid.',
-    example: { details: [{ path: '/pr_number', message: 'must be given, with pr_url, when the action is pr_merged' }] },
+  recordPromptHistory: {
+    summary: 'Record a history entry',
+    description:
+      'Adds an entry at its place in time. The pr_* actions need a pull request; deployed must not have one. ' +
+      'Repeating a request is safe: an existing entry with the same action, commit and pull request is returned unchanged.',
+    path: PromptPath,
+    body: NewHistoryEntry,
+    success: {
+      status: 201,
+      description: 'The entry is in the history.',
+      schema: RecordedEntry,
+      sometimes: ['Idempotent-Replayed'],
+    },
+    invalid: {
+      message: 'The history entry is not valid.',
+      example: { details: [{ path: '/pr_number', message: needsPullRequest }] },
+    },
+  },
+  recordHistoryBatch: {
+    summary: 'Record entries read from a repository',
+    description:
+      'Records what was read in a clone in the histories of several prompts, all or nothing. The command sync uses it. ' +
+      'It is safe to repeat, and to use with the webhook: the same change becomes one entry, and each field comes from the ' +
+      'source that knows it best.',
+    body: HistoryBatch,
+    success: { status: 200, description: 'The entries are recorded.', schema: HistoryBatchResult },
+    errors: [404],
+    invalid: {
+      message: 'The batch is not valid.',
+      example: { details: [{ path: '/entries/0/pr_number', message: needsPullRequest }] },
+    },
   },
 })
 
@@ -66,7 +78,7 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
         const page = await historyReader.readPage(found, query)
         return context.reply(200, page.body, { ...cachingHeaders(page.version), link: page.links })
       }),
-      { detail: reading },
+      { detail: operations.getPromptHistory },
     )
     .post(
       path,
@@ -77,15 +89,24 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
         const headers: Record<string, string> = isNew ? {} : { 'idempotent-replayed': 'true' }
         return context.replyData(entry, 201, headers)
       }),
-      { ...readByHandler, detail: recording },
+      { ...readByHandler, detail: operations.recordPromptHistory },
     )
-
-/** The version changes with every change of the history, so one ETag serves all pages of it. */
-const etagOf = (version: string) => `"${version}"`
+    .post(
+      '/api/v1/history/batch',
+      authenticated('history:write', async (context, _: object, { organisationId }) => {
+        const body = parseJson(await readJsonText(context))
+        const { recordHistoryBatch } = await import('./batch.ts')
+        const find = (id: string) => findPrompt(organisationId, id)
+        const outcomes = await recordHistoryBatch(db, clock, organisationId, body, find, context.deadline)
+        return context.replyData({ outcomes })
+      }),
+      { ...readByHandler, detail: operations.recordHistoryBatch },
+    )
 
 /** Only the client may cache the response, and it has to revalidate it each time. */
 const cachingHeaders = (version: string) => ({
-  etag: etagOf(version),
+  // The version changes with every change of the history, so one ETag serves all pages of it.
+  etag: `"${version}"`,
   'cache-control': 'private, no-cache',
   vary: 'Authorization',
 })
@@ -93,5 +114,5 @@ const cachingHeaders = (version: string) => ({
 function matchesEtag(ifNoneMatch: string | null, version: string): boolean {
   if (ifNoneMatch === null) return false
   const known = ifNoneMatch.split(',').map((etag) => etag.trim())
-  return known.some((etag) => etag === '*' || etag.replace(/^W\//, '') === etagOf(version))
+  return known.some((etag) => etag === '*' || etag.replace(/^W\//, '') === `"${version}"`)
 }

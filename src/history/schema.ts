@@ -11,9 +11,6 @@ export type Action = Static<typeof Action>
 
 export const actions = Action.anyOf.map((option) => option.const)
 
-/** The actions of entries that went live: the one definition, for reconciling, impact and the console. */
-export const liveActions: Action[] = ['deployed', 'pr_merged']
-
 export const HistoryEntry = Type.Object(
   {
     id: Type.Integer({ format: 'int64', description: 'Identifier of the history entry' }),
@@ -43,18 +40,7 @@ export const exampleEntry = {
   created_at: '2026-11-14T23:35:00.000Z',
 }
 
-export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', [
-  { id: 42, ...exampleEntry },
-  {
-    id: 41,
-    ...exampleEntry,
-    action: 'deployed',
-    commit_sha: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2',
-    pr_number: null,
-    pr_url: null,
-    created_at: '2026-11-14T21:10:00.000Z',
-  },
-])
+export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', [{ id: 42, ...exampleEntry }])
 
 /** Text that Postgres can store, without control characters. */
 const printable = (maxLength: number) =>

@@ -1,17 +1,8 @@
 import type { Sql } from '../db/client.ts'
-import type { Action } from './schema.ts'
+import type { Row } from '../lib/typebox.ts'
+import type { HistoryEntry } from './schema.ts'
 
-export type EntryRow = {
-  id: number
-  action: Action
-  user_name: string
-  user_email: string
-  commit_sha: string
-  branch_name: string
-  pr_number: number | null
-  pr_url: string | null
-  created_at: Date
-}
+export type EntryRow = Omit<Row<typeof HistoryEntry>, 'user'> & { user_name: string; user_email: string }
 
 /** The state of a history. The version is random and changes with every change: equal versions mean equal pages. */
 export type HistoryState = StateKey & { promptId: number; version: string }
@@ -96,7 +87,7 @@ export async function selectFilteredPage(
   branch: string | null,
 ): Promise<SelectedPage | undefined> {
   const rows = await sql<PageRow>`
-    with matching as (
+    with matching as not materialized (
       select h.*
       from history_entries h
       where h.prompt_id = ${promptId} and h.action = any(${actions}::text[])

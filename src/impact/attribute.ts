@@ -1,9 +1,10 @@
 import { latestInstant } from '../lib/times.ts'
 import type { Counts } from './rate.ts'
 
-/** A change, from when it went live until the next change did; null while it is live. */
+/** A change, from when it went live until the next change did; null while it is live. `before_id` is the change before it. */
 export type ChangeWindow = {
   id: number
+  before_id: number | null
   commit_sha: string
   created_at: Date
   live_until: Date | null

@@ -1,12 +1,11 @@
 import { logBeta } from './log_beta.ts'
 import { type Counts, type Estimate, scale, totalOf } from './rate.ts'
-
-export type Verdict = 'better' | 'worse' | 'same' | 'undecided'
+import type { Impact } from './schema.ts'
 
 type Comparison = {
   /** The later rate less the earlier one; null while a side has no signals. */
   difference: Estimate | null
-  verdict: Verdict
+  verdict: NonNullable<Impact['verdict']>
   /** How many more signals of the later side would decide it, at the rates so far; null if decided or out of reach. */
   signalsNeeded: number | null
 }
@@ -39,7 +38,7 @@ export function compare(base: Counts, head: Counts, margin: number): Comparison 
   return { difference, verdict, signalsNeeded }
 }
 
-function verdictFor({ low, high }: Estimate, margin: number): Verdict {
+function verdictFor({ low, high }: Estimate, margin: number): Comparison['verdict'] {
   if (low >= -margin && high <= margin) return 'same'
   if (low > 0) return 'better'
   return high < 0 ? 'worse' : 'undecided'

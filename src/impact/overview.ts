@@ -12,7 +12,7 @@ import { readImpacts } from './read.ts'
 import type { Impact, RecentSignals } from './schema.ts'
 import type { OverviewQuery } from './schema_params.ts'
 import { listSorted } from './sort.ts'
-import { selectLatestChanges } from './store.ts'
+import { selectLiveChanges } from './store.ts'
 
 type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
 
@@ -52,14 +52,12 @@ export async function readOverview(
 }
 
 async function readSummaries(sql: Sql, promptIds: number[], days: Date[], margin: number) {
-  const [latest, recent] = await Promise.all([
-    selectLatestChanges(sql, promptIds),
-    selectSpanCounts(sql, promptIds, days),
-  ])
-  const [latestOf, recentOf] = [Map.groupBy(latest, (row) => row.prompt_id), Map.groupBy(recent, (row) => row.promptId)]
+  const [live, recent] = await Promise.all([selectLiveChanges(sql, promptIds), selectSpanCounts(sql, promptIds, days)])
+  const liveOf = new Map(live.map((change) => [change.prompt_id, [change.id]]))
+  const recentOf = Map.groupBy(recent, (row) => row.promptId)
   return Promise.all(
     promptIds.map(async (id) => ({
-      latest: (await readImpacts(sql, id, latestOf.get(id) ?? [], margin))[0] ?? null,
+      latest: (await readImpacts(sql, id, liveOf.get(id) ?? [], margin))[0] ?? null,
       recent: describeDays(recentOf.get(id) ?? [], days),
     })),
   )

@@ -1,23 +1,15 @@
 import type { Db, Sql } from '../db/client.ts'
-import { showEntry } from '../history/read.ts'
-import { offsetOf } from '../lib/numbered_page.ts'
+import { readEntries, showEntry } from '../history/read.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { attribute, boundsOf, type ChangeCounts, type ChangeWindow } from './attribute.ts'
+import { attribute, boundsOf, type ChangeCounts } from './attribute.ts'
 import { compare } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
-import type { ImpactQuery, Pair } from './schema_params.ts'
-import {
-  type ChangeRow,
-  countChanges,
-  selectChanges,
-  selectChangesById,
-  selectNamedCounts,
-  selectWindows,
-} from './store.ts'
+import { type ImpactQuery, liveActions, type Pair } from './schema_params.ts'
+import { type Change, selectChanges, selectNamedCounts } from './store.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
 type ImpactPage = { totalCount: number; data: Impact[] }
@@ -36,63 +28,56 @@ export async function readImpact(
 }
 
 async function readPage(sql: Sql, promptId: number, query: ImpactQuery): Promise<ImpactPage> {
-  const [totalCount, changes] = await Promise.all([
-    countChanges(sql, promptId, query),
-    selectChanges(sql, promptId, query, offsetOf(query), query.limit),
-  ])
-  return { totalCount, data: await readImpacts(sql, promptId, changes, query.margin) }
+  const action = query.action ?? liveActions
+  const { totalCount, entries } = await readEntries(sql, promptId, { ...query, action }, true)
+  const ids = entries.map(({ id }) => id)
+  return { totalCount, data: await readImpacts(sql, promptId, ids, query.margin) }
 }
 
-async function readPair(sql: Sql, promptId: number, { base, head }: Pair, margin: number): Promise<ImpactPage> {
-  const found = await selectChangesById(sql, promptId, [base, head])
-  const requireChange = (path: keyof Pair, id: number): ChangeRow => {
-    const change = found.find((row) => row.id === id)
-    if (change) return change
-    const message = 'must be the id of a history entry of this prompt that is deployed or pr_merged'
-    throw invalidQuery({ path, message })
-  }
-  const earlier = requireChange('base', base)
-  const later = { ...requireChange('head', head), before_id: base }
-  return { totalCount: 2, data: await readImpacts(sql, promptId, [later, earlier], margin) }
+async function readPair(sql: Sql, promptId: number, pair: Pair, margin: number): Promise<ImpactPage> {
+  const data = await readImpacts(sql, promptId, [pair.head, pair.base], margin, pair)
+  const path = (['base', 'head'] as const).find((name) => data.every(({ change }) => change.id !== pair[name]))
+  const message = 'must be the id of a history entry of this prompt that is deployed or pr_merged'
+  if (path) throw invalidQuery({ path, message })
+  return { totalCount: 2, data }
 }
 
-/** Compares each of these changes of a prompt with the one before it. */
-export async function readImpacts(sql: Sql, promptId: number, changes: ChangeRow[], margin: number): Promise<Impact[]> {
-  const ids = new Set(changes.flatMap(({ id, before_id }) => (before_id === null ? [id] : [id, before_id])))
-  if (ids.size === 0) return []
-  const windows = await selectWindows(sql, [...ids])
-  const bounds = boundsOf(windows)
+/**
+ * Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. Leaves out
+ * ids that are not changes of the prompt.
+ */
+export async function readImpacts(
+  sql: Sql,
+  promptId: number,
+  ids: number[],
+  margin: number,
+  pair?: Pair,
+): Promise<Impact[]> {
+  const changes = await selectChanges(sql, promptId, ids)
+  if (changes.length === 0) return []
+  const bounds = boundsOf(changes)
   const [inWindows, named] = await Promise.all([
     selectSpanCounts(sql, [promptId], bounds),
     selectNamedCounts(sql, promptId, bounds),
   ])
-  const counts = attribute(windows, inWindows, named)
-  const windowOf = new Map(windows.map((window) => [window.id, window]))
-  return changes.map((change) => {
-    const before = change.before_id === null ? null : (counts.get(change.before_id) as ChangeCounts)
-    return describeChange(
-      change,
-      windowOf.get(change.id) as ChangeWindow,
-      counts.get(change.id) as ChangeCounts,
-      before,
-      margin,
-    )
+  const counts = attribute(changes, inWindows, named)
+  const byId = new Map(changes.map((change) => [change.id, change]))
+  return ids.flatMap((id) => {
+    const change = byId.get(id)
+    if (!change) return []
+    const beforeId = pair ? (id === pair.head ? pair.base : null) : change.before_id
+    const before = (beforeId !== null && counts.get(beforeId)) || null
+    return describeChange(change, counts.get(id) as ChangeCounts, before, margin)
   })
 }
 
-function describeChange(
-  change: ChangeRow,
-  { created_at, live_until }: ChangeWindow,
-  counts: ChangeCounts,
-  before: ChangeCounts | null,
-  margin: number,
-): Impact {
+function describeChange(change: Change, counts: ChangeCounts, before: ChangeCounts | null, margin: number): Impact {
   const { positive, negative, by_commit } = counts
   const compared = before && compare(before, counts, margin)
   const total = totalOf(counts)
   return {
     change: showEntry(change),
-    window: { from: created_at.toISOString(), until: live_until?.toISOString() ?? null },
+    window: { from: change.created_at.toISOString(), until: change.live_until?.toISOString() ?? null },
     signals: { positive, negative, total, by_commit, by_time: total - by_commit },
     rate: rateOf(counts),
     difference: compared?.difference ?? null,

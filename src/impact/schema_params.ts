@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { liveActions } from '../history/schema.ts'
+import type { Action } from '../history/schema.ts'
 import { entryFilterParams, writeEntryFilters } from '../history/schema_params.ts'
 import { cursorPageParams } from '../lib/cursor_page.ts'
 import { numberedPageParams } from '../lib/numbered_page.ts'
@@ -24,6 +24,9 @@ const marginParam = param(
 
 const entryParam = (which: string) =>
   idParam(`Id of the history entry of the ${which} change.`, 'the id of a history entry')
+
+/** The actions of entries that went live, as in the view history_changes. */
+export const liveActions: Action[] = ['deployed', 'pr_merged']
 
 /** A page of changes, or two changes to compare. */
 export const impactParams = defineParams(

@@ -7,7 +7,7 @@ import { selectSpanCounts } from '../stats/read.ts'
 import { rateOf, totalOf } from './rate.ts'
 import { maxSortedPrompts } from './schema.ts'
 import type { Sort } from './schema_params.ts'
-import { selectLastChanges } from './store.ts'
+import { selectLiveChanges } from './store.ts'
 
 /** The prompts to list, their order, and the days whose signals count. */
 export type SortedList = { organisationId: number; search: string | null; sort: Sort; days: Date[] }
@@ -70,7 +70,8 @@ async function readValues(
   if (sort === 'name') return prompts.map(({ name }) => name)
   const ids = prompts.map(({ rowId }) => rowId)
   if (sort === 'last_change') {
-    const times = new Map((await selectLastChanges(sql, ids)).map(({ id, at }) => [id, at.getTime()]))
+    const changes = await selectLiveChanges(sql, ids)
+    const times = new Map(changes.map(({ prompt_id, created_at }) => [prompt_id, created_at.getTime()]))
     return ids.map((id) => -(times.get(id) ?? -afterAll))
   }
   await catchUp(ids)

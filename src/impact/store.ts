@@ -1,105 +1,60 @@
 import type { Sql } from '../db/client.ts'
 import type { showEntry } from '../history/read.ts'
-import type { EntryFilters } from '../history/schema_params.ts'
 import type { ChangeWindow, NamedCount } from './attribute.ts'
 
-/** A history entry that went live, and the id of the change before it, which no filter leaves out. */
-export type ChangeRow = Parameters<typeof showEntry>[0] & { before_id: number | null }
+/** A history entry that went live, and its window. */
+export type Change = Parameters<typeof showEntry>[0] & ChangeWindow
 
-/** A page of the changes of a prompt that match the filters, newest first. */
-export const selectChanges = (
-  sql: Sql,
-  promptId: number,
-  { action: actions, branch, since, until }: EntryFilters,
-  offset: number,
-  limit: number,
-): Promise<ChangeRow[]> =>
-  sql<ChangeRow>`
-    select
-      h.*,
-      (
-        select b.id
-        from history_entries b
-        where b.prompt_id = ${promptId} and b.action in ('deployed', 'pr_merged')
-          and (b.created_at, b.id) < (h.created_at, h.id)
-        order by b.created_at desc, b.id desc
-        limit 1
-      ) as before_id
-    from (
-      select id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at
-      from history_entries
-      where prompt_id = ${promptId} and action in ('deployed', 'pr_merged')
-        and (${actions}::text[] is null or action = any(${actions}::text[]))
-        and (${branch}::text is null or branch_name = ${branch}::text)
-        and created_at between ${since?.toISOString() ?? '-infinity'}::text::timestamptz
-          and ${until?.toISOString() ?? 'infinity'}::text::timestamptz
-      order by created_at desc, id desc
-      offset ${offset}::bigint limit ${limit}::bigint
-    ) h
-    order by h.created_at desc, h.id desc`
-
-/** How many changes of a prompt match the filters. */
-export async function countChanges(
-  sql: Sql,
-  promptId: number,
-  { action: actions, branch, since, until }: EntryFilters,
-): Promise<number> {
-  const [row] = await sql<{ number: number }>`
-    select count(*) as number
-    from history_entries
-    where prompt_id = ${promptId} and action in ('deployed', 'pr_merged')
-      and (${actions}::text[] is null or action = any(${actions}::text[]))
-      and (${branch}::text is null or branch_name = ${branch}::text)
-      and created_at between ${since?.toISOString() ?? '-infinity'}::text::timestamptz
-        and ${until?.toISOString() ?? 'infinity'}::text::timestamptz`
-  return row?.number ?? 0
-}
-
-/** Those of these entries that are changes of the prompt, in no order. */
-export const selectChangesById = (sql: Sql, promptId: number, ids: number[]): Promise<ChangeRow[]> =>
-  sql<ChangeRow>`
-    select
-      id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at, null as before_id
-    from history_entries
-    where id = any(${ids.map(String)}::text[]::bigint[]) and prompt_id = ${promptId}
-      and action in ('deployed', 'pr_merged')`
-
-/** The last two changes of each of these prompts, the live one first. */
-export const selectLatestChanges = (sql: Sql, promptIds: number[]): Promise<(ChangeRow & { prompt_id: number })[]> =>
-  sql<ChangeRow & { prompt_id: number }>`
-    select h.*, lead(h.id) over (partition by h.prompt_id order by h.created_at desc, h.id desc) as before_id
+/** The live change of each of these prompts. */
+export const selectLiveChanges = (sql: Sql, promptIds: number[]) =>
+  sql<{ prompt_id: number; id: number; created_at: Date }>`
+    select p.id as prompt_id, h.id, h.created_at
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
     cross join lateral (
-      select
-        h.prompt_id, h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
-        h.created_at
-      from history_entries h
-      where h.prompt_id = p.id and h.action in ('deployed', 'pr_merged')
+      select h.id, h.created_at
+      from history_changes h
+      where h.prompt_id = p.id
       order by h.created_at desc, h.id desc
-      limit 2
-    ) h
-    order by h.created_at desc, h.id desc`
+      limit 1
+    ) h`
 
-/** The windows of these changes. */
-export const selectWindows = (sql: Sql, ids: number[]): Promise<(ChangeWindow & { prompt_id: number })[]> =>
-  sql<ChangeWindow & { prompt_id: number }>`
+/** Those of these entries that are changes of the prompt, and the changes before them. */
+export const selectChanges = (sql: Sql, promptId: number, ids: number[]): Promise<Change[]> =>
+  sql<Change>`
+    with given as (
+      select
+        h.id,
+        (
+          select before.id
+          from history_changes before
+          where before.prompt_id = h.prompt_id and (before.created_at, before.id) < (h.created_at, h.id)
+          order by before.created_at desc, before.id desc
+          limit 1
+        ) as before_id
+      from history_changes h
+      where h.id = any(${ids.map(String)}::text[]::bigint[]) and h.prompt_id = ${promptId}
+    )
     select
-      h.prompt_id, h.id, h.commit_sha, h.created_at,
+      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at,
+      w.before_id,
       (
         select later.created_at
-        from history_entries later
-        where later.prompt_id = h.prompt_id and later.action in ('deployed', 'pr_merged')
-          and (later.created_at, later.id) > (h.created_at, h.id)
+        from history_changes later
+        where later.prompt_id = h.prompt_id and (later.created_at, later.id) > (h.created_at, h.id)
         order by later.created_at, later.id
         limit 1
       ) as live_until,
       not exists (
-        select from history_entries later
-        where later.prompt_id = h.prompt_id and later.action in ('deployed', 'pr_merged')
-          and later.commit_sha = h.commit_sha and (later.created_at, later.id) > (h.created_at, h.id)
+        select from history_changes later
+        where later.prompt_id = h.prompt_id and later.commit_sha = h.commit_sha
+          and (later.created_at, later.id) > (h.created_at, h.id)
       ) as is_last_of_commit
-    from history_entries h
-    where h.id = any(${ids.map(String)}::text[]::bigint[])`
+    from (
+      select id, before_id from given
+      union all
+      select before_id, null from given where before_id not in (select id from given)
+    ) w
+    join history_entries h on h.id = w.id`
 
 /** The quarters of an hour or days, UTC, that have a bound in them other than at their start. */
 function splitUnits(bounds: Date[], minutes: number): Date[] {
@@ -130,9 +85,7 @@ export const selectNamedCounts = (sql: Sql, promptId: number, bounds: Date[]): P
     ), days as materialized (
       select distinct c.commit_sha as text, c.start, c.positive, c.negative
       from (
-        select distinct commit_sha
-        from history_entries
-        where prompt_id = ${promptId} and action in ('deployed', 'pr_merged')
+        select distinct commit_sha from history_changes where prompt_id = ${promptId}
       ) known
       join signal_commit_counts c
         on c.prompt_id = ${promptId} and c.minutes = 1440
@@ -183,26 +136,12 @@ export const selectNamedCounts = (sql: Sql, promptId: number, bounds: Date[]): P
     ) c
     cross join lateral (
       select min(h.commit_sha) as commit_sha
-      from history_entries h
-      where h.prompt_id = ${promptId} and h.action in ('deployed', 'pr_merged') and h.commit_sha >= c.text
+      from history_changes h
+      where h.prompt_id = ${promptId} and h.commit_sha >= c.text
     ) first
     cross join lateral (
       select max(h.commit_sha) as commit_sha
-      from history_entries h
-      where h.prompt_id = ${promptId} and h.action in ('deployed', 'pr_merged')
-        and h.commit_sha <= c.text || chr(1114111)
+      from history_changes h
+      where h.prompt_id = ${promptId} and h.commit_sha <= c.text || chr(1114111)
     ) last
     where starts_with(first.commit_sha, c.text)`
-
-/** When each of these prompts was last changed, without those that never were. */
-export const selectLastChanges = (sql: Sql, promptIds: number[]): Promise<{ id: number; at: Date }[]> =>
-  sql<{ id: number; at: Date }>`
-    select p.id, h.created_at as at
-    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
-    cross join lateral (
-      select h.created_at
-      from history_entries h
-      where h.prompt_id = p.id and h.action in ('deployed', 'pr_merged')
-      order by h.created_at desc, h.id desc
-      limit 1
-    ) h`

@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { monthOf } from '../lib/months.ts'
 import { readPrompts } from '../prompts/find.ts'
-import { readMonthCounts } from '../stats/read.ts'
+import { selectMonthCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import type { UsageReport } from './schema.ts'
 import { selectUsage } from './store.ts'
@@ -28,7 +28,8 @@ export async function readUsage(
   for await (const prompts of readPrompts(db, organisationId)) {
     const publicIds = new Map(prompts.map(({ id, publicId }) => [id, publicId]))
     const ids = [...publicIds.keys()]
-    for (const { promptId, date, total } of await readMonthCounts(db, rollup, ids, month.name, beganAt)) {
+    await rollup.catchUpEach(ids, beganAt)
+    for (const { promptId, date, total } of await selectMonthCounts(db.sql, ids, month.name)) {
       if (date === null) used.push({ prompt: publicIds.get(promptId) as string, total })
       else days.set(date, (days.get(date) ?? 0) + total)
     }

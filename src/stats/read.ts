@@ -3,16 +3,9 @@ import { addCounts, type Counts, shareOf, totalOf } from '../impact/rate.ts'
 import type { StatsQuery } from './query.ts'
 import type { SignalRollup } from './rollup.ts'
 import type { MetadataSplit, SignalCounts, SignalStats } from './schema.ts'
-import {
-  countByMetadata,
-  type MetadataCounts,
-  type Position,
-  selectMetadataValues,
-  selectMonthCounts,
-  selectSpanCounts,
-} from './store.ts'
+import { countByMetadata, type MetadataCounts, type Position, selectMetadataValues, selectSpanCounts } from './store.ts'
 
-export { type SpanCount, selectSpanCounts } from './store.ts'
+export { type SpanCount, selectMonthCounts, selectSpanCounts } from './store.ts'
 
 const [maxSplitSignals, maxSplitValues] = [10_000, 20]
 /** Bounds how long a statement holds the embedded engine's one connection: metadata may have 16 KiB. */
@@ -38,18 +31,6 @@ export async function readStats(
     range: { interval, tz: zone, since: since.toISOString(), until: until.toISOString() },
     ...(by !== null && { by: await splitByMetadata(db, promptId, query, by) }),
   }
-}
-
-/** Counts the signals of a month by prompt and by day. The timeout for rolling up starts at `startedAt`. */
-export async function readMonthCounts(
-  db: Db,
-  rollup: SignalRollup,
-  promptIds: number[],
-  month: string,
-  startedAt: number,
-) {
-  await rollup.catchUpEach(promptIds, startedAt)
-  return selectMonthCounts(db.sql, promptIds, month)
 }
 
 const noSignals: Counts = { positive: 0, negative: 0 }

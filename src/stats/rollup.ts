@@ -4,23 +4,7 @@ import { unavailable } from '../errors.ts'
 import { yieldFor } from '../lib/periodic.ts'
 import { rollUpSignals, selectPending } from './store.ts'
 
-/**
- * Keeps the rollups (counts by time and by commit) close behind the signals. Readers add the signals that are not rolled up
- * yet, so a late rollup makes a read slower, never wrong.
- */
-export type SignalRollup = {
-  /** Called for every recorded signal. */
-  recorded(promptId: number): void
-  /** Rolls up the prompts that have many new signals. */
-  rollUpPending(): Promise<void>
-  /**
-   * Rolls up a prompt before it is read, unless few signals are missing. Rejects with `unavailable` if that takes too long;
-   * the rest is then rolled up in the background. Does nothing on a read-only database.
-   */
-  catchUp(promptId: number): Promise<void>
-  /** The same for prompts that are read together. The timeout starts at `startedAt`. */
-  catchUpEach(promptIds: number[], startedAt: number): Promise<void>
-}
+export type SignalRollup = ReturnType<typeof createSignalRollup>
 
 /** Signals per step. The embedded engine does nothing else during a step. */
 const stepRows = 1_000
@@ -36,7 +20,11 @@ const defaultPatienceMs = 3_000
 /** How many prompts with new signals are remembered. The others are rolled up by their next reader. */
 const maxRemembered = 10_000
 
-export function createSignalRollup(db: Db, { patienceMs = defaultPatienceMs } = {}): SignalRollup {
+/**
+ * Keeps the rollups (counts by time and by commit) close behind the signals. Readers add the signals that are not rolled up
+ * yet, so a late rollup makes a read slower, never wrong.
+ */
+export function createSignalRollup(db: Db, { patienceMs = defaultPatienceMs } = {}) {
   const newSignals = new Map<number, number>()
   /** The rollups in flight; each resolves to whether it finished. Readers of one prompt share one. */
   const inFlight = new Map<number, Promise<boolean>>()
@@ -90,21 +78,28 @@ export function createSignalRollup(db: Db, { patienceMs = defaultPatienceMs } = 
   }
 
   return {
-    recorded(promptId) {
+    /** Called for every recorded signal. */
+    recorded(promptId: number): void {
       const number = newSignals.get(promptId)
       // Busy prompts leave the map soon, so the oldest one in it is a quiet one.
       if (number === undefined && newSignals.size >= maxRemembered)
         newSignals.delete(newSignals.keys().next().value ?? 0)
       newSignals.set(promptId, (number ?? 0) + 1)
     },
-    async rollUpPending() {
+    /** Rolls up the prompts that have many new signals. */
+    async rollUpPending(): Promise<void> {
       for (let step = 0; ; step += 1) {
         const startedAt = performance.now()
         if (!(await rollUpNext(step))) return
         await yieldFor(startedAt)
       }
     },
-    catchUp: (promptId) => catchUp([promptId], maxTail, performance.now()),
-    catchUpEach: (promptIds, startedAt) => catchUp(promptIds, maxTailOfEach, startedAt),
+    /**
+     * Rolls up a prompt before it is read, unless few signals are missing. Rejects with `unavailable` if that takes too
+     * long; the rest is then rolled up in the background. Does nothing on a read-only database.
+     */
+    catchUp: (promptId: number) => catchUp([promptId], maxTail, performance.now()),
+    /** The same for prompts that are read together. The timeout starts at `startedAt`. */
+    catchUpEach: (promptIds: number[], startedAt: number) => catchUp(promptIds, maxTailOfEach, startedAt),
   }
 }

@@ -58,13 +58,7 @@ test.concurrent('orgs set-plan changes the plan, and orgs list shows each with i
 test.concurrent('keys create shows a key once; keys list and keys revoke never do', async () => {
   const create = ['keys', 'create', '--org', org]
   const made = await operator.one(
-    ...create,
-    '--name',
-    'ci',
-    '--expires-at',
-    '2126-01-01T01:00:00+01:00',
-    '--preset',
-    'ci',
+    ...[...create, '--name', 'ci', '--preset', 'ci', '--expires-at', '2126-01-01T01:00:00+01:00'],
   )
   const key = expect.stringMatching(/^psk_[0-9A-Za-z]{36}$/)
   const terms = { origins: null, prompts: null, monthly_limit: null }

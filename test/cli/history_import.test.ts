@@ -118,14 +118,6 @@ test('twenty thousand lines are recorded, and keep their order', async () => {
   expect([total, newest.slice(0, 2)]).toEqual([before.total + 20_001, ['c20000', 'c19999']])
 })
 
-test('thousands of good lines are rolled back when the last one is bad', async () => {
-  const before = await recorded()
-  const lines = Array.from({ length: 2_500 }, () => line())
-  const path = fileOf([...lines, '{"prompt":1}'].join('\n'))
-  expect(errorLineOf(await importing(path))).toStartWith('Line 2501: ')
-  expect(await recorded()).toEqual(before)
-})
-
 test('a file that cannot be read is named', async () => {
   const missing = join(folder, 'missing.jsonl')
   expect(errorLineOf(await importing(missing))).toStartWith(`${missing} cannot be read: `)

@@ -1,6 +1,5 @@
 // A prompt with two changes and the signals of four weeks, of which the second change is one for the better.
-import { addSignals, deployed, merged, rollUp } from '../impact/history.ts'
-import type { Sent } from '../impact/rule.ts'
+import { addSignals, deployed, merged, rollUp, type Sent } from '../impact/history.ts'
 import type { TestService } from '../service.ts'
 
 const dayMs = 86_400_000

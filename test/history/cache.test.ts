@@ -1,56 +1,38 @@
-// Which pages of history come from the cache, and that none of them is stale.
-import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { Readable } from 'node:stream'
-import { createApp } from '../../src/app.ts'
-import { restoreBackup } from '../../src/backup/restore.ts'
-import { writeBackup } from '../../src/backup/write.ts'
-import { readConfig } from '../../src/config.ts'
-import { migrate } from '../../src/db/migrations.ts'
-import { openAny } from '../../src/db/open.ts'
-import { createServices } from '../../src/deps.ts'
-import { parseHistoryQuery } from '../../src/history/query.ts'
+// Which pages of history come from the cache, that none of them is stale, and who waits for the others.
+import { expect, test } from 'bun:test'
+import type { Db } from '../../src/db/client.ts'
 import { createHistoryReader } from '../../src/history/read.ts'
-import { recordEntry } from '../../src/history/record.ts'
-import { createKey } from '../../src/keys/manage.ts'
-import { createOrganisation } from '../../src/orgs/manage.ts'
-import { migrations } from '../../src/platform.ts'
+import { parseHistoryQuery } from '../../src/history/schema_params.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
-import { createPrompt } from '../../src/prompts/manage.ts'
-import { createEmptyDatabase } from '../harness.ts'
-import { entry, startService, type TestService } from '../service.ts'
+import { entry } from '../service.ts'
+import { useNewTenant, useService } from '../use.ts'
 
-let service: TestService
+const service = useService()
+const tenant = useNewTenant(service)
 
-beforeAll(async () => {
-  service = await startService()
+test('an organisation that reads many pages with filters has two in flight, and others go on', () => {
+  const started: unknown[] = []
+  const sql = (_: TemplateStringsArray, promptId: unknown) => {
+    started.push(promptId)
+    return new Promise(() => {})
+  }
+  const { readPage } = createHistoryReader({ sql } as unknown as Db)
+  const query = parseHistoryQuery('?branch=main')
+  const reads = [1, 1, 1, 1, 2, 2].map((id) =>
+    readPage({ organisationId: id, promptId: id, prompt: 'pmt_x', version: 'v' }, query),
+  )
+  // The waiting ones time out after the test.
+  void Promise.allSettled(reads)
+  expect(started).toEqual([1, 1, 2])
 })
-
-afterAll(() => service.close())
 
 test('queries that mean the same share a cached page, however they are written', async () => {
   const { db } = service.services
-  const { prompt } = await service.createTenant()
-  await service.addHistory(prompt, [entry()])
-  const { organisationId } = await requirePrompt(db.sql, prompt)
+  const { organisationId } = await requirePrompt(db.sql, tenant.prompt)
   const sources: string[] = []
   const reader = createHistoryReader(db, { observer: { read: (source) => sources.push(source), cached: () => {} } })
-  const read = async (search: string) => {
-    await reader.readPage(await reader.findHistory(organisationId, prompt), parseHistoryQuery(search))
-    return sources.pop()
-  }
   for (const searches of [
-    [
-      '',
-      '?x=1',
-      '?x=2',
-      '?page=1',
-      '?page=001&limit=25',
-      '?limit=25&page=1',
-      '?page=0',
-      '?limit=many',
-      '?&&',
-      '?LIMIT=3',
-    ],
+    ['', '?x=1', '?page=1', '?page=001&limit=25', '?limit=25&page=1', '?page=0', '?limit=many', '?&&', '?LIMIT=3'],
     ['?limit=100', '?limit=101', '?limit=99999999999999999999'],
     ['?action=deployed,pr_merged', '?action=pr_merged&action=deployed', '?x&action=pr_merged,deployed,deployed'],
     ['?since=2026-01-01', '?since=2026-01-01T00:00:00Z', '?since=2026-01-01T01:00:00%2B01:00'],
@@ -58,66 +40,31 @@ test('queries that mean the same share a cached page, however they are written',
     ['?branch=main', '?branch=%6dain'],
     ['?branch=Main'],
   ]) {
-    const [first, ...others] = searches as [string, ...string[]]
-    expect([first, await read(first)]).toEqual([first, 'database'])
-    for (const search of others) expect([search, await read(search)]).toEqual([search, 'cache'])
+    for (const [index, search] of searches.entries()) {
+      await reader.readPage(await reader.findHistory(organisationId, tenant.prompt), parseHistoryQuery(search))
+      expect([search, sources.pop()]).toEqual([search, index === 0 ? 'database' : 'cache'])
+    }
   }
 })
 
-test('a cached page of another organisation cannot be read', async () => {
-  const [own, other] = [await service.createTenant(), await service.createTenant()]
-  expect((await service.getHistory(own.prompt, own.key)).status).toBe(200)
-  expect((await service.getHistory(own.prompt, other.key)).status).toBe(404)
-})
-
-/** A service on a database of its own that has no deadlines, as operators' commands have none. */
-async function openOther() {
-  const database = await createEmptyDatabase()
-  const options = { queryTimeoutMs: 0, maxConnections: 2, whenInUse: 'fail' as const }
-  const db = await openAny(readConfig({}, database.settings), options)
-  const { clock, log } = service.services
-  const services = createServices({ db, clock, log })
-  const app = createApp(services)
-  const read = async (prompt: string, key: string, tag = '') => {
-    const headers = { authorization: `Bearer ${key}`, 'if-none-match': tag }
-    const answer = await app.fetch(new Request(`http://localhost/api/v1/prompts/${prompt}/history`, { headers }))
-    const { data = [] } = answer.status === 200 ? ((await answer.json()) as { data: { commit_sha: string }[] }) : {}
-    return { status: answer.status, tag: answer.headers.get('etag') ?? '', commits: data.map((one) => one.commit_sha) }
-  }
-  const record = async (prompt: string, commit_sha: string) =>
-    recordEntry(db, clock, await requirePrompt(db.sql, prompt), entry({ commit_sha }))
-  const close = async () => {
-    await services.close()
-    await database.close()
-  }
-  return { db, clock, read, record, close }
-}
-
-test('after a restore, the tag of a change that was lost does not match the change that came instead', async () => {
-  const [source, target] = [await openOther(), await openOther()]
-  const { db, clock } = source
-  await migrate(db, migrations)
-  const { id: org } = await createOrganisation(db, clock, { name: 'Test', plan: 'free', monthlyLimit: null })
-  const { key } = await createKey(db, clock, { org, name: 'test', expiresAt: null })
-  const { id: prompt } = await createPrompt(db, clock, { org, name: 'test', id: null })
-  await source.record(prompt, 'A')
-  const withA = await source.read(prompt, key)
-  let backup = ''
-  await writeBackup(db, clock, 'test', async (more) => {
-    backup += more
-  })
-  await source.record(prompt, 'B')
-  const withB = await source.read(prompt, key)
-  expect(withB.commits).toEqual(['B', 'A'])
-
-  const lines = Readable.from(backup.split('\n').slice(0, -1))
-  await restoreBackup(target.db, migrations, lines)
-  // The entries from the time of the backup are unchanged.
-  expect(await target.read(prompt, key, withA.tag)).toMatchObject({ status: 304 })
-  await target.record(prompt, 'C')
-  expect(await target.read(prompt, key, `${withA.tag}, ${withB.tag}`)).toMatchObject({
-    status: 200,
-    commits: ['C', 'A'],
-  })
-  await Promise.all([source.close(), target.close()])
+test('neither tag nor page of a change that a failover or a restore lost is taken for the change after it', async () => {
+  const { sql } = service.services.db
+  const read = (tag = '') => service.get(`/prompts/${tenant.prompt}/history`, tenant.key, { 'if-none-match': tag })
+  await service.addHistory(tenant.prompt, [entry({ commit_sha: 'A' })])
+  const kept = (await read()).headers.get('etag') as string
+  await service.addHistory(tenant.prompt, [entry({ commit_sha: 'B' })])
+  const lost = (await read()).headers.get('etag') as string
+  // What a backup from before B has.
+  await sql`
+    with p as (
+      update prompts set history_version = ${kept.slice(1, -1)}::text::uuid, history_count = 1
+      where public_id = ${tenant.prompt}
+      returning id
+    )
+    delete from history_entries h using p where h.prompt_id = p.id and h.commit_sha = 'B'`
+  expect((await read(kept)).status).toBe(304)
+  await service.addHistory(tenant.prompt, [entry({ commit_sha: 'C' })])
+  const { status, body } = await read(`${kept}, ${lost}`)
+  expect(status).toBe(200)
+  expect(body.data.map((shown: { commit_sha: string }) => shown.commit_sha)).toEqual(['C', 'A'])
 })

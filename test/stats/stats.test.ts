@@ -7,19 +7,16 @@ import { listen } from '../../src/platform.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { rollUpSignals, selectPending } from '../../src/stats/store.ts'
 import { createClient } from '../client.ts'
-import type { Tenant } from '../service.ts'
-import { useService, useTenant } from '../use.ts'
+import { useNewTenant, useService } from '../use.ts'
 
 const service = useService()
-/** A tenant without signals. */
-const empty = useTenant(service)
+const tenant = useNewTenant(service, 100_000)
 
-const read = ({ prompt, key }: Tenant, query = '') =>
-  service.call('GET', `/api/v1/prompts/${prompt}/stats${query}`, { key })
+const read = (query = '') => service.get(`/prompts/${tenant.prompt}/stats${query}`, tenant.key)
 
-async function record({ prompt, key }: Tenant, at: string, value: string, metadata?: object): Promise<void> {
+async function record(at: string, value: string, metadata?: object): Promise<void> {
   service.clock.set(at)
-  const { status } = await service.postSignal(prompt, key, { value, ...(metadata && { metadata }) })
+  const { status } = await service.postSignal(tenant.prompt, tenant.key, { value, ...(metadata && { metadata }) })
   expect(status).toBe(201)
 }
 
@@ -29,23 +26,22 @@ const counts = (positive: number, negative: number) => {
 }
 
 /** Inserts signals as the service would, of given times and in an organisation that nobody writes to meanwhile. */
-async function insert({ prompt }: Tenant, number: number, step: string, from: string): Promise<void> {
+async function insert(number: number, step: string, from: string): Promise<void> {
   await service.services.db.sql`
     insert into signals (organisation_id, prompt_id, value, metadata, created_at)
     select
       p.organisation_id, p.id, case n % 3 when 0 then 'negative' else 'positive' end,
       case when n % 2 = 0 then jsonb_build_object('model', 'm' || n % 40) end, ${from}::text::timestamptz + n * ${step}::text::interval
     from prompts p, generate_series(0, ${number - 1}::integer) n
-    where p.public_id = ${prompt}`
+    where p.public_id = ${tenant.prompt}`
 }
 
 test('counts by day of a zone, gaps included, and the sum is that of the range', async () => {
-  const tenant = await service.createTenant()
-  await record(tenant, '2026-10-24T22:59:59.999Z', 'positive')
-  await record(tenant, '2026-10-24T23:00:00.000Z', 'positive')
-  await record(tenant, '2026-10-25T23:59:59.999Z', 'negative')
-  await record(tenant, '2026-10-27T00:00:00.000Z', 'positive')
-  const { status, body } = await read(tenant, '?tz=Europe/London&since=2026-10-24T12:00:00%2B01:00&until=2026-10-28')
+  await record('2026-10-24T22:59:59.999Z', 'positive')
+  await record('2026-10-24T23:00:00.000Z', 'positive')
+  await record('2026-10-25T23:59:59.999Z', 'negative')
+  await record('2026-10-27T00:00:00.000Z', 'positive')
+  const { status, body } = await read('?tz=Europe/London&since=2026-10-24T12:00:00%2B01:00&until=2026-10-28')
   expect([status, body]).toEqual([
     200,
     {
@@ -67,9 +63,8 @@ test('counts by day of a zone, gaps included, and the sum is that of the range',
 })
 
 test('since is included, until is not', async () => {
-  const tenant = await service.createTenant()
-  await record(tenant, '2026-11-14T12:00:00.500Z', 'positive')
-  const total = async (query: string) => (await read(tenant, query)).body.totals.total
+  await record('2026-11-14T12:00:00.500Z', 'positive')
+  const total = async (query: string) => (await read(query)).body.totals.total
   expect(await total('?since=2026-11-14T12:00:00.500Z&until=2026-11-14T12:00:00.501Z')).toBe(1)
   expect(await total('?since=2026-11-14T12:00:00.400Z&until=2026-11-14T12:00:00.500Z')).toBe(0)
   expect(await total('?since=2026-11-14T12:00:00.501Z&until=2026-11-14T12:00:00.600Z')).toBe(0)
@@ -82,9 +77,8 @@ test.each([
   ['?interval=month', 12, '2025-12-01T00:00:00.000Z', '2026-12-01T00:00:00.000Z'],
   ['?tz=Asia/Kathmandu', 30, '2026-10-15T18:15:00.000Z', '2026-11-14T18:15:00.000Z'],
 ])('%p counts up to the end of the current interval', async (query, points, since, until) => {
-  const tenant = await service.createTenant()
-  await record(tenant, '2026-11-14T12:30:00.000Z', 'positive')
-  const { data, range, totals } = (await read(tenant, query)).body
+  await record('2026-11-14T12:30:00.000Z', 'positive')
+  const { data, range, totals } = (await read(query)).body
   expect(data).toHaveLength(points)
   expect(range).toMatchObject({ since, until })
   expect(data[0].start).toBe(since)
@@ -113,14 +107,14 @@ test.each([
     'must be longer than hour for this range, which has more than 1000',
   ],
 ])('?%s is rejected with the name of %p', async (query, path, message) => {
-  const { status, body } = await read(empty, `?${query}`)
+  const { status, body } = await read(`?${query}`)
   expect(status).toBe(422)
   expect(body.error.details).toEqual([{ path, message }])
 })
 
 test('a thousand points are answered', async () => {
   const until = new Date(Date.UTC(2026, 0, 1) + 1_000 * 3_600_000).toISOString()
-  const { status, body } = await read(empty, `?interval=hour&since=2026-01-01&until=${until}`)
+  const { status, body } = await read(`?interval=hour&since=2026-01-01&until=${until}`)
   expect(status).toBe(200)
   expect(body.data).toHaveLength(1_000)
 })
@@ -134,15 +128,14 @@ test.each([
   '?interval=month&since=2026-01-01&until=2026-12-01',
   '?interval=hour&since=2026-03-05T10:07:00Z&until=2026-03-05T10:14:00Z',
 ])('%s counts the same from rows, from rollups, and from both', async (query) => {
-  const tenant = await service.createTenant()
   // Over the changes of clocks in spring, and no more than a reader leaves in the tail.
   const [number, stepMs, from] = [1_900, 2_101_001, Date.UTC(2026, 2, 1)]
-  await insert(tenant, number, `${stepMs} milliseconds`, new Date(from).toISOString())
+  await insert(number, `${stepMs} milliseconds`, new Date(from).toISOString())
   const { sql } = service.services.db
   const { id } = await requirePrompt(sql, tenant.prompt)
   for (const rows of [0, 1, 900, 1_000]) {
     await rollUpSignals(sql, id, rows)
-    const { data, range } = (await read(tenant, query)).body
+    const { data, range } = (await read(query)).body
     const bounds = [range.since, ...data.slice(1).map(({ start }: { start: string }) => start), range.until]
     const indexes = Array.from({ length: number }, (_, n) => ({ at: new Date(from + n * stepMs).toISOString(), n }))
     const expected = data.map((_: object, index: number) => {
@@ -156,7 +149,6 @@ test.each([
 })
 
 test('a signal that was answered 201 is in the next response of every replica', async () => {
-  const tenant = await service.createTenant(100_000)
   service.clock.set('2026-11-14T12:00:00.000Z')
   const { db, clock } = service.services
   const other = listen(
@@ -166,24 +158,23 @@ test('a signal that was answered 201 is in the next response of every replica', 
     0,
   )
   const replica = await createClient(other.url)
-  await insert(tenant, 5_000, '1 second', '2026-11-14T00:00:00Z')
+  await insert(5_000, '1 second', '2026-11-14T00:00:00Z')
   for (let number = 5_001; number <= 5_020; number += 1) {
-    await record(tenant, '2026-11-14T12:00:00.000Z', 'positive')
-    const { body } = await replica.call('GET', `/api/v1/prompts/${tenant.prompt}/stats`, { key: tenant.key })
+    await record('2026-11-14T12:00:00.000Z', 'positive')
+    const { body } = await replica.get(`/prompts/${tenant.prompt}/stats`, tenant.key)
     expect(body.totals.total).toBe(number)
   }
   await other.stop()
 })
 
 test('splits by a field of the metadata: the largest values, the rest, and those without', async () => {
-  const tenant = await service.createTenant()
-  await record(tenant, '2026-11-14T12:00:00.000Z', 'negative', { model: 7 })
-  await record(tenant, '2026-11-14T12:00:00.000Z', 'positive', { model: '7' })
-  await record(tenant, '2026-11-14T12:00:00.000Z', 'positive', { model: null })
-  await record(tenant, '2026-11-14T12:00:00.000Z', 'positive', { model: ['a'] })
-  await record(tenant, '2026-11-14T12:00:00.000Z', 'negative', { other: 1 })
-  await record(tenant, '2026-11-14T12:00:00.000Z', 'positive')
-  expect((await read(tenant, '?by=metadata.model')).body.by).toEqual({
+  await record('2026-11-14T12:00:00.000Z', 'negative', { model: 7 })
+  await record('2026-11-14T12:00:00.000Z', 'positive', { model: '7' })
+  await record('2026-11-14T12:00:00.000Z', 'positive', { model: null })
+  await record('2026-11-14T12:00:00.000Z', 'positive', { model: ['a'] })
+  await record('2026-11-14T12:00:00.000Z', 'negative', { other: 1 })
+  await record('2026-11-14T12:00:00.000Z', 'positive')
+  expect((await read('?by=metadata.model')).body.by).toEqual({
     key: 'model',
     signals: 6,
     complete: true,
@@ -198,27 +189,25 @@ test('splits by a field of the metadata: the largest values, the rest, and those
 })
 
 test('long values that begin alike are told apart, and shown whole', async () => {
-  const tenant = await service.createTenant()
   const [one, other] = ['a', 'b'].map((end) => 'x'.repeat(150) + end)
-  for (const model of [one, one, other]) await record(tenant, '2026-11-14T12:00:00.000Z', 'positive', { model })
-  expect((await read(tenant, '?by=metadata.model')).body.by.values).toEqual([
+  for (const model of [one, one, other]) await record('2026-11-14T12:00:00.000Z', 'positive', { model })
+  expect((await read('?by=metadata.model')).body.by.values).toEqual([
     { value: one, ...counts(2, 0) },
     { value: other, ...counts(1, 0) },
   ])
 })
 
 test('a split reads the newest 10,000 signals of the range, and says whether these are all', async () => {
-  const tenant = await service.createTenant()
-  const split = async () => (await read(tenant, '?since=2026-11-14&until=2026-11-16&by=metadata.model')).body.by
-  await insert(tenant, 10_000, '1 second', '2026-11-14T00:00:00Z')
+  const split = async () => (await read('?since=2026-11-14&until=2026-11-16&by=metadata.model')).body.by
+  await insert(10_000, '1 second', '2026-11-14T00:00:00Z')
   expect(await split()).toMatchObject({ signals: 10_000, complete: true })
-  await insert(tenant, 2_000, '1 second', '2026-11-14T00:00:00Z')
+  await insert(2_000, '1 second', '2026-11-14T00:00:00Z')
   const { values, rest, none, ...by } = await split()
   expect(by).toMatchObject({ signals: 10_000, complete: false })
   expect(values).toHaveLength(20)
   expect(rest).toMatchObject({ values: 0, total: 0 })
   const sum = values.reduce((all: number, { total }: { total: number }) => all + total, 0)
   expect(sum + none.total).toBe(10_000)
-  await record(tenant, '2026-11-14T23:00:00.000Z', 'positive', { model: 'rare' })
+  await record('2026-11-14T23:00:00.000Z', 'positive', { model: 'rare' })
   expect((await split()).rest).toMatchObject({ values: 1, total: 1 })
 })
