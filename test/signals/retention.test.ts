@@ -3,7 +3,7 @@ import { setRetention } from '../../src/orgs/manage.ts'
 import { applyRetentions } from '../../src/signals/erase.ts'
 import { engine } from '../harness.ts'
 import { useNewTenant, useService } from '../use.ts'
-import { countOf, createPrunings, fillEvery, fillPrompts } from './fixtures.ts'
+import { countOf, createPrunings, fillEvery } from './fixtures.ts'
 
 const service = useService()
 const tenant = useNewTenant(service)
@@ -33,15 +33,6 @@ test('a retention erases older signals of the organisations that have one', asyn
   service.clock.set('2026-12-31T12:00:00.000Z')
   await apply()
   await expectRows(2)
-})
-
-test('a retention takes several steps, over several pages of prompts', async () => {
-  const { db, clock } = service.services
-  await setRetention(db, clock, tenant.org, 30)
-  await fill('2026-10-01T00:00:00Z', 1_001)
-  await fillPrompts(service, tenant.org, 205)
-  await apply()
-  await expectRows(0)
 })
 
 test('a change of the retention is in the audit log', async () => {
