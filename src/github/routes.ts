@@ -5,7 +5,7 @@ import type { Db } from '../db/client.ts'
 import { unavailable } from '../errors.ts'
 import { decodeText, mebibyte, parseJson, readBody, requireJson } from '../http/body.ts'
 import { describeOperation } from '../http/describe.ts'
-import { createInFlightLimiter, type InFlightLimiter } from '../http/in_flight.ts'
+import { createInFlightLimiter } from '../http/in_flight.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { type DeliveryObserver, GithubWebhook } from './schema.ts'
 import { requireSignature, requireWebhook, setWebhook, verifyDelivery } from './webhook.ts'
@@ -69,7 +69,7 @@ export function githubRoutes(
  * who knows an organisation's id can make the service hold bodies in memory. One organisation gets a quarter of the
  * total: room for one of the largest bodies, and for many ordinary ones.
  */
-export const createDeliveryLimiter = (): InFlightLimiter =>
+export const createDeliveryLimiter = () =>
   createInFlightLimiter({
     perTenant: { requests: 128, bytes: 32 * mebibyte },
     inAll: { requests: 512, bytes: 128 * mebibyte },

@@ -114,7 +114,7 @@ const messages = {
   unlinked_files: 'No prompt is linked to a file that this push changes.',
 }
 
-export type DeliveryOutcome = keyof typeof messages | Gap
+type DeliveryOutcome = keyof typeof messages | Gap
 
 export const outcomes = Object.keys({ ...messages, ...gaps }) as DeliveryOutcome[]
 

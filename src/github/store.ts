@@ -37,7 +37,7 @@ export async function insertDelivery(sql: Sql, organisationId: number, delivery:
 }
 
 /** The name of a repository, and the time of the latest delivery that brought it, by GitHub's clock. */
-export type RepositoryName = { name: string; seenAt: Date }
+type RepositoryName = { name: string; seenAt: Date }
 
 export async function selectRepository(
   sql: Sql,

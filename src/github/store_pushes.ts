@@ -34,7 +34,7 @@ export type MergedPullRequest = PullRequest & {
 type Head = { branch: string; commitSha: string }
 
 /** A prompt whose file a push changes, and the commits that change it, oldest first. */
-export type AffectedPrompt = { promptId: number; commits: string[] }
+type AffectedPrompt = { promptId: number; commits: string[] }
 
 export type Push = {
   head: Head

@@ -15,18 +15,12 @@ type Entered = {
   leave(): void
 }
 
-export type InFlightLimiter = {
-  /** Counts a request. Throws over the limit. */
-  enter(tenant: unknown): Entered
-  /** Counts a request until the work on it ends. */
-  run<T>(tenant: unknown, work: (reserve: Entered['reserve']) => Promise<T>): Promise<T>
-}
-
 /** Bounds the requests in flight, and the bytes of their bodies, per tenant and in total. */
-export function createInFlightLimiter({ perTenant, inAll, rejectWith }: Options): InFlightLimiter {
+export function createInFlightLimiter({ perTenant, inAll, rejectWith }: Options) {
   const total: InFlight = { requests: 0, bytes: 0 }
   const byTenant = new Map<unknown, InFlight>()
 
+  /** Counts a request. Throws over the limit. */
   function enter(tenant: unknown): Entered {
     const own = byTenant.get(tenant) ?? { requests: 0, bytes: 0 }
     let reserved = 0
@@ -57,7 +51,8 @@ export function createInFlightLimiter({ perTenant, inAll, rejectWith }: Options)
 
   return {
     enter,
-    async run(tenant, work) {
+    /** Counts a request until the work on it ends. */
+    async run<T>(tenant: unknown, work: (reserve: Entered['reserve']) => Promise<T>): Promise<T> {
       const { reserve, leave } = enter(tenant)
       try {
         return await work(reserve)

@@ -76,7 +76,7 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, onBreaker = 
   const { requests, windowSeconds } = rate
   const msPerRequest = (windowSeconds * 1_000) / requests
   const buckets = new BoundedCache<string | number, Bucket>(maxSubjects)
-  const breaker = createBreaker(onBreaker)
+  const attempt = createBreaker(onBreaker)
   let unsharedBuckets = new Set<Bucket>()
 
   function leak(bucket: Bucket, now: number): void {
@@ -91,7 +91,7 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, onBreaker = 
     const addedUs = bucket.unshared * msPerRequest * 1_000
     bucket.unshared = 0
     const key = `rate:${name}:{${bucket.subject}}`
-    const aheadUs = await breaker.attempt(() => redis.run(addScript, key, addedUs, windowSeconds * 1_000_000))
+    const aheadUs = await attempt(() => redis.run(addScript, key, addedUs, windowSeconds * 1_000_000))
     // After a failure, Redis may or may not have added the requests. They are not sent again: counting them twice would
     // reject clients that keep to their rate.
     if (typeof aheadUs !== 'number') return

@@ -1,33 +1,28 @@
-/** A circuit breaker: skips calls to a dependency that keeps failing, and retries one of them at an interval. */
-type Breaker = {
-  /** Returns the result, or undefined when the call failed or was skipped. */
-  attempt<T>(call: () => Promise<T>): Promise<T | undefined>
-}
-
 /** One failure may be chance. From the second in a row on, no call waits for the timeout. */
 const maxFailures = 2
 
-/** While the breaker is open, one call is tried every `retryMs`. */
-export function createBreaker(onChange?: (isOpen: boolean) => void, retryMs = 1_000): Breaker {
+/**
+ * A circuit breaker: skips calls to a dependency that keeps failing, and tries one of them every `retryMs`. Returns the
+ * result of a call, or undefined when it failed or was skipped.
+ */
+export function createBreaker(onChange?: (isOpen: boolean) => void, retryMs = 1_000) {
   let failed = 0
   let retryAt = 0
-  return {
-    async attempt(call) {
-      const isOpen = failed >= maxFailures
-      if (isOpen && performance.now() < retryAt) return undefined
-      // The first call after the pause is tried; others are skipped until its result is known.
-      if (isOpen) retryAt = performance.now() + retryMs
-      try {
-        const result = await call()
-        if (failed >= maxFailures) onChange?.(false)
-        failed = 0
-        return result
-      } catch {
-        failed += 1
-        if (failed === maxFailures) onChange?.(true)
-        retryAt = performance.now() + retryMs
-        return undefined
-      }
-    },
+  return async <T>(call: () => Promise<T>): Promise<T | undefined> => {
+    const isOpen = failed >= maxFailures
+    if (isOpen && performance.now() < retryAt) return undefined
+    // The first call after the pause is tried; others are skipped until its result is known.
+    if (isOpen) retryAt = performance.now() + retryMs
+    try {
+      const result = await call()
+      if (failed >= maxFailures) onChange?.(false)
+      failed = 0
+      return result
+    } catch {
+      failed += 1
+      if (failed === maxFailures) onChange?.(true)
+      retryAt = performance.now() + retryMs
+      return undefined
+    }
   }
 }

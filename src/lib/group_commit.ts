@@ -7,13 +7,6 @@
 // after the other comes back immediately. Otherwise some of them would be written while the others wait.
 import { nextTurn } from './turns.ts'
 
-type GroupCommit<Item, Outcome> = {
-  /** Resolves with the outcome of the item once its write has committed. */
-  add(item: Item): Promise<Outcome>
-  /** Waits until all items are written. */
-  drain(): Promise<void>
-}
-
 /** Why nothing was written: one of the items is bad, or the rows of a group are locked. */
 export type Fault = 'bad_row' | 'lock_timeout'
 
@@ -64,7 +57,7 @@ class Lane<Item, Outcome> {
 
 const nothingToAnswer = () => {}
 
-export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>): GroupCommit<Item, Outcome> {
+export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>) {
   type Batch = Queued<Item, Outcome>[]
   const common = new Lane<Item, Outcome>()
   const own = new Map<unknown, Lane<Item, Outcome>>()
@@ -182,7 +175,8 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   }
 
   return {
-    add(item) {
+    /** Resolves with the outcome of the item once its write has committed. */
+    add(item: Item): Promise<Outcome> {
       const group = options.groupOf(item)
       return new Promise((resolve, reject) => {
         // The first group may fill half of the queue, the next one a quarter, and so on: there is always room for another.
@@ -192,7 +186,8 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
         enqueue(own.get(group) ?? common, { item, addedAt, deadline, resolve, reject })
       })
     },
-    async drain() {
+    /** Waits until all items are written. */
+    async drain(): Promise<void> {
       for (;;) {
         const writing = [common, ...own.values()].flatMap((lane) => lane.writing ?? [])
         if (writing.length === 0) return

@@ -45,7 +45,7 @@ type BatchedIncrement = { increment: number; count: Promise<number | null | unde
 const keyOf = (organisationId: number, month: Month) => `signals:{${organisationId}}:${month.name}`
 
 export function createGate(redis: Redis, observe?: GateObserver): Gate {
-  const breaker = createBreaker((isOpen) => observe?.breakerChanged(isOpen))
+  const attempt = createBreaker((isOpen) => observe?.breakerChanged(isOpen))
   const batches = new Map<string, BatchedIncrement>()
 
   function startBatch(key: string, expiresAt: number): BatchedIncrement {
@@ -53,7 +53,7 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
       increment: 0,
       count: nextTurn().then(() => {
         batches.delete(key)
-        return breaker.attempt(() => redis.run(takeScript, key, batch.increment, expiresAt))
+        return attempt(() => redis.run(takeScript, key, batch.increment, expiresAt))
       }),
     }
     batches.set(key, batch)
@@ -71,7 +71,7 @@ export function createGate(redis: Redis, observe?: GateObserver): Gate {
       return count === null ? 'missing' : count - batch.increment + position
     },
     async correct(organisationId, month, used) {
-      await breaker.attempt(() => redis.set(keyOf(organisationId, month), used, 'EXAT', month.resetsAtSeconds))
+      await attempt(() => redis.set(keyOf(organisationId, month), used, 'EXAT', month.resetsAtSeconds))
     },
   }
 }

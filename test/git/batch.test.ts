@@ -71,31 +71,26 @@ test('is recorded all or nothing, and another organisation’s prompt is like no
 })
 
 test('says of files whether they are there, and what is older than the last word changes nothing', async () => {
-  const mark = (state: string, seen_at: string) =>
-    send({ entries: [], files: [{ prompt_id: tenant.prompt, state, seen_at }] })
-  const readState = async () => {
+  const mark = (...seen: [state: string, seen_at: string][]) =>
+    send({ entries: [], files: seen.map(([state, seen_at]) => ({ prompt_id: tenant.prompt, state, seen_at })) })
+  const expectState = async (state: string) => {
     const { body } = await service.get(`/prompts/${tenant.prompt}`, tenant.key)
-    return body.data.file_state
+    expect(body.data.file_state).toBe(state)
   }
-  await mark('removed', '2026-01-02T00:00:00Z')
-  expect(await readState()).toBe('removed')
-  await mark('present', '2026-01-01T00:00:00Z')
-  expect(await readState()).toBe('removed')
-  await mark('present', '2026-01-03T00:00:00Z')
-  expect(await readState()).toBe('present')
+  await mark(['removed', '2026-01-02T00:00:00Z'])
+  await expectState('removed')
+  await mark(['present', '2026-01-01T00:00:00Z'])
+  await expectState('removed')
+  await mark(['present', '2026-01-03T00:00:00Z'])
+  await expectState('present')
   // Of what is said twice, the later holds.
-  const twice = [
-    { prompt_id: tenant.prompt, state: 'present', seen_at: '2026-01-04T00:00:00Z' },
-    { prompt_id: tenant.prompt, state: 'removed', seen_at: '2026-01-05T00:00:00Z' },
-  ]
-  await send({ entries: [], files: twice })
-  expect(await readState()).toBe('removed')
+  await mark(['removed', '2026-01-05T00:00:00Z'], ['present', '2026-01-04T00:00:00Z'])
+  await expectState('removed')
   // A clock that is ahead does not keep what is seen later from being believed.
-  await mark('removed', '2036-01-01T00:00:00Z')
-  expect(await readState()).toBe('removed')
-  await mark('present', new Date(Date.now() + 60_000).toISOString())
-  expect(await readState()).toBe('present')
-  expect(await mark('present', 'soon')).toMatchObject({
+  await mark(['removed', '2036-01-01T00:00:00Z'])
+  await mark(['present', new Date(Date.now() + 60_000).toISOString()])
+  await expectState('present')
+  expect(await mark(['present', 'soon'])).toMatchObject({
     status: 422,
     body: { error: { details: [{ path: '/files/0/seen_at' }] } },
   })

@@ -214,16 +214,10 @@ test('a pull request is remembered for a year after it has ended, and an open on
       select number, (select count(*) from github_pull_request_prompts p where p.number = r.number) as prompts
       from github_pull_requests r
       order by number`
-    return rows.map(({ number, prompts }) => [number, prompts])
+    return rows.map(({ number, prompts }) => `#${number} with ${prompts} prompts`)
   }
-  expect(await left('2027-11-14T13:00:00Z')).toEqual([
-    [1, 1],
-    [2, 0],
-    [3, 1],
-  ])
-  expect(await left('2027-11-14T13:00:01Z')).toEqual([
-    [2, 0],
-    [3, 1],
-  ])
-  expect(await left('2037-11-14T13:00:01Z')).toEqual([[3, 1]])
+  const [first, second, third] = ['#1 with 1 prompts', '#2 with 0 prompts', '#3 with 1 prompts'] as const
+  expect(await left('2027-11-14T13:00:00Z')).toEqual([first, second, third])
+  expect(await left('2027-11-14T13:00:01Z')).toEqual([second, third])
+  expect(await left('2037-11-14T13:00:01Z')).toEqual([third])
 })

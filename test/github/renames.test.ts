@@ -1,8 +1,6 @@
 // Links follow a repository by GitHub's id when a delivery has another name.
 import { expect, test } from 'bun:test'
-import { listAudit } from '../../src/audit/list.ts'
-import { requirePrompt } from '../../src/prompts/find.ts'
-import { changePrompt, listAllPrompts } from '../../src/prompts/manage.ts'
+import { listAllPrompts } from '../../src/prompts/manage.ts'
 import { createHook, hookEachTest, paths } from './hook.ts'
 import { idOf, merged, pullRequest, push, repositoryEvent, sha } from './payloads.ts'
 
@@ -18,11 +16,6 @@ const deploys = (repository: string, more: object = {}) =>
 async function repositories(): Promise<(string | null)[]> {
   const prompts = await listAllPrompts(service.services.db, hook.tenant.org)
   return Object.values(hook.prompts).map((id) => prompts.find((prompt) => prompt.id === id)?.repository ?? null)
-}
-
-async function link(prompt: string, path: string): Promise<void> {
-  const { db, clock } = service.services
-  await changePrompt(db, clock, await requirePrompt(db.sql, prompt), { file: { repository: 'acme/words', path } })
 }
 
 const moved = Array(3).fill('globex/words')
@@ -80,24 +73,17 @@ test('a pull request that is open meanwhile is merged under the new name', async
 
 test('a file that is linked under the new name keeps its prompt; the other links are in the audit log', async () => {
   await deploys('Acme/Prompts')
-  await link(hook.prompts.other, paths.greeting)
+  const { key } = await service.createKey(hook.tenant, ['prompts:write', 'keys:read'])
+  await service.patch(`/prompts/${hook.prompts.other}`, key, { repository: 'acme/words', path: paths.greeting })
   await deploys('Acme/Words', { at: later })
   expect(await repositories()).toEqual(['acme/prompts', 'acme/words', 'acme/words'])
   expect(await hook.history('greeting')).toHaveLength(1)
   expect(await hook.history('other')).toHaveLength(1)
 
-  const { db } = service.services
-  const { organisationId } = await requirePrompt(db.sql, hook.prompts.farewell)
-  const { data } = await listAudit(db, organisationId, { limit: 100, cursor: null })
-  const byGithub = data.filter(({ actor }) => actor === 'github').map(({ id: _, created_at: __, ...entry }) => entry)
-  expect(byGithub).toEqual([
-    {
-      actor: 'github',
-      action: 'prompt.updated',
-      subject: hook.prompts.farewell,
-      details: { repository: 'acme/words', path: paths.farewell },
-    },
-  ])
+  const { body } = await service.get('/audit', key)
+  const byGithub = body.data.filter(({ actor }: { actor: string }) => actor === 'github')
+  const details = { repository: 'acme/words', path: paths.farewell }
+  expect(byGithub).toMatchObject([{ action: 'prompt.updated', subject: hook.prompts.farewell, details }])
 })
 
 test('the links of another organisation stay', async () => {

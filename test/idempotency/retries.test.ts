@@ -1,8 +1,7 @@
 // The Idempotency-Key of what is created over REST.
-import { beforeAll, expect, spyOn, test } from 'bun:test'
-import { createServices } from '../../src/deps.ts'
+import { beforeAll, expect, test } from 'bun:test'
 import { scopes } from '../../src/http/caller.ts'
-import { createLog } from '../../src/log.ts'
+import { createPrunings } from '../signals/fixtures.ts'
 import { useOwnService, useTenant } from '../use.ts'
 
 const service = useOwnService()
@@ -57,13 +56,7 @@ test('Idempotency-Keys are forgotten after a day, and not before', async () => {
     expect(status).toBe(201)
     return headers.has('idempotent-replayed')
   }
-  const { db, clock } = service.services
-  const intervals = spyOn(globalThis, 'setInterval')
-  createServices({ db, clock, log: createLog('silent') })
-  const rounds = intervals.mock.calls.filter(([, everyMs]) => everyMs === 600_000) as unknown as [() => Promise<void>][]
-  const prune = () => Promise.all(rounds.map(([round]) => round()))
-  intervals.mockRestore()
-
+  const { prune } = createPrunings(service)
   service.clock.set('2026-11-10T12:00:00.000Z')
   expect(await isReplayed()).toBe(false)
   service.clock.set('2026-11-11T12:00:00.000Z')

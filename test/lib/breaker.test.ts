@@ -5,7 +5,7 @@ function setUp(retryMs: number) {
   const breaker = createBreaker(undefined, retryMs)
   let calls = 0
   const attempt = (fails: boolean) =>
-    breaker.attempt(async () => {
+    breaker(async () => {
       calls += 1
       if (fails) throw new Error('down')
       return 'up'
@@ -36,12 +36,12 @@ test('after the pause one call is made, and its success closes the breaker', asy
 
 test('while one call is tried, the others are not made', async () => {
   const breaker = createBreaker(undefined, 20)
-  for (let n = 0; n < 2; n += 1) await breaker.attempt(() => Promise.reject(new Error('down')))
+  for (let n = 0; n < 2; n += 1) await breaker(() => Promise.reject(new Error('down')))
   const pausedUntil = performance.now() + 20
   while (performance.now() < pausedUntil);
   const trial = Promise.withResolvers<string>()
-  const trying = breaker.attempt(() => trial.promise)
-  expect(await breaker.attempt(async () => 'up')).toBeUndefined()
+  const trying = breaker(() => trial.promise)
+  expect(await breaker(async () => 'up')).toBeUndefined()
   trial.resolve('up')
   expect(await trying).toBe('up')
 })

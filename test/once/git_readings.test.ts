@@ -1,7 +1,5 @@
 // What a sync reads in repositories of every shape. Needs only git, and writes nothing.
 import { describe, expect, test } from 'bun:test'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { planSync } from '../../src/git/plan.ts'
 import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
@@ -246,13 +244,9 @@ describe('names', () => {
     git('update-index', '--add', '--cacheinfo', `160000,${'1'.repeat(40)},prompts/module.md`)
     const blob = git('rev-parse', ':prompts/x.txt')
     git('update-index', '--add', '--cacheinfo', `120000,${blob},prompts/link.md`)
-    writeFileSync(
-      join(folder, 'index-info'),
-      Buffer.concat([Buffer.from(`100644 ${blob}\tprompts/`), Buffer.from([0xff, 0x2e, 0x6d, 0x64, 0])]),
-    )
-    Bun.spawnSync(['sh', '-c', `git -C '${folder}' update-index -z --index-info < '${folder}/index-info'`], {
-      env: gitEnvironment,
-    })
+    // A name that is not UTF-8.
+    const stdin = Buffer.from(`100644 ${blob}\tprompts/\xff.md\0`, 'latin1')
+    Bun.spawnSync(['git', '-C', folder, 'update-index', '-z', '--index-info'], { env: gitEnvironment, stdin })
     clone.commit('Add')
     const { prompts } = await plan(clone, { paths: [], createGlob: 'prompts/**/*.md' })
     expect(prompts.map(({ path, name }) => [path, name])).toEqual([

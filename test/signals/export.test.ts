@@ -34,19 +34,20 @@ async function record(prompt: string, signals: Given[]): Promise<number[]> {
 
 const exportOf = (prompt: string | null, query = '') => exportSignalsOf(service, tenant.key, prompt, query)
 
-/** A description of each step of a prompt's export. */
-async function stepsOf<T>(
-  prompt: string,
-  describe: (step: ExportStep) => T,
-  run?: Parameters<typeof exportSignals>[3],
-): Promise<T[]> {
+/** The steps of the export of a prompt, or of its organisation; each with the number of statements so far. */
+async function stepsOf(prompt: string, ofAll = false): Promise<(ExportStep & { statements: number })[]> {
   const { db } = service.services
   const { id, organisationId } = await requirePrompt(db.sql, prompt)
-  const source = { organisationId, prompt: { id, publicId: prompt } }
-  const described: T[] = []
-  const query = exportParams.parse(new URLSearchParams())
-  for await (const step of exportSignals(db, source, query, run)) described.push(describe(step))
-  return described
+  const source = { organisationId, prompt: ofAll ? null : { id, publicId: prompt } }
+  const steps: (ExportStep & { statements: number })[] = []
+  let statements = 0
+  const run = <T>(step: () => Promise<T>) => {
+    statements += 1
+    return step()
+  }
+  for await (const step of exportSignals(db, source, exportParams.parse(new URLSearchParams()), run))
+    steps.push({ ...step, statements })
+  return steps
 }
 
 test('an export has every signal once, in the order of their times, with the metadata as it is kept', async () => {
@@ -153,7 +154,7 @@ test('large metadata is exported whole, in steps of a bounded size', async () =>
       .slice(0, -1)
       .map((line) => JSON.parse(line).metadata.text.length),
   ).toEqual(Array(400).fill(16_000))
-  const sizes = await stepsOf(tenant.prompt, ({ text: lines }) => lines.length)
+  const sizes = (await stepsOf(tenant.prompt)).map((step) => step.text.length)
   expect(sizes.reduce((sum, size) => sum + size)).toBe(text.length)
   // A step ends with the signal that takes it over a MiB.
   expect(sizes.filter((size) => size > 1024 * 1024 + 17_000)).toEqual([])
@@ -161,18 +162,9 @@ test('large metadata is exported whole, in steps of a bounded size', async () =>
 
 test('many small signals are exported in steps that grow to 2,000, each in the organisation’s share', async () => {
   await fillSignals(service, tenant.prompt, 5_000)
-  let shares = 0
-  const signals = await stepsOf(
-    tenant.prompt,
-    (step) => step.signals,
-    (step) => {
-      shares += 1
-      return step()
-    },
-  )
-  // The last step finds that there is nothing left.
-  expect(signals).toEqual([250, 500, 1_000, 2_000, 1_250])
-  expect(shares).toBe(6)
+  const steps = await stepsOf(tenant.prompt)
+  expect(steps.map(({ signals }) => signals)).toEqual([250, 500, 1_000, 2_000, 1_250])
+  expect(steps.map(({ statements }) => statements)).toEqual([1, 2, 3, 4, 5])
 })
 
 test.each([
@@ -210,17 +202,8 @@ test('an export begins however many prompts without signals come before the firs
   await db.sql`
     insert into prompts (public_id, organisation_id, name, created_at)
     select 'pmt_empty' || n, ${organisationId}, 'empty', now() from generate_series(1, 1000) n`
-  let looked = 0
-  const source = { organisationId, prompt: null }
-  const steps = exportSignals(db, source, exportParams.parse(new URLSearchParams()), (step) => {
-    looked += 1
-    return step()
-  })
-  const before: number[] = []
-  for await (const { text } of steps) {
-    expect(text).toBe('')
-    before.push(looked)
-  }
-  expect(before[0]).toBe(1)
-  expect(Math.max(...before.map((now, index) => now - (before[index - 1] ?? 0)))).toBe(1)
+  const steps = await stepsOf(second, true)
+  expect(steps.filter(({ text }) => text !== '')).toEqual([])
+  expect(steps[0]?.statements).toBe(1)
+  expect(Math.max(...steps.map(({ statements }, index) => statements - (steps[index - 1]?.statements ?? 0)))).toBe(1)
 })

@@ -1,4 +1,5 @@
 // What the tests of signals share: rows that no client can record, requests, and the rows that came of them.
+import { spyOn } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { openRedis } from '../../src/db/redis.ts'
 import { createServices } from '../../src/deps.ts'
@@ -114,4 +115,13 @@ export async function startReplica({ services, clock }: TestService): Promise<Cl
   const replica = createServices({ db: services.db, redis, clock, log: createLog('silent') })
   const listener = listen(createApp(replica), crashResponse, '127.0.0.1', 0)
   return { ...(await createClient(listener.url)), stop: () => listener.stop() }
+}
+
+/** Another service on the same database, whose prunings run when called instead of every ten minutes. */
+export function createPrunings({ services: { db }, clock }: TestService) {
+  const intervals = spyOn(globalThis, 'setInterval')
+  const { drain } = createServices({ db, clock, log: createLog('silent') })
+  const rounds = intervals.mock.calls.filter(([, everyMs]) => everyMs === 600_000) as unknown as [() => Promise<void>][]
+  intervals.mockRestore()
+  return { drain, prune: () => Promise.all(rounds.map(([round]) => round())) }
 }

@@ -1,19 +1,15 @@
-import { beforeEach, expect, spyOn, test } from 'bun:test'
-import { createServices } from '../../src/deps.ts'
-import { createLog } from '../../src/log.ts'
+import { beforeEach, expect, test } from 'bun:test'
 import { setRetention } from '../../src/orgs/manage.ts'
 import { applyRetentions } from '../../src/signals/erase.ts'
 import { engine } from '../harness.ts'
-import type { Tenant } from '../service.ts'
-import { useService } from '../use.ts'
-import { countOf, fillEvery, fillPrompts } from './fixtures.ts'
+import { useNewTenant, useService } from '../use.ts'
+import { countOf, createPrunings, fillEvery } from './fixtures.ts'
 
 const service = useService()
-let tenant: Tenant
+const tenant = useNewTenant(service)
 
 beforeEach(async () => {
   service.clock.set('2026-11-20T12:00:00.000Z')
-  tenant = await service.createTenant()
   // A round goes through all organisations.
   await service.services.db.sql`update organisations set retention_days = null`
 })
@@ -37,15 +33,6 @@ test('a retention erases older signals of the organisations that have one', asyn
   service.clock.set('2026-12-31T12:00:00.000Z')
   await apply()
   await expectRows(2)
-})
-
-test('a retention takes several steps, over several pages of prompts', async () => {
-  const { db, clock } = service.services
-  await setRetention(db, clock, tenant.org, 30)
-  await fill('2026-10-01T00:00:00Z', 1_001)
-  await fillPrompts(service, tenant.org, 205)
-  await apply()
-  await expectRows(0)
 })
 
 test('a change of the retention is in the audit log', async () => {
@@ -81,13 +68,7 @@ test('a round skips while another one runs, and stops between two steps', async 
 
 test('a service applies the retentions at its intervals, until it stops', async () => {
   const { db } = service.services
-  const intervals = spyOn(globalThis, 'setInterval')
-  const { drain } = createServices({ db, clock: service.clock, log: createLog('silent') })
-  const prunings = intervals.mock.calls.filter(([, everyMs]) => everyMs === 600_000) as unknown as [
-    () => Promise<void>,
-  ][]
-  const prune = () => Promise.all(prunings.map(([work]) => work()))
-  intervals.mockRestore()
+  const { drain, prune } = createPrunings(service)
   await setRetention(db, service.clock, tenant.org, 30)
   await fill('2026-10-01T00:00:00Z', 2)
   await prune()
