@@ -100,7 +100,9 @@ export const updateRepository = (sql: Sql, organisationId: number, from: string,
   sql<{ id: string; path: string }>`
     update prompts p
     set repository = ${to}
-    where p.organisation_id = ${organisationId} and p.repository = ${from}
+    where p.id = any(array(
+        select id from prompts where organisation_id = ${organisationId} and repository = ${from} order by id for update
+      ))
       and not exists (
         select from prompts taken
         where taken.organisation_id = p.organisation_id and taken.repository = ${to} and taken.path = p.path
