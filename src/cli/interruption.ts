@@ -1,5 +1,6 @@
 // Ctrl-C: an interrupted command closes what it has opened, says what was and was not done, and ends.
-import type { Db, Sql } from '../db/client.ts'
+import type { Db, Isolation, Sql } from '../db/client.ts'
+import type { PermitRequest } from '../lib/semaphore.ts'
 
 export type Interruption = {
   signal: AbortSignal
@@ -86,15 +87,18 @@ export function interruptible(db: Db, interruption: Interruption, onWait: (answe
   return {
     ...db,
     sql: wrap(db.sql, false),
-    transaction: <T>(work: (sql: Sql) => Promise<T>) => {
+    transaction: <T>(work: (sql: Sql) => Promise<T>, ...options: [PermitRequest?, Isolation?]) => {
       let isCommitting = false
-      const answer: Promise<T> = db.transaction(async (sql) => {
-        const result = await work(wrap(sql, true))
-        signal.throwIfAborted()
-        isCommitting = true
-        onWait(answer)
-        return result
-      })
+      const answer: Promise<T> = db.transaction(
+        async (sql) => {
+          const result = await work(wrap(sql, true))
+          signal.throwIfAborted()
+          isCommitting = true
+          onWait(answer)
+          return result
+        },
+        ...options,
+      )
       return waitFor(answer, () => isCommitting)
     },
   }
