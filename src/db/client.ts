@@ -33,7 +33,7 @@ export type Db = {
 }
 
 /** With `repeatable read`, every statement of a transaction sees the same snapshot. */
-type Isolation = 'read committed' | 'repeatable read'
+export type Isolation = 'read committed' | 'repeatable read'
 
 /** Observers of the database. Each may be set later, since the database is opened before everything else. */
 export type DatabaseObserver = {

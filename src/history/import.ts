@@ -44,10 +44,8 @@ export async function importHistory(
   })
 }
 
-type Line = { lineNumber: number; prompt: string; entry: ReturnType<typeof parseEntry> }
-
 /** Skips blank lines. */
-async function* parseLines(lines: AsyncIterable<string>, clock: Clock): AsyncGenerator<Line> {
+async function* parseLines(lines: AsyncIterable<string>, clock: Clock) {
   let lineNumber = 0
   for await (const line of lines) {
     lineNumber += 1

@@ -28,17 +28,11 @@ export type HistoryObserver = {
   cached(characters: number): void
 }
 
-type Options = {
-  observer?: HistoryObserver
-  /** The URL that links begin with; empty for relative links. */
-  baseUrl?: string
-}
+/** Links begin with the base URL; without it they are relative. */
+type Options = { observer?: HistoryObserver; baseUrl?: string }
 
 const maxCachedCharacters = 32 * 1024 * 1024
-/**
- * Limits concurrent pages with a filter by action or branch: Postgres counts all matching entries for each of them, so one
- * organisation could otherwise occupy every connection.
- */
+/** Postgres counts all entries that match an action or branch, so these pages could occupy every connection. */
 const filteredLimits = { permits: 3, permitsPerTenant: 2, maxWaiting: 60, maxWaitingPerTenant: 20, patienceMs: 4_000 }
 
 /**
@@ -51,10 +45,8 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     ({ body, links }, key) => body.length + links.length + key.length,
   )
   const findState = createDataLoader(async (keys: StateKey[]) => {
-    const states = await selectStates(
-      db.sql,
-      keys.map(({ prompt }) => prompt),
-    )
+    const prompts = keys.map(({ prompt }) => prompt)
+    const states = await selectStates(db.sql, prompts)
     return new Map(states.map((state) => [stateId(state), state]))
   }, stateId)
 

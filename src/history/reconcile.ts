@@ -1,7 +1,5 @@
-// Decides how the entries of one source change what is known already. Nothing here reads or writes anything.
-//
-// Two sources report the same changes: a clone (git) and GitHub's deliveries. In whichever order they report, and however
-// often, the history is the same; docs/git.md has the rules.
+// Decides how the entries of one source, a clone (git) or GitHub's deliveries, change what is known already. The history is
+// the same in whichever order the two report, and however often; docs/git.md has the rules.
 import type { EntryRow } from './store.ts'
 
 /** An entry to be written, with the rest of its identity and the sources that know it. */
@@ -22,10 +20,9 @@ export type MergedCommit = { prompt_id: number; branch_name: string; commit_sha:
 /** What became of an entry. A covered commit has no entry, because it belongs to a merge. */
 export type Outcome = 'added' | 'changed' | 'known' | 'covered'
 
+/** Outcomes and inserts are in the order of the reported entries. No two inserts have the same identity. */
 export type Reconciliation = {
-  /** In the order of the reported entries. */
   outcomes: Outcome[]
-  /** In the order of the reported entries, no two with the same identity. */
   inserts: EntryToRecord[]
   /** Readers do not see every update: which sources know an entry is not shown. */
   updates: { from: KnownEntry; to: KnownEntry; isVisible: boolean }[]

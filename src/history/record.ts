@@ -18,9 +18,8 @@ import {
 
 export type { Outcome }
 
-/** An entry for the history of one prompt. */
+/** An entry for the history of the prompt with this row id. */
 export type PromptEntry = {
-  /** The id of the prompt's row. */
   prompt: number
   entry: NewHistoryEntry
   /** The commits that a merge brought to its branch, besides its own. They get no entry. */
@@ -28,9 +27,6 @@ export type PromptEntry = {
   /** How often the pull request had been reopened: it may be closed again at the same commit. */
   reopenings?: number
 }
-
-/** Where an entry was read: in a clone, or in a delivery from GitHub. */
-type Source = 'git' | 'github'
 
 /** What an entry has that a client recorded. */
 export const fromClient = { reopenings: 0, in_git: false, on_github: false }
@@ -43,9 +39,10 @@ export const expectedInstant = 'must be an ISO 8601 time with its zone, such as 
 export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
   const entry = validate(given)
   const { action, user, commit_sha, branch_name, pr_number = null, pr_url = null } = entry
-  const createdAt = entry.created_at === undefined ? clock.now() : parseInstant(entry.created_at)
+  const { name: user_name, email: user_email } = user
+  const created_at = entry.created_at === undefined ? clock.now() : parseInstant(entry.created_at)
   const problems: Detail[] = []
-  if (!createdAt) problems.push({ path: '/created_at', message: expectedInstant })
+  if (!created_at) problems.push({ path: '/created_at', message: expectedInstant })
   if (action === 'deployed' && (pr_number !== null || pr_url !== null)) {
     problems.push({ path: '/pr_number', message: 'must be absent, with pr_url, when the action is deployed' })
   }
@@ -55,17 +52,8 @@ export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
   if (pr_url !== null && !/^https?:\/\/[^\s]+$/.test(pr_url)) {
     problems.push({ path: '/pr_url', message: 'must be an http or https address' })
   }
-  if (!createdAt || problems.length > 0) throw invalid('The history entry is not valid.', problems)
-  return {
-    action,
-    user_name: user.name,
-    user_email: user.email,
-    commit_sha,
-    branch_name,
-    pr_number,
-    pr_url,
-    created_at: createdAt,
-  }
+  if (!created_at || problems.length > 0) throw invalid('The history entry is not valid.', problems)
+  return { action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at }
 }
 
 /**
@@ -104,7 +92,7 @@ export async function recordEntries(
   sql: Sql,
   clock: Clock,
   given: PromptEntry[],
-  source: Source,
+  source: 'git' | 'github',
   otherPrompts: number[] = [],
 ): Promise<Outcome[]> {
   const reported = given.map(({ prompt, entry, covers = [], reopenings = 0 }) => ({

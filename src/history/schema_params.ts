@@ -4,15 +4,6 @@ import { defaultPageSize, defineParams, type Param, param, type QueryOf, timePar
 import { literals } from '../lib/typebox.ts'
 import { type Action, actions } from './schema.ts'
 
-/** Filters of a list of entries; null does not filter. */
-export type EntryFilters = {
-  action: Action[] | null
-  branch: string | null
-  since: Date | null
-  /** The last instant that is listed. */
-  until: Date | null
-}
-
 /** Accepts a repeated parameter, which generated clients send, and a list with commas. */
 const actionsParam = (possible: Action[]): Param<Action[] | null> => ({
   schema: Type.Array(literals(possible), {
@@ -28,7 +19,6 @@ const actionsParam = (possible: Action[]): Param<Action[] | null> => ({
   fallback: null,
 })
 
-/** The filters of a list that has entries of these actions. */
 export const entryFilterParams = (possible: Action[]) => ({
   action: actionsParam(possible),
   since: timeParam('Only entries from this ISO 8601 time on.'),
@@ -44,6 +34,8 @@ export const entryFilterParams = (possible: Action[]) => ({
 export const historyParams = defineParams({ ...numberedPageParams, ...entryFilterParams(actions) })
 
 export type HistoryQuery = QueryOf<typeof historyParams>
+
+type EntryFilters = Omit<HistoryQuery, 'page' | 'limit'>
 
 /** Writes the filters as query parameters. */
 export const writeEntryFilters = ({ action, branch, since, until }: EntryFilters): Record<string, string> => ({

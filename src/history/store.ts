@@ -18,13 +18,8 @@ export const selectStates = (sql: Sql, prompts: string[]): Promise<HistoryState[
     from prompts
     where public_id = any (${`{${prompts}}`}::text::text[])`
 
-type PageToSelect = {
-  offset: number
-  size: number
-  /** ISO 8601, or -infinity and infinity. */
-  since: string
-  until: string
-}
+/** Times are in ISO 8601, or -infinity and infinity. */
+type PageToSelect = { offset: number; size: number; since: string; until: string }
 
 type SelectedPage = { version: string; totalCount: number; entries: EntryRow[] }
 

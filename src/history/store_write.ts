@@ -55,7 +55,6 @@ export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise
   return changed.flatMap(({ ids }) => ids)
 }
 
-/** Selects the entries of commits. */
 export const selectCommitEntries = (sql: Sql, commits: { prompt_id: number; commit_sha: string }[]) =>
   sql<KnownEntry>`
     select

@@ -24,18 +24,12 @@ export type NamedCount = WindowCount & { text: string; first_commit: string | nu
 /** The signals that belong to a change, and how many of them name its commit. */
 export type ChangeCounts = Counts & { by_commit: number }
 
-/** Git abbreviates a commit to no fewer characters. */
-const minPrefix = 7
-
 /**
  * The instants at which windows begin or end, ascending. No change goes live within a window, so each window is the span
  * between one of them and the next.
  */
 export function boundsOf(changes: ChangeWindow[]): Date[] {
-  const times = changes.flatMap((change) => [
-    change.created_at.getTime(),
-    change.live_until?.getTime() ?? latestInstant,
-  ])
+  const times = changes.flatMap((one) => [one.created_at.getTime(), one.live_until?.getTime() ?? latestInstant])
   return [...new Set(times)].toSorted((a, b) => a - b).map((time) => new Date(time))
 }
 
@@ -79,8 +73,8 @@ function findByWindow(changes: ChangeWindow[]): Map<number, number> {
   return new Map(lasting.map(({ id, created_at }) => [numbers.get(created_at.getTime()) as number, id]))
 }
 
-/** The commit that a string names: the whole of it, or a prefix of at least 7 characters that no other commit has. */
+/** The commit that a string names: the whole of it, or a prefix of at least 7 characters (as git's) that only it has. */
 function commitNamedBy({ text, first_commit: first, last_commit: last }: NamedCount): string | null {
   if (first === text) return first
-  return first === last && [...text].length >= minPrefix ? first : null
+  return first === last && [...text].length >= 7 ? first : null
 }

@@ -1,4 +1,3 @@
-import { logBeta } from './log_beta.ts'
 import { type Counts, type Estimate, scale, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 
@@ -14,9 +13,6 @@ type Comparison = {
 const logThreshold = Math.log(20)
 /** A forecast beyond a million signals would tell nothing. */
 const farthestForecast = 2 ** 20
-
-/** Newton's method takes about ten steps. With 60, even halving would use up the digits of a double. */
-const maxSteps = 60
 
 /**
  * Compares two sides. The result stays valid however often one looks while signals arrive. The evidence against a
@@ -93,7 +89,8 @@ function likeliestRate(base: Counts, head: Counts, difference: number): number {
   let low = Math.max(0, -difference)
   let high = Math.min(1, 1 - difference)
   let rate = (low + high) / 2
-  for (let steps = 0; steps < maxSteps; steps += 1) {
+  // Newton's method takes about ten steps. With 60, even halving would use up the digits of a double.
+  for (let steps = 0; steps < 60; steps += 1) {
     const [p, q, r, t] = [rate, 1 - rate, rate + difference, 1 - rate - difference]
     const slope = ratio(base.positive, p) - ratio(base.negative, q) + ratio(head.positive, r) - ratio(head.negative, t)
     if (slope === 0) return rate
@@ -146,3 +143,20 @@ function decides(base: Counts, head: Counts, margin: number): boolean {
   if (Math.abs(observedDifference(base, head)) > margin) return false
   return logEvidence(base, head, margin) >= logThreshold && logEvidence(base, head, -margin) >= logThreshold
 }
+
+const halfLogOfTwoPi = 0.5 * Math.log(2 * Math.PI)
+
+/** ln Γ(x) for x > 0, by Stirling's series, which is exact from 10 on. Γ(x + 1) = x Γ(x) moves smaller arguments there. */
+export function logGamma(x: number): number {
+  let product = 1
+  let at = x
+  for (; at < 10; at += 1) product *= at
+  const inverse = 1 / at
+  const square = inverse * inverse
+  const series =
+    inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1_260 - square * (1 / 1_680 - square * (1 / 1_188)))))
+  return (at - 0.5) * Math.log(at) - at + halfLogOfTwoPi + series - Math.log(product)
+}
+
+/** ln B(a, b), where B(a, b) = Γ(a) Γ(b) / Γ(a + b). */
+export const logBeta = (a: number, b: number): number => logGamma(a) + logGamma(b) - logGamma(a + b)

@@ -15,13 +15,7 @@ import { type Change, selectChanges, selectNamedCounts } from './store.ts'
 type ImpactPage = { totalCount: number; data: Impact[] }
 
 /** Reads in one snapshot, so that every signal is counted once. */
-export async function readImpact(
-  db: Db,
-  rollup: SignalRollup,
-  prompt: Prompt,
-  query: ImpactQuery,
-): Promise<ImpactPage> {
-  const { id, organisationId } = prompt
+export async function readImpact(db: Db, rollup: SignalRollup, { id, organisationId }: Prompt, query: ImpactQuery) {
   await rollup.catchUp(id)
   const read = (sql: Sql) => (query.pair ? readPair(sql, id, query.pair, query.margin) : readPage(sql, id, query))
   return db.transaction(read, { tenant: organisationId }, 'repeatable read')

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { exampleEntry, HistoryEntry } from '../history/schema.ts'
 import { cursorPageOf } from '../lib/cursor_page.ts'
 import { numberedPageOf } from '../lib/numbered_page.ts'
-import { literals, nullable } from '../lib/typebox.ts'
+import { nullable } from '../lib/typebox.ts'
 import { examplePrompt, Prompt } from '../prompts/schema.ts'
 
 const estimate = Type.Object({
@@ -37,10 +37,14 @@ const impact = {
     'Its rate minus that of the change before, from -1 to 1, with an interval that stays valid however often one looks; ' +
       'null for the first change, and while either change has no signals',
   ),
-  verdict: nullable(
-    literals(['better', 'worse', 'same', 'undecided']),
-    'same: the whole interval of the difference is within the margin; better or worse: otherwise, and it excludes zero; ' +
-      'undecided: none of these; null for the first change',
+  // One flat union: OpenAPI 3.0 allows null in an enum only if the enum lists it.
+  verdict: Type.Union(
+    [Type.Literal('better'), Type.Literal('worse'), Type.Literal('same'), Type.Literal('undecided'), Type.Null()],
+    {
+      description:
+        'same: the whole interval of the difference is within the margin; better or worse: otherwise, and it excludes zero; ' +
+        'undecided: none of these; null for the first change',
+    },
   ),
   signals_needed: nullable(
     count,

@@ -6,9 +6,6 @@ import { numberedPageParams } from '../lib/numbered_page.ts'
 import { choiceParam, defineParams, idParam, limitParam, pageParam, param, type QueryOf } from '../lib/params.ts'
 import { searchParam } from '../prompts/schema.ts'
 
-/** The margin has at most six digits after the point, like the rates it is compared with. */
-const parseMargin = (text: string): number | undefined => (/^(0|0?\.\d{1,6})$/.test(text) ? Number(text) : undefined)
-
 const marginParam = param(
   Type.Unsafe<number>({
     type: 'number',
@@ -17,7 +14,8 @@ const marginParam = param(
     exclusiveMaximum: true,
     description: 'The smallest difference that matters. A difference that certainly lies within it counts as the same.',
   }),
-  parseMargin,
+  // At most six digits after the point, like the rates that it is compared with.
+  (text) => (/^(0|0?\.\d{1,6})$/.test(text) ? Number(text) : undefined),
   'a number from 0 to less than 1, such as 0.05',
   0.05,
 )

@@ -58,7 +58,7 @@ export async function listSorted(
   return { data: shown.map(({ prompt: { rowId: _, ...prompt } }) => prompt), limit, nextCursor }
 }
 
-/** The value of a prompt without changes or signals: such prompts come last. */
+/** Prompts without changes or signals come last. */
 const afterAll = Number.MAX_VALUE
 
 async function readValues(

@@ -2,16 +2,13 @@ import type { Db } from '../db/client.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import type { Month } from '../lib/months.ts'
-import type { Gate, GateObserver } from './gate.ts'
+import type { Gate, GateDecision, GateObserver } from './gate.ts'
 import type { Usage, UsageMonth } from './schema.ts'
 import { readUsages } from './store.ts'
 
 /** Refuses signals before they reach Postgres, once Postgres has confirmed that the month is full. */
 export type Admission = {
-  /**
-   * Returns the usage of a full month, and undefined for a signal that may go to Postgres. Returns no promise where none is
-   * needed: most signals take that path.
-   */
+  /** Returns the usage of a full month. Most signals may go to Postgres: they get undefined, without a promise. */
   findRefusal(organisationId: number, month: Month): Usage | undefined | Promise<Usage | undefined>
   /** Caches the usage after a write, and sets the gate to it near the limit. */
   applyUsages(usages: Iterable<UsageMonth & Usage>): void
@@ -20,10 +17,7 @@ export type Admission = {
 }
 
 const maxOrganisations = 100_000
-/**
- * How long a cached refusal holds. A change of limits is notified immediately, but a notification may be lost with its
- * connection.
- */
+/** How long a cached refusal holds. The notification of a changed limit may be lost with its connection. */
 const refusalTrustedForMs = 1_000
 
 export function createAdmission(db: Db, gate?: Gate, observe?: GateObserver): Admission {
@@ -62,34 +56,24 @@ export function createAdmission(db: Db, gate?: Gate, observe?: GateObserver): Ad
     return usage
   }
 
-  function refuse(usage: Usage): Usage {
-    observe?.decided('refused')
-    return usage
+  function decide(decision: GateDecision, refusal?: Usage): Usage | undefined {
+    observe?.decided(decision)
+    return refusal
   }
 
   async function askGate(organisationId: number, month: Month): Promise<Usage | undefined> {
     if (!gate) return undefined
     const count = await gate.take(organisationId, month)
-    if (count === 'unreachable') {
-      observe?.decided('unreachable')
-      return undefined
-    }
+    if (count === 'unreachable') return decide('unreachable')
     const limit = findKnown(organisationId, month)?.limit ?? Number.POSITIVE_INFINITY
-    if (count !== 'missing' && count <= limit) {
-      observe?.decided('passed')
-      return undefined
-    }
+    if (count !== 'missing' && count <= limit) return decide('passed')
     const usage = await confirm(organisationId, month)
-    if (isFarFromFull(usage)) {
-      observe?.decided('passed')
-      return undefined
-    }
+    if (isFarFromFull(usage)) return decide('passed')
     const isMissing = count === 'missing'
     // A missing counter is seeded even when the month is full, so that the gate refuses the next requests.
     if (isMissing || !isFull(usage)) await gate.correct(organisationId, month, usage.used + 1)
-    if (isFull(usage)) return refuse(usage)
-    observe?.decided(isMissing ? 'seeded' : 'corrected')
-    return undefined
+    if (isFull(usage)) return decide('refused', usage)
+    return decide(isMissing ? 'seeded' : 'corrected')
   }
 
   return {
@@ -97,7 +81,7 @@ export function createAdmission(db: Db, gate?: Gate, observe?: GateObserver): Ad
       const known = findKnown(organisationId, month)
       if (known && isFarFromFull(known)) return undefined
       const cached = findCachedRefusal(organisationId, month)
-      return cached ? refuse(cached) : askGate(organisationId, month)
+      return cached ? decide('refused', cached) : askGate(organisationId, month)
     },
     applyUsages(months) {
       for (const { organisationId, month, used, limit } of months) {
@@ -123,14 +107,12 @@ const isFarFromFull = ({ used, limit }: Usage): boolean => used < limit * 0.9
 /** The browser key that a signal is counted with, and the key's limit as it was last known. */
 export type BrowserKey = { id: number; monthlyLimit: number | null }
 
-const maxKeys = 10_000
-
 /**
  * Remembers which browser keys Postgres has refused, so that a flood of requests with a full key stays off Postgres. A full
  * month stays full unless the limit is raised, so a refusal holds only for the same limit.
  */
 export function createKeyRefusals() {
-  const refusals = new BoundedCache<number, Usage & { month: string; until: number }>(maxKeys)
+  const refusals = new BoundedCache<number, Usage & { month: string; until: number }>(10_000)
   return {
     /** Returns the usage of a key that is known to be full. */
     find({ id, monthlyLimit }: BrowserKey, month: Month): Usage | undefined {

@@ -24,10 +24,7 @@ export type GateObserver = {
   breakerChanged(isOpen: boolean): void
 }
 
-/**
- * Raises a counter and sets its expiry. A missing counter stays missing. A value that cannot be raised is removed, so that
- * it is seeded from Postgres like a missing one.
- */
+/** Raises a counter, unless it is missing. Removes one that cannot be raised, so that it is seeded from Postgres again. */
 const takeScript = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return nil end
 local count = redis.pcall('INCRBY', KEYS[1], ARGV[1])

@@ -10,15 +10,10 @@ import type { BatchItem } from './batch_items.ts'
 import { applyResults, refuse, type SignalObserver } from './record.ts'
 import { type SignalToWrite, type WriteResult, writeSignals } from './store.ts'
 
-/** The result for one signal of a batch: recorded, now or before, or an error. */
 export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } | { error: ApiError }
 
-type BatchOutcome = {
-  /** In the order of the signals. */
-  results: BatchResult[]
-  /** The month's usage after the batch; undefined when no signal was valid. */
-  usage: (Usage & { month: Month }) | undefined
-}
+/** The results in the order of the signals, and the month's usage; undefined when no signal was valid. */
+type BatchOutcome = { results: BatchResult[]; usage: (Usage & { month: Month }) | undefined }
 
 /**
  * Records the signals in order, in one transaction, until the month of `now` is full. A batch that cannot be written

@@ -7,12 +7,10 @@ import { closeList, closeObject, comma, endOfToken, openList, openObject, parseM
 import type { Signal } from './record.ts'
 import { BatchSignal, SignalBatch } from './schema_batch.ts'
 
-/** A valid signal of a batch, or the error for an invalid one. */
 export type BatchItem = (Signal & { createdAt: Date }) | { error: ApiError }
 
 /** How far a client's clock may be ahead. Such a time is recorded as now, so that no signal is in the future. */
 const clockSkewMs = 60_000
-
 /** Parsing yields to other requests after this many characters. */
 const turnLength = 256 * 1024
 
@@ -51,8 +49,7 @@ function parseItem(given: unknown, text: string, now: Date): BatchItem {
 /** A signal counts towards the month of its time, and only the current month is still open. */
 function parseCreatedAt(text: string, now: Date): Date {
   const time = parseInstant(text)
-  const isAhead = time && time > now && time.getTime() - now.getTime() <= clockSkewMs
-  if (isAhead) return now
+  if (time && time > now && time.getTime() - now.getTime() <= clockSkewMs) return now
   if (time && time <= now && monthOf(time).name === monthOf(now).name) return time
   throw invalid('The signal is not valid.', [
     {

@@ -1,13 +1,13 @@
 import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
-import type { Db } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { yieldFor } from '../lib/periodic.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { claimRetention, eraseBefore, eraseSignal } from './store_deletes.ts'
 
-/** An organisation or one of its prompts, whose signals are erased; with the public id of either. */
+/** An organisation, or one of its prompts; with the public id of either. */
 export type PurgeSource = { organisationId: number; promptId: number | null; publicId: string }
 
 /** The size of a step: the embedded engine does nothing else meanwhile. */
@@ -39,12 +39,8 @@ export async function purgeSignals(
   onProgress: (erased: number) => void = () => {},
 ): Promise<number> {
   // The audit entry is written first, because the purge may be interrupted.
-  const event = {
-    organisationId,
-    action: 'signals.purged',
-    subject,
-    details: { before: before.toISOString() },
-  } as const
+  const details = { before: before.toISOString() }
+  const event = { organisationId, action: 'signals.purged', subject, details } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
   let total = 0
   const prompts = promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]
@@ -64,14 +60,14 @@ export async function purgeSignals(
 export async function applyRetentions(db: Db, clock: Clock, isStopping: () => boolean): Promise<void> {
   for (const { organisationId, days } of await listRetentions(db)) {
     const before = new Date(clock.now().getTime() - days * dayMs)
-    const step = (promptId: number) =>
-      db.transaction(
-        async (sql) =>
-          (await claimRetention(sql)) ? (await eraseBefore(sql, promptId, before, stepRows)).found : null,
-        { tenant: organisationId },
-      )
     const prompts = readPrompts(db, organisationId)
-    if (!(await repeatSteps(prompts, async (promptId) => (isStopping() ? null : step(promptId))))) return
+    const isDone = await repeatSteps(prompts, async (promptId) => {
+      if (isStopping()) return null
+      const erase = async (sql: Sql) =>
+        (await claimRetention(sql)) ? (await eraseBefore(sql, promptId, before, stepRows)).found : null
+      return db.transaction(erase, { tenant: organisationId })
+    })
+    if (!isDone) return
   }
 }
 

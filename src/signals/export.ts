@@ -7,18 +7,15 @@ import { csvHeading, type ExportPosition, findSignal, selectLines } from './stor
 /** Whose signals are exported: those of one prompt, or of all prompts of the organisation. */
 export type ExportSource = { organisationId: number; prompt: PromptIds | null }
 
-/** Some lines of an export, and the number of their signals. */
 export type ExportStep = { text: string; signals: number }
 
 /** Runs the statement of a step, in the organisation's share of the database. */
 type RunStep = <T>(step: () => Promise<T>) => Promise<T>
 
 /** Bounds of a step: the embedded engine does nothing else meanwhile, and the service holds its lines in memory. */
-const [maxRows, maxBytes] = [2_000, 1024 * 1024]
+const [minRows, maxRows, maxBytes] = [50, 2_000, 1024 * 1024]
 /** The first step is short: the size of the metadata is not known yet. */
 const firstRows = 250
-/** A step that stopped at its bytes is followed by smaller ones, down to this. */
-const minRows = 50
 
 /**
  * Exports a source in steps of one short statement each: prompt by prompt, and the signals of a prompt in order of time.

@@ -30,11 +30,10 @@ export async function listSignals(
     if (!stoppedAt) break
   }
   const shown = rows.slice(0, limit)
-  const next = rows.length > limit ? positionOf(shown.at(-1) as SignalRow) : stoppedAt
+  const last = shown.at(-1)
+  const next = last && rows.length > limit ? { id: last.id, at: last.created_at } : stoppedAt
   return { data: shown, limit, nextCursor: next && encodeCursor(list, next) }
 }
-
-const positionOf = ({ id, created_at }: SignalRow): Position => ({ id, at: created_at })
 
 const nameOfList = (promptId: number, { value, since, until, metadata }: SignalFilter): string =>
   JSON.stringify(['signals', promptId, value, since, until, metadata])

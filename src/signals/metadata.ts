@@ -15,12 +15,6 @@ export const maxDigits = 160 * 1024
 /** A token of this length is too short for a number of many digits. */
 const shortWord = 4
 
-type Scan = {
-  /** The metadata exactly as it was sent. */
-  raw: string
-  problems: Detail[]
-}
-
 /** Cuts the metadata out of a signal's JSON. Throws `validation_error` for values that Postgres cannot store. */
 export function parseMetadata(signal: string): string {
   const { raw, problems } = scanMetadata(signal)
@@ -32,7 +26,7 @@ export function parseMetadata(signal: string): string {
  * Cuts the metadata out of a body that JSON.parse has accepted, and finds the values that Postgres cannot store. The raw
  * JSON is kept, because JavaScript would change large numbers.
  */
-export function scanMetadata(body: string): Scan {
+export function scanMetadata(body: string): { raw: string; problems: Detail[] } {
   const hasEscapes = body.includes('\\')
   let problems: { until: number; message: string }[] = []
   let depth = 0
@@ -87,10 +81,7 @@ export function scanMetadata(body: string): Scan {
   return { raw, problems: problems.map(({ until, message }) => ({ path: pointerTo(body, start, until), message })) }
 }
 
-/**
- * The JSON pointer (RFC 6901) to the token of the metadata that starts at `until`, or to the member whose name ends there.
- * It is truncated, because it is only meant for people.
- */
+/** The JSON pointer (RFC 6901) to the token at `until`, or to the member whose name ends there. Truncated, for people. */
 function pointerTo(body: string, start: number, until: number): string {
   const frames: { step: string | number; awaitsName: boolean }[] = []
   for (let at = start; at < until; ) {

@@ -9,15 +9,10 @@ import { type Admission, type BrowserKey, createKeyRefusals, isFull } from '../l
 import type { Usage, UsageMonth } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import type { NewSignal } from './schema.ts'
 import { type SignalToWrite, type WriteResult, writeSignals } from './store.ts'
 
-export type Signal = {
-  value: NewSignal['value']
-  /** JSON. */
-  metadata: string | null
-  idempotencyKey: string | null
-}
+/** The metadata is JSON. */
+export type Signal = Pick<SignalToWrite, 'value' | 'metadata' | 'idempotencyKey'>
 
 /**
  * The answer to the caller. The usage is that of the limit to report: the browser key's if it has one, unless it is the
@@ -46,10 +41,6 @@ type PendingSignal = SignalToWrite & { deadline: number }
 
 /** The part of a caller's time that is reserved for the write itself. */
 const writeMs = 500
-
-/** How many requests may wait for another one with the same Idempotency-Key. */
-const maxRetriesWaiting = 100
-
 /** The most metadata in a batch, in characters: the embedded engine never returns the memory of its largest batch. */
 const maxBatchLength = 1024 * 1024
 
@@ -82,11 +73,11 @@ export function createSignalRecorder(
     lingerMs: 1,
     onWrite: (signals, waitedMs) => observe?.batchStarted(signals, waitedMs),
   })
-  // A batch must not hold an Idempotency-Key twice.
+  // A batch must not hold an Idempotency-Key twice, so requests with the same key wait for each other.
   const oneAtATime = createSemaphore({
     permits: Number.POSITIVE_INFINITY,
     maxWaiting: Number.POSITIVE_INFINITY,
-    maxWaitingPerTenant: maxRetriesWaiting,
+    maxWaitingPerTenant: 100,
     rejectWith: unavailable,
   })
 
@@ -97,18 +88,8 @@ export function createSignalRecorder(
     record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }, deadline, browserKey = null) {
       const createdAt = clock.now()
       const month = monthOf(createdAt)
-      const browserKeyId = browserKey?.id ?? null
-      const signal: PendingSignal = {
-        organisationId,
-        promptId,
-        value,
-        metadata,
-        createdAt,
-        month,
-        idempotencyKey,
-        browserKeyId,
-        deadline,
-      }
+      const where = { organisationId, promptId, createdAt, month, browserKeyId: browserKey?.id ?? null, deadline }
+      const signal: PendingSignal = { value, metadata, idempotencyKey, ...where }
       // Skip admission: a replay does not count, and must succeed even when the month is full.
       if (idempotencyKey !== null) {
         const key = `${organisationId} ${idempotencyKey}`
@@ -125,7 +106,7 @@ export function createSignalRecorder(
   }
 }
 
-/** Passes on what a write of signals has changed. */
+/** Reports the results of a write to the admission, the observer and the rollup. */
 export function applyResults(
   signals: SignalToWrite[],
   results: WriteResult[],

@@ -27,14 +27,7 @@ const id = Type.Integer({ format: 'int64', description: 'Identifier of the signa
 const createdAt = Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' })
 
 export const CreatedSignal = envelopeOf(
-  Type.Object(
-    {
-      id,
-      value: SignalValue,
-      created_at: createdAt,
-    },
-    { title: 'Signal' },
-  ),
+  Type.Object({ id, value: SignalValue, created_at: createdAt }, { title: 'Signal' }),
   'CreatedSignal',
   { id: 1, value: 'positive', created_at: '2026-11-14T23:35:00.000Z' },
 )

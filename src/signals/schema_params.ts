@@ -21,10 +21,9 @@ const valueAndRange = {
   until: timeParam('Only signals before this ISO 8601 time.'),
 }
 
-type Range = { since: Date | null; until: Date | null }
 type Reject = (name: string, message: string) => void
 
-function requireOrder({ since, until }: Range, reject: Reject): void {
+function requireOrder({ since, until }: Record<'since' | 'until', Date | null>, reject: Reject): void {
   if (since && until && since >= until) reject('since', 'must be before until')
 }
 

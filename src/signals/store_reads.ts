@@ -12,20 +12,12 @@ export type SignalFilter = {
   metadata: [key: string, text: string][]
 }
 
-/** A position in the order of time, which is that of a signal. */
+/** The position of a signal in the order of time. */
 export type Position = { at: Date; id: number }
-
-type FoundSignals = {
-  rows: SignalRow[]
-  /** The last signal examined, when the search stopped there without finding enough; null otherwise. */
-  stoppedAt: Position | null
-}
-
-type ExaminedRow = SignalRow & { isWanted: boolean; number: number }
 
 /**
  * The newest matching signals of a prompt before a position. Examines at most `maxExamined` signals, so that a rare value
- * does not make the statement long.
+ * does not make the statement long; `stoppedAt` is the last one if that was not enough.
  */
 export async function selectSignals(
   sql: Sql,
@@ -34,9 +26,9 @@ export async function selectSignals(
   { value, since, until, metadata }: SignalFilter,
   maxRows: number,
   maxExamined: number,
-): Promise<FoundSignals> {
+): Promise<{ rows: SignalRow[]; stoppedAt: Position | null }> {
   // A position is before `until`. Two upper bounds would be wrong: the scan of the index may start at the later one.
-  const rows = await sql<ExaminedRow>`
+  const rows = await sql<SignalRow & { isWanted: boolean; number: number }>`
     select id, value, metadata::text as metadata, created_at, is_wanted as "isWanted", number
     from (
       select
@@ -69,22 +61,11 @@ export async function selectSignals(
   return { rows: wanted, stoppedAt: hasStopped ? { id: last.id, at: last.created_at } : null }
 }
 
-export type ExportFormat = 'ndjson' | 'csv'
-
 /** An export continues after this position. */
 export type ExportPosition = { at: Date | null; id: number }
 
-type ExportRange = { until: Date | null; value: string | null; format: ExportFormat }
-
-type ExportedLines = {
-  /** Null when no signal matches. */
-  lines: string | null
-  exported: number
-  examined: number
-  /** The position of the last signal examined. */
-  lastTime: Date
-  lastId: number
-}
+/** The lines are null when no signal matches. The last time and id are those of the last signal examined. */
+type ExportedLines = { lines: string | null; exported: number; examined: number; lastTime: Date; lastId: number }
 
 export const csvHeading = 'id,prompt,value,created_at,metadata\r\n'
 
@@ -97,7 +78,7 @@ export async function selectLines(
   sql: Sql,
   { id, publicId }: PromptIds,
   after: ExportPosition,
-  { until, value, format }: ExportRange,
+  { until, value, format }: { until: Date | null; value: string | null; format: 'ndjson' | 'csv' },
   maxRows: number,
   maxBytes: number,
 ): Promise<ExportedLines> {

@@ -3,18 +3,7 @@ import { invalidQuery } from '../lib/params.ts'
 import { nextStart, startBefore, startsBetween } from './intervals.ts'
 import { type Interval, statsParams } from './schema_params.ts'
 
-/** The range, the intervals and the metadata field to count by. */
-export type StatsQuery = {
-  interval: Interval
-  zone: string
-  since: Date
-  /** The first instant that is not counted. */
-  until: Date
-  /** The starts of the intervals. The first may be before `since`. */
-  starts: Date[]
-  /** A top-level field of the metadata to split by. */
-  by: string | null
-}
+export type StatsQuery = ReturnType<typeof parseStatsQuery>
 
 const maxPoints = 1_000
 
@@ -24,8 +13,11 @@ const defaultPoints: Record<Interval, number> = { hour: 24, day: 30, week: 12, m
 /** No signal is older, and the rules of time zones before 1970 are unreliable. */
 const earliest = Date.UTC(1970, 0, 2)
 
-/** Parses a query. Without `until` the range ends with the current interval. */
-export function parseStatsQuery(given: URLSearchParams, now: Date): StatsQuery {
+/**
+ * Parses a query. Without `until` the range ends with the current interval. The first of the `starts` of its intervals may
+ * be before `since`.
+ */
+export function parseStatsQuery(given: URLSearchParams, now: Date) {
   const { interval, tz: zone, by, ...range } = statsParams.parse(given)
   const until = range.until ?? nextStart(interval, zone, now)
   const since = range.since ?? startBefore(interval, zone, until, defaultPoints[interval])

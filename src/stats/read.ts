@@ -60,8 +60,8 @@ async function splitByMetadata(db: Db, promptId: number, range: StatsQuery, key:
   const isComplete = before === null || (await readBefore(before, 1)).signals === 0
   const ranked = [...splits.values()].sort((a, b) => totalOf(b) - totalOf(a) || (a.begin < b.begin ? -1 : 1))
   const [shown, rest] = [ranked.slice(0, maxSplitValues), ranked.slice(maxSplitValues)]
-  const shownIds = shown.map(({ id }) => id)
-  const found = await selectMetadataValues(db.sql, promptId, shownIds, key)
+  const ids = shown.map(({ id }) => id)
+  const found = await selectMetadataValues(db.sql, promptId, ids, key)
   const values = new Map(found.map(({ id, text }) => [id, text]))
   return {
     key,

@@ -16,7 +16,6 @@ const maxBehind = 100_000
 const maxTail = 2_000
 /** A reader of many prompts adds up to this many of each. */
 const maxTailOfEach = 100
-const defaultPatienceMs = 3_000
 /** How many prompts with new signals are remembered. The others are rolled up by their next reader. */
 const maxRemembered = 10_000
 
@@ -24,7 +23,7 @@ const maxRemembered = 10_000
  * Keeps the rollups (counts by time and by commit) close behind the signals. Readers add the signals that are not rolled up
  * yet, so a late rollup makes a read slower, never wrong.
  */
-export function createSignalRollup(db: Db, { patienceMs = defaultPatienceMs } = {}) {
+export function createSignalRollup(db: Db, { patienceMs = 3_000 } = {}) {
   const newSignals = new Map<number, number>()
   /** The rollups in flight; each resolves to whether it finished. Readers of one prompt share one. */
   const inFlight = new Map<number, Promise<boolean>>()

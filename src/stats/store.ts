@@ -18,7 +18,6 @@ export const selectSpanCounts = (sql: Sql, promptIds: number[], bounds: Date[]):
 /** A metadata value: its hash, its first 100 characters, and a signal that has it. All null for signals without one. */
 type ValueCount = [hash: string | null, begin: string | null, id: number | null, positive: number, negative: number]
 
-/** The values of some signals, how many signals there were, and where the oldest of them is. */
 export type MetadataCounts = { counts: ValueCount[]; signals: number; last: Position }
 
 /**

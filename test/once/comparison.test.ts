@@ -1,7 +1,6 @@
 import { expect, test } from 'bun:test'
 import { createRandom } from '../../src/cli/demo_data.ts'
-import { compare, logEvidence } from '../../src/impact/compare.ts'
-import { logBeta, logGamma } from '../../src/impact/log_beta.ts'
+import { compare, logBeta, logEvidence, logGamma } from '../../src/impact/compare.ts'
 import { type Counts, rateOf } from '../../src/impact/rate.ts'
 
 const defaultMargin = 0.05
