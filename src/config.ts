@@ -74,7 +74,7 @@ export type Config = {
 
 type Environment = Record<string, string | null | undefined>
 
-/** Reads every setting. Options of the command line override the environment. */
+/** Options of the command line override the environment. */
 export function readConfig(typed: Environment = {}, variables: Environment = process.env): Config {
   const entries = Object.entries(readTexts(typed, variables)).map(([name, value]) => [
     name,
@@ -103,10 +103,7 @@ function readTexts(typed: Environment, variables: Environment): Record<string, s
   return Object.fromEntries(entries)
 }
 
-/**
- * Rejects an empty variable, which is most often one that failed to expand. Treated as unset it would select another
- * database, or expose metrics on the public port.
- */
+/** Rejects an empty variable, which often failed to expand: as unset it would select another database. */
 function readVariable(name: string, environment: Environment): string | undefined {
   const value = environment[name] ?? undefined
   if (value === '') throw new Error(`${name} is empty: give it a value or unset it`)
@@ -124,7 +121,6 @@ function readSecret(name: string, environment: Environment): string | undefined 
   return secret
 }
 
-/** The variables that git needs: paths, and the configuration of the user. */
 const gitVariable = /^(PATH|HOME|USERPROFILE|SYSTEMROOT|XDG_CONFIG_HOME|TMPDIR|TEMP|TMP|GIT_CONFIG_\w+)$/i
 
 /** The environment for git: without our secrets, and without the repository of a surrounding git hook. */

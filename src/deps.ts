@@ -71,8 +71,7 @@ export function createServices(
   const lastUsed = createLastUsed(db)
   const drain = createDrain()
   metrics.watchDatabase(db.load)
-  // Every replica prunes: what one deletes, the others no longer find. Each pruning has its own timer, so that a failing
-  // one does not stop the others.
+  // Each pruning has its own timer, so that a failing one does not stop the others.
   const prunings = [
     () => pruneIdempotencyKeys(db, clock),
     () => pruneDeliveries(db, clock),
@@ -104,7 +103,6 @@ export function createServices(
     readiness: createReadiness(db, redis, migrations, drain),
     drain,
     metrics,
-    /** The public URL of the service, without which links are relative. */
     baseUrl,
     findAddress: createAddressFinder(TRUSTED_PROXIES),
     rateLimits: {

@@ -43,7 +43,6 @@ export type AuditEvent = {
     | 'webhook.secret_set'
     | 'signal.erased'
     | 'signals.purged'
-  /** The public id of what was changed. */
   subject: string
   /** What it was changed to; never a secret. */
   details?: Record<string, unknown>

@@ -6,8 +6,7 @@ import { type Input, openInput } from '../lib/input.ts'
 import { readLines, TextError } from '../lib/lines.ts'
 import { damaged, notOurs } from './format.ts'
 
-type Write = (text: string) => Promise<void>
-type Fill = (write: Write) => Promise<unknown>
+type Fill = (write: (text: string) => Promise<void>) => Promise<unknown>
 
 type ReadOptions = {
   input?: Input | undefined
@@ -16,11 +15,10 @@ type ReadOptions = {
   onProgress?(share: number): void
 }
 
-/** Writes a whole backup or none, and returns its size in bytes. Holding names and the hashes of keys, it is its owner's. */
+/** Writes a whole backup or none, readable only by its owner, and returns its size in bytes. */
 export const writeFile = (path: string, fill: Fill): Promise<number> =>
   writeFileAtomically(path, (put) => compress(fill, put))
 
-/** Writes what is filled in, compressed, and returns its size in bytes. */
 export async function compress(fill: Fill, put: (chunk: Uint8Array) => Promise<unknown>): Promise<number> {
   // A low level, because speed matters more than size.
   const gzip = createGzip({ level: 3 })

@@ -13,7 +13,6 @@ export type CommandLine = {
   check?(args: Arguments): void
 }
 
-/** What follows the name of a command. */
 export class Arguments {
   constructor(
     readonly options: Record<string, string | boolean | string[] | undefined>,
@@ -25,12 +24,11 @@ export class Arguments {
     return typeof value === 'string' ? value : null
   }
 
-  /** The value of an option that the usage line requires. */
+  /** For an option that the usage line requires. */
   required(name: string): string {
     return this.options[name] as string
   }
 
-  /** The values of an option that may be repeated; null without any. */
   list(name: string): string[] | null {
     const values = this.options[name]
     return Array.isArray(values) ? values : null
@@ -51,7 +49,6 @@ export class Arguments {
     return namingOptions(() => parse(new URLSearchParams(this.options as Record<string, string>)))
   }
 
-  /** A positional argument that the usage line requires. */
   positional(index: number): string {
     return this.positionals[index] as string
   }

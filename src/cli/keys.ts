@@ -70,7 +70,7 @@ function changeOptions(args: Arguments) {
   return namingOptions(() => parseKeyChange(given), optionOf)
 }
 
-/** The options in the form of a request's body; undefined for those that are absent. `none` and `all` become null. */
+/** The options in the form of a request's body. `none` and `all` become null. */
 function givenOptions(args: Arguments) {
   const prompts = args.list('prompt') ?? undefined
   const [expiresAt, limit] = [args.text('expires-at') ?? undefined, args.text('monthly-limit') ?? undefined]
@@ -97,7 +97,6 @@ const optionOf = (path: string): string =>
 
 const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** The overlap in milliseconds. */
 function overlapOption(args: Arguments): number {
   const text = args.text('overlap') ?? '24h'
   const [, number, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []

@@ -60,7 +60,6 @@ export const commands = onDatabase([
   },
 ])
 
-/** A number of days, from 1 on and at most a century; null for none. */
 function daysWord(args: Arguments): number | null {
   const days = args.positional(1)
   if (days === 'none') return null

@@ -4,7 +4,6 @@ import { isatty } from 'node:tty'
 export type Progress = {
   /** Shows a count and, if the share of the whole is known, the time left. */
   count(done: number, noun: string, share?: number | null): void
-  /** Clears the line before other output. */
   end(): void
 }
 

@@ -16,7 +16,6 @@ import { drawBar, drawLine, number, percent } from './figures.ts'
 import type { Column, Output } from './output.ts'
 import { signalDataCommands } from './signal_data.ts'
 
-/** A command waits for the rollup however long it takes. */
 const patient = { patienceMs: Number.POSITIVE_INFINITY }
 
 const readCommands = onDatabase([
@@ -73,7 +72,6 @@ function parseListQuery(args: Arguments): SignalListQuery {
 
 const maxShownMetadata = 100
 
-/** Shortens a string to one line. */
 function shorten(text: string): string {
   const line = oneLine(text)
   return line.length > maxShownMetadata ? `${line.slice(0, maxShownMetadata - 1)}…` : line

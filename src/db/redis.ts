@@ -51,8 +51,7 @@ export function openRedis(
       const connected = await connecting
       const sha = shas.get(script) ?? hash('sha1', script)
       shas.set(script, sha)
-      // The client's `defineCommand` is not used: a pipeline that gathers already does not know a command that is defined now,
-      // and then ends the process.
+      // `defineCommand` could end the process: a pipeline that already gathers does not know a newly defined command.
       try {
         return (await connected.evalsha(sha, 1, key, ...values)) as number | null
       } catch (error) {

@@ -94,7 +94,6 @@ export function findHost(
 /** The hosts on which #12 is a pull request. On the others it is an issue, or unknown. */
 const namingByNumber: (Host | null)[] = ['github', 'gitea']
 
-/** What a message means on a host. */
 export function interpretForHost(meaning: MessageMeaning, host: Host | null): MessageMeaning {
   if (!isPullRequest(meaning)) return meaning
   // A merge commit of another host stays one: the repository may have moved from there.
@@ -110,6 +109,5 @@ const pullRequestPaths: Record<Host, string> = {
   bitbucket: 'pull-requests',
 }
 
-/** Where a host shows a pull request. */
 export const pullRequestUrl = (webUrl: string, host: Host, number: number): string =>
   `${webUrl}/${pullRequestPaths[host]}/${number}`

@@ -59,8 +59,7 @@ export function createGit(folder: string, environment: Environment, signal: Abor
         await ended
         throw error
       }
-      const status = await ended
-      if (status !== 0) throw new GitError(explain(complaint, folder))
+      if ((await ended) !== 0) throw new GitError(explain(complaint, folder))
     } finally {
       child.kill()
     }

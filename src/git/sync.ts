@@ -2,7 +2,7 @@ import type { Outcome } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
 import { repositoryKey } from '../prompts/link.ts'
 import { type EntryOf, sanitizeBranch } from './entries.ts'
-import { planSync, type SyncedPrompt } from './plan.ts'
+import { type PlanOptions, planSync, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
 import type { SyncTarget } from './target.ts'
@@ -16,26 +16,18 @@ export type SyncChange =
   | ({ change: 'added' | 'changed'; prompt: string | null; path: string } & NewHistoryEntry)
   | UnreachableEntry
 
-export type SyncResult = {
-  commits: number
-  prompts: number
-  added: number
-  changed: number
-  known: number
+export type SyncResult = Record<'commits' | 'prompts' | 'added' | 'changed' | 'known', number> & {
   /** The number of entries of unreachable commits; null when the key may not read histories. */
   unreachable: number | null
   /** From the paths of the files to the ids of their prompts. */
   map: Record<string, string>
 }
 
-type Options = {
+type Options = PlanOptions & {
   git: Git
   repository: Repository
   target: SyncTarget
-  createGlob: string | null
   isDryRun: boolean
-  now: Date
-  onProgress(done: number, noun: string, share: number | null): void
   onChange(change: SyncChange): void
 }
 
@@ -48,10 +40,7 @@ const maxBytesPerCall = 500_000
 /** A merge that covers more commits than one call takes is sent several times. */
 const maxCovered = 500
 
-/**
- * Syncs the histories of a repository's prompts from its branch. Reads and checks everything before the first change.
- * The next sync completes an interrupted one.
- */
+/** Syncs histories from a branch. Checks everything before the first change. The next one completes an interrupted one. */
 export async function syncRepository(options: Options): Promise<SyncResult> {
   const { git, target, isDryRun, onProgress, onChange } = options
   const repository = { ...options.repository, fullName: repositoryKey(options.repository.fullName) }

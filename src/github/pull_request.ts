@@ -26,17 +26,11 @@ import {
   selectPushes,
 } from './store_pushes.ts'
 
-type ParsedPullRequest = {
-  action: string
-  pr: Omit<PullRequest, 'reopenings'>
-  isDefaultBase: boolean
-}
-
-const handledActions = ['opened', 'reopened', 'closed']
+type ParsedPullRequest = { action: string; pr: Omit<PullRequest, 'reopenings'>; isDefaultBase: boolean }
 
 export function parsePullRequest(payload: PullRequestPayload, now: Date): ParsedPullRequest | 'ignored' {
   const { action, pull_request: given, repository } = payload
-  if (!handledActions.includes(action)) return 'ignored'
+  if (!['opened', 'reopened', 'closed'].includes(action)) return 'ignored'
   const isMerged = action === 'closed' && given.merged === true
   const instant = (text: string | null | undefined) => parseInstant(text ?? '') ?? now
   const pr: ParsedPullRequest['pr'] = {
@@ -96,12 +90,7 @@ export async function recordPullRequest(
 }
 
 /** Stores which prompts a push to a branch affects. Returns the entries of the pull requests from that branch. */
-export async function recordAffectedPrompts(
-  sql: Sql,
-  ref: RepositoryRef,
-  push: Push,
-  pushedAt: Date,
-): Promise<PromptEntry[]> {
+export async function recordAffectedPrompts(sql: Sql, ref: RepositoryRef, push: Push, pushedAt: Date) {
   await insertAffectedPrompts(sql, ref, push, pushedAt)
   const promptIds = push.affected.map(({ promptId }) => promptId)
   const entries: PromptEntry[] = []
@@ -140,10 +129,7 @@ export const endOf = (pr: PullRequest): PullRequestEvent => ({
   at: pr.closed_at ?? pr.opened_at,
 })
 
-/**
- * Decides which commits of a push belong to which of its merged pull requests; undefined for a commit of none. GitHub
- * says neither that nor how a pull request was merged, and it lists the commits of several branches by time.
- */
+/** Decides which commits of a push belong to which merged pull request: GitHub does not say, nor how it was merged. */
 export function attributeCommits(push: Push, merges: MergedPullRequest[]) {
   const whole = merges.find((merge) => isWholePush(push, merge))
   const positions = new Map(push.commits.map((sha, position) => [sha, position]))

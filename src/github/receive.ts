@@ -18,12 +18,8 @@ import {
 } from './schema.ts'
 import { insertDelivery, lockRepository, type RepositoryRef, selectRepository, upsertRepository } from './store.ts'
 
-type Delivery = {
-  event: string
-  /** GitHub's id of the delivery, which a redelivery repeats. */
-  id: string
-  payload: unknown
-}
+/** A redelivery repeats the id. */
+type Delivery = { event: string; id: string; payload: unknown }
 
 type RepositoryEvent =
   | { name: 'push'; payload: PushPayload }

@@ -10,7 +10,6 @@ export const mebibyte = 1024 * 1024
 const arrivalMs = 10_000
 
 const bad = (message: string): ServiceError => invalid('The request body is not valid.', [{ path: '', message }])
-const tooSlow = () => bad('must arrive within 10 seconds')
 const tooLarge = (maxBytes: number) =>
   bad(`must be at most ${maxBytes < mebibyte ? `${maxBytes / 1024} KiB` : `${maxBytes / mebibyte} MiB`}`)
 
@@ -46,10 +45,7 @@ function reserveLarge(context: RequestContext): Reserve {
   }
 }
 
-/**
- * Reads a JSON body, plain or gzipped. Rejects anything else with `validation_error`. The maximum and the reservation
- * apply to the decompressed text, too.
- */
+/** Reads a JSON body, plain or gzipped. The maximum and the reservation also apply to the decompressed text. */
 export function readJsonText(
   context: RequestContext,
   maxBytes = mebibyte,
@@ -105,7 +101,7 @@ export function readBody<T>(
   const length = request.headers.get('content-length')
   if (Number(length) > maxBytes) throw tooLarge(maxBytes)
   reserve(Number(length))
-  context.pauseDeadline(arrivalMs, tooSlow)
+  context.pauseDeadline(arrivalMs, () => bad('must arrive within 10 seconds'))
   // A declared length bounds the body. Without one, each chunk is counted.
   const arriving = length === null ? readChunks(request, maxBytes, reserve) : request.bytes()
   return arriving.then(

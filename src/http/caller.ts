@@ -22,7 +22,6 @@ export type Caller = {
   org: string
   key: string
   scopes: Scope[]
-  /** Null unless it is a browser key. */
   browser: {
     origins: string[]
     prompts: string[] | null
@@ -32,8 +31,5 @@ export type Caller = {
   } | null
 }
 
-/**
- * Turns the Authorization header into the caller; throws or rejects with `unauthorized`. A cached key is returned without
- * a promise: an extra turn of the event loop per request costs throughput.
- */
+/** Throws or rejects with `unauthorized`. A promise for a cached key would cost throughput, so there is none. */
 export type KeyVerifier = (authorization: string | null) => Caller | Promise<Caller>

@@ -3,10 +3,7 @@ import { peerOf, type Receiver } from '../platform.ts'
 
 export type AddressFinder = (request: Request, receiver?: Receiver | null) => string
 
-/**
- * Finds the address of the connection or, behind a trusted proxy, the one that the proxy added to X-Forwarded-For.
- * Clients can send that header too, so only entries of trusted proxies count.
- */
+/** Only what trusted proxies added to X-Forwarded-For counts, because clients can send that header too. */
 export const createAddressFinder =
   (trusted: BlockList | undefined): AddressFinder =>
   (request, receiver) => {
@@ -20,10 +17,7 @@ export const createAddressFinder =
 const isWithin = (list: BlockList, address: string): boolean =>
   list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
-/**
- * Walks X-Forwarded-For from the right, where the nearest proxy wrote, while the writer is trusted. Stops at an entry that
- * is not an address: the client is then the last known proxy.
- */
+/** Walks X-Forwarded-For from the right while the writer is trusted. An entry that is not an address ends the walk. */
 export function walkForwarded(peer: string, forwarded: string, isTrusted: (address: string) => boolean): string {
   let address = peer
   for (const entry of forwarded.split(',').reverse()) {
@@ -42,10 +36,7 @@ function parseAddress(entry: string): string | undefined {
   return version === 6 || (version === 4 && bracketed === undefined) ? address : undefined
 }
 
-/**
- * Keeps an IPv4 address, also one that is mapped to IPv6. Cuts an IPv6 address to its first 64 bits: a client can choose
- * the rest freely.
- */
+/** Keeps an IPv4 address, also a mapped one. Cuts IPv6 to the first 64 bits: a client can choose the rest freely. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
   // A URL normalises the address to lower-case hexadecimal groups without the longest run of zeros. Bun rejects some

@@ -12,10 +12,7 @@ const preflightHeaders = {
 
 const exposed = 'ratelimit, ratelimit-policy, retry-after, idempotent-replayed, x-request-id'
 
-/**
- * Answers a preflight, which carries no key. The response is the same for every origin and prompt, so it reveals nothing.
- * The request itself is checked against the origins of its key.
- */
+/** A preflight carries no key. The response is the same for every origin and prompt, so it reveals nothing. */
 export const answerPreflight = async (context: RequestContext): Promise<Response> =>
   context.reply(204, null, preflightHeaders)
 

@@ -98,13 +98,16 @@ export function describeOperations<Id extends string>(tag: string, operations: R
   return Object.fromEntries(Object.entries<Operation>(operations).map(describe)) as Record<Id, DocumentDecoration>
 }
 
-/**
- * What the OpenAPI document says of an operation. The routes declare no schemas to Elysia, which would read and validate
- * the body before the key.
- */
+/** The routes declare no schemas to Elysia, which would read and validate the body before the key. */
 export function describeOperation(operation: Operation & { id: string; tag: string }): DocumentDecoration {
   const { id, tag, summary, description, path, query, body, success, errors = [] } = operation
-  const invalid = operation.invalid ?? (query && describeInvalidQuery(query))
+  const invalid =
+    operation.invalid ??
+    (query && {
+      meaning: 'A query parameter is not valid.',
+      message: 'The query is not valid.',
+      example: { details: [query.problem] },
+    })
   const sentHeaders: (keyof typeof requestHeaders)[] = ['X-Request-Id']
   if (operation.unchanged) sentHeaders.unshift('If-None-Match')
   if (operation.isIdempotent) sentHeaders.unshift('Idempotency-Key')
@@ -148,12 +151,6 @@ export function describeOperation(operation: Operation & { id: string; tag: stri
     },
   } as DocumentDecoration
 }
-
-const describeInvalidQuery = ({ problem }: Pick<Params<unknown>, 'problem'>): Partial<DescribedError> => ({
-  meaning: 'A query parameter is not valid.',
-  message: 'The query is not valid.',
-  example: { details: [problem] },
-})
 
 function describeError(status: ErrorStatus, own?: Partial<DescribedError>): OpenAPIV3.ResponseObject {
   const { meaning, schema, headers } = errorOfStatus(status, own)

@@ -3,10 +3,7 @@ const nextRequestMs = 500
 
 export type Drain = ReturnType<typeof createDrain>
 
-/**
- * The time between the signal to stop and the end of listening. The service is then not ready, and every response asks the
- * client to close the connection, so that no request is sent on a connection that the process is about to drop.
- */
+/** While draining, responses close their connections, so that no request is sent on one that is about to drop. */
 export function createDrain() {
   let isDraining = false
   let answeredAt = Number.NEGATIVE_INFINITY

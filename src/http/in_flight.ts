@@ -1,18 +1,9 @@
-/** The number of requests in flight, and the bytes of their bodies. */
 type InFlight = { requests: number; bytes: number }
 
 type Options = {
   perTenant: InFlight
   inAll: InFlight
-  /** Creates the error for a request over the limit. */
   rejectWith(): Error
-}
-
-type Entered = {
-  /** Counts bytes of the body before they are buffered. Throws over the limit. */
-  reserve(bytes: number): void
-  /** Called once, at the end of the request. */
-  leave(): void
 }
 
 /** Bounds the requests in flight, and the bytes of their bodies, per tenant and in total. */
@@ -21,7 +12,7 @@ export function createInFlightLimiter({ perTenant, inAll, rejectWith }: Options)
   const byTenant = new Map<unknown, InFlight>()
 
   /** Counts a request. Throws over the limit. */
-  function enter(tenant: unknown): Entered {
+  function enter(tenant: unknown) {
     const own = byTenant.get(tenant) ?? { requests: 0, bytes: 0 }
     let reserved = 0
 
@@ -41,7 +32,8 @@ export function createInFlightLimiter({ perTenant, inAll, rejectWith }: Options)
     take(1, 0)
     byTenant.set(tenant, own)
     return {
-      reserve: (bytes) => take(0, bytes),
+      /** Counts bytes of the body before they are buffered. Throws over the limit. */
+      reserve: (bytes: number) => take(0, bytes),
       leave() {
         add(-1, -reserved)
         if (own.requests === 0) byTenant.delete(tenant)
@@ -51,8 +43,7 @@ export function createInFlightLimiter({ perTenant, inAll, rejectWith }: Options)
 
   return {
     enter,
-    /** Counts a request until the work on it ends. */
-    async run<T>(tenant: unknown, work: (reserve: Entered['reserve']) => Promise<T>): Promise<T> {
+    async run<T>(tenant: unknown, work: (reserve: (bytes: number) => void) => Promise<T>): Promise<T> {
       const { reserve, leave } = enter(tenant)
       try {
         return await work(reserve)

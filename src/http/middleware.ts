@@ -27,10 +27,7 @@ type AuthenticatedHandler<Params> = (context: RequestContext, params: Params, ca
 /** Wraps handlers into routes. The log and the metrics name a route by its template, unless a name is given. */
 export type RouteWrapper = {
   publicRoute<Params>(handle: Handler<Params>, name?: string): Route<Params>
-  /**
-   * Requires an API key with the scope, before anything else of the request is read. Null accepts any key: for the key's
-   * own data, and for routes that do not exist.
-   */
+  /** Requires a key with the scope before reading anything else. Null accepts any key: for its own data, and 404s. */
   authenticated<Params>(scope: Scope | null, handle: AuthenticatedHandler<Params>, name?: string): Route<Params>
 }
 
@@ -53,10 +50,7 @@ type Services = {
 /** Routes that monitoring calls every few seconds. Their lines would drown all others in the log. */
 const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
 
-/**
- * The middleware around every handler: request id, API key, deadline, error envelope, log line and metrics. The hooks of
- * the framework could do the same, but cost a third more processor time per request.
- */
+/** Wraps every handler. The hooks of the framework could do the same, but cost a third more processor time. */
 export function createRouteWrapper(services: Services): RouteWrapper {
   const { log, clock, metrics, drain, verifyKey, findAddress, baseUrl } = services
   const { perKey, perAddress } = services.rateLimits

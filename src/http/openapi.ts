@@ -3,10 +3,7 @@ import type { OpenAPIV3 } from 'openapi-types'
 
 type Schema = OpenAPIV3.SchemaObject
 
-/**
- * Converts a TypeBox schema to OpenAPI 3.0, which knows neither `const`, nor `type: null`, nor `examples`:
- * a choice of strings becomes an enum, "or null" becomes `nullable`, and the first example is the example.
- */
+/** Converts a TypeBox schema to OpenAPI 3.0, which has neither `const`, nor `type: null`, nor `examples`. */
 export function toOpenApi(schema: TSchema): Schema {
   const { anyOf, const: constant, examples, properties, items, ...rest } = schema
   const fields = Object.entries<TSchema>(properties ?? {}).map(([name, property]) => [name, toOpenApi(property)])

@@ -7,19 +7,14 @@ import { createBreaker } from '../lib/breaker.ts'
 /** Allows bursts of `requests`, refilled evenly over the window. */
 export type Rate = { requests: number; windowSeconds: number }
 
-/**
- * A leaky bucket: each request of the subject adds one to `used`, which drains at the rate. `unshared` is the part that
- * was not added to Redis yet.
- */
+/** Each request adds one to `used`, which drains at the rate. `unshared` is the part not added to Redis yet. */
 type Bucket = { readonly subject: string | number; used: number; unshared: number; leakedAt: number }
 
 /** How much of its rate a subject has used, including the current request. */
 export type RateUsage = Rate & {
   used: number
   isExceeded: boolean
-  /** Until the full rate is available again. */
   secondsToFull: number
-  /** Until the next request is allowed. */
   secondsToNext: number
   nextAt: () => string
 }
@@ -46,10 +41,7 @@ const tolerance = 1e-6
 /** How long requests are collected: a busy subject costs one command per interval. */
 const gatherMs = 10
 
-/**
- * Stores when a bucket will be empty, in microseconds by the clock of Redis, which all replicas share. Moves that time
- * ahead by the added requests, up to a full bucket, and returns how far ahead it is. Replaces an invalid value.
- */
+/** Stores when the bucket will be empty, in microseconds on Redis's clock. Returns how far ahead that is. */
 const addScript = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -67,10 +59,8 @@ type Options = {
 }
 
 /**
- * Limits requests by a leaky bucket per subject. Fixed windows would allow twice the rate where two of them meet, and all
- * waiting clients would return at the same instant.
- *
- * With Redis all replicas fill the same buckets, a few milliseconds late: no request waits for Redis.
+ * A leaky bucket per subject: fixed windows would allow twice the rate where two of them meet. With Redis all replicas
+ * fill the same buckets, a few milliseconds late: no request waits for Redis.
  */
 export function createRateLimiter(rate: Rate, { clock, name, redis, onBreaker = () => {} }: Options): RateLimiter {
   const { requests, windowSeconds } = rate

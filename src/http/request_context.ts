@@ -26,9 +26,7 @@ export class RequestContext implements Timed {
   readonly beganAt = performance.now()
   deadline = this.beganAt + workMs
   settled = false
-  /** Creates the error for the client at the deadline. */
   deadlineError: () => Error = noAnswer
-  /** Whether the whole body has arrived and was read. */
   isBodyRead = false
   /** Releases what the request holds until it has a response. */
   onAnswered: (() => void) | undefined
@@ -50,7 +48,6 @@ export class RequestContext implements Timed {
     this.requestId = given !== null && wellFormedId.test(given) ? given : (this.traceId ?? randomUUID())
   }
 
-  /** The address that the client is counted by. Computed on demand. */
   get address(): string {
     return this.findAddress(this.request, this.receiver)
   }

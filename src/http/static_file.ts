@@ -9,10 +9,7 @@ type Variant = { content: Bytes; etag: string; headers: Headers }
 /** In order of preference. */
 const encodings = ['br', 'gzip'] as const
 
-/**
- * Serves a file that never changes while the process runs. It is read, hashed and compressed on first use. Browsers
- * revalidate it at every visit, so that nothing is stale after an upgrade.
- */
+/** Browsers revalidate the file at every visit, so that nothing is stale after an upgrade. */
 export const serveFile = (type: string, read: () => Promise<string>, more: Headers = {}) =>
   serveEncodings(type, async () => compress(new TextEncoder().encode(await read())), {
     'cache-control': 'no-cache',
@@ -71,10 +68,7 @@ export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
   }
 }
 
-/**
- * The URLs in a page are relative, so they differ when its own path ends in a slash. The URL is not parsed, because the
- * host may be malformed.
- */
+/** Relative URLs in a page depend on it. The URL is not parsed, because the host may be malformed. */
 export const endsInSlash = ({ request }: RequestContext): boolean => /^[^?]*\/(\?|$)/.test(request.url)
 
 /** The policy of a page that loads nothing from elsewhere. */

@@ -16,9 +16,8 @@ const maxPauseMs = 30_000
 const creditMs = (bytes: number): number => 100 + bytes / 64
 
 /**
- * Streams chunks with back-pressure, gzipped if accepted. An error before the first chunk becomes a normal error response.
- * A later one aborts the connection: a clean end would mean that the response is complete. Clients that stall or read too
- * slowly are disconnected, because they hold a database cursor.
+ * Streams chunks with back-pressure. A late error aborts the connection: a clean end would mean that the response is
+ * complete. Slow clients are disconnected, because they hold a database cursor.
  */
 export async function replyStream(
   context: RequestContext,

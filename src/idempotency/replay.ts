@@ -6,10 +6,7 @@ import type { IdempotentRequest } from '../http/idempotency.ts'
 import { keyRetentionMs } from '../lib/idempotency_key.ts'
 import { claimKey, findAnswer, keepAnswer } from './store.ts'
 
-/**
- * Makes a change in a transaction, once for each Idempotency-Key. A retry gets the stored answer, without the secrets
- * that are shown only once. Without a key, every request makes the change.
- */
+/** Makes a change once for each Idempotency-Key. A retry gets the stored answer, without secrets shown only once. */
 export const changeOnce = <T extends object>(
   db: Db,
   clock: Clock,

@@ -49,12 +49,8 @@ function parseExpiry(text: string | null | undefined): Date | null | undefined {
 const wrong = (path: string, message: string) => invalid('The key is not valid.', [{ path, message }])
 
 const expectedOrigin = 'must be an origin as browsers send it, such as https://example.com or https://*.example.com'
-const expectedPrompt = 'must be a prompt of the organisation'
 
-/**
- * Checks the restrictions of a key against its scopes and its organisation. Anyone who opens a page can read its key, so
- * a key with origins may only record signals. Only a key with origins may have its own limits.
- */
+/** Anyone who opens a page can read its key, so a key with origins may only record signals. */
 export async function requireRestrictions(sql: Sql, organisationId: number, key: KeyValues): Promise<void> {
   const { scopes, origins, prompts, monthly_limit: limit } = key
   const problems: Detail[] = []
@@ -67,7 +63,8 @@ export async function requireRestrictions(sql: Sql, organisationId: number, key:
     }
     const own = await findOwnPrompts(sql, organisationId, prompts ?? [])
     for (const [index, prompt] of (prompts ?? []).entries()) {
-      if (!own.has(prompt)) problems.push({ path: `/prompts/${index}`, message: expectedPrompt })
+      if (!own.has(prompt))
+        problems.push({ path: `/prompts/${index}`, message: 'must be a prompt of the organisation' })
     }
   } else {
     const message = 'must be absent for a key without origins'

@@ -1,21 +1,14 @@
 import type { Db } from '../db/client.ts'
 import { markKeysUsed } from './store.ts'
 
-export type LastUsed = {
-  record(keyId: number, usedAt: Date): void
-  /** Writes what is recorded. The next flush retries what could not be written. */
-  flush(): Promise<void>
-}
+export type LastUsed = ReturnType<typeof createLastUsed>
 
 const flushEveryMs = 60_000
 /** Keeps one statement short. */
 const maxPending = 10_000
 
-/**
- * Keeps the times at which keys were last used accurate to a minute, with one statement a minute for all keys. After a
- * minute without a flush a use is written immediately, so that the first use of a new key shows up.
- */
-export function createLastUsed(db: Db): LastUsed {
+/** Writes once a minute for all keys. The first use after a pause is written immediately: a new key shows up. */
+export function createLastUsed(db: Db) {
   let pending = new Map<number, Date>()
   let flushedAt = Number.NEGATIVE_INFINITY
   let timer: ReturnType<typeof setTimeout> | undefined
@@ -26,6 +19,7 @@ export function createLastUsed(db: Db): LastUsed {
     timer ??= setTimeout(flush, Math.max(0, flushedAt + flushEveryMs - performance.now())).unref()
   }
 
+  /** Writes what is recorded. The next flush retries what could not be written. */
   async function flush(): Promise<void> {
     clearTimeout(timer)
     timer = undefined

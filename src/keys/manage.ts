@@ -67,7 +67,6 @@ async function insertNewKey(
   return { id, key, org, ...values }
 }
 
-/** The keys of an organisation, newest first. */
 export const listKeys = (db: Db, organisationId: number, request: PageRequest) =>
   readPage<KeyRow>(`keys ${organisationId}`, request, (beforeId, limit) =>
     selectKeys(db.sql, organisationId, beforeId, limit),
@@ -76,7 +75,6 @@ export const listKeys = (db: Db, organisationId: number, request: PageRequest) =
 export const showKey = async (db: Db, id: string, viewer: Viewer): Promise<KeyRow> =>
   showable(await requireKey(db.sql, id, viewer))
 
-/** Changes the given properties of a key. */
 export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, actor = operator): Promise<KeyRow> =>
   db.transaction(async (sql) => {
     const key = await requireKey(sql, id, actor, lockKey)
@@ -118,10 +116,7 @@ export const revokeKey = (db: Db, clock: Clock, id: string, actor = operator): P
 export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number): Promise<NewKey> =>
   db.transaction((sql) => rotateKeyInTransaction(sql, clock, id, overlapMs, operator))
 
-/**
- * Rotates a key within the caller's transaction. The new key has the name, the scopes and the limits of the old one. A
- * key that expires is replaced by one with the same lifetime.
- */
+/** The new key has the name, the scopes and the limits of the old one, and the same lifetime if that one expires. */
 export async function rotateKeyInTransaction(
   sql: Sql,
   clock: Clock,
@@ -153,10 +148,7 @@ export async function rotateKeyInTransaction(
   return made
 }
 
-/**
- * Reads a key, which may be locked first until the transaction ends. A key of another organisation is answered exactly
- * like one that does not exist.
- */
+/** A key of another organisation is answered exactly like one that does not exist. */
 async function requireKey(sql: Sql, id: string, viewer: Viewer, lock?: typeof lockKey): Promise<OwnedKey> {
   // Anything else is not looked up: Postgres rejects text with a zero byte.
   const isId = /^key_[0-9A-Za-z]{1,64}$/.test(id)

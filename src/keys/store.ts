@@ -8,7 +8,6 @@ export type KeyValues = Pick<KeyRow, 'name' | 'scopes' | 'expires_at' | 'origins
 /** A key with the ids of its organisation, and the key that it is counted with: itself unless a rotation created it. */
 export type OwnedKey = KeyRow & { organisationId: number; org: string; countedWith: number; isCountedWith: boolean }
 
-/** A caller, with the time from which its key is rejected. */
 export type KnownKey = Caller & { expiresAt: Date | null }
 
 /** The keys among these hashes, each in hexadecimal, that are neither revoked nor of a suspended organisation. */
@@ -31,10 +30,7 @@ export async function findLiveKeys(sql: Sql, hashes: string[]): Promise<Map<stri
   return new Map(rows.map(({ hash, ...key }) => [hash, key]))
 }
 
-/**
- * Sets when keys were last used, unless a later time is already set. Locks the rows in the order of their ids, so that
- * two replicas never deadlock.
- */
+/** Keeps a later time. Locks the rows in the order of their ids, so that two replicas never deadlock. */
 export async function markKeysUsed(sql: Sql, lastUses: Map<number, Date>): Promise<void> {
   await sql`
     with used as (
@@ -68,7 +64,6 @@ export async function insertKey(
     )`
 }
 
-/** The newest keys of an organisation before the one with this id. */
 export const selectKeys = (sql: Sql, organisationId: number, beforeId: number, limit: number) =>
   sql<KeyRow & { rowId: number }>`
     select
@@ -81,7 +76,6 @@ export const selectKeys = (sql: Sql, organisationId: number, beforeId: number, l
     order by k.id desc
     limit ${limit}`
 
-/** A key by its public id, with its organisation. */
 export async function findKey(sql: Sql, id: string): Promise<OwnedKey | undefined> {
   const [row] = await sql<OwnedKey>`
     select
@@ -97,10 +91,7 @@ export async function findKey(sql: Sql, id: string): Promise<OwnedKey | undefine
   return row
 }
 
-/**
- * Locks a key until the transaction ends, so that two changes of it do not interleave. Also locks the key it is counted
- * with, in the order in which markKeysUsed locks them.
- */
+/** Locks a key and the key it is counted with, in the order in which markKeysUsed locks them. */
 export async function lockKey(sql: Sql, id: string): Promise<void> {
   await sql`
     select from api_keys

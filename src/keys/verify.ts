@@ -21,9 +21,8 @@ const maxUnknownBatch = 100
 const bearer = /^Bearer +([^\s]+) *$/i
 
 export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): KeyVerifier {
-  // Keys that were live at their last look-up and all others have separate caches and separate queues. So guessed keys
-  // neither evict a key in use nor delay its next look-up. The caches hold the keys themselves: hashing each request's
-  // key costs throughput.
+  // Live keys have separate caches and queues, so that guessed keys neither evict nor delay them. The caches hold the
+  // keys themselves: hashing each request's key costs throughput.
   const liveKeys = new BoundedCache<string, Lookup>(maxLiveKeys)
   const unknownKeys = new BoundedCache<string, Lookup>(maxUnknownKeys)
   const find = (hashes: string[]) => findLiveKeys(db.sql, hashes)

@@ -3,10 +3,7 @@ import { access, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { randomBase62 } from './base62.ts'
 
-/**
- * Writes a file under a temporary name, and renames it once it is complete and synced. So a file with the given name is
- * always complete. By default only its owner may read it.
- */
+/** Writes a temporary file and renames it once it is synced, so a file with the given name is always complete. */
 export async function writeFileAtomically<T>(
   path: string,
   fill: (put: (chunk: Uint8Array | string) => Promise<void>) => Promise<T>,

@@ -1,10 +1,7 @@
 /** One failure may be chance. From the second in a row on, no call waits for the timeout. */
 const maxFailures = 2
 
-/**
- * A circuit breaker: skips calls to a dependency that keeps failing, and tries one of them every `retryMs`. Returns the
- * result of a call, or undefined when it failed or was skipped.
- */
+/** Skips calls while they keep failing, except for one every `retryMs`. Undefined for a failed or skipped call. */
 export function createBreaker(onChange?: (isOpen: boolean) => void, retryMs = 1_000) {
   let failed = 0
   let retryAt = 0

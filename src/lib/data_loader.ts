@@ -5,10 +5,7 @@ const slowMs = 250
 /** How many slow look-ups may be overtaken. With more, the database itself is slow. */
 const maxSlow = 3
 
-/**
- * Looks keys up in batches: one look-up runs at a time, and keys that are requested meanwhile go into the next. So every
- * value is read after it was requested, and many requests cost one round trip.
- */
+/** Runs one look-up at a time. Keys requested meanwhile share the next, so a value is never older than its request. */
 export function createDataLoader<Value, Key = string>(
   /** Finds the values, by the id of each key. */
   lookUp: (keys: Key[]) => Promise<Map<string, Value>>,

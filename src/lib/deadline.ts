@@ -8,7 +8,6 @@ export type Timed = {
   /** On the clock of `performance.now()`. It may still change. */
   deadline: number
   settled: boolean
-  /** Called once, if the work is not settled at its deadline. */
   onTimeout(): void
 }
 

@@ -1,10 +1,8 @@
-// Items that arrive while a batch is being written wait in a queue and are written together as the next batch.
+// A lane is a queue with at most one write in flight. What arrives meanwhile is the next batch. A group whose rows are
+// locked by another transaction has its own lane until its queue is empty, so that it delays no other group.
 //
-// A lane is a queue with at most one write in flight. Everything goes through the common lane, except for a group whose
-// rows are locked by another transaction: it has its own lane until its queue is empty, and delays no other group.
-//
-// Lingering waits up to a millisecond for the few callers who were just answered, because a caller who sends one request
-// after the other comes back immediately. Otherwise some of them would be written while the others wait.
+// Lingering waits up to a millisecond for the few callers who were just answered, because many send again immediately.
+// Otherwise some of them would be written while the others wait.
 import { nextTurn } from './turns.ts'
 
 /** Why nothing was written: one of the items is bad, or the rows of a group are locked. */
@@ -27,7 +25,6 @@ type Options<Item, Outcome> = {
   maxQueued: number
   /** An item whose write has not started by then, on the clock of `performance.now()`, is rejected and never written. */
   deadlineOf(item: Item): number
-  /** The longest time to linger; zero for not at all. */
   lingerMs: number
   /** Called when a write starts, with the number of its items and how long the first of them waited. */
   onWrite?: (items: number, waitedMs: number) => void
@@ -99,7 +96,6 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     lane.writing = undefined
   }
 
-  /** How many items from the front of the queue go into the next batch. */
   function countFitting(queue: Batch, lastBatch: number): number {
     const { maxBatch, weightOf, maxBatchWeight } = options
     const wanted = Math.min(nextBatchSize(queue.length, lastBatch, maxBatch), queue.length)
@@ -111,7 +107,6 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
     return heavy < 0 ? wanted : Math.max(heavy, 1)
   }
 
-  /** Rejects items whose callers no longer wait. */
   function rejectLate(batch: Batch): Batch {
     const now = performance.now()
     if (batch.every(({ deadline }) => now < deadline)) return batch
@@ -146,8 +141,9 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
         })
     } catch (error) {
       const fault = options.classifyError(error)
-      if (fault === 'lock_timeout') requeue(lane, batch)
-      else if (fault === 'bad_row' && batch.length > 1) {
+      if (fault === 'lock_timeout') {
+        for (const one of batch) enqueue(lane === common ? laneOf(options.groupOf(one.item)) : lane, one)
+      } else if (fault === 'bad_row' && batch.length > 1) {
         // Halving isolates the bad item after a few writes, and records the others.
         const half = Math.ceil(batch.length / 2)
         const answerFirst = await writeBatch(lane, batch.slice(0, half))
@@ -161,11 +157,6 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   function fail({ item, reject }: Queued<Item, Outcome>, error: unknown): void {
     countQueued(options.groupOf(item), -1)
     reject(error)
-  }
-
-  /** Queues each group of the batch in its own lane, where only its own rows can delay it. */
-  function requeue(lane: Lane<Item, Outcome>, batch: Batch): void {
-    for (const one of batch) enqueue(lane === common ? laneOf(options.groupOf(one.item)) : lane, one)
   }
 
   function laneOf(group: unknown): Lane<Item, Outcome> {
@@ -186,7 +177,6 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
         enqueue(own.get(group) ?? common, { item, addedAt, deadline, resolve, reject })
       })
     },
-    /** Waits until all items are written. */
     async drain(): Promise<void> {
       for (;;) {
         const writing = [common, ...own.values()].flatMap((lane) => lane.writing ?? [])
@@ -201,9 +191,8 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
 const minBatch = 128
 
 /**
- * How many items to write next: half of the active callers, which are those in the queue and those of the last batch. One
- * half is written while the other half is answered and sends again. Otherwise all callers would soon wait for one write,
- * and then the write for all of them.
+ * Half of the active callers: one half is written while the other is answered and sends again. Otherwise all callers
+ * would soon wait for one write, and then the write for all of them.
  */
 const nextBatchSize = (queued: number, lastBatch: number, maxBatch: number): number =>
   Math.min(Math.max(minBatch, Math.ceil((queued + lastBatch) / 2)), maxBatch)

@@ -1,14 +1,5 @@
 /** A calendar month in UTC, at one second of it. */
-export type Month = {
-  /** `2026-11` */
-  name: string
-  /** The first instant of the next month, in ISO 8601. */
-  resetsAt: string
-  /** The same in seconds since 1970. */
-  resetsAtSeconds: number
-  lengthSeconds: number
-  secondsLeft: number
-}
+export type Month = ReturnType<typeof describeMonth>
 
 let lastSecond = Number.NaN
 let lastMonth: Month
@@ -20,7 +11,7 @@ export function monthOf(instant: Date): Month {
   return lastMonth
 }
 
-function describeMonth(instant: Date, second: number): Month {
+function describeMonth(instant: Date, second: number) {
   const [year, number] = [instant.getUTCFullYear(), instant.getUTCMonth()]
   const [start, end] = [Date.UTC(year, number) / 1000, Date.UTC(year, number + 1) / 1000]
   return {

@@ -5,7 +5,6 @@ import { literals } from './typebox.ts'
 
 /** One query parameter: how it is documented, how it is parsed, and what a 422 says of it. */
 export type Param<T> = {
-  /** Type, bounds, default and description, for the OpenAPI document. */
   schema: TSchema
   /** Undefined rejects what was given. */
   parse(texts: string[]): T | undefined
@@ -30,8 +29,6 @@ export type Params<Query> = {
 }
 
 export type QueryOf<P> = P extends Params<infer Query> ? Query : never
-
-const maxDetails = 10
 
 /** The parameters of an endpoint. `check` sees the parsed values, and may reject more of them or add to them. */
 export function defineParams<T extends Table, Query = Values<T>>(
@@ -58,7 +55,7 @@ export function defineParams<T extends Table, Query = Values<T>>(
       }
       const values = Object.fromEntries(entries.map((entry) => [entry[0], parseOne(entry)])) as Values<T>
       const query = check(values, (path, message) => problems.push({ path, message }), given)
-      if (problems.length > 0) throw invalidQuery(...problems.slice(0, maxDetails))
+      if (problems.length > 0) throw invalidQuery(...problems.slice(0, 10))
       return query
     },
   }

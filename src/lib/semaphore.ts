@@ -1,4 +1,3 @@
-/** A request for a permit. */
 export type PermitRequest = {
   /** Undefined for work of the operator, or of several tenants. */
   tenant?: unknown
@@ -21,18 +20,9 @@ type Options = {
   rejectWith(): Error
 }
 
-/** Runs work once it has a permit. */
-type Semaphore = (<T>(work: () => Promise<T>, request?: PermitRequest) => Promise<T>) & {
-  /** Resolves with the function that releases the permit, to be called once. */
-  acquire(request?: PermitRequest): Promise<() => void>
-}
-
 type Waiter = PermitRequest & { start(): void }
 
-/**
- * A semaphore that is fair to tenants: they are served round-robin, however many waiters each has. A waiter is overtaken
- * while its key is in use or its tenant holds its share of permits. Work that timed out in the queue never starts.
- */
+/** Serves tenants round-robin. Overtakes waiters whose key is in use or whose tenant holds its share of permits. */
 export function createSemaphore({
   permits,
   permitsPerTenant = permits,
@@ -40,7 +30,7 @@ export function createSemaphore({
   maxWaitingPerTenant = maxWaiting,
   patienceMs = Number.POSITIVE_INFINITY,
   rejectWith,
-}: Options): Semaphore {
+}: Options) {
   /** The waiters of each tenant; the next tenant to be served comes first. */
   const queues = new Map<unknown, Waiter[]>()
   const permitsOf = new Map<unknown, number>()
@@ -121,6 +111,7 @@ export function createSemaphore({
       }
     },
     {
+      /** Resolves with the function that releases the permit, to be called once. */
       async acquire(request: PermitRequest = {}) {
         await enter(request)
         return () => release(request)

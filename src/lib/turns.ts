@@ -6,10 +6,7 @@ function runDeferred(): void {
   for (const work of works) work()
 }
 
-/**
- * Runs the work at the end of this turn of the event loop, together with everything else that was deferred. Requests that
- * are read in one turn then run the same code back to back, from warm processor caches.
- */
+/** Runs all deferred work back to back at the end of this turn of the event loop, from warm processor caches. */
 export function deferToImmediate(work: () => void): void {
   if (deferred.push(work) === 1) setImmediate(runDeferred)
 }

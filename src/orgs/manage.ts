@@ -50,7 +50,6 @@ export const suspendOrganisation = (db: Db, clock: Clock, org: string): Promise<
     updateSuspension(sql, id, clock.now()),
   )
 
-/** Accepts the keys of a suspended organisation again. */
 export const resumeOrganisation = (db: Db, clock: Clock, org: string): Promise<Organisation> =>
   changeOrganisation(db, clock, org, { action: 'organisation.resumed' }, (sql, id) => updateSuspension(sql, id, null))
 

@@ -41,7 +41,6 @@ export const updateRetention = (sql: Sql, id: number, days: number | null) =>
     where id = ${id} and retention_days is distinct from ${days}::integer
     returning 1`
 
-/** The organisations whose signals are erased after some days. */
 export const selectRetentions = (sql: Sql) =>
   sql<{ organisationId: number; days: number }>`
     select id as "organisationId", retention_days as days
@@ -55,7 +54,6 @@ export const updateSuspension = (sql: Sql, id: number, suspendedAt: Date | null)
     where id = ${id} and (suspended_at is null) <> (${suspendedAt}::timestamptz is null)
     returning 1`
 
-/** Every organisation, or the one with the id, with its usage of the month. */
 export const selectOrganisations = (sql: Sql, month: string, id: number | null) =>
   sql<OrganisationRow>`
     select

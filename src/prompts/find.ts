@@ -7,16 +7,7 @@ import { findPromptsByIds, type Prompt, type PromptIds, selectPromptIds } from '
 
 export type { Prompt, PromptIds }
 
-export type PromptFinder = {
-  /** Rejects with `not_found` unless the prompt is the organisation's own. */
-  find(organisationId: number, publicId: string): Promise<Prompt>
-  /**
-   * The same without a promise, for a prompt that is cached: a refused signal then needs no extra turn of the event loop.
-   */
-  findCached(organisationId: number, publicId: string): Prompt | undefined
-  /** Empties the cache. After a failover, another prompt may have the same id. */
-  forget(): void
-}
+export type PromptFinder = ReturnType<typeof createPromptFinder>
 
 const maxCachedPrompts = 100_000
 /** As many as one statement may count signals of: some tens of milliseconds of the embedded engine. */
@@ -26,13 +17,13 @@ const promptId = new RegExp(PromptId.pattern as string)
 
 export const isPromptId = (text: string): boolean => promptId.test(text)
 
-export function createPromptFinder(db: Db): PromptFinder {
+export function createPromptFinder(db: Db) {
   // Prompts are cached forever: their ids never change and prompts are never deleted. The key includes the organisation,
   // so that another's prompt takes the same path, and the same time, as one that does not exist.
   let cache = new BoundedCache<string, Prompt>(maxCachedPrompts)
 
-  const findCached: PromptFinder['findCached'] = (organisationId, publicId) =>
-    cache.get(keyOf(organisationId, publicId))
+  /** Without a promise: a refused signal then needs no extra turn of the event loop. */
+  const findCached = (organisationId: number, publicId: string) => cache.get(keyOf(organisationId, publicId))
 
   // Concurrent look-ups share one statement: a batch of history entries needs hundreds.
   const lookUp = createDataLoader(async (keys) => {
@@ -47,7 +38,8 @@ export function createPromptFinder(db: Db): PromptFinder {
 
   return {
     findCached,
-    async find(organisationId, publicId) {
+    /** Rejects with `not_found` unless the prompt is the organisation's own. */
+    async find(organisationId: number, publicId: string): Promise<Prompt> {
       const cached = findCached(organisationId, publicId)
       if (cached) return cached
       // A prompt read before a failover is not cached after it.
@@ -57,7 +49,8 @@ export function createPromptFinder(db: Db): PromptFinder {
       cacheOfNow.set(keyOf(organisationId, publicId), prompt)
       return prompt
     },
-    forget() {
+    /** After a failover, another prompt may have the same id. */
+    forget(): void {
       cache = new BoundedCache(maxCachedPrompts)
     },
   }

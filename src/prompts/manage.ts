@@ -26,7 +26,6 @@ const promptsPerStatement = 500
 
 type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null | undefined }
 
-/** Registers a prompt of an organisation. */
 export async function createPrompt(db: Db, clock: Clock, { org, ...given }: PromptToCreate & { org: string }) {
   const { id: organisationId } = await requireOrganisation(db, org)
   const { id, ...prompt } = await db.transaction((sql) =>
@@ -35,7 +34,6 @@ export async function createPrompt(db: Db, clock: Clock, { org, ...given }: Prom
   return { id, org, ...prompt }
 }
 
-/** Creates a prompt within the caller's transaction. */
 export async function createPromptInTransaction(
   sql: Sql,
   clock: Clock,
@@ -54,7 +52,9 @@ export async function createPromptInTransaction(
   const createdAt = clock.now()
   if (!(await insertPrompt(sql, { id, organisationId, name, file, createdAt }))) {
     const linked = file && (await findPromptInFile(sql, organisationId, file))
-    throw linked ? fileIsTaken(file, linked) : idIsTaken(id)
+    if (linked) throw fileIsTaken(file, linked)
+    // Ids are unique across organisations, so an id identifies a prompt.
+    throw invalid(`The id ${id} is taken.`, [{ path: '/id', message: 'must be one that is free' }])
   }
   const details = { name, ...(file ?? noFile) }
   await recordAudit(sql, clock, actor, { organisationId, action: 'prompt.created', subject: id, details })
@@ -123,7 +123,3 @@ const noFile = { repository: null, path: null }
 
 /** What was seen of another file says nothing of this one. */
 const notSeen = { file_state: null, file_moved_to: null }
-
-/** Ids are unique across organisations, so an id identifies a prompt. */
-const idIsTaken = (id: string) =>
-  invalid(`The id ${id} is taken.`, [{ path: '/id', message: 'must be one that is free' }])

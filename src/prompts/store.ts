@@ -1,13 +1,11 @@
 import type { Sql } from '../db/client.ts'
 import type { PromptRow } from './schema.ts'
 
-/** A prompt as requests need it. */
 export type Prompt = { id: number; organisationId: number }
 
 /** The file that a prompt is kept in: a repository's owner/name in lower case, and the path there. */
 export type PromptFile = { repository: string; path: string }
 
-/** How the file of a prompt was seen, at a time. */
 export type FileSeen = {
   promptId: number
   state: NonNullable<PromptRow['file_state']>
@@ -77,10 +75,7 @@ export async function updatePrompt(
     where id = ${id}`
 }
 
-/**
- * Records how the files of prompts were last seen on the default branch of their repository. Ignores a sighting older
- * than the one stored. The transaction has locked the prompts; a stronger lock here could deadlock with a delivery.
- */
+/** Ignores a sighting older than the stored one. The caller has locked the prompts: a stronger lock could deadlock. */
 export async function markFilesSeen(sql: Sql, seen: FileSeen[]): Promise<void> {
   if (seen.length === 0) return
   const oldestFirst = seen.toSorted((a, b) => a.at.getTime() - b.at.getTime())
@@ -100,7 +95,9 @@ export const updateRepository = (sql: Sql, organisationId: number, from: string,
   sql<{ id: string; path: string }>`
     update prompts p
     set repository = ${to}
-    where p.organisation_id = ${organisationId} and p.repository = ${from}
+    where p.id = any(array(
+        select id from prompts where organisation_id = ${organisationId} and repository = ${from} order by id for update
+      ))
       and not exists (
         select from prompts taken
         where taken.organisation_id = p.organisation_id and taken.repository = ${to} and taken.path = p.path
@@ -109,16 +106,13 @@ export const updateRepository = (sql: Sql, organisationId: number, from: string,
 
 export type LinkedPrompt = { id: number; path: string }
 
-/** The prompts that are linked to files of a repository. */
 export const findLinkedPrompts = (sql: Sql, organisationId: number, repository: string) =>
   sql<LinkedPrompt>`
     select id, path from prompts
     where organisation_id = ${organisationId} and repository = ${repository}`
 
-/** The ids of a prompt, in the database and in the interface. */
 export type PromptIds = { id: number; publicId: string }
 
-/** The next prompts of an organisation after the one of this id. */
 export const selectPromptIds = (sql: Sql, organisationId: number, afterId: number, limit: number) =>
   sql<PromptIds>`
     select id, public_id as "publicId"
@@ -127,10 +121,7 @@ export const selectPromptIds = (sql: Sql, organisationId: number, afterId: numbe
     order by organisation_id, id
     limit ${limit}`
 
-/**
- * The newest prompts of an organisation that are older than the one of this id; unless the search is null, those that have
- * it in their name, their public id or the path of their file, in any letter case.
- */
+/** The newest prompts before this id that have the search, unless it is null, in their name, public id or path. */
 export const selectPrompts = (
   sql: Sql,
   organisationId: number,
