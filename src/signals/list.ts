@@ -1,5 +1,5 @@
 import type { Db } from '../db/client.ts'
-import { type CursorPage, decodeCursor, encodeCursor } from '../lib/cursor_page.ts'
+import { decodeCursor, encodeCursor } from '../lib/cursor_page.ts'
 import type { SignalListQuery } from './schema_params.ts'
 import { type Position, type SignalFilter, type SignalRow, selectSignals } from './store_reads.ts'
 
@@ -14,11 +14,7 @@ const examinedPerStatement = 1_000
 export const isSearch = ({ value, metadata }: SignalFilter): boolean => value !== null || metadata.length > 0
 
 /** A page of signals, newest first. With a filter it may be empty although it is not the last page. */
-export async function listSignals(
-  db: Db,
-  promptId: number,
-  { filter, page: { limit, cursor } }: SignalListQuery,
-): Promise<CursorPage<SignalRow>> {
+export async function listSignals(db: Db, promptId: number, { filter, page: { limit, cursor } }: SignalListQuery) {
   const list = nameOfList(promptId, filter)
   const rows: SignalRow[] = []
   let stoppedAt = decodeCursor(list, cursor) as Position | null
