@@ -19,8 +19,8 @@ export type Sql = {
 export type Db = {
   sql: Sql
   /**
-   * Commits when the work resolves; rolls back when it rejects or its deadline (default: the query timeout) passes. Only
-   * a few transactions run concurrently. The others wait before they take a connection, each tenant in its own queue.
+   * Commits when the work resolves; rolls back when it rejects or its deadline (default: the query timeout) passes.
+   * Only a few transactions run concurrently. The others wait before they take a connection, each tenant in a queue.
    */
   transaction<T>(work: (sql: Sql) => Promise<T>, permitRequest?: PermitRequest, isolation?: Isolation): Promise<T>
   /** Calls `onGap` when the subscription begins and after a lost connection: earlier notifications were missed. */

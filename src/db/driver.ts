@@ -16,8 +16,8 @@ export type SessionOptions = {
 }
 
 /**
- * Statements are planned once for any values: planning takes longer than most of them run. A plan for an empty table must
- * not scan it from end to end once it has grown. Compiling never pays off for reads through an index.
+ * Statements are planned once for any values: planning takes longer than most of them run. A plan for an empty table
+ * must not scan it from end to end once it has grown. Compiling never pays off for reads through an index.
  */
 const plannerSettings = { jit: 'off', plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' }
 

@@ -19,11 +19,8 @@ type Options = { caFile?: string | undefined; onAvailability?: OnAvailability; c
 const defaultCommandTimeoutMs = 50
 
 /** Opens a client that never waits for Redis: a command fails immediately when it is down, and soon when it is slow. */
-export function openRedis(
-  url: string,
-  keyPrefix: string,
-  { caFile, onAvailability, commandTimeoutMs = defaultCommandTimeoutMs }: Options = {},
-): Redis {
+export function openRedis(url: string, keyPrefix: string, options: Options = {}): Redis {
+  const { caFile, onAvailability, commandTimeoutMs = defaultCommandTimeoutMs } = options
   // With `rediss:` the client verifies the certificate and the name by these authorities.
   const authorities = caFile ? { tls: readCa(caFile) } : {}
   let client: Client | undefined

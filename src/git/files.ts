@@ -14,11 +14,7 @@ const sha = /^[0-9a-f]{40,64}$/
 const renameLimit = 1_000
 
 /** Reads which files each commit changes against its parent; a flattened merge, against every parent. */
-export async function readChangedFiles(
-  git: Git,
-  branchCommits: BranchCommit[],
-  onProgress: (read: number) => void,
-): Promise<ChangedFiles> {
+export async function readChangedFiles(git: Git, branchCommits: BranchCommit[], onProgress: (read: number) => void) {
   const commits = new Map(branchCommits.map(({ commit }) => [commit.sha, commit]))
   const changes: ChangedFiles = new Map()
   // One string for each path, because paths repeat from commit to commit.

@@ -40,11 +40,7 @@ function listRenames(branchCommits: BranchCommit[], changes: ChangedFiles): Map<
 }
 
 /** The spans of each path, ended ones first: before that end, the path did not belong to a later file. */
-function findSpans<P>(
-  renames: Map<string, Rename[]>,
-  prompts: Map<string, P>,
-  contains: AncestryTest,
-): Map<string, Span<P>[]> {
+function findSpans<P>(renames: Map<string, Rename[]>, prompts: Map<string, P>, contains: AncestryTest) {
   const spans = new Map<string, Span<P>[]>()
   const waiting = [...prompts].map(([path, prompt]) => ({ path, prompt, until: null as Commit | null }))
   for (let next = waiting.pop(); next; next = waiting.pop()) {

@@ -76,10 +76,7 @@ export const isGitHub = ({ name, email }: Person): boolean =>
   email === 'noreply@github.com' || name === 'GitHub Enterprise'
 
 /** The host by its address, else the host that most pull request merges look like; null for neither. */
-export function findHost(
-  commits: { meaning: MessageMeaning; committer: Person }[],
-  webUrl: string | null,
-): Host | null {
+export function findHost(commits: { meaning: MessageMeaning; committer: Person }[], webUrl: string | null) {
   const known = hostOf(webUrl)
   if (known) return known
   const counts = new Map<Host, number>()

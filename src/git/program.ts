@@ -92,11 +92,7 @@ function explain(complaint: string, folder: string): string {
 }
 
 /** Splits a stream at a character, into text of one character per byte. Truncates parts at `maxLength`. */
-export async function* splitAt(
-  end: '\0' | '\n',
-  chunks: AsyncIterable<Buffer>,
-  maxLength: number,
-): AsyncGenerator<string[]> {
+export async function* splitAt(end: '\0' | '\n', chunks: AsyncIterable<Buffer>, maxLength: number) {
   let rest = ''
   for await (const chunk of chunks) {
     const parts = (rest + chunk.toString('latin1')).split(end)

@@ -40,7 +40,7 @@ const maxBytesPerCall = 500_000
 /** A merge that covers more commits than one call takes is sent several times. */
 const maxCovered = 500
 
-/** Syncs histories from a branch. Checks everything before the first change. The next one completes an interrupted one. */
+/** Syncs histories from a branch. Checks all before the first change. Repeating it completes an interrupted sync. */
 export async function syncRepository(options: Options): Promise<SyncResult> {
   const { git, target, isDryRun, onProgress, onChange } = options
   const repository = { ...options.repository, fullName: repositoryKey(options.repository.fullName) }
@@ -72,11 +72,9 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
 }
 
 /** Creates a prompt or moves its link. Returns its id, or null if a dry run does not create it. */
-async function createOrMovePrompt(
-  { target, isDryRun, onChange }: Options,
-  repository: string,
-  { id, name, path, movedFrom, missing }: SyncedPrompt,
-): Promise<string | null> {
+async function createOrMovePrompt(options: Options, repository: string, prompt: SyncedPrompt): Promise<string | null> {
+  const { target, isDryRun, onChange } = options
+  const { id, name, path, movedFrom, missing } = prompt
   if (id === null) {
     const created = isDryRun ? null : await createOrFind(target, name, repository, path)
     onChange({ change: 'created', prompt: created, path, name })
@@ -101,11 +99,8 @@ async function createOrFind(target: SyncTarget, name: string, repository: string
   }
 }
 
-async function recordEntries(
-  { target, isDryRun, onProgress, onChange }: Options,
-  ids: PromptIds,
-  entries: EntryOf<SyncedPrompt>[],
-): Promise<Record<'added' | 'changed' | 'known', number>> {
+async function recordEntries(options: Options, ids: PromptIds, entries: EntryOf<SyncedPrompt>[]) {
+  const { target, isDryRun, onProgress, onChange } = options
   const counts = { added: 0, changed: 0, known: 0 }
   let done = 0
   let change: keyof typeof counts = 'known'

@@ -15,6 +15,7 @@ import type { RepositoryRef } from './store.ts'
 import {
   addBranchPrompts,
   addPrompts,
+  type GivenPullRequest,
   insertAffectedPrompts,
   type MergedPullRequest,
   type PullRequest,
@@ -26,14 +27,14 @@ import {
   selectPushes,
 } from './store_pushes.ts'
 
-type ParsedPullRequest = { action: string; pr: Omit<PullRequest, 'reopenings'>; isDefaultBase: boolean }
+type ParsedPullRequest = { action: string; pr: GivenPullRequest; isDefaultBase: boolean }
 
 export function parsePullRequest(payload: PullRequestPayload, now: Date): ParsedPullRequest | 'ignored' {
   const { action, pull_request: given, repository } = payload
   if (!['opened', 'reopened', 'closed'].includes(action)) return 'ignored'
   const isMerged = action === 'closed' && given.merged === true
   const instant = (text: string | null | undefined) => parseInstant(text ?? '') ?? now
-  const pr: ParsedPullRequest['pr'] = {
+  const pr: GivenPullRequest = {
     number: given.number,
     url: sanitizeUrl(given.html_url),
     state: action !== 'closed' ? 'open' : isMerged ? 'merged' : 'closed',
@@ -62,8 +63,9 @@ function accountPerson(account: Account | null | undefined): Person {
 export async function recordPullRequest(
   sql: Sql,
   ref: RepositoryRef,
-  { action, pr: given, isDefaultBase }: ParsedPullRequest,
+  parsed: ParsedPullRequest,
 ): Promise<PromptEntry[]> {
+  const { action, pr: given, isDefaultBase } = parsed
   const pr = await savePullRequest(sql, ref, given, action)
   const added = await addBranchPrompts(sql, ref, pr.number)
   if (action === 'reopened') return openedEntries(added, pr, pr.head_sha)

@@ -105,11 +105,8 @@ function findMovedTo(path: string, { added, removed }: Commit): string | null {
 }
 
 /** Stores the push and returns the entries that follow from it. */
-export async function recordPush(
-  sql: Sql,
-  ref: RepositoryRef,
-  { push, authors, isDefaultBranch, isNewBranch, pushedAt }: ParsedPush,
-): Promise<PromptEntry[]> {
+export async function recordPush(sql: Sql, ref: RepositoryRef, parsed: ParsedPush): Promise<PromptEntry[]> {
+  const { push, authors, isDefaultBranch, isNewBranch, pushedAt } = parsed
   if (isNewBranch) await deleteAffectedPrompts(sql, ref, push.head.branch, pushedAt)
   const branchEntries = await recordAffectedPrompts(sql, ref, push, pushedAt)
   const commits = attributeCommits(push, await selectMerges(sql, ref, push)).map(({ promptId, commitSha, merge }) => ({

@@ -3,7 +3,9 @@ import type { Person } from '../git/entries.ts'
 import type { RepositoryRef } from './store.ts'
 
 /** A row of github_pull_requests; sql/0004_github.sql describes the columns. */
-export type PullRequest = {
+export type PullRequest = GivenPullRequest & { reopenings: number }
+
+export type GivenPullRequest = {
   number: number
   url: string
   state: 'open' | 'merged' | 'closed'
@@ -17,7 +19,6 @@ export type PullRequest = {
   opened_at: Date
   merged_by: Person | null
   closed_at: Date | null
-  reopenings: number
 }
 
 /** A merged pull request, with the commits that were pushed to its branch and the prompts that it is known to change. */
@@ -74,14 +75,9 @@ export const selectPushes = (sql: Sql, ref: RepositoryRef, { branch, commitSha }
     group by branch, head_sha, push_commits, all_new`
 
 /** Upserts a pull request from an event. A late `opened` changes nothing, and a merge is final. */
-export async function savePullRequest(
-  sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
-  given: Omit<PullRequest, 'reopenings'>,
-  action: string,
-): Promise<PullRequest> {
-  const pr = { ...given, reopenings: 0 }
-  const row = { organisation_id: organisationId, repository_id: repositoryId, ...pr }
+export async function savePullRequest(sql: Sql, ref: RepositoryRef, given: GivenPullRequest, action: string) {
+  const pr: PullRequest = { ...given, reopenings: 0 }
+  const row = { organisation_id: ref.organisationId, repository_id: ref.repositoryId, ...pr }
   const [saved] = await sql<{ reopenings: number }>`
     insert into github_pull_requests as known
     select * from json_populate_record(null::github_pull_requests, ${JSON.stringify(row)}::text::json)
