@@ -9,7 +9,7 @@ import { programName } from '../platform.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import { type PastSignal, recordPastSignals } from '../signals/batch.ts'
-import { linkTo } from './address.ts'
+import { linkTo } from './administer.ts'
 import type { Context } from './command.ts'
 import { generateDemoData } from './demo_data.ts'
 

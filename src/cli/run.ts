@@ -4,8 +4,7 @@ import { ServiceError } from '../errors.ts'
 import { oneLine } from '../lib/texts.ts'
 import { nextTurn } from '../lib/turns.ts'
 import { isCompiled } from '../platform.ts'
-import { nameOf, parseArguments, readSettings, UsageError } from './arguments.ts'
-import type { Command } from './command.ts'
+import { type Command, nameOf, parseArguments, readSettings, UsageError } from './command.ts'
 import { type Interruption, listenForInterruption, untilInterrupted } from './interruption.ts'
 import { createOutput } from './output.ts'
 import { createProgress } from './progress.ts'
@@ -22,9 +21,9 @@ const groups = new Map<string, () => Promise<{ commands: Command[] }>>(
     usage: () => import('./signals.ts'),
     impact: () => import('./impact.ts'),
     sync: () => import('./sync.ts'),
-    audit: () => import('./audit.ts'),
-    webhooks: () => import('./webhooks.ts'),
-    console: () => import('./console.ts'),
+    audit: () => import('./administer.ts'),
+    webhooks: () => import('./administer.ts'),
+    console: () => import('./administer.ts'),
     backup: () => import('./backup.ts'),
     restore: () => import('./backup.ts'),
     migrate: () => import('./operate.ts'),
