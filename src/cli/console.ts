@@ -1,10 +1,6 @@
-import { listAudit } from '../audit/list.ts'
 import { type Config, localUrlOf } from '../config.ts'
-import { setWebhook } from '../github/webhook.ts'
 import { createKey } from '../keys/manage.ts'
 import { presets } from '../keys/schema.ts'
-import { cursorParams } from '../lib/cursor_page.ts'
-import { requireOrganisation } from '../orgs/manage.ts'
 import { onDatabase } from './database.ts'
 
 const lifeMs = 12 * 3_600_000
@@ -12,26 +8,6 @@ const lifeMs = 12 * 3_600_000
 const readingScopes = presets.admin.filter((scope) => scope.endsWith(':read'))
 
 export const commands = onDatabase([
-  {
-    usage: 'audit list --org ORG [--limit N] [--cursor C]',
-    description: 'lists who changed keys, plans, prompts and webhooks of an organisation, newest first',
-    check: (args) => args.integer('limit', 1),
-    async run({ db, args, output }) {
-      const { id } = await requireOrganisation(db, args.required('org'))
-      const { data, nextCursor } = await listAudit(db, id, args.asQuery(cursorParams.parse))
-      output.table(data, ['created_at', 'actor', 'action', 'subject', 'details'])
-      if (nextCursor) output.say(`There are older ones: --cursor ${nextCursor}`)
-    },
-  },
-  {
-    usage: 'webhooks github set --org ORG',
-    description: "creates the secret of an organisation's GitHub webhook; it is shown only once",
-    verifyWith: 'audit list --org ORG',
-    async run({ db, clock, args, output }) {
-      output.show(await setWebhook(db, clock, args.required('org')))
-      output.say('Save the secret: it is not shown again. Deliveries signed with an earlier secret are rejected.')
-    },
-  },
   {
     usage: 'console --org ORG [--admin]',
     description:
