@@ -2,8 +2,7 @@ import { once } from 'node:events'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { writeFileAtomically } from '../lib/atomic_file.ts'
-import { type Input, openInput } from '../lib/input.ts'
-import { readLines, TextError } from '../lib/lines.ts'
+import { type Input, openInput, readLines, TextError } from '../lib/input.ts'
 import { damaged, notOurs } from './format.ts'
 
 type Fill = (write: (text: string) => Promise<void>) => Promise<unknown>

@@ -76,10 +76,7 @@ export const isGitHub = ({ name, email }: Person): boolean =>
   email === 'noreply@github.com' || name === 'GitHub Enterprise'
 
 /** The host by its address, else the host that most pull request merges look like; null for neither. */
-export function findHost(
-  commits: { meaning: MessageMeaning; committer: Person }[],
-  webUrl: string | null,
-): Host | null {
+export function findHost(commits: { meaning: MessageMeaning; committer: Person }[], webUrl: string | null) {
   const known = hostOf(webUrl)
   if (known) return known
   const counts = new Map<Host, number>()
@@ -94,7 +91,6 @@ export function findHost(
 /** The hosts on which #12 is a pull request. On the others it is an issue, or unknown. */
 const namingByNumber: (Host | null)[] = ['github', 'gitea']
 
-/** What a message means on a host. */
 export function interpretForHost(meaning: MessageMeaning, host: Host | null): MessageMeaning {
   if (!isPullRequest(meaning)) return meaning
   // A merge commit of another host stays one: the repository may have moved from there.
@@ -110,6 +106,5 @@ const pullRequestPaths: Record<Host, string> = {
   bitbucket: 'pull-requests',
 }
 
-/** Where a host shows a pull request. */
 export const pullRequestUrl = (webUrl: string, host: Host, number: number): string =>
   `${webUrl}/${pullRequestPaths[host]}/${number}`

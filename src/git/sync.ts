@@ -2,7 +2,7 @@ import type { Outcome } from '../history/record.ts'
 import type { NewHistoryEntry } from '../history/schema.ts'
 import { repositoryKey } from '../prompts/link.ts'
 import { type EntryOf, sanitizeBranch } from './entries.ts'
-import { planSync, type SyncedPrompt } from './plan.ts'
+import { type PlanOptions, planSync, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
 import type { SyncTarget } from './target.ts'
@@ -16,26 +16,18 @@ export type SyncChange =
   | ({ change: 'added' | 'changed'; prompt: string | null; path: string } & NewHistoryEntry)
   | UnreachableEntry
 
-export type SyncResult = {
-  commits: number
-  prompts: number
-  added: number
-  changed: number
-  known: number
+export type SyncResult = Record<'commits' | 'prompts' | 'added' | 'changed' | 'known', number> & {
   /** The number of entries of unreachable commits; null when the key may not read histories. */
   unreachable: number | null
   /** From the paths of the files to the ids of their prompts. */
   map: Record<string, string>
 }
 
-type Options = {
+type Options = PlanOptions & {
   git: Git
   repository: Repository
   target: SyncTarget
-  createGlob: string | null
   isDryRun: boolean
-  now: Date
-  onProgress(done: number, noun: string, share: number | null): void
   onChange(change: SyncChange): void
 }
 
@@ -48,10 +40,7 @@ const maxBytesPerCall = 500_000
 /** A merge that covers more commits than one call takes is sent several times. */
 const maxCovered = 500
 
-/**
- * Syncs the histories of a repository's prompts from its branch. Reads and checks everything before the first change.
- * The next sync completes an interrupted one.
- */
+/** Syncs histories from a branch. Checks all before the first change. Repeating it completes an interrupted sync. */
 export async function syncRepository(options: Options): Promise<SyncResult> {
   const { git, target, isDryRun, onProgress, onChange } = options
   const repository = { ...options.repository, fullName: repositoryKey(options.repository.fullName) }
@@ -83,11 +72,9 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
 }
 
 /** Creates a prompt or moves its link. Returns its id, or null if a dry run does not create it. */
-async function createOrMovePrompt(
-  { target, isDryRun, onChange }: Options,
-  repository: string,
-  { id, name, path, movedFrom, missing }: SyncedPrompt,
-): Promise<string | null> {
+async function createOrMovePrompt(options: Options, repository: string, prompt: SyncedPrompt): Promise<string | null> {
+  const { target, isDryRun, onChange } = options
+  const { id, name, path, movedFrom, missing } = prompt
   if (id === null) {
     const created = isDryRun ? null : await createOrFind(target, name, repository, path)
     onChange({ change: 'created', prompt: created, path, name })
@@ -112,11 +99,8 @@ async function createOrFind(target: SyncTarget, name: string, repository: string
   }
 }
 
-async function recordEntries(
-  { target, isDryRun, onProgress, onChange }: Options,
-  ids: PromptIds,
-  entries: EntryOf<SyncedPrompt>[],
-): Promise<Record<'added' | 'changed' | 'known', number>> {
+async function recordEntries(options: Options, ids: PromptIds, entries: EntryOf<SyncedPrompt>[]) {
+  const { target, isDryRun, onProgress, onChange } = options
   const counts = { added: 0, changed: 0, known: 0 }
   let done = 0
   let change: keyof typeof counts = 'known'

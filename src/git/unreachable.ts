@@ -47,11 +47,7 @@ export async function reportUnreachable(
 }
 
 /** Returns the entries of a history that match; null when the key may not read it. */
-async function findEntries(
-  target: SyncTarget,
-  prompt: string,
-  matches: (entry: HistoryEntry) => boolean,
-): Promise<HistoryEntry[] | null> {
+async function findEntries(target: SyncTarget, prompt: string, matches: (entry: HistoryEntry) => boolean) {
   const found: HistoryEntry[] = []
   for (let page = 1, pages = 1; page <= pages; page += 1) {
     const read = await target.readHistory(prompt, page)

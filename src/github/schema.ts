@@ -131,7 +131,5 @@ export const resultOf = (outcome: DeliveryOutcome, recorded = 0): DeliveryResult
 /** GitHub sends a ping when the webhook is added. */
 export const pingResult: DeliveryResult = { ...resultOf('ignored'), message: 'Ping received: the webhook works.' }
 
-export type DeliveryObserver = {
-  /** Called for each delivery, with the public id of its organisation. */
-  ended(result: DeliveryResult, org: string): void
-}
+/** `org` is the public id of the organisation. */
+export type DeliveryObserver = { ended(result: DeliveryResult, org: string): void }

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/client.ts'
 import type { EntryToRecord, KnownEntry, MergedCommit, Reconciliation } from './reconcile.ts'
 
-/** Writes ids as a Postgres array: the driver can send only arrays of texts. */
+/** The driver can send only arrays of strings. */
 const idArray = (ids: number[]): string => `{${ids}}`
 
 /**

@@ -21,7 +21,6 @@ const pageHeaders = {
   'cross-origin-opener-policy': 'same-origin',
 }
 
-/** The console: the same page at each of its paths, and the files of that page. */
 export function consoleRoutes({ publicRoute }: RouteWrapper) {
   // The bundle is read with the first request for it, to keep the start short.
   const read = loadOnce(async () => unpack(await consoleBundle()))

@@ -3,7 +3,6 @@ import type { DocumentDecoration } from 'elysia'
 import type { OpenAPIV3 } from 'openapi-types'
 import { idempotencyKeyType } from '../lib/idempotency_key.ts'
 import type { Params } from '../lib/params.ts'
-import { toOpenApi } from './openapi.ts'
 import { requestIdPattern } from './request_context.ts'
 import { type DescribedError, type ErrorStatus, errorOfStatus, rateExample } from './schema.ts'
 
@@ -178,3 +177,30 @@ const parameters = (place: 'path' | 'query' | 'header', properties: TProperties 
     const required = place === 'path'
     return { name, in: place, required, description, schema, ...(required ? { example } : {}) }
   })
+
+/** Converts a TypeBox schema to OpenAPI 3.0, which has neither `const`, nor `type: null`, nor `examples`. */
+function toOpenApi(schema: TSchema): OpenAPIV3.SchemaObject {
+  const { anyOf, const: constant, examples, properties, items, ...rest } = schema
+  const fields = Object.entries<TSchema>(properties ?? {}).map(([name, property]) => [name, toOpenApi(property)])
+  return {
+    ...(anyOf ? toChoice(anyOf) : {}),
+    ...rest,
+    ...(constant === undefined ? {} : { enum: [constant] }),
+    ...(examples ? { example: examples[0] } : {}),
+    ...(properties ? { properties: Object.fromEntries(fields) } : {}),
+    ...(items ? { items: toOpenApi(items) } : {}),
+  } as OpenAPIV3.SchemaObject
+}
+
+function toChoice(options: TSchema[]): OpenAPIV3.SchemaObject {
+  const others = options.filter(({ type }) => type !== 'null')
+  const nullable = others.length < options.length ? { nullable: true } : {}
+  if (others.every((option) => option.const !== undefined)) {
+    // OpenAPI 3.0 allows null in an enum only if it is listed.
+    return { type: 'string', enum: options.map((option) => option.const ?? null), ...nullable }
+  }
+  const [only, ...more] = others.map(toOpenApi)
+  // A second alternative would need `anyOf`, and no schema here has one.
+  if (!only || more.length > 0) throw new Error('Only a choice of strings, or one type or null, can be described')
+  return { ...only, ...nullable } as OpenAPIV3.SchemaObject
+}

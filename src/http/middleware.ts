@@ -17,7 +17,6 @@ import {
 } from './rate_limit.ts'
 import { RequestContext } from './request_context.ts'
 
-/** What the router of the runtime or of the framework passes to a route. */
 type Context<Params> = { request: Request; params: Params; route: string; receiver?: Receiver }
 type Route<Params> = ((context: Context<Params>) => Promise<Response>) & { scope?: Scope | null }
 
@@ -106,7 +105,6 @@ export function createRouteWrapper(services: Services): RouteWrapper {
         })
       })
 
-  /** The response to a request that exceeds its rate; undefined for all others. */
   function rejectExceeded(context: RequestContext, rateUsage: RateUsage, by: RateLimit): Promise<Response> | undefined {
     context.rateUsage = rateUsage
     if (!rateUsage.isExceeded) return undefined

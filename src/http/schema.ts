@@ -7,7 +7,6 @@ export type ErrorStatus = (typeof statusOfCode)[ErrorCode]
 export type DescribedError = {
   meaning: string
   message: string
-  /** Fields beyond those of every error, with an example. */
   fields?: TProperties
   example?: Record<string, unknown>
   /** Beside X-Request-Id. */

@@ -12,8 +12,8 @@ export type ChangeWindow = {
   is_last_of_commit: boolean
 }
 
-/** The signals of the window that has this number among the bounds. */
-export type WindowCount = Counts & { number: number }
+/** The signals of the window with this number. */
+type WindowCount = Counts & { number: number }
 
 /**
  * The signals of a window that have this string for their commit. `first_commit` is the first commit of the prompt's

@@ -47,14 +47,12 @@ export const impactParams = defineParams(
 
 export type ImpactQuery = QueryOf<typeof impactParams>
 
-/** The ids of two history entries. */
 export type Pair = NonNullable<ImpactQuery['pair']>
 
 const sorts = ['last_change', 'name', 'rate', 'signals'] as const
 
 export type Sort = (typeof sorts)[number]
 
-/** A page of prompts with what their live changes did. */
 export const overviewParams = defineParams({
   ...cursorPageParams,
   margin: marginParam,

@@ -11,7 +11,6 @@ const administration: AnyScope[] = ['keys:read', 'keys:write', 'webhooks:write',
 /** The scopes of a key created without any: everything except administration. */
 export const defaultScopes: AnyScope[] = scopes.filter((scope) => !administration.includes(scope))
 
-/** Named sets of scopes, by what a key is for. */
 export const presets = {
   app: ['history:read', 'signals:write'],
   reader: scopes.filter((scope) => scope.endsWith(':read') && scope !== 'keys:read'),
@@ -121,7 +120,6 @@ const CreatedKey = Type.Object({
   ...KeyRestrictions.properties,
 })
 
-/** A new key with its text. */
 export type NewKey = Row<typeof CreatedKey> & { key: string }
 
 export const CreatedApiKey = envelopeOf(CreatedKey, 'CreatedApiKey', {

@@ -9,10 +9,8 @@ export type PermitRequest = {
 
 type Options = {
   permits: number
-  /** How many permits one tenant may have; all by default. */
   permitsPerTenant?: number
   maxWaiting: number
-  /** How much of the queue one tenant may have; all by default. */
   maxWaitingPerTenant?: number
   /** How long a waiter stays in the queue, unless its deadline is earlier; forever by default. */
   patienceMs?: number

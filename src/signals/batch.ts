@@ -76,7 +76,7 @@ export function createBatchRecorder(
 
 type ValidItem = Exclude<BatchItem, { error: ApiError }>
 
-/** The position of an item's outcome among those of the distinct signals, or the error of an invalid item. */
+/** The index of an item's distinct signal, or the error of an invalid item. */
 type Position = { index: number; isDuplicate: boolean } | { error: ApiError }
 
 /**
