@@ -139,3 +139,11 @@ export function requireNoRuntimeVariables(): void {
 
 /** Whether output to a terminal may be coloured (no-color.org). */
 export const isColourWanted = ({ NO_COLOR, TERM }: Environment = process.env): boolean => !NO_COLOR && TERM !== 'dumb'
+
+/** The URL of a server with these settings, from this machine. */
+export const localUrlOf = ({ HOST, PORT, TLS_CERT_FILE }: Config): string =>
+  `${TLS_CERT_FILE ? 'https' : 'http'}://${addressOf(HOST)}:${PORT}`
+
+/** A server that listens on all addresses is reached on the loopback address. */
+const addressOf = (host: string): string =>
+  ({ '0.0.0.0': '127.0.0.1', '::': '[::1]' })[host] ?? (host.includes(':') ? `[${host}]` : host)

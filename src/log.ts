@@ -51,10 +51,8 @@ const toTerminal: Lines = {
   async close() {},
 }
 
-type JsonLine = { level: number; time: string; msg?: string; [field: string]: unknown }
-
 export function readableLine(json: string): string {
-  const { level, time, msg = '', ...fields } = JSON.parse(json) as JsonLine
+  const { level, time, msg = '', ...fields } = JSON.parse(json)
   const words = msg === 'request' ? requestWords(fields) : [msg, ...Object.entries(fields).map(fieldWord)]
   const text = [time.slice(11, 19), (pino.levels.labels[level] ?? '').toUpperCase().padEnd(5), ...words].join(' ')
   return `${oneLine(text).trimEnd()}\n`

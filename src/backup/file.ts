@@ -43,7 +43,6 @@ export async function compress(fill: Fill, put: (chunk: Uint8Array) => Promise<u
   return bytes
 }
 
-/** Reads the lines of a backup. Throws as soon as the content turns out to be wrong. */
 export async function* readBackup(
   path: string,
   { input, signal, onProgress }: ReadOptions = {},

@@ -90,7 +90,6 @@ export async function* readRows(sql: Sql, { name, columns, key }: Table): AsyncG
   await sql.dynamic('close rows_to_back_up')
 }
 
-/** Inserts rows in the form in which readRows returns them. */
 export async function insertRows(sql: Sql, { name, columns }: Table, lines: string[]): Promise<void> {
   const values = columns.map(({ type }, index) => `(line ->> ${index})::${type}`)
   await sql.dynamic(

@@ -1,12 +1,10 @@
-import type { Config } from '../config.ts'
+import { type Config, localUrlOf } from '../config.ts'
 import { createKey } from '../keys/manage.ts'
 import { presets } from '../keys/schema.ts'
-import { linkTo, localUrlOf } from './address.ts'
 import { onDatabase } from './database.ts'
 
 const lifeMs = 12 * 3_600_000
 
-/** Every scope that reads, and none that writes. */
 const readingScopes = presets.admin.filter((scope) => scope.endsWith(':read'))
 
 export const commands = onDatabase([
@@ -26,6 +24,9 @@ export const commands = onDatabase([
     },
   },
 ])
+
+/** A link that opens the console signed in. The part after # stays in the browser: no server and no log sees it. */
+export const linkTo = (url: string, key: string): string => `${url}/#key=${key}`
 
 function consoleUrlOf(config: Config): string {
   if (config.CONSOLE === 'off') throw new Error('The console is turned off: CONSOLE is off.')

@@ -9,8 +9,8 @@ import { programName } from '../platform.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import { type PastSignal, recordPastSignals } from '../signals/batch.ts'
-import { linkTo } from './address.ts'
 import type { Context } from './command.ts'
+import { linkTo } from './console.ts'
 import { generateDemoData } from './demo_data.ts'
 
 /** Fills an empty embedded database and prints requests to try. With data in it, prints a command that creates a key. */

@@ -14,7 +14,6 @@ type Change = {
   by: keyof typeof people
   commit: string
   rate: number
-  /** The number of its pull request; undefined if it was deployed directly. */
   pr?: keyof typeof pulls
 }
 

@@ -8,7 +8,7 @@ import { recordEntry } from '../history/record.ts'
 import { parseHistoryQuery } from '../history/schema_params.ts'
 import { type Input, readLines } from '../lib/input.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import type { Arguments } from './arguments.ts'
+import type { Arguments } from './command.ts'
 import { onDatabase } from './database.ts'
 
 const columns = ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at']

@@ -3,7 +3,7 @@ import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/ma
 import { presets } from '../keys/schema.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { type Arguments, namingOptions, UsageError } from './arguments.ts'
+import { type Arguments, namingOptions, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
 const scopeUsage = `[--preset ${Object.keys(presets).join('|')}] [--scopes A,B]`

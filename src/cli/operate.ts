@@ -1,9 +1,8 @@
 import { get as getPlain } from 'node:http'
 import { get as getEncrypted } from 'node:https'
 import { text } from 'node:stream/consumers'
-import { showConfig } from '../config.ts'
+import { localUrlOf, showConfig } from '../config.ts'
 import { build, migrations } from '../platform.ts'
-import { localUrlOf } from './address.ts'
 import type { Command } from './command.ts'
 import { onDatabase } from './database.ts'
 

@@ -6,7 +6,7 @@ import {
   setRetention,
   suspendOrganisation,
 } from '../orgs/manage.ts'
-import { type Arguments, UsageError } from './arguments.ts'
+import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
 const columns = ['id', 'name', 'plan', 'monthly_limit', 'used', 'resets_at', 'retention_days', 'suspended_at'] as const

@@ -5,8 +5,7 @@ import { type SyncChange, type SyncResult, syncRepository } from '../git/sync.ts
 import type { SyncTarget } from '../git/target.ts'
 import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
 import { oneLine } from '../lib/texts.ts'
-import { UsageError } from './arguments.ts'
-import type { Command, Context } from './command.ts'
+import { type Command, type Context, UsageError } from './command.ts'
 import { withDatabase } from './database.ts'
 
 export const commands: Command[] = [

@@ -79,7 +79,6 @@ export type Certificate = { cert: string; key: string }
 
 export type Listener = {
   url: string
-  /** Rejects new connections and waits for the requests in flight. */
   stop(): Promise<void>
 }
 
