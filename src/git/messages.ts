@@ -22,7 +22,6 @@ export const isPullRequest = (meaning: MessageMeaning): meaning is Extract<Messa
 /** At most 9 digits: the number is stored as an integer. */
 const number = '([1-9][0-9]{0,8})'
 
-/** The subject of a merge commit, by the host that writes it. */
 const mergeSubjects: [RegExp, Host | null][] = [
   [new RegExp(`^Merge pull request #${number} from `), 'github'],
   [new RegExp(`^Merge pull request '.*' \\(#${number}\\) from `), 'gitea'],

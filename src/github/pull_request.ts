@@ -60,11 +60,7 @@ function accountPerson(account: Account | null | undefined): Person {
 }
 
 /** Stores the pull request and returns the entries that follow from its event. */
-export async function recordPullRequest(
-  sql: Sql,
-  ref: RepositoryRef,
-  parsed: ParsedPullRequest,
-): Promise<PromptEntry[]> {
+export async function recordPullRequest(sql: Sql, ref: RepositoryRef, parsed: ParsedPullRequest) {
   const { action, pr: given, isDefaultBase } = parsed
   const pr = await savePullRequest(sql, ref, given, action)
   const added = await addBranchPrompts(sql, ref, pr.number)
@@ -82,7 +78,7 @@ export async function recordPullRequest(
     }
   }
   const merges = endedEntries([...covers.keys()], pr)
-  const entries = merges.map((entry) => ({ ...entry, covers: covers.get(entry.prompt) ?? [] }))
+  const entries = merges.map((entry): PromptEntry => ({ ...entry, covers: covers.get(entry.prompt) ?? [] }))
   if (isDefaultBase) return entries
   // The merged prompts are now on the other branch, which may have a pull request too.
   const commits = [head.commitSha]

@@ -23,7 +23,6 @@ const setting = describeOperation({
   success: { status: 200, description: 'The webhook, with its secret.', schema: GithubWebhook },
 })
 
-/** Lets callers set the webhook of their organisation. */
 export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'webhooks' }).put(
     '/api/v1/webhooks/github',

@@ -85,7 +85,6 @@ export const RepositoryPayload = Type.Object({ repository: Repository })
 
 export type RepositoryPayload = Static<typeof RepositoryPayload>
 
-/** A webhook, as shown when its secret is created. */
 export const GithubWebhook = envelopeOf(
   Type.Object({
     org: Type.String({ description: 'Public id of the organisation' }),

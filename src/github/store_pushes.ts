@@ -116,34 +116,30 @@ export const selectMerges = (sql: Sql, ref: RepositoryRef, { head: { branch, com
       and merge_commit_sha = any(${[commitSha, ...commits]}::text[]) and state = 'merged' and base_branch = ${branch}
     order by number`
 
+const promptIdsOf = async (rows: Promise<{ promptId: number }[]>) => (await rows).map(({ promptId }) => promptId)
+
 /** Adds prompts to those that a pull request changes. Returns the new ones. */
-export async function addPrompts(sql: Sql, ref: RepositoryRef, number: number, promptIds: number[]): Promise<number[]> {
-  const rows = await sql<{ promptId: number }>`
+export const addPrompts = (sql: Sql, ref: RepositoryRef, number: number, promptIds: number[]) =>
+  promptIdsOf(sql`
     insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
     select ${ref.organisationId}, ${ref.repositoryId}, ${number}, prompt_id::bigint
     from unnest(${promptIds.map(String)}::text[]) given (prompt_id)
     on conflict do nothing
-    returning prompt_id as "promptId"`
-  return rows.map(({ promptId }) => promptId)
-}
+    returning prompt_id as "promptId"`)
 
 /** Adds the prompts that were pushed to the pull request's branch. Returns the new ones. */
-export async function addBranchPrompts(sql: Sql, ref: RepositoryRef, number: number): Promise<number[]> {
-  const rows = await sql<{ promptId: number }>`
+export const addBranchPrompts = (sql: Sql, ref: RepositoryRef, number: number) =>
+  promptIdsOf(sql`
     insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
     select pr.organisation_id, pr.repository_id, pr.number, a.prompt_id
     from github_pull_requests pr
     cross join lateral github_prompts_on_branch(pr) a
     where pr.organisation_id = ${ref.organisationId} and pr.repository_id = ${ref.repositoryId} and pr.number = ${number}
     on conflict do nothing
-    returning prompt_id as "promptId"`
-  return rows.map(({ promptId }) => promptId)
-}
+    returning prompt_id as "promptId"`)
 
-export async function selectPrompts(sql: Sql, ref: RepositoryRef, number: number): Promise<number[]> {
-  const rows = await sql<{ promptId: number }>`
+export const selectPrompts = (sql: Sql, ref: RepositoryRef, number: number) =>
+  promptIdsOf(sql`
     select prompt_id as "promptId" from github_pull_request_prompts
     where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and number = ${number}
-    order by prompt_id`
-  return rows.map(({ promptId }) => promptId)
-}
+    order by prompt_id`)

@@ -26,7 +26,6 @@ const entryParam = (which: string) =>
 /** The actions of entries that went live, as in the view history_changes. */
 export const liveActions: Action[] = ['deployed', 'pr_merged']
 
-/** A page of changes, or two changes to compare. */
 export const impactParams = defineParams(
   {
     ...numberedPageParams,

@@ -166,7 +166,6 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   }
 
   return {
-    /** Resolves with the outcome of the item once its write has committed. */
     add(item: Item): Promise<Outcome> {
       const group = options.groupOf(item)
       return new Promise((resolve, reject) => {

@@ -19,7 +19,6 @@ export async function openInput(path: string): Promise<Input> {
   return { stream: createReadStream(path, { fd }), size: found.isFile() ? found.size : undefined }
 }
 
-/** Thrown for bytes that are not lines of text. */
 export class TextError extends Error {}
 
 /** Far longer than any valid line. A file without line feeds must not fill the memory. */

@@ -171,7 +171,7 @@ export function batchRoutes({ clock, findPrompt, recordBatch }: Services, { auth
   const inFlight = createInFlightLimiter({
     perTenant: { requests: 32, bytes: 16 * mebibyte },
     inAll: { requests: 128, bytes: 64 * mebibyte },
-    rejectWith: tooMany,
+    rejectWith: () => unavailable('Too many batches are in flight. Retry shortly.'),
   })
   return new Elysia({ name: 'signal-batches' }).post(
     `${path}/batch`,
@@ -208,5 +208,3 @@ const keyOfBatch = () =>
   invalid('A batch cannot have an Idempotency-Key.', [
     { path: 'Idempotency-Key', message: 'must be absent. Give each signal an idempotency_key instead' },
   ])
-
-const tooMany = () => unavailable('Too many batches are in flight. Retry shortly.')

@@ -70,9 +70,7 @@ async function splitByMetadata(db: Db, promptId: number, range: StatsQuery, key:
 }
 
 /** Counts as the interface shows them, with a rate of four digits. */
-const showCounts = (counts: Counts): SignalCounts => ({
-  positive: counts.positive,
-  negative: counts.negative,
-  total: totalOf(counts),
-  rate: shareOf(counts, 1e4),
-})
+function showCounts(counts: Counts): SignalCounts {
+  const { positive, negative } = counts
+  return { positive, negative, total: totalOf(counts), rate: shareOf(counts, 1e4) }
+}
