@@ -6,7 +6,6 @@ create domain month_start as date check (extract(day from value) = 1);
 create domain signal_count as integer check (value >= 0);
 create domain idempotency_key as text collate "C" check (length(value) between 1 and 255);
 
--- A row is one recorded signal.
 create table signals (
   id bigint generated always as identity,
   organisation_id bigint not null,

@@ -82,8 +82,7 @@ begin
 end
 $$;
 
--- Adds markers wherever two neighbours are more than 500 entries apart, 250 entries from each other. It looks from the last
--- marker before `earliest` on.
+-- Adds markers every 250 entries where two are more than 500 apart, from the last marker before `earliest` on.
 create function add_history_ranks(changed_prompt_id bigint, history_count bigint, earliest timestamptz)
 returns void
 language plpgsql
@@ -121,9 +120,8 @@ begin
 end
 $$;
 
--- Brings the count, the version and the markers of a history up to date after its entries changed. The changes are a JSON
--- array of objects with created_at, id and added: 1 for an entry that was added, -1 for one that was removed. An entry that
--- was changed in place was removed and added, at the same position or at another.
+-- Updates the count, the version and the markers of a history after its entries changed. The changes are a JSON array of
+-- objects with created_at, id and added: 1 for an added entry, -1 for a removed one, both for one that was changed.
 create function update_history(changed_prompt_id bigint, changes json)
 returns void
 language plpgsql

@@ -28,10 +28,9 @@ create table github_repositories (
 
 create index on github_repositories (organisation_id, name);
 
--- One row per push to a branch and prompt whose file the push changes. The event of a pull request does not list its
--- files, but the pushes to its branch do. head_sha is the head of the branch after the push; prompt_commits are the
--- commits that change the prompt and push_commits all of them, both oldest first; all_new says that no commit was pushed
--- to another branch before.
+-- One row per push and prompt whose file it changes: the event of a pull request does not list files, but the pushes to
+-- its branch do. head_sha is the head after the push; prompt_commits change the prompt, push_commits are all, both
+-- oldest first; all_new says that no commit was pushed to another branch before.
 create table github_affected_prompts (
   organisation_id bigint not null references organisations,
   repository_id bigint not null,

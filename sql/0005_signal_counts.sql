@@ -51,7 +51,6 @@ as $$
   end
 $$;
 
--- The start of the quarter of an hour or day, UTC, that an instant is in.
 create function floor_minutes(instant timestamptz, minutes integer)
 returns timestamptz
 language sql

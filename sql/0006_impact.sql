@@ -2,10 +2,9 @@
 create view history_changes as
 select * from history_entries where action in ('deployed', 'pr_merged');
 
--- The changes of a prompt in the order of time.
 create index history_changes_by_time on history_entries (prompt_id, created_at, id)
 where action in ('deployed', 'pr_merged');
 
--- The changes of a prompt by commit, and by its first characters.
+-- Also finds a commit by its first characters.
 create index history_changes_by_commit on history_entries (prompt_id, commit_sha, created_at, id)
 where action in ('deployed', 'pr_merged');

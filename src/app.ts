@@ -14,8 +14,7 @@ import { usageRoutes } from './limit/routes.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import type { App } from './platform.ts'
 import { promptRoutes } from './prompts/routes.ts'
-import { signalRoutes } from './signals/routes.ts'
-import { batchRoutes } from './signals/routes_batch.ts'
+import { batchRoutes, signalRoutes } from './signals/routes.ts'
 import { exportRoutes } from './signals/routes_export.ts'
 import { statsRoutes } from './stats/routes.ts'
 
@@ -44,16 +43,12 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
   return toApp([...documented, ...others], wrapper, ['/api/v1', '/api/v1/*', '/*'])
 }
 
-/** Only the metrics, for a separate address. */
 export function createMetricsApp(services: Services): App {
   const wrapper = createRouteWrapper(services)
   return toApp([metricsRoutes(services, wrapper)], wrapper, ['/*'])
 }
 
-/**
- * The framework's router is created with the first request that the runtime's does not match (nativeRoutes in
- * platform/bun.ts): it would take a third of the start.
- */
+/** Creates the slow router of the framework only for a request that nativeRoutes (platform/bun.ts) does not match. */
 function toApp(features: AnyElysia[], wrapper: RouteWrapper, paths: string[]): App {
   let router: AnyElysia | undefined
   return {
@@ -65,10 +60,7 @@ function toApp(features: AnyElysia[], wrapper: RouteWrapper, paths: string[]): A
   }
 }
 
-/**
- * Adds routes that return `not_found` for everything else; below /api/v1 only after the key was checked. On a path with
- * routes for other methods, the Allow header lists those.
- */
+/** Everything else is `not_found`, below /api/v1 only after the key was checked. Allow lists the other methods. */
 function createRouter(features: AnyElysia[], { authenticated, publicRoute }: RouteWrapper, paths: string[]): AnyElysia {
   // Without `aot`, which compiles strings into code: the binary runs none (scripts/compile.ts). Then `parse: 'none'` is
   // unknown, so it is defined here and leaves the body to the handlers.

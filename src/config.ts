@@ -74,7 +74,7 @@ export type Config = {
 
 type Environment = Record<string, string | null | undefined>
 
-/** Reads every setting. Options of the command line override the environment. */
+/** Options of the command line override the environment. */
 export function readConfig(typed: Environment = {}, variables: Environment = process.env): Config {
   const entries = Object.entries(readTexts(typed, variables)).map(([name, value]) => [
     name,
@@ -103,10 +103,7 @@ function readTexts(typed: Environment, variables: Environment): Record<string, s
   return Object.fromEntries(entries)
 }
 
-/**
- * Rejects an empty variable, which is most often one that failed to expand. Treated as unset it would select another
- * database, or expose metrics on the public port.
- */
+/** Rejects an empty variable, which often failed to expand: as unset it would select another database. */
 function readVariable(name: string, environment: Environment): string | undefined {
   const value = environment[name] ?? undefined
   if (value === '') throw new Error(`${name} is empty: give it a value or unset it`)
@@ -124,22 +121,26 @@ function readSecret(name: string, environment: Environment): string | undefined 
   return secret
 }
 
-/** The variables that git needs: paths, and the configuration of the user. */
 const gitVariable = /^(PATH|HOME|USERPROFILE|SYSTEMROOT|XDG_CONFIG_HOME|TMPDIR|TEMP|TMP|GIT_CONFIG_\w+)$/i
 
 /** The environment for git: without our secrets, and without the repository of a surrounding git hook. */
 export const gitEnvironment = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => gitVariable.test(name)))
 
-/** Variables that can make the runtime inside the binary run, replace or show code. */
-const runtimeVariable = /^BUN_(OPTIONS|BE_BUN|INSPECT.*|JSC_.*)$/
-
-/** Throws when such a variable is set. The runtime reads them before the program starts, so all it can do is end. */
+/** The runtime reads these before the program starts. They can make it run, replace or show code. */
 export function requireNoRuntimeVariables(): void {
-  const found = Object.keys(process.env).filter((name) => runtimeVariable.test(name))
+  const found = Object.keys(process.env).filter((name) => /^BUN_(OPTIONS|BE_BUN|INSPECT.*|JSC_.*)$/.test(name))
   if (found.length > 0)
     throw new Error(`Unset ${found.join(' and ')}: the program runs only the code that it was built from`)
 }
 
 /** Whether output to a terminal may be coloured (no-color.org). */
 export const isColourWanted = ({ NO_COLOR, TERM }: Environment = process.env): boolean => !NO_COLOR && TERM !== 'dumb'
+
+/** The URL of a server with these settings, from this machine. */
+export const localUrlOf = ({ HOST, PORT, TLS_CERT_FILE }: Config): string =>
+  `${TLS_CERT_FILE ? 'https' : 'http'}://${addressOf(HOST)}:${PORT}`
+
+/** A server that listens on all addresses is reached on the loopback address. */
+const addressOf = (host: string): string =>
+  ({ '0.0.0.0': '127.0.0.1', '::': '[::1]' })[host] ?? (host.includes(':') ? `[${host}]` : host)

@@ -66,13 +66,11 @@ export function createServices(
     },
   )
   const rollup = createSignalRollup(db)
-  const heavyReads = createHeavyReads()
   const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
   const lastUsed = createLastUsed(db)
   const drain = createDrain()
   metrics.watchDatabase(db.load)
-  // Every replica prunes: what one deletes, the others no longer find. Each pruning has its own timer, so that a failing
-  // one does not stop the others.
+  // Each pruning has its own timer, so that a failing one does not stop the others.
   const prunings = [
     () => pruneIdempotencyKeys(db, clock),
     () => pruneDeliveries(db, clock),
@@ -98,13 +96,12 @@ export function createServices(
     signalRecorder,
     recordBatch: createBatchRecorder(db, admission, metrics.signals, rollup),
     rollup,
-    heavyReads,
+    heavyReads: createHeavyReads(),
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,
     readiness: createReadiness(db, redis, migrations, drain),
     drain,
     metrics,
-    /** The public URL of the service, without which links are relative. */
     baseUrl,
     findAddress: createAddressFinder(TRUSTED_PROXIES),
     rateLimits: {

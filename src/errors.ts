@@ -54,7 +54,6 @@ export const notFound = (headers: Record<string, string> = {}) =>
     headers,
   )
 
-/** The error for overload and failures, with the time to wait before a retry. */
 export const unavailable = (
   message = 'The service could not complete the request. Try again shortly.',
   retryAfterSeconds = 1,

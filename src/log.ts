@@ -2,12 +2,11 @@ import { isatty } from 'node:tty'
 import pino from 'pino'
 import { oneLine } from './lib/texts.ts'
 
-/** The log line of a request. Never its path, query or headers, which can hold secrets. */
+/** Has the template of the route, never the path, query or headers, which can hold secrets. */
 type RequestLine = {
   level: 'error' | 'info' | 'debug'
   time: Date
   method: string
-  /** The template, such as `/api/v1/prompts/:prompt_id/history`. */
   route: string
   status: number
   ms: number
@@ -37,10 +36,7 @@ export function createLog(level: string): Log {
   }) as Log
 }
 
-/**
- * Builds the line by hand: pino would take a noticeable share of a request's time. The method is the only value that
- * clients choose freely, so only that is escaped.
- */
+/** Builds the line by hand, because pino is slow. Clients choose only the method freely, so only that is escaped. */
 function writeRequest({ level, time, method, route, status, ms, org, key, requestId, traceId }: RequestLine): string {
   const start = `{"level":${pino.levels.values[level]},"time":"${time.toISOString()}","method":${JSON.stringify(method)}`
   const result = `,"route":"${route}","status":${status},"ms":${Math.round(ms * 100) / 100}`
@@ -55,10 +51,8 @@ const toTerminal: Lines = {
   async close() {},
 }
 
-type JsonLine = { level: number; time: string; msg?: string; [field: string]: unknown }
-
 export function readableLine(json: string): string {
-  const { level, time, msg = '', ...fields } = JSON.parse(json) as JsonLine
+  const { level, time, msg = '', ...fields } = JSON.parse(json)
   const words = msg === 'request' ? requestWords(fields) : [msg, ...Object.entries(fields).map(fieldWord)]
   const text = [time.slice(11, 19), (pino.levels.labels[level] ?? '').toUpperCase().padEnd(5), ...words].join(' ')
   return `${oneLine(text).trimEnd()}\n`
@@ -104,7 +98,6 @@ function toFile(): Lines {
     if (!isClosed) file.flushSync()
   })
   return {
-    // Other lines are rare, and written immediately.
     write(line) {
       flush()
       if (!isClosed) file.write(line)

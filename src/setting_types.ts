@@ -39,7 +39,6 @@ function wholeNumber(value: string, max: number): number | undefined {
   return /^\d{1,5}$/.test(value) && Number(value) <= max ? Number(value) : undefined
 }
 
-/** An address to listen on: a host, in brackets when it is an IPv6 one, and a port. */
 export const address = typeOf('host:port', 'a host and a port, such as 127.0.0.1:9090', (value) => {
   const [, bracketed, plain, digits = ''] = /^(?:\[([^\]]+)\]|([^:[\]]+)):(\d+)$/.exec(value) ?? []
   const host = bracketed ?? plain
@@ -59,20 +58,18 @@ export const addressList = typeOf('CIDR list', 'addresses and networks, such as 
 })
 
 const secondsOf: Record<string, number> = { s: 1, min: 60, h: 3_600 }
-const maxRequests = 1_000_000_000
 const expectedRate = 'a number of requests per second, minute or hour, such as 600/min'
 
 export const rate = typeOf('rate', expectedRate, (value) => {
   const [, digits, unit = ''] = /^(\d{1,10})\/(s|min|h)$/.exec(value) ?? []
   const requests = Number(digits ?? 0)
-  if (requests < 1 || requests > maxRequests) return undefined
+  if (requests < 1 || requests > 1_000_000_000) return undefined
   return { requests, windowSeconds: secondsOf[unit] as number }
 })
 
 export const oneOf = (...allowed: string[]) =>
   typeOf('choice', `one of ${allowed.join(', ')}`, (value) => allowed.find((one) => one === value))
 
-/** A URL with one of these protocols, which can hold a password. */
 const url = (...protocols: string[]): SettingType<string> => ({
   type: 'URL',
   secret: true,
@@ -92,7 +89,6 @@ const url = (...protocols: string[]): SettingType<string> => ({
 
 export const redisUrl = url('redis:', 'rediss:')
 
-/** The public URL of the service, perhaps with a path, without a trailing slash. */
 export const publicUrl = typeOf(
   'URL',
   'a URL that begins with http:// or https://, with no user, query or fragment',
@@ -124,7 +120,6 @@ export function requireFile(path: string, whoNames: string): void {
 
 const sslModes = ['disable', 'require', 'verify-ca', 'verify-full', 'no-verify']
 
-/** The URL of a Postgres server. Validates its TLS parameters and the file that they may name. */
 export const postgresUrl: SettingType<string> = {
   ...url('postgres:', 'postgresql:'),
   parse(value, name) {
@@ -143,15 +138,13 @@ const isKey = (value: string) => (/^psk_\w+$/.test(value) ? value : undefined)
 
 export const apiKey = { ...typeOf('key', 'an API key, which begins with psk_', isKey, false), secret: true }
 
-const shownParameters = ['sslmode', 'sslrootcert']
-
 /** Masks a secret: a key wholly; in a URL the password, and parameters that could hold one. */
 export function maskSecret(value: string): string {
   if (!URL.canParse(value)) return '***'
   const shown = new URL(value)
   if (shown.password) shown.password = '***'
   for (const name of [...shown.searchParams.keys()]) {
-    if (!shownParameters.includes(name)) shown.searchParams.set(name, '***')
+    if (!['sslmode', 'sslrootcert'].includes(name)) shown.searchParams.set(name, '***')
   }
   return shown.href
 }

@@ -1,15 +1,15 @@
 import type { Clock } from '../clock.ts'
-import type { Sql } from '../db/client.ts'
+import type { Db, Sql } from '../db/client.ts'
 import type { Caller } from '../http/caller.ts'
+import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import type { Deadline } from '../lib/deadline.ts'
 import type { PermitRequest } from '../lib/semaphore.ts'
-import type { AuditEvent } from './schema.ts'
-import { insertAuditEntries } from './store.ts'
+import type { AuditEvent, AuditRow } from './schema.ts'
+import { insertAuditEntries, selectAuditEntries } from './store.ts'
 
 /** Who makes a change. Without an organisation it may change any; without scopes it may grant any. */
 export type Actor = { name: string; organisationId?: number; scopes?: readonly string[]; request?: Deadline }
 
-/** An operator on the command line. */
 export const operator: Actor = { name: 'cli' }
 
 /** A caller of the interface, identified by the public id of its key, with the deadline of the request. */
@@ -29,3 +29,8 @@ export const permitRequestOf = ({ organisationId, request }: Actor): PermitReque
 /** Writes to the audit log within the transaction of the change: both are kept or neither. */
 export const recordAudit = (sql: Sql, clock: Clock, actor: Actor, ...events: AuditEvent[]): Promise<void> =>
   insertAuditEntries(sql, actor.name, clock.now(), events)
+
+export const listAudit = (db: Db, organisationId: number, request: PageRequest) =>
+  readPage<AuditRow>(`audit ${organisationId}`, request, (beforeId, limit) =>
+    selectAuditEntries(db.sql, organisationId, beforeId, limit),
+  )

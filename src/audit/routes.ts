@@ -3,7 +3,7 @@ import type { Db } from '../db/client.ts'
 import { describeOperation } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
-import { listAudit } from './list.ts'
+import { listAudit } from './record.ts'
 import { AuditEntryList } from './schema.ts'
 
 const listing = describeOperation({

@@ -1,7 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import type { AuditEvent, AuditRow } from './schema.ts'
 
-/** Inserts the entries of one change, in their order. */
 export async function insertAuditEntries(sql: Sql, actor: string, at: Date, events: AuditEvent[]): Promise<void> {
   await sql`
     insert into audit_log (organisation_id, actor, action, subject, details, created_at)
@@ -15,7 +14,6 @@ export async function insertAuditEntries(sql: Sql, actor: string, at: Date, even
     order by e.position`
 }
 
-/** The newest entries of an organisation that are older than the one of this id. */
 export const selectAuditEntries = (sql: Sql, organisationId: number, beforeId: number, limit: number) =>
   sql<AuditRow & { rowId: number }>`
     select id as "rowId", id, actor, action, subject, details, created_at

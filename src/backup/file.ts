@@ -2,12 +2,10 @@ import { once } from 'node:events'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { writeFileAtomically } from '../lib/atomic_file.ts'
-import { type Input, openInput } from '../lib/input.ts'
-import { readLines, TextError } from '../lib/lines.ts'
+import { type Input, openInput, readLines, TextError } from '../lib/input.ts'
 import { damaged, notOurs } from './format.ts'
 
-type Write = (text: string) => Promise<void>
-type Fill = (write: Write) => Promise<unknown>
+type Fill = (write: (text: string) => Promise<void>) => Promise<unknown>
 
 type ReadOptions = {
   input?: Input | undefined
@@ -16,11 +14,10 @@ type ReadOptions = {
   onProgress?(share: number): void
 }
 
-/** Writes a whole backup or none, and returns its size in bytes. Holding names and the hashes of keys, it is its owner's. */
+/** Writes a whole backup or none, readable only by its owner, and returns its size in bytes. */
 export const writeFile = (path: string, fill: Fill): Promise<number> =>
   writeFileAtomically(path, (put) => compress(fill, put))
 
-/** Writes what is filled in, compressed, and returns its size in bytes. */
 export async function compress(fill: Fill, put: (chunk: Uint8Array) => Promise<unknown>): Promise<number> {
   // A low level, because speed matters more than size.
   const gzip = createGzip({ level: 3 })
@@ -46,7 +43,6 @@ export async function compress(fill: Fill, put: (chunk: Uint8Array) => Promise<u
   return bytes
 }
 
-/** Reads the lines of a backup. Throws as soon as the content turns out to be wrong. */
 export async function* readBackup(
   path: string,
   { input, signal, onProgress }: ReadOptions = {},

@@ -1,21 +1,15 @@
-// A backup is gzipped lines of JSON: an object with the header, then for each table an object that names it and an array
-// for each of its rows, then an object for each sequence, and an end object with the number of rows. A backup that was
-// cut off lacks the end; gzip's checksum finds any other damage.
+// Gzipped lines of JSON: the header, then each table (an object, and an array for each row), each sequence, and an end
+// with the number of all rows. A backup that was cut off lacks the end; gzip's checksum finds any other damage.
 
 const format = 'prompt-signals backup 1'
 
-export type Part =
-  | { table: string; columns: string[] }
-  | { sequence: string; value: string }
-  /** The number of rows of all tables together. */
-  | { end: number }
+export type Part = { table: string; columns: string[] } | { sequence: string; value: string } | { end: number }
 
 export const formatHeader = (schemaVersion: number, madeBy: string, madeAt: Date): string =>
   formatLine({ format, schema_version: schemaVersion, made_by: madeBy, made_at: madeAt.toISOString() })
 
 export const formatLine = (value: Part | Record<string, unknown>): string => `${JSON.stringify(value)}\n`
 
-/** Returns the schema version of the backup. */
 export function parseHeader(line: string | undefined): number {
   const header = line === undefined ? undefined : parse(line)
   if (header?.format !== format || !Number.isSafeInteger(header.schema_version)) throw notOurs()

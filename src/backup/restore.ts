@@ -20,10 +20,7 @@ const batchCharacters = 4_000_000
 /** Thrown when the backup does not fit the schema of this database. Damage may be the reason. */
 class MisfitError extends Error {}
 
-/**
- * Fills an empty database, all or nothing. A backup of an older schema is loaded into that one and then migrated, so
- * that a new release can read what an old one has written.
- */
+/** Fills an empty database, all or nothing. A backup of an older schema is loaded into that one and then migrated. */
 export function restoreBackup(
   db: Db,
   migrations: Migration[],
@@ -41,8 +38,7 @@ export function restoreBackup(
       await bringToSchema(sql, migrations)
       return { rows, version: migrations.length }
     } catch (error) {
-      // The reader verifies the checksum at the end of the file. Damage that shows first as a wrong name or value is
-      // thereby reported as damage.
+      // The reader verifies the checksum at the end of the file, which tells damage from a misfit.
       if (error instanceof MisfitError || isPostgresError(error)) {
         while (!(await reader.next()).done);
       }

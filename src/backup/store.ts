@@ -4,7 +4,6 @@ export type Table = {
   name: string
   columns: { name: string; type: string }[]
   key: string[]
-  /** The other tables that its foreign keys reference. */
   needs: string[]
 }
 
@@ -20,7 +19,6 @@ const exactTexts = `
   set local statement_timeout = 0;
   set local idle_in_transaction_session_timeout = 0;`
 
-/** Lets this transaction read one snapshot of the database. */
 export const beginSnapshot = (sql: Sql) =>
   sql.script(`set transaction isolation level repeatable read, read only; ${exactTexts}`)
 
@@ -30,9 +28,8 @@ export const beginLoad = (sql: Sql) => sql.script(`set constraints all deferred;
 export const checkConstraints = (sql: Sql) => sql.script('set constraints all immediate')
 
 /**
- * Every table except the list of migrations, each after those that its foreign keys reference. They are read from the
- * catalogue, so that a new one cannot be forgotten. Unlogged tables hold nothing lasting, and cannot be read on a
- * standby.
+ * Every table except the list of migrations, each after those that its foreign keys reference. Unlogged tables hold
+ * nothing lasting, and cannot be read on a standby.
  */
 export async function listTables(sql: Sql): Promise<Table[]> {
   const waiting = await sql<Table>`
@@ -93,7 +90,6 @@ export async function* readRows(sql: Sql, { name, columns, key }: Table): AsyncG
   await sql.dynamic('close rows_to_back_up')
 }
 
-/** Inserts rows in the form in which readRows returns them. */
 export async function insertRows(sql: Sql, { name, columns }: Table, lines: string[]): Promise<void> {
   const values = columns.map(({ type }, index) => `(line ->> ${index})::${type}`)
   await sql.dynamic(
@@ -114,7 +110,6 @@ export async function findFilledTable(sql: Sql, tables: Table[]): Promise<string
 
 export const deletePlans = (sql: Sql) => sql`delete from plans`
 
-/** The sequences that have been used, each with its last value. */
 export const selectSequences = (sql: Sql): Promise<{ name: string; value: string }[]> =>
   sql`
     select sequencename::text as name, last_value::text as value

@@ -4,10 +4,7 @@ import { readSchemaVersion } from '../db/migrations.ts'
 import { formatHeader, formatLine } from './format.ts'
 import { beginSnapshot, estimateRows, listTables, readRows, selectSequences } from './store.ts'
 
-/**
- * Writes a snapshot of everything in the database, and returns the number of rows. `onProgress` is called with the rows
- * written so far, and with the total that the statistics estimate; null without statistics.
- */
+/** Writes a snapshot of the whole database, and returns the number of rows. `expected` is an estimate. */
 export function writeBackup(
   db: Db,
   clock: Clock,

@@ -1,4 +1,4 @@
-import { listAudit } from '../audit/list.ts'
+import { listAudit } from '../audit/record.ts'
 import { cursorParams } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { onDatabase } from './database.ts'

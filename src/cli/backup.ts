@@ -2,8 +2,7 @@ import { compress, readBackup, writeFile } from '../backup/file.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { writeBackup } from '../backup/write.ts'
 import { build, migrations } from '../platform.ts'
-import { UsageError } from './arguments.ts'
-import type { Command, Context } from './command.ts'
+import { type Command, UsageError } from './command.ts'
 import { forCommands, onDatabase, workOn } from './database.ts'
 import { writeOut } from './output.ts'
 
@@ -17,7 +16,23 @@ export const commands: Command[] = [
         throw new UsageError('- is for a pipe or a file, not for a terminal')
       }
     },
-    run: runBackup,
+    async run(context) {
+      const { args, config, clock, output, progress } = context
+      const { openSnapshot } = await import('../db/snapshot.ts')
+      // Awaited even when interrupted, because closing the database removes the copy that was made.
+      await workOn(context, await openSnapshot(config, forCommands), async (db) => {
+        let rows = 0
+        const fill = async (write: (text: string) => Promise<void>) => {
+          rows = await writeBackup(db, clock, build.version, write, (written, expected) =>
+            progress.count(written, 'rows', expected && written / expected),
+          )
+        }
+        const file = args.positional(0)
+        if (file === '-') return void (await compress(fill, writeOut))
+        const bytes = await writeFile(file, fill)
+        output.show({ file, bytes, rows })
+      })
+    },
   },
   ...onDatabase([
     {
@@ -38,21 +53,3 @@ export const commands: Command[] = [
     },
   ]),
 ]
-
-/** Opening the database is awaited even when interrupted, because closing it removes the copy that was made. */
-async function runBackup(context: Context): Promise<void> {
-  const { args, config, clock, output, progress } = context
-  const { openSnapshot } = await import('../db/snapshot.ts')
-  await workOn(context, await openSnapshot(config, forCommands), async (db) => {
-    let rows = 0
-    const fill = async (write: (text: string) => Promise<void>) => {
-      rows = await writeBackup(db, clock, build.version, write, (written, expected) =>
-        progress.count(written, 'rows', expected && written / expected),
-      )
-    }
-    const file = args.positional(0)
-    if (file === '-') return void (await compress(fill, writeOut))
-    const bytes = await writeFile(file, fill)
-    output.show({ file, bytes, rows })
-  })
-}

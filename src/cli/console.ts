@@ -1,12 +1,8 @@
-import type { Config } from '../config.ts'
+import { type Config, localUrlOf } from '../config.ts'
 import { createKey } from '../keys/manage.ts'
 import { presets } from '../keys/schema.ts'
-import { linkTo, localUrlOf } from './address.ts'
 import { onDatabase } from './database.ts'
 
-const lifeMs = 12 * 3_600_000
-
-/** Every scope that reads, and none that writes. */
 const readingScopes = presets.admin.filter((scope) => scope.endsWith(':read'))
 
 export const commands = onDatabase([
@@ -17,7 +13,7 @@ export const commands = onDatabase([
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, config, args, output }) {
       const url = consoleUrlOf(config)
-      const expiresAt = new Date(clock.now().getTime() + lifeMs)
+      const expiresAt = new Date(clock.now().getTime() + 12 * 3_600_000)
       const org = args.required('org')
       const granted = args.options.admin ? presets.admin : readingScopes
       const { id, key } = await createKey(db, clock, { org, name: 'console', scopes: granted, expiresAt })
@@ -26,6 +22,9 @@ export const commands = onDatabase([
     },
   },
 ])
+
+/** A link that opens the console signed in. The part after # stays in the browser: no server and no log sees it. */
+export const linkTo = (url: string, key: string): string => `${url}/#key=${key}`
 
 function consoleUrlOf(config: Config): string {
   if (config.CONSOLE === 'off') throw new Error('The console is turned off: CONSOLE is off.')

@@ -6,9 +6,10 @@ import { interruptible, untilInterrupted } from './interruption.ts'
 /** The database of a command: one that exists, one that is created if needed, or likewise one of any schema. */
 type Which = 'existing' | 'created' | 'any schema'
 
-/** A command that works on the database: it is opened for the command and closed after it. */
+type Work = (db: Db) => Promise<void>
+
+/** The database is opened before the command and closed after it. */
 type DatabaseCommand = Omit<Command, 'run'> & {
-  /** One that exists unless given. */
   database?: Which
   /** Whether its first word names a file to read, which is opened before the database; "-" is standard input. */
   readsFile?: true
@@ -23,10 +24,6 @@ export const forCommands = {
   mustExist: true,
 } as const
 
-/** After this time without an answer of the database, the command prints what it waits for. */
-const noticeMs = 5_000
-
-/** Opens the configured database around each command. */
 export const onDatabase = (commands: DatabaseCommand[]): Command[] =>
   commands.map(({ database, readsFile, run, ...command }) => ({
     ...command,
@@ -38,29 +35,19 @@ export const onDatabase = (commands: DatabaseCommand[]): Command[] =>
     },
   }))
 
-/** Runs the work of a command on the configured database. */
-export async function withDatabase(
-  context: Context,
-  work: (db: Db) => Promise<void>,
-  which: Which = 'existing',
-): Promise<void> {
+export async function withDatabase(context: Context, work: Work, which: Which = 'existing'): Promise<void> {
   const { openAny, openDatabase } = await import('../db/open.ts')
   const open = which === 'any schema' ? openAny : openDatabase
   const opening = open(context.config, { ...forCommands, mustExist: which === 'existing' })
   await workOn(context, await untilInterrupted(context.interruption, opening, 0), work)
 }
 
-/** Runs the work of a command on an open database, and closes that. */
-export async function workOn(
-  { config, interruption, warn }: Context,
-  db: Db,
-  work: (db: Db) => Promise<void>,
-): Promise<void> {
-  const warnOfWait = () => {
-    if (!interruption.signal.aborted) warn('Still waiting for the database to answer. Ctrl-C ends the waiting.')
-  }
+/** Closes the database after the work. */
+export async function workOn({ config, interruption, warn }: Context, db: Db, work: Work): Promise<void> {
   function onWait(answer: Promise<unknown>): void {
-    const timer = setTimeout(warnOfWait, noticeMs)
+    const timer = setTimeout(() => {
+      if (!interruption.signal.aborted) warn('Still waiting for the database to answer. Ctrl-C ends the waiting.')
+    }, 5_000)
     const stop = () => clearTimeout(timer)
     answer.then(stop, stop)
   }

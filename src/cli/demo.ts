@@ -9,15 +9,11 @@ import { programName } from '../platform.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import { type PastSignal, recordPastSignals } from '../signals/batch.ts'
-import { linkTo } from './address.ts'
 import type { Context } from './command.ts'
+import { linkTo } from './console.ts'
 import { generateDemoData } from './demo_data.ts'
 
-/**
- * Fills an empty embedded database with an organisation, a key, and prompts with six weeks of history and signals, and
- * prints requests to try. A database with data is not changed: the same requests are printed, with a command that creates
- * a key.
- */
+/** Fills an empty embedded database and prints requests to try. With data in it, prints a command that creates a key. */
 export async function offerDemo({ config, clock, output }: Context, db: Db, url: string): Promise<void> {
   if (config.DATABASE_URL) return output.say('--demo does nothing here: it works only with the embedded database.')
   const [existing] = await listOrganisations(db, clock)
@@ -34,7 +30,6 @@ Try it:
 ${requestsTo(url, prompt as string, `'Authorization: Bearer ${key}'`)}`)
 }
 
-/** Returns the ids of the prompts. */
 async function createDemoPrompts(db: Db, clock: Clock, org: string): Promise<string[]> {
   const signals: PastSignal[] = []
   const ids: string[] = []

@@ -14,11 +14,9 @@ type Change = {
   by: keyof typeof people
   commit: string
   rate: number
-  /** The number of its pull request; undefined if it was deployed directly. */
   pr?: keyof typeof pulls
 }
 
-/** Pull requests by their numbers. */
 const pulls = {
   3: { branch: 'shorter', openedDaysAgo: 34.6, openedAs: 'eccbc87e4b5ce2fe28308fd9f2a7baf3c1f2a660' },
   7: { branch: 'warmer', openedDaysAgo: 14.4, openedAs: 'c9f0f895fb98ab9159f51fd0297e236d5e1b7c33' },
@@ -56,7 +54,6 @@ const demoPrompts: DemoPrompt[] = [
   },
 ]
 
-/** The history and the signals of each prompt, in the order of time. */
 export function generateDemoData(now: Date) {
   return demoPrompts.map((prompt, index) => ({
     name: prompt.name,
@@ -105,7 +102,6 @@ function signalsOf({ signalsADay, changes }: DemoPrompt, now: Date, random: () =
   })
 }
 
-/** Draws times until enough of them fall into busy hours. */
 function timesBetween(from: Date, until: Date, number: number, random: () => number): Date[] {
   const times: Date[] = []
   while (times.length < number) {
@@ -115,7 +111,6 @@ function timesBetween(from: Date, until: Date, number: number, random: () => num
   return times.sort((a, b) => a.getTime() - b.getTime())
 }
 
-/** The relative traffic at a time, UTC. */
 function businessOf(time: Date): number {
   const isWeekend = time.getUTCDay() % 6 === 0
   const daylight = Math.max(Math.sin((Math.PI * (time.getUTCHours() - 6)) / 16), 0)

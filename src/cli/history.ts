@@ -6,10 +6,9 @@ import { importHistory } from '../history/import.ts'
 import { createHistoryReader } from '../history/read.ts'
 import { recordEntry } from '../history/record.ts'
 import { parseHistoryQuery } from '../history/schema_params.ts'
-import type { Input } from '../lib/input.ts'
-import { readLines } from '../lib/lines.ts'
+import { type Input, readLines } from '../lib/input.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import type { Arguments } from './arguments.ts'
+import type { Arguments } from './command.ts'
 import { onDatabase } from './database.ts'
 
 const columns = ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at']
@@ -71,10 +70,7 @@ export const commands = onDatabase([
 
 const unreadable = (file: string, error: unknown) => new Error(`${file} cannot be read: ${(error as Error).message}`)
 
-/**
- * Reads all of a file, a pipe or a terminal and keeps it compressed in memory, because an import reads it twice. It is
- * complete before a transaction begins: slow input holds neither locks nor the one connection of the embedded database.
- */
+/** Keeps the input compressed in memory: an import reads it twice, and slow input must not hold a transaction open. */
 async function keepInput(file: string, input: Readable, signal: AbortSignal): Promise<Buffer> {
   const gzip = createGzip({ level: 1 })
   const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip, { signal })]).catch((error) => {
@@ -83,7 +79,6 @@ async function keepInput(file: string, input: Readable, signal: AbortSignal): Pr
   return kept
 }
 
-/** Names the file in every error. */
 async function* linesOf(file: string, kept: Buffer, signal: AbortSignal): AsyncIterable<string> {
   try {
     yield* readLines(addAbortSignal(signal, Readable.from([kept]).pipe(createGunzip())))

@@ -64,10 +64,8 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
 
 const nameOf = ({ action, pr_number }: Impact['change']): string =>
   action === 'deployed' ? 'deployed' : `merged #${pr_number}`
-/** A difference in percentage points, with its sign. */
 const points = (difference: number): string => `${difference < 0 ? '−' : '+'}${percent(Math.abs(difference))}`
 
-/** Says in a sentence what the change did. */
 function describe({ change, signals, rate, difference, verdict, signals_needed }: Impact): string {
   const what = change.action === 'deployed' ? change.commit_sha.slice(0, 7) : `PR #${change.pr_number}`
   const subject = `${what} by ${change.user.name}`

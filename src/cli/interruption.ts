@@ -4,17 +4,15 @@ import type { PermitRequest } from '../lib/semaphore.ts'
 
 export type Interruption = {
   signal: AbortSignal
-  /** The exit status of an interrupted command: 128 plus the number of the signal, as in shells. */
+  /** 128 plus the number of the signal, as in shells. */
   status: number
-  /** Whether the interruption came before the database had confirmed a change. */
+  /** The database had not confirmed a change. */
   isUncertain: boolean
 }
 
 const statuses = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 /** A terminal signals every process in it, and a parent such as npx forwards its signal. Both count as one signal. */
 const sameSignalMs = 500
-/** How long an interrupted command may take to close what it has opened. */
-const unwindMs = 10_000
 
 /** Calls `onFirst` for the first of these signals, and `onLater` for later ones. */
 export function onSignals<S extends NodeJS.Signals>(
@@ -45,7 +43,7 @@ export function listenForInterruption(): Interruption {
 }
 
 /** Resolves with the work, or rejects `graceMs` after the interruption. The work itself is not stopped. */
-export function untilInterrupted<T>({ signal }: Interruption, work: Promise<T>, graceMs = unwindMs): Promise<T> {
+export function untilInterrupted<T>({ signal }: Interruption, work: Promise<T>, graceMs = 10_000): Promise<T> {
   return new Promise((resolve, reject) => {
     const end = () => setTimeout(reject, graceMs, signal.reason)
     if (signal.aborted) end()
@@ -54,14 +52,10 @@ export function untilInterrupted<T>({ signal }: Interruption, work: Promise<T>, 
   })
 }
 
-/**
- * Wraps a database so that statements fail once the command is interrupted: a transaction is rolled back, and no further
- * statement is sent. `onWait` gets every pending answer that decides what was changed.
- */
+/** Makes statements fail after an interruption. `onWait` gets every pending answer that decides what was changed. */
 export function interruptible(db: Db, interruption: Interruption, onWait: (answer: Promise<unknown>) => void): Db {
   const { signal } = interruption
 
-  /** Waits for the answer, and notes an earlier interruption. */
   function waitFor<T>(answer: Promise<T>, isChange: () => boolean): Promise<T> {
     const note = () => {
       interruption.isUncertain ||= isChange()

@@ -3,7 +3,7 @@ import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/ma
 import { presets } from '../keys/schema.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { type Arguments, namingOptions, UsageError } from './arguments.ts'
+import { type Arguments, namingOptions, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
 const scopeUsage = `[--preset ${Object.keys(presets).join('|')}] [--scopes A,B]`
@@ -70,16 +70,13 @@ function changeOptions(args: Arguments) {
   return namingOptions(() => parseKeyChange(given), optionOf)
 }
 
-/** The options in the form of a request's body; undefined for those that are absent. `none` and `all` become null. */
+/** The options in the form of a request's body. `none` and `all` become null. */
 function givenOptions(args: Arguments) {
-  const prompts = args.list('prompt') ?? undefined
+  const [prompts, scopes] = [args.list('prompt') ?? undefined, args.text('scopes')?.split(',')]
   const [expiresAt, limit] = [args.text('expires-at') ?? undefined, args.text('monthly-limit') ?? undefined]
   return {
     name: args.text('name') ?? undefined,
-    scopes: args
-      .text('scopes')
-      ?.split(',')
-      .map((name) => name.trim()),
+    scopes: scopes?.map((name) => name.trim()),
     preset: args.text('preset') ?? undefined,
     expires_at: expiresAt === 'none' ? null : expiresAt,
     origins: args.list('origin') ?? undefined,
@@ -97,7 +94,6 @@ const optionOf = (path: string): string =>
 
 const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
-/** The overlap in milliseconds. */
 function overlapOption(args: Arguments): number {
   const text = args.text('overlap') ?? '24h'
   const [, number, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? []

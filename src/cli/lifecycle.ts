@@ -11,11 +11,9 @@ import { createLog, type Log } from '../log.ts'
 import { type App, build, type Certificate, type Listener, listen } from '../platform.ts'
 import type { Context } from './command.ts'
 
-const logFlushMs = 1_000
 /** How long closing may take when requests are not waited for: the embedded database writes its last checkpoint. */
 const closeMs = 10_000
 
-/** Opens everything that the settings name, serves until it is stopped, and closes everything. */
 export async function runUntilStopped(
   context: Context,
   opening: Promise<Db>,
@@ -54,14 +52,12 @@ export async function runUntilStopped(
   }
 }
 
-/** Ends the process as soon as the log is flushed. */
 async function abort(log: Log, fields: object, message: string): Promise<void> {
   log.fatal(fields, message)
-  await within(logFlushMs, log.close()).catch(() => {})
+  await within(1_000, log.close()).catch(() => {})
   process.exit(1)
 }
 
-/** Listens for the service, and over plain HTTP for the metrics if they have a separate address. */
 function startListening(services: Services, config: Config): [Listener, ...Listener[]] {
   const { HOST, PORT, METRICS_ADDRESS, CONSOLE } = config
   const app = createApp(services, { servesMetrics: !METRICS_ADDRESS, servesConsole: CONSOLE === 'on' })
@@ -78,7 +74,6 @@ function listenOn(app: App, host: string, port: number, certificate?: Certificat
   }
 }
 
-/** Reads the certificate that the settings name, if any. Throws one line when it cannot be used. */
 function readCertificate({ TLS_CERT_FILE, TLS_KEY_FILE }: Config): Certificate | undefined {
   if (!TLS_CERT_FILE || !TLS_KEY_FILE) return undefined
   const cert = readPem(TLS_CERT_FILE, 'TLS_CERT_FILE', (pem) => new X509Certificate(pem))
@@ -97,14 +92,10 @@ function readPem<T>(path: string, name: string, parse: (pem: string) => T): { pe
   }
 }
 
-/** Drains, while the service reports itself as not ready, and then waits for in-flight requests, unless SHUTDOWN_SECONDS is 0. */
-async function stopListening(
-  listeners: Listener[],
-  { drain }: Services,
-  { DRAIN_SECONDS, SHUTDOWN_SECONDS }: Config,
-  log: Log,
-): Promise<void> {
-  await drain.run(DRAIN_SECONDS * 1_000)
+/** Drains, and then waits for in-flight requests unless SHUTDOWN_SECONDS is 0. */
+async function stopListening(listeners: Listener[], services: Services, config: Config, log: Log): Promise<void> {
+  const { DRAIN_SECONDS, SHUTDOWN_SECONDS } = config
+  await services.drain.run(DRAIN_SECONDS * 1_000)
   const onTimeout = () => abort(log, { seconds: SHUTDOWN_SECONDS }, 'shutdown timed out; aborting in-flight requests')
   setTimeout(onTimeout, SHUTDOWN_SECONDS > 0 ? SHUTDOWN_SECONDS * 1_000 : closeMs).unref()
   const stopped = Promise.all(listeners.map((listener) => listener.stop()))

@@ -6,7 +6,7 @@ import {
   setRetention,
   suspendOrganisation,
 } from '../orgs/manage.ts'
-import { type Arguments, UsageError } from './arguments.ts'
+import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
 const columns = ['id', 'name', 'plan', 'monthly_limit', 'used', 'resets_at', 'retention_days', 'suspended_at'] as const
@@ -60,7 +60,6 @@ export const commands = onDatabase([
   },
 ])
 
-/** A number of days, from 1 on and at most a century; null for none. */
 function daysWord(args: Arguments): number | null {
   const days = args.positional(1)
   if (days === 'none') return null

@@ -4,9 +4,8 @@ type Value = string | number | boolean | null | Date | object
 
 /** Writes the results of a command: as text for people, or as one JSON object per line for programs. */
 export type Output = {
-  /** One result: a line per field. */
   show(row: Record<string, Value>): void
-  /** Results of one kind, in colour on a terminal. Programs get the rows as JSON instead of columns. */
+  /** Programs get the rows as JSON instead of columns. */
   table<T extends object>(rows: T[], columns: readonly (Column<T> | keyof T)[], toJson?: (row: T) => string): void
   /** A remark. Goes to standard error when standard output is for a program. */
   say(line: string): void
@@ -74,6 +73,5 @@ function readable(value: Value): string {
   return 'name' in value && 'email' in value ? `${value.name} <${value.email}>` : JSON.stringify(value)
 }
 
-/** Writes to standard output with back-pressure. */
 export const writeOut = (chunk: string | Uint8Array): Promise<void> =>
   new Promise((resolve, reject) => process.stdout.write(chunk, (error) => (error ? reject(error) : resolve())))

@@ -4,15 +4,13 @@ import { isatty } from 'node:tty'
 export type Progress = {
   /** Shows a count and, if the share of the whole is known, the time left. */
   count(done: number, noun: string, share?: number | null): void
-  /** Clears the line before other output. */
   end(): void
 }
 
 const everyMs = 200
-const noProgress: Progress = { count() {}, end() {} }
 
 export function createProgress(): Progress {
-  if (!isatty(2)) return noProgress
+  if (!isatty(2)) return { count() {}, end() {} }
   const startedAt = performance.now()
   let shownAt = Number.NEGATIVE_INFINITY
 

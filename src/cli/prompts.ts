@@ -1,6 +1,6 @@
 import { requirePrompt } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
-import { type Arguments, UsageError } from './arguments.ts'
+import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
 export const commands = onDatabase([

@@ -4,8 +4,7 @@ import { ServiceError } from '../errors.ts'
 import { oneLine } from '../lib/texts.ts'
 import { nextTurn } from '../lib/turns.ts'
 import { isCompiled } from '../platform.ts'
-import { nameOf, parseArguments, readSettings, UsageError } from './arguments.ts'
-import type { Command } from './command.ts'
+import { type Command, nameOf, parseArguments, readSettings, UsageError } from './command.ts'
 import { type Interruption, listenForInterruption, untilInterrupted } from './interruption.ts'
 import { createOutput } from './output.ts'
 import { createProgress } from './progress.ts'
@@ -36,7 +35,6 @@ const groups = new Map<string, () => Promise<{ commands: Command[] }>>(
 
 const progress = createProgress()
 
-/** Why a result did not reach its reader. */
 let outputError: NodeJS.ErrnoException | undefined
 
 const streams = {
@@ -99,7 +97,6 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
     isDryRun = args.options['dry-run'] === true
     const config = readSettings(args)
     const output = createOutput(args.options.json === true, streams)
-    // The service handles signals itself.
     if (!command.isService) interruption = listenForInterruption()
     const context = { args, config, clock: systemClock, output, progress, interruption, warn }
     await untilInterrupted(interruption, command.run(context))
@@ -120,11 +117,7 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
 
 const neverInterrupted: Interruption = { signal: new AbortController().signal, status: 0, isUncertain: false }
 
-/** What an interrupted command has changed. */
-function describeInterruption(
-  { verifyWith, ifInterrupted }: Pick<Command, 'verifyWith' | 'ifInterrupted'>,
-  { isUncertain }: Interruption,
-): string {
+function describeInterruption({ verifyWith, ifInterrupted }: Partial<Command>, { isUncertain }: Interruption): string {
   if (!isUncertain || !verifyWith) return `Interrupted: ${ifInterrupted ?? 'nothing was changed'}.`
   return (
     'Interrupted before the database had answered: the change may or may not have been made. ' +
@@ -149,7 +142,6 @@ async function listInstead(args: string[], commands: Command[]): Promise<number>
 
 const warn = (line: string) => streams.err(`prompt-signals: ${line}\n`)
 
-/** Formats an error as one line for the operator. */
 function explain(error: unknown): string {
   if (error instanceof ServiceError) {
     const details = (error.context.details ?? []).map(({ path, message }) => `${path || 'it'} ${message}`)
@@ -163,7 +155,6 @@ const usageOf = ({ usage }: Command) => `usage: prompt-signals ${usage} [--json]
 const listOf = (commands: Command[]) =>
   commands.map(({ usage, description }) => `  ${usage}\n      ${description}\n`).join('')
 
-/** Every command, in the order of the listing. */
 export async function loadCommands(): Promise<Command[]> {
   const loaded = await Promise.all([...groups.values()].map((load) => load()))
   // Some files hold several groups.

@@ -7,8 +7,8 @@ export const commands: Command[] = [
     description: 'runs the service; --demo fills an empty embedded database with sample data',
     isService: true,
     async run(context) {
-      // Handles signals from the start: a service that is stopped while it starts must close the database too.
-      const stopped = nextSignal()
+      // From the start: a service that is stopped while it starts must close the database too.
+      const stopped = new Promise<string>((resolve) => onSignals(['SIGTERM', 'SIGINT'], resolve, () => process.exit(1)))
       const { openForService } = await import('../db/open.ts')
       const observer = {}
       const opening = openForService(context.config, observer)
@@ -19,7 +19,3 @@ export const commands: Command[] = [
     },
   },
 ]
-
-/** Resolves with the first signal. A later one ends the process immediately. */
-const nextSignal = () =>
-  new Promise<string>((resolve) => onSignals(['SIGTERM', 'SIGINT'], resolve, () => process.exit(1)))

@@ -4,14 +4,12 @@ import { expectedTime, parseTime } from '../lib/times.ts'
 import { listOrganisations, requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { type PurgeSource, purgeSignals } from '../signals/erase.ts'
-import { type ExportSource, exportSignals } from '../signals/export.ts'
+import { exportSignals } from '../signals/export.ts'
 import { exportParams } from '../signals/schema_params.ts'
-import { type Arguments, UsageError } from './arguments.ts'
-import type { Context } from './command.ts'
+import { type Arguments, type Context, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { writeOut } from './output.ts'
 
-/** Commands that export signals or erase them. */
 export const signalDataCommands = onDatabase([
   {
     usage:
@@ -23,11 +21,12 @@ export const signalDataCommands = onDatabase([
       if (hasOption(args, 'prompt') === hasOption(args, 'org')) throw new UsageError('give either --prompt or --org')
       args.asQuery(exportParams.parse)
     },
-    async run({ db, args, output, progress }) {
+    async run({ db, clock, args, output, progress }) {
       let signals = 0
       const fill = async (put: (text: string) => Promise<void>) => {
-        const source = await findExportSource(db, args)
-        for await (const step of exportSignals(db, source, args.asQuery(exportParams.parse))) {
+        const [{ organisationId, promptId: id, publicId }] = (await findSources(db, clock, args)) as [PurgeSource]
+        const prompt = id === null ? null : { id, publicId }
+        for await (const step of exportSignals(db, { organisationId, prompt }, args.asQuery(exportParams.parse))) {
           await put(step.text)
           signals += step.signals
           progress.count(signals, 'signals')
@@ -50,7 +49,7 @@ export const signalDataCommands = onDatabase([
     },
     async run({ db, clock, args, output, progress }) {
       let erased = 0
-      for (const source of await findPurgeSources(db, clock, args)) {
+      for (const source of await findSources(db, clock, args)) {
         const before = erased
         const onProgress = (more: number) => progress.count(before + more, 'signals erased')
         erased += await purgeSignals(db, clock, source, parseBefore(args), onProgress)
@@ -67,17 +66,8 @@ const writeLines = (text: string): Promise<void> =>
     throw new Error(`The output cannot be written: ${message}`)
   })
 
-async function findExportSource(db: Db, args: Arguments): Promise<ExportSource> {
-  const publicId = args.text('prompt')
-  if (publicId === null) {
-    const { id } = await requireOrganisation(db, args.required('org'))
-    return { organisationId: id, prompt: null }
-  }
-  const { id, organisationId } = await requirePrompt(db.sql, publicId)
-  return { organisationId, prompt: { id, publicId } }
-}
-
-async function findPurgeSources(db: Db, clock: Context['clock'], args: Arguments): Promise<PurgeSource[]> {
+/** The prompt or the organisation that the options name; without one, every organisation. */
+async function findSources(db: Db, clock: Context['clock'], args: Arguments): Promise<PurgeSource[]> {
   const prompt = args.text('prompt')
   if (prompt !== null) {
     const { id, organisationId } = await requirePrompt(db.sql, prompt)

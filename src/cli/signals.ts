@@ -10,13 +10,12 @@ import { parseStatsQuery } from '../stats/query.ts'
 import { readStats } from '../stats/read.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
 import type { SignalCounts, SignalStats } from '../stats/schema.ts'
-import { type Arguments, UsageError } from './arguments.ts'
+import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { drawBar, drawLine, number, percent } from './figures.ts'
 import type { Column, Output } from './output.ts'
 import { signalDataCommands } from './signal_data.ts'
 
-/** A command waits for the rollup however long it takes. */
 const patient = { patienceMs: Number.POSITIVE_INFINITY }
 
 const readCommands = onDatabase([
@@ -73,7 +72,6 @@ function parseListQuery(args: Arguments): SignalListQuery {
 
 const maxShownMetadata = 100
 
-/** Shortens a string to one line. */
 function shorten(text: string): string {
   const line = oneLine(text)
   return line.length > maxShownMetadata ? `${line.slice(0, maxShownMetadata - 1)}…` : line

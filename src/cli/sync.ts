@@ -5,8 +5,7 @@ import { type SyncChange, type SyncResult, syncRepository } from '../git/sync.ts
 import type { SyncTarget } from '../git/target.ts'
 import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
 import { oneLine } from '../lib/texts.ts'
-import { UsageError } from './arguments.ts'
-import type { Command, Context } from './command.ts'
+import { type Command, type Context, UsageError } from './command.ts'
 import { withDatabase } from './database.ts'
 
 export const commands: Command[] = [
@@ -59,7 +58,8 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
       else output.say(oneLine(describe(change, isDryRun)))
     },
   })
-  if (map !== null) await writeMap(map, result.map)
+  // Readable by all: an application of another user may read the map at any time.
+  if (map !== null) await writeFileAtomically(map, (put) => put(`${JSON.stringify(result.map, null, 2)}\n`), 0o666)
   output.say(oneLine(summarise(result, `${repository.fullName} ${repository.branch}`, isDryRun)))
 }
 
@@ -68,10 +68,6 @@ const requireMapName = (file: string): Promise<void> =>
   requireFileName(file).catch(({ message }) => {
     throw new Error(`--map: ${message}`)
   })
-
-/** Writes atomically and readable by all: an application of another user may read the map at any time. */
-const writeMap = (file: string, map: SyncResult['map']): Promise<void> =>
-  writeFileAtomically(file, (put) => put(`${JSON.stringify(map, null, 2)}\n`), 0o666)
 
 function describe(change: SyncChange, isDryRun: boolean): string {
   const { prompt, path } = change

@@ -6,9 +6,8 @@ const minPages = 8
 const maxPages = 4_096
 
 /**
- * Analyses the tables that have grown fourfold since they were last analysed. Postgres itself looks only once a minute:
- * until then, a plan made for an empty table would scan the full one. Skips tables that another replica is analysing,
- * and those of another role, which only their owner may analyse.
+ * Analyses the tables that have grown fourfold since the last time: Postgres looks only once a minute, and until then a
+ * plan for an empty table would scan the full one. Skips tables of another role or in use by another replica.
  */
 export async function analyzeGrownTables({ sql }: Db): Promise<void> {
   // The size is known immediately, and also grows when few rows are updated often while a held snapshot prevents their

@@ -19,15 +19,11 @@ export type Sql = {
 export type Db = {
   sql: Sql
   /**
-   * Commits when the work resolves; rolls back when it rejects or its deadline passes. Only a few transactions run
-   * concurrently. The others wait before they take a connection, each tenant in its own queue. The default deadline is
-   * the query timeout; a migration at the start passes infinity.
+   * Commits when the work resolves; rolls back when it rejects or its deadline (default: the query timeout) passes.
+   * Only a few transactions run concurrently. The others wait before they take a connection, each tenant in a queue.
    */
   transaction<T>(work: (sql: Sql) => Promise<T>, permitRequest?: PermitRequest, isolation?: Isolation): Promise<T>
-  /**
-   * Subscribes to a channel of notifications. `onGap` is called whenever the subscription begins, at first and after
-   * the connection was lost: notifications from before then were missed.
-   */
+  /** Calls `onGap` when the subscription begins and after a lost connection: earlier notifications were missed. */
   listen(...subscription: Subscription): void
   /** Rejects with a ReadOnlyError, and replaces the connections, when they lead to a server that can only be read. */
   requireWritable(): Promise<void>
@@ -127,10 +123,7 @@ export function openClient(target: Target, options: ClientOptions): Db {
       },
     )
 
-  /**
-   * Begins a transaction, prepares it and runs the work. The driver notices only here that an idle connection was lost.
-   * Nothing was done yet, so the transaction begins again on another connection.
-   */
+  /** The driver notices a lost idle connection only here. Nothing was done yet, so it begins again on another. */
   async function begin<T>(isolation: Isolation, prepare: (on: Driver) => Promise<() => Promise<T>>): Promise<T> {
     for (let left = maxConcurrent; ; left--) {
       let hasBegun = false
@@ -160,11 +153,7 @@ export function openClient(target: Target, options: ClientOptions): Db {
       pools.replace(used)
       throw error
     },
-    transaction<T>(
-      work: (sql: Sql) => Promise<T>,
-      permitRequest: PermitRequest = {},
-      isolation: Isolation = 'read committed',
-    ) {
+    transaction(work, permitRequest = {}, isolation = 'read committed') {
       const { deadline = performance.now() + queryTimeoutMs } = permitRequest
       const hasDeadline = queryTimeoutMs > 0 && deadline < Number.POSITIVE_INFINITY
       // A transaction whose caller gets an error must not be carried out.

@@ -5,8 +5,6 @@ import { DatabaseSync } from 'node:sqlite'
 
 const SQLITE_BUSY = 5
 
-type Lock = { release(): void }
-
 export class DataDirInUse extends Error {
   constructor(dir: string) {
     super(`the data directory ${dir} is in use by another process`)
@@ -14,11 +12,10 @@ export class DataDirInUse extends Error {
 }
 
 /**
- * Locks the data directory for this process, creating it if needed; undefined when another process holds it.
- * SQLite is used for its kernel lock on the file: it holds across containers that share a volume, where a process
- * number means nothing, and it ends with its process however that ends.
+ * Locks the data directory, creating it if needed; undefined when another process holds it. The lock is the kernel's:
+ * it holds across containers that share a volume, and ends with its process.
  */
-export function lockDataDir(dir: string): Lock | undefined {
+export function lockDataDir(dir: string): { release(): void } | undefined {
   let file: DatabaseSync | undefined
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
@@ -53,10 +50,7 @@ export async function removeAbandonedCopy(dir: string): Promise<void> {
   lock.release()
 }
 
-/**
- * Rejects root in the data directory of another user: that user could no longer open the files that root creates there,
- * and root would follow the links that the user has put there. A link to a directory counts as its owner's.
- */
+/** Rejects root in another user's directory: that user could not open root's files, and root would follow its links. */
 export function rejectForeignDataDir(dir: string): void {
   if (process.geteuid?.() !== 0 || !existsSync(dir)) return
   const owner = [lstatSync(dir), statSync(dir)].find(({ uid }) => uid !== 0)?.uid

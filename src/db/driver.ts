@@ -16,9 +16,8 @@ export type SessionOptions = {
 }
 
 /**
- * Only speed depends on them. Statements and functions are planned once for any values: planning takes longer than most
- * of them run. A plan made for a nearly empty table must not scan it from end to end once it has grown. Compiling a plan
- * never pays off for statements that read through an index.
+ * Statements are planned once for any values: planning takes longer than most of them run. A plan for an empty table
+ * must not scan it from end to end once it has grown. Compiling never pays off for reads through an index.
  */
 const plannerSettings = { jit: 'off', plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' }
 
@@ -28,11 +27,7 @@ type DriverOptions = postgres.Options<{ bigint: postgres.PostgresType<number>; t
   socket?: () => unknown
 }
 
-/**
- * Seconds to wait before the next attempt to connect, by the number of attempts that have failed in a row: random, so
- * that the connections of a pool do not all reconnect together, and at most one second, so that a database that is back
- * is noticed soon. The driver's default waits up to 20.
- */
+/** Random, so that a pool does not reconnect all together; at most 1 s, to notice soon that a database is back. */
 const backoff = (failures: number): number => Math.min(0.1 * 2 ** failures, 1) * (0.5 + Math.random() / 2)
 
 /** Formats an array of strings as a Postgres literal. */

@@ -3,7 +3,6 @@ import type { Duplex } from 'node:stream'
 import { startEngineWorker } from '../platform.ts'
 import type { DatabaseObserver } from './client.ts'
 import { DataDirInUse, filesOf, lockDataDir } from './data_dir.ts'
-import type { Engine } from './embedded_engine.ts'
 import { Backend, Session } from './embedded_session.ts'
 import type { EngineReply, EngineRequest } from './embedded_worker.ts'
 import { type Housekeeping, openHousekeeping } from './housekeeping.ts'
@@ -43,15 +42,8 @@ export async function openEmbedded(dataDir: string, observer: DatabaseObserver =
   }
 }
 
-type EngineThread = Engine & {
-  /** Resolves with the reason when the thread ends unexpectedly. */
-  died: Promise<string>
-  /** Ends the thread immediately, without writing anything out. */
-  terminate(): void
-}
-
 /** Opens the engine in a separate thread, so that deadlines, health checks and metrics keep working while it is busy. */
-export async function startEngineThread(directory: string, worker = startEngineWorker()): Promise<EngineThread> {
+export async function startEngineThread(directory: string, worker = startEngineWorker()) {
   const pending: PromiseWithResolvers<Bytes>[] = []
   const died = Promise.withResolvers<string>()
   let endedBy: string | undefined
@@ -87,12 +79,14 @@ export async function startEngineThread(directory: string, worker = startEngineW
     throw error
   }
   return {
-    execute: (messages) => send({ execute: messages }, [messages.buffer]),
+    execute: (messages: Bytes) => send({ execute: messages }, [messages.buffer]),
     async close() {
       await send({ close: true })
       end('it was closed', true)
     },
+    /** Resolves with the reason when the thread ends unexpectedly. */
     died: died.promise,
+    /** Ends the thread immediately, without writing anything out. */
     terminate: () => end('it was terminated', true),
   }
 }

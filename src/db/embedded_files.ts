@@ -37,7 +37,14 @@ export class DurableFS extends NodeFS {
 /** Makes the engine's directory on the first start, and rejects one that this engine cannot read. */
 export async function prepareFiles(directory: string): Promise<void> {
   if (!fs.existsSync(directory)) await createFiles(directory)
-  checkVersion(directory)
+  const path = join(directory, 'PG_VERSION')
+  if (!fs.existsSync(path)) throw new Error(`${directory} is not a Postgres data directory: it has no PG_VERSION`)
+  const found = fs.readFileSync(path, 'utf8').trim()
+  if (found === POSTGRES_MAJOR) return
+  throw new Error(
+    `${directory} was written by PostgreSQL ${found}, and this program holds PostgreSQL ${POSTGRES_MAJOR}: ` +
+      'back it up with the program that wrote it and restore that here',
+  )
 }
 
 async function createFiles(directory: string): Promise<void> {
@@ -59,15 +66,4 @@ function syncPath(path: string): void {
   } finally {
     fs.closeSync(file)
   }
-}
-
-function checkVersion(directory: string): void {
-  const path = join(directory, 'PG_VERSION')
-  if (!fs.existsSync(path)) throw new Error(`${directory} is not a Postgres data directory: it has no PG_VERSION`)
-  const found = fs.readFileSync(path, 'utf8').trim()
-  if (found === POSTGRES_MAJOR) return
-  throw new Error(
-    `${directory} was written by PostgreSQL ${found}, and this program holds PostgreSQL ${POSTGRES_MAJOR}: ` +
-      'back it up with the program that wrote it and restore that here',
-  )
 }

@@ -16,8 +16,6 @@ import {
   sync,
 } from './wire.ts'
 
-type Waiter = { session: Session; resolve(isAcquired: boolean): void }
-
 /** The engine's one backend. A session keeps it from its first message until its transaction has ended. */
 export class Backend {
   readonly sessions = new Set<Session>()
@@ -25,7 +23,7 @@ export class Backend {
   readonly cleanups = new Set<Promise<void>>()
   #owner: Session | undefined
   /** Sessions get the backend first come, first served, so that none can keep another from it. */
-  #waiting: Waiter[] = []
+  #waiting: { session: Session; resolve(isAcquired: boolean): void }[] = []
   #failure: Error | undefined
 
   constructor(

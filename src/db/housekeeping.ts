@@ -6,12 +6,7 @@ import { runPeriodically } from '../lib/periodic.ts'
 const EVERY_MS = 60_000
 const CHECKPOINT_AFTER_BYTES = 16 * 1024 * 1024
 
-export type Housekeeping = {
-  checkpoint(): Promise<void>
-  /** Vacuums and analyses the tables that need it, and checkpoints when enough was written. Run by the timer. */
-  maintain(): Promise<void>
-  close(): Promise<void>
-}
+export type Housekeeping = ReturnType<typeof openHousekeeping>
 
 export type EngineObserver = {
   checkpointed(seconds: number): void
@@ -20,7 +15,7 @@ export type EngineObserver = {
 }
 
 /** Runs on its own connection, so that its statements never become part of another transaction. */
-export function openHousekeeping(connect: () => Duplex, observer: { engine?: EngineObserver } = {}): Housekeeping {
+export function openHousekeeping(connect: () => Duplex, observer: { engine?: EngineObserver } = {}) {
   // The driver's types leave out its `socket` option.
   const options: postgres.Options<Record<string, never>> & { socket: () => Duplex } = {
     socket: connect,
@@ -50,6 +45,7 @@ export function openHousekeeping(connect: () => Duplex, observer: { engine?: Eng
     checkpointAt = await readPosition()
   }
 
+  /** Vacuums and analyses the tables that need it, and checkpoints when enough was written. Run by the timer. */
   async function maintain(): Promise<void> {
     // A backend keeps its counts to itself for a while; without this a burst of changes is seen a round late.
     await sql`select pg_stat_force_next_flush()`

@@ -10,13 +10,11 @@ const attempts = 3
 const mixes =
   'the connection pooler in front of it mixes up prepared statements. Use PgBouncer 1.21 or newer with max_prepared_statements above 0, or put ?prepare=false at the end of DATABASE_URL.'
 
-/**
- * Rejects when a connection pooler runs the statements of one connection on several servers, whether or not they were
- * prepared there. A pooler is recognised by a process id that is not that of the server behind it.
- */
+/** Rejects a pooler that runs the statements of one connection on servers where they were not prepared. */
 export async function rejectMixingPooler(target: Target, session: SessionOptions, sql: Sql): Promise<void> {
   const rows = await sql<{ pid: number }>`select pg_backend_pid() as pid`
   const { state } = rows as unknown as { state: { pid: number } }
+  // Only a pooler shows a process id that is not that of the server behind it.
   if (rows[0]?.pid === state.pid) return
   for (let attempt = 0; attempt < attempts; attempt++) {
     const isMixing = await probe(target, session)
@@ -25,10 +23,7 @@ export async function rejectMixingPooler(target: Target, session: SessionOptions
   }
 }
 
-/**
- * Prepares a statement, keeps the server busy that it was prepared on, and runs it again. Undefined when it ran on the
- * same server, which shows nothing.
- */
+/** Prepares a statement, keeps its server busy and runs it again; undefined when it ran there again: no evidence. */
 async function probe(target: Target, session: SessionOptions): Promise<boolean | undefined> {
   const caller = openPool(target, session, 1, 0)
   const blocker = openPool(target, session, 1, 1)

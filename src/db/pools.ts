@@ -10,10 +10,7 @@ export type Subscription = [channel: string, onNotice: (payload: string) => void
 /** How long the pending statements of a pool may take when it is closed. */
 const endSeconds = 5
 
-/**
- * Opens both pools. Single statements are not pipelined, so that a slow one never delays others behind it. Within a
- * transaction the driver has to pipeline.
- */
+/** Single statements are not pipelined, so that a slow one delays no others. Within a transaction the driver has to. */
 export function openPools(target: Target, session: SessionOptions, sizes: Record<keyof PoolPair, number>) {
   const open = (): PoolPair => ({
     statements: openPool(target, session, sizes.statements, 0),
@@ -33,11 +30,7 @@ export function openPools(target: Target, session: SessionOptions, sizes: Record
     get current() {
       return current
     },
-    /**
-     * Replaces these connections with new ones, unless that has been done already. A connection whose peer vanished
-     * without closing it would stay in use until the kernel notices, which takes a quarter of an hour or more. The driver
-     * cannot close a single connection, so all are replaced.
-     */
+    /** Replaces all, as the driver cannot close one. One whose peer vanished could stay in use for 15 minutes. */
     replace(broken: PoolPair): void {
       if (broken !== current || !('url' in target)) return
       current = open()

@@ -19,11 +19,8 @@ type Options = { caFile?: string | undefined; onAvailability?: OnAvailability; c
 const defaultCommandTimeoutMs = 50
 
 /** Opens a client that never waits for Redis: a command fails immediately when it is down, and soon when it is slow. */
-export function openRedis(
-  url: string,
-  keyPrefix: string,
-  { caFile, onAvailability, commandTimeoutMs = defaultCommandTimeoutMs }: Options = {},
-): Redis {
+export function openRedis(url: string, keyPrefix: string, options: Options = {}): Redis {
+  const { caFile, onAvailability, commandTimeoutMs = defaultCommandTimeoutMs } = options
   // With `rediss:` the client verifies the certificate and the name by these authorities.
   const authorities = caFile ? { tls: readCa(caFile) } : {}
   let client: Client | undefined
@@ -51,8 +48,7 @@ export function openRedis(
       const connected = await connecting
       const sha = shas.get(script) ?? hash('sha1', script)
       shas.set(script, sha)
-      // The client's `defineCommand` is not used: a pipeline that gathers already does not know a command that is defined now,
-      // and then ends the process.
+      // `defineCommand` could end the process: a pipeline that already gathers does not know a newly defined command.
       try {
         return (await connected.evalsha(sha, 1, key, ...values)) as number | null
       } catch (error) {

@@ -6,9 +6,8 @@ import { backupOf, filesOf, lockDataDir } from './data_dir.ts'
 import { type Options, openAny, openDataDir, openEngineClient } from './open.ts'
 
 /**
- * Opens the configured database for reading all of it. If a server holds the data directory, this is a copy of its files:
- * the engine has one backend, so reading everything through the server would block it for as long. Copying the files
- * blocks it only briefly.
+ * Opens the configured database to read all of it. If a server holds the data directory, this is a copy of its files:
+ * copying blocks the one backend only briefly, reading everything through it would block it for as long.
  */
 export async function openSnapshot(config: Config, options: Options): Promise<Db> {
   if (config.DATABASE_URL) return openAny(config, options)
@@ -45,9 +44,8 @@ async function openCopy(shared: Db, dataDir: string, options: Options): Promise<
 }
 
 /**
- * Copies the engine's files while an open transaction keeps the backend, so that nothing else writes to them. The copy is
- * what a crash at this moment would leave, and the engine recovers from that. If the server stops meanwhile, the commit
- * fails.
+ * Copies the files while an open transaction keeps the backend, so that nothing writes to them. The engine recovers
+ * from the copy as from a crash. If the server stops meanwhile, the commit fails.
  */
 async function copyFiles(db: Db, from: string, to: string): Promise<void> {
   await db.transaction(async (sql) => {

@@ -3,10 +3,7 @@ import { readFileSync } from 'node:fs'
 /** An option of the driver: no TLS, or TLS with or without a check of the server's certificate and name. */
 export type Tls = false | { rejectUnauthorized: boolean; ca?: string }
 
-/**
- * Reads how the URL of a Postgres wants the connection to be encrypted, and takes that out of it: the driver would
- * verify nothing for `sslmode=require`, and would send `sslrootcert` to the server.
- */
+/** Takes TLS out of a URL: the driver verifies nothing for `sslmode=require`, and sends `sslrootcert` to the server. */
 export function parseTls(text: string): { url: string; ssl: Tls } {
   const url = new URL(text)
   const root = url.searchParams.get('sslrootcert')

@@ -19,10 +19,9 @@ export const isFlattenedMerge = ({ commit, parent }: BranchCommit): boolean =>
   parent === null && commit.parents.length > 1
 
 /**
- * Lists the commits that landed on a branch, oldest first, along the line of first parents. The merge of a pull request
- * owns the commits of its other side. Any other merge is flattened: its commits come first, pull requests among them
- * included, and the merge follows with the changes that were made in the merge commit. After a `git pull` of the branch
- * into a clone (`isOwnPull`), the branch continues in the second parent.
+ * Lists the commits that landed on a branch, oldest first. The merge of a pull request owns the commits of its other
+ * side. Any other merge is flattened: its commits come first, and it follows with the changes made in the merge commit.
+ * After a `git pull` of the branch into a clone (`isOwnPull`), the branch continues in the second parent.
  */
 export function listBranchCommits(tip: Commit, isOwnPull: (commit: Commit) => boolean): BranchCommit[] {
   const seen = new Set<Commit>()
@@ -81,9 +80,8 @@ export function listBranchCommits(tip: Commit, isOwnPull: (commit: Commit) => bo
 }
 
 /**
- * When each commit of the first-parent line landed, by its committer's clock. Commits follow each other, so their times
- * must rise: the fewest possible that do not, and all in the future, are taken as wrong. They get the time of the commit
- * before them, and the first ones that of the first correct commit.
+ * When each commit of the first-parent line landed, by its committer's clock. The fewest times that do not rise,
+ * and all in the future, are taken as wrong: they become that of the commit before, or of the first correct commit.
  */
 export function listLandingTimes(branchCommits: BranchCommit[], now: Date): Map<Commit, Date> {
   const line = [...new Set(branchCommits.map(({ landedWith }) => landedWith))]
@@ -119,9 +117,7 @@ function longestRise(commits: Commit[]): Commit[] {
 
 type Branch<Prompt> = {
   branchCommits: BranchCommit[]
-  /** The prompts that each commit changes. */
   changed: Map<Commit, Prompt[]>
-  /** When each commit of the first-parent line landed. */
   times: Map<Commit, Date>
   /** Known wherever there is a pull request. */
   host: Host | null

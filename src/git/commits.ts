@@ -11,7 +11,6 @@ export type Commit = {
   time: number
   author: Person
   committer: Person
-  /** What its message means on the host of the repository. */
   meaning: MessageMeaning
 }
 
@@ -20,10 +19,7 @@ type FieldValues = [string, string, string, string, string, string, string]
 /** The first lines of a message say what it merges, so the rest of a huge message is dropped. */
 const maxFieldLength = 64 * 1024
 
-/**
- * Reads every commit reachable from the tip, which comes first, and finds the host that the messages come from. Names
- * and addresses are those of the mailmap on the branch.
- */
+/** Reads every commit reachable from the tip, itself first, and finds the host. Names follow the branch's mailmap. */
 export async function readCommits(
   git: Git,
   { tip, webUrl }: { tip: string; webUrl: string | null },

@@ -12,20 +12,14 @@ export type PromptCommit<Prompt> = {
   commitSha: string
   author: Person
   at: Date
-  /**
-   * The merge that brought the commit; null for a commit that was pushed directly. Its SHA is what the merge left on the
-   * branch: the merge commit, the squashed commit, or the last rebased one.
-   */
+  /** The merge that brought it, with the SHA that it left on the branch; null for a commit that was pushed directly. */
   merge: PullRequestEvent | null
 }
 
 /** An entry for the history of one prompt, and the commits that it stands for. */
 export type EntryOf<Prompt> = { prompt: Prompt; entry: NewHistoryEntry; covers: string[] }
 
-/**
- * Returns one entry for each commit that was pushed directly, by its author, and one for each prompt that a pull request
- * changes, at the place of the pull request's last commit.
- */
+/** One entry per directly pushed commit, one per prompt that a pull request changes, in place of its last commit. */
 export function entriesOf<Prompt>(branch: string, commits: PromptCommit<Prompt>[]): EntryOf<Prompt>[] {
   const entries = new Set<EntryOf<Prompt>>()
   const merges = new Map<Prompt, Map<string, EntryOf<Prompt>>>()

@@ -2,13 +2,8 @@ import { type BranchCommit, isFlattenedMerge } from './branch_commits.ts'
 import type { Commit } from './commits.ts'
 import { type Git, splitAt } from './program.ts'
 
-/** A file that a commit changes. Paths are bytes, as text of one character per byte. */
-type FileChange = {
-  path: string
-  /** The previous path of a renamed file, else null. */
-  from: string | null
-  isRemoved: boolean
-}
+/** `from` is the previous path of a renamed file. Paths are bytes, as text of one character per byte. */
+type FileChange = { path: string; from: string | null; isRemoved: boolean }
 
 export type ChangedFiles = Map<Commit, FileChange[]>
 
@@ -18,15 +13,8 @@ const sha = /^[0-9a-f]{40,64}$/
 /** If a commit adds and removes more files than this, git finds only exact renames. */
 const renameLimit = 1_000
 
-/**
- * Reads which files each commit changes against its parent. A flattened merge is compared with all its parents: its
- * changes are the files that differ from each of them, although git may have merged them without help.
- */
-export async function readChangedFiles(
-  git: Git,
-  branchCommits: BranchCommit[],
-  onProgress: (read: number) => void,
-): Promise<ChangedFiles> {
+/** Reads which files each commit changes against its parent; a flattened merge, against every parent. */
+export async function readChangedFiles(git: Git, branchCommits: BranchCommit[], onProgress: (read: number) => void) {
   const commits = new Map(branchCommits.map(({ commit }) => [commit.sha, commit]))
   const changes: ChangedFiles = new Map()
   // One string for each path, because paths repeat from commit to commit.
@@ -79,10 +67,7 @@ const lineOf = ({ commit, parent }: BranchCommit): string =>
 
 const fileHeader = 'diff --cc '
 
-/**
- * Reads which files were edited in merge commits, for example to resolve a conflict. A combined diff shows only what
- * comes from no parent.
- */
+/** Reads which files were edited in merge commits: a combined diff shows only what comes from no parent. */
 export async function readFilesEditedInMerges(git: Git, merges: Commit[]): Promise<Map<Commit, Set<string>>> {
   const edited = new Map(merges.map((merge) => [merge, new Set<string>()]))
   if (merges.length === 0) return edited

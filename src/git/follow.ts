@@ -3,10 +3,7 @@ import type { BranchCommit } from './branch_commits.ts'
 import type { Commit } from './commits.ts'
 import type { ChangedFiles } from './files.ts'
 
-/**
- * A prompt's file had a path from the renames to it until the rename away from it. The path belongs to the prompt in
- * commits that contain one of the first and not the last.
- */
+/** The path is the prompt's in commits that contain a rename to it (`since`) and not the one away from it (`until`). */
 type Span<P> = { prompt: P; since: Commit[]; until: Commit | null }
 
 type Rename = { commit: Commit; from: string }
@@ -43,11 +40,7 @@ function listRenames(branchCommits: BranchCommit[], changes: ChangedFiles): Map<
 }
 
 /** The spans of each path, ended ones first: before that end, the path did not belong to a later file. */
-function findSpans<P>(
-  renames: Map<string, Rename[]>,
-  prompts: Map<string, P>,
-  contains: AncestryTest,
-): Map<string, Span<P>[]> {
+function findSpans<P>(renames: Map<string, Rename[]>, prompts: Map<string, P>, contains: AncestryTest) {
   const spans = new Map<string, Span<P>[]>()
   const waiting = [...prompts].map(([path, prompt]) => ({ path, prompt, until: null as Commit | null }))
   for (let next = waiting.pop(); next; next = waiting.pop()) {

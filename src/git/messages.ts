@@ -22,7 +22,6 @@ export const isPullRequest = (meaning: MessageMeaning): meaning is Extract<Messa
 /** At most 9 digits: the number is stored as an integer. */
 const number = '([1-9][0-9]{0,8})'
 
-/** The subject of a merge commit, by the host that writes it. */
 const mergeSubjects: [RegExp, Host | null][] = [
   [new RegExp(`^Merge pull request #${number} from `), 'github'],
   [new RegExp(`^Merge pull request '.*' \\(#${number}\\) from `), 'gitea'],
@@ -76,10 +75,7 @@ export const isGitHub = ({ name, email }: Person): boolean =>
   email === 'noreply@github.com' || name === 'GitHub Enterprise'
 
 /** The host by its address, else the host that most pull request merges look like; null for neither. */
-export function findHost(
-  commits: { meaning: MessageMeaning; committer: Person }[],
-  webUrl: string | null,
-): Host | null {
+export function findHost(commits: { meaning: MessageMeaning; committer: Person }[], webUrl: string | null) {
   const known = hostOf(webUrl)
   if (known) return known
   const counts = new Map<Host, number>()
@@ -94,7 +90,6 @@ export function findHost(
 /** The hosts on which #12 is a pull request. On the others it is an issue, or unknown. */
 const namingByNumber: (Host | null)[] = ['github', 'gitea']
 
-/** What a message means on a host. */
 export function interpretForHost(meaning: MessageMeaning, host: Host | null): MessageMeaning {
   if (!isPullRequest(meaning)) return meaning
   // A merge commit of another host stays one: the repository may have moved from there.
@@ -110,6 +105,5 @@ const pullRequestPaths: Record<Host, string> = {
   bitbucket: 'pull-requests',
 }
 
-/** Where a host shows a pull request. */
 export const pullRequestUrl = (webUrl: string, host: Host, number: number): string =>
   `${webUrl}/${pullRequestPaths[host]}/${number}`

@@ -1,13 +1,7 @@
 // Decides from a clone and the links of prompts what a sync has to do. Writes nothing.
 import { requireText } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
-import {
-  type BranchCommit,
-  isFlattenedMerge,
-  listBranchCommits,
-  listLandingTimes,
-  listPromptCommits,
-} from './branch_commits.ts'
+import { isFlattenedMerge, listBranchCommits, listLandingTimes, listPromptCommits } from './branch_commits.ts'
 import { type Commit, readCommits } from './commits.ts'
 import { type EntryOf, entriesOf, sanitizeBranch } from './entries.ts'
 import { readChangedFiles, readFilesEditedInMerges } from './files.ts'
@@ -17,11 +11,9 @@ import { decode, encode, type Git } from './program.ts'
 import { pathText, type Repository } from './repository.ts'
 import type { LinkedFile } from './target.ts'
 
-/** A prompt whose history is read. */
+/** A prompt whose history is read. The sync creates it if `id` is null, and only then needs its name. */
 export type SyncedPrompt = {
-  /** Null for a prompt that the sync creates. */
   id: string | null
-  /** The name of a prompt that the sync creates. */
   name: string
   /** The path of its file on the branch, or its last one. */
   path: string
@@ -37,11 +29,10 @@ export type Plan = {
   entries: EntryOf<SyncedPrompt>[]
   /** The SHAs of all commits that are reachable from the branch. */
   commits: Set<string>
-  /** When the newest commit landed on the branch. */
   lastLandedAt: Date
 }
 
-type Options = {
+export type PlanOptions = {
   /** Files that match get a prompt; null for none. */
   createGlob: string | null
   now: Date
@@ -52,7 +43,7 @@ export async function planSync(
   git: Git,
   repository: Repository,
   linked: LinkedFile[],
-  { createGlob, now, onProgress }: Options,
+  { createGlob, now, onProgress }: PlanOptions,
 ): Promise<Plan> {
   if (linked.length === 0 && createGlob === null) {
     throw new Error(
@@ -74,19 +65,19 @@ export async function planSync(
 
   const byPath = new Map(prompts.map((prompt) => [encode(prompt.path), prompt]))
   const promptAt = followFiles(commits, branchCommits, changes, byPath)
-  function promptsIn({ commit }: BranchCommit, isCounted = (_path: string) => true): SyncedPrompt[] {
+  function promptsIn(commit: Commit, isCounted = (_path: string) => true): SyncedPrompt[] {
     const paths = (changes.get(commit) ?? []).map(({ path }) => path).filter(isCounted)
     return [...new Set(paths.flatMap((path) => promptAt(commit, path) ?? []))]
   }
-  const merges = branchCommits.filter((one) => isFlattenedMerge(one) && promptsIn(one).length > 0)
+  const merges = new Set(branchCommits.filter(isFlattenedMerge).map(({ commit }) => commit))
   const edited = await readFilesEditedInMerges(
     git,
-    merges.map(({ commit }) => commit),
+    [...merges].filter((merge) => promptsIn(merge).length > 0),
   )
   const changed = new Map(
-    branchCommits.map((one) => {
-      const isCounted = isFlattenedMerge(one) ? (path: string) => edited.get(one.commit)?.has(path) === true : undefined
-      return [one.commit, promptsIn(one, isCounted)]
+    branchCommits.map(({ commit }) => {
+      const isCounted = merges.has(commit) ? (path: string) => edited.get(commit)?.has(path) === true : undefined
+      return [commit, promptsIn(commit, isCounted)]
     }),
   )
 

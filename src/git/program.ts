@@ -59,8 +59,7 @@ export function createGit(folder: string, environment: Environment, signal: Abor
         await ended
         throw error
       }
-      const status = await ended
-      if (status !== 0) throw new GitError(explain(complaint, folder))
+      if ((await ended) !== 0) throw new GitError(explain(complaint, folder))
     } finally {
       child.kill()
     }
@@ -93,11 +92,7 @@ function explain(complaint: string, folder: string): string {
 }
 
 /** Splits a stream at a character, into text of one character per byte. Truncates parts at `maxLength`. */
-export async function* splitAt(
-  end: '\0' | '\n',
-  chunks: AsyncIterable<Buffer>,
-  maxLength: number,
-): AsyncGenerator<string[]> {
+export async function* splitAt(end: '\0' | '\n', chunks: AsyncIterable<Buffer>, maxLength: number) {
   let rest = ''
   for await (const chunk of chunks) {
     const parts = (rest + chunk.toString('latin1')).split(end)

@@ -3,12 +3,8 @@ import { decode, type Git, splitAt } from './program.ts'
 
 type TreeEntry = 'file' | 'symbolic link' | 'submodule'
 
-type Remote = {
-  /** owner/name, or a longer path of groups on GitLab. */
-  fullName: string
-  /** Null when the web address is not known. */
-  webUrl: string | null
-}
+/** `fullName` is owner/name, or a longer path of groups on GitLab. */
+type Remote = { fullName: string; webUrl: string | null }
 
 /** A branch of a clone. */
 export type Repository = Remote & {
@@ -18,12 +14,8 @@ export type Repository = Remote & {
   tree: Map<string, TreeEntry>
 }
 
-type Wanted = {
-  /** Null for the default branch. */
-  branch: string | null
-  /** owner/name or the web address; null to use the remote `origin`. */
-  repository: string | null
-}
+/** Null for the default branch, and for the repository of the remote `origin`. */
+type Wanted = { branch: string | null; repository: string | null }
 
 /** Git sets these in a clone that was created with --filter. */
 const partialCloneSettings = '^(extensions\\.partialclone|remote\\..*\\.promisor)$'
@@ -54,11 +46,8 @@ async function findRemote(git: Git, given: string | null): Promise<Remote> {
   const origin = parseRemote(url)
   if (given === null) {
     if (origin) return origin
-    throw new Error(
-      url === ''
-        ? 'The clone has no remote origin. Say which repository it is: --repository https://HOST/OWNER/NAME'
-        : 'The remote origin is not at a host. Say which repository it is: --repository https://HOST/OWNER/NAME',
-    )
+    const problem = url === '' ? 'The clone has no remote origin' : 'The remote origin is not at a host'
+    throw new Error(`${problem}. Say which repository it is: --repository https://HOST/OWNER/NAME`)
   }
   const remote = parseRemote(given)
   if (!remote) throw new Error('--repository must be OWNER/NAME or the web address https://HOST/OWNER/NAME')
@@ -89,8 +78,7 @@ async function findTip(git: Git, branch: string): Promise<string | undefined> {
 }
 
 async function explainNoTip(git: Git, branch: string, isGiven: boolean): Promise<string> {
-  const isEmpty = (await git.ask(['rev-list', '--all', '--max-count=1'])) === ''
-  if (isEmpty) return 'The repository has no commits yet.'
+  if ((await git.ask(['rev-list', '--all', '--max-count=1'])) === '') return 'The repository has no commits yet.'
   return isGiven ? `There is no branch ${branch} in the clone.` : `The branch ${branch} has no commits yet.`
 }
 

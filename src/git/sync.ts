@@ -1,12 +1,11 @@
 import type { Outcome } from '../history/record.ts'
-import type { NewHistoryEntry } from '../history/schema.ts'
+import type { HistoryEntry, NewHistoryEntry } from '../history/schema.ts'
 import { repositoryKey } from '../prompts/link.ts'
 import { type EntryOf, sanitizeBranch } from './entries.ts'
-import { planSync, type SyncedPrompt } from './plan.ts'
+import { type Plan, type PlanOptions, planSync, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
 import type { SyncTarget } from './target.ts'
-import { reportUnreachable, type UnreachableEntry } from './unreachable.ts'
 
 /** What a sync has done, or what a dry run would do. */
 export type SyncChange =
@@ -14,28 +13,20 @@ export type SyncChange =
   | { change: 'moved'; prompt: string; path: string; from: string; problem: string | null }
   | { change: 'missing'; prompt: string; path: string; problem: string }
   | ({ change: 'added' | 'changed'; prompt: string | null; path: string } & NewHistoryEntry)
-  | UnreachableEntry
+  | ({ change: 'unreachable'; prompt: string; path: string; problem: string } & HistoryEntry)
 
-export type SyncResult = {
-  commits: number
-  prompts: number
-  added: number
-  changed: number
-  known: number
+export type SyncResult = Record<'commits' | 'prompts' | 'added' | 'changed' | 'known', number> & {
   /** The number of entries of unreachable commits; null when the key may not read histories. */
   unreachable: number | null
   /** From the paths of the files to the ids of their prompts. */
   map: Record<string, string>
 }
 
-type Options = {
+type Options = PlanOptions & {
   git: Git
   repository: Repository
   target: SyncTarget
-  createGlob: string | null
   isDryRun: boolean
-  now: Date
-  onProgress(done: number, noun: string, share: number | null): void
   onChange(change: SyncChange): void
 }
 
@@ -47,13 +38,14 @@ const maxEntriesPerCall = 500
 const maxBytesPerCall = 500_000
 /** A merge that covers more commits than one call takes is sent several times. */
 const maxCovered = 500
+/** How many histories are read concurrently. */
+const concurrency = 8
+/** Callers may have recorded entries with other names for a commit. */
+const fullHash = /^[0-9a-f]{40,64}$/
 
-/**
- * Syncs the histories of a repository's prompts from its branch. Reads and checks everything before the first change.
- * The next sync completes an interrupted one.
- */
+/** Syncs histories from a branch. Checks all before the first change. Repeating it completes an interrupted sync. */
 export async function syncRepository(options: Options): Promise<SyncResult> {
-  const { git, target, isDryRun, onProgress, onChange } = options
+  const { git, target, isDryRun, onProgress } = options
   const repository = { ...options.repository, fullName: repositoryKey(options.repository.fullName) }
   const linked = await target.listLinked(repository.fullName)
   const plan = await planSync(git, repository, linked, options)
@@ -77,17 +69,15 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
     })
     await target.recordBatch({ entries: [], files })
   }
-  const unreachable = await reportUnreachable(target, sanitizeBranch(repository.branch), plan, onChange, onProgress)
+  const unreachable = await reportUnreachable(options, sanitizeBranch(repository.branch), plan)
   const map = Object.fromEntries(synced.flatMap(({ id, path, isPresent }) => (isPresent ? [[path, id]] : [])))
   return { commits: commits.size, prompts: prompts.length, ...counts, unreachable, map }
 }
 
 /** Creates a prompt or moves its link. Returns its id, or null if a dry run does not create it. */
-async function createOrMovePrompt(
-  { target, isDryRun, onChange }: Options,
-  repository: string,
-  { id, name, path, movedFrom, missing }: SyncedPrompt,
-): Promise<string | null> {
+async function createOrMovePrompt(options: Options, repository: string, prompt: SyncedPrompt): Promise<string | null> {
+  const { target, isDryRun, onChange } = options
+  const { id, name, path, movedFrom, missing } = prompt
   if (id === null) {
     const created = isDryRun ? null : await createOrFind(target, name, repository, path)
     onChange({ change: 'created', prompt: created, path, name })
@@ -112,11 +102,8 @@ async function createOrFind(target: SyncTarget, name: string, repository: string
   }
 }
 
-async function recordEntries(
-  { target, isDryRun, onProgress, onChange }: Options,
-  ids: PromptIds,
-  entries: EntryOf<SyncedPrompt>[],
-): Promise<Record<'added' | 'changed' | 'known', number>> {
+async function recordEntries(options: Options, ids: PromptIds, entries: EntryOf<SyncedPrompt>[]) {
+  const { target, isDryRun, onProgress, onChange } = options
   const counts = { added: 0, changed: 0, known: 0 }
   let done = 0
   let change: keyof typeof counts = 'known'
@@ -174,4 +161,48 @@ function splitCovered({ covers, ...entry }: EntryOf<SyncedPrompt>): Part[] {
     covers: covers.slice(part * maxCovered, (part + 1) * maxCovered),
     isLast: part === parts - 1,
   }))
+}
+
+/**
+ * Reports the entries of the branch whose commits are unreachable, and returns their number; null when the key may not
+ * read histories. Changes nothing: the commits were live, and no action says that this ended.
+ */
+async function reportUnreachable(options: Options, branch: string, plan: Plan): Promise<number | null> {
+  const { target, onChange, onProgress } = options
+  const { prompts, commits, lastLandedAt } = plan
+  const isUnreachable = ({ action, branch_name, commit_sha }: HistoryEntry) => {
+    const isOfBranch = branch_name === branch && (action === 'deployed' || action === 'pr_merged')
+    return isOfBranch && fullHash.test(commit_sha) && !commits.has(commit_sha)
+  }
+  let count = 0
+  for (let start = 0; start < prompts.length; start += concurrency) {
+    const some = prompts.slice(start, start + concurrency)
+    // A prompt that this sync created has only entries of reachable commits.
+    const found = await Promise.all(some.map(({ id }) => (id === null ? [] : findEntries(target, id, isUnreachable))))
+    for (const [index, entries] of found.entries()) {
+      if (!entries) return null
+      const { id, path } = some[index] as { id: string; path: string }
+      for (const entry of entries) {
+        const isOlder = new Date(entry.created_at) <= lastLandedAt
+        const problem = `is not on ${branch} any more${isOlder ? '' : ', or the clone is behind'}`
+        onChange({ change: 'unreachable', prompt: id, path, problem, ...entry })
+      }
+      count += entries.length
+    }
+    const done = start + some.length
+    onProgress(done, 'histories', done / prompts.length)
+  }
+  return count
+}
+
+/** Returns the entries of a history that match; null when the key may not read it. */
+async function findEntries(target: SyncTarget, prompt: string, matches: (entry: HistoryEntry) => boolean) {
+  const found: HistoryEntry[] = []
+  for (let page = 1, pages = 1; page <= pages; page += 1) {
+    const read = await target.readHistory(prompt, page)
+    if (!read) return null
+    pages = read.pagination.total_pages
+    found.push(...read.data.filter(matches))
+  }
+  return found
 }

@@ -15,18 +15,16 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
   const base = `${url.replace(/\/+$/, '')}/api/v1`
 
   async function send(method: string, path: string, body?: unknown) {
-    const timeout = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)])
     const response = await fetch(`${base}${path}`, {
       method,
       headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       // A redirect would send the key to another address.
       redirect: 'error',
-      signal: timeout,
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
     })
-    const text = await response.text()
     const wait = Number(response.headers.get('retry-after') ?? 1)
-    return { status: response.status, wait, body: parseAnswer(text) }
+    return { status: response.status, wait, body: parseAnswer(await response.text()) }
   }
 
   /** Retries temporary failures: every call is safe to repeat, because a file has one prompt. */

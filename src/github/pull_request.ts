@@ -15,6 +15,7 @@ import type { RepositoryRef } from './store.ts'
 import {
   addBranchPrompts,
   addPrompts,
+  type GivenPullRequest,
   insertAffectedPrompts,
   type MergedPullRequest,
   type PullRequest,
@@ -26,20 +27,14 @@ import {
   selectPushes,
 } from './store_pushes.ts'
 
-type ParsedPullRequest = {
-  action: string
-  pr: Omit<PullRequest, 'reopenings'>
-  isDefaultBase: boolean
-}
-
-const handledActions = ['opened', 'reopened', 'closed']
+type ParsedPullRequest = { action: string; pr: GivenPullRequest; isDefaultBase: boolean }
 
 export function parsePullRequest(payload: PullRequestPayload, now: Date): ParsedPullRequest | 'ignored' {
   const { action, pull_request: given, repository } = payload
-  if (!handledActions.includes(action)) return 'ignored'
+  if (!['opened', 'reopened', 'closed'].includes(action)) return 'ignored'
   const isMerged = action === 'closed' && given.merged === true
   const instant = (text: string | null | undefined) => parseInstant(text ?? '') ?? now
-  const pr: ParsedPullRequest['pr'] = {
+  const pr: GivenPullRequest = {
     number: given.number,
     url: sanitizeUrl(given.html_url),
     state: action !== 'closed' ? 'open' : isMerged ? 'merged' : 'closed',
@@ -65,11 +60,8 @@ function accountPerson(account: Account | null | undefined): Person {
 }
 
 /** Stores the pull request and returns the entries that follow from its event. */
-export async function recordPullRequest(
-  sql: Sql,
-  ref: RepositoryRef,
-  { action, pr: given, isDefaultBase }: ParsedPullRequest,
-): Promise<PromptEntry[]> {
+export async function recordPullRequest(sql: Sql, ref: RepositoryRef, parsed: ParsedPullRequest) {
+  const { action, pr: given, isDefaultBase } = parsed
   const pr = await savePullRequest(sql, ref, given, action)
   const added = await addBranchPrompts(sql, ref, pr.number)
   if (action === 'reopened') return openedEntries(added, pr, pr.head_sha)
@@ -86,7 +78,7 @@ export async function recordPullRequest(
     }
   }
   const merges = endedEntries([...covers.keys()], pr)
-  const entries = merges.map((entry) => ({ ...entry, covers: covers.get(entry.prompt) ?? [] }))
+  const entries = merges.map((entry): PromptEntry => ({ ...entry, covers: covers.get(entry.prompt) ?? [] }))
   if (isDefaultBase) return entries
   // The merged prompts are now on the other branch, which may have a pull request too.
   const commits = [head.commitSha]
@@ -96,12 +88,7 @@ export async function recordPullRequest(
 }
 
 /** Stores which prompts a push to a branch affects. Returns the entries of the pull requests from that branch. */
-export async function recordAffectedPrompts(
-  sql: Sql,
-  ref: RepositoryRef,
-  push: Push,
-  pushedAt: Date,
-): Promise<PromptEntry[]> {
+export async function recordAffectedPrompts(sql: Sql, ref: RepositoryRef, push: Push, pushedAt: Date) {
   await insertAffectedPrompts(sql, ref, push, pushedAt)
   const promptIds = push.affected.map(({ promptId }) => promptId)
   const entries: PromptEntry[] = []
@@ -140,10 +127,7 @@ export const endOf = (pr: PullRequest): PullRequestEvent => ({
   at: pr.closed_at ?? pr.opened_at,
 })
 
-/**
- * Decides which commits of a push belong to which of its merged pull requests; undefined for a commit of none. GitHub
- * says neither that nor how a pull request was merged, and it lists the commits of several branches by time.
- */
+/** Decides which commits of a push belong to which merged pull request: GitHub does not say, nor how it was merged. */
 export function attributeCommits(push: Push, merges: MergedPullRequest[]) {
   const whole = merges.find((merge) => isWholePush(push, merge))
   const positions = new Map(push.commits.map((sha, position) => [sha, position]))

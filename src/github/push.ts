@@ -13,26 +13,14 @@ import { deleteAffectedPrompts, type Push, selectMerges } from './store_pushes.t
 /** A commit with the files that it changes; a merge of another branch has none. */
 type Commit = { sha: string; author: Person; added: string[]; modified: string[]; removed: string[] }
 
-type ParsedPush = {
-  push: Push
-  authors: Map<string, Person>
-  isDefaultBranch: boolean
-  isNewBranch: boolean
-  pushedAt: Date
-  filesSeen: FileSeen[]
-  gap: Gap | undefined
-}
+type ParsedPush = Exclude<ReturnType<typeof parsePush>, string>
 
 const branches = 'refs/heads/'
 /** The most commits that GitHub lists in a push. */
 const maxListedCommits = 2_048
 
 /** Parses a push, or says why it changes nothing. */
-export function parsePush(
-  payload: PushPayload,
-  linked: LinkedPrompt[],
-  now: Date,
-): ParsedPush | Gap | 'ignored' | 'unlinked_files' {
+export function parsePush(payload: PushPayload, linked: LinkedPrompt[], now: Date) {
   if (payload.deleted || !payload.ref.startsWith(branches)) return 'ignored'
   const branch = payload.ref.slice(branches.length)
   const isDefaultBranch = branch === payload.repository.default_branch
@@ -42,14 +30,13 @@ export function parsePush(
   const changes = findChanges(commits, linked)
   const gap = isDefaultBranch ? findGap(payload) : undefined
   if (changes.length === 0 && !isNewBranch) return gap ?? 'unlinked_files'
-  const push = {
+  const push: Push = {
     head: { branch: sanitizeBranch(branch), commitSha: sanitizeSha(payload.after) },
     commits: payload.commits.map(({ id }) => sanitizeSha(id)),
     isAllNew: payload.commits.every(({ distinct }) => distinct !== false),
     affected: changes.map(({ promptId, commits }) => ({ promptId, commits: commits.map(({ sha }) => sha) })),
   }
-  // The time is GitHub's, because an author's clock may be wrong. A clock that is ahead must not keep an entry on top of
-  // later ones.
+  // An author's clock may be wrong, and one that is ahead must not keep an entry on top of later ones.
   const pushedAt = earlierOf(parseTimestamp(payload.repository.pushed_at) ?? now, now)
   const authors = new Map(commits.map(({ sha, author }) => [sha, author]))
   const filesSeen = isDefaultBranch ? changes.map((change) => fileSeen(change, pushedAt)) : []
@@ -118,11 +105,8 @@ function findMovedTo(path: string, { added, removed }: Commit): string | null {
 }
 
 /** Stores the push and returns the entries that follow from it. */
-export async function recordPush(
-  sql: Sql,
-  ref: RepositoryRef,
-  { push, authors, isDefaultBranch, isNewBranch, pushedAt }: ParsedPush,
-): Promise<PromptEntry[]> {
+export async function recordPush(sql: Sql, ref: RepositoryRef, parsed: ParsedPush): Promise<PromptEntry[]> {
+  const { push, authors, isDefaultBranch, isNewBranch, pushedAt } = parsed
   if (isNewBranch) await deleteAffectedPrompts(sql, ref, push.head.branch, pushedAt)
   const branchEntries = await recordAffectedPrompts(sql, ref, push, pushedAt)
   const commits = attributeCommits(push, await selectMerges(sql, ref, push)).map(({ promptId, commitSha, merge }) => ({

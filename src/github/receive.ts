@@ -3,7 +3,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { countChanges, recordEntries } from '../history/record.ts'
 import { createValidator } from '../lib/validate.ts'
-import { findLinkedPrompts, type LinkedPrompt, markFilesSeen, moveLinks, repositoryKey } from '../prompts/link.ts'
+import { findLinkedPrompts, markFilesSeen, moveLinks, repositoryKey } from '../prompts/link.ts'
 import { parsePullRequest, recordPullRequest } from './pull_request.ts'
 import { parsePush, recordPush } from './push.ts'
 import {
@@ -18,12 +18,8 @@ import {
 } from './schema.ts'
 import { insertDelivery, lockRepository, type RepositoryRef, selectRepository, upsertRepository } from './store.ts'
 
-type Delivery = {
-  event: string
-  /** GitHub's id of the delivery, which a redelivery repeats. */
-  id: string
-  payload: unknown
-}
+/** A redelivery repeats the id. */
+type Delivery = { event: string; id: string; payload: unknown }
 
 type RepositoryEvent =
   | { name: 'push'; payload: PushPayload }
@@ -66,13 +62,8 @@ function parseEvent(name: string, given: unknown): RepositoryEvent | undefined {
   return undefined
 }
 
-async function recordEvent(
-  sql: Sql,
-  clock: Clock,
-  ref: RepositoryRef,
-  delivery: string,
-  { name, payload }: RepositoryEvent,
-): Promise<DeliveryResult> {
+async function recordEvent(sql: Sql, clock: Clock, ref: RepositoryRef, delivery: string, event: RepositoryEvent) {
+  const { name, payload } = event
   const now = clock.now()
   const linked = await followRepository(sql, clock, ref, payload.repository)
   if (linked.length === 0) return resultOf('unlinked_repository')
@@ -95,12 +86,8 @@ async function recordEvent(
  * Finds the prompts that are linked to a repository. A known repository id under another name was renamed or
  * transferred: its links move to the new name. A delivery older than the latest one does not bring an old name back.
  */
-async function followRepository(
-  sql: Sql,
-  clock: Clock,
-  ref: RepositoryRef,
-  { full_name, pushed_at, updated_at }: Repository,
-): Promise<LinkedPrompt[]> {
+async function followRepository(sql: Sql, clock: Clock, ref: RepositoryRef, repository: Repository) {
+  const { full_name, pushed_at, updated_at } = repository
   const name = repositoryKey(full_name)
   const times = [pushed_at, updated_at].flatMap((time) => parseTimestamp(time)?.getTime() ?? [])
   const seenAt = times.length > 0 ? new Date(Math.max(...times)) : clock.now()

@@ -23,7 +23,6 @@ const setting = describeOperation({
   success: { status: 200, description: 'The webhook, with its secret.', schema: GithubWebhook },
 })
 
-/** Lets callers set the webhook of their organisation. */
 export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'webhooks' }).put(
     '/api/v1/webhooks/github',
@@ -64,11 +63,7 @@ export function githubRoutes(
   return new Elysia({ name: 'github' }).post('/webhooks/github/:org_id', receive, { parse: 'none' })
 }
 
-/**
- * Bounds the deliveries that are in flight. A signature can only be checked once the whole body has arrived, so anyone
- * who knows an organisation's id can make the service hold bodies in memory. One organisation gets a quarter of the
- * total: room for one of the largest bodies, and for many ordinary ones.
- */
+/** Bounds bodies in memory: a signature can be checked only at the end. A tenant has room for one of the largest. */
 export const createDeliveryLimiter = () =>
   createInFlightLimiter({
     perTenant: { requests: 128, bytes: 32 * mebibyte },

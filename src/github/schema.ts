@@ -85,7 +85,6 @@ export const RepositoryPayload = Type.Object({ repository: Repository })
 
 export type RepositoryPayload = Static<typeof RepositoryPayload>
 
-/** A webhook, as shown when its secret is created. */
 export const GithubWebhook = envelopeOf(
   Type.Object({
     org: Type.String({ description: 'Public id of the organisation' }),
@@ -131,7 +130,5 @@ export const resultOf = (outcome: DeliveryOutcome, recorded = 0): DeliveryResult
 /** GitHub sends a ping when the webhook is added. */
 export const pingResult: DeliveryResult = { ...resultOf('ignored'), message: 'Ping received: the webhook works.' }
 
-export type DeliveryObserver = {
-  /** Called for each delivery, with the public id of its organisation. */
-  ended(result: DeliveryResult, org: string): void
-}
+/** `org` is the public id of the organisation. */
+export type DeliveryObserver = { ended(result: DeliveryResult, org: string): void }

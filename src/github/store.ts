@@ -39,28 +39,21 @@ export async function insertDelivery(sql: Sql, organisationId: number, delivery:
 /** The name of a repository, and the time of the latest delivery that brought it, by GitHub's clock. */
 type RepositoryName = { name: string; seenAt: Date }
 
-export async function selectRepository(
-  sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
-): Promise<RepositoryName | undefined> {
+export async function selectRepository(sql: Sql, ref: RepositoryRef): Promise<RepositoryName | undefined> {
   const [row] = await sql<RepositoryName>`
     select name, seen_at as "seenAt" from github_repositories
-    where organisation_id = ${organisationId} and id = ${repositoryId}`
+    where organisation_id = ${ref.organisationId} and id = ${ref.repositoryId}`
   return row
 }
 
 /** Upserts the repository's name and removes it from any other repository. */
-export async function upsertRepository(
-  sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
-  { name, seenAt }: RepositoryName,
-): Promise<void> {
+export async function upsertRepository(sql: Sql, ref: RepositoryRef, { name, seenAt }: RepositoryName): Promise<void> {
   await sql`
     with renamed as (
       delete from github_repositories
-      where organisation_id = ${organisationId} and name = ${name} and id <> ${repositoryId}
+      where organisation_id = ${ref.organisationId} and name = ${name} and id <> ${ref.repositoryId}
     )
     insert into github_repositories (organisation_id, id, name, seen_at)
-    values (${organisationId}, ${repositoryId}, ${name}, ${seenAt})
+    values (${ref.organisationId}, ${ref.repositoryId}, ${name}, ${seenAt})
     on conflict (organisation_id, id) do update set name = excluded.name, seen_at = excluded.seen_at`
 }

@@ -2,25 +2,23 @@ import type { Sql } from '../db/client.ts'
 import type { Person } from '../git/entries.ts'
 import type { RepositoryRef } from './store.ts'
 
-/** A row of github_pull_requests. */
-export type PullRequest = {
+/** A row of github_pull_requests; sql/0004_github.sql describes the columns. */
+export type PullRequest = GivenPullRequest & { reopenings: number }
+
+export type GivenPullRequest = {
   number: number
   url: string
   state: 'open' | 'merged' | 'closed'
-  /** Null if the fork was deleted. */
   head_repository_id: number | null
   head_branch: string
   head_sha: string
   base_branch: string
-  /** Null unless it is merged. */
   merge_commit_sha: string | null
-  /** The number of commits on its branch. */
   commits: number
   opened_by: Person
   opened_at: Date
   merged_by: Person | null
   closed_at: Date | null
-  reopenings: number
 }
 
 /** A merged pull request, with the commits that were pushed to its branch and the prompts that it is known to change. */
@@ -33,24 +31,18 @@ export type MergedPullRequest = PullRequest & {
 /** The head of a branch after a push, or after a merge into it. */
 type Head = { branch: string; commitSha: string }
 
-/** A prompt whose file a push changes, and the commits that change it, oldest first. */
-type AffectedPrompt = { promptId: number; commits: string[] }
-
 export type Push = {
   head: Head
   /** The SHAs of all its commits, oldest first. */
   commits: string[]
   /** Whether no commit was pushed before, to another branch. */
   isAllNew: boolean
-  affected: AffectedPrompt[]
+  /** The prompts whose files it changes, each with the commits that change it, oldest first. */
+  affected: { promptId: number; commits: string[] }[]
 }
 
-export async function insertAffectedPrompts(
-  sql: Sql,
-  ref: RepositoryRef,
-  { head, commits, isAllNew, affected }: Push,
-  pushedAt: Date,
-): Promise<void> {
+export async function insertAffectedPrompts(sql: Sql, ref: RepositoryRef, push: Push, pushedAt: Date): Promise<void> {
+  const { head, commits, isAllNew, affected } = push
   await sql`
     insert into github_affected_prompts (
       organisation_id, repository_id, branch, head_sha, prompt_id, pushed_at, prompt_commits, push_commits, all_new
@@ -83,14 +75,9 @@ export const selectPushes = (sql: Sql, ref: RepositoryRef, { branch, commitSha }
     group by branch, head_sha, push_commits, all_new`
 
 /** Upserts a pull request from an event. A late `opened` changes nothing, and a merge is final. */
-export async function savePullRequest(
-  sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
-  given: Omit<PullRequest, 'reopenings'>,
-  action: string,
-): Promise<PullRequest> {
-  const pr = { ...given, reopenings: 0 }
-  const row = { organisation_id: organisationId, repository_id: repositoryId, ...pr }
+export async function savePullRequest(sql: Sql, ref: RepositoryRef, given: GivenPullRequest, action: string) {
+  const pr: PullRequest = { ...given, reopenings: 0 }
+  const row = { organisation_id: ref.organisationId, repository_id: ref.repositoryId, ...pr }
   const [saved] = await sql<{ reopenings: number }>`
     insert into github_pull_requests as known
     select * from json_populate_record(null::github_pull_requests, ${JSON.stringify(row)}::text::json)
@@ -106,23 +93,16 @@ export async function savePullRequest(
 }
 
 /** The pull requests from a branch that are open, or that ended at its head. */
-export const selectPullRequestsFrom = (
-  sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
-  { branch, commitSha }: Head,
-): Promise<PullRequest[]> =>
+export const selectPullRequestsFrom = (sql: Sql, ref: RepositoryRef, { branch, commitSha }: Head) =>
   sql<PullRequest>`
     select * from github_pull_requests
-    where organisation_id = ${organisationId} and repository_id = ${repositoryId} and head_branch = ${branch}
-      and head_repository_id = ${repositoryId} and base_branch <> ${branch} and (state = 'open' or head_sha = ${commitSha})
+    where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and head_branch = ${branch}
+      and head_repository_id = ${ref.repositoryId} and base_branch <> ${branch}
+      and (state = 'open' or head_sha = ${commitSha})
     order by number`
 
 /** The pull requests whose merge into the branch left one of the commits of a push. */
-export const selectMerges = (
-  sql: Sql,
-  { organisationId, repositoryId }: RepositoryRef,
-  { head: { branch, commitSha }, commits }: Push,
-): Promise<MergedPullRequest[]> =>
+export const selectMerges = (sql: Sql, ref: RepositoryRef, { head: { branch, commitSha }, commits }: Push) =>
   sql<MergedPullRequest>`
     select
       pr.*,
@@ -132,38 +112,34 @@ export const selectMerges = (
         where p.organisation_id = pr.organisation_id and p.repository_id = pr.repository_id and p.number = pr.number
       )) as prompt_ids
     from github_pull_requests pr
-    where organisation_id = ${organisationId} and repository_id = ${repositoryId}
+    where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId}
       and merge_commit_sha = any(${[commitSha, ...commits]}::text[]) and state = 'merged' and base_branch = ${branch}
     order by number`
 
+const promptIdsOf = async (rows: Promise<{ promptId: number }[]>) => (await rows).map(({ promptId }) => promptId)
+
 /** Adds prompts to those that a pull request changes. Returns the new ones. */
-export async function addPrompts(sql: Sql, ref: RepositoryRef, number: number, promptIds: number[]): Promise<number[]> {
-  const rows = await sql<{ promptId: number }>`
+export const addPrompts = (sql: Sql, ref: RepositoryRef, number: number, promptIds: number[]) =>
+  promptIdsOf(sql`
     insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
     select ${ref.organisationId}, ${ref.repositoryId}, ${number}, prompt_id::bigint
     from unnest(${promptIds.map(String)}::text[]) given (prompt_id)
     on conflict do nothing
-    returning prompt_id as "promptId"`
-  return rows.map(({ promptId }) => promptId)
-}
+    returning prompt_id as "promptId"`)
 
 /** Adds the prompts that were pushed to the pull request's branch. Returns the new ones. */
-export async function addBranchPrompts(sql: Sql, ref: RepositoryRef, number: number): Promise<number[]> {
-  const rows = await sql<{ promptId: number }>`
+export const addBranchPrompts = (sql: Sql, ref: RepositoryRef, number: number) =>
+  promptIdsOf(sql`
     insert into github_pull_request_prompts (organisation_id, repository_id, number, prompt_id)
     select pr.organisation_id, pr.repository_id, pr.number, a.prompt_id
     from github_pull_requests pr
     cross join lateral github_prompts_on_branch(pr) a
     where pr.organisation_id = ${ref.organisationId} and pr.repository_id = ${ref.repositoryId} and pr.number = ${number}
     on conflict do nothing
-    returning prompt_id as "promptId"`
-  return rows.map(({ promptId }) => promptId)
-}
+    returning prompt_id as "promptId"`)
 
-export async function selectPrompts(sql: Sql, ref: RepositoryRef, number: number): Promise<number[]> {
-  const rows = await sql<{ promptId: number }>`
+export const selectPrompts = (sql: Sql, ref: RepositoryRef, number: number) =>
+  promptIdsOf(sql`
     select prompt_id as "promptId" from github_pull_request_prompts
     where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and number = ${number}
-    order by prompt_id`
-  return rows.map(({ promptId }) => promptId)
-}
+    order by prompt_id`)

@@ -14,12 +14,7 @@ const wellFormedOrganisation = /^org_[0-9A-Za-z]{1,64}$/
 const algorithm = { name: 'HMAC', hash: 'SHA-256' }
 
 /** Creates the secret of an organisation's webhook, which replaces an earlier one. It is not shown again. */
-export async function setWebhook(
-  db: Db,
-  clock: Clock,
-  org: string,
-  actor: Actor = operator,
-): Promise<{ org: string; path: string; secret: string }> {
+export async function setWebhook(db: Db, clock: Clock, org: string, actor: Actor = operator) {
   const { id: organisationId } = await requireOrganisation(db, org)
   const secret = randomBase62(secretLength)
   await db.transaction(async (sql) => {

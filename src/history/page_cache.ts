@@ -1,8 +1,5 @@
 import { BoundedCache } from '../lib/bounded_cache.ts'
 
-/** The fill level after an eviction: evicting several pages together keeps scans of all owners rare. */
-const fillAfterEviction = 15 / 16
-
 /**
  * An LRU cache that owners share. One owner may fill it while no other needs it. Once it is full, only owners above an
  * equal share lose entries, so that a busy owner never evicts what another holds within its share.
@@ -32,7 +29,8 @@ export class SharedCache<Owner, Key, Value> {
   }
 
   #evict(): void {
-    const room = this.maxSize * fillAfterEviction
+    // Evicting several pages together keeps scans of all owners rare.
+    const room = this.maxSize * (15 / 16)
     const share = room / this.#owned.size
     for (const [owner, own] of this.#owned) {
       while (this.#size > room && own.size > share) this.#resize(own, () => own.evictOldest())

@@ -136,11 +136,10 @@ const isVisibleChange = (from: KnownEntry, to: KnownEntry): boolean =>
 /** The known entries as they are changed, by their commits. */
 class KnownEntries {
   readonly #byId: Map<number, KnownEntry>
-  readonly #idsByCommit: Map<string, number[]>
+  readonly #idsByCommit = new Map<string, number[]>()
 
   constructor(private readonly original: KnownEntry[]) {
     this.#byId = new Map(original.map((entry) => [entry.id, entry]))
-    this.#idsByCommit = new Map()
     for (const entry of original) this.#addToCommit(entry)
   }
 

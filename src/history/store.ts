@@ -10,7 +10,6 @@ export type HistoryState = StateKey & { promptId: number; version: string }
 /** `prompt` has the shape of a public id. */
 export type StateKey = { organisationId: number; prompt: string }
 
-/** Selects the histories of prompts, of any organisation. */
 export const selectStates = (sql: Sql, prompts: string[]): Promise<HistoryState[]> =>
   sql<HistoryState>`
     select

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/client.ts'
 import type { EntryToRecord, KnownEntry, MergedCommit, Reconciliation } from './reconcile.ts'
 
-/** Writes ids as a Postgres array: the driver can send only arrays of texts. */
+/** The driver can send only arrays of strings. */
 const idArray = (ids: number[]): string => `{${ids}}`
 
 /**
@@ -81,10 +81,7 @@ export const selectMergedCommits = (sql: Sql, entries: EntryToRecord[]) =>
     join merged_commits m using (prompt_id, branch_name, commit_sha)`
 
 /** Writes what was decided. The caller has locked the histories since it read them. */
-export async function writeReconciliation(
-  sql: Sql,
-  { inserts, updates, deletes, mergedCommits }: Reconciliation,
-): Promise<void> {
+export async function writeReconciliation(sql: Sql, { inserts, updates, deletes, mergedCommits }: Reconciliation) {
   if (mergedCommits.length > 0) {
     await sql`
       insert into merged_commits

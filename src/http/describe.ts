@@ -1,11 +1,22 @@
 import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
 import type { DocumentDecoration } from 'elysia'
 import type { OpenAPIV3 } from 'openapi-types'
+import { type ErrorCode, limits, statusOfCode } from '../errors.ts'
 import { idempotencyKeyType } from '../lib/idempotency_key.ts'
 import type { Params } from '../lib/params.ts'
-import { toOpenApi } from './openapi.ts'
+import { literals } from '../lib/typebox.ts'
 import { requestIdPattern } from './request_context.ts'
-import { type DescribedError, type ErrorStatus, errorOfStatus, rateExample } from './schema.ts'
+
+type ErrorStatus = (typeof statusOfCode)[ErrorCode]
+
+type DescribedError = {
+  meaning: string
+  message: string
+  fields?: TProperties
+  example?: Record<string, unknown>
+  /** Beside X-Request-Id. */
+  headers?: HeaderName[]
+}
 
 /** JSON of a schema, or other content types, each with an example. */
 type Body = { schema: TSchema } | { texts: Record<string, string> }
@@ -93,6 +104,64 @@ const requestHeaders = {
   }),
 }
 
+const described: Record<ErrorCode, DescribedError> = {
+  unauthorized: {
+    meaning: 'The API key is missing, malformed, unknown, revoked or expired.',
+    message: 'Send a valid API key as "Authorization: Bearer psk_…".',
+    headers: ['WWW-Authenticate'],
+  },
+  forbidden: {
+    meaning: 'The API key lacks the scope for this operation, or is not for pages of this origin.',
+    message: 'This API key lacks the scope signals:write. Use a key that has it.',
+    fields: { scope: Type.Optional(Type.String({ description: 'The missing scope, if that is the reason' })) },
+    example: { scope: 'signals:write' },
+  },
+  not_found: {
+    meaning: 'The prompt does not exist in the organisation of the key.',
+    message: 'Not found. Check the path, and that the prompt belongs to the organisation of this key.',
+  },
+  validation_error: {
+    meaning: 'The request body is not valid. Nothing was recorded or counted.',
+    message: 'The signal is not valid.',
+    fields: {
+      details: Type.Array(
+        Type.Object({
+          path: Type.String({
+            description: 'JSON Pointer, or name of a header or parameter; empty for the whole body',
+          }),
+          message: Type.String({ description: 'What the value must be' }),
+        }),
+      ),
+    },
+    example: { details: [{ path: '/value', message: 'must be positive or negative' }] },
+  },
+  rate_limited: {
+    meaning: 'A monthly signal limit is reached, or a request rate, if the operator has set one. Nothing was recorded.',
+    message:
+      'This organisation has used all 1,000 of its signals for this month. Wait until resets_at, or move to a larger plan.',
+    fields: {
+      limited_by: literals(limits, { description: 'Signals per month, or a request rate, and whose' }),
+      limit: Type.Integer({ description: 'The monthly signal limit, or the allowed number of requests' }),
+      used: Type.Integer({ description: 'Signals recorded in the current month, or requests counted' }),
+      resets_at: Type.String({ format: 'date-time', description: 'The next month, UTC, or a few seconds from now' }),
+    },
+    example: { limited_by: 'organisation_month', limit: 1000, used: 1000, resets_at: '2026-12-01T00:00:00.000Z' },
+    headers: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
+  },
+  internal_error: {
+    meaning: 'The service could not complete the request. Try again after the seconds in Retry-After.',
+    message: 'The service could not complete the request. Try again shortly.',
+    headers: ['Retry-After'],
+  },
+}
+
+/** A 429 of an operation that records no signals. */
+const rateExample = {
+  meaning: 'The request rate of the key or the address is exceeded. Only if the operator has set one.',
+  message: 'More than 600 requests in 60 s with this API key. Wait until resets_at.',
+  example: { limited_by: 'key_rate', limit: 600, used: 600, resets_at: '2026-11-15T12:01:00.000Z' },
+}
+
 export function describeOperations<Id extends string>(tag: string, operations: Record<Id, Operation>) {
   const describe = ([id, operation]: [string, Operation]) => [id, describeOperation({ id, tag, ...operation })]
   return Object.fromEntries(Object.entries<Operation>(operations).map(describe)) as Record<Id, DocumentDecoration>
@@ -152,9 +221,19 @@ export function describeOperation(operation: Operation & { id: string; tag: stri
   } as DocumentDecoration
 }
 
-function describeError(status: ErrorStatus, own?: Partial<DescribedError>): OpenAPIV3.ResponseObject {
-  const { meaning, schema, headers } = errorOfStatus(status, own)
-  return { description: meaning, headers: describeHeaders(headers as HeaderName[]), content: json(schema) }
+function describeError(status: ErrorStatus, own: Partial<DescribedError> = {}): OpenAPIV3.ResponseObject {
+  const code = (Object.keys(statusOfCode) as ErrorCode[]).find((key) => statusOfCode[key] === status) as ErrorCode
+  const { meaning, message, fields, example, headers } = { ...described[code], ...own }
+  const error = Type.Object({
+    code: Type.Literal(code, { description: 'Machine-readable error type' }),
+    message: Type.String({ description: 'What went wrong and what to do about it, for a person' }),
+    ...fields,
+    request_id: Type.String({ description: 'The same as the X-Request-Id header' }),
+  })
+  const title = code.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase())
+  const shown = { code, message, ...example, request_id: 'f2a7f1a0-6d0b-4c6e-9a38-1f5d3c1b7e42' }
+  const content = json(Type.Object({ error }, { title, examples: [{ error: shown }] }))
+  return { description: meaning, headers: describeHeaders(headers), content }
 }
 
 const describeTexts = (texts: Record<string, string>): Record<string, OpenAPIV3.MediaTypeObject> =>
@@ -178,3 +257,30 @@ const parameters = (place: 'path' | 'query' | 'header', properties: TProperties 
     const required = place === 'path'
     return { name, in: place, required, description, schema, ...(required ? { example } : {}) }
   })
+
+/** Converts a TypeBox schema to OpenAPI 3.0, which has neither `const`, nor `type: null`, nor `examples`. */
+function toOpenApi(schema: TSchema): OpenAPIV3.SchemaObject {
+  const { anyOf, const: constant, examples, properties, items, ...rest } = schema
+  const fields = Object.entries<TSchema>(properties ?? {}).map(([name, property]) => [name, toOpenApi(property)])
+  return {
+    ...(anyOf ? toChoice(anyOf) : {}),
+    ...rest,
+    ...(constant === undefined ? {} : { enum: [constant] }),
+    ...(examples ? { example: examples[0] } : {}),
+    ...(properties ? { properties: Object.fromEntries(fields) } : {}),
+    ...(items ? { items: toOpenApi(items) } : {}),
+  } as OpenAPIV3.SchemaObject
+}
+
+function toChoice(options: TSchema[]): OpenAPIV3.SchemaObject {
+  const others = options.filter(({ type }) => type !== 'null')
+  const nullable = others.length < options.length ? { nullable: true } : {}
+  if (others.every((option) => option.const !== undefined)) {
+    // OpenAPI 3.0 allows null in an enum only if it is listed.
+    return { type: 'string', enum: options.map((option) => option.const ?? null), ...nullable }
+  }
+  const [only, ...more] = others.map(toOpenApi)
+  // A second alternative would need `anyOf`, and no schema here has one.
+  if (!only || more.length > 0) throw new Error('Only a choice of strings, or one type or null, can be described')
+  return { ...only, ...nullable } as OpenAPIV3.SchemaObject
+}

@@ -1,7 +1,6 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { build, docsFiles } from '../platform.ts'
 import type { RouteWrapper } from './middleware.ts'
-import { nameSchemas } from './openapi.ts'
 import { endsInSlash, pagePolicy, serveFile } from './static_file.ts'
 
 const documentation = {
@@ -59,6 +58,18 @@ async function writeDocument(documented: AnyElysia[]): Promise<string> {
   const all = documented.reduce<AnyElysia>((joined, feature) => joined.use(feature), new Elysia())
   const app = new Elysia({ aot: false }).use(swagger({ specPath: '/json', documentation })).use(all)
   return nameSchemas(await (await app.handle(new Request('http://localhost/json'))).text())
+}
+
+/** Moves objects with a title to `components.schemas`, so that a generated client has one type of that name. */
+function nameSchemas(text: string): string {
+  const schemas: Record<string, object> = {}
+  const document = JSON.parse(text, (_, value) => {
+    if (value?.type !== 'object' || typeof value.title !== 'string') return value
+    schemas[value.title] = value
+    return { $ref: `#/components/schemas/${value.title}` }
+  })
+  document.components.schemas = schemas
+  return JSON.stringify(document)
 }
 
 /** The page. Its URLs are relative, so that it also works below a path of a larger site. */

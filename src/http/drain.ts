@@ -14,7 +14,6 @@ export function createDrain() {
     answered(at: number): void {
       answeredAt = at
     },
-    /** Resolves after that time, or a little later when clients are busy. */
     run(ms: number): Promise<void> {
       isDraining = true
       const isBusy = performance.now() - answeredAt < nextRequestMs

@@ -17,7 +17,6 @@ import {
 } from './rate_limit.ts'
 import { RequestContext } from './request_context.ts'
 
-/** What the router of the runtime or of the framework passes to a route. */
 type Context<Params> = { request: Request; params: Params; route: string; receiver?: Receiver }
 type Route<Params> = ((context: Context<Params>) => Promise<Response>) & { scope?: Scope | null }
 
@@ -68,8 +67,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     const { org, key } = caller ?? {}
     log.request({ level, time: clock.now(), method, route, status, ms, org, key, requestId, traceId })
     context.onAnswered?.()
-    // Bun runs other tasks while it discards an unread body. Sent directly, a few thousand such responses would nest
-    // until the stack overflows.
+    // Bun runs other tasks while it discards an unread body: thousands of direct sends would overflow the stack.
     if (context.isBodyRead || method === 'GET') context.send(response)
     else setImmediate(context.send, response)
   }
@@ -106,7 +104,6 @@ export function createRouteWrapper(services: Services): RouteWrapper {
         })
       })
 
-  /** The response to a request that exceeds its rate; undefined for all others. */
   function rejectExceeded(context: RequestContext, rateUsage: RateUsage, by: RateLimit): Promise<Response> | undefined {
     context.rateUsage = rateUsage
     if (!rateUsage.isExceeded) return undefined

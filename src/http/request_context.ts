@@ -28,7 +28,6 @@ export class RequestContext implements Timed {
   settled = false
   deadlineError: () => Error = noAnswer
   isBodyRead = false
-  /** Releases what the request holds until it has a response. */
   onAnswered: (() => void) | undefined
   private leftMs = 0
 

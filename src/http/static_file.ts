@@ -71,7 +71,6 @@ export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
 /** Relative URLs in a page depend on it. The URL is not parsed, because the host may be malformed. */
 export const endsInSlash = ({ request }: RequestContext): boolean => /^[^?]*\/(\?|$)/.test(request.url)
 
-/** The policy of a page that loads nothing from elsewhere. */
 export const pagePolicy = (style: string, ...more: string[]) =>
   [
     "default-src 'none'",

@@ -10,7 +10,6 @@ type StreamOptions = {
   onEnd(error?: unknown): void
 }
 
-/** How long a client may stop reading. */
 const maxPauseMs = 30_000
 /** Extra patience earned per chunk. Clients that read 64 KiB per second on average are fast enough. */
 const creditMs = (bytes: number): number => 100 + bytes / 64

@@ -12,8 +12,8 @@ export type ChangeWindow = {
   is_last_of_commit: boolean
 }
 
-/** The signals of the window that has this number among the bounds. */
-export type WindowCount = Counts & { number: number }
+/** The signals of the window with this number. */
+type WindowCount = Counts & { number: number }
 
 /**
  * The signals of a window that have this string for their commit. `first_commit` is the first commit of the prompt's
@@ -38,12 +38,10 @@ export function boundsOf(changes: ChangeWindow[]): Date[] {
  * that was live at its time. So a change has the signals of its window, less those that name any change, plus those that
  * name its own commit, whatever their time.
  */
-export function attribute(
-  changes: ChangeWindow[],
-  inWindows: WindowCount[],
-  named: NamedCount[],
-): Map<number, ChangeCounts> {
-  const counts = new Map(changes.map(({ id }) => [id, { positive: 0, negative: 0, by_commit: 0 }]))
+export function attribute(changes: ChangeWindow[], inWindows: WindowCount[], named: NamedCount[]) {
+  const counts = new Map<number, ChangeCounts>(
+    changes.map(({ id }) => [id, { positive: 0, negative: 0, by_commit: 0 }]),
+  )
   const ofWindow = findByWindow(changes)
   const ofCommit = new Map(changes.filter((one) => one.is_last_of_commit).map((one) => [one.commit_sha, one.id]))
 

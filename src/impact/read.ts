@@ -40,13 +40,7 @@ async function readPair(sql: Sql, promptId: number, pair: Pair, margin: number):
  * Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. Leaves out
  * ids that are not changes of the prompt.
  */
-export async function readImpacts(
-  sql: Sql,
-  promptId: number,
-  ids: number[],
-  margin: number,
-  pair?: Pair,
-): Promise<Impact[]> {
+export async function readImpacts(sql: Sql, promptId: number, ids: number[], margin: number, pair?: Pair) {
   const changes = await selectChanges(sql, promptId, ids)
   if (changes.length === 0) return []
   const bounds = boundsOf(changes)

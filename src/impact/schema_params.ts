@@ -26,7 +26,6 @@ const entryParam = (which: string) =>
 /** The actions of entries that went live, as in the view history_changes. */
 export const liveActions: Action[] = ['deployed', 'pr_merged']
 
-/** A page of changes, or two changes to compare. */
 export const impactParams = defineParams(
   {
     ...numberedPageParams,
@@ -47,14 +46,12 @@ export const impactParams = defineParams(
 
 export type ImpactQuery = QueryOf<typeof impactParams>
 
-/** The ids of two history entries. */
 export type Pair = NonNullable<ImpactQuery['pair']>
 
 const sorts = ['last_change', 'name', 'rate', 'signals'] as const
 
 export type Sort = (typeof sorts)[number]
 
-/** A page of prompts with what their live changes did. */
 export const overviewParams = defineParams({
   ...cursorPageParams,
   margin: marginParam,

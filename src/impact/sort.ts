@@ -9,7 +9,7 @@ import { maxSortedPrompts } from './schema.ts'
 import type { Sort } from './schema_params.ts'
 import { selectLiveChanges } from './store.ts'
 
-/** The prompts to list, their order, and the days whose signals count. */
+/** The signals of `days` count. */
 export type SortedList = { organisationId: number; search: string | null; sort: Sort; days: Date[] }
 
 /** The sort key of a prompt, lowest first. */

@@ -12,7 +12,6 @@ const validateChange = createValidator(ApiKeyChange, 'The change')
 
 type ParsedKey = ReturnType<typeof parse>
 
-/** The given properties of a key; the rest is undefined. */
 export type KeyChange = { [Name in keyof ParsedKey]?: ParsedKey[Name] | undefined }
 export type KeyToCreate = KeyChange & { name: string }
 
@@ -48,6 +47,7 @@ function parseExpiry(text: string | null | undefined): Date | null | undefined {
 
 const wrong = (path: string, message: string) => invalid('The key is not valid.', [{ path, message }])
 
+const expectedPrompt = 'must be a prompt of the organisation'
 const expectedOrigin = 'must be an origin as browsers send it, such as https://example.com or https://*.example.com'
 
 /** Anyone who opens a page can read its key, so a key with origins may only record signals. */
@@ -63,8 +63,7 @@ export async function requireRestrictions(sql: Sql, organisationId: number, key:
     }
     const own = await findOwnPrompts(sql, organisationId, prompts ?? [])
     for (const [index, prompt] of (prompts ?? []).entries()) {
-      if (!own.has(prompt))
-        problems.push({ path: `/prompts/${index}`, message: 'must be a prompt of the organisation' })
+      if (!own.has(prompt)) problems.push({ path: `/prompts/${index}`, message: expectedPrompt })
     }
   } else {
     const message = 'must be absent for a key without origins'

@@ -11,7 +11,6 @@ const administration: AnyScope[] = ['keys:read', 'keys:write', 'webhooks:write',
 /** The scopes of a key created without any: everything except administration. */
 export const defaultScopes: AnyScope[] = scopes.filter((scope) => !administration.includes(scope))
 
-/** Named sets of scopes, by what a key is for. */
 export const presets = {
   app: ['history:read', 'signals:write'],
   reader: scopes.filter((scope) => scope.endsWith(':read') && scope !== 'keys:read'),
@@ -109,19 +108,16 @@ export const OwnApiKey = envelopeOf(
   },
 )
 
-const { id, name, expires_at } = fields
-
 const CreatedKey = Type.Object({
-  id,
+  id: fields.id,
   key: nullable(Type.String(), 'The text of the key, shown only here; null when the answer is replayed'),
   org: Type.String({ description: 'Public id of the organisation' }),
-  name,
+  name: fields.name,
   scopes: fields.scopes,
-  expires_at,
+  expires_at: fields.expires_at,
   ...KeyRestrictions.properties,
 })
 
-/** A new key with its text. */
 export type NewKey = Row<typeof CreatedKey> & { key: string }
 
 export const CreatedApiKey = envelopeOf(CreatedKey, 'CreatedApiKey', {

@@ -2,7 +2,6 @@ import type { Sql } from '../db/client.ts'
 import type { Caller } from '../http/caller.ts'
 import type { KeyRow } from './schema.ts'
 
-/** The properties of a key that can be chosen. */
 export type KeyValues = Pick<KeyRow, 'name' | 'scopes' | 'expires_at' | 'origins' | 'prompts' | 'monthly_limit'>
 
 /** A key with the ids of its organisation, and the key that it is counted with: itself unless a rotation created it. */
@@ -129,7 +128,6 @@ export async function setRevoked(sql: Sql, id: string, at: Date): Promise<void> 
   await sql`update api_keys set revoked_at = ${at} where public_id = ${id}`
 }
 
-/** Ends the old key with the overlap, and links it to its replacement. */
 export async function setReplaced(sql: Sql, id: string, replacement: string, endsAt: Date): Promise<void> {
   await sql`
     update api_keys

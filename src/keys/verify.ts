@@ -13,8 +13,6 @@ type Lookup = { startedAt: number; found: KnownKey | undefined | Promise<KnownKe
 
 /** A revoked key must be rejected within a second on every replica. The look-up may take the other half. */
 const trustedForMs = 500
-const maxLiveKeys = 10_000
-const maxUnknownKeys = 1_000
 /** Keeps each look-up of guessed keys short. */
 const maxUnknownBatch = 100
 
@@ -23,8 +21,8 @@ const bearer = /^Bearer +([^\s]+) *$/i
 export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): KeyVerifier {
   // Live keys have separate caches and queues, so that guessed keys neither evict nor delay them. The caches hold the
   // keys themselves: hashing each request's key costs throughput.
-  const liveKeys = new BoundedCache<string, Lookup>(maxLiveKeys)
-  const unknownKeys = new BoundedCache<string, Lookup>(maxUnknownKeys)
+  const liveKeys = new BoundedCache<string, Lookup>(10_000)
+  const unknownKeys = new BoundedCache<string, Lookup>(1_000)
   const find = (hashes: string[]) => findLiveKeys(db.sql, hashes)
   const findLiveKey = createDataLoader(find)
   const findUnknownKey = createDataLoader(find, String, maxUnknownBatch)

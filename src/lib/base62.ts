@@ -6,7 +6,6 @@ const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 export const randomBase62 = (length: number): string =>
   Array.from({ length }, () => alphabet[randomInt(alphabet.length)]).join('')
 
-/** A number in base62, padded with zeros. */
 export function toBase62(number: number, length: number): string {
   let text = ''
   for (let rest = number; text.length < length; rest = Math.floor(rest / 62)) {

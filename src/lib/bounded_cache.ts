@@ -41,7 +41,6 @@ export class BoundedCache<Key, Value> {
     this.#size -= this.sizeOf(value, key)
   }
 
-  /** Does nothing when the cache is empty. */
   evictOldest(): void {
     const oldest = this.#entries.keys().next()
     if (!oldest.done) this.delete(oldest.value)

@@ -13,7 +13,6 @@ export type Timed = {
 
 export type Deadline = Pick<Timed, 'deadline'>
 
-/** How late a missed deadline is noticed at most. */
 const precisionMs = 50
 let tracked: Timed[] = []
 let timer: ReturnType<typeof setInterval> | undefined

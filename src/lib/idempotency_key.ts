@@ -5,7 +5,6 @@ import { invalid } from '../errors.ts'
 export const keyRetentionMs = 24 * 3_600_000
 
 const maxLength = 255
-/** Printable ASCII. */
 const pattern = '^[ -~]+$'
 const printable = new RegExp(pattern)
 

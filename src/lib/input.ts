@@ -18,3 +18,30 @@ export async function openInput(path: string): Promise<Input> {
   if (found.isDirectory()) throw new Error(`${path} cannot be read: it is a directory`)
   return { stream: createReadStream(path, { fd }), size: found.isFile() ? found.size : undefined }
 }
+
+export class TextError extends Error {}
+
+/** Far longer than any valid line. A file without line feeds must not fill the memory. */
+const maxLineLength = 64 * 1024 * 1024
+
+/** Decodes UTF-8 and splits it only at line feeds. The last line need not end in one. */
+export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let rest = ''
+  for await (const chunk of chunks) {
+    const lines = (rest + decode(decoder, chunk)).split('\n')
+    rest = lines.pop() as string
+    if (rest.length > maxLineLength) throw new TextError(`a line is longer than ${maxLineLength} characters`)
+    yield* lines
+  }
+  rest += decode(decoder)
+  if (rest !== '') yield rest
+}
+
+function decode(decoder: TextDecoder, chunk?: Uint8Array): string {
+  try {
+    return decoder.decode(chunk, { stream: chunk !== undefined })
+  } catch {
+    throw new TextError('it is not UTF-8')
+  }
+}

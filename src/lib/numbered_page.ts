@@ -44,7 +44,6 @@ export const offsetOf = ({ page, limit }: NumberedPage): number => (Math.min(pag
 
 const totalPagesOf = ({ limit }: NumberedPage, totalCount: number): number => Math.ceil(totalCount / limit)
 
-/** The body of a page, perhaps with more beside it. */
 export function writeNumberedPage(asked: NumberedPage, totalCount: number, data: unknown[], more: object = {}): string {
   const { page, limit } = asked
   const pagination = {

@@ -3,7 +3,6 @@ import { type Detail, invalid } from '../errors.ts'
 import { expectedTime, parseTime } from './times.ts'
 import { literals } from './typebox.ts'
 
-/** One query parameter: how it is documented, how it is parsed, and what a 422 says of it. */
 export type Param<T> = {
   schema: TSchema
   /** Undefined rejects what was given. */

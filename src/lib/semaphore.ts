@@ -9,10 +9,8 @@ export type PermitRequest = {
 
 type Options = {
   permits: number
-  /** How many permits one tenant may have; all by default. */
   permitsPerTenant?: number
   maxWaiting: number
-  /** How much of the queue one tenant may have; all by default. */
   maxWaitingPerTenant?: number
   /** How long a waiter stays in the queue, unless its deadline is earlier; forever by default. */
   patienceMs?: number
@@ -22,7 +20,7 @@ type Options = {
 
 type Waiter = PermitRequest & { start(): void }
 
-/** Serves tenants round-robin. Overtakes waiters whose key is in use or whose tenant holds its share of permits. */
+/** Serves tenants round-robin. A waiter is overtaken while its key is in use or its tenant holds its share of permits. */
 export function createSemaphore({
   permits,
   permitsPerTenant = permits,

@@ -18,7 +18,6 @@ export function createValidator<S extends TSchema>(schema: S, what: string): (va
   }
 }
 
-/** "one, two or three" */
 const listChoices = (choices: string[]): string => new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(choices)
 
 /** Rewords the library's messages, such as "Expected union value"; completes the name of the value. */

@@ -47,7 +47,6 @@ export type UsageReport = Static<typeof UsageReport>
 
 export type Usage = { used: number; limit: number }
 
-/** An organisation's month, which has one row in signal_usage. */
 export type UsageMonth = { organisationId: number; month: Month }
 
 const inThousands = new Intl.NumberFormat('en')

@@ -14,11 +14,7 @@ export const readUsages = (sql: Sql, months: UsageMonth[]): Promise<Usage[]> =>
     order by number`
 
 /** The usage, the limit and the plan of an organisation; undefined if it does not exist. */
-export async function selectUsage(
-  sql: Sql,
-  organisationId: number,
-  month: string,
-): Promise<(Usage & { plan: string }) | undefined> {
+export async function selectUsage(sql: Sql, organisationId: number, month: string) {
   const [row] = await sql<Usage & { plan: string }>`
     select o.plan, u.monthly_limit as limit, u.used
     from organisations o

@@ -14,12 +14,7 @@ const maxPrompts = 100
  * Reads the usage of this month, including everything recorded before the call. The month's count is read after those of
  * the prompts, so it is never less than their sum, unless signals were erased.
  */
-export async function readUsage(
-  db: Db,
-  clock: Clock,
-  rollup: SignalRollup,
-  organisationId: number,
-): Promise<UsageReport['data']> {
+export async function readUsage(db: Db, clock: Clock, rollup: SignalRollup, organisationId: number) {
   const beganAt = performance.now()
   const now = clock.now()
   const month = monthOf(now)
@@ -52,5 +47,5 @@ export async function readUsage(
     days: dates.map((date) => ({ date, total: days.get(date) ?? 0 })),
     prompts: used.slice(0, maxPrompts),
     other_prompts: { prompts: others.length, total: others.reduce((sum, { total }) => sum + total, 0) },
-  }
+  } satisfies UsageReport['data']
 }

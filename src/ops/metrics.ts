@@ -23,7 +23,6 @@ export function createMetrics(log: Log) {
   const { measure, gauge, counter, labelledCounter, histogram, text } = createRegistry('prompt_signals_')
   let processMetrics: Promise<() => Promise<string>> | undefined
 
-  /** Returns the observer of a circuit breaker, which is logged under this name. */
   function breaker(metric: string, help: string, name: string, effects: { open: string; closed: string }) {
     const set = gauge(metric, help)
     return (isOpen: boolean) => {

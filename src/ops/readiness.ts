@@ -5,18 +5,6 @@ import type { Redis } from '../db/redis.ts'
 import type { Drain } from '../http/drain.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 
-type Reason = 'unreachable' | 'read_only' | 'old_schema'
-
-type ReadinessReport =
-  | {
-      ready: boolean
-      database: 'up' | 'down'
-      reason?: Reason
-      /** Does not affect readiness: the service works without Redis. */
-      redis: 'up' | 'down' | 'unused'
-    }
-  | { ready: false; stopping: true }
-
 export type Readiness = ReturnType<typeof createReadiness>
 
 const probeMs = 500
@@ -27,9 +15,9 @@ const readOnlyForMs = 5_000
 
 export function createReadiness(db: Db, redis: Redis | undefined, migrations: Migration[], drain: Drain) {
   let readOnlyAt = Number.NEGATIVE_INFINITY
-  let last: { probedAt: number; report: Promise<ReadinessReport> } | undefined
+  let last: { probedAt: number; report: ReturnType<typeof probe> } | undefined
 
-  function reasonFor(error: unknown): Reason {
+  function reasonFor(error: unknown) {
     if (error instanceof SchemaError) return 'old_schema'
     const now = performance.now()
     if (isReadOnly(error)) readOnlyAt = now
@@ -37,7 +25,8 @@ export function createReadiness(db: Db, redis: Redis | undefined, migrations: Mi
     return now - readOnlyAt < readOnlyForMs ? 'read_only' : 'unreachable'
   }
 
-  async function probe(): Promise<ReadinessReport> {
+  async function probe() {
+    // Does not affect readiness: the service works without Redis.
     const redisState = redis ? (redis.status === 'ready' ? 'up' : 'down') : 'unused'
     try {
       await within(probeMs, Promise.all([requireSchema(db.sql, migrations, true), db.requireWritable()]))
@@ -48,7 +37,7 @@ export function createReadiness(db: Db, redis: Redis | undefined, migrations: Mi
   }
 
   return {
-    async check(): Promise<ReadinessReport> {
+    async check() {
       if (!last || performance.now() - last.probedAt >= trustedForMs) {
         last = { probedAt: performance.now(), report: probe() }
       }

@@ -50,7 +50,6 @@ export function createRegistry(prefix: string) {
     },
     histogram(name: string, help: string, bounds: number[]) {
       const all = new Map<string, Series>()
-      /** Adds a series that is exposed before its first value. */
       function addSeries(id: string, labels: Labels): Series {
         const series = { labels, counts: Array(bounds.length + 1).fill(0), sum: 0, count: 0 }
         all.set(id, series)

@@ -47,7 +47,6 @@ export const selectRetentions = (sql: Sql) =>
     from organisations where retention_days is not null
     order by id`
 
-/** Suspends an organisation from a time on, or resumes it with null. */
 export const updateSuspension = (sql: Sql, id: number, suspendedAt: Date | null) =>
   sql`
     update organisations set suspended_at = ${suspendedAt}

@@ -1,5 +1,4 @@
-// The only file that knows Bun: serving, and the files inside the binary.
-// Everything else is web-standard or `node:`, so another runtime needs only another file like this one.
+// The only file that knows Bun. Everything else is web-standard or `node:`.
 
 import consolePath from '../../generated/console.bundle' with { type: 'file' }
 import seedPath from '../../generated/seed.tar.gz' with { type: 'file' }
@@ -24,7 +23,6 @@ export const build = {
   bun: Bun.version,
 }
 
-/** Whether this is the binary rather than a run from source. */
 export const isCompiled = Bun.isStandaloneExecutable
 
 /** How the operator started this program, for messages that name a command to run. npx leaves no `bun` on the path. */
@@ -32,7 +30,6 @@ export const programName = isCompiled
   ? process.execPath
   : `${process.execPath.includes('/_npx/') ? `npx -y bun@${Bun.version}` : 'bun'} src/main.ts`
 
-/** Every file of `sql/`, in order. */
 export const migrations = [
   { name: '0001_organisations', text: organisations },
   { name: '0002_signals', text: signals },
@@ -42,7 +39,6 @@ export const migrations = [
   { name: '0006_impact', text: impact },
 ]
 
-/** The files of the embedded engine, read only when it is opened. */
 export const engineFiles = {
   pgliteWasm: async () => WebAssembly.compile(await Bun.file(pgliteWasmPath).arrayBuffer()),
   fsBundle: () => Bun.file(fsBundlePath),
@@ -52,13 +48,11 @@ export const engineFiles = {
 export const startEngineWorker = (): Worker =>
   new Worker(isCompiled ? './db/embedded_worker.ts' : new URL('../db/embedded_worker.ts', import.meta.url))
 
-/** The script and the style of the documentation page. */
 export const docsFiles = {
   script: () => Bun.file(docsScriptPath).text(),
   style: () => Bun.file(docsStylePath).text(),
 }
 
-/** The files of the console, packed by scripts/console.ts. */
 export const consoleBundle = (): Promise<string> => Bun.file(consolePath).text()
 
 /** Unpacks the prepared data directory, so that a first start runs no initdb. */
@@ -66,7 +60,6 @@ export async function unpackSeed(directory: string): Promise<void> {
   await new Bun.Archive(await Bun.file(seedPath).arrayBuffer()).extract(directory)
 }
 
-/** The server that received a request, which knows the address of the client. */
 export type Receiver = { requestIP(request: Request): { address: string } | null }
 
 /** The receivers of requests that reach the routes through the framework, which does not pass them on. */
@@ -82,12 +75,10 @@ export type App = {
   fetch(request: Request): Response | Promise<Response>
 }
 
-/** A certificate with its chain, and its private key, in PEM. */
 export type Certificate = { cert: string; key: string }
 
 export type Listener = {
   url: string
-  /** Rejects new connections and waits for the requests in flight. */
   stop(): Promise<void>
 }
 
@@ -116,9 +107,8 @@ export function listen(
 }
 
 /**
- * The framework's router, for the few requests that Bun's does not match. It looks for the path at a fixed offset, which
- * an invalid or short host would shift, so it gets a host of ours. It knows no HEAD, which is a GET whose body Bun does
- * not send.
+ * For the few requests that Bun's router does not match. The framework's looks for the path at a fixed offset, which an
+ * invalid or short host would shift, so it gets a host of ours. It knows no HEAD; Bun drops the body of the GET.
  */
 const fallback = (app: App) => (request: Request, server: Receiver) => {
   const { url, method } = request
@@ -132,10 +122,7 @@ const fallback = (app: App) => (request: Request, server: Receiver) => {
 type NativeRoute = (request: Bun.BunRequest, server: Receiver) => Promise<Response>
 type NativeRoutes = Record<string, Record<string, NativeRoute>>
 
-/**
- * The routes for Bun's router, which is faster than the framework's. Routes for any method, and routes with hooks of the
- * framework, stay with the app.
- */
+/** Bun's router is faster than the framework's, which keeps the routes for any method and those with hooks. */
 function nativeRoutes({ routes }: App): NativeRoutes {
   const native: NativeRoutes = {}
   for (const { method, path, handler, hooks } of routes) {

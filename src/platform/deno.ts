@@ -59,7 +59,6 @@ export async function unpackSeed(directory: string): Promise<void> {
   }
 }
 
-/** The connection of each request. */
 const connections = new WeakMap<Request, Connection>()
 
 export const peerOf = (request: Request, _?: Receiver | null): string | undefined =>

@@ -11,7 +11,6 @@ export { type FileSeen, findLinkedPrompts, type LinkedPrompt, markFilesSeen } fr
 /** In bytes. Links are indexed, and Postgres limits an index entry to 2,704 bytes. */
 const maxPathBytes = 1_000
 
-/** Named in the audit log for links that move with a renamed repository. */
 const github: Actor = { name: 'github' }
 
 /** GitHub ignores the letter case of owner/name. */

@@ -90,7 +90,6 @@ export async function listAllPrompts(db: Db, org: string): Promise<(PromptRow & 
 
 export const showPrompt = (db: Db, { id }: Prompt): Promise<PromptRow> => selectPrompt(db.sql, id)
 
-/** The file is null for a prompt that is no longer kept in one. */
 type PromptUpdate = { name?: string | undefined; file?: PromptFile | null | undefined }
 
 /** Changes what is given of a prompt, and leaves the rest. What changes nothing is not in the audit log. */

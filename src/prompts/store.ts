@@ -36,7 +36,6 @@ export async function insertPrompt(
   return rows.length > 0
 }
 
-/** The public id of the prompt that is kept in a file. */
 export async function findPromptInFile(
   sql: Sql,
   organisationId: number,
@@ -48,7 +47,6 @@ export async function findPromptInFile(
   return row?.id
 }
 
-/** Locks a prompt until the transaction ends, so that two changes of it do not interleave. */
 export async function lockPrompt(sql: Sql, id: number): Promise<void> {
   await sql`select from prompts where id = ${id} for update`
 }
@@ -90,12 +88,13 @@ export async function markFilesSeen(sql: Sql, seen: FileSeen[]): Promise<void> {
     where p.id = s.id and (p.file_seen_at is null or p.file_seen_at <= s.file_seen_at)`
 }
 
-/** Moves what is kept in one repository to another; the public ids and the paths of the prompts that were moved. */
 export const updateRepository = (sql: Sql, organisationId: number, from: string, to: string) =>
   sql<{ id: string; path: string }>`
     update prompts p
     set repository = ${to}
-    where p.organisation_id = ${organisationId} and p.repository = ${from}
+    where p.id = any(array(
+        select id from prompts where organisation_id = ${organisationId} and repository = ${from} order by id for update
+      ))
       and not exists (
         select from prompts taken
         where taken.organisation_id = p.organisation_id and taken.repository = ${to} and taken.path = p.path

@@ -76,7 +76,7 @@ export function createBatchRecorder(
 
 type ValidItem = Exclude<BatchItem, { error: ApiError }>
 
-/** The position of an item's outcome among those of the distinct signals, or the error of an invalid item. */
+/** The index of an item's distinct signal, or the error of an invalid item. */
 type Position = { index: number; isDuplicate: boolean } | { error: ApiError }
 
 /**
@@ -123,19 +123,12 @@ const signalsPerWrite = 500
 /** Records signals of the past. Each counts towards the month of its time and the limit of that month. */
 export async function recordPastSignals(db: Db, signals: PastSignal[]): Promise<void> {
   for (let start = 0; start < signals.length; start += signalsPerWrite) {
-    const results = await writeSignals(
-      db.sql,
-      signals.slice(start, start + signalsPerWrite).map(({ prompt, value, metadata, at }) => ({
-        organisationId: prompt.organisationId,
-        promptId: prompt.id,
-        value,
-        metadata,
-        createdAt: at,
-        month: monthOf(at),
-        idempotencyKey: null,
-        browserKeyId: null,
-      })),
-    )
+    const some = signals.slice(start, start + signalsPerWrite).map(({ prompt, at, ...signal }) => {
+      const { id: promptId, organisationId } = prompt
+      const times = { createdAt: at, month: monthOf(at) }
+      return { ...signal, ...times, organisationId, promptId, idempotencyKey: null, browserKeyId: null }
+    })
+    const results = await writeSignals(db.sql, some)
     if (results.some(({ outcome }) => outcome !== 'recorded'))
       throw new Error('the month has no room for these signals')
   }

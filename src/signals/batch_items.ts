@@ -5,7 +5,7 @@ import { nextTurn } from '../lib/turns.ts'
 import { createValidator } from '../lib/validate.ts'
 import { closeList, closeObject, comma, endOfToken, openList, openObject, parseMetadata, quote } from './metadata.ts'
 import type { Signal } from './record.ts'
-import { BatchSignal, SignalBatch } from './schema_batch.ts'
+import { BatchSignal, SignalBatch } from './schema.ts'
 
 export type BatchItem = (Signal & { createdAt: Date }) | { error: ApiError }
 

@@ -56,13 +56,7 @@ async function requireSignal(db: Db, { organisationId, prompt }: ExportSource, i
   })
 }
 
-async function* exportPrompt(
-  db: Db,
-  prompt: PromptIds,
-  start: ExportPosition,
-  query: ExportQuery,
-  run: RunStep,
-): AsyncGenerator<ExportStep> {
+async function* exportPrompt(db: Db, prompt: PromptIds, start: ExportPosition, query: ExportQuery, run: RunStep) {
   let rows = firstRows
   for (let after = start; ; ) {
     const step = await run(() => selectLines(db.sql, prompt, after, query, rows, maxBytes))

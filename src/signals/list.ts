@@ -1,5 +1,5 @@
 import type { Db } from '../db/client.ts'
-import { type CursorPage, decodeCursor, encodeCursor } from '../lib/cursor_page.ts'
+import { decodeCursor, encodeCursor } from '../lib/cursor_page.ts'
 import type { SignalListQuery } from './schema_params.ts'
 import { type Position, type SignalFilter, type SignalRow, selectSignals } from './store_reads.ts'
 
@@ -14,12 +14,9 @@ const examinedPerStatement = 1_000
 export const isSearch = ({ value, metadata }: SignalFilter): boolean => value !== null || metadata.length > 0
 
 /** A page of signals, newest first. With a filter it may be empty although it is not the last page. */
-export async function listSignals(
-  db: Db,
-  promptId: number,
-  { filter, page: { limit, cursor } }: SignalListQuery,
-): Promise<CursorPage<SignalRow>> {
-  const list = nameOfList(promptId, filter)
+export async function listSignals(db: Db, promptId: number, { filter, page: { limit, cursor } }: SignalListQuery) {
+  const { value, since, until, metadata } = filter
+  const list = JSON.stringify(['signals', promptId, value, since, until, metadata])
   const rows: SignalRow[] = []
   let stoppedAt = decodeCursor(list, cursor) as Position | null
   for (let examined = 0; examined < maxExamined; examined += examinedPerStatement) {
@@ -34,9 +31,6 @@ export async function listSignals(
   const next = last && rows.length > limit ? { id: last.id, at: last.created_at } : stoppedAt
   return { data: shown, limit, nextCursor: next && encodeCursor(list, next) }
 }
-
-const nameOfList = (promptId: number, { value, since, until, metadata }: SignalFilter): string =>
-  JSON.stringify(['signals', promptId, value, since, until, metadata])
 
 /** The JSON of a signal. The metadata is JSON already: parsing it would change large numbers. */
 export const signalJson = ({ id, value, metadata, created_at }: SignalRow): string =>

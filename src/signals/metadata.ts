@@ -51,13 +51,11 @@ export function scanMetadata(body: string): { raw: string; problems: Detail[] } 
       if (isMetadata && depth === 1) stop = end
     } else if (code === comma) {
       awaitsName = depth === 1
-    } else if (code === colon) {
-      if (isMetadata && depth === 1) {
-        // Of a member given twice the last one counts, as in JSON.parse.
-        problems = []
-        digits = 0
-        start = end
-      }
+    } else if (code === colon && isMetadata && depth === 1) {
+      // Of a member given twice the last one counts, as in JSON.parse.
+      problems = []
+      digits = 0
+      start = end
     } else if (code === quote) {
       if (awaitsName) {
         isMetadata = hasEscapes ? JSON.parse(body.slice(at, end)) === 'metadata' : body.startsWith('"metadata"', at)

@@ -126,15 +126,9 @@ export function applyResults(
 }
 
 /** The outcome of a signal that is refused without asking Postgres. */
-export const refuse = ({ createdAt, month }: SignalToWrite, { used, limit }: Usage): WriteResult => ({
-  outcome: 'refused',
-  id: null,
-  createdAt,
-  used,
-  limit,
-  month,
-  keyUsage: null,
-})
+export function refuse({ createdAt, month }: SignalToWrite, { used, limit }: Usage): WriteResult {
+  return { outcome: 'refused', id: null, createdAt, used, limit, month, keyUsage: null }
+}
 
 function toSignalOutcome(result: WriteResult): SignalOutcome {
   const { keyUsage } = result

@@ -46,7 +46,9 @@ const types = { ndjson: 'application/x-ndjson', csv: 'text/csv; charset=utf-8' }
 
 export function exportRoutes({ db, drain, log, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) {
   // An export lasts as long as its client reads, so no other export waits for its end.
-  const limitExports = createSemaphore({ permits: 16, permitsPerTenant: 2, maxWaiting: 0, rejectWith: tooMany })
+  const tooMany = 'Too many exports are running: two for this organisation, or 16 in total. Retry when one has ended.'
+  const rejectWith = () => unavailable(tooMany, 10)
+  const limitExports = createSemaphore({ permits: 16, permitsPerTenant: 2, maxWaiting: 0, rejectWith })
 
   async function answer(context: RequestContext, source: ExportSource, name: string): Promise<Response> {
     // Loaded on first use: many services never export.
@@ -96,6 +98,3 @@ async function* textsOf(steps: AsyncIterable<ExportStep>, { verifyAgain }: Reque
     yield text
   }
 }
-
-const tooMany = () =>
-  unavailable('Too many exports are running: two for this organisation, or 16 in total. Retry when one has ended.', 10)

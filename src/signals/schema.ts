@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf } from '../lib/cursor_page.ts'
+import { idempotencyKeyType } from '../lib/idempotency_key.ts'
 import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
 import { PromptPath } from '../prompts/schema.ts'
 
@@ -65,3 +66,97 @@ export const exportExamples = {
   'text/csv':
     'id,prompt,value,created_at,metadata\r\n7,pmt_greeting,negative,2026-11-14T23:35:00.000Z,"{""model"": ""gpt-5""}"\r\n',
 }
+
+export const BatchSignal = Type.Object(
+  {
+    ...NewSignal.properties,
+    created_at: Type.Optional(
+      Type.String({
+        format: 'date-time',
+        description:
+          'When the feedback was given, in ISO 8601 with a zone; now by default. Must be within the current calendar month, ' +
+          'UTC, and not in the future. Up to a minute ahead is recorded as now.',
+      }),
+    ),
+    idempotency_key: Type.Optional(
+      idempotencyKeyType(
+        'Makes a retry safe, like the Idempotency-Key of a single signal. Both share one set of keys.',
+      ),
+    ),
+  },
+  { title: 'BatchSignal' },
+)
+
+const batchSize = { minItems: 1, maxItems: 1_000 }
+
+/** Each signal is validated separately, so that an invalid one does not fail the others. */
+export const SignalBatch = Type.Object({ signals: Type.Array(Type.Unknown(), batchSize) })
+
+/** The same batch with its signals, for the OpenAPI document. */
+export const NewSignalBatch = Type.Object(
+  { signals: Type.Array(BatchSignal, batchSize) },
+  {
+    title: 'NewSignalBatch',
+    examples: [
+      {
+        signals: [
+          {
+            value: 'positive',
+            metadata: { session: 'a81c', rating: 5 },
+            created_at: '2026-11-14T23:35:00.000Z',
+            idempotency_key: 'a81c-1',
+          },
+          { value: 'negative' },
+        ],
+      },
+    ],
+  },
+)
+
+const BatchError = Type.Object(
+  {
+    code: literals(['validation_error', 'rate_limited']),
+    message: Type.String(),
+    details: Type.Optional(Type.Array(Type.Object({ path: Type.String(), message: Type.String() }))),
+    limited_by: Type.Optional(Type.String()),
+    limit: Type.Optional(Type.Integer()),
+    used: Type.Optional(Type.Integer()),
+    resets_at: Type.Optional(Type.String({ format: 'date-time' })),
+    request_id: Type.String(),
+  },
+  {
+    title: 'BatchError',
+    description:
+      'The error that this signal would get in a single request. Each path is a JSON Pointer into this signal',
+  },
+)
+
+const BatchResult = Type.Object(
+  {
+    status: Type.Integer({ enum: [201, 422, 429], description: 'The status that it would get in a single request' }),
+    id: Type.Optional(Type.Integer({ format: 'int64', description: 'Identifier of the signal, with 201' })),
+    created_at: Type.Optional(Type.String({ format: 'date-time', description: 'Its time, with 201' })),
+    replayed: Type.Optional(Type.Literal(true, { description: 'Present if it was recorded before with the same key' })),
+    error: Type.Optional(BatchError),
+  },
+  { title: 'BatchResult' },
+)
+
+export const RecordedBatch = envelopeOf(
+  Type.Array(BatchResult, { description: 'One for each signal, in the order they were sent' }),
+  'RecordedBatch',
+  [
+    { status: 201, id: 1, created_at: '2026-11-14T23:35:00.000Z' },
+    {
+      status: 422,
+      error: {
+        code: 'validation_error',
+        message: 'The signal is not valid.',
+        details: [{ path: '/value', message: 'must be positive or negative' }],
+        request_id: 'f2a7f1a0-6d0b-4c6e-9a38-1f5d3c1b7e42',
+      },
+    },
+  ],
+)
+
+export type RecordedBatch = Static<typeof RecordedBatch>

@@ -11,12 +11,7 @@ export async function eraseSignal(sql: Sql, promptId: number, signalId: number):
  * Erases up to `limit` of a prompt's signals older than `before`, the oldest first. `erased` is less than `found` when
  * another transaction was erasing some of them.
  */
-export async function eraseBefore(
-  sql: Sql,
-  promptId: number,
-  before: Date,
-  limit: number,
-): Promise<{ found: number; erased: number }> {
+export async function eraseBefore(sql: Sql, promptId: number, before: Date, limit: number) {
   const [row] = await sql<{ found: number; erased: number }>`
     select cardinality(ids) as found, case when cardinality(ids) = 0 then 0 else erase_signals(${promptId}, ids) end as erased
     from (

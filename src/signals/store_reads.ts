@@ -70,9 +70,8 @@ type ExportedLines = { lines: string | null; exported: number; examined: number;
 export const csvHeading = 'id,prompt,value,created_at,metadata\r\n'
 
 /**
- * The next lines of an export, in order of time. Examines at most `maxRows` signals and stops after `maxBytes` of lines, so
- * that neither rare values nor large metadata make the statement long. Postgres builds the lines, because sending, parsing
- * and writing each signal takes several times as long.
+ * The next lines of an export, in order of time: of at most `maxRows` signals, and up to `maxBytes`, so that the statement
+ * is short. Postgres builds the lines, because sending, parsing and writing each signal takes several times as long.
  */
 export async function selectLines(
   sql: Sql,
@@ -122,11 +121,7 @@ export async function selectLines(
 }
 
 /** The time and the prompt of a signal of an organisation; undefined if there is no such signal. */
-export async function findSignal(
-  sql: Sql,
-  organisationId: number,
-  signalId: number,
-): Promise<(PromptIds & { at: Date }) | undefined> {
+export async function findSignal(sql: Sql, organisationId: number, signalId: number) {
   const [row] = await sql<PromptIds & { at: Date }>`
     select p.id, p.public_id as "publicId", s.created_at as at
     from prompts p

@@ -1,4 +1,4 @@
-import type { Interval } from './schema_params.ts'
+import type { Interval } from './schema.ts'
 
 type DateInterval = Exclude<Interval, 'hour'>
 

@@ -1,7 +1,7 @@
 import { invalid } from '../errors.ts'
 import { invalidQuery } from '../lib/params.ts'
 import { nextStart, startBefore, startsBetween } from './intervals.ts'
-import { type Interval, statsParams } from './schema_params.ts'
+import { type Interval, statsParams } from './schema.ts'
 
 export type StatsQuery = ReturnType<typeof parseStatsQuery>
 

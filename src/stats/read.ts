@@ -12,12 +12,7 @@ const [maxSplitSignals, maxSplitValues] = [10_000, 20]
 const splitSignalsPerStatement = 1_000
 
 /** Counts a prompt's signals by interval, including every signal recorded before the call. */
-export async function readStats(
-  db: Db,
-  rollup: SignalRollup,
-  promptId: number,
-  query: StatsQuery,
-): Promise<SignalStats> {
+export async function readStats(db: Db, rollup: SignalRollup, promptId: number, query: StatsQuery) {
   const { interval, zone, since, until, starts, by } = query
   await rollup.catchUp(promptId)
   const found = await selectSpanCounts(db.sql, [promptId], [since, ...starts.slice(1), until])
@@ -30,7 +25,7 @@ export async function readStats(
     totals: showCounts(addCounts(found)),
     range: { interval, tz: zone, since: since.toISOString(), until: until.toISOString() },
     ...(by !== null && { by: await splitByMetadata(db, promptId, query, by) }),
-  }
+  } satisfies SignalStats
 }
 
 const noSignals: Counts = { positive: 0, negative: 0 }
@@ -75,9 +70,7 @@ async function splitByMetadata(db: Db, promptId: number, range: StatsQuery, key:
 }
 
 /** Counts as the interface shows them, with a rate of four digits. */
-const showCounts = (counts: Counts): SignalCounts => ({
-  positive: counts.positive,
-  negative: counts.negative,
-  total: totalOf(counts),
-  rate: shareOf(counts, 1e4),
-})
+function showCounts(counts: Counts): SignalCounts {
+  const { positive, negative } = counts
+  return { positive, negative, total: totalOf(counts), rate: shareOf(counts, 1e4) }
+}

@@ -10,8 +10,7 @@ import { PromptPath } from '../prompts/schema.ts'
 import { parseStatsQuery } from './query.ts'
 import { readStats } from './read.ts'
 import type { SignalRollup } from './rollup.ts'
-import { SignalStats } from './schema.ts'
-import { statsParams } from './schema_params.ts'
+import { SignalStats, statsParams } from './schema.ts'
 
 type Services = {
   db: Db

@@ -1,6 +1,6 @@
 // How keys end: rotation, revocation, expiry and suspension; and what the audit log says of it.
 import { beforeEach, expect, test } from 'bun:test'
-import { listAudit } from '../../src/audit/list.ts'
+import { listAudit } from '../../src/audit/record.ts'
 import { setWebhook } from '../../src/github/webhook.ts'
 import { changeKey, listKeys, revokeKey, rotateKey } from '../../src/keys/manage.ts'
 import { presets } from '../../src/keys/schema.ts'

@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { nextStart, startBefore, startsBetween } from '../../src/stats/intervals.ts'
-import { type Interval, parseZone } from '../../src/stats/schema_params.ts'
+import { type Interval, parseZone } from '../../src/stats/schema.ts'
 
 const starts = (interval: Interval, zone: string, since: string, until: string) =>
   startsBetween(interval, zone, new Date(since), new Date(until), 1_001).map((start) =>
