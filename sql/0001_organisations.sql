@@ -46,7 +46,6 @@ create table api_keys (
 );
 
 comment on column api_keys.replaced_by is 'the key that it was rotated to; deferrable, because a restore inserts that key later';
-comment on column api_keys.origins is 'the origins whose pages may use a browser key; null for any other key';
 comment on column api_keys.counted_with is 'the first key of the rotations that led to this browser key: it has the count and the limit of both';
 
 create index on api_keys (organisation_id, id);
@@ -63,8 +62,6 @@ create table audit_log (
   created_at timestamptz(3) not null
 );
 
-comment on column audit_log.actor is 'the public id of a key, cli for an operator, or github for a renamed repository';
-
 create index on audit_log (organisation_id, id);
 
 -- A request with an Idempotency-Key and its response, so that a retry changes nothing twice. Never holds a secret.
@@ -76,8 +73,6 @@ create table idempotent_requests (
   created_at timestamptz(3) not null,
   primary key (organisation_id, key)
 );
-
-comment on column idempotent_requests.fingerprint is 'SHA-256 of the method, the path and the body';
 
 create index on idempotent_requests (created_at);
 

@@ -127,12 +127,9 @@ const gitVariable = /^(PATH|HOME|USERPROFILE|SYSTEMROOT|XDG_CONFIG_HOME|TMPDIR|T
 export const gitEnvironment = (): NodeJS.ProcessEnv =>
   Object.fromEntries(Object.entries(process.env).filter(([name]) => gitVariable.test(name)))
 
-/** Variables that can make the runtime inside the binary run, replace or show code. */
-const runtimeVariable = /^BUN_(OPTIONS|BE_BUN|INSPECT.*|JSC_.*)$/
-
-/** Throws when such a variable is set. The runtime reads them before the program starts, so all it can do is end. */
+/** The runtime reads these before the program starts. They can make it run, replace or show code. */
 export function requireNoRuntimeVariables(): void {
-  const found = Object.keys(process.env).filter((name) => runtimeVariable.test(name))
+  const found = Object.keys(process.env).filter((name) => /^BUN_(OPTIONS|BE_BUN|INSPECT.*|JSC_.*)$/.test(name))
   if (found.length > 0)
     throw new Error(`Unset ${found.join(' and ')}: the program runs only the code that it was built from`)
 }

@@ -66,7 +66,6 @@ export function createServices(
     },
   )
   const rollup = createSignalRollup(db)
-  const heavyReads = createHeavyReads()
   const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
   const lastUsed = createLastUsed(db)
   const drain = createDrain()
@@ -97,7 +96,7 @@ export function createServices(
     signalRecorder,
     recordBatch: createBatchRecorder(db, admission, metrics.signals, rollup),
     rollup,
-    heavyReads,
+    heavyReads: createHeavyReads(),
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,
     readiness: createReadiness(db, redis, migrations, drain),

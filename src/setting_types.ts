@@ -138,15 +138,13 @@ const isKey = (value: string) => (/^psk_\w+$/.test(value) ? value : undefined)
 
 export const apiKey = { ...typeOf('key', 'an API key, which begins with psk_', isKey, false), secret: true }
 
-const shownParameters = ['sslmode', 'sslrootcert']
-
 /** Masks a secret: a key wholly; in a URL the password, and parameters that could hold one. */
 export function maskSecret(value: string): string {
   if (!URL.canParse(value)) return '***'
   const shown = new URL(value)
   if (shown.password) shown.password = '***'
   for (const name of [...shown.searchParams.keys()]) {
-    if (!shownParameters.includes(name)) shown.searchParams.set(name, '***')
+    if (!['sslmode', 'sslrootcert'].includes(name)) shown.searchParams.set(name, '***')
   }
   return shown.href
 }

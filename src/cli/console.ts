@@ -3,8 +3,6 @@ import { createKey } from '../keys/manage.ts'
 import { presets } from '../keys/schema.ts'
 import { onDatabase } from './database.ts'
 
-const lifeMs = 12 * 3_600_000
-
 const readingScopes = presets.admin.filter((scope) => scope.endsWith(':read'))
 
 export const commands = onDatabase([
@@ -15,7 +13,7 @@ export const commands = onDatabase([
     verifyWith: 'keys list --org ORG',
     async run({ db, clock, config, args, output }) {
       const url = consoleUrlOf(config)
-      const expiresAt = new Date(clock.now().getTime() + lifeMs)
+      const expiresAt = new Date(clock.now().getTime() + 12 * 3_600_000)
       const org = args.required('org')
       const granted = args.options.admin ? presets.admin : readingScopes
       const { id, key } = await createKey(db, clock, { org, name: 'console', scopes: granted, expiresAt })

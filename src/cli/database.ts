@@ -44,11 +44,10 @@ export async function withDatabase(context: Context, work: Work, which: Which = 
 
 /** Closes the database after the work. */
 export async function workOn({ config, interruption, warn }: Context, db: Db, work: Work): Promise<void> {
-  const warnOfWait = () => {
-    if (!interruption.signal.aborted) warn('Still waiting for the database to answer. Ctrl-C ends the waiting.')
-  }
   function onWait(answer: Promise<unknown>): void {
-    const timer = setTimeout(warnOfWait, 5_000)
+    const timer = setTimeout(() => {
+      if (!interruption.signal.aborted) warn('Still waiting for the database to answer. Ctrl-C ends the waiting.')
+    }, 5_000)
     const stop = () => clearTimeout(timer)
     answer.then(stop, stop)
   }

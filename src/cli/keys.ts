@@ -72,14 +72,11 @@ function changeOptions(args: Arguments) {
 
 /** The options in the form of a request's body. `none` and `all` become null. */
 function givenOptions(args: Arguments) {
-  const prompts = args.list('prompt') ?? undefined
+  const [prompts, scopes] = [args.list('prompt') ?? undefined, args.text('scopes')?.split(',')]
   const [expiresAt, limit] = [args.text('expires-at') ?? undefined, args.text('monthly-limit') ?? undefined]
   return {
     name: args.text('name') ?? undefined,
-    scopes: args
-      .text('scopes')
-      ?.split(',')
-      .map((name) => name.trim()),
+    scopes: scopes?.map((name) => name.trim()),
     preset: args.text('preset') ?? undefined,
     expires_at: expiresAt === 'none' ? null : expiresAt,
     origins: args.list('origin') ?? undefined,

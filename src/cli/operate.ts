@@ -6,8 +6,6 @@ import { build, migrations } from '../platform.ts'
 import type { Command } from './command.ts'
 import { onDatabase } from './database.ts'
 
-const answerMs = 3_000
-
 export const commands: Command[] = [
   ...onDatabase([
     {
@@ -28,7 +26,7 @@ export const commands: Command[] = [
     async run({ config, args, output, interruption }) {
       const url = localUrlOf(config)
       const [path, word] = args.options.live ? ['livez', 'live'] : ['readyz', 'ready']
-      const signal = AbortSignal.any([AbortSignal.timeout(answerMs), interruption.signal])
+      const signal = AbortSignal.any([AbortSignal.timeout(3_000), interruption.signal])
       const answer = await ask(`${url}/${path}`, signal).catch(() => undefined)
       interruption.signal.throwIfAborted()
       output.show({ [word]: answer?.status === 200 })

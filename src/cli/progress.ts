@@ -8,10 +8,9 @@ export type Progress = {
 }
 
 const everyMs = 200
-const noProgress: Progress = { count() {}, end() {} }
 
 export function createProgress(): Progress {
-  if (!isatty(2)) return noProgress
+  if (!isatty(2)) return { count() {}, end() {} }
   const startedAt = performance.now()
   let shownAt = Number.NEGATIVE_INFINITY
 

@@ -39,8 +39,7 @@ function parseAddress(entry: string): string | undefined {
 /** Keeps an IPv4 address, also a mapped one. Cuts IPv6 to the first 64 bits: a client can choose the rest freely. */
 export function networkOf(address: string): string {
   if (!address.includes(':')) return address
-  // A URL normalises the address to lower-case hexadecimal groups without the longest run of zeros. Bun rejects some
-  // addresses that end like an IPv4 address, so that part is converted first.
+  // A URL normalises the groups. Bun rejects some addresses that end like an IPv4 address, so that part is converted.
   const hex = (high: string, low: string) => (Number(high) * 256 + Number(low)).toString(16)
   const plain = address
     .replace(/%.*$/, '')

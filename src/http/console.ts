@@ -78,7 +78,6 @@ const icon = `data:image/svg+xml,${encodeURIComponent(
   '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="#2b6cb0" d="M2 9h3V5H2zm5 0h3V2H7zm5 0h2V6h-2z"/><path fill="#c05621" d="M2 10h3v2H2zm5 0h3v4H7zm5 0h2v1h-2z"/></svg>',
 )}`
 
-/** Unpacks the bundle of scripts/console.ts. */
 function unpack(text: string): { page: PageFiles; files: Map<string, Serve> } {
   const { files, ...page }: Bundle = JSON.parse(text)
   const served = Object.entries(files).map(([name, { type, gzip, br }]): [string, Serve] => [

@@ -67,8 +67,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     const { org, key } = caller ?? {}
     log.request({ level, time: clock.now(), method, route, status, ms, org, key, requestId, traceId })
     context.onAnswered?.()
-    // Bun runs other tasks while it discards an unread body. Sent directly, a few thousand such responses would nest
-    // until the stack overflows.
+    // Bun runs other tasks while it discards an unread body: thousands of direct sends would overflow the stack.
     if (context.isBodyRead || method === 'GET') context.send(response)
     else setImmediate(context.send, response)
   }

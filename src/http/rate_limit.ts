@@ -10,16 +10,10 @@ export type Rate = { requests: number; windowSeconds: number }
 /** Each request adds one to `used`, which drains at the rate. `unshared` is the part not added to Redis yet. */
 type Bucket = { readonly subject: string | number; used: number; unshared: number; leakedAt: number }
 
-/** How much of its rate a subject has used, including the current request. */
-export type RateUsage = Rate & {
-  used: number
-  isExceeded: boolean
-  secondsToFull: number
-  secondsToNext: number
-  nextAt: () => string
-}
+type RateLimiter = ReturnType<typeof createRateLimiter>
 
-type RateLimiter = { take(subject: string | number): RateUsage }
+/** How much of its rate a subject has used, including the current request. */
+export type RateUsage = ReturnType<RateLimiter['take']>
 
 export type RateLimit = Extract<LimitedBy, 'key_rate' | 'address_rate'>
 
@@ -62,7 +56,7 @@ type Options = {
  * A leaky bucket per subject: fixed windows would allow twice the rate where two of them meet. With Redis all replicas
  * fill the same buckets, a few milliseconds late: no request waits for Redis.
  */
-export function createRateLimiter(rate: Rate, { clock, name, redis, onBreaker = () => {} }: Options): RateLimiter {
+export function createRateLimiter(rate: Rate, { clock, name, redis, onBreaker = () => {} }: Options) {
   const { requests, windowSeconds } = rate
   const msPerRequest = (windowSeconds * 1_000) / requests
   const buckets = new BoundedCache<string | number, Bucket>(maxSubjects)
@@ -82,8 +76,7 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, onBreaker = 
     bucket.unshared = 0
     const key = `rate:${name}:{${bucket.subject}}`
     const aheadUs = await attempt(() => redis.run(addScript, key, addedUs, windowSeconds * 1_000_000))
-    // After a failure, Redis may or may not have added the requests. They are not sent again: counting them twice would
-    // reject clients that keep to their rate.
+    // Not sent again after a failure: if Redis has added them, clients that keep to their rate would be rejected.
     if (typeof aheadUs !== 'number') return
     leak(bucket, clock.now().getTime())
     bucket.used = Math.max(bucket.used, aheadUs / 1_000 / msPerRequest + bucket.unshared)
@@ -101,7 +94,7 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, onBreaker = 
   }
 
   return {
-    take(subject) {
+    take(subject: string | number) {
       const now = clock.now().getTime()
       let bucket = buckets.get(subject)
       if (!bucket) {

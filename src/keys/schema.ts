@@ -108,15 +108,13 @@ export const OwnApiKey = envelopeOf(
   },
 )
 
-const { id, name, expires_at } = fields
-
 const CreatedKey = Type.Object({
-  id,
+  id: fields.id,
   key: nullable(Type.String(), 'The text of the key, shown only here; null when the answer is replayed'),
   org: Type.String({ description: 'Public id of the organisation' }),
-  name,
+  name: fields.name,
   scopes: fields.scopes,
-  expires_at,
+  expires_at: fields.expires_at,
   ...KeyRestrictions.properties,
 })
 

@@ -189,9 +189,6 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
 /** A smaller batch is never split: two writes would cost the database more than the overlap gains. */
 const minBatch = 128
 
-/**
- * Half of the active callers: one half is written while the other is answered and sends again. Otherwise all callers
- * would soon wait for one write, and then the write for all of them.
- */
+/** Half of the active callers: one half is written while the other half is answered and sends again. */
 const nextBatchSize = (queued: number, lastBatch: number, maxBatch: number): number =>
   Math.min(Math.max(minBatch, Math.ceil((queued + lastBatch) / 2)), maxBatch)

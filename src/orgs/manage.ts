@@ -74,7 +74,6 @@ export async function readOrganisation(db: Db, clock: Clock, organisationId: num
   return organisation as Organisation
 }
 
-/** Lists every organisation, or only the one with the id. */
 export async function listOrganisations(db: Db, clock: Clock, id: number | null = null): Promise<Organisation[]> {
   const month = monthOf(clock.now())
   const rows = await selectOrganisations(db.sql, month.name, id)
