@@ -163,10 +163,7 @@ function splitCovered({ covers, ...entry }: EntryOf<SyncedPrompt>): Part[] {
   }))
 }
 
-/**
- * Reports the entries of the branch whose commits are unreachable, and returns their number; null when the key may not
- * read histories. Changes nothing: the commits were live, and no action says that this ended.
- */
+/** Reports and counts entries of unreachable commits; null if the key may not read them. No action could record this. */
 async function reportUnreachable(options: Options, branch: string, plan: Plan): Promise<number | null> {
   const { target, onChange, onProgress } = options
   const { prompts, commits, lastLandedAt } = plan

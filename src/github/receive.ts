@@ -82,10 +82,7 @@ async function recordEvent(sql: Sql, clock: Clock, ref: RepositoryRef, delivery:
   return resultOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
 }
 
-/**
- * Finds the prompts that are linked to a repository. A known repository id under another name was renamed or
- * transferred: its links move to the new name. A delivery older than the latest one does not bring an old name back.
- */
+/** Finds the linked prompts. Moves links after a rename or transfer, unless the delivery is older than the latest. */
 async function followRepository(sql: Sql, clock: Clock, ref: RepositoryRef, repository: Repository) {
   const { full_name, pushed_at, updated_at } = repository
   const name = repositoryKey(full_name)

@@ -20,7 +20,7 @@ type Options = {
 
 type Waiter = PermitRequest & { start(): void }
 
-/** Serves tenants round-robin. A waiter is overtaken while its key is in use or its tenant holds its share of permits. */
+/** Serves tenants round-robin. Overtakes waiters whose key is in use or whose tenant holds its share of permits. */
 export function createSemaphore({
   permits,
   permitsPerTenant = permits,

@@ -97,7 +97,7 @@ export const updateRepository = (sql: Sql, organisationId: number, from: string,
       ))
       and not exists (
         select from prompts taken
-        where taken.organisation_id = p.organisation_id and taken.repository = ${to} and taken.path = p.path
+        where taken.organisation_id = ${organisationId} and taken.repository = ${to} and taken.path = p.path
       )
     returning p.public_id as id, p.path`
 
