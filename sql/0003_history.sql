@@ -1,4 +1,4 @@
--- One change of a prompt: a commit that went live, or an event of a pull request. A history is ordered by created_at, then
+-- One history entry of a prompt: a commit that went live, or an event of a pull request. A history is ordered by created_at, then
 -- by id: ids are drawn while the prompt is locked, so entries of the same time keep the order in which they arrived. There
 -- are no foreign keys in this file: prompts are never deleted, and every writer locks the prompt first.
 create table history_entries (

@@ -8,7 +8,7 @@ import type { FileSeen, LinkedPrompt } from '../prompts/link.ts'
 import { attributeCommits, endOf, recordAffectedPrompts } from './pull_request.ts'
 import { type Gap, type PushPayload, parseTimestamp } from './schema.ts'
 import type { RepositoryRef } from './store.ts'
-import { deleteAffectedPrompts, type Push, selectMerges } from './store_pushes.ts'
+import { deletePushesTo, type Push, selectMerges } from './store_pushes.ts'
 
 /** A commit with the files that it changes; a merge of another branch has none. */
 type Commit = { sha: string; author: Person; added: string[]; modified: string[]; removed: string[] }
@@ -107,7 +107,7 @@ function findMovedTo(path: string, { added, removed }: Commit): string | null {
 /** Stores the push and returns the entries that follow from it. */
 export async function recordPush(sql: Sql, ref: RepositoryRef, parsed: ParsedPush): Promise<PromptEntry[]> {
   const { push, authors, isDefaultBranch, isNewBranch, pushedAt } = parsed
-  if (isNewBranch) await deleteAffectedPrompts(sql, ref, push.head.branch, pushedAt)
+  if (isNewBranch) await deletePushesTo(sql, ref, push.head.branch, pushedAt)
   const branchEntries = await recordAffectedPrompts(sql, ref, push, pushedAt)
   const commits = attributeCommits(push, await selectMerges(sql, ref, push)).map(({ promptId, commitSha, merge }) => ({
     prompt: promptId,

@@ -55,7 +55,7 @@ export async function insertAffectedPrompts(sql: Sql, ref: RepositoryRef, push: 
 }
 
 /** Deletes the pushes to an earlier branch of the same name. */
-export async function deleteAffectedPrompts(sql: Sql, ref: RepositoryRef, branch: string, before: Date): Promise<void> {
+export async function deletePushesTo(sql: Sql, ref: RepositoryRef, branch: string, before: Date): Promise<void> {
   await sql`
     delete from github_affected_prompts
     where organisation_id = ${ref.organisationId} and repository_id = ${ref.repositoryId} and branch = ${branch}

@@ -25,7 +25,7 @@ export async function setWebhook(db: Db, clock: Clock, org: string, actor: Actor
 }
 
 /** Rejects a malformed signature before the body is read. */
-export function requireSignature(header: string | null): string {
+export function parseSignature(header: string | null): string {
   if (header === null || !wellFormedSignature.test(header)) throw unauthorized()
   return header
 }

@@ -22,7 +22,7 @@ export type { Outcome }
 export type PromptEntry = {
   prompt: number
   entry: NewHistoryEntry
-  /** The commits that a merge brought to its branch, besides its own. They get no entry. */
+  /** The commits that a merge brought to its branch; may include its own. They get no entry. */
   covers?: string[]
   /** How often the pull request had been reopened: it may be closed again at the same commit. */
   reopenings?: number

@@ -9,9 +9,9 @@ import type { AddressFinder } from './client_address.ts'
 import { corsHeaders } from './cors.ts'
 import type { Drain } from './drain.ts'
 import {
-  type RateLimit,
+  type RateLimiters,
+  type RateLimitKind,
   type RateLimitObserver,
-  type RateLimits,
   type RateUsage,
   tooManyRequests,
 } from './rate_limit.ts'
@@ -42,7 +42,7 @@ type Services = {
   drain: Drain
   verifyKey: KeyVerifier
   findAddress: AddressFinder
-  rateLimits: RateLimits
+  rateLimits: RateLimiters
   baseUrl: string
 }
 
@@ -104,7 +104,11 @@ export function createRouteWrapper(services: Services): RouteWrapper {
         })
       })
 
-  function rejectExceeded(context: RequestContext, rateUsage: RateUsage, by: RateLimit): Promise<Response> | undefined {
+  function rejectExceeded(
+    context: RequestContext,
+    rateUsage: RateUsage,
+    by: RateLimitKind,
+  ): Promise<Response> | undefined {
     context.rateUsage = rateUsage
     if (!rateUsage.isExceeded) return undefined
     metrics.rates.limited(by)

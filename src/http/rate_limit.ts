@@ -15,15 +15,15 @@ type RateLimiter = ReturnType<typeof createRateLimiter>
 /** How much of its rate a subject has used, including the current request. */
 export type RateUsage = ReturnType<RateLimiter['take']>
 
-export type RateLimit = Extract<LimitedBy, 'key_rate' | 'address_rate'>
+export type RateLimitKind = Extract<LimitedBy, 'key_rate' | 'address_rate'>
 
 export type RateLimitObserver = {
-  limited(by: RateLimit): void
+  limited(by: RateLimitKind): void
   /** Called when the breaker opens after failures of Redis, and when it closes after a success. */
   breakerChanged(isOpen: boolean): void
 }
 
-export type RateLimits = { perKey?: RateLimiter | undefined; perAddress?: RateLimiter | undefined }
+export type RateLimiters = { perKey?: RateLimiter | undefined; perAddress?: RateLimiter | undefined }
 
 /** An evicted subject starts with an empty bucket: a flood of addresses must not lock others out. */
 const maxSubjects = 50_000
@@ -135,10 +135,10 @@ export function addRateLimitHeaders(headers: Record<string, string>, rateUsage: 
   }
 }
 
-const whose: Record<RateLimit, string> = { key_rate: 'with this API key', address_rate: 'from this address' }
+const whose: Record<RateLimitKind, string> = { key_rate: 'with this API key', address_rate: 'from this address' }
 
 /** Returned rather than thrown: throwing would cost more than the rest of such a request. */
-export const tooManyRequests = (rateUsage: RateUsage, limitedBy: RateLimit): ApiError => ({
+export const tooManyRequests = (rateUsage: RateUsage, limitedBy: RateLimitKind): ApiError => ({
   code: 'rate_limited',
   message: `More than ${rateUsage.requests} requests in ${rateUsage.windowSeconds} s ${whose[limitedBy]}. Wait until resets_at.`,
   context: { limited_by: limitedBy, limit: rateUsage.requests, used: rateUsage.used, resets_at: rateUsage.nextAt() },

@@ -8,8 +8,8 @@ import { readUsages } from './store.ts'
 
 /** Refuses signals before they reach Postgres, once Postgres has confirmed that the month is full. */
 export type Admission = {
-  /** Returns the usage of a full month. Most signals may go to Postgres: they get undefined, without a promise. */
-  findRefusal(organisationId: number, month: Month): Usage | undefined | Promise<Usage | undefined>
+  /** Counts a signal at the gate near the limit. Returns the usage of a full month, else undefined: mostly without a promise. */
+  admit(organisationId: number, month: Month): Usage | undefined | Promise<Usage | undefined>
   /** Caches the usage after a write, and sets the gate to it near the limit. */
   applyUsages(usages: Iterable<UsageMonth & Usage>): void
   /** Forgets cached refusals of one organisation, or of all, when limits may have changed. */
@@ -77,7 +77,7 @@ export function createAdmission(db: Db, gate?: Gate, observe?: GateObserver): Ad
   }
 
   return {
-    findRefusal(organisationId, month) {
+    admit(organisationId, month) {
       const known = findKnown(organisationId, month)
       if (known && isFarFromFull(known)) return undefined
       const cached = findCachedRefusal(organisationId, month)
@@ -101,7 +101,7 @@ const idOf = ({ organisationId, month }: UsageMonth): string => `${organisationI
 
 export const isFull = ({ used, limit }: Usage): boolean => used >= limit
 
-/** The gate is not asked below nine tenths of the limit, where nothing can be refused. */
+/** Below nine tenths of the limit a refusal is unlikely, and the gate is not asked. Postgres decides in any case. */
 const isFarFromFull = ({ used, limit }: Usage): boolean => used < limit * 0.9
 
 /** The browser key that a signal is counted with, and the key's limit as it was last known. */

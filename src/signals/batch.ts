@@ -36,7 +36,7 @@ export function createBatchRecorder(
   ): Promise<WriteResult[]> {
     // Skip admission with idempotency keys: a replay does not count, and must succeed even when the month is full.
     const isKeyed = signals.some(({ idempotencyKey }) => idempotencyKey !== null)
-    const full = isKeyed ? undefined : await admission.findRefusal(organisationId, month)
+    const full = isKeyed ? undefined : await admission.admit(organisationId, month)
     if (full) {
       // The admission has already counted one refusal.
       for (const _ of signals.slice(1)) observe?.ended('refused')

@@ -31,7 +31,7 @@ export type SignalRecorder = {
 }
 
 export type SignalObserver = {
-  /** Called with the outcome of every signal that reached the database. */
+  /** Called with the outcome of every signal, except for the refusals that the admission reports. */
   ended(outcome: WriteResult['outcome']): void
   /** Called when a batch insert starts, with the number of signals and how long the first of them waited. */
   batchStarted(signals: number, waitedMs: number): void
@@ -88,8 +88,17 @@ export function createSignalRecorder(
     record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }, deadline, browserKey = null) {
       const createdAt = clock.now()
       const month = monthOf(createdAt)
-      const where = { organisationId, promptId, createdAt, month, browserKeyId: browserKey?.id ?? null, deadline }
-      const signal: PendingSignal = { value, metadata, idempotencyKey, ...where }
+      const signal: PendingSignal = {
+        organisationId,
+        promptId,
+        value,
+        metadata,
+        createdAt,
+        month,
+        idempotencyKey,
+        browserKeyId: browserKey?.id ?? null,
+        deadline,
+      }
       // Skip admission: a replay does not count, and must succeed even when the month is full.
       if (idempotencyKey !== null) {
         const key = `${organisationId} ${idempotencyKey}`
@@ -97,7 +106,7 @@ export function createSignalRecorder(
       }
       const fullKey = browserKey && keyRefusals.find(browserKey, month)
       if (fullKey) return Promise.resolve({ ...refuse(signal, fullKey), limitedBy: 'key_month' })
-      const full = admission.findRefusal(organisationId, month)
+      const full = admission.admit(organisationId, month)
       return full instanceof Promise
         ? full.then((usage) => recordUnlessFull(signal, usage))
         : recordUnlessFull(signal, full)

@@ -49,7 +49,7 @@ test.each([
   async (_, limit, answers, said) => {
     const id = await createOrganisation(limit, Math.max(1, limit - 1))
     const observed = createObserved(answers)
-    while (answers.length > 0) await observed.admission.findRefusal(id, month())
+    while (answers.length > 0) await observed.admission.admit(id, month())
     expect(observed.said).toEqual(said)
   },
 )
@@ -60,10 +60,10 @@ test('a confirmed refusal is repeated without asking Redis, until limits may hav
   const { admission } = createObserved(answers)
   const refusal = expect.objectContaining({ used: 0, limit: 0 })
   admission.forgetRefusals()
-  for (let call = 0; call < 3; call += 1) expect(await admission.findRefusal(id, month())).toEqual(refusal)
+  for (let call = 0; call < 3; call += 1) expect(await admission.admit(id, month())).toEqual(refusal)
   expect(answers).toHaveLength(1)
   admission.forgetRefusals(id)
-  expect(await admission.findRefusal(id, month())).toEqual(refusal)
+  expect(await admission.admit(id, month())).toEqual(refusal)
   expect(answers).toHaveLength(0)
 })
 
@@ -78,7 +78,7 @@ test.each([
   for (let time = 0; time < 3; time += 1) {
     await service.testRedis.del(key)
     await poison(key)
-    expect(await admission.findRefusal(id, month())).toEqual({ used: 2, limit: 2 })
+    expect(await admission.admit(id, month())).toEqual({ used: 2, limit: 2 })
     expect(await service.testRedis.get(key)).toBe('3')
   }
   expect(said).toEqual(['refused', 'refused', 'refused'])
