@@ -51,15 +51,15 @@ export type KeyedHistoryQuery = HistoryQuery & { key: string }
 const noFilters = { action: null, branch: null, since: null, until: null }
 
 /** Only a page and a limit, in this order: most clients send nothing else, so this skips the general parser. */
-const plainQuery = /^(?:\?(?:page=([1-9]\d{0,8}))?(?:&?limit=([1-9]\d?|100))?)?$/
+const plainQuery = /^(?:\?page=([1-9]\d{0,8})(?:&limit=([1-9]\d?|100))?)?$/
 
 /** Parses the part of a URL from the question mark on. */
 export function parseHistoryQuery(search: string): KeyedHistoryQuery {
   const [isPlain, page = 1, limit = defaultPageSize] = plainQuery.exec(search) ?? []
-  const query =
-    isPlain === undefined
-      ? historyParams.parse(new URLSearchParams(search))
-      : { ...noFilters, page: Number(page), limit: Number(limit) }
+  if (isPlain !== undefined) {
+    return { ...noFilters, page: Number(page), limit: Number(limit), key: `page=${page}&limit=${limit}` }
+  }
+  const query = historyParams.parse(new URLSearchParams(search))
   return { ...query, key: writeHistoryQuery(query, query.page) }
 }
 

@@ -35,7 +35,7 @@ export async function readOverview(
   const days = daysUntil(clock.now())
   const { data: prompts, ...page } =
     sort === null
-      ? await limited(() => listPrompts(db, organisationId, request, search))
+      ? await limited(() => listPrompts(db, organisationId, request, search, 'impact'))
       : await listSorted(db, { organisationId, search, sort, days }, request, limited, catchUp)
   const publicIds = prompts.map(({ id }) => id)
   const rowIds = await findOwnPrompts(db.sql, organisationId, publicIds)

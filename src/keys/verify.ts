@@ -47,13 +47,18 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): Key
     found.then(
       (key) => {
         lookup.found = key
-        if (lookups.get(text) !== lookup) return
+        const current = lookups.get(text)
+        if (current && current !== lookup) return
         lookups.delete(text)
         const cache = key ? liveKeys : unknownKeys
         cache.set(text, lookup)
       },
-      // A failure is not cached: the next request looks the key up again.
-      () => lookups.get(text) === lookup && lookups.delete(text),
+      // A failure is not cached: the next request looks the key up again, a live key in the queue of the live ones.
+      () => {
+        if (lookups.get(text) !== lookup) return
+        if (live) lookup.startedAt = Number.NEGATIVE_INFINITY
+        else lookups.delete(text)
+      },
     )
     return found
   }

@@ -53,8 +53,10 @@ export function createSemaphore({
     if (left > 0) permitsOf.set(tenant, left)
     else permitsOf.delete(tenant)
     keysInUse.delete(key)
+    // With unlimited permits, only waiters of the same tenant wait for this key.
+    const startable = permits === Number.POSITIVE_INFINITY ? [queues.get(tenant) ?? []] : queues.values()
     // A tenant with further waiters is put behind the others, and is thus seen again in the same loop.
-    for (const queue of queues.values()) queue.find(canStart)?.start()
+    for (const queue of startable) queue.find(canStart)?.start()
   }
 
   function dequeue(waiter: Waiter, queue: Waiter[]): void {

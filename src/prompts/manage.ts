@@ -62,8 +62,14 @@ export async function createPromptInTransaction(
 }
 
 /** The prompts of an organisation, newest first: all, or those that a search finds. */
-export const listPrompts = (db: Db, organisationId: number, request: PageRequest, search: string | null = null) =>
-  readPage<PromptRow>(JSON.stringify(['prompts', organisationId, search]), request, (beforeId, limit) =>
+export const listPrompts = (
+  db: Db,
+  organisationId: number,
+  request: PageRequest,
+  search: string | null = null,
+  list = 'prompts',
+) =>
+  readPage<PromptRow>(JSON.stringify([list, organisationId, search]), request, (beforeId, limit) =>
     selectPrompts(db.sql, organisationId, search, beforeId, limit),
   )
 

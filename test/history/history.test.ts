@@ -105,6 +105,7 @@ test.each([
   ['?page=2', 2, 25],
   ['?limit=101', 1, 100],
   [`?limit=${'9'.repeat(40)}`, 1, 100],
+  ['?page=1limit=5', 1, 25],
   ['?limit=0&page=0', 1, 25],
   ['?limit=-1&page=-1', 1, 25],
   ['?limit=abc&page=abc', 1, 25],

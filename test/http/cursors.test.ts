@@ -4,7 +4,7 @@ import { scopes } from '../../src/http/caller.ts'
 import { useService } from '../use.ts'
 
 const service = useService()
-const lists = ['keys', 'prompts', 'audit']
+const lists = ['keys', 'prompts', 'impact', 'audit']
 let key: string
 let other: string
 
