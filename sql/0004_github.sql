@@ -23,10 +23,9 @@ create table github_repositories (
   id bigint not null,
   name text not null,
   seen_at timestamptz(3) not null,
-  primary key (organisation_id, id)
+  primary key (organisation_id, id),
+  unique (organisation_id, name)
 );
-
-create index on github_repositories (organisation_id, name);
 
 -- One row per push and prompt whose file it changes: the event of a pull request does not list files, but the pushes to
 -- its branch do. head_sha is the head after the push; prompt_commits change the prompt, push_commits are all, both

@@ -1,6 +1,7 @@
 import { compress, readBackup, writeFile } from '../backup/file.ts'
 import { restoreBackup } from '../backup/restore.ts'
 import { writeBackup } from '../backup/write.ts'
+import { requireFileName } from '../lib/atomic_file.ts'
 import { build, migrations } from '../platform.ts'
 import { type Command, UsageError } from './command.ts'
 import { forCommands, onDatabase, workOn } from './database.ts'
@@ -18,6 +19,8 @@ export const commands: Command[] = [
     },
     async run(context) {
       const { args, config, clock, output, progress } = context
+      const file = args.positional(0)
+      if (file !== '-') await requireFileName(file)
       const { openSnapshot } = await import('../db/snapshot.ts')
       // Awaited even when interrupted, because closing the database removes the copy that was made.
       await workOn(context, await openSnapshot(config, forCommands), async (db) => {
@@ -27,7 +30,6 @@ export const commands: Command[] = [
             progress.count(written, 'rows', expected && written / expected),
           )
         }
-        const file = args.positional(0)
         if (file === '-') return void (await compress(fill, writeOut))
         const bytes = await writeFile(file, fill)
         output.show({ file, bytes, rows })

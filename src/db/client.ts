@@ -69,13 +69,22 @@ export function openClient(target: Target, options: ClientOptions): Db {
   const maxConcurrent = Math.min(maxConnections, maxTransactions)
   const pools = openPools(target, options, { statements: maxConnections, transactions: maxConcurrent })
   const commitMs = commitShare * queryTimeoutMs
-  const limitTransactions = createSemaphore({
-    permits: maxConcurrent,
-    permitsPerTenant: Math.ceil(maxConcurrent / 2),
+  const waiting = {
     maxWaiting: maxWaitingTransactions,
     maxWaitingPerTenant,
     patienceMs: queryTimeoutMs > 0 ? queryTimeoutMs - commitMs : Number.POSITIVE_INFINITY,
     rejectWith: unavailable,
+  }
+  const limitTransactions = createSemaphore({
+    ...waiting,
+    permits: maxConcurrent,
+    permitsPerTenant: Math.ceil(maxConcurrent / 2),
+  })
+  // Reads that need a snapshot leave half of the transactions to writers, of one organisation too.
+  const limitSnapshots = createSemaphore({
+    ...waiting,
+    permits: Math.max(1, Math.floor(maxConcurrent / 2)),
+    permitsPerTenant: 1,
   })
   let pending = 0
   const availability = createAvailabilityTracker((...change) => observer?.onAvailability?.(...change))
@@ -160,24 +169,26 @@ export function openClient(target: Target, options: ClientOptions): Db {
       const requireTime = () => {
         if (hasDeadline && performance.now() > deadline - commitMs) throw unavailable()
       }
-      return limitTransactions(() => {
-        requireTime()
-        const isBounded = hasDeadline && isRemote
-        const ended = begin(isolation, async (on) => {
-          if (isBounded)
-            await on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`
-          return async () => {
-            // Waiting for the connection may have taken all the time.
-            requireTime()
-            const result = await work(sqlOn(() => on))
-            requireTime()
-            return result
-          }
-        })
-        // The `begin` and `commit` have no other deadline. The embedded engine has one connection that is not replaced,
-        // so there they are awaited.
-        return isBounded ? withinOrReplace(pools.current, 2 * queryTimeoutMs, ended) : ended
-      }, permitRequest)
+      const run = () =>
+        limitTransactions(() => {
+          requireTime()
+          const isBounded = hasDeadline && isRemote
+          const ended = begin(isolation, async (on) => {
+            if (isBounded)
+              await on`select set_config('idle_in_transaction_session_timeout', ${idleInTransactionMs}, true)`
+            return async () => {
+              // Waiting for the connection may have taken all the time.
+              requireTime()
+              const result = await work(sqlOn(() => on))
+              requireTime()
+              return result
+            }
+          })
+          // The `begin` and `commit` have no other deadline. The embedded engine has one connection that is not replaced,
+          // so there they are awaited.
+          return isBounded ? withinOrReplace(pools.current, 2 * queryTimeoutMs, ended) : ended
+        }, permitRequest)
+      return isolation === 'repeatable read' ? limitSnapshots(run, permitRequest) : run()
     },
     listen: pools.subscribe,
     load: () => ({ pending, connections: maxConnections + maxConcurrent }),

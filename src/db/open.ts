@@ -125,7 +125,7 @@ async function openOwn(dataDir: string, options: Options): Promise<Db> {
 /** Opens a client of an engine in this process, and closes the engine with it. */
 export function openEngineClient(engine: Embedded, options: Options): Db {
   const db = openClient({ socket: engine.connect }, { ...options, maxConnections: 1 })
-  return { ...db, close: () => db.close().then(engine.close) }
+  return { ...db, close: () => db.close().finally(engine.close) }
 }
 
 /** Gives each connection on the socket a session of the engine. Only the owner of the data can open the socket. */

@@ -36,7 +36,7 @@ async function openCopy(shared: Db, dataDir: string, options: Options): Promise<
     const { openEmbedded } = await import('./embedded.ts')
     const engine = await openEmbedded(copy, options.observer)
     const db = openEngineClient(engine, options)
-    return { ...db, close: () => db.close().then(remove) }
+    return { ...db, close: () => db.close().finally(remove) }
   } catch (error) {
     await remove()
     throw error

@@ -49,10 +49,9 @@ export async function selectRepository(sql: Sql, ref: RepositoryRef): Promise<Re
 /** Upserts the repository's name and removes it from any other repository. */
 export async function upsertRepository(sql: Sql, ref: RepositoryRef, { name, seenAt }: RepositoryName): Promise<void> {
   await sql`
-    with renamed as (
-      delete from github_repositories
-      where organisation_id = ${ref.organisationId} and name = ${name} and id <> ${ref.repositoryId}
-    )
+    delete from github_repositories
+    where organisation_id = ${ref.organisationId} and name = ${name} and id <> ${ref.repositoryId}`
+  await sql`
     insert into github_repositories (organisation_id, id, name, seen_at)
     values (${ref.organisationId}, ${ref.repositoryId}, ${name}, ${seenAt})
     on conflict (organisation_id, id) do update set name = excluded.name, seen_at = excluded.seen_at`

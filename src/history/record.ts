@@ -1,6 +1,8 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
+import { classifyError } from '../db/errors.ts'
 import { type Detail, invalid, notFound } from '../errors.ts'
+import { yieldFor } from '../lib/periodic.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
@@ -30,6 +32,9 @@ export type PromptEntry = {
 
 /** What an entry has that a client recorded. */
 export const fromClient = { reopenings: 0, in_git: false, on_github: false }
+
+/** The pause before a prompt that another transaction holds is tried again. */
+const retryMs = 20
 
 const validate = createValidator(NewHistoryEntry, 'The history entry')
 
@@ -68,19 +73,26 @@ export async function recordEntry(
   deadline?: number,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
   const entry = { ...parseEntry(given, clock), ...fromClient, prompt_id: id }
-  return db.transaction(
-    async (sql) => {
-      const [newId] = await insertEntries(sql, [entry])
-      if (newId !== undefined) return { entry: showEntry({ ...entry, id: newId }), isNew: true }
-      const known = await selectCommitEntries(sql, [entry])
-      const same = known.find((one) => identityOf(one) === identityOf(entry))
-      // The prompt is missing only after a failover that lost it since the look-up.
-      if (!same) throw notFound()
-      return { entry: showEntry(same), isNew: false }
-    },
-    // Of the writes to one prompt, only one holds a connection: the others would wait for its lock.
-    { tenant: organisationId, key: `history ${id}`, deadline },
-  )
+  // Writes to one prompt need the same lock, so they wait for each other here, without a connection.
+  const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline }
+  for (;;) {
+    const startedAt = performance.now()
+    try {
+      return await db.transaction(async (sql) => {
+        const [newId] = await insertEntries(sql, [entry])
+        if (newId !== undefined) return { entry: showEntry({ ...entry, id: newId }), isNew: true }
+        const known = await selectCommitEntries(sql, [entry])
+        const same = known.find((one) => identityOf(one) === identityOf(entry))
+        // The prompt is missing only after a failover that lost it since the look-up.
+        if (!same) throw notFound()
+        return { entry: showEntry(same), isNew: false }
+      }, permitRequest)
+    } catch (error) {
+      // Retry until the deadline while another transaction, such as an import, holds the prompt.
+      if (classifyError(error) !== 'lock_timeout') throw error
+      await yieldFor(startedAt - retryMs)
+    }
+  }
 }
 
 /**

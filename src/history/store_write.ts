@@ -21,7 +21,8 @@ export async function lockHistories(sql: Sql, promptIds: number[]): Promise<bool
 
 /**
  * Adds the entries that are not in their histories yet, in the order given. Returns the ids of the new ones. Locks the
- * histories before it draws ids, so that entries of the same time keep the order in which they arrived.
+ * histories before it draws ids, so that entries of the same time keep the order in which they arrived. Fails immediately
+ * when another transaction holds one of them: a waiting transaction would keep a connection from others.
  */
 export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise<number[]> {
   const promptIds = new Set(entries.map(({ prompt_id }) => prompt_id))
@@ -32,7 +33,7 @@ export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise
       from prompts
       where id = any (${idArray([...promptIds])}::text::bigint[])
       order by id
-      for no key update
+      for no key update nowait
     ), added as (
       insert into history_entries (
         organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url,
