@@ -26,7 +26,7 @@ export type Server = {
   kill(): Promise<void>
 }
 
-const PROGRAM = join(import.meta.dir, '../dist/prompt-signals')
+export const PROGRAM = join(import.meta.dir, '../dist/prompt-signals')
 /**
  * Far above what any command of the tests takes on a busy machine, and below the time that a test has, so that one that
  * hangs fails its test by its status.
@@ -78,7 +78,6 @@ function launch(command: string[], settings: Settings, cwd: string, stdin: Blob 
   return child
 }
 
-/** Runs one command to its end. */
 export async function run(
   args: string[],
   { settings = {}, stdin, cwd = emptyFolder }: { settings?: Settings; stdin?: string; cwd?: string } = {},

@@ -24,7 +24,6 @@ export const launchBrowser = (): Promise<Browser> =>
     ],
   })
 
-/** A new window on a service at this origin. */
 export async function openWindow(
   browser: Browser,
   origin: string,

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 
-/** Builds the binary that the tests drive. */
 export async function buildBinary(signal?: AbortSignal): Promise<void> {
   const child = Bun.spawn([process.execPath, '--no-env-file', 'scripts/build.ts'], {
     cwd: join(import.meta.dir, '..'),

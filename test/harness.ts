@@ -1,4 +1,3 @@
-// Copies the template databases, and names Redis prefixes.
 import { randomBytes } from 'node:crypto'
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
@@ -48,9 +47,7 @@ export function redisPrefix(): string {
 /** For what is not about a slow Redis: on a busy machine an answer may come later than the service waits for it. */
 export const patientRedis = { commandTimeoutMs: 10_000 }
 
-type Template = 'TEST_TEMPLATE' | 'TEST_TENANT_TEMPLATE'
-
-const copyTemplate = (template: Template): Promise<TestDatabase> =>
+const copyTemplate = (template: 'TEST_TEMPLATE' | 'TEST_TENANT_TEMPLATE'): Promise<TestDatabase> =>
   engine === 'postgres' ? copyPostgres(required(template)) : copyEmbedded(required(`${template}_DIR`))
 
 async function copyPostgres(template: string): Promise<TestDatabase> {

@@ -2,9 +2,9 @@
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
-import { type Finished, run, type Settings } from './binary.ts'
+import { type Finished, run, type Server, type Settings } from './binary.ts'
 
-export { createFolder, type Finished, run, type Server, type Settings, startServer } from './binary.ts'
+export { createFolder, type Finished, PROGRAM, run, type Server, type Settings, startServer } from './binary.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a test looks at results of every shape
 export type Row = Record<string, any>
@@ -23,7 +23,6 @@ export type Operator = {
 /** No promise: a test that has to be quick measures the time itself. */
 const EVENTUALLY_MS = 20_000
 
-/** Runs commands on one database, as an operator does. */
 export function createOperator(settings: Settings): Operator {
   async function json(...args: string[]): Promise<Row[]> {
     const { status, stdout, stderr } = await run([...args, '--json'], { settings })
@@ -65,7 +64,6 @@ export function errorLineOf({ status, stdout, stderr }: Finished): string {
   return stderr.slice('prompt-signals: '.length, -1)
 }
 
-/** An organisation with a key and a prompt, made by the operator. */
 export async function createTenant({ one }: Operator, monthlyLimit = 1_000) {
   const create = ['orgs', 'create', '--name', 'Test', '--plan', 'free']
   const { id: org } = await one(...create, '--monthly-limit', `${monthlyLimit}`)
@@ -86,6 +84,9 @@ export async function eventually(read: () => unknown, wanted: unknown, deadlineM
   }
   expect(answer).toEqual(wanted)
 }
+
+export const peakMemoryOf = ({ pid }: Server): number =>
+  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 
 /** Waits until the process handles Ctrl-C: one that comes earlier ends a process that has hardly begun, without a word. */
 export const awaitSignalHandlers = (pid: number): Promise<void> =>

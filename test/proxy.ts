@@ -4,7 +4,6 @@ import { connect, createServer, type Socket } from 'node:net'
 export type TcpProxy = {
   /** The URL it was made with, through the proxy. */
   url: string
-  /** How many connections were made to it so far. */
   accepted(): number
   /** Leads new connections to another server from now on. */
   forwardTo(url: string): void

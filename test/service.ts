@@ -33,7 +33,6 @@ export type TestService = Client & {
   redis: ReturnType<typeof openRedis>
   /** The same keys, for the test itself: waits however long a loaded machine takes. */
   testRedis: Redis
-  /** An organisation with a key and a prompt. */
   createTenant(monthlyLimit?: number): Promise<Tenant>
   /** A key with these scopes, or the default ones. */
   createKey(tenant: { org: string }, scopes?: Scope[], more?: Partial<NewKey>): ReturnType<typeof createKey>

@@ -3,7 +3,6 @@ import { findOrInstall, postgresProgram } from './programs.ts'
 import { postgresRecipe } from './services.ts'
 import { startThrowaway } from './throwaway.ts'
 
-/** A throwaway Postgres, and a standby that follows it. */
 export async function startWithStandby() {
   const [programs = ''] = await findOrInstall([postgresProgram])
   const primary = await startThrowaway((folder) => postgresRecipe(programs, folder))

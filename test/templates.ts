@@ -12,21 +12,15 @@ import { insertTenant, type Tenant } from './tenant.ts'
 
 export type TemplateTenants = { postgres: Tenant; embedded: Tenant }
 
-export interface Templates {
-  env: Record<string, string>
-  /** Removes the templates and every copy of them that a test left behind. */
-  remove(): Promise<void>
-}
-
-const ROOT = join(import.meta.dir, '..')
 const TEMPLATE_PREFIX = 'ps_template_'
 const MONTHLY_LIMIT = 1_000_000
 
 /** Migrates through the command line, as an operator would. The caller must call remove(). */
-export async function makeTemplates(serverUrl: string, signal: AbortSignal): Promise<Templates> {
+export async function makeTemplates(serverUrl: string, signal: AbortSignal) {
   const empty = `${TEMPLATE_PREFIX}${randomBytes(6).toString('hex')}`
   const withTenant = nameOfCopy(empty)
   const folder = await mkdtemp(join(tmpdir(), 'prompt-signals-test-'))
+  /** Removes the templates and every copy of them that a test left behind. */
   const remove = async () => {
     await rm(folder, { recursive: true, force: true })
     await dropDatabases(serverUrl, empty)
@@ -111,7 +105,7 @@ async function addTenant(settings: Record<string, string>): Promise<Tenant> {
 
 async function migrate(settings: Record<string, string>, signal: AbortSignal): Promise<void> {
   const child = Bun.spawn([process.execPath, '--no-env-file', 'src/main.ts', 'migrate'], {
-    cwd: ROOT,
+    cwd: join(import.meta.dir, '..'),
     env: { ...cleanEnvironment(), ...settings },
     stdio: ['ignore', 'inherit', 'inherit'],
     signal,

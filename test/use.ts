@@ -46,7 +46,6 @@ export const useTenant = (service: TestService, monthlyLimit?: number): Tenant =
 export const useNewTenant = (service: TestService, monthlyLimit?: number): Tenant =>
   fill(() => service.createTenant(monthlyLimit), beforeEach)
 
-/** A migrated database without rows. */
 export function useDatabase(): TestDatabase {
   const database = fill(createDatabase)
   afterAll(() => database.close())

@@ -5,7 +5,7 @@ import { inFullRun } from '../full.ts'
 import { entry } from '../service.ts'
 import { exchange, formatRequest } from '../socket.ts'
 import { useService, useTenant } from '../use.ts'
-import { corpus } from './corpus.ts'
+import * as corpus from './corpus.ts'
 
 const atOnce = 20
 

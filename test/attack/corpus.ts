@@ -4,7 +4,7 @@
 const long = (text: string, times: number) => text.repeat(times)
 
 /** Texts that have broken parsers, terminals, databases and pages elsewhere. */
-const nastyTexts = [
+export const nastyTexts = [
   '\u0000',
   'a\u0000b',
   '\u001b[31mred\u001b[0m',
@@ -45,7 +45,7 @@ const nastyTexts = [
 ]
 
 /** Segments that are put raw between the slashes of a path, where a client would have encoded them. */
-const rawSegments = [
+export const rawSegments = [
   '%',
   '%zz',
   '%00',
@@ -71,7 +71,7 @@ const rawSegments = [
   '//',
 ]
 
-const queries = [
+export const queries = [
   '?&&&&',
   '?a',
   '?%zz=%zz',
@@ -113,7 +113,7 @@ const queries = [
 ]
 
 /** Lines added to a request that is right but for them. */
-const headers = [
+export const headers = [
   'X-Request-Id: <script>',
   'X-Request-Id: \x80\xff',
   `X-Request-Id: ${long('x', 8_000)}`,
@@ -150,7 +150,7 @@ const headers = [
 ]
 
 /** The whole Authorization header. */
-const authorizations = [
+export const authorizations = [
   '',
   'Bearer',
   'Basic eDp4',
@@ -165,7 +165,7 @@ const authorizations = [
 ]
 
 /** Sent as they are, a byte for each character, to a route that takes JSON. */
-const bodies = [
+export const bodies = [
   '',
   '{',
   '[]',
@@ -212,7 +212,7 @@ const bodies = [
 ]
 
 /** Ways to declare a body that is right. */
-const encodings = [
+export const encodings = [
   'Content-Type: ',
   'Content-Type: text/plain',
   'Content-Type: multipart/form-data; boundary=x',
@@ -232,7 +232,7 @@ const post = (...more: string[]) => head('POST /api/v1/keys HTTP/1.1', ...more)
 const withHost = (host: string) => `GET / HTTP/1.1\r\n${host}\r\n\r\n`
 
 /** Everything that is sent on a connection, which is then closed on this side if the request is not whole. */
-const raw: { text: string; isCut?: true }[] = [
+export const raw: { text: string; isCut?: true }[] = [
   ...[
     'GARBAGE\r\n\r\n',
     '\r\n\r\n\r\n\r\n',
@@ -303,5 +303,3 @@ const raw: { text: string; isCut?: true }[] = [
     'GET / HTTP/1.1\r\nHost: test\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n\x81',
   ].map((text) => ({ text, isCut: true as const })),
 ]
-
-export const corpus = { nastyTexts, rawSegments, queries, headers, authorizations, bodies, encodings, raw }

@@ -19,7 +19,6 @@ async function own(database: Promise<TestDatabase>) {
 
 type Rows = (string | null)[][]
 
-/** The rows of a backup by their table. */
 function readTables(file: string): Record<string, Rows> {
   const tables: Record<string, Rows> = {}
   let rows: Rows = []
@@ -42,10 +41,8 @@ test('a restored service goes on where the backup was taken: keys, ids, history,
   const operator = createOperator(from)
   const tenant = await createTenant(operator, 5)
   const imported = [entry({ prompt: tenant.prompt }), entry({ prompt: tenant.prompt, commit_sha: 'second' })]
-  await run(['history', 'import', '-'], {
-    settings: from,
-    stdin: imported.map((one) => JSON.stringify(one)).join('\n'),
-  })
+  const stdin = imported.map((one) => JSON.stringify(one)).join('\n')
+  await run(['history', 'import', '-'], { settings: from, stdin })
   const path = `/api/v1/prompts/${tenant.prompt}/signals`
   const posting = {
     key: tenant.key,

@@ -6,6 +6,7 @@ import { systemClock } from '../../src/clock.ts'
 import type { Db } from '../../src/db/client.ts'
 import { type Migration, migrate, readSchemaVersion } from '../../src/db/migrations.ts'
 import { migrations } from '../../src/platform.ts'
+import { rejectionOf } from '../program.ts'
 import { useEmptyDatabases } from './empty.ts'
 
 const openEmpty = useEmptyDatabases()
@@ -53,9 +54,8 @@ test('a table that a later migration adds is backed up and restored, to the last
   // Its name comes first, but what it points to is needed before it.
   const tables = lines.filter((line) => line.startsWith('{"table"')).map((line) => JSON.parse(line).table)
   expect(tables.indexOf('a_children')).toBeGreaterThan(tables.indexOf('z_parents'))
-  const all = await source.sql<{
-    name: string
-  }>`select tablename::text as name from pg_tables where schemaname = 'public'`
+  const all = await source.sql<{ name: string }>`
+    select tablename::text as name from pg_tables where schemaname = 'public'`
   expect([...tables, 'schema_migrations'].sort()).toEqual(all.map(({ name }) => name).sort())
 
   expect(await restoreBackup(target, schema, linesOf(lines))).toEqual({ rows: 7, version: schema.length })
@@ -83,9 +83,8 @@ test('a key that was rotated to one far behind it is restored', async () => {
   const withoutLast = lines.filter((line) => !line.includes('"key_2500"'))
   const other = await openEmpty()
   const end = withoutLast.at(-1)?.replace(/\d+/, (rows) => `${Number(rows) - 1}`) as string
-  expect(
-    await restoreBackup(other, migrations, linesOf([...withoutLast.slice(0, -1), end])).catch((error) => error.message),
-  ).toContain('damaged')
+  const cut = linesOf([...withoutLast.slice(0, -1), end])
+  expect(await rejectionOf(restoreBackup(other, migrations, cut))).toContain('damaged')
 })
 
 test('a backup of an older release is restored and migrated; one of a newer release is rejected', async () => {
@@ -96,14 +95,13 @@ test('a backup of an older release is restored and migrated; one of a newer rele
   expect(await restoreBackup(target, schema, linesOf(lines))).toEqual({ rows: 3, version: schema.length })
   expect(await target.sql`select count(*)::int as n from z_parents`).toEqual([{ n: 0 }])
 
-  const failureOf = (work: Promise<unknown>) => work.catch((error: Error) => error.message)
   const newer = await backUp(target)
   const other = await openEmpty()
-  expect(await failureOf(restoreBackup(other, migrations, linesOf(newer)))).toBe(
+  expect(await rejectionOf(restoreBackup(other, migrations, linesOf(newer)))).toBe(
     `The backup has schema version ${schema.length}, newer than the ${migrations.length} this program knows: use a newer prompt-signals.`,
   )
   expect(await readSchemaVersion(other.sql)).toBe(0)
-  expect(await failureOf(restoreBackup(target, schema, linesOf(lines)))).toBe(
+  expect(await rejectionOf(restoreBackup(target, schema, linesOf(lines)))).toBe(
     `The backup has schema version ${migrations.length}, the database ${schema.length}: restore into a new, empty database.`,
   )
 })

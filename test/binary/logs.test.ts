@@ -1,13 +1,10 @@
-// What the binary writes to its log.
 import { expect, test } from 'bun:test'
-import { join } from 'node:path'
 import { redisPrefix, redisUrl } from '../harness.ts'
-import { createFolder, eventually, type Row } from '../program.ts'
+import { createFolder, eventually, PROGRAM, type Row } from '../program.ts'
 import { useProgram } from '../use.ts'
 
 const { server, settings, tenant } = useProgram(() => ({ REDIS_URL: redisUrl(), REDIS_PREFIX: redisPrefix() }))
 
-/** The line of the request with that id, once it is written. */
 async function lineOf(id: string): Promise<Row> {
   await eventually(() => server.log().filter(({ request_id }) => request_id === id).length, 1)
   return server.log().find(({ request_id }) => request_id === id) as Row
@@ -72,7 +69,7 @@ test('logs when Redis is connected, and when the service starts and stops', asyn
   expect(server.stdout() + server.stderr()).not.toContain('hunter2')
 })
 
-const command = [join(import.meta.dir, '../../dist/prompt-signals'), 'serve']
+const command = [PROGRAM, 'serve']
 
 function surroundings() {
   const { PATH, HOME } = process.env

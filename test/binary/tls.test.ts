@@ -1,4 +1,3 @@
-// The service with its own certificate.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { connect } from 'node:tls'
@@ -9,7 +8,6 @@ const folder = createFolder()
 const inFolder = (name: string) => join(folder, name)
 const database = useDatabase()
 
-/** Creates a certificate and returns the settings that name it. */
 function makeCertificate(name: string) {
   const files = { TLS_CERT_FILE: inFolder(`${name}.pem`), TLS_KEY_FILE: inFolder(`${name}.key`) }
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', files.TLS_KEY_FILE]

@@ -1,7 +1,6 @@
 // Commands with no server on the database: on the embedded engine each opens the data directory itself.
 import { beforeAll, expect, test } from 'bun:test'
-import { join } from 'node:path'
-import { createOperator, type Operator, run } from '../program.ts'
+import { createOperator, type Operator, PROGRAM, run } from '../program.ts'
 import { entry } from '../service.ts'
 import { useDatabase } from '../use.ts'
 
@@ -32,10 +31,9 @@ test('concurrent commands wait for each other, and none is rejected', async () =
   expect(listed.map(({ name }) => name)).toEqual(expect.arrayContaining(names))
 })
 
-/** The status and the errors of a line of a shell. */
 async function runShell(line: string): Promise<[number, string]> {
   const shell = Bun.spawn(['bash', '-c', `set -o pipefail; ${line}`], {
-    env: { PATH: process.env.PATH, PROGRAM: join(import.meta.dir, '../../dist/prompt-signals'), ...database.settings },
+    env: { PATH: process.env.PATH, PROGRAM, ...database.settings },
     stdio: ['ignore', 'ignore', 'pipe'],
   })
   return [await shell.exited, await shell.stderr.text()]

@@ -1,4 +1,3 @@
-// What every command does and shows, beside a running server.
 import { beforeAll, expect, test } from 'bun:test'
 import { defaultScopes, presets } from '../../src/keys/schema.ts'
 import type { Row } from '../program.ts'

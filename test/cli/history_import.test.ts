@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createFolder, errorLineOf, run } from '../program.ts'
+import { createFolder, errorLineOf, PROGRAM, run } from '../program.ts'
 import { entry } from '../service.ts'
 import { withAdmin } from '../templates.ts'
 import { useProgram } from '../use.ts'
@@ -19,7 +19,7 @@ function fileOf(text: string | Uint8Array): string {
 }
 
 const importing = (from: string, stdin?: string) =>
-  run(['history', 'import', from, '--json'], { settings: settings, ...(stdin === undefined ? {} : { stdin }) })
+  run(['history', 'import', from, '--json'], { settings, ...(stdin === undefined ? {} : { stdin }) })
 
 /** On the embedded engine a transaction shows in another way: no other session gets a result while it is open. */
 async function countOpenTransactions(): Promise<number> {
@@ -73,11 +73,10 @@ test('keeps texts as they are, with other characters that end a line, and reject
 })
 
 test.each(['standard input', 'a pipe'])('an import that waits for %s blocks no other session', async (source) => {
-  const program = join(import.meta.dir, '../../dist/prompt-signals')
   const pipe = join(folder, crypto.randomUUID())
   expect(Bun.spawnSync(['mkfifo', pipe]).exitCode).toBe(0)
   const isPipe = source === 'a pipe'
-  const slow = Bun.spawn([program, 'history', 'import', isPipe ? pipe : '-'], {
+  const slow = Bun.spawn([PROGRAM, 'history', 'import', isPipe ? pipe : '-'], {
     env: { ...settings },
     stdin: 'pipe',
     stdout: 'pipe',

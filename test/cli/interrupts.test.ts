@@ -4,13 +4,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/db/open.ts'
+import { PROGRAM } from '../binary.ts'
 import { createClone } from '../git/clone.ts'
 import { createDatabaseWithTenant, createEmptyDatabase, engine, type TestDatabase } from '../harness.ts'
 import { awaitSignalHandlers, createFolder, createOperator, eventually, run, type Settings } from '../program.ts'
 import { entry } from '../service.ts'
 import type { Tenant } from '../tenant.ts'
 
-const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
 /** A loaded machine may take its time to get a command going. */
 const WAIT_MS = 20_000
 
@@ -97,7 +97,6 @@ test('a backup leaves no unfinished file', async () => {
   expect(readdirSync(folder)).toEqual([])
 })
 
-/** Runs a command, which is interrupted once it waits for the answer to a request. */
 async function interruptAtRequest(argsFor: (address: URL) => string[]) {
   const asked = Promise.withResolvers<void>()
   const silent = Bun.serve({
@@ -143,11 +142,10 @@ if (engine === 'postgres') {
         select count(*)::int as count from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock'`
     const isBlocked = async () => (await blocked())[0]?.count
-    const create = ['orgs', 'create', '--name', 'Held', '--plan', 'free']
     try {
       await db.transaction(async (sql) => {
         await sql`lock table organisations in exclusive mode`
-        const command = start(create, database.settings)
+        const command = start(['orgs', 'create', '--name', 'Held', '--plan', 'free'], database.settings)
         await eventually(isBlocked, 1, WAIT_MS)
         expect(await command.interrupt()).toEqual(
           interrupted(

@@ -1,4 +1,3 @@
-// The running server applies what a command changes.
 import { expect, test } from 'bun:test'
 import { createTenant, run } from '../program.ts'
 import { useProgram } from '../use.ts'
@@ -68,17 +67,10 @@ test('a new entry is on the next page that is requested', async () => {
 
 test('healthcheck says that the server is ready', async () => {
   const { hostname, port } = new URL(server.url)
-  const settings = { PORT: port }
-  expect(await run(['healthcheck'], { settings })).toEqual({ status: 0, stdout: 'ready  true\n', stderr: '' })
-  expect(await run(['healthcheck', '--json'], { settings: { ...settings, HOST: '0.0.0.0' } })).toEqual({
-    status: 0,
-    stdout: '{"ready":true}\n',
-    stderr: '',
-  })
-  expect(await run(['healthcheck', '--live', '--json'], { settings })).toEqual({
-    status: 0,
-    stdout: '{"live":true}\n',
-    stderr: '',
-  })
+  const check = (args: string[], more = {}) => run(['healthcheck', ...args], { settings: { PORT: port, ...more } })
+  const healthy = (stdout: string) => ({ status: 0, stdout, stderr: '' })
+  expect(await check([])).toEqual(healthy('ready  true\n'))
+  expect(await check(['--json'], { HOST: '0.0.0.0' })).toEqual(healthy('{"ready":true}\n'))
+  expect(await check(['--live', '--json'])).toEqual(healthy('{"live":true}\n'))
   expect(hostname).toBe('127.0.0.1')
 })

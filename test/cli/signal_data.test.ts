@@ -1,4 +1,3 @@
-// Exports, purges and retentions on the command line, beside a running server.
 import { expect, test } from 'bun:test'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +8,6 @@ const { client, operator, tenant } = useProgram()
 
 const folder = createFolder()
 
-/** Creates a prompt with this number of signals, and returns their ids. */
 async function createPrompt(signals: number): Promise<{ prompt: string; ids: number[] }> {
   const { id: prompt } = await operator.one('prompts', 'create', '--org', tenant.org, '--name', 'Greeting')
   const { body } = await client.post(`/prompts/${prompt}/signals/batch`, tenant.key, {
@@ -51,12 +49,7 @@ test('signals purge erases what is older, of a prompt or an organisation, and sa
 })
 
 test('orgs set-retention is shown by orgs list, and ended by none', async () => {
-  expect(await operator.one('orgs', 'set-retention', tenant.org, '400')).toMatchObject({
-    id: tenant.org,
-    retention_days: 400,
-  })
-  expect(await operator.one('orgs', 'set-retention', tenant.org, 'none')).toMatchObject({
-    id: tenant.org,
-    retention_days: null,
-  })
+  const setTo = (days: string) => operator.one('orgs', 'set-retention', tenant.org, days)
+  expect(await setTo('400')).toMatchObject({ id: tenant.org, retention_days: 400 })
+  expect(await setTo('none')).toMatchObject({ id: tenant.org, retention_days: null })
 })

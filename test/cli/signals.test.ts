@@ -1,4 +1,3 @@
-// What the commands that read signals back show, on a terminal's behalf and for a program.
 import { beforeAll, expect, test } from 'bun:test'
 import { readConfig } from '../../src/config.ts'
 import { openDatabase } from '../../src/db/open.ts'

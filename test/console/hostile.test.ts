@@ -15,7 +15,7 @@ const template = '{{constructor.constructor("window.ran=1")()}}'
 const texts = [script, rightToLeft, endless, template, 'javascript:window.ran=1', '"><style>*{display:none}</style>']
 
 const own = useConsole()
-let ids: string[]
+const ids: string[] = []
 /** One window for all pages: it has the files of the console after the first of them. */
 let window: Watched
 
@@ -26,7 +26,6 @@ const post = async (path: string, json: object) => {
 }
 
 beforeAll(async () => {
-  ids = []
   const { db } = own.service.services
   await db.sql`update organisations set name = ${`${script}${rightToLeft}${endless}`} where public_id = ${own.tenant.org}`
   for (const [index, text] of texts.entries()) {

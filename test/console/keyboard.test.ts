@@ -1,4 +1,3 @@
-// Everything is reached without a pointer.
 import { beforeAll, expect, test } from 'bun:test'
 import type { Page } from 'playwright-core'
 import { eventually } from '../program.ts'
@@ -11,11 +10,9 @@ beforeAll(async () => {
   await addEvidence(own.service, own.tenant.prompt)
 })
 
-/** What has the focus, by its name. */
 const focused = (page: Page): Promise<string> =>
   page.evaluate(`(document.activeElement.getAttribute('aria-label') ?? document.activeElement.innerText ?? '').trim()`)
 
-/** Goes on with the tab key until something of this name has the focus. */
 async function tabTo(page: Page, name: RegExp): Promise<void> {
   for (let count = 0; count < 60; count++) {
     await page.keyboard.press('Tab')

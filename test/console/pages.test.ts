@@ -1,4 +1,3 @@
-// Every page of the console with something on it, in a real browser.
 import { beforeAll, expect, test } from 'bun:test'
 import { consolePaths } from '../../src/http/console_paths.ts'
 import { findBarriers, findOverflow } from '../browser.ts'
@@ -16,8 +15,6 @@ beforeAll(async () => {
   expect((await own.service.postSignal(own.tenant.prompt, own.tenant.key)).status).toBe(201)
 })
 
-const addressOf = (path: string) => path.replace(':prompt_id', own.tenant.prompt)
-
 /** Waits until the page has what it asked for. */
 const contentOf: Record<(typeof consolePaths)[number], string> = {
   '/': 'tbody tr',
@@ -34,7 +31,7 @@ const contentOf: Record<(typeof consolePaths)[number], string> = {
 test.each([...consolePaths])(
   '%s opens with three requests at most, complains of nothing, fits a phone, and has no barriers',
   async (path) => {
-    const { page, requests } = await own.open(addressOf(path))
+    const { page, requests } = await own.open(path.replace(':prompt_id', own.tenant.prompt))
     // The page follows the reader's choice without being loaded again; the chart is drawn again.
     for (const [colorScheme, width] of [
       ['dark', 1_280],
@@ -102,8 +99,7 @@ test('search and sort are over all prompts, and not over those of the first page
 })
 
 test('of many changes each has its flag, its place in the list and its verdict, and what is left out is said', async () => {
-  const { body } = await own.service.call('POST', '/api/v1/prompts', { key: own.admin, json: { name: 'busy' } })
-  const { id } = body.data
+  const { id } = (await own.service.post('/prompts', own.admin, { name: 'busy' })).body.data
   const changes = Array.from({ length: 160 }, (_, index) => ({
     ...(index % 4 === 3 ? deployed(`${1_000_000 + index}`, daysAgo(25 - index / 8)) : {}),
     ...(index % 4 === 3 ? {} : merged(`${1_000_000 + index}`, daysAgo(25 - index / 8), 1_000 + index)),
@@ -176,7 +172,8 @@ test('the chart is walked by the arrow keys, zoomed by the pointer, and is a tab
     true,
   )
   await page.getByText('View as table').click()
-  expect(await page.getByRole('table', { name: 'Signals over time' }).getByRole('row').count()).toBe(31)
+  const rows = page.getByRole('table', { name: 'Signals over time' }).getByRole('row')
+  expect(await rows.count()).toBe(31)
 
   const box = (await page.locator('.u-over').boundingBox()) as { x: number; y: number; width: number }
   await page.mouse.move(box.x + box.width * 0.7, box.y + 50)
@@ -184,15 +181,7 @@ test('the chart is walked by the arrow keys, zoomed by the pointer, and is a tab
   await page.mouse.move(box.x + box.width * 0.9, box.y + 50, { steps: 5 })
   await page.mouse.up()
   await eventually(() => /\?since=.*&until=/.test(page.url()), true)
-  await eventually(
-    () =>
-      page
-        .getByRole('table', { name: 'Signals over time' })
-        .getByRole('row')
-        .count()
-        .then((rows) => rows < 12),
-    true,
-  )
+  await eventually(async () => (await rows.count()) < 12, true)
   expect(requests.filter((one) => one.includes('/stats')).length).toBe(2)
   await page.getByRole('button', { name: '7 d' }).click()
   await eventually(() => page.url(), `${own.service.url}${promptPath}?range=7d`)
@@ -280,8 +269,7 @@ test('the signals are exported as a file, as they are filtered', async () => {
 })
 
 test('a change whose predecessor has too few signals says that more of its own would not decide it', async () => {
-  const { body } = await own.service.call('POST', '/api/v1/prompts', { key: own.admin, json: { name: 'few' } })
-  const { id } = body.data
+  const { id } = (await own.service.post('/prompts', own.admin, { name: 'few' })).body.data
   await own.service.addHistory(id, [
     deployed('8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', daysAgo(2)),
     merged('45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', daysAgo(1), 8),

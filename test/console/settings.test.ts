@@ -1,4 +1,3 @@
-// The pages by which an organisation is run, in a real browser.
 import { expect, test } from 'bun:test'
 import { presets, scopes } from '../../src/console/parts/scopes.ts'
 import { presets as presetsOfService } from '../../src/keys/schema.ts'
@@ -73,12 +72,11 @@ test('only what the key may do is offered', async () => {
     await page.locator('nav.subnav').waitFor()
     await page.locator('table').waitFor()
     const names = async (selector: string) => page.locator(selector).allInnerTexts()
-    const answer = {
+    return {
       places: await names('nav.places a'),
       settings: await names('nav.subnav a'),
       buttons: (await names('main button')).map((text) => text.split('\n')[0]),
     }
-    return answer
   }
   expect(await seen(['prompts:read', 'usage:read'], '/settings/prompts')).toEqual({
     places: ['Usage', 'Settings'],

@@ -1,4 +1,3 @@
-// The console of the built binary: the ways in and out, in a real browser.
 import { beforeAll, expect, test } from 'bun:test'
 import { createOperator, eventually, type Operator } from '../program.ts'
 import { useProgram } from '../use.ts'

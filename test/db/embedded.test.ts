@@ -38,13 +38,8 @@ test('carries parameters and results of several megabytes', async () => {
 
 test('rejects what fails and keeps every other query of the pipeline', async () => {
   const answers = await Promise.allSettled([0, 1, 2, 0, 4].map((n) => sql`select 4 / ${n}::int as n`))
-  expect(answers.map((a) => (a.status === 'fulfilled' ? a.value[0]?.n : a.reason.code))).toEqual([
-    '22012',
-    4,
-    2,
-    '22012',
-    1,
-  ])
+  const found = answers.map((a) => (a.status === 'fulfilled' ? a.value[0]?.n : a.reason.code))
+  expect(found).toEqual(['22012', 4, 2, '22012', 1])
   expect(await rejectionOf(sql`select ${'x'}::int`)).toContain('invalid input syntax')
   expect(await rejectionOf(sql.unsafe('select 1; select nothing'))).toContain('does not exist')
   expect((await sql`select 1 as n`)[0]?.n).toBe(1)

@@ -5,6 +5,7 @@ import { once } from 'node:events'
 import fs from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import type postgres from 'postgres'
 import { openEmbedded } from '../../src/db/embedded.ts'
 import { openEngine } from '../../src/db/embedded_engine.ts'
 import { Backend, Session } from '../../src/db/embedded_session.ts'
@@ -36,10 +37,17 @@ function runChild(code: string, ...args: string[]): { child: ChildProcess; lines
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   children.add(child)
-  return {
-    child,
-    lines: createInterface({ input: child.stdout as NonNullable<typeof child.stdout> })[Symbol.asyncIterator](),
-  }
+  const input = child.stdout as NonNullable<typeof child.stdout>
+  return { child, lines: createInterface({ input })[Symbol.asyncIterator]() }
+}
+
+async function reopen(dir: string, read: (sql: postgres.Sql) => Promise<postgres.RowList<postgres.Row[]>>) {
+  const engine = await openEmbedded(dir)
+  const driver = openDriver(engine)
+  const rows = await read(driver)
+  await driver.end()
+  await engine.close()
+  return [...rows]
 }
 
 async function kill(child: ChildProcess): Promise<void> {
@@ -85,11 +93,7 @@ test('stops for good when a write to disk fails, acknowledges nothing and loses 
   expect(await rejectionOf(driver`select 1`)).toContain('the embedded database has stopped')
   expect(failures.length).toBe(1)
   await driver.end({ timeout: 0 })
-  const again = await openEmbedded(dir)
-  const reader = openDriver(again)
-  expect((await reader`select n from acknowledged where n = 1`).length).toBe(1)
-  await reader.end()
-  await again.close()
+  expect(await reopen(dir, (sql) => sql`select n from acknowledged where n = 1`)).toHaveLength(1)
 })
 
 test('says what is wrong with files that it cannot use, and frees the data directory', async () => {
@@ -128,13 +132,9 @@ test('holds every acknowledged row after kill -9, time after time', async () => 
       if (last === target) child.kill('SIGKILL')
     }
   }
-  const engine = await openEmbedded(dir)
-  const driver = openDriver(engine)
-  const [found] = await driver`select count(*)::int as rows, max(id) as last from acknowledged`
+  const [found] = await reopen(dir, (sql) => sql`select count(*)::int as rows, max(id) as last from acknowledged`)
   expect(found?.rows).toBe(found?.last)
   expect(found?.rows).toBeGreaterThanOrEqual(last)
-  await driver.end()
-  await engine.close()
 })
 
 test('opens a directory whose first start was killed while it was being made', async () => {
@@ -152,11 +152,7 @@ test('opens a directory whose first start was killed while it was being made', a
   expect(fs.readdirSync(dir).sort()).toEqual(['pgdata.new'])
   // The folder is left as if the kill had come in the middle of the unpacking.
   fs.rmSync(join(dir, 'pgdata.new/global'), { recursive: true })
-  const engine = await openEmbedded(dir)
-  const driver = openDriver(engine)
-  expect((await driver`select 1 as n`)[0]?.n).toBe(1)
-  await driver.end()
-  await engine.close()
+  expect((await reopen(dir, (sql) => sql`select 1 as n`))[0]?.n).toBe(1)
   expect(fs.readdirSync(dir).sort()).toEqual(['lock', 'pgdata'])
 })
 
@@ -170,9 +166,5 @@ test('closes cleanly: the next start has nothing to recover', async () => {
   // The fifth word of the control file is the state; 1 is "shut down".
   expect(fs.readFileSync(join(dir, 'pgdata/global/pg_control')).readUInt32LE(16)).toBe(1)
   await driver.end()
-  const again = await openEmbedded(dir)
-  const reader = openDriver(again)
-  expect([...(await reader`select * from left_open`)]).toEqual([])
-  await reader.end()
-  await again.close()
+  expect(await reopen(dir, (sql) => sql`select * from left_open`)).toEqual([])
 })

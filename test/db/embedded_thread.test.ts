@@ -16,17 +16,10 @@ test('an engine that throws is given up: its sessions end, and the failure is re
 })
 
 /** A thread in the place of the engine's, which opens and then does as the code says. */
-const startThread = (code: string) =>
-  startEngineThread(
-    'nowhere',
-    new Worker(
-      URL.createObjectURL(
-        new Blob([
-          `onmessage = ({ data }) => { if (data.open) postMessage({ bytes: new Uint8Array() }); else { ${code} } }`,
-        ]),
-      ),
-    ),
-  )
+function startThread(code: string) {
+  const source = `onmessage = ({ data }) => { if (data.open) postMessage({ bytes: new Uint8Array() }); else { ${code} } }`
+  return startEngineThread('nowhere', new Worker(URL.createObjectURL(new Blob([source]))))
+}
 
 test.each([
   ['ends', 'process.exit(3)', 'its thread has ended'],

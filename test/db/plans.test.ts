@@ -1,19 +1,15 @@
 // Plans are made once and kept. Those made while a table was empty must not scan it once the service has seen it grow.
 import { expect, test } from 'bun:test'
-import { createApp } from '../../src/app.ts'
 import { analyzeGrownTables } from '../../src/db/analyze.ts'
-import { createServices } from '../../src/deps.ts'
 import { pruneDeliveries } from '../../src/github/prune.ts'
-import { crashResponse } from '../../src/http/middleware.ts'
 import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
-import { createLog } from '../../src/log.ts'
-import { listen } from '../../src/platform.ts'
 import { eraseBefore } from '../../src/signals/store_deletes.ts'
-import { type Client, createClient } from '../client.ts'
+import type { Client } from '../client.ts'
 import { createHook, type Hook, paths } from '../github/hook.ts'
 import { merged, pullRequest, push } from '../github/payloads.ts'
 import { readRows } from '../rows_read.ts'
 import { entry } from '../service.ts'
+import { startReplica } from '../signals/fixtures.ts'
 import { useOwnService } from '../use.ts'
 
 /** A statement is planned for any values when it runs for the sixth time. */
@@ -29,9 +25,7 @@ let hook: Hook
 /** Everything a caller can set in motion, on a replica that has cached nothing. */
 async function exercise(round: string): Promise<void> {
   const { db, clock } = service.services
-  const services = createServices({ db, redis: service.redis, clock, log: createLog('silent') })
-  const listener = listen(createApp(services), crashResponse, '127.0.0.1', 0)
-  const replica = await createClient(listener.url)
+  const replica = await startReplica(service)
   const full = await service.createTenant(1)
   const { key } = hook.tenant
   const prompt = hook.prompts.greeting
@@ -56,10 +50,9 @@ async function exercise(round: string): Promise<void> {
   await hook.deliver('pull_request', merged())
   await pruneIdempotencyKeys(db, clock)
   await pruneDeliveries(db, clock)
-  await listener.stop()
+  await replica.stop()
 }
 
-/** Reads signals back, counts some of them, and erases one. */
 async function readSignals(replica: Client, prompt: string, key: string): Promise<void> {
   const { sql } = service.services.db
   const queries = ['signals', 'signals?value=negative&metadata.a=b', 'stats?tz=Asia/Kathmandu&by=metadata.a']

@@ -15,9 +15,8 @@ export async function auditLedger(
 ): Promise<Findings> {
   const problems: string[] = []
   const idsOf = new Map<string, number[]>()
-  const rows = await sql<
-    { id: number; request: string }[]
-  >`select id::int, metadata ->> 'request' as request from signals`
+  const rows = await sql<{ id: number; request: string }[]>`
+    select id::int, metadata ->> 'request' as request from signals`
   for (const { id, request } of rows) idsOf.set(request, [...(idsOf.get(request) ?? []), id])
   const twice = [...idsOf].filter(([, ids]) => ids.length > 1)
   compare(problems, 'signals recorded more than once', [], twice.slice(0, 3))
@@ -26,13 +25,8 @@ export async function auditLedger(
   for (const { request, status, text } of attempts) {
     if (status === 201) answers.set(request.id, (answers.get(request.id) ?? new Set()).add(text))
   }
-  const unequal = [...answers].filter(([, texts]) => texts.size > 1)
-  compare(
-    problems,
-    'repeats with another answer',
-    [],
-    unequal.slice(0, 3).map(([request, texts]) => [request, ...texts]),
-  )
+  const unequal = [...answers].filter(([, texts]) => texts.size > 1).map(([request, texts]) => [request, ...texts])
+  compare(problems, 'repeats with another answer', [], unequal.slice(0, 3))
   const missing = [...answers].filter(
     ([request, texts]) => ![...texts].every((text) => idsOf.get(request)?.includes(JSON.parse(text).data.id)),
   )

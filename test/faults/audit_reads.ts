@@ -15,8 +15,6 @@ export const startCounting = (sql: postgres.Sql, tenants: Tenant[]): Repetition 
     }
   }, PAUSE_MS)
 
-type Said = { rows: number; stats: number; used: number; days: number; prompts: number }
-
 /** Every replica is asked, once nobody writes. */
 export async function auditReads(sql: postgres.Sql, replicas: Replica[], tenants: Tenant[]): Promise<Findings> {
   const problems: string[] = []
@@ -37,17 +35,16 @@ export async function auditReads(sql: postgres.Sql, replicas: Replica[], tenants
       const [row] = await sql<[{ rows: number }]>`
         select count(*)::int as rows from signals where organisation_id = ${tenant.organisation}`
       const { rows } = row
-      compare(problems, `signals by ${replica.name}`, sameEverywhere(rows), { rows, ...(await ask(replica, tenant)) })
+      const expected = { stats: rows, used: rows, days: rows, prompts: rows }
+      compare(problems, `signals by ${replica.name}`, expected, await ask(replica, tenant))
       asked += 1
     }
   }
   return { figures: `read back ${asked} times, miscounted ${miscounted.length}`, problems }
 }
 
-const sameEverywhere = (rows: number): Said => ({ rows, stats: rows, used: rows, days: rows, prompts: rows })
-
 /** Each of these organisations has one prompt with signals, all of this month. */
-async function ask({ url }: Replica, { key, prompt }: Tenant): Promise<Omit<Said, 'rows'>> {
+async function ask({ url }: Replica, { key, prompt }: Tenant) {
   const get = async (path: string) => {
     const answer = await fetch(`${url}/api/v1${path}`, { headers: { authorization: `Bearer ${key}` } })
     return answer.json()

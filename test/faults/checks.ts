@@ -43,7 +43,6 @@ export function watch(sql: postgres.Sql, { organisation }: Tenant): { stop(): Pr
   }
 }
 
-/** Waits until each replica records signals steadily again. */
 export async function awaitRecovery({ ledger, replicas, tenants }: Cluster): Promise<Findings> {
   let steady = 0
   return awaitEach(replicas, 'served again', async (replica) => {

@@ -61,29 +61,23 @@ export async function startCluster(cleanups: Cleanups): Promise<Cluster> {
   })
   cleanups.push(() => sql.end({ timeout: 1 }))
 
-  const createTenant = (monthlyLimit: number) => insertFaultTenant(settings, sql, monthlyLimit)
+  const createTenant = async (monthlyLimit: number): Promise<Tenant> => {
+    const options = { queryTimeoutMs: 4_500, maxConnections: 1, whenInUse: 'fail' as const }
+    const db = await openDatabase(readConfig({}, settings), options)
+    try {
+      const { org, key, prompt } = await insertTenant(db, systemClock, monthlyLimit)
+      const [row] = await sql<[{ id: number }]>`select id::int from organisations where public_id = ${org}`
+      return { organisation: row.id, org, key, prompt }
+    } finally {
+      await db.close()
+    }
+  }
   const tenants = await Promise.all(Array.from({ length: TENANTS }, () => createTenant(UNREACHABLE_LIMIT)))
   const author = await createAuthor(await createTenant(UNREACHABLE_LIMIT), settings)
   const replicas: Cluster['replicas'] = [await startReplica('A', settings), await startReplica('B', settings)]
   cleanups.push(() => Promise.all(replicas.map(({ server }) => server.kill())))
   const ledgers = { ledger: createLedger(), writes: createWriteLedger() }
   return { postgres: database, redis, ...ledgers, replicas, settings, sql, tenants, author, createTenant }
-}
-
-async function insertFaultTenant(
-  settings: Cluster['settings'],
-  sql: postgres.Sql,
-  monthlyLimit: number,
-): Promise<Tenant> {
-  const config = readConfig({}, settings)
-  const db = await openDatabase(config, { queryTimeoutMs: 4_500, maxConnections: 1, whenInUse: 'fail' })
-  try {
-    const { org, key, prompt } = await insertTenant(db, systemClock, monthlyLimit)
-    const [row] = await sql<[{ id: number }]>`select id::int from organisations where public_id = ${org}`
-    return { organisation: row.id, org, key, prompt }
-  } finally {
-    await db.close()
-  }
 }
 
 async function createAuthor(tenant: Tenant, settings: Cluster['settings']): Promise<Author> {

@@ -1,5 +1,3 @@
-// The result of a check.
-
 import type { Cluster } from './cluster.ts'
 import type { Attempt } from './post.ts'
 

@@ -1,5 +1,3 @@
-// Sends signals, each in a request or many in a batch.
-
 export type Tenant = { org: string; organisation: number; key: string; prompt: string }
 
 /** A running replica of the service. Its URL changes with every start. */
@@ -45,8 +43,6 @@ export async function post(replica: Replica, request: SignalRequest): Promise<At
   return { request, replica: replica.name, sentAt, ms: performance.now() - sentAt, ...reply }
 }
 
-type Result = { status: number; id?: number; created_at?: string; replayed?: true; error?: object }
-
 /** Sends signals of one tenant, and returns of each the answer that a request for it alone would have got. A batch that is not answered is no answer to any of its signals. */
 export async function postBatch(replica: Replica, requests: SignalRequest[]): Promise<Attempt[]> {
   const sentAt = performance.now()
@@ -75,7 +71,7 @@ export async function postBatch(replica: Replica, requests: SignalRequest[]): Pr
     if (response.status !== 200) {
       return attempts(requests.map(() => ({ status: response.status, text, replayed: false })))
     }
-    const { data } = JSON.parse(text) as { data: Result[] }
+    const { data } = JSON.parse(text) as { data: { status: number; replayed?: true }[] }
     return attempts(
       data.map(({ status, replayed = false, ...rest }) => ({
         status,

@@ -11,7 +11,6 @@ export type Clone = {
   write(path: string, text?: string): void
   /** Commits what is staged, an hour after the commit before, and returns the hash. */
   commit(message: string, more?: CommitOptions): string
-  /** Merges a branch with a merge commit, and returns its hash. */
   merge(branch: string, message: string, more?: CommitOptions): string
 }
 

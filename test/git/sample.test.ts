@@ -50,10 +50,8 @@ async function readHistories(org: string): Promise<Record<string, string[]>> {
 const describe = ({ created_at, action, commit_sha, user, pr_url }: Row): string =>
   `${created_at.slice(0, 16)} ${action} ${commit_sha.slice(0, 8)} ${user.name} <${user.email}> ${pr_url ?? ''}`.trimEnd()
 
-async function createOrganisation(): Promise<string> {
-  const { id } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team')
-  return id
-}
+const createOrganisation = async (): Promise<string> =>
+  (await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team')).id
 
 const create = ['--create', 'prompts/**/*.md']
 const withoutIds = ({ prompt: _, ...change }: Row) => change

@@ -23,7 +23,6 @@ const shapeOf = ({ status, headers, text }: Answer) => ({
   text: text.replace(/"request_id":"[^"]+"/, ''),
 })
 
-/** The one rejection, whatever the reason. */
 const rejection = async () => shapeOf(await hook.deliver('push', change(), { secret: 'wrong' }))
 
 test('a wrong secret is rejected as unauthorized, and nothing is recorded', async () => {
@@ -97,10 +96,8 @@ test.each<[string, Sending, string]>([
   ['more than 25 MiB', { body: ' '.repeat(25 * mebibyte + 1) }, 'must be at most 25 MiB'],
 ])('a signed delivery with %s is invalid', async (_, sending, message) => {
   const { status, body } = await hook.deliver('push', change(), sending)
-  expect({ status, error: body.error }).toMatchObject({
-    status: 422,
-    error: { code: 'validation_error', details: [{ message }] },
-  })
+  const error = { code: 'validation_error', details: [{ message }] }
+  expect({ status, error: body.error }).toMatchObject({ status: 422, error })
 })
 
 test.each([

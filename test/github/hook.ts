@@ -20,7 +20,6 @@ export type Hook = {
   tenant: Tenant
   secret: string
   prompts: Record<Name, string>
-  /** Delivers an event the way GitHub does. */
   deliver(event: string, payload: object, sending?: Sending): Promise<Answer>
   /** Delivers it and returns the number of entries that are new or changed. */
   send(event: string, payload: object, sending?: Sending): Promise<number>

@@ -144,13 +144,8 @@ test.each(['Merge the two greetings (#7)', 'Merge branch-specific words'])(
 test('a direct commit behind the squash of a pull request that changes the same prompt is deployed', async () => {
   await hook.send('push', push({ branch: 'warmer', after: sha('warmer'), commits: [change], created: true }))
   await hook.send('pull_request', merged())
-  const commits = [
-    { ...change, id: sha('merge') },
-    { ...change, id: sha('direct') },
-  ]
+  const commits = ['merge', 'direct'].map((name) => ({ ...change, id: sha(name) }))
   await hook.send('push', push({ after: sha('direct'), commits, at: '2026-11-14T13:00:00Z' }))
-  expect((await hook.story('greeting')).sort()).toEqual([
-    `deployed null ${sha('direct')}`,
-    `pr_merged 7 ${sha('merge')}`,
-  ])
+  const story = await hook.story('greeting')
+  expect(story.sort()).toEqual([`deployed null ${sha('direct')}`, `pr_merged 7 ${sha('merge')}`])
 })

@@ -67,9 +67,8 @@ test.each(orders.map((order) => [order]))('a commit of no pull request among the
   const direct = { ...touching('direct', paths.other), author: { name: 'Direct', email: 'direct@example.com' } }
   const last = touching('last', paths.greeting)
   await inOrder(order, [direct, ...methods['merge commits'].map(known), last])
-  expect(await hook.history('other')).toMatchObject([
-    { action: 'deployed', commit_sha: sha('direct'), user: { name: 'Direct' } },
-  ])
+  const deployed = { action: 'deployed', commit_sha: sha('direct'), user: { name: 'Direct' } }
+  expect(await hook.history('other')).toMatchObject([deployed])
   expect((await endOf('greeting')).sort()).toEqual([`deployed null ${sha('last')}`, `pr_merged 7 ${sha('merge 7')}`])
   expect(await endOf('farewell')).toEqual([`pr_merged 8 ${sha('merge 8')}`])
 })

@@ -28,7 +28,6 @@ const messages = {
   files_not_listed: `GitHub has not listed the files of every commit. ${sync}`,
 }
 
-/** The metric by outcome. */
 async function readCounts(): Promise<Record<string, number>> {
   const text = await service.services.metrics.text()
   const lines = text.matchAll(/^prompt_signals_github_deliveries_total\{outcome="(\w+)"\} (\d+)$/gm)

@@ -1,4 +1,3 @@
-// Lists that are read by cursor.
 import { beforeAll, expect, test } from 'bun:test'
 import { scopes } from '../../src/http/caller.ts'
 import { useService } from '../use.ts'

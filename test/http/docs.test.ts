@@ -167,7 +167,7 @@ describe('the document', () => {
       const { example } = (requestBody as OpenAPIV3.RequestBodyObject).content['application/json'] ?? {}
       expect(Value.Check(type, example)).toBe(true)
     }
-    expect(isPromptId(parameterOf(signals, 'prompt_id').example)).toBe(true)
+    expect(isPromptId(signals.parameters.find(({ name }) => name === 'prompt_id')?.example)).toBe(true)
   })
 })
 
@@ -224,9 +224,6 @@ describe('the page', () => {
     expect([await ask(), await ask()]).toEqual(['read 2', 'read 2'])
   })
 })
-
-const parameterOf = ({ parameters }: Operation, name: string) =>
-  parameters.find((parameter) => parameter.name === name) as OpenAPIV3.ParameterObject
 
 function headersOf({ responses }: Operation): Record<string, string[]> {
   const entries = Object.entries(responses as Record<string, OpenAPIV3.ResponseObject>)

@@ -9,7 +9,6 @@ import { useOwnService, useTenant } from '../use.ts'
 const service = useOwnService()
 const tenant = useTenant(service)
 
-/** The same service with one part that does not work. */
 async function callBroken(broken: Partial<TestService['services']>) {
   const listener = listen(createApp({ ...service.services, ...broken }), crashResponse, '127.0.0.1', 0)
   try {

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { generateKey } from '../../src/keys/format.ts'
-import { corpus } from '../attack/corpus.ts'
+import * as corpus from '../attack/corpus.ts'
 import { inFullRun } from '../full.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useService } from '../use.ts'

@@ -18,7 +18,6 @@ export async function addSignals(service: TestService, prompt: string, signals: 
     where p.public_id = ${prompt}`
 }
 
-/** Rolls up the next signals of a prompt; all of them by default. */
 export async function rollUp(service: TestService, prompt: string, number = 1_000_000): Promise<void> {
   await service.services.db.sql`
     select roll_up_signals(p.id, ${number}::integer) from prompts p where p.public_id = ${prompt}`

@@ -1,4 +1,3 @@
-// The monthly limit of a browser key, beside that of its organisation.
 import { beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { createServices } from '../../src/deps.ts'

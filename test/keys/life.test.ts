@@ -1,4 +1,3 @@
-// How keys end: rotation, revocation, expiry and suspension; and what the audit log says of it.
 import { beforeEach, expect, test } from 'bun:test'
 import { listAudit } from '../../src/audit/record.ts'
 import { setWebhook } from '../../src/github/webhook.ts'

@@ -29,8 +29,6 @@ function startReplica() {
   }
 }
 
-type Replica = ReturnType<typeof startReplica>
-
 async function rowOf({ keyId }: Tenant): Promise<{ id: number; usedAt: Date | null }> {
   const [row] = await service.services.db.sql<{ id: number; usedAt: Date | null }>`
     select id, last_used_at as "usedAt" from api_keys where public_id = ${keyId}`
@@ -63,11 +61,8 @@ test('a last use is never set back, and one that could not be written is kept fo
   const { db } = service.services
   const tenant = await service.createTenant()
   const { id } = await rowOf(tenant)
-  const [earlier, later, latest] = [1, 2, 3].map((minute) => new Date(`2026-11-14T10:0${minute}:00Z`)) as [
-    Date,
-    Date,
-    Date,
-  ]
+  const at = (minute: number) => new Date(`2026-11-14T10:0${minute}:00Z`)
+  const [earlier, later, latest] = [at(1), at(2), at(3)]
   for (const usedAt of [later, earlier]) await markKeysUsed(db.sql, new Map([[id, usedAt]]))
   expect((await rowOf(tenant)).usedAt).toEqual(later)
 
@@ -83,7 +78,7 @@ test('a last use is never set back, and one that could not be written is kept fo
 })
 
 /** Sends guessed keys; each is rejected once it was looked up. */
-const guess = (verify: Replica['verify'], number: number): Promise<string>[] =>
+const guess = (verify: ReturnType<typeof startReplica>['verify'], number: number): Promise<string>[] =>
   Array.from({ length: number }, () => rejectionOf(verify(generateKey())))
 
 /** Longer than a key is trusted without another look-up. */

@@ -1,4 +1,3 @@
-// What the tests of browser keys share.
 import { expect } from 'bun:test'
 import type { TestService } from '../service.ts'
 

@@ -1,4 +1,3 @@
-// Keys, webhook and audit log over REST, within the caller's own organisation.
 import { beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import type { Db } from '../../src/db/client.ts'

@@ -55,20 +55,15 @@ test('items that arrive during a write are written together as the next batch', 
   expect(writes).toEqual(['a1', 'a2 b3'])
 })
 
-test('a write takes no more items than allowed', async () => {
-  const { group, writes, finish } = setUp({ maxBatch: 2 })
-  const all = ['a1', 'a2', 'a3', 'a4', 'a5'].map(group.add)
-  await finish(3)
+test.each<[string, Options, string[]]>([
+  ['takes no more items than allowed', { maxBatch: 2 }, ['a1 a2', 'a3 a4', 'a5']],
+  ['is no larger than allowed, unless it is of one item', { maxBatchWeight: 6 }, ['a1 a2 a3', 'a4', 'a-longer', 'a6']],
+])('a write %s', async (_, options, expected) => {
+  const { group, writes, finish } = setUp(options)
+  const all = expected.join(' ').split(' ').map(group.add)
+  await finish(expected.length)
   await Promise.all(all)
-  expect(writes).toEqual(['a1 a2', 'a3 a4', 'a5'])
-})
-
-test('a write is no larger than allowed, unless it is of one item', async () => {
-  const { group, writes, finish } = setUp({ maxBatchWeight: 6 })
-  const all = ['a1', 'a2', 'a3', 'a4', 'a-longer-one', 'a6'].map(group.add)
-  await finish(4)
-  await Promise.all(all)
-  expect(writes).toEqual(['a1 a2 a3', 'a4', 'a-longer-one', 'a6'])
+  expect(writes).toEqual(expected)
 })
 
 test('callers who all come back immediately are written by halves, one while the other is answered', async () => {

@@ -39,12 +39,8 @@ test('random base62 has the requested length and every letter', () => {
 })
 
 test('numbers fill base62 text from the right', () => {
-  expect([toBase62(0, 6), toBase62(61, 6), toBase62(62, 6), toBase62(2 ** 32 - 1, 6)]).toEqual([
-    '000000',
-    '00000z',
-    '000010',
-    '4gfFC3',
-  ])
+  const texts = [0, 61, 62, 2 ** 32 - 1].map((number) => toBase62(number, 6))
+  expect(texts).toEqual(['000000', '00000z', '000010', '4gfFC3'])
 })
 
 test.each([

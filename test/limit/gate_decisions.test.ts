@@ -9,7 +9,6 @@ import { useService } from '../use.ts'
 const service = useService()
 const month = () => monthOf(service.clock.now())
 
-/** An organisation that has recorded this many signals. */
 async function createOrganisation(monthlyLimit: number, used: number): Promise<number> {
   const tenant = await service.createTenant(monthlyLimit)
   for (let n = 0; n < used; n += 1) await service.postSignal(tenant.prompt, tenant.key)

@@ -20,9 +20,8 @@ test('nothing is counted on a snapshot that may be older than the lock', async (
       insert into said values (sqlerrm);
     end
     $$`)
-  expect(await sql`select message from said`).toEqual([
-    { message: 'write_signals needs the isolation level read committed' },
-  ])
+  const message = 'write_signals needs the isolation level read committed'
+  expect(await sql`select message from said`).toEqual([{ message }])
 })
 
 test('finding a count costs the same however many of its versions cannot be removed yet', async () => {

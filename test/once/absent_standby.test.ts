@@ -1,14 +1,11 @@
 // A Postgres whose synchronous standby is away does not confirm any commit.
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { join } from 'node:path'
 import postgres from 'postgres'
 import { createClient } from '../client.ts'
-import { createFolder, createOperator, eventually, run, startServer } from '../program.ts'
+import { createFolder, createOperator, eventually, PROGRAM, run, startServer } from '../program.ts'
 import { findOrInstall, postgresProgram } from '../programs.ts'
 import { postgresRecipe } from '../services.ts'
 import { startThrowaway } from '../throwaway.ts'
-
-const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
 
 let server: Awaited<ReturnType<typeof startThrowaway>>
 let admin: postgres.Sql

@@ -1,4 +1,3 @@
-// Backups as files, without a database.
 import { expect, test } from 'bun:test'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,8 +1,7 @@
-// What no HTTP library would send.
 import { beforeAll, expect, test } from 'bun:test'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
+import { peakMemoryOf } from '../program.ts'
 import { isWhole, openConnection } from '../socket.ts'
 import { useProgram } from '../use.ts'
 
@@ -45,20 +44,13 @@ function read(answer: string): { status: number; code: string; details: object[]
   return { status: Number(start.split(' ')[1]), code, details }
 }
 
-/** The peak memory of the server. */
-const peakMemory = () =>
-  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))?.[1]) * 1024
-
 const used = async () => (await operator.json('orgs', 'list'))[0]?.used as number
 
-const tooLarge = {
-  status: 422,
-  code: 'validation_error',
-  details: [{ path: '', message: 'must be at most 1 MiB' }],
-}
+const invalid = (message: string) => ({ status: 422, code: 'validation_error', details: [{ path: '', message }] })
+const tooLarge = invalid('must be at most 1 MiB')
 
 test('keeps nothing of a body above the cap, announced or chunked, with a good key or a bad one', async () => {
-  const before = peakMemory()
+  const before = peakMemoryOf(server)
   const block = 'x'.repeat(MIB)
   const chunk = `${MIB.toString(16)}\r\n${block}\r\n`
   const announced = head(`Content-Length: ${10 * 1024 * MIB}`)
@@ -71,7 +63,7 @@ test('keeps nothing of a body above the cap, announced or chunked, with a good k
   expect(read(await answerTo(chunked, { block: chunk, bytes }))).toEqual(tooLarge)
   expect(read(await answerTo(stranger(announced), { block, bytes })).status).toBe(401)
   expect(read(await answerTo(stranger(chunked), { block: chunk, bytes })).status).toBe(401)
-  expect(peakMemory() - before).toBeLessThan(100 * MIB)
+  expect(peakMemoryOf(server) - before).toBeLessThan(100 * MIB)
 })
 
 const signalOf = (bytes: number) => '{"value":"positive"}'.padEnd(bytes)
@@ -93,9 +85,9 @@ test.each([
 })
 
 test('stops decompressing at the cap', async () => {
-  const before = peakMemory()
+  const before = peakMemoryOf(server)
   expect(read(await answerTo(compressed(500 * MIB)))).toEqual(tooLarge)
-  expect(peakMemory() - before).toBeLessThan(50 * MIB)
+  expect(peakMemoryOf(server) - before).toBeLessThan(50 * MIB)
 })
 
 test.each([
@@ -104,11 +96,7 @@ test.each([
   ['gzip, gzip', 'must be uncompressed, or sent with "Content-Encoding: gzip"'],
 ])('rejects the encoding %p of a plain body', async (encoding, message) => {
   const sent = head(`Content-Encoding: ${encoding}`, 'Content-Length: 20') + signalOf(20)
-  expect(read(await answerTo(sent))).toEqual({
-    status: 422,
-    code: 'validation_error',
-    details: [{ path: '', message }],
-  })
+  expect(read(await answerTo(sent))).toEqual(invalid(message))
 })
 
 test.each(['[bad', '', ' ', 'a/b?x', 'http://', '%'])('a Host of %p changes no answer', async (host) => {
@@ -139,9 +127,5 @@ test('a request cut off in the middle records nothing and affects no other', asy
 })
 
 test('a body that does not arrive within ten seconds is rejected, and slows no other until then', async () => {
-  expect(read(await slow)).toEqual({
-    status: 422,
-    code: 'validation_error',
-    details: [{ path: '', message: 'must arrive within 10 seconds' }],
-  })
+  expect(read(await slow)).toEqual(invalid('must arrive within 10 seconds'))
 })

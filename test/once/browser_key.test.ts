@@ -1,4 +1,3 @@
-// Signals from a page of another origin, in a real browser.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Browser, Page } from 'playwright-core'

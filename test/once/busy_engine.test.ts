@@ -1,4 +1,3 @@
-// A server on the embedded engine, while a command keeps that engine busy.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'

@@ -1,4 +1,3 @@
-// What a command rejects: exit status 1, one line that says why, and nothing done.
 import { expect, test } from 'bun:test'
 import { useProgram } from '../use.ts'
 

@@ -116,10 +116,8 @@ test('interval and verdict never contradict the evidence, whatever was counted',
   const random = createRandom(15)
   for (let round = 0; round < 2_000; round += 1) {
     const count = () => Math.floor(random() ** 3 * 10 ** (random() * 5))
-    const [base, head] = [
-      { positive: count(), negative: count() },
-      { positive: count(), negative: count() },
-    ]
+    const counts = () => ({ positive: count(), negative: count() })
+    const [base, head] = [counts(), counts()]
     const margin = random() * 0.2
     const { difference, verdict } = compare(base, head, margin)
     if (!difference) continue

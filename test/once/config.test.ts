@@ -1,4 +1,3 @@
-// The settings in force, as `config` shows them.
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -1,4 +1,3 @@
-// A service whose connections to Postgres are cut again and again by a proxy.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import postgres from 'postgres'
 import { auditWrites } from '../faults/audit_writes.ts'

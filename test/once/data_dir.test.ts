@@ -1,4 +1,3 @@
-// The embedded engine's data directory, and who may be on it.
 import { expect, test } from 'bun:test'
 import {
   chownSync,
@@ -14,9 +13,9 @@ import { join } from 'node:path'
 import { readConfig } from '../../src/config.ts'
 import { lockDataDir } from '../../src/db/data_dir.ts'
 import { openAny } from '../../src/db/open.ts'
+import { PROGRAM } from '../binary.ts'
 import { createFolder, createOperator, errorLineOf, eventually, readJsonLines, run, startServer } from '../program.ts'
 
-const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
 const nobody = 65_534
 
 const fresh = () => join(createFolder(), 'data')
@@ -60,7 +59,6 @@ test.concurrent('a slip in the name of the data directory makes no database', as
   expect(existsSync(settings.DATA_DIR)).toBe(false)
 })
 
-/** Only root can run this one. */
 test.concurrent('root is told to run as the owner of a data directory, and nothing is opened or created', async () => {
   expect(process.getuid?.()).toBe(0)
   const folder = createFolder()

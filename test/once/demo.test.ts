@@ -6,23 +6,14 @@ import type { Counts } from '../../src/impact/rate.ts'
 import { presets } from '../../src/keys/schema.ts'
 import { createDatabase } from '../harness.ts'
 import { changeOf } from '../impact/history.ts'
-import {
-  createFolder,
-  createOperator,
-  eventually,
-  type Operator,
-  type Row,
-  type Server,
-  startServer,
-} from '../program.ts'
+import { createFolder, createOperator, eventually, type Operator, type Row, startServer } from '../program.ts'
 
-async function startDemo(settings: Record<string, string | undefined>, lastWords: string): Promise<Server> {
+async function startDemo(settings: Record<string, string | undefined>, lastWords: string) {
   const server = await startServer(settings, ['--demo'])
   await eventually(() => server.stdout().includes(lastWords), true, 60_000)
   return server
 }
 
-/** Pastes the lines into a shell, and reads what each prints. */
 async function paste(script: string) {
   const shell = Bun.spawn(['bash', '-euo', 'pipefail', '-c', script], { stdout: 'pipe', stderr: 'ignore' })
   const [text, status] = await Promise.all([shell.stdout.text(), shell.exited])

@@ -1,4 +1,3 @@
-// What the log and the metrics say when Redis is lost and found again.
 import { afterAll, expect, test } from 'bun:test'
 import { redisPrefix, redisUrl } from '../harness.ts'
 import { eventually } from '../program.ts'

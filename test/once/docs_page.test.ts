@@ -1,4 +1,3 @@
-// The documentation page of the built binary, in a real browser that reaches no other host.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import type { Browser, Page } from 'playwright-core'
 import { launchBrowser, openWindow, type Watched } from '../browser.ts'

@@ -1,4 +1,3 @@
-// A standby takes over that has not received the last changes.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import postgres from 'postgres'
 import { createApp } from '../../src/app.ts'

@@ -1,8 +1,7 @@
-// What sync rejects, and what it does not let a repository do.
 import { beforeAll, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { chmod, writeFile } from 'node:fs/promises'
-import { createServer, type Server as HttpServer } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { createGit } from '../../src/git/program.ts'
@@ -40,13 +39,6 @@ beforeAll(async () => {
 const sync = (args: string[], settings: Settings = {}) =>
   run(['sync', ...args], { settings: { ...database.settings, ...settings } })
 
-const isUntouched = async () => {
-  expect(await operator.json('history', 'list', '--prompt', prompt)).toEqual([])
-  expect(await operator.json('prompts', 'list', '--org', org)).toHaveLength(1)
-}
-
-type Made = () => { folder: string; more?: string[]; settings?: Settings }
-
 const cloneOf = (...options: string[]): string => {
   const folder = join(createFolder(), 'clone')
   runGit('/', ['-c', 'protocol.file.allow=always', 'clone', '--quiet', ...options, `file://${clone.folder}`, folder])
@@ -75,7 +67,7 @@ const withSquash = () =>
   createOther(null, ['a.md'], 'Add (#1)', { committer: 'GitHub Enterprise <noreply@git.example.com>' })
 const unlinked = ['--repository', 'acme/other']
 
-const rejected: [string, string, Made][] = [
+test.each<[string, string, () => { folder: string; more?: string[]; settings?: Settings }]>([
   ['a folder that is no repository', 'is not a git repository', () => ({ folder: createFolder() })],
   ['a folder that is not there', 'is not a git repository', () => ({ folder: '/nonexistent' })],
   ['a shallow clone', 'fetch-depth: 0', () => ({ folder: cloneOf('--depth=1') })],
@@ -123,12 +115,11 @@ const rejected: [string, string, Made][] = [
     'git is needed, and is not on the PATH',
     () => ({ ...clone, settings: { PATH: '/nonexistent' } }),
   ],
-]
-
-test.each(rejected)('%s is rejected with one line, and nothing is written', async (_, line, make) => {
+])('%s is rejected with one line, and nothing is written', async (_, line, make) => {
   const { folder, more = [], settings } = make()
   expect(errorLineOf(await sync([folder, '--org', org, ...more], settings))).toContain(line)
-  await isUntouched()
+  expect(await operator.json('history', 'list', '--prompt', prompt)).toEqual([])
+  expect(await operator.json('prompts', 'list', '--org', org)).toHaveLength(1)
 })
 
 test('a repository of somebody else is rejected with what to do about it', async () => {
@@ -205,7 +196,7 @@ test('an address that is not the service, or leads elsewhere, gets an answer tha
     else response.writeHead(200, { 'content-type': 'text/html' }).end('<h1>Hello</h1>')
   }).listen(0, '127.0.0.1')
   await new Promise((resolve) => server.once('listening', resolve))
-  const address = addressOf(server)
+  const address = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const settings = { PROMPT_SIGNALS_KEY: key }
   const page = errorLineOf(await sync([clone.folder, '--url', address], settings))
   expect(page).toContain('not how the service answers')
@@ -214,5 +205,3 @@ test('an address that is not the service, or leads elsewhere, gets an answer tha
   expect(seen.filter((url) => url?.startsWith('/stolen'))).toEqual([])
   server.close()
 })
-
-const addressOf = (server: HttpServer) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`

@@ -5,7 +5,6 @@ import { requireWebhook } from '../../src/github/webhook.ts'
 import { findLiveKeys } from '../../src/keys/store.ts'
 import { createPromptFinder } from '../../src/prompts/find.ts'
 
-/** A database that returns this row for every query. */
 const answering = (row: object) => ({ sql: async () => [row] }) as unknown as Db
 
 test('the webhook of another organisation authenticates no delivery', async () => {

@@ -1,12 +1,9 @@
-// From the embedded database to Postgres and back.
 import { expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { createEmptyDatabase } from '../harness.ts'
-import { createFolder, createOperator, createTenant, type Settings } from '../program.ts'
-
-const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
+import { createFolder, createOperator, createTenant, PROGRAM, type Settings } from '../program.ts'
 
 /** Line by line, but for the first, which says when it was made. */
 async function contentOf(settings: Settings): Promise<string[]> {

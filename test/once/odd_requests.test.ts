@@ -24,7 +24,6 @@ async function answersTo(url: string, { text, halfClose = false }: Sent, wanted:
 const statusesIn = (answer: string): number[] =>
   [...answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)].map(([, status]) => Number(status))
 
-/** How many whole responses have arrived. */
 const completeIn = (answer: string): number =>
   answer.split('HTTP/1.1 ').filter((one) => {
     const [head = '', content] = one.split('\r\n\r\n')
@@ -57,8 +56,7 @@ beforeAll(async () => {
   const address = `127.0.0.1:${await findFreePort()}`
   nginxUrl = `http://${address}`
   nginx = await startNginx(server.url, address)
-  const isUp = () => fetch(`${nginxUrl}/livez`).then(({ ok }) => ok, String)
-  await eventually(isUp, true, 20_000)
+  await eventually(() => fetch(`${nginxUrl}/livez`).then(({ ok }) => ok, String), true, 20_000)
 })
 
 const chunked = (post: string) =>

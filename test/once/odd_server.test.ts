@@ -1,10 +1,8 @@
-// Servers that do not speak the protocol of Postgres, or not as they should.
 import { expect, test } from 'bun:test'
 import { createServer, type Socket } from 'node:net'
 import { openClient } from '../../src/db/client.ts'
 import type { Tls } from '../../src/db/tls.ts'
 
-/** A message of the Postgres protocol. */
 function message(type: string, ...parts: (number | string)[]): Buffer {
   const body = Buffer.concat(
     parts.map((part) => {

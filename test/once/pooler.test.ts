@@ -6,7 +6,7 @@ import postgres from 'postgres'
 import { errorLineOf, run } from '../program.ts'
 import { findOrInstall, pgbouncerProgram } from '../programs.ts'
 import { urlOfDatabase } from '../templates.ts'
-import { type Recipe, type Server, startThrowaway } from '../throwaway.ts'
+import { type Recipe, startThrowaway } from '../throwaway.ts'
 import { useDatabase } from '../use.ts'
 
 const database = useDatabase()
@@ -18,11 +18,8 @@ beforeAll(async () => {
 
 /** From 1.21 on, unless it is switched off; older ones do not know the setting. */
 function knowsPreparedStatements(): boolean {
-  const [, minor] =
-    Bun.spawnSync([program, '--version'])
-      .stdout.toString()
-      .match(/PgBouncer 1\.(\d+)/) ?? []
-  return Number(minor) >= 21
+  const { stdout } = Bun.spawnSync([program, '--version'])
+  return Number(/PgBouncer 1\.(\d+)/.exec(stdout.toString())?.[1]) >= 21
 }
 
 function pgbouncerRecipe(folder: string, mode: string, poolSize: number): Recipe {
@@ -56,7 +53,7 @@ function pgbouncerRecipe(folder: string, mode: string, poolSize: number): Recipe
 }
 
 async function withPgbouncer(mode: string, poolSize: number, use: (url: string) => Promise<void>): Promise<void> {
-  const server: Server = await startThrowaway((folder) => pgbouncerRecipe(folder, mode, poolSize))
+  const server = await startThrowaway((folder) => pgbouncerRecipe(folder, mode, poolSize))
   const name = new URL(database.settings.DATABASE_URL as string).pathname.slice(1)
   await use(urlOfDatabase(server.url, name)).finally(server.stop)
 }

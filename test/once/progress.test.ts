@@ -1,14 +1,10 @@
-// What a long command shows on a terminal while it runs.
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { describeCount } from '../../src/cli/progress.ts'
 import { createDatabaseWithTenant, createEmptyDatabase } from '../harness.ts'
-import { createFolder, type Settings } from '../program.ts'
+import { createFolder, PROGRAM, type Settings } from '../program.ts'
 import { entry } from '../service.ts'
 
-const PROGRAM = join(import.meta.dir, '../../dist/prompt-signals')
-
-/** What a person sees who runs the command on a terminal. */
 async function onTerminal(args: string[], settings: Settings): Promise<string> {
   let shown = ''
   const decoder = new TextDecoder()

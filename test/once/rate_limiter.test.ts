@@ -1,4 +1,3 @@
-// The buckets of the rates, in memory and in Redis.
 import { expect, test } from 'bun:test'
 import { openRedis, type Redis } from '../../src/db/redis.ts'
 import { createRateLimiter } from '../../src/http/rate_limit.ts'

@@ -91,10 +91,8 @@ test('a service does not start on a standby, and says why; what only reads works
 })
 
 test('commands on a standby count the signals, however many of them are not in the counts yet', async () => {
-  const [onPrimary, settings] = [
-    createOperator({ DATABASE_URL: servers.primary.url }),
-    { DATABASE_URL: servers.standby.url },
-  ]
+  const onPrimary = createOperator({ DATABASE_URL: servers.primary.url })
+  const settings = { DATABASE_URL: servers.standby.url }
   const { org, prompt } = await createTenant(onPrimary)
   await onPrimary.one(
     ...['history', 'record', '--prompt', prompt, '--action', 'deployed', '--commit-sha', 'c1', '--branch', 'main'],

@@ -1,9 +1,8 @@
 // What has arrived of a body is in memory until the request is answered, so that many slow senders must not add up.
 import { afterEach, expect, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
 import { readJsonText } from '../../src/http/body.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
-import { createTenant, eventually } from '../program.ts'
+import { createTenant, eventually, peakMemoryOf } from '../program.ts'
 import { formatRequest, openConnection, type RawConnection } from '../socket.ts'
 import { useProgram } from '../use.ts'
 
@@ -30,7 +29,7 @@ const asChunk = (data: Buffer) =>
 /** Begins signals on open connections, each with as much of its body as given. */
 async function begin(
   requests: number,
-  { prompt, key }: Pick<Tenant, 'prompt' | 'key'>,
+  { prompt, key }: Tenant,
   length: string,
   sent: Buffer,
 ): Promise<RawConnection[]> {
@@ -57,10 +56,6 @@ async function post({ prompt, key }: Tenant, bytes: number): Promise<number> {
   return status
 }
 
-/** The peak memory of the server. */
-const peakMemory = () =>
-  Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${server.pid}/status`, 'utf8'))?.[1]) * 1024
-
 const space = Buffer.alloc(900_000, ' ')
 
 test('of 300 slow bodies of an organisation those past its share are rejected, and nothing of them is kept', async () => {
@@ -68,7 +63,7 @@ test('of 300 slow bodies of an organisation those past its share are rejected, a
   // The runtime keeps what arrives while a key or a prompt is looked up, so the rest is sent after that.
   const slow = await begin(300, busy, announced(MIB), space.subarray(0, 1))
   await eventually(() => count(slow, 500), 284, ANSWER_MS)
-  const before = peakMemory()
+  const before = peakMemoryOf(server)
   await Promise.all(slow.map(({ socket }) => new Promise((sent) => socket.write(space, sent))))
   const [head = '', body = ''] = slow.find(isAnswered)?.answer().split('\r\n\r\n') ?? []
   expect(head.toLowerCase()).toContain('\r\nretry-after: 1')
@@ -81,7 +76,7 @@ test('of 300 slow bodies of an organisation those past its share are rejected, a
   })
   // What is large for one organisation is rejected; what is small, or another's, is not.
   expect([await post(busy, MIB), await post(busy, 20), await post(calm, MIB)]).toEqual([500, 201, 201])
-  expect(peakMemory() - before).toBeLessThan(100 * MIB)
+  expect(peakMemoryOf(server) - before).toBeLessThan(100 * MIB)
   // A body that did not arrive in time gives its share back.
   await eventually(() => count(slow, 422), 16, ANSWER_MS)
   expect(await post(busy, MIB)).toBe(201)

@@ -44,7 +44,6 @@ function install(name: string, target: string): string {
   return path
 }
 
-/** A throwaway server that also speaks TLS. */
 async function start(plain: (target: string) => Recipe, tls: (certificate: string, key: string) => string[]) {
   const server = await startThrowaway((target) => {
     const recipe = plain(target)

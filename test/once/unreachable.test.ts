@@ -1,4 +1,3 @@
-// A Postgres that cannot be used when a command begins.
 import { expect, test } from 'bun:test'
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'

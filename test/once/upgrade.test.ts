@@ -1,4 +1,3 @@
-// Two releases side by side: the schema becomes newer under a replica that serves.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readConfig } from '../../src/config.ts'
 import type { Db } from '../../src/db/client.ts'

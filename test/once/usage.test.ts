@@ -1,4 +1,3 @@
-// Wrong usage is found before any database is opened.
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +5,6 @@ import { expectedTime } from '../../src/lib/times.ts'
 import { createDatabase } from '../harness.ts'
 import { createFolder, readJsonLines, run } from '../program.ts'
 
-const folder = createFolder()
 // Anything that opened this would fail with status 1.
 const closed = { DATA_DIR: '/proc/none' }
 
@@ -92,12 +90,8 @@ test.concurrent('the name of a group, or what is not in it, lists the commands o
   const list = expect.stringMatching(
     /^ {2}orgs create .*\n.*\n {2}orgs list\n.*\n {2}orgs set-plan .*\n.*\n {2}orgs set-retention .*\n.*\n {2}orgs suspend ORG\n.*\n {2}orgs resume ORG\n.*\n$/,
   )
-  for (const args of [
-    ['help', 'orgs'],
-    ['orgs', '--help'],
-    ['orgs', '-h'],
-  ]) {
-    expect(await run(args)).toEqual({ status: 0, stdout: list, stderr: '' })
+  for (const command of ['help orgs', 'orgs --help', 'orgs -h']) {
+    expect(await run(command.split(' '))).toEqual({ status: 0, stdout: list, stderr: '' })
   }
   for (const [args, line] of [
     [['orgs'], '"orgs" is a group of commands:'],
@@ -128,14 +122,9 @@ test.concurrent('--help lists every command; after a command, it is about that o
       ...['migrate', 'healthcheck', 'config', 'version'],
     ])
   }
-  for (const args of [
-    ['keys', 'revoke', '--help'],
-    ['keys', 'revoke', '-h'],
-    ['help', 'keys', 'revoke'],
-    ['--help', 'keys', 'revoke'],
-    ['help', 'keys', 'revoke', '--help'],
-  ]) {
-    const { status, stdout, stderr } = await run(args, { settings: closed })
+  const ways = ['keys revoke --help', 'keys revoke -h', 'help keys revoke', '--help keys revoke']
+  for (const command of [...ways, 'help keys revoke --help']) {
+    const { status, stdout, stderr } = await run(command.split(' '), { settings: closed })
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout).toStartWith('usage: prompt-signals keys revoke ID [--json]\n')
   }
@@ -162,7 +151,7 @@ test.concurrent('healthcheck without a server says so', async () => {
 
 test.concurrent('a secret can come from a file', async () => {
   const database = await createDatabase()
-  const file = join(folder, 'database-url')
+  const file = join(createFolder(), 'database-url')
   writeFileSync(file, `${database.settings.DATABASE_URL}\n`)
   expect(await run(['orgs', 'list', '--json'], { settings: { DATABASE_URL_FILE: file } })).toEqual({
     status: 0,

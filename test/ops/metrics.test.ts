@@ -8,7 +8,6 @@ import { useOwnService } from '../use.ts'
 
 const service = useOwnService()
 
-/** The name of a metric, and labels. */
 type Figure = [string, Record<string, string>?]
 type Sample = { name: string; labels: Record<string, string>; value: number }
 
@@ -29,7 +28,6 @@ async function read(name: string, labels: Record<string, string> = {}): Promise<
   return found.reduce((sum, { value }) => sum + value, 0)
 }
 
-/** By how much each figure grows while something happens. */
 async function growth<Name extends string>(
   figures: Record<Name, Figure>,
   happen: () => Promise<unknown>,

@@ -41,7 +41,6 @@ test('a prompt is made, used, shown, changed, linked and unlinked; the audit log
   expect([renamed.status, renamed.body]).toEqual([200, { data: { ...linked, name: 'Warm greeting' } }])
   const without = await change(id, { repository: null, path: null })
   expect(without.body).toEqual({ data: { ...made.body.data, name: 'Warm greeting' } })
-  // Neither of these changes anything.
   for (const same of [{}, { name: 'Warm greeting', repository: null, path: null }]) {
     expect((await change(id, same)).body).toEqual(without.body)
   }
@@ -60,11 +59,8 @@ test('a prompt may bring its own id and link; neither can be taken twice, also b
   expect((await create(given)).body).toEqual({ data: { ...unlinked, ...given, created_at: time } })
   const taken = (answer: Answer) => [answer.status, answer.body.error.details[0].path, answer.body.error.message]
   const other = { name: 'Other', repository: 'ACME/own', path: 'own.md' }
-  expect(taken(await create({ ...other, path: 'b.md', id: 'pmt_own-1' }))).toEqual([
-    422,
-    '/id',
-    'The id pmt_own-1 is taken.',
-  ])
+  const isTaken = [422, '/id', 'The id pmt_own-1 is taken.']
+  expect(taken(await create({ ...other, path: 'b.md', id: 'pmt_own-1' }))).toEqual(isTaken)
   const isLinked = [422, '/path', 'own.md in acme/own is already linked to pmt_own-1.']
   expect(taken(await create(other))).toEqual(isLinked)
   expect(taken(await change(tenant.prompt, { repository: 'acme/own', path: 'own.md' }))).toEqual(isLinked)
@@ -72,13 +68,9 @@ test('a prompt may bring its own id and link; neither can be taken twice, also b
 })
 
 test('of ten that link different prompts to one file at once, one does', async () => {
-  const ids = await Promise.all(
-    Array.from({ length: 10 }, async (_, index) => {
-      return (await create({ name: `racing ${index}` })).body.data.id as string
-    }),
-  )
+  const made = await Promise.all(Array.from({ length: 10 }, (_, index) => create({ name: `racing ${index}` })))
   const link = { repository: 'acme/race', path: 'race.md' }
-  const answers = await Promise.all(ids.map((id) => change(id, link)))
+  const answers = await Promise.all(made.map(({ body }) => change(body.data.id, link)))
   expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(9).fill(422)])
 })
 

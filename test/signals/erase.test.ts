@@ -31,12 +31,10 @@ const used = async () => (await service.get('/usage', admin)).body.data.used
 const listed = async (): Promise<number[]> =>
   (await service.get(`/prompts/${tenant.prompt}/signals`, admin)).body.data.map(({ id }: { id: number }) => id)
 
-/** Signals of October, one a minute. */
 const fill = (count: number, prompt = tenant.prompt) => fillEvery(service, prompt, '2026-10-01T00:00:00Z', count)
 
 const endOfOctober = new Date('2026-11-01T00:00:00Z')
 
-/** Purges the tenant's prompt, or all of its prompts. */
 async function purge(before = endOfOctober, { ofAllPrompts = false, onProgress = (_: number) => {} } = {}) {
   const { db, clock } = service.services
   const organisationId = await organisationIdOf(service, tenant)
@@ -55,11 +53,8 @@ test('an erased signal is gone from the list and the counts, not from the month,
   expect(await stats()).toBe(2)
   expect(await used()).toBe(3)
   const audit = await service.get('/audit', admin)
-  expect(audit.body.data[0]).toMatchObject({
-    action: 'signal.erased',
-    subject: tenant.prompt,
-    details: { signal: ids[1] },
-  })
+  const details = { signal: ids[1] }
+  expect(audit.body.data[0]).toMatchObject({ action: 'signal.erased', subject: tenant.prompt, details })
   expect((await erase(tenant.prompt, ids[1])).status).toBe(404)
 })
 
@@ -99,12 +94,8 @@ test('a purge erases the signals older than a time, in many steps, and no others
   expect((await listed()).at(0)).toBe(kept)
   expect(await purge(before)).toBe(0)
   const { body } = await service.get('/audit', admin)
-  expect(body.data[0]).toMatchObject({
-    actor: 'cli',
-    action: 'signals.purged',
-    subject: tenant.prompt,
-    details: { before: '2026-10-01T20:00:00.000Z' },
-  })
+  const details = { before: '2026-10-01T20:00:00.000Z' }
+  expect(body.data[0]).toMatchObject({ actor: 'cli', action: 'signals.purged', subject: tenant.prompt, details })
 })
 
 test('a purge of an organisation reaches all its prompts, over several pages of them, and no other’s', async () => {

@@ -4,7 +4,7 @@ import { createPrompt } from '../../src/prompts/manage.ts'
 import { type ExportStep, exportSignals } from '../../src/signals/export.ts'
 import { exportParams } from '../../src/signals/schema_params.ts'
 import { useNewTenant, useService } from '../use.ts'
-import { exportSignalsOf, fillPrompts, fillSignals, idsIn, postText } from './fixtures.ts'
+import { exportSignalsOf, fillPrompts, fillSignals, idsIn, postText, signalsIn } from './fixtures.ts'
 
 const service = useService()
 const tenant = useNewTenant(service, 1_000_000)
@@ -17,7 +17,6 @@ beforeEach(async () => {
 
 type Given = { value?: string; metadata?: string; created_at?: string }
 
-/** Records signals in one batch, and returns their ids. */
 async function record(prompt: string, signals: Given[]): Promise<number[]> {
   const texts = signals.map(({ value = 'positive', metadata, created_at }) => {
     const members = [
@@ -112,11 +111,7 @@ test('the organisation’s export has all its prompts and nobody else’s, and g
   await record(tenant.prompt, [{}, { created_at: '2026-11-02T00:00:00Z' }])
   const answer = await exportOf(null)
   expect(answer.headers.get('content-disposition')).toBe('attachment; filename="signals.ndjson"')
-  const lines = answer.text
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => JSON.parse(line))
-  expect(lines.map(({ prompt }) => prompt)).toEqual([tenant.prompt, tenant.prompt, second, second, second])
+  expect(signalsIn(answer).map(({ prompt }) => prompt)).toEqual([tenant.prompt, tenant.prompt, second, second, second])
   const ids = idsIn(answer)
   for (const index of ids.keys()) {
     expect(idsIn(await exportOf(null, `?after=${ids[index]}`))).toEqual(ids.slice(index + 1))
@@ -147,15 +142,10 @@ test('an organisation’s export reaches several pages of prompts', async () => 
 test('large metadata is exported whole, in steps of a bounded size', async () => {
   const metadata = JSON.stringify({ text: 'x'.repeat(16_000) })
   for (let n = 0; n < 2; n += 1) await record(tenant.prompt, Array(200).fill({ metadata }))
-  const { text } = await exportOf(tenant.prompt)
-  expect(
-    text
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => JSON.parse(line).metadata.text.length),
-  ).toEqual(Array(400).fill(16_000))
+  const answer = await exportOf(tenant.prompt)
+  expect(signalsIn(answer).map((signal) => signal.metadata.text.length)).toEqual(Array(400).fill(16_000))
   const sizes = (await stepsOf(tenant.prompt)).map((step) => step.text.length)
-  expect(sizes.reduce((sum, size) => sum + size)).toBe(text.length)
+  expect(sizes.reduce((sum, size) => sum + size)).toBe(answer.text.length)
   // A step ends with the signal that takes it over a MiB.
   expect(sizes.filter((size) => size > 1024 * 1024 + 17_000)).toEqual([])
 })

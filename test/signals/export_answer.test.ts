@@ -19,11 +19,8 @@ test('is compressed for who accepts gzip, and for nobody else', async () => {
   const zipped = await ask('br, gzip;q=0.8')
   const unzipped = await ask('identity')
   const rejected = await ask('gzip;q=0')
-  expect([zipped, unzipped, rejected].map((answer) => answer.headers.get('content-encoding'))).toEqual([
-    'gzip',
-    null,
-    null,
-  ])
+  const encodings = [zipped, unzipped, rejected].map(({ headers }) => headers.get('content-encoding'))
+  expect(encodings).toEqual(['gzip', null, null])
   expect(zipped.text).toBe(unzipped.text)
 })
 
@@ -101,10 +98,8 @@ test('an export waits for the organisation’s share of the database, and others
 })
 
 test('all organisations together have sixteen exports at a time', async () => {
-  const [holder, ...others] = (await Promise.all(Array.from({ length: 9 }, () => service.createTenant(10)))) as [
-    Tenant,
-    ...Tenant[],
-  ]
+  const holder = await service.createTenant(10)
+  const others = await Promise.all(Array.from({ length: 8 }, () => service.createTenant(10)))
   const releases = [await holdShare(tenant, 2), await holdShare(holder, 2)]
   const isTooMany = ({ status, headers }: { status: number; headers: Headers }) =>
     status === 500 && headers.get('retry-after') === '10'

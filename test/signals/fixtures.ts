@@ -1,13 +1,11 @@
 // What the tests of signals share: rows that no client can record, requests, and the rows that came of them.
 import { spyOn } from 'bun:test'
 import { createApp } from '../../src/app.ts'
-import { openRedis } from '../../src/db/redis.ts'
 import { createServices } from '../../src/deps.ts'
 import { crashResponse } from '../../src/http/middleware.ts'
 import { createLog } from '../../src/log.ts'
 import { listen } from '../../src/platform.ts'
 import { type Answer, type Client, createClient } from '../client.ts'
-import { redisPrefix, redisUrl } from '../harness.ts'
 import type { Tenant, TestService } from '../service.ts'
 
 /** Signals that no limit counts: 1,000 a second from the first of the month on, every tenth negative. */
@@ -32,7 +30,6 @@ export async function fillSignals(
 export const fillLargeSignals = (service: TestService, prompt: string): Promise<void> =>
   fillSignals(service, prompt, 10_000, 'x'.repeat(1_500))
 
-/** Positive signals, one every `seconds` from a time on. */
 export async function fillEvery(
   { services }: TestService,
   prompt: string,
@@ -70,11 +67,14 @@ export const exportSignalsOf = (
 ): Promise<Answer> =>
   call('GET', `/api/v1/${prompt ? `prompts/${prompt}/` : ''}signals/export${query}`, { key, headers })
 
-export const idsIn = ({ text }: { text: string }): number[] =>
+// biome-ignore lint/suspicious/noExplicitAny: tests look at metadata of every shape
+export const signalsIn = ({ text }: { text: string }): Record<string, any>[] =>
   text
     .split('\n')
     .slice(0, -1)
-    .map((line) => JSON.parse(line).id)
+    .map((line) => JSON.parse(line))
+
+export const idsIn = (answer: { text: string }): number[] => signalsIn(answer).map(({ id }) => id)
 
 /** Posts a body as it is, not serialised from an object. */
 export const postText = (
@@ -109,9 +109,11 @@ export async function countOf({ services }: TestService, { org }: { org: string 
   return row as { rows: number; used: number }
 }
 
-/** A second service on the same database. */
-export async function startReplica({ services, clock }: TestService): Promise<Client & { stop(): Promise<void> }> {
-  const redis = openRedis(redisUrl(), redisPrefix())
+export async function startReplica({
+  services,
+  redis,
+  clock,
+}: TestService): Promise<Client & { stop(): Promise<void> }> {
   const replica = createServices({ db: services.db, redis, clock, log: createLog('silent') })
   const listener = listen(createApp(replica), crashResponse, '127.0.0.1', 0)
   return { ...(await createClient(listener.url)), stop: () => listener.stop() }

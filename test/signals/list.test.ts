@@ -20,7 +20,6 @@ const list = ({ prompt, key }: Tenant, query = '') => service.get(`/prompts/${pr
 
 const idsOf = ({ body }: { body: { data: { id: number }[] } }) => body.data.map(({ id }) => id)
 
-/** Reads all pages by their links. */
 async function readAll(tenant: Tenant, query: string): Promise<{ ids: number[]; pages: number }> {
   let address: string | undefined = `/api/v1/prompts/${tenant.prompt}/signals${query}`
   const ids: number[] = []
@@ -39,11 +38,8 @@ async function readAll(tenant: Tenant, query: string): Promise<{ ids: number[]; 
 test('lists signals newest first, with the metadata as it was sent', async () => {
   const tenant = await service.createTenant()
   service.clock.set('2026-11-14T12:00:00.000Z')
-  await postText(
-    service,
-    tenant,
-    '{"value":"negative","metadata":{"order":9007199254740993,"share":0.1000,"deep":{"a":[1,null]}}}',
-  )
+  const metadata = '{"order":9007199254740993,"share":0.1000,"deep":{"a":[1,null]}}'
+  await postText(service, tenant, `{"value":"negative","metadata":${metadata}}`)
   await postText(service, tenant, '{"value":"positive"}')
   const { status, text, body } = await list(tenant)
   const [second, first] = idsOf({ body })
@@ -57,10 +53,7 @@ test('lists signals newest first, with the metadata as it was sent', async () =>
 
 test('pages have every signal once, while new ones arrive', async () => {
   const tenant = await service.createTenant()
-  const ids = await record(
-    tenant,
-    Array.from({ length: 7 }, () => ({ value: 'positive' })),
-  )
+  const ids = await record(tenant, Array(7).fill({ value: 'positive' }))
   const first = await list(tenant, '?limit=3')
   await record(tenant, [{ value: 'negative' }], 7)
   const second = await list(tenant, `?limit=3&cursor=${first.body.pagination.next_cursor}`)
@@ -111,14 +104,12 @@ test('a range of time long ago is found by the index, without a walk over later 
   expect((after.get('signals') as number) - (before.get('signals') as number)).toBeLessThan(100)
 })
 
+const noTime = 'must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z, or a date, and given once'
+
 test.each([
   ['value=neutral', 'value', 'must be one of positive, negative, and given once'],
   ['value=positive&value=positive', 'value', 'must be one of positive, negative, and given once'],
-  [
-    'since=yesterday',
-    'since',
-    'must be an ISO 8601 time with its zone, such as 2026-11-14T23:35:00Z, or a date, and given once',
-  ],
+  ['since=yesterday', 'since', noTime],
   ['since=2026-11-02&until=2026-11-01', 'since', 'must be before until'],
   ['metadata.=x', 'metadata.', 'must be metadata. and the name of a top-level field'],
   ['metadata.a=%00', 'metadata.a', 'must be a string, and given once'],

@@ -135,7 +135,6 @@ export const operations: Operation[] = [
 
 const totalWeight = operations.reduce((sum, { weight }) => sum + weight, 0)
 
-/** One of them at random, by their weights. */
 export function chooseOperation(): Operation {
   let rest = Math.random() * totalWeight
   for (const operation of operations) {

@@ -113,7 +113,6 @@ function count(name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1)
 }
 
-/** What operators do meanwhile. */
 async function command(settings: Settings, org: string, round: number): Promise<void> {
   const one = (...args: string[]) => runForOne(args, settings)
   const { id = '' } = await one('keys', 'create', '--org', org, '--name', `round ${round}`)

@@ -45,7 +45,6 @@ const erase = async (sql: Sql, promptId: number, ids: number[]) => {
 
 type Count = { key: string; positive: number; negative: number }
 
-/** Adds up counts by key, in the order of the keys. */
 function addUp(counts: Count[]): Count[] {
   const sums = new Map<string, Count>()
   for (const { key, positive, negative } of counts) {
