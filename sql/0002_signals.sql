@@ -20,12 +20,9 @@ create table signals (
 -- The order of lists and exports. A signal of a batch may have an earlier time than signals with a lower id.
 create index on signals (prompt_id, created_at, id);
 
--- A row is an organisation's month: the number of signals recorded in it. write_signals is the only writer, and keeps one
--- row for each month.
---
--- `block` is `used / 200`. It is part of the key so that the row stays cheap to find. Every write leaves a dead version of
--- the row, and while another session holds a snapshot, for example for a backup, vacuum cannot remove them. A look-up of
--- the highest block reads at most 200 versions; without the block it would read all of them.
+-- A row is an organisation's month: the number of signals recorded in it. write_signals is the only writer. `block` is
+-- `used / 200`, and part of the key so that the row stays cheap to find: every write leaves a dead version, which vacuum
+-- cannot remove while a session holds a snapshot. A look-up of the highest block reads at most 200 versions.
 create table signal_usage (
   organisation_id bigint not null references organisations,
   month month_start not null,

@@ -1,10 +1,9 @@
 -- Rollups: counts of signals by time and by the commit they name, so that a report reads thousands of rows, not millions.
 
--- A row is the watermark of one prompt: its rollups hold the signals with ids up to `counted_to`.
---
--- A reader takes the watermark, the rollups and the signals after the watermark (the tail) from one snapshot, so its sums
--- equal the rows. No signal ever appears below the watermark: write_signals locks the organisation before it draws ids, so
--- the ids of one organisation commit in their order.
+-- A row is the watermark of one prompt: its rollups hold the signals with ids up to `counted_to`. A reader takes the
+-- watermark, the rollups and the signals after the watermark (the tail) from one snapshot, so its sums equal the rows.
+-- No signal ever appears below the watermark: write_signals locks the organisation before it draws ids, so the ids of
+-- one organisation commit in their order.
 create table signal_watermarks (
   prompt_id bigint primary key,
   organisation_id bigint not null,
@@ -186,11 +185,10 @@ begin
 end
 $$;
 
--- Splits each span between two of the ascending bounds into parts that add up to it: whole days and quarters of an hour,
--- which the rollups hold, and less than a quarter (0 minutes) at either end.
---
--- The days are those between the midnights (UTC) nearest to the bounds. A midnight may lie outside of the span; then the
--- quarters up to it have the sign -1. So a day of any time zone takes a few quarters, and not 96.
+-- Splits each span between two of the ascending bounds into parts that add up to it: whole days and quarters of an
+-- hour, which the rollups hold, and less than a quarter (0 minutes) at either end. The days are those between the
+-- midnights (UTC) nearest to the bounds. A midnight may lie outside of the span; then the quarters up to it have the
+-- sign -1. So a day of any time zone takes a few quarters, and not 96.
 create function parts_of_spans(bounds timestamptz[])
 returns table (number integer, minutes integer, sign integer, low timestamptz, high timestamptz)
 language sql

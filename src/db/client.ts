@@ -75,17 +75,10 @@ export function openClient(target: Target, options: ClientOptions): Db {
     patienceMs: queryTimeoutMs > 0 ? queryTimeoutMs - commitMs : Number.POSITIVE_INFINITY,
     rejectWith: unavailable,
   }
-  const limitTransactions = createSemaphore({
-    ...waiting,
-    permits: maxConcurrent,
-    permitsPerTenant: Math.ceil(maxConcurrent / 2),
-  })
-  // Reads that need a snapshot leave half of the transactions to writers, of one organisation too.
-  const limitSnapshots = createSemaphore({
-    ...waiting,
-    permits: Math.max(1, Math.floor(maxConcurrent / 2)),
-    permitsPerTenant: 1,
-  })
+  const half = Math.ceil(maxConcurrent / 2)
+  const limitTransactions = createSemaphore({ ...waiting, permits: maxConcurrent, permitsPerTenant: half })
+  // Reads that need a snapshot leave half of the transactions to writers, those of the same organisation too.
+  const limitSnapshots = createSemaphore({ ...waiting, permits: half, permitsPerTenant: 1 })
   let pending = 0
   const availability = createAvailabilityTracker((...change) => observer?.onAvailability?.(...change))
 

@@ -67,11 +67,9 @@ function splitUnits(bounds: Date[], minutes: number): Date[] {
 const writeTimes = (times: Date[]): string[] => times.map((time) => time.toISOString())
 
 /**
- * Counts the signals of a prompt by the span between two bounds and by the string that they have for a commit. Strings that
- * cannot name a change of the prompt may be left out.
- *
- * The strings that name a commit are prefixes of it, so they sort between its first 7 characters and itself: clients may
- * make up any number of others, and they are not read. A day that has a bound in it (`split_days`) is read by quarters of
+ * Counts the signals of a prompt by the span between two bounds and by the string that they have for a commit. The strings
+ * that name a commit are prefixes of it, so they sort between its first 7 characters and itself: clients may make up any
+ * number of others, and they are not read. A day that has a bound in it (`split_days`) is read by quarters of
  * an hour, and a quarter that has one from the signals.
  */
 export const selectNamedCounts = (sql: Sql, promptId: number, bounds: Date[]): Promise<NamedCount[]> =>

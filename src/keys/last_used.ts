@@ -4,9 +4,8 @@ import { markKeysUsed } from './store.ts'
 export type LastUsed = ReturnType<typeof createLastUsed>
 
 const flushEveryMs = 60_000
-/** More keys than these make a flush come early, and are not kept while the database is away. */
-const maxPending = 10_000
-const flushFullEveryMs = 1_000
+/** Bounds the statement, and the memory while the database is away. */
+const maxPending = 20_000
 
 /** Writes once a minute for all keys. The first use after a pause is written immediately: a new key shows up. */
 export function createLastUsed(db: Db) {
@@ -14,21 +13,16 @@ export function createLastUsed(db: Db) {
   let flushedAt = Number.NEGATIVE_INFINITY
   let timer: ReturnType<typeof setTimeout> | undefined
 
-  function schedule(gapMs: number): void {
-    clearTimeout(timer)
-    timer = setTimeout(flush, Math.max(0, flushedAt + gapMs - performance.now())).unref()
-  }
-
   function record(keyId: number, usedAt: Date): void {
     if (pending.size >= maxPending && !pending.has(keyId)) return
     pending.set(keyId, usedAt)
-    if (pending.size === 1) schedule(flushEveryMs)
-    if (pending.size === maxPending) schedule(flushFullEveryMs)
+    timer ??= setTimeout(flush, Math.max(0, flushedAt + flushEveryMs - performance.now())).unref()
   }
 
   /** Writes what is recorded. The next flush retries what could not be written. */
   async function flush(): Promise<void> {
     clearTimeout(timer)
+    timer = undefined
     const batch = pending
     if (batch.size === 0) return
     pending = new Map()

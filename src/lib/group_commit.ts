@@ -1,6 +1,5 @@
 // A lane is a queue with at most one write in flight. What arrives meanwhile is the next batch. A group whose rows are
 // locked by another transaction has its own lane until its queue is empty, so that it delays no other group.
-//
 // Lingering waits up to a millisecond for the few callers who were just answered, because many send again immediately.
 // Otherwise some of them would be written while the others wait.
 import { nextTurn } from './turns.ts'
