@@ -33,7 +33,6 @@ export type PromptEntry = {
 /** What an entry has that a client recorded. */
 export const fromClient = { reopenings: 0, in_git: false, on_github: false }
 
-/** The pause before a prompt that another transaction holds is tried again. */
 const retryMs = 20
 
 const validate = createValidator(NewHistoryEntry, 'The history entry')

@@ -1,4 +1,3 @@
-// Random requests of two organisations: no answer to one holds anything of the other.
 import { beforeAll, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { createApp } from '../../src/app.ts'

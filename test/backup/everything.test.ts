@@ -1,4 +1,3 @@
-// What is in a backup, and that all of it comes back.
 import { expect, test } from 'bun:test'
 import { restoreBackup } from '../../src/backup/restore.ts'
 import { writeBackup } from '../../src/backup/write.ts'

@@ -1,4 +1,3 @@
-// Commands with no server on the database: on the embedded engine each opens the data directory itself.
 import { beforeAll, expect, test } from 'bun:test'
 import { createOperator, type Operator, PROGRAM, run } from '../program.ts'
 import { entry } from '../service.ts'

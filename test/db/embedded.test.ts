@@ -1,4 +1,3 @@
-// Sessions of the embedded engine, as the driver uses them.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Duplex } from 'node:stream'

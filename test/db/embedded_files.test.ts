@@ -1,4 +1,3 @@
-// The files of the embedded engine: what is on the disk when, and which process may use them.
 import { afterEach, expect, mock, spyOn, test } from 'bun:test'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,3 @@
-// The embedded engine's thread and backend when they fail.
 import { expect, test } from 'bun:test'
 import { startEngineThread } from '../../src/db/embedded.ts'
 import { Backend, Session } from '../../src/db/embedded_session.ts'

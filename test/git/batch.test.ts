@@ -1,4 +1,3 @@
-// The batch of entries that a sync sends.
 import { expect, test } from 'bun:test'
 import type { Entry } from '../github/hook.ts'
 import { entry } from '../service.ts'

@@ -1,4 +1,3 @@
-// The sample repository that docs/git.md shows, and the histories that sync makes of it.
 import { beforeAll, expect, test } from 'bun:test'
 import { lstat, readdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'

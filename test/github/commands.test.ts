@@ -1,4 +1,3 @@
-// The commands, and a delivery to the binary that they prepare.
 import { expect, test } from 'bun:test'
 import { run } from '../program.ts'
 import { useProgram } from '../use.ts'

@@ -1,4 +1,3 @@
-// A link whose file is gone is seen to be dead.
 import { expect, test } from 'bun:test'
 import { hookEachTest, paths } from './hook.ts'
 import { type CommitGiven, push } from './payloads.ts'

@@ -1,4 +1,3 @@
-// Links follow a repository by GitHub's id when a delivery has another name.
 import { expect, test } from 'bun:test'
 import { listAllPrompts } from '../../src/prompts/manage.ts'
 import { createHook, hookEachTest, paths } from './hook.ts'

@@ -1,4 +1,3 @@
-// What became of a delivery is in its response, which GitHub shows, and in a metric.
 import { expect, test } from 'bun:test'
 import { createMetrics } from '../../src/ops/metrics.ts'
 import { hookEachTest, paths } from './hook.ts'

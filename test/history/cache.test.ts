@@ -1,4 +1,3 @@
-// Which pages of history come from the cache, that none of them is stale, and who waits for the others.
 import { expect, test } from 'bun:test'
 import type { Db } from '../../src/db/client.ts'
 import { createHistoryReader } from '../../src/history/read.ts'

@@ -1,4 +1,3 @@
-// The files of the console as they are served; test/console looks at them in a browser.
 import { expect, test } from 'bun:test'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { createApp } from '../../src/app.ts'

@@ -3,6 +3,7 @@ import { createApp } from '../../src/app.ts'
 import { crashResponse } from '../../src/http/middleware.ts'
 import { listen } from '../../src/platform.ts'
 import { createClient } from '../client.ts'
+import { startStopwatch } from '../program.ts'
 import type { TestService } from '../service.ts'
 import { useOwnService, useTenant } from '../use.ts'
 
@@ -14,9 +15,9 @@ async function callBroken(broken: Partial<TestService['services']>) {
   try {
     // It reads the whole document of the interface, which is no part of the request.
     const client = await createClient(listener.url)
-    const sentAt = performance.now()
+    const stop = startStopwatch()
     const answer = await client.postSignal(tenant.prompt, tenant.key)
-    return { ...answer, ms: performance.now() - sentAt }
+    return { ...answer, ms: stop() }
   } finally {
     await listener.stop()
   }

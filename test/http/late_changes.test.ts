@@ -1,4 +1,3 @@
-// Changes that wait for a lock until after their callers got an error.
 import { beforeAll, expect, spyOn, test } from 'bun:test'
 import { scopes } from '../../src/http/caller.ts'
 import { createHook, type Hook } from '../github/hook.ts'

@@ -1,4 +1,3 @@
-// The Idempotency-Key of what is created over REST.
 import { beforeAll, expect, test } from 'bun:test'
 import { scopes } from '../../src/http/caller.ts'
 import { createPrunings } from '../signals/fixtures.ts'

@@ -1,4 +1,3 @@
-// The overview of all prompts, searched, sorted and paged.
 import { beforeAll, expect, test } from 'bun:test'
 import { maxSortedPrompts } from '../../src/impact/schema.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'

@@ -1,4 +1,3 @@
-// Only a database that can be written to is served from: not a standby, and not one that was made read-only.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import postgres from 'postgres'
 import { type Client, createClient } from '../client.ts'

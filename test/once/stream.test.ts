@@ -1,4 +1,3 @@
-// A streamed answer and the pace of its caller, with a clock that the test moves.
 import { afterAll, beforeAll, expect, jest, test } from 'bun:test'
 import { RequestContext } from '../../src/http/request_context.ts'
 import { replyStream } from '../../src/http/stream.ts'

@@ -1,4 +1,3 @@
-// Prompts over REST, within the caller's own organisation.
 import { beforeAll, expect, test } from 'bun:test'
 import { scopes } from '../../src/http/caller.ts'
 import type { Answer } from '../client.ts'

@@ -1,4 +1,3 @@
-// The rollups plus the signals after the watermark equal the rows.
 import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import type { Sql } from '../../src/db/client.ts'
