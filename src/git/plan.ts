@@ -2,7 +2,7 @@
 import { requireText } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
 import { isFlattenedMerge, listBranchCommits, listLandingTimes, listPromptCommits } from './branch_commits.ts'
-import { type Commit, readCommits } from './commits.ts'
+import { type Commit, readCommits, readTitles } from './commits.ts'
 import { type EntryOf, entriesOf, sanitizeBranch } from './entries.ts'
 import { readChangedFiles, readFilesEditedInMerges } from './files.ts'
 import { followFiles, trackMissing } from './follow.ts'
@@ -82,7 +82,11 @@ export async function planSync(
   )
 
   const times = listLandingTimes(branchCommits, now)
-  const promptCommits = listPromptCommits({ branchCommits, changed, times, host, webUrl: repository.webUrl })
+  const titles = await readTitles(
+    git,
+    commits.filter((commit) => (changed.get(commit) ?? []).length > 0),
+  )
+  const promptCommits = listPromptCommits({ branchCommits, changed, times, titles, host, webUrl: repository.webUrl })
   if (repository.webUrl === null && promptCommits.some(({ merge }) => merge !== null)) {
     throw new Error(
       'The history has merges of pull requests, but their addresses are not known. Say where the repository is shown: ' +
