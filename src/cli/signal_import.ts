@@ -15,6 +15,7 @@ export const signalImportCommands = onDatabase([
       'those of the current month count towards its limit',
     readsFile: true,
     ifInterrupted: 'the signals recorded so far stay; run it again to import the rest',
+    verifyWith: 'signals list --prompt PROMPT',
     async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
       const prompt = await requirePrompt(db.sql, args.required('prompt'))
       const readLines = await keepLines(args.positional(0), (input as Input).stream, signal)

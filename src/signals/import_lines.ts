@@ -1,24 +1,14 @@
-import { Type } from '@sinclair/typebox'
 import { invalid, ServiceError } from '../errors.ts'
 import { parseInstant } from '../lib/times.ts'
-import { nullable } from '../lib/typebox.ts'
 import { createValidator } from '../lib/validate.ts'
 import { parseMetadata } from './metadata.ts'
-import { SignalValue } from './schema.ts'
+import { ImportedSignal } from './schema.ts'
 import type { SignalToWrite } from './store.ts'
 
 /** A signal of any time in the past. Its metadata is JSON. */
 export type PastSignal = Pick<SignalToWrite, 'value' | 'metadata' | 'createdAt'>
 
-const validateLine = createValidator(
-  Type.Object({
-    value: SignalValue,
-    metadata: Type.Optional(nullable(Type.Object({}), 'The metadata')),
-    created_at: Type.String(),
-    prompt: Type.Optional(Type.String()),
-  }),
-  'The signal',
-)
+const validateLine = createValidator(ImportedSignal, 'The signal')
 
 const unreadable = (message: string) => new ServiceError('validation_error', message)
 
