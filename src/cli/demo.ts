@@ -30,7 +30,7 @@ Try it:
 ${requestsTo(url, prompt as string, `'Authorization: Bearer ${key}'`)}`)
 }
 
-async function createDemoPrompts(db: Db, clock: Clock, org: string): Promise<string[]> {
+export async function createDemoPrompts(db: Db, clock: Clock, org: string): Promise<string[]> {
   const signals: PastSignal[] = []
   const ids: string[] = []
   for (const { name, history, signals: sent } of generateDemoData(clock.now())) {
