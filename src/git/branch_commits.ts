@@ -1,7 +1,8 @@
 // Decides from the commit graph which commits landed on a branch, in which order and when, and which change prompts.
+import { type HostKind, pullRequestUrl } from '../lib/repository_links.ts'
 import type { Commit } from './commits.ts'
 import { type PromptCommit, type PullRequestEvent, sanitizePerson } from './entries.ts'
-import { type Host, isGitHub, isPullRequest, pullRequestUrl } from './messages.ts'
+import { isGitHub, isPullRequest } from './messages.ts'
 
 /** A commit that landed on the branch. */
 export type BranchCommit = {
@@ -122,8 +123,8 @@ type Branch<Prompt> = {
   /** Of the commits that change prompts. */
   titles: Map<Commit, string | null>
   /** Known wherever there is a pull request. */
-  host: Host | null
-  webUrl: string | null
+  host: HostKind | null
+  webUrl: string
 }
 
 /** The commits that change prompts, oldest first. */
@@ -137,7 +138,7 @@ export function listPromptCommits<Prompt>(branch: Branch<Prompt>): PromptCommit<
     const isSquash = parents.length < 2 && !isGitHub(committer)
     return {
       number,
-      url: webUrl && host ? pullRequestUrl(webUrl, host, number) : '',
+      url: host ? pullRequestUrl(webUrl, host, number) : '',
       title: titles.get(merge) ?? null,
       commitSha: sha,
       by: isSquash ? sanitizePerson(committer, author) : sanitizePerson(author, committer),
