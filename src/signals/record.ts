@@ -4,7 +4,7 @@ import { classifyError } from '../db/errors.ts'
 import { invalid, unavailable } from '../errors.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
-import { monthOf } from '../lib/months.ts'
+import { closedMonth, monthOf } from '../lib/months.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { type Admission, type BrowserKey, createKeyRefusals, isFull } from '../limit/admit.ts'
 import type { Usage, UsageMonth } from '../limit/schema.ts'
@@ -136,11 +136,14 @@ export function applyResults(
   observe: SignalObserver | undefined,
   rollup: SignalRollup | undefined,
 ): void {
-  // The last result of a month has its final count.
+  // The last result of a month has its final count. Only the latest month matters to the admission.
   const usages = new Map<number, UsageMonth & Usage>()
   results.forEach(({ outcome, used, limit, month }, index) => {
     const { organisationId, promptId } = signals[index] as SignalToWrite
-    usages.set(organisationId, { organisationId, month, used, limit })
+    const known = usages.get(organisationId)
+    if (month !== closedMonth && !(known && known.month.name > month.name)) {
+      usages.set(organisationId, { organisationId, month, used, limit })
+    }
     observe?.ended(outcome)
     if (outcome === 'recorded') rollup?.recorded(promptId)
   })
