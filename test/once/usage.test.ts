@@ -12,6 +12,8 @@ const expiry = '--expires-at must be an ISO 8601 time with its zone, such as 202
 const limit = (text: string) => `--monthly-limit must be a whole number from 0 to 2147483647, not "${text}"`
 const days = (text: string) => `DAYS must be a whole number from 1 to 36500, or none, not "${text}"`
 const create = ['orgs', 'create', '--name', 'A', '--plan', 'free']
+const scopeNames =
+  'history:read, history:write, signals:read, signals:write, signals:delete, prompts:read, prompts:write, usage:read, keys:read, keys:write or webhooks:write'
 const purge = ['signals', 'purge', '--before', '2026-01-01']
 
 test.concurrent.each([
@@ -27,11 +29,13 @@ test.concurrent.each([
   [['keys', 'update', 'key_x'], 'nothing to change is given'],
   [['keys', 'update', 'key_x', '--preset', 'browser'], '--origin must be given with the preset browser'],
   [['keys', 'update', 'key_x', '--expires-at', 'never'], expiry],
-  [['keys', 'create', '--org', 'org_x', '--preset', 'browser'], '--origin must be given with the preset browser'],
+  [['keys', 'update', 'key_x', '--add-scope', 'x'], `--add-scope must be ${scopeNames}`],
   [
-    ['keys', 'create', '--org', 'org_x', '--scopes', 'signals:write,x'],
-    '--scopes must be history:read, history:write, signals:read, signals:write, signals:delete, prompts:read, prompts:write, usage:read, keys:read, keys:write or webhooks:write',
+    ['keys', 'update', 'key_x', '--remove-scope', 'usage:read', '--preset', 'app'],
+    '--add-scope and --remove-scope cannot come with --scopes or --preset',
   ],
+  [['keys', 'create', '--org', 'org_x', '--preset', 'browser'], '--origin must be given with the preset browser'],
+  [['keys', 'create', '--org', 'org_x', '--scopes', 'signals:write,x'], `--scopes must be ${scopeNames}`],
   [
     ['keys', 'create', '--org', 'org_x', '--preset', 'app', '--scopes', 'usage:read'],
     '--preset must be absent when scopes are given',
