@@ -99,9 +99,9 @@ function signalsOf({ signalsADay, changes }: DemoPrompt, now: Date, random: () =
     const session = Math.floor(random() * 65_536)
       .toString(16)
       .padStart(4, '0')
-    const metadata = { session, model: random() < 0.6 ? 'gpt-5' : 'claude-sonnet-4', ...named }
+    const metadata = JSON.stringify({ session, model: random() < 0.6 ? 'gpt-5' : 'claude-sonnet-4', ...named })
     const value = random() < rate ? ('positive' as const) : ('negative' as const)
-    return { at: timeOf(now, day), value, metadata }
+    return { createdAt: timeOf(now, day), value, metadata }
   })
 }
 
