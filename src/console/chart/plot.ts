@@ -1,6 +1,6 @@
 import type uPlot from 'uplot'
 import { formatNumber, formatPercent } from '../parts/format.ts'
-import { type Columns, niceCeiling } from './points.ts'
+import type { Columns } from './points.ts'
 
 /** The rate has the upper part of the plot, the counts the lower one. */
 const ratePart = 0.56
@@ -20,9 +20,8 @@ type Look = Omit<uPlot.Options, 'width' | 'height'>
 /** How the plot looks and what it shows. */
 export function plotOptions(library: typeof uPlot, columns: Columns, events: Events): Look {
   const positive = colour('positive')
-  const endOf = (counts: (number | null)[]) => niceCeiling(Math.max(...counts.map((count) => Math.abs(count ?? 0)), 1))
-  const [top, bottom] = [endOf(columns.positive), endOf(columns.negative)]
-  const span = 1.1 * (top + bottom)
+  const mostOf = (counts: (number | null)[]) => Math.max(...counts.map((count) => Math.abs(count ?? 0)), 1)
+  const [top, bottom] = [mostOf(columns.positive), mostOf(columns.negative)]
   const axis = { stroke: colour('quiet'), font: '12px system-ui, sans-serif', ticks: { show: false } }
   const isSparse = columns.x.length <= 60
   const paths = library.paths.bars?.({ size: [0.8, 72] })
@@ -44,7 +43,7 @@ export function plotOptions(library: typeof uPlot, columns: Columns, events: Eve
       // The first and the last interval are shown whole.
       x: { time: true, range: (_, first, last) => [first - halfOf(columns.x), last + halfOf(columns.x)] },
       rate: { range: [1 - 1 / ratePart, 1] },
-      count: { range: [-1.1 * bottom, -1.1 * bottom + span / countPart] },
+      count: { range: [-bottom, -bottom + (top + bottom) / countPart] },
     },
     axes: [
       { ...axis, size: 32, grid: { show: false }, space: 70, values: (_, times, _1, _2, step) => timesOf(times, step) },

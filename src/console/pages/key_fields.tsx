@@ -65,11 +65,10 @@ export const BrowserFields = ({ origins, prompts, monthly_limit: limit }: Restri
 
 /** The prompts to choose from. Ids are typed only for prompts that are not listed. */
 function PromptFields({ chosen }: { chosen: string[] }) {
-  const { data, failure } = usePrompts()
+  const { data } = usePrompts()
   const listed = data?.data ?? []
   const others = chosen.filter((id) => !listed.some((prompt) => prompt.id === id))
-  const isIncomplete = failure !== undefined || data?.pagination.next_cursor || others.length > 0
-  if (!data && !failure) return null
+  const isIncomplete = !data || data.pagination.next_cursor || others.length > 0
   return (
     <>
       {listed.length > 0 && (

@@ -30,7 +30,7 @@ function ShownSecret({ title, secret, onClose }: ShownSecretProps) {
       <Secret text={secret} of="the key" onCopied={() => setCopied(true)} />
       <form method="dialog" class="row buttons">
         <button type="submit" class="primary">
-          {isCopied ? 'Done' : 'I have stored the key'}
+          Done
         </button>
       </form>
     </Dialog>
