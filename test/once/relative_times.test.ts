@@ -16,7 +16,7 @@ test.each([
   [-2.4 * day, '2 days ago'],
   [-1.6 * day, '2 days ago'],
   [-75.4 * day, '2 months ago'],
-  [-76.4 * day, '3 months ago'],
+  [-77.4 * day, '3 months ago'],
   [-13 * day, '13 days ago'],
   [-14 * day, '2 weeks ago'],
   [30 * day - second, 'in 4 weeks'],
