@@ -32,7 +32,7 @@ const demoPrompts: DemoPrompt[] = [
     changes: [
       { daysAgo: 42, by: 'ada', commit: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', rate: 0.74 },
       { daysAgo: 33.1, by: 'bob', commit: 'c81e728d9d4c2f636f067f89cc14862c65990aa1', rate: 0.75, pr: 3 },
-      { daysAgo: 22.3, by: 'eve', commit: 'a87ff679a2f3e71d9181a67b7542122c04521bd8', rate: 0.62 },
+      { daysAgo: 22.3, by: 'eve', commit: 'a87ff679a2f3e71d9181a67b7542122c04521bd8', rate: 0.6 },
       { daysAgo: 13.2, by: 'ada', commit: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', rate: 0.78, pr: 7 },
     ],
   },

@@ -1,6 +1,7 @@
+import { designEffectOf } from './dispersion.ts'
 import { forecast, type Growth } from './forecast.ts'
 import { differenceOf } from './interval.ts'
-import type { Counts, Estimate } from './rate.ts'
+import { addCounts, type Counts, divideCounts, type Estimate, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 
 export type Comparison = {
@@ -9,6 +10,17 @@ export type Comparison = {
   verdict: NonNullable<Impact['verdict']>
   /** How many more signals would decide it, at the rates so far; null if decided or out of reach. */
   signalsNeeded: number | null
+}
+
+/**
+ * Compares the signals before a change with those after it, given by day. Divides the counts by the design effect: signals
+ * of a day, and of days in a row, are not independent.
+ */
+export function compareWindows(before: Counts[], after: Counts[], margin: number) {
+  const designEffect = designEffectOf([before, after])
+  const [base, head] = [addCounts(before), addCounts(after)]
+  const effective = [base, head].map((counts) => divideCounts(counts, designEffect)) as [Counts, Counts]
+  return { designEffect, ...compare(...effective, margin, { of: 'head', signals: totalOf(head) }) }
 }
 
 /**

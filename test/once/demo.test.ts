@@ -1,7 +1,7 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { generateDemoData } from '../../src/cli/demo_data.ts'
-import { compare } from '../../src/impact/compare.ts'
+import { compareWindows } from '../../src/impact/compare.ts'
 import type { Counts } from '../../src/impact/rate.ts'
 import { presets } from '../../src/keys/schema.ts'
 import { createDatabase } from '../harness.ts'
@@ -104,10 +104,20 @@ test.each(['2026-03-01T00:30:00.000Z', '2026-05-31T23:59:59.000Z', '2026-11-15T1
 
 function compareChanges({ history, signals }: ReturnType<typeof generateDemoData>[number]) {
   const changes = history.filter(({ action }) => action !== 'pr_opened').map((entry, id) => ({ ...entry, id }))
-  const counts = changes.map(() => ({ positive: 0, negative: 0 }))
+  const days = changes.map((): Record<string, Counts> => ({}))
   for (const { at, value, metadata } of signals) {
     const owner = changeOf(changes, { value, commit: metadata.commit_sha, at: at.toISOString() })
-    ;(counts[owner?.change.id ?? 0] as Counts)[value] += 1
+    const own = days[owner?.change.id ?? 0] as Record<string, Counts>
+    const day = at.toISOString().slice(0, 10)
+    own[day] ??= { positive: 0, negative: 0 }
+    own[day][value] += 1
   }
-  return counts.slice(1).map((head, index) => compare(counts[index] as Counts, head, 0.05).verdict)
+  const [base, ...heads] = days.map((own) =>
+    Object.keys(own)
+      .toSorted()
+      .map((day) => own[day] as Counts),
+  )
+  return heads.map(
+    (head, index) => compareWindows((index === 0 ? base : heads[index - 1]) as Counts[], head, 0.05).verdict,
+  )
 }
