@@ -2,6 +2,7 @@ import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import { analyzeGrownTables } from './db/analyze.ts'
 import type { DatabaseObserver, Db } from './db/client.ts'
+import { whyUnavailable } from './db/errors.ts'
 import { createHeavyReads } from './db/heavy_reads.ts'
 import { openRedis, type Redis } from './db/redis.ts'
 import { pruneDeliveries } from './github/prune.ts'
@@ -90,6 +91,7 @@ export function createServices(
     db,
     clock,
     log,
+    whyUnavailable,
     verifyKey: createKeyVerifier(db, clock, lastUsed),
     findPrompt: prompts.find,
     findCachedPrompt: prompts.findCached,

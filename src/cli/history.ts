@@ -1,15 +1,12 @@
-import { addAbortSignal, Readable } from 'node:stream'
-import { buffer } from 'node:stream/consumers'
-import { pipeline } from 'node:stream/promises'
-import { createGunzip, createGzip } from 'node:zlib'
 import { importHistory } from '../history/import.ts'
 import { createHistoryReader } from '../history/read.ts'
 import { recordEntry } from '../history/record.ts'
 import { parseHistoryQuery } from '../history/schema_params.ts'
-import { type Input, readLines } from '../lib/input.ts'
+import type { Input } from '../lib/input.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import type { Arguments } from './command.ts'
 import { onDatabase } from './database.ts'
+import { keepLines } from './kept_lines.ts'
 
 const columns = ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at']
 
@@ -44,10 +41,8 @@ export const commands = onDatabase([
     ifInterrupted: 'nothing was recorded',
     verifyWith: 'history list --prompt pmt_…',
     async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
-      const file = args.positional(0)
-      const kept = await keepInput(file, (input as Input).stream, signal)
-      const readFile = () => linesOf(file, kept, signal)
-      const { recorded, known } = await importHistory(db, clock, readFile, (lines, state, share) =>
+      const readLines = await keepLines(args.positional(0), (input as Input).stream, signal)
+      const { recorded, known } = await importHistory(db, clock, readLines, (lines, state, share) =>
         progress.count(lines, `lines ${state}`, share),
       )
       if (args.options.json) output.show({ recorded })
@@ -67,22 +62,3 @@ export const commands = onDatabase([
     },
   },
 ])
-
-const unreadable = (file: string, error: unknown) => new Error(`${file} cannot be read: ${(error as Error).message}`)
-
-/** Keeps the input compressed in memory: an import reads it twice, and slow input must not hold a transaction open. */
-async function keepInput(file: string, input: Readable, signal: AbortSignal): Promise<Buffer> {
-  const gzip = createGzip({ level: 1 })
-  const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip, { signal })]).catch((error) => {
-    throw unreadable(file, error)
-  })
-  return kept
-}
-
-async function* linesOf(file: string, kept: Buffer, signal: AbortSignal): AsyncIterable<string> {
-  try {
-    yield* readLines(addAbortSignal(signal, Readable.from([kept]).pipe(createGunzip())))
-  } catch (error) {
-    throw unreadable(file, error)
-  }
-}

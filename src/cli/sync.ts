@@ -11,7 +11,7 @@ import { withDatabase } from './database.ts'
 export const commands: Command[] = [
   {
     usage:
-      'sync [DIR] --org ORG|--url URL [--branch B] [--repository OWNER/NAME|URL] [--create GLOB] [--map FILE] [--dry-run]',
+      'sync [DIR] --org ORG|--url URL [--branch B] [--repository REPOSITORY|URL] [--create GLOB] [--map FILE] [--dry-run]',
     description:
       'syncs prompt histories from a git clone; --url calls a service with the key in PROMPT_SIGNALS_KEY, --create ' +
       'creates a prompt for every file that matches, --map writes the prompt id of each file',
@@ -60,7 +60,7 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
   })
   // Readable by all: an application of another user may read the map at any time.
   if (map !== null) await writeFileAtomically(map, (put) => put(`${JSON.stringify(result.map, null, 2)}\n`), 0o666)
-  output.say(oneLine(summarise(result, `${repository.fullName} ${repository.branch}`, isDryRun)))
+  output.say(oneLine(summarise(result, `${repository.name} ${repository.branch}`, isDryRun)))
 }
 
 /** Fails before the sync begins, not after it. */

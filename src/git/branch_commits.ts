@@ -1,7 +1,8 @@
 // Decides from the commit graph which commits landed on a branch, in which order and when, and which change prompts.
+import { type HostKind, pullRequestUrl } from '../lib/repository_links.ts'
 import type { Commit } from './commits.ts'
 import { type PromptCommit, type PullRequestEvent, sanitizePerson } from './entries.ts'
-import { type Host, isGitHub, isPullRequest, pullRequestUrl } from './messages.ts'
+import { isGitHub, isPullRequest } from './messages.ts'
 
 /** A commit that landed on the branch. */
 export type BranchCommit = {
@@ -120,8 +121,8 @@ type Branch<Prompt> = {
   changed: Map<Commit, Prompt[]>
   times: Map<Commit, Date>
   /** Known wherever there is a pull request. */
-  host: Host | null
-  webUrl: string | null
+  host: HostKind | null
+  webUrl: string
 }
 
 /** The commits that change prompts, oldest first. */
@@ -134,7 +135,7 @@ export function listPromptCommits<Prompt>(branch: Branch<Prompt>): PromptCommit<
     const isSquash = parents.length < 2 && !isGitHub(committer)
     return {
       number,
-      url: webUrl && host ? pullRequestUrl(webUrl, host, number) : '',
+      url: host ? pullRequestUrl(webUrl, host, number) : '',
       commitSha: sha,
       by: isSquash ? sanitizePerson(committer, author) : sanitizePerson(author, committer),
       at,

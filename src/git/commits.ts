@@ -1,5 +1,6 @@
+import type { HostKind } from '../lib/repository_links.ts'
 import type { Person } from './entries.ts'
-import { findHost, type Host, interpretForHost, type MessageMeaning, parseMessage } from './messages.ts'
+import { findHost, interpretForHost, type MessageMeaning, parseMessage } from './messages.ts'
 import { decode, type Git, splitAt } from './program.ts'
 
 export type Commit = {
@@ -22,9 +23,9 @@ const maxFieldLength = 64 * 1024
 /** Reads every commit reachable from the tip, itself first, and finds the host. Names follow the branch's mailmap. */
 export async function readCommits(
   git: Git,
-  { tip, webUrl }: { tip: string; webUrl: string | null },
+  { tip, webUrl }: { tip: string; webUrl: string },
   onProgress: (read: number) => void,
-): Promise<{ commits: Commit[]; host: Host | null }> {
+): Promise<{ commits: Commit[]; host: HostKind | null }> {
   const format = `--format=${fields.join('%x00')}%x00`
   const mailmap = ['-c', `mailmap.blob=${tip}:.mailmap`]
   const output = git.stream([...mailmap, 'rev-list', '--topo-order', '--encoding=UTF-8', format, tip])

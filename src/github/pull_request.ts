@@ -11,6 +11,7 @@ import {
 import type { PromptEntry } from '../history/record.ts'
 import { parseInstant } from '../lib/times.ts'
 import type { Account, PullRequestPayload } from './schema.ts'
+import { repositoryIdOf } from './sender.ts'
 import type { RepositoryRef } from './store.ts'
 import {
   addBranchPrompts,
@@ -38,7 +39,7 @@ export function parsePullRequest(payload: PullRequestPayload, now: Date): Parsed
     number: given.number,
     url: sanitizeUrl(given.html_url),
     state: action !== 'closed' ? 'open' : isMerged ? 'merged' : 'closed',
-    head_repository_id: given.head.repo?.id ?? null,
+    head_repository_id: given.head.repo ? repositoryIdOf(given.head.repo) : null,
     head_branch: sanitizeBranch(given.head.ref),
     head_sha: sanitizeSha(given.head.sha),
     base_branch: sanitizeBranch(given.base.ref),

@@ -17,6 +17,7 @@ const time = maybe(Type.Union([Type.Integer(), Type.String()]))
 
 const Repository = Type.Object({
   id,
+  html_url: text,
   full_name: name,
   default_branch: Type.String(),
   pushed_at: time,
@@ -68,7 +69,7 @@ export const PullRequestPayload = Type.Object({
     head: Type.Object({
       ref: Type.String({ minLength: 1 }),
       sha: Type.String({ minLength: 1 }),
-      repo: maybe(Type.Object({ id })),
+      repo: maybe(Type.Object({ id, html_url: text })),
     }),
     base: Type.Object({ ref: Type.String({ minLength: 1 }) }),
     created_at: text,

@@ -11,7 +11,7 @@ export const selectDayCounts = (sql: Sql, promptId: number, split: SplitBounds):
     with given as materialized (
       select
         ${split.bounds}::text[]::timestamptz[] as bounds,
-        ${one.days}::text[]::timestamptz[] as split_days,
+        ${split.days}::text[]::timestamptz[] as split_days,
         ${split.quarters}::text[]::timestamptz[] as split_quarters,
         (select coalesce(max(counted_to), 0) from signal_watermarks where prompt_id = ${promptId}) as watermark
     ), counts as (

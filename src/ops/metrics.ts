@@ -1,6 +1,7 @@
 // Features report events through the observers below. What an operator must know is logged too.
 import type { Db } from '../db/client.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
+import { unavailableReasons } from '../errors.ts'
 import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/schema.ts'
 import type { HistoryObserver } from '../history/read.ts'
 import type { RequestObserver } from '../http/middleware.ts'
@@ -39,6 +40,12 @@ export function createMetrics(log: Log) {
     requestSeconds,
   )
   measure('gauge', 'http_requests_in_flight', 'Requests being handled', () => inFlight)
+  const countUnavailable = labelledCounter(
+    'requests_unavailable_total',
+    'Requests answered 503; overload: a queue or a share is full; timeout: a lock, a queue or the database took too long; database: it cannot be reached or written to',
+    'reason',
+    [...unavailableReasons],
+  )
   const rates: RateLimitObserver = {
     limited: labelledCounter('requests_limited_total', 'Requests over a request-rate limit', 'limited_by', [
       'key_rate',
@@ -109,6 +116,7 @@ export function createMetrics(log: Log) {
         const method = methods.has(sent) ? sent : 'other'
         durations.observe(`${status} ${method} ${route}`, seconds, () => ({ route, method, status }))
       },
+      unavailable: countUnavailable,
     } satisfies RequestObserver,
     rates,
     signals: {

@@ -5,6 +5,7 @@ import { notFound } from '../errors.ts'
 import { yieldFor } from '../lib/periodic.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
+import { selectSpanCounts } from '../stats/read.ts'
 import { claimRetention, eraseBefore, eraseSignal } from './store_deletes.ts'
 
 /** An organisation, or one of its prompts; with the public id of either. */
@@ -13,6 +14,8 @@ export type PurgeSource = { organisationId: number; promptId: number | null; pub
 /** The size of a step: the embedded engine does nothing else meanwhile. */
 const stepRows = 500
 const dayMs = 86_400_000
+/** No earlier time can be stored. */
+const earliest = new Date('0001-01-01T00:00:00Z')
 
 /** Erases one signal permanently. It still counts towards its month. */
 export async function eraseOne(
@@ -28,6 +31,18 @@ export async function eraseOne(
     const details = { signal: signalId }
     await recordAudit(sql, clock, actor, { organisationId, action: 'signal.erased', subject: publicId, details })
   }, permitRequestOf(actor))
+}
+
+/** Counts the signals older than `before`. */
+export async function countSignals(db: Db, { organisationId, promptId }: PurgeSource, before: Date): Promise<number> {
+  let total = 0
+  for await (const prompts of promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]) {
+    const ids = prompts.map(({ id }) => id)
+    for (const { positive, negative } of await selectSpanCounts(db.sql, ids, [earliest, before])) {
+      total += positive + negative
+    }
+  }
+  return total
 }
 
 /** Erases the signals older than `before` in short steps. Returns the number erased. */
