@@ -14,7 +14,7 @@ import { BrowserFields, lives, readExpiry, readRestrictions, readScopes, ScopeFi
 
 type KeyFormProps = Omit<ComponentProps<typeof FormDialog>, 'onSubmit'> & {
   madeTitle: string
-  make(form: FormData): Promise<Schemas['CreatedApiKey']>
+  make(form: FormData): Promise<{ data: { key: string | null } }>
 }
 
 const refreshKeys = () => refresh('/api/v1/keys', '/api/v1/audit')
