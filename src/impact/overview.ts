@@ -27,16 +27,17 @@ type Services = { db: Db; clock: Clock; rollup: SignalRollup; heavyReads: HeavyR
 export async function readOverview(
   { db, clock, rollup, heavyReads }: Services,
   organisationId: number,
-  { margin, search, sort, ...request }: OverviewQuery,
+  { margin, search, archived, sort, ...request }: OverviewQuery,
 ): Promise<CursorPage<PromptImpact>> {
   const startedAt = performance.now()
   const limited = <T>(read: () => Promise<T>) => heavyReads(organisationId, read)
   const catchUp = (promptIds: number[]) => rollup.catchUpEach(promptIds, startedAt)
+  const filters = { search, archived }
   const days = daysUntil(clock.now())
   const { data: prompts, ...page } =
     sort === null
-      ? await limited(() => listPrompts(db, organisationId, request, search, 'impact'))
-      : await listSorted(db, { organisationId, search, sort, days }, request, limited, catchUp)
+      ? await limited(() => listPrompts(db, organisationId, request, filters, 'impact'))
+      : await listSorted(db, { organisationId, filters, sort, days }, request, limited, catchUp)
   const publicIds = prompts.map(({ id }) => id)
   const rowIds = await findOwnPrompts(db.sql, organisationId, publicIds)
   await limited(() => catchUp([...rowIds.values()]))

@@ -2,7 +2,7 @@ import type { Db } from '../db/client.ts'
 import { invalid } from '../errors.ts'
 import { type CursorPage, decodeCursor, encodeCursor, type PageRequest } from '../lib/cursor_page.ts'
 import { findPrompts, type ListedPrompt } from '../prompts/manage.ts'
-import type { PromptRow } from '../prompts/schema.ts'
+import type { PromptFilters, PromptRow } from '../prompts/schema.ts'
 import { selectSpanCounts } from '../stats/read.ts'
 import { rateOf, totalOf } from './rate.ts'
 import { maxSortedPrompts } from './schema.ts'
@@ -10,7 +10,7 @@ import type { Sort } from './schema_params.ts'
 import { selectLiveChanges } from './store.ts'
 
 /** The signals of `days` count. */
-export type SortedList = { organisationId: number; search: string | null; sort: Sort; days: Date[] }
+export type SortedList = { organisationId: number; filters: PromptFilters; sort: Sort; days: Date[] }
 
 /** The sort key of a prompt, lowest first. */
 type Value = string | number
@@ -33,10 +33,10 @@ export async function listSorted(
   limited: <T>(read: () => Promise<T>) => Promise<T>,
   catchUp: (promptIds: number[]) => Promise<void>,
 ): Promise<CursorPage<PromptRow>> {
-  const { organisationId, search, sort } = list
-  const name = JSON.stringify(['prompts', organisationId, search, sort])
+  const { organisationId, filters, sort } = list
+  const name = JSON.stringify(['prompts', organisationId, filters.search, filters.archived, sort])
   const position = decodeCursor(name, cursor)
-  const prompts = await limited(() => findPrompts(db, organisationId, search, maxSortedPrompts))
+  const prompts = await limited(() => findPrompts(db, organisationId, filters, maxSortedPrompts))
   if (!prompts) throw tooMany()
   const valued: Valued[] = []
   for (let start = 0; start < prompts.length; start += promptsPerStatement) {

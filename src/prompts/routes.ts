@@ -34,7 +34,7 @@ const invalidPrompt = {
 const operations = describeOperations('Prompts', {
   listPrompts: {
     summary: 'List prompts',
-    description: 'Returns the prompts of the organisation, newest first.',
+    description: 'Returns the prompts of the organisation, newest first, without archived ones unless asked for.',
     ...describePage('A page of prompts.', PromptList),
     query: promptParams,
   },
@@ -57,7 +57,7 @@ const operations = describeOperations('Prompts', {
   changePrompt: {
     summary: 'Change a prompt',
     description:
-      'Changes what is given of the name and the link, and leaves the rest. Repository and path belong together; both ' +
+      'Changes what is given of the name, the link and whether it is archived, and leaves the rest. Repository and path belong together; both ' +
       'null unlink the prompt.',
     path: PromptPath,
     body: PromptChange,
@@ -74,8 +74,8 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
     .get(
       '/api/v1/prompts',
       authenticated('prompts:read', async (context, _: object, { organisationId }) => {
-        const { search, ...page } = promptParams.parse(searchOf(context.request))
-        const list = () => listPrompts(db, organisationId, page, search)
+        const { search, archived, ...page } = promptParams.parse(searchOf(context.request))
+        const list = () => listPrompts(db, organisationId, page, { search, archived })
         // A search reads every prompt of the organisation.
         return replyPage(context, await (search === null ? list() : heavyReads(organisationId, list)))
       }),
@@ -105,15 +105,15 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
       '/api/v1/prompts/:prompt_id',
       authenticated('prompts:write', async (context, { prompt_id: id }: PromptParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, id)
-        const { name, ...link } = validateChange(parseJson(await readJsonText(context)))
-        const change = { name, file: parseLink(link) }
+        const { name, archived, ...link } = validateChange(parseJson(await readJsonText(context)))
+        const change = { name, archived, file: parseLink(link) }
         return context.replyData(await changePrompt(db, clock, prompt, change, keyHolder(caller, context)))
       }),
       { ...readByHandler, detail: operations.changePrompt },
     )
 
 /** Undefined when no link is given, null for a prompt without a file. */
-function parseLink({ repository, path }: Omit<PromptChange, 'name'>): PromptFile | null | undefined {
+function parseLink({ repository, path }: Omit<PromptChange, 'name' | 'archived'>): PromptFile | null | undefined {
   if (repository === undefined && path === undefined) return undefined
   if (repository === null && path === null) return null
   if (typeof repository === 'string' && typeof path === 'string') return { repository, path }
