@@ -4,12 +4,12 @@ import { impactParams } from '../impact/schema_params.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
 import { onDatabase } from './database.ts'
-import { drawInterval, number, percent } from './figures.ts'
+import { counted, drawInterval, number, percent } from './figures.ts'
 import type { Column } from './output.ts'
 
 export const commands = onDatabase([
   {
-    usage: 'impact --prompt pmt_… [--margin M] [--base ID --head ID] [--page N] [--limit N]',
+    usage: 'impact --prompt PROMPT [--margin M] [--base ID --head ID] [--page N] [--limit N]',
     description:
       'shows what each change of a prompt did to its signals, newest first, or compares the change --head with --base',
     check: (args) => args.asQuery(impactParams.parse),
@@ -70,7 +70,7 @@ function describe({ change, signals, rate, difference, verdict, signals_needed }
   const what = change.action === 'deployed' ? change.commit_sha.slice(0, 7) : `PR #${change.pr_number}`
   const subject = `${what} by ${change.user.name}`
   if (!rate) return `${subject} has no signals yet.`
-  const count = `${number(signals.total)} signals`
+  const count = counted(signals.total, 'signal')
   if (!difference) return `${subject} has nothing to compare with: ${percent(rate.value)} % positive, ${count}.`
   const { says } = verdicts[verdict ?? 'undecided']
   const from = percent(rate.value - difference.value)

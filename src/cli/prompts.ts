@@ -1,13 +1,13 @@
 import { requirePrompt } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
-import { type Arguments, UsageError } from './command.ts'
+import type { Arguments } from './command.ts'
 import { onDatabase } from './database.ts'
+import { shrinking } from './output.ts'
 
 export const commands = onDatabase([
   {
     usage: 'prompts create --org ORG --name N [--id pmt_…] [--repository REPOSITORY --path P]',
     description: 'registers a prompt',
-    check: fileOption,
     verifyWith: 'prompts list --org ORG',
     async run({ db, clock, args, output }) {
       const [org, name, id] = [args.required('org'), args.required('name'), args.text('id')]
@@ -15,7 +15,7 @@ export const commands = onDatabase([
     },
   },
   {
-    usage: 'prompts link ID --repository REPOSITORY --path P',
+    usage: 'prompts link PROMPT --repository REPOSITORY --path P',
     description: 'links a prompt to its file in a repository',
     verifyWith: 'prompts list --org ORG',
     async run({ db, clock, args, output }) {
@@ -28,16 +28,17 @@ export const commands = onDatabase([
     usage: 'prompts list --org ORG',
     description: 'lists the prompts of an organisation, and how their files were last seen',
     async run({ db, args, output }) {
-      const file = ['repository', 'path', 'file_state', 'file_moved_to'] as const
       const prompts = await listAllPrompts(db, args.required('org'))
-      output.table(prompts, ['id', 'org', 'name', ...file, 'last_entry_at', 'created_at'])
+      const file = (['repository', 'path', 'file_state', 'file_moved_to'] as const).map((name) =>
+        shrinking<(typeof prompts)[number]>(name),
+      )
+      output.table(prompts, ['id', shrinking('name'), ...file, 'last_entry_at'])
     },
   },
 ])
 
+/** The usage line requires both options or none. */
 function fileOption(args: Arguments): { repository: string; path: string } | null {
   const [repository, path] = [args.text('repository'), args.text('path')]
-  if (repository !== null && path !== null) return { repository, path }
-  if (repository !== null || path !== null) throw new UsageError('--repository and --path belong together')
-  return null
+  return repository !== null && path !== null ? { repository, path } : null
 }

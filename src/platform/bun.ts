@@ -20,7 +20,7 @@ declare const BUILD_COMMIT: string | undefined
 export const build = {
   version,
   commit: typeof BUILD_COMMIT === 'string' ? BUILD_COMMIT : 'source',
-  bun: Bun.version,
+  runtime: `Bun ${Bun.version}`,
 }
 
 export const isCompiled = Bun.isStandaloneExecutable

@@ -18,7 +18,7 @@ const root = join(import.meta.dirname, '../..')
 const engine = join(root, 'node_modules/@electric-sql/pglite/dist')
 const page = join(root, 'node_modules/swagger-ui-dist')
 
-export const build = { version: manifest.version, commit: 'source', bun: `Deno ${Deno.version.deno}` }
+export const build = { version: manifest.version, commit: 'source', runtime: `Deno ${Deno.version.deno}` }
 
 export const isCompiled = false
 

@@ -98,5 +98,5 @@ test('an unknown interval is wrong usage', async () => {
   const stats = ['signals', 'stats', '--prompt', prompt, '--interval', 'year']
   const { status, stderr } = await run(stats, { settings: database.settings })
   expect(status).toBe(2)
-  expect(stderr).toStartWith('prompt-signals: --interval must be one of hour, day, week, month, and given once\n')
+  expect(stderr).toStartWith('prompt-signals: --interval must be one of hour, day, week, month\n')
 })

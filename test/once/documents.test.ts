@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { fillTables, documents as tableDocuments } from '../../scripts/document_tables.ts'
-import { loadCommands } from '../../src/cli/run.ts'
+import { loadCommands } from '../../src/cli/groups.ts'
 
 const textOf = (file: string) => Bun.file(file).text()
 const linesOf = async (file: string) => (await textOf(file)).split('\n')
