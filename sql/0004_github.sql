@@ -53,6 +53,7 @@ create table github_pull_requests (
   repository_id bigint not null,
   number integer not null check (number > 0),
   url text not null,
+  title text,
   state text not null check (state in ('open', 'merged', 'closed')),
   head_repository_id bigint,
   head_branch text not null,

@@ -12,6 +12,7 @@ const people = {
 type Change = {
   daysAgo: number
   by: keyof typeof people
+  title: string
   commit: string
   rate: number
   pr?: keyof typeof pulls
@@ -30,26 +31,65 @@ const demoPrompts: DemoPrompt[] = [
     name: 'greeting',
     signalsADay: 110,
     changes: [
-      { daysAgo: 42, by: 'ada', commit: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', rate: 0.74 },
-      { daysAgo: 33.1, by: 'bob', commit: 'c81e728d9d4c2f636f067f89cc14862c65990aa1', rate: 0.75, pr: 3 },
-      { daysAgo: 22.3, by: 'eve', commit: 'a87ff679a2f3e71d9181a67b7542122c04521bd8', rate: 0.62 },
-      { daysAgo: 13.2, by: 'ada', commit: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', rate: 0.78, pr: 7 },
+      { daysAgo: 42, by: 'ada', title: 'Add greeting', commit: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', rate: 0.74 },
+      {
+        daysAgo: 33.1,
+        by: 'bob',
+        title: 'Shorten the greeting',
+        commit: 'c81e728d9d4c2f636f067f89cc14862c65990aa1',
+        rate: 0.75,
+        pr: 3,
+      },
+      {
+        daysAgo: 22.3,
+        by: 'eve',
+        title: 'Drop the name',
+        commit: 'a87ff679a2f3e71d9181a67b7542122c04521bd8',
+        rate: 0.62,
+      },
+      {
+        daysAgo: 13.2,
+        by: 'ada',
+        title: 'Greet warmly',
+        commit: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11',
+        rate: 0.78,
+        pr: 7,
+      },
     ],
   },
   {
     name: 'farewell',
     signalsADay: 45,
     changes: [
-      { daysAgo: 40.2, by: 'ada', commit: '1679091c5a880faf6fb5e6087eb1b2dc4daa3db3', rate: 0.8 },
-      { daysAgo: 6.3, by: 'bob', commit: 'd3d9446802a44259755d38e6d163e82097f2c7be', rate: 0.57 },
+      {
+        daysAgo: 40.2,
+        by: 'ada',
+        title: 'Add farewell',
+        commit: '1679091c5a880faf6fb5e6087eb1b2dc4daa3db3',
+        rate: 0.8,
+      },
+      {
+        daysAgo: 6.3,
+        by: 'bob',
+        title: 'Close with an offer',
+        commit: 'd3d9446802a44259755d38e6d163e82097f2c7be',
+        rate: 0.57,
+      },
     ],
   },
   {
     name: 'summary',
     signalsADay: 30,
     changes: [
-      { daysAgo: 38.4, by: 'eve', commit: '6512bd43d9caa6e02c990b0a82652dca3e9d0b11', rate: 0.7 },
-      { daysAgo: 4.6, by: 'bob', commit: 'c20ad4d76fe97759aa27a0c99bff6710a1be8c52', rate: 0.8, pr: 11 },
+      { daysAgo: 38.4, by: 'eve', title: 'Add summary', commit: '6512bd43d9caa6e02c990b0a82652dca3e9d0b11', rate: 0.7 },
+      {
+        daysAgo: 4.6,
+        by: 'bob',
+        title: 'Answer in bullets',
+        commit: 'c20ad4d76fe97759aa27a0c99bff6710a1be8c52',
+        rate: 0.8,
+        pr: 11,
+      },
     ],
   },
 ]
@@ -68,11 +108,12 @@ function timeOf(now: Date, days: number): Date {
   return new Date(today + Math.floor(days > 0 ? 2 * days * (now.getTime() - today) : days * dayMs))
 }
 
-function entriesOf({ daysAgo, by, commit, pr }: Change, now: Date) {
+function entriesOf({ daysAgo, by, title, commit, pr }: Change, now: Date) {
   const live = {
     action: 'deployed',
     user: people[by],
     commit_sha: commit,
+    title,
     branch_name: 'main',
     created_at: timeOf(now, -daysAgo).toISOString(),
   }

@@ -9,7 +9,7 @@ import { onDatabase } from './database.ts'
 import { keepLines } from './kept_lines.ts'
 import { shrinking } from './output.ts'
 
-const columns = ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at']
+const columns = ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at', 'title']
 const shrunk = ['user', 'title', 'commit_sha', 'branch_name']
 
 const pullRequestOption = (args: Arguments) => args.integer('pr-number', 1)
@@ -18,7 +18,7 @@ export const commands = onDatabase([
   {
     usage:
       'history record --prompt PROMPT --action deployed|pr_opened|pr_merged|pr_closed --user-name N --user-email E ' +
-      '--commit-sha S --branch B [--pr-number N] [--pr-url U] [--created-at TIME]',
+      '--commit-sha S --branch B [--pr-number N] [--pr-url U] [--title T] [--created-at TIME]',
     description: 'adds one history entry',
     check: pullRequestOption,
     verifyWith: 'history list --prompt PROMPT',
@@ -31,6 +31,7 @@ export const commands = onDatabase([
         branch_name: args.required('branch'),
         pr_number: pullRequestOption(args),
         pr_url: args.text('pr-url'),
+        title: args.text('title'),
         created_at: args.text('created-at') ?? undefined,
       })
       output.show(entry)
@@ -57,7 +58,7 @@ export const commands = onDatabase([
     async run({ db, args, output }) {
       const prompt = args.required('prompt')
       const { organisationId } = await requirePrompt(db.sql, prompt)
-      const query = args.asQuery((given) => parseHistoryQuery(`?${given}`))
+      const query = args.asQuery((given) => parseHistoryQuery(`?${given}&include=title`))
       const reader = createHistoryReader(db)
       const { body } = await reader.readPage(await reader.findHistory(organisationId, prompt), query)
       output.table<Record<string, object>>(

@@ -45,25 +45,17 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
       cell: ({ difference: d }) => (d ? `${points(d.value)} (${points(d.low)}…${points(d.high)})` : '-'),
     },
     { name: '', cell: ({ difference: d }) => (d ? drawInterval(d, reach) : ''), colour },
-    {
-      name: 'positive',
-      cell: ({ rate }) => (rate ? `${percent(rate.value)} % (${percent(rate.low)}…${percent(rate.high)})` : '-'),
-    },
+    { name: 'positive', cell: ({ rate }) => (rate ? `${percent(rate.value)} %` : '-'), isNumber: true },
     { name: 'signals', cell: ({ signals }) => number(signals.total), isNumber: true },
-    {
-      name: 'needed',
-      cell: ({ signals_needed }) => (signals_needed === null ? '-' : `≈ ${number(signals_needed)}`),
-      isNumber: true,
-    },
-    { name: 'change', cell: ({ change }) => `${nameOf(change)} ${change.commit_sha.slice(0, 7)}` },
     { name: 'id', cell: ({ change }) => String(change.id), isNumber: true },
-    { name: 'user', cell: ({ change }) => change.user.name },
-    { name: 'created_at', cell: ({ change }) => change.created_at },
+    { name: 'change', cell: ({ change }) => nameOf(change) },
+    { name: 'date', cell: ({ change }) => change.created_at.slice(0, 10) },
+    { name: 'title', cell: ({ change }) => change.title ?? '-', shrinks: true },
   ]
 }
 
-const nameOf = ({ action, pr_number }: Impact['change']): string =>
-  action === 'deployed' ? 'deployed' : `merged #${pr_number}`
+const nameOf = ({ action, commit_sha, pr_number }: Impact['change']): string =>
+  action === 'deployed' ? `deployed ${commit_sha.slice(0, 7)}` : `merged #${pr_number}`
 const points = (difference: number): string => `${difference < 0 ? '−' : '+'}${percent(Math.abs(difference))}`
 
 function describe({ change, signals, rate, difference, verdict, signals_needed }: Impact): string {

@@ -45,6 +45,7 @@ export const explanations: Record<string, string> = {
   '--repository': 'repository on its host: github.com/owner/name; owner/name is one on GitHub',
   '--scopes': 'scopes of the key, separated by commas, instead of a preset',
   '--since': `${time}: only what is not older`,
+  '--title': "title of the change: the commit's subject, or the pull request's title",
   '--tz': 'time zone of the intervals, such as Europe/London; default: UTC',
   '--until': `${time}: only what is older`,
   '--url': 'service to send the history to; the key is in PROMPT_SIGNALS_KEY',

@@ -81,12 +81,12 @@ function describe(change: SyncChange, isDryRun: boolean): string {
     case 'missing':
       return `${name}: ${change.problem}`
     default: {
-      const { action, user, commit_sha, pr_number, created_at } = change
+      const { action, user, commit_sha, pr_number, created_at, title } = change
       const number = pr_number ? ` #${pr_number}` : ''
       const sign = { added: '+', changed: '~', unreachable: '-' }[change.change]
-      const problem = change.change === 'unreachable' ? ` ${change.problem}` : ''
+      const rest = change.change === 'unreachable' ? ` ${change.problem}` : title ? `: ${title}` : ''
       const entry = `${action}${number} ${commit_sha.slice(0, 8)} ${name} by ${user.name}`
-      return `${sign} ${created_at?.slice(0, 10)} ${entry}${problem}`
+      return `${sign} ${created_at?.slice(0, 10)} ${entry}${rest}`
     }
   }
 }

@@ -120,6 +120,8 @@ type Branch<Prompt> = {
   branchCommits: BranchCommit[]
   changed: Map<Commit, Prompt[]>
   times: Map<Commit, Date>
+  /** Of the commits that change prompts. */
+  titles: Map<Commit, string | null>
   /** Known wherever there is a pull request. */
   host: HostKind | null
   webUrl: string
@@ -127,15 +129,17 @@ type Branch<Prompt> = {
 
 /** The commits that change prompts, oldest first. */
 export function listPromptCommits<Prompt>(branch: Branch<Prompt>): PromptCommit<Prompt>[] {
-  const { branchCommits, changed, times, host, webUrl } = branch
+  const { branchCommits, changed, times, titles, host, webUrl } = branch
   const merges = new Map<Commit, PullRequestEvent>()
 
-  function describeMerge({ sha, meaning, author, committer, parents }: Commit, at: Date): PullRequestEvent {
+  function describeMerge(merge: Commit, at: Date): PullRequestEvent {
+    const { sha, meaning, author, committer, parents } = merge
     const { number } = meaning as { number: number }
     const isSquash = parents.length < 2 && !isGitHub(committer)
     return {
       number,
       url: host ? pullRequestUrl(webUrl, host, number) : '',
+      title: titles.get(merge) ?? null,
       commitSha: sha,
       by: isSquash ? sanitizePerson(committer, author) : sanitizePerson(author, committer),
       at,
@@ -146,7 +150,8 @@ export function listPromptCommits<Prompt>(branch: Branch<Prompt>): PromptCommit<
     const prompts = changed.get(commit) ?? []
     if (prompts.length === 0) return []
     const at = times.get(landedWith) as Date
-    const found = { commitSha: commit.sha, author: sanitizePerson(commit.author, commit.committer), at }
+    const title = titles.get(commit) ?? null
+    const found = { commitSha: commit.sha, title, author: sanitizePerson(commit.author, commit.committer), at }
     if (!merge) return prompts.map((prompt) => ({ ...found, prompt, merge: null }))
     const event = merges.get(merge) ?? describeMerge(merge, at)
     merges.set(merge, event)

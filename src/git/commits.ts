@@ -1,6 +1,6 @@
 import type { HostKind } from '../lib/repository_links.ts'
-import type { Person } from './entries.ts'
-import { findHost, interpretForHost, type MessageMeaning, parseMessage } from './messages.ts'
+import { type Person, sanitizeTitle } from './entries.ts'
+import { findHost, interpretForHost, type MessageMeaning, parseMessage, titleOf } from './messages.ts'
 import { decode, type Git, splitAt } from './program.ts'
 
 export type Commit = {
@@ -55,6 +55,23 @@ export async function readCommits(
     commit.parents = (parentShas[commit.position] ?? []).flatMap((sha) => bySha.get(sha) ?? [])
   }
   return { commits, host }
+}
+
+/** Reads the titles of some commits. Those of all commits would need too much memory. */
+export async function readTitles(git: Git, commits: Commit[]): Promise<Map<Commit, string | null>> {
+  const titles = new Map<Commit, string | null>()
+  if (commits.length === 0) return titles
+  const bySha = new Map(commits.map((commit) => [commit.sha, commit]))
+  const args = ['rev-list', '--no-walk=unsorted', '--stdin', '--encoding=UTF-8', '--format=%B%x00']
+  const output = git.stream(args, [...bySha.keys()].map((sha) => `${sha}\n`).join(''))
+  for await (const parts of splitAt('\0', output, maxFieldLength)) {
+    for (const part of parts) {
+      const [, sha = '', message = ''] = /^\n?commit ([0-9a-f]+)\n(.*)$/s.exec(part) ?? []
+      const commit = bySha.get(sha) as Commit
+      titles.set(commit, sanitizeTitle(decode(titleOf(message, commit.meaning))))
+    }
+  }
+  return titles
 }
 
 /** Returns the same object for the same person: there are many commits and few people. */

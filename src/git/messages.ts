@@ -11,7 +11,7 @@ export type MessageMeaning =
   | { kind: 'branch'; branch: string; from: string | null }
   | { kind: 'plain' }
 
-const plain: MessageMeaning = { kind: 'plain' }
+export const plain: MessageMeaning = { kind: 'plain' }
 
 /** Whether a commit is what a merged pull request left on the branch. */
 export const isPullRequest = (meaning: MessageMeaning): meaning is Extract<MessageMeaning, { number: number }> =>
@@ -57,6 +57,20 @@ export function parseMessage(message: string): MessageMeaning {
     if (found) return { kind: 'squash', number: Number(found[1]), host }
   }
   return plain
+}
+
+/** Lines that hosts write where others have the title of the pull request. */
+const noTitle = /^(?:See merge request |\* commit ')/
+const quotedTitle = /^Merge pull request '(.*)' \(#[0-9]+\) from /
+
+/** The title of the pull request that a commit merged, else the subject of the commit. */
+export function titleOf(message: string, meaning: MessageMeaning): string {
+  const [subject = '', body = ''] = message.split('\n').filter((line) => line.trim() !== '')
+  if (!isPullRequest(meaning)) return subject
+  if (meaning.kind === 'squash' || meaning.host === null) {
+    return squashTitles.reduce((title, [suffix]) => title.replace(suffix, ''), subject)
+  }
+  return quotedTitle.exec(subject)?.[1] || (noTitle.test(body) ? '' : body) || subject
 }
 
 /** GitHub commits for its users, and then only the author is a person. GitHub Enterprise can change the address. */

@@ -3,7 +3,7 @@ import { splitRepository } from '../lib/repository_links.ts'
 import { requireText } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
 import { isFlattenedMerge, listBranchCommits, listLandingTimes, listPromptCommits } from './branch_commits.ts'
-import { type Commit, readCommits } from './commits.ts'
+import { type Commit, readCommits, readTitles } from './commits.ts'
 import { type EntryOf, entriesOf, sanitizeBranch } from './entries.ts'
 import { readChangedFiles, readFilesEditedInMerges } from './files.ts'
 import { followFiles, trackMissing } from './follow.ts'
@@ -83,7 +83,11 @@ export async function planSync(
   )
 
   const times = listLandingTimes(branchCommits, now)
-  const promptCommits = listPromptCommits({ branchCommits, changed, times, host, webUrl: repository.webUrl })
+  const titles = await readTitles(
+    git,
+    commits.filter((commit) => (changed.get(commit) ?? []).length > 0),
+  )
+  const promptCommits = listPromptCommits({ branchCommits, changed, times, titles, host, webUrl: repository.webUrl })
   return {
     prompts,
     entries: entriesOf(sanitizeBranch(repository.branch), promptCommits),

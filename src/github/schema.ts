@@ -61,6 +61,7 @@ export const PullRequestPayload = Type.Object({
   pull_request: Type.Object({
     number: Type.Integer({ minimum: 1, maximum: 2_147_483_647 }),
     html_url: Type.String({ pattern: '^https?://' }),
+    title: text,
     user: maybe(Account),
     merged: maybe(Type.Boolean()),
     merged_by: maybe(Account),

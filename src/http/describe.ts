@@ -50,7 +50,7 @@ const responseHeaders = {
   },
   ETag: {
     description: 'The version of the response, for If-None-Match.',
-    schema: { type: 'string', pattern: '^"[0-9a-f-]{36}"$' },
+    schema: { type: 'string', pattern: '^"[0-9a-f-]{36}(?:-title)?"$' },
     example: '"6f2b1c9e-0d5a-4c1b-9a7e-3f8d2e4b5c60"',
   },
   'RateLimit-Policy': {

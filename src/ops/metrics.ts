@@ -9,6 +9,7 @@ import type { RateLimitObserver } from '../http/rate_limit.ts'
 import type { GateObserver } from '../limit/gate.ts'
 import type { Log } from '../log.ts'
 import type { SignalObserver } from '../signals/record.ts'
+import type { PruningObserver } from './pruning.ts'
 import { createRegistry } from './registry.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -91,6 +92,10 @@ export function createMetrics(log: Log) {
     'outcome',
     deliveryOutcomes,
   )
+  const expired = new Map<string, number>()
+  measure('counter', 'signals_expired_total', 'Signals erased by the retention of their organisation', () =>
+    [...expired].map(([org, signals]) => [{ org }, signals]),
+  )
   // The service starts only once the database has answered.
   const up = new Map<string, boolean>([['database', true]])
   measure('gauge', 'dependency_up', '1 while the dependency answers', () =>
@@ -151,6 +156,13 @@ export function createMetrics(log: Log) {
         log.error({ err }, 'housekeeping of the embedded database failed; will retry')
       },
     } satisfies EngineObserver,
+    pruning: {
+      skewed: gauge(
+        'clock_skew_seconds',
+        "By how much this process's clock is ahead of the database's; beyond 300 either way, nothing is pruned",
+      ),
+      expired: (org, signals) => void expired.set(org, signals + (expired.get(org) ?? 0)),
+    } satisfies PruningObserver,
     availability: (dependency: 'database' | 'redis') => (isUp: boolean, reason: string) => {
       up.set(dependency, isUp)
       if (isUp) log.info({ dependency }, 'dependency up')

@@ -1,3 +1,4 @@
+import { createExpiryAudit } from '../audit/expiry.ts'
 import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
@@ -68,21 +69,31 @@ export async function purgeSignals(
   return total
 }
 
+type RetentionOptions = { isStopping(): boolean; onErased(org: string, signals: number): void }
+
 /**
- * Erases the signals that are older than the retention of their organisation, until `isStopping` returns true. Runs on one
- * replica at a time (advisory lock). The others skip.
+ * Returns a function that erases the signals older than the retention of their organisation, until `isStopping` returns
+ * true. Runs on one replica at a time (advisory lock). The others skip.
  */
-export async function applyRetentions(db: Db, clock: Clock, isStopping: () => boolean): Promise<void> {
-  for (const { organisationId, days } of await listRetentions(db)) {
-    const before = new Date(clock.now().getTime() - days * dayMs)
-    const prompts = readPrompts(db, organisationId)
-    const isDone = await repeatSteps(prompts, async (promptId) => {
-      if (isStopping()) return null
-      const erase = async (sql: Sql) =>
-        (await claimRetention(sql)) ? (await eraseBefore(sql, promptId, before, stepRows)).found : null
-      return db.transaction(erase, { tenant: organisationId })
-    })
-    if (!isDone) return
+export function createRetentions(db: Db, { isStopping, onErased }: RetentionOptions) {
+  const recordExpiry = createExpiryAudit()
+
+  return async (now: Date): Promise<void> => {
+    for (const { organisationId, org, days } of await listRetentions(db)) {
+      const before = new Date(now.getTime() - days * dayMs)
+      const erase = (promptId: number) => async (sql: Sql) => {
+        if (!(await claimRetention(sql))) return null
+        const { found, erased } = await eraseBefore(sql, promptId, before, stepRows)
+        if (erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased })
+        return { found, erased }
+      }
+      const isDone = await repeatSteps(readPrompts(db, organisationId), async (promptId) => {
+        const step = isStopping() ? null : await db.transaction(erase(promptId), { tenant: organisationId })
+        if (step && step.erased > 0) onErased(org, step.erased)
+        return step ? step.found : null
+      })
+      if (!isDone) return
+    }
   }
 }
 
