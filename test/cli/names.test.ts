@@ -7,11 +7,13 @@ const { client, operator, settings, tenant } = useProgram()
 const org = 'Acme & Söhne'
 let id: string
 let prompt: string
+let shared: string
 
 beforeAll(async () => {
+  ;({ id: shared } = await operator.one('prompts', 'create', '--org', tenant.org, '--name', 'Shared'))
   ;({ id } = await operator.one('orgs', 'create', '--name', org, '--plan', 'free'))
   ;({ id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'only here'))
-  await operator.one('prompts', 'create', '--org', id, '--name', 'Test')
+  await operator.one('prompts', 'create', '--org', id, '--name', 'Shared')
 })
 
 test('organisations and prompts are named by a unique name as well as by id', async () => {
@@ -32,12 +34,12 @@ test('organisations and prompts are named by a unique name as well as by id', as
 })
 
 test('a name that several have needs an id, or the organisation that it is in', async () => {
-  const line = `Several prompts are named Test: use an id, such as ${tenant.prompt}.`
-  expect(await operator.errorLine('history', 'list', '--prompt', 'Test')).toBe(line)
+  const line = `Several prompts are named Shared: use an id, such as ${shared}.`
+  expect(await operator.errorLine('history', 'list', '--prompt', 'Shared')).toBe(line)
   expect(await operator.errorLine('history', 'list', '--prompt', 'only')).toBe('There is no prompt only.')
   const browser = ['keys', 'create', '--org', org, '--preset', 'browser', '--origin', 'https://example.com']
-  const { prompts } = await operator.one(...browser, '--prompt', 'Test')
-  expect(prompts).not.toEqual([tenant.prompt])
+  const { prompts } = await operator.one(...browser, '--prompt', 'Shared')
+  expect(prompts).not.toEqual([shared])
 })
 
 test('lists fit 120 columns', async () => {
