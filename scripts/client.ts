@@ -6,14 +6,15 @@ import ts from 'typescript'
 const folder = join(import.meta.dirname, '../clients/typescript')
 const dist = join(folder, 'dist')
 
-const { config } = ts.readConfigFile(join(folder, 'tsconfig.json'), ts.sys.readFile)
-const { options, fileNames } = ts.parseJsonConfigFileContent(config, ts.sys, folder)
-const program = ts.createProgram(fileNames, {
+const { config } = ts.readConfigFile(join(folder, '../tsconfig.json'), ts.sys.readFile)
+const { options } = ts.parseJsonConfigFileContent(config, ts.sys, join(folder, '..'))
+const program = ts.createProgram([join(folder, 'src/index.ts')], {
   ...options,
   target: ts.ScriptTarget.ES2022,
   noEmit: false,
   declaration: true,
   rewriteRelativeImportExtensions: true,
+  rootDir: join(folder, 'src'),
   outDir: dist,
 })
 const problems = ts.getPreEmitDiagnostics(program)

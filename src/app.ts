@@ -6,6 +6,7 @@ import { githubRoutes, webhookRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
 import { consoleOffRoutes, consoleRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
+import { feedbackRoutes } from './http/feedback.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/middleware.ts'
 import type { RequestContext } from './http/request_context.ts'
 import { impactRoutes } from './impact/routes.ts'
@@ -18,7 +19,10 @@ import { batchRoutes, signalRoutes } from './signals/routes.ts'
 import { exportRoutes } from './signals/routes_export.ts'
 import { statsRoutes } from './stats/routes.ts'
 
-export function createApp(services: Services, { servesMetrics = true, servesConsole = true } = {}): App {
+export function createApp(
+  services: Services,
+  { servesMetrics = true, servesConsole = true, servesButton = true } = {},
+): App {
   const wrapper = createRouteWrapper(services)
   const documented = [
     historyRoutes(services, wrapper),
@@ -36,6 +40,7 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
   const others = [
     docsRoutes(wrapper, documented, servesConsole),
     servesConsole ? consoleRoutes(wrapper) : consoleOffRoutes(wrapper),
+    ...(servesButton ? [feedbackRoutes(wrapper)] : []),
     healthRoutes(services, wrapper),
     ...(servesMetrics ? [metricsRoutes(services, wrapper)] : []),
     githubRoutes(services, wrapper),
