@@ -25,6 +25,8 @@ if (problems.length > 0) {
 await rm(dist, { recursive: true, force: true })
 await mkdir(dist, { recursive: true })
 // The compiler leaves the extensions of imports in declarations as they are.
-program.emit(undefined, (path, text) => ts.sys.writeFile(path, text.replace(/(from '\.\/\w+)(\.d)?\.ts'/g, "$1.js'")))
+program.emit(undefined, (path, text) =>
+  ts.sys.writeFile(path, text.replace(/(["']\.\/\w+)(\.d)?\.ts(?=["'])/g, '$1.js')),
+)
 await copyFile(join(folder, 'src/openapi.d.ts'), join(dist, 'openapi.d.ts'))
 console.log(`${basename(dist)}: ${(await Array.fromAsync(new Bun.Glob('*').scan(dist))).sort().join(', ')}`)

@@ -10,7 +10,7 @@ export interface BufferOptions {
   intervalMs?: number
   /** How many signals may wait. Another one is rejected. */
   capacity?: number
-  /** Told of every signal that was refused, for callers that do not wait for `record`. */
+  /** Told of every signal that was refused, for callers that do not wait for `record`. By default a warning on the console. */
   onError?: (error: Error, signal: NewSignal & { prompt: string }) => void
 }
 
@@ -38,7 +38,7 @@ const batchBytes = 3_500_000
  * with the same idempotency keys until the service answers.
  */
 export function createSignalBuffer(options: BufferOptions): SignalBuffer {
-  const { signals, batchSize = 1_000, intervalMs = 1_000, capacity = 10_000, onError = console.warn } = options
+  const { signals, batchSize = 1_000, intervalMs = 1_000, capacity = 10_000, onError = warn } = options
   let waiting: Waiting[] = []
   let isClosed = false
   let isSending = false
@@ -104,6 +104,9 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
     },
   }
 }
+
+/** Without the signal, which may hold what users wrote. */
+const warn = (error: Error): void => console.warn(`A signal was not recorded: ${error.message}`)
 
 /** The oldest signals of one prompt, as many as one request may bring. */
 function nextBatch(waiting: Waiting[], batchSize: number): Set<Waiting> {

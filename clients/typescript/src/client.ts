@@ -18,7 +18,7 @@ import type {
 } from './api.ts'
 import { readExport } from './export.ts'
 import type { operations } from './openapi.d.ts'
-import { type CallOptions, type ClientOptions, createSend } from './request.ts'
+import { type CallOptions, type ClientOptions, createSend, dataOf } from './request.ts'
 import { pathOf, randomKey, signalsOf } from './signals.ts'
 
 type Filters<Name extends keyof operations> = Omit<Query<Name>, 'cursor' | 'page' | 'limit'>
@@ -30,11 +30,11 @@ export function createClient(options: ClientOptions) {
   const send = createSend(options)
 
   const get = <Answer>(path: string, query: object = {}, call: CallOptions = {}): Promise<Answer> =>
-    send('GET', path + queryString(query), call, (response) => response.json())
+    send('GET', path + queryString(query), call, (response) => response.json() as Promise<Answer>)
 
   const write = async <Data>(method: string, path: string, body: object, call: CallOptions = {}): Promise<Data> => {
     const idempotencyKey = method === 'POST' ? randomKey() : undefined
-    return send(method, path, { ...call, body, idempotencyKey }, async (response) => (await response.json()).data)
+    return send(method, path, { ...call, body, idempotencyKey }, dataOf<Data>)
   }
 
   async function* byCursor<Item>(path: string, query: object = {}, call: CallOptions = {}): AsyncGenerator<Item> {
@@ -111,5 +111,5 @@ const at = (list: string, id: string): string => `/${list}/${encodeURIComponent(
 
 function queryString(query: object): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null)
-  return given.length === 0 ? '' : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`
+  return given.length === 0 ? '' : `?${new URLSearchParams(Object.fromEntries(given))}`
 }

@@ -26,7 +26,8 @@ async function* linesOf({ body }: Response): AsyncGenerator<string> {
   try {
     for (;;) {
       const { done, value } = await reader.read()
-      if (done) return
+      if (done && rest === '') return
+      if (done) throw new Error('The export ended within a line.')
       const lines = (rest + value).split('\n')
       rest = lines.pop() ?? ''
       yield* lines

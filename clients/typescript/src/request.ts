@@ -2,7 +2,7 @@ export interface ClientOptions {
   /** Where the service is, such as https://signals.example.com. */
   url: string
   key: string
-  fetch?: typeof fetch
+  fetch?: (url: string, init: RequestInit) => Promise<Response>
   /** For each attempt. */
   timeoutMs?: number
   /** How often a failed request is sent again. */
@@ -89,7 +89,7 @@ export type Send = <Answer>(
 export function createSend({ url, key, fetch: given, timeoutMs = 10_000, retries = 3 }: ClientOptions): Send {
   const root = `${url.replace(/\/+$/, '')}/api/v1`
   // A browser's fetch must be called without a receiver.
-  const send: typeof fetch = given ?? ((...request) => fetch(...request))
+  const send = given ?? ((url: string, init: RequestInit) => fetch(url, init))
 
   async function attempt<Answer>(
     method: string,
@@ -152,7 +152,10 @@ export const errorOf = (status: number, error: Partial<ServiceError> = {}, heade
   })
 
 const readError = async (response: Response): Promise<ServiceError | undefined> =>
-  (await response.json().catch(() => null))?.error
+  ((await response.json().catch(() => null)) as { error?: ServiceError } | null)?.error
+
+export const dataOf = async <Data>(response: Response): Promise<Data> =>
+  ((await response.json()) as { data: Data }).data
 
 export const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
   new Promise((resolve, reject) => {

@@ -1,5 +1,5 @@
 import type { BatchResult, RecordedSignal } from './api.ts'
-import { type CallOptions, type ClientOptions, createSend, type Send } from './request.ts'
+import { type CallOptions, type ClientOptions, createSend, dataOf, type Send } from './request.ts'
 
 export { type CallOptions, type ClientOptions, PromptSignalsError } from './request.ts'
 
@@ -42,7 +42,7 @@ export const signalsOf = (send: Send): Signals => ({
     const body = { value, metadata: withCommit(metadata, commit) }
     const request = { ...options, body, idempotencyKey: idempotencyKey ?? keyOfVote(prompt, body), keepalive: true }
     return send('POST', pathOf(prompt), request, async (response) => ({
-      ...(await response.json()).data,
+      ...(await dataOf<RecordedSignal>(response)),
       replayed: response.headers.has('idempotent-replayed'),
     }))
   },
@@ -56,7 +56,7 @@ export const signalsOf = (send: Send): Signals => ({
         created_at: createdAt,
       })),
     }
-    return send('POST', `${pathOf(prompt)}/batch`, { ...options, body }, async (answer) => (await answer.json()).data)
+    return send('POST', `${pathOf(prompt)}/batch`, { ...options, body }, dataOf<BatchResult[]>)
   },
 })
 
@@ -69,12 +69,15 @@ const withCommit = (metadata?: Record<string, unknown>, commit?: string) =>
 export const randomKey = (): string =>
   crypto.getRandomValues(new Uint8Array(16)).reduce((text, byte) => text + byte.toString(16).padStart(2, '0'), '')
 
+type PageStorage = { getItem(name: string): string | null; setItem(name: string, value: string): void }
+
 /** The key of the last vote if it is repeated, else a new one. Only a page keeps votes: each tab is one session. */
 function keyOfVote(prompt: string, { value, metadata }: { value: Value; metadata: object | undefined }): string {
   const key = randomKey()
-  if (typeof document === 'undefined') return key
+  if (!('document' in globalThis)) return key
   try {
     const name = `prompt-signals ${prompt} ${JSON.stringify(metadata)}`
+    const { sessionStorage } = globalThis as unknown as { sessionStorage: PageStorage }
     const [lastValue, lastKey] = sessionStorage.getItem(name)?.split(' ') ?? []
     if (lastValue === value && lastKey) return lastKey
     sessionStorage.setItem(name, `${value} ${key}`)
