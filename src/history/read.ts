@@ -6,7 +6,7 @@ import { createSemaphore } from '../lib/semaphore.ts'
 import { isPromptId } from '../prompts/find.ts'
 import { SharedCache } from './page_cache.ts'
 import { actions, type HistoryEntry } from './schema.ts'
-import { addressOfPage, type HistoryQuery, type KeyedHistoryQuery } from './schema_params.ts'
+import { addressOfPage, type EntryQuery, type KeyedHistoryQuery } from './schema_params.ts'
 import {
   type EntryRow,
   type HistoryState,
@@ -56,7 +56,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     const { version, totalCount, entries } = await readEntries(db.sql, promptId, query, mustCountMatches(query))
     return {
       version,
-      body: writeNumberedPage(query, totalCount, entries.map(showEntry)),
+      body: writeNumberedPage(query, totalCount, entries.map(query.include ? showTitledEntry : showEntry)),
       links: linkPages(query, totalCount, (page) => addressOfPage(baseUrl, prompt, query, page)),
     }
   }
@@ -95,7 +95,7 @@ const stateId = ({ organisationId, prompt }: StateKey): string => `${organisatio
 const mustCountMatches = ({ action, branch }: KeyedHistoryQuery): boolean => action !== null || branch !== null
 
 /** Reads a page of entries and its total, which is counted unless the ranks have it. */
-export async function readEntries(sql: Sql, promptId: number, query: HistoryQuery, mustCount: boolean) {
+export async function readEntries(sql: Sql, promptId: number, query: EntryQuery, mustCount: boolean) {
   const page = {
     offset: offsetOf(query),
     size: query.limit,
@@ -120,3 +120,5 @@ export const showEntry = (row: EntryRow): HistoryEntry => ({
   branch_name: row.branch_name,
   created_at: row.created_at.toISOString(),
 })
+
+export const showTitledEntry = (row: EntryRow): HistoryEntry => ({ ...showEntry(row), title: row.title })

@@ -103,10 +103,12 @@ const commitsOf = ({ prompt_id, branch_name, pr_number, commit_sha, covers }: Re
 
 /**
  * Combines an entry with what another source says of it. Git knows the author of a commit by the mailmap; GitHub knows who
- * merged, and when something was pushed or merged. An entry that a client recorded stays as it is.
+ * merged, when something was pushed or merged, and the title of a pull request. An entry that a client recorded gets only
+ * a title, if it has none.
  */
 function combine(known: KnownEntry, reported: ReportedEntry): KnownEntry {
-  if (!known.in_git && !known.on_github) return known
+  const title = known.title ?? reported.title
+  if (!known.in_git && !known.on_github) return { ...known, title }
   const { branch_name, pr_url, created_at, user_name, user_email } = reported
   const isNewOnGithub = reported.on_github && !known.on_github
   const knowsUser = known.action === 'deployed' ? reported.in_git : isNewOnGithub
@@ -114,6 +116,7 @@ function combine(known: KnownEntry, reported: ReportedEntry): KnownEntry {
     ...known,
     ...(isNewOnGithub && { branch_name, pr_url, created_at }),
     ...(knowsUser && { user_name, user_email }),
+    title: (knowsUser && reported.title) || title,
     in_git: known.in_git || reported.in_git,
     on_github: known.on_github || reported.on_github,
   }
@@ -131,7 +134,7 @@ const mergedKey = (commit: Omit<MergedCommit, 'pr_number'>): string => `${commit
 const isVisibleChange = (from: KnownEntry, to: KnownEntry): boolean =>
   identityOf(from) !== identityOf(to) ||
   Number(from.created_at) !== Number(to.created_at) ||
-  (['user_name', 'user_email', 'branch_name', 'pr_url'] as const).some((field) => from[field] !== to[field])
+  (['user_name', 'user_email', 'branch_name', 'pr_url', 'title'] as const).some((field) => from[field] !== to[field])
 
 /** The known entries as they are changed, by their commits. */
 class KnownEntries {

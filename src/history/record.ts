@@ -6,7 +6,7 @@ import { yieldFor } from '../lib/periodic.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { showEntry } from './read.ts'
+import { showTitledEntry } from './read.ts'
 import { identityOf, type Outcome, reconcile } from './reconcile.ts'
 import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
 import type { EntryRow } from './store.ts'
@@ -42,7 +42,7 @@ export const expectedInstant = 'must be an ISO 8601 time with its zone, such as 
 /** Validates an entry by its schema and by the rules of its action. */
 export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
   const entry = validate(given)
-  const { action, user, commit_sha, branch_name, pr_number = null, pr_url = null } = entry
+  const { action, user, commit_sha, branch_name, pr_number = null, pr_url = null, title = null } = entry
   const { name: user_name, email: user_email } = user
   const created_at = entry.created_at === undefined ? clock.now() : parseInstant(entry.created_at)
   const problems: Detail[] = []
@@ -57,7 +57,7 @@ export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
     problems.push({ path: '/pr_url', message: 'must be an http or https address' })
   }
   if (!created_at || problems.length > 0) throw invalid('The history entry is not valid.', problems)
-  return { action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at }
+  return { action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at, title }
 }
 
 /**
@@ -79,12 +79,12 @@ export async function recordEntry(
     try {
       return await db.transaction(async (sql) => {
         const [newId] = await insertEntries(sql, [entry])
-        if (newId !== undefined) return { entry: showEntry({ ...entry, id: newId }), isNew: true }
+        if (newId !== undefined) return { entry: showTitledEntry({ ...entry, id: newId }), isNew: true }
         const known = await selectCommitEntries(sql, [entry])
         const same = known.find((one) => identityOf(one) === identityOf(entry))
         // The prompt is missing only after a failover that lost it since the look-up.
         if (!same) throw notFound()
-        return { entry: showEntry(same), isNew: false }
+        return { entry: showTitledEntry(same), isNew: false }
       }, permitRequest)
     } catch (error) {
       // Retry until the deadline while another transaction, such as an import, holds the prompt.

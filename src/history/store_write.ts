@@ -37,11 +37,11 @@ export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise
     ), added as (
       insert into history_entries (
         organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url,
-        created_at, reopenings, in_git, on_github
+        title, created_at, reopenings, in_git, on_github
       )
       select
         p.organisation_id, e.prompt_id, e.action, e.user_name, e.user_email, e.commit_sha, e.branch_name, e.pr_number,
-        e.pr_url, e.created_at, e.reopenings, e.in_git, e.on_github
+        e.pr_url, e.title, e.created_at, e.reopenings, e.in_git, e.on_github
       from json_populate_recordset(null::history_entries, ${JSON.stringify(entries)}::text::json) with ordinality e
       join locked p on p.id = e.prompt_id
       order by e.ordinality
@@ -60,7 +60,7 @@ export const selectCommitEntries = (sql: Sql, commits: { prompt_id: number; comm
   sql<KnownEntry>`
     select
       h.id, h.prompt_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
-      h.created_at, h.reopenings, h.in_git, h.on_github
+      h.title, h.created_at, h.reopenings, h.in_git, h.on_github
     from (
       select distinct *
       from unnest(
@@ -100,8 +100,8 @@ export async function writeReconciliation(sql: Sql, { inserts, updates, deletes,
       update history_entries h
       set
         action = u.action, user_name = u.user_name, user_email = u.user_email, commit_sha = u.commit_sha,
-        branch_name = u.branch_name, pr_number = u.pr_number, pr_url = u.pr_url, created_at = u.created_at,
-        in_git = u.in_git, on_github = u.on_github
+        branch_name = u.branch_name, pr_number = u.pr_number, pr_url = u.pr_url, title = u.title,
+        created_at = u.created_at, in_git = u.in_git, on_github = u.on_github
       from json_populate_recordset(null::history_entries, ${JSON.stringify(rows)}::text::json) u
       where h.id = u.id and h.id = any (${idArray(rows.map(({ id }) => id))}::text::bigint[])`
   }
