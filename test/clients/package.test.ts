@@ -84,6 +84,20 @@ test.each([
   })
 })
 
+test.each(['README.md', 'docs/clients.md', 'clients/typescript/README.md'])(
+  'the first lines of %s record a signal',
+  async (path) => {
+    const [, lines = ''] = /```js\n(.*?)```/s.exec(await Bun.file(join(root, path)).text()) ?? []
+    const given = lines.replace(/'https?:[^']*'/, `'${service.url}'`).replace('psk_…', tenant.key)
+    writeFileSync(join(project, 'lines.mjs'), given.replace('pmt_…', tenant.prompt))
+    await run(['node', 'lines.mjs'])
+    const { body } = await service.get(`/prompts/${tenant.prompt}/signals`, tenant.key)
+    expect(body.data).toMatchObject([
+      { value: 'positive', metadata: { commit_sha: expect.stringMatching(/^45c48cc/) } },
+    ])
+  },
+)
+
 test('the types of the package check with only the standard libraries', async () => {
   const source = `
     import { createClient, type HistoryEntry } from 'prompt-signals-client'

@@ -7,7 +7,7 @@ import { findBarriers, launchBrowser } from '../browser.ts'
 import { eventually } from '../program.ts'
 import { useNewTenant, useService } from '../use.ts'
 
-const GUIDE = join(import.meta.dir, '../../docs/browser.md')
+const root = join(import.meta.dir, '../..')
 
 let site: Bun.Server<undefined>
 let browser: Browser
@@ -21,7 +21,7 @@ const tenant = useNewTenant(service)
 
 beforeAll(async () => {
   browser = await launchBrowser()
-  const [, html = ''] = /```html\n(.*?)```/s.exec(await Bun.file(GUIDE).text()) ?? []
+  const html = await readSnippet('docs/browser.md')
   site = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
@@ -41,6 +41,11 @@ beforeAll(async () => {
     },
   })
 })
+
+async function readSnippet(path: string): Promise<string> {
+  const [, html = ''] = /```html\n(.*?)```/s.exec(await Bun.file(join(root, path)).text()) ?? []
+  return html
+}
 
 async function openPage(more = '', limit = 100, host = '127.0.0.1'): Promise<Page> {
   const terms = { origins: [`http://127.0.0.1:${site.port}`], prompts: null, monthly_limit: limit }
@@ -120,11 +125,16 @@ test('a page of another origin records nothing', async () => {
   expect(await recorded()).toEqual([])
 })
 
+test('the lines of the README are those of the guide', async () => {
+  const lines = (html: string) => html.replace(/https?:\/\/[^/]*/, '').replace(/commit="\w+"/, '')
+  expect(lines(await readSnippet('README.md'))).toBe(lines(await readSnippet('docs/browser.md')))
+})
+
 test('the script takes at most 4,000 bytes, and is cached for long under the name of its version', async () => {
   const script = await service.call('GET', '/feedback.js')
   expect(gzipSync(script.text, { level: 9 }).length).toBeLessThanOrEqual(4_000)
   expect(script.headers.get('access-control-allow-origin')).toBe('*')
-  const { version } = await Bun.file(join(import.meta.dir, '../../package.json')).json()
+  const { version } = await Bun.file(join(root, 'package.json')).json()
   const versioned = await service.call('GET', `/feedback-${version}.js`)
   expect(versioned.text).toBe(script.text)
   expect(versioned.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
