@@ -12,6 +12,7 @@ import type { RequestContext } from './http/request_context.ts'
 import { impactRoutes } from './impact/routes.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { usageRoutes } from './limit/routes.ts'
+import { mcpRoutes } from './mcp/routes.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import type { App } from './platform.ts'
 import { promptRoutes } from './prompts/routes.ts'
@@ -44,6 +45,7 @@ export function createApp(
     healthRoutes(services, wrapper),
     ...(servesMetrics ? [metricsRoutes(services, wrapper)] : []),
     githubRoutes(services, wrapper),
+    mcpRoutes(documented, wrapper),
   ]
   return toApp([...documented, ...others], wrapper, ['/api/v1', '/api/v1/*', '/*'])
 }
