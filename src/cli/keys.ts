@@ -1,4 +1,4 @@
-import { parseKeyChange, parseNewKey } from '../keys/given.ts'
+import { parseNewKey, toKeyChange, validateKeyChange } from '../keys/given.ts'
 import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
 import { presets } from '../keys/schema.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
@@ -67,7 +67,7 @@ function keyOptions(args: Arguments) {
 function changeOptions(args: Arguments) {
   const given = givenOptions(args)
   if (Object.values(given).every((value) => value === undefined)) throw new UsageError('nothing to change is given')
-  return namingOptions(() => parseKeyChange(given), optionOf)
+  return namingOptions(() => toKeyChange(validateKeyChange(given)), optionOf)
 }
 
 /** The options in the form of a request's body. `none` and `all` become null. */

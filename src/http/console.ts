@@ -4,22 +4,17 @@ import { consoleBundle } from '../platform.ts'
 import { consolePaths } from './console_paths.ts'
 import type { RouteWrapper } from './middleware.ts'
 import type { RequestContext } from './request_context.ts'
-import { endsInSlash, loadOnce, pagePolicy, serveEncodings, serveFile } from './static_file.ts'
+import { endsInSlash, loadOnce, pageHeaders, serveEncodings, serveFile } from './static_file.ts'
 
 type Serve = (context: RequestContext) => Promise<Response>
 type PageFiles = { script: string; style: string }
 type Bundle = PageFiles & { files: Record<string, { type: string; gzip: string; br: string }> }
 
 /** File names change with the content, so browsers may cache them forever. */
-const immutable = { 'cache-control': 'public, max-age=31536000, immutable', 'x-content-type-options': 'nosniff' }
+const immutable = { 'cache-control': 'public, max-age=31536000, immutable' }
 
-const pageHeaders = {
-  // Text never becomes a script.
-  'content-security-policy': pagePolicy("'self'", "require-trusted-types-for 'script'"),
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
-  'cross-origin-opener-policy': 'same-origin',
-}
+/** Trusted Types: text never becomes a script. */
+const headers = pageHeaders("'self'", "require-trusted-types-for 'script'")
 
 export function consoleRoutes({ publicRoute }: RouteWrapper) {
   // The bundle is read with the first request for it, to keep the start short.
@@ -27,7 +22,7 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
 
   const pageAt = (depth: number): Serve => {
     const write = async () => consolePage('../'.repeat(depth), (await read()).page)
-    return serveFile('text/html; charset=utf-8', write, pageHeaders)
+    return serveFile('text/html; charset=utf-8', write, headers)
   }
 
   const routes = new Elysia({ name: 'console' }).get(

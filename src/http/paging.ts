@@ -17,8 +17,11 @@ export const searchOf = (request: Request): URLSearchParams => new URLSearchPara
 
 export const pageRequestOf = ({ request }: RequestContext): PageRequest => cursorParams.parse(searchOf(request))
 
-export const replyPage = <Row>(context: RequestContext, { data, limit, nextCursor }: CursorPage<Row>): Response =>
-  replyJsonPage(context, context.route, JSON.stringify(data), limit, nextCursor)
+export const replyPage = <Row>(
+  context: RequestContext,
+  { data, limit, nextCursor }: CursorPage<Row>,
+  more?: object,
+): Response => replyJsonPage(context, context.route, JSON.stringify(data), limit, nextCursor, more)
 
 /** The same for rows that are JSON already, and a path that is not the route's. */
 export function replyJsonPage(
@@ -27,8 +30,10 @@ export function replyJsonPage(
   data: string,
   limit: number,
   nextCursor: string | null,
+  more: object = {},
 ): Response {
-  const body = `{"data":${data},"pagination":${JSON.stringify({ per_page: limit, next_cursor: nextCursor })}}`
+  const pagination = JSON.stringify({ per_page: limit, next_cursor: nextCursor, ...more })
+  const body = `{"data":${data},"pagination":${pagination}}`
   if (nextCursor === null) return context.reply(200, body)
   const query = searchOf(context.request)
   query.set('limit', String(limit))

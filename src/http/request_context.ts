@@ -20,7 +20,7 @@ export class RequestContext implements Timed {
   /** Public ids of the organisation and the API key; a signed webhook delivery has no key. */
   caller: { org: string; key?: string } | undefined
   cors: Record<string, string> | undefined
-  /** Rejects when the key was revoked or has lost a scope since. Undefined for a route without a key. */
+  /** Rejects when the key has ended or lost a right since. Undefined for a route without a key. */
   verifyAgain: (() => Promise<void>) | undefined
   rateUsage: RateUsage | undefined
   readonly beganAt = performance.now()

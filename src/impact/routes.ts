@@ -15,6 +15,7 @@ import { readOverview } from './overview.ts'
 import { readImpact } from './read.ts'
 import { ImpactPage, maxSortedPrompts, PromptImpactList } from './schema.ts'
 import { type ImpactQuery, impactParams, overviewParams } from './schema_params.ts'
+import { createPromptOrders } from './sort.ts'
 
 type Services = {
   db: Db
@@ -43,7 +44,7 @@ const operations = describeOperations('Impact', {
     summary: 'Show the live change and the last 30 days of every prompt',
     description:
       'Lists the prompts of the organisation with what their live changes did, newest prompt first unless sorted. Sorts at ' +
-      `most ${maxSortedPrompts} prompts: with more, narrow the search.`,
+      `most ${maxSortedPrompts} prompts: with more, narrow the search. The order may be some seconds old (sorted_at).`,
     ...describePage('A page of prompts.', PromptImpactList),
     query: overviewParams,
   },
@@ -51,6 +52,7 @@ const operations = describeOperations('Impact', {
 
 export function impactRoutes(services: Services, { authenticated }: RouteWrapper) {
   const { db, rollup, heavyReads, findPrompt, baseUrl } = services
+  const orders = createPromptOrders(services)
   return new Elysia({ name: 'impact' })
     .get(
       '/api/v1/prompts/:prompt_id/impact',
@@ -70,7 +72,8 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
       '/api/v1/impact',
       authenticated('signals:read', async (context, _: object, { organisationId }) => {
         const query = overviewParams.parse(searchOf(context.request))
-        return replyPage(context, await readOverview(services, organisationId, query))
+        const { sortedAt, ...page } = await readOverview({ ...services, orders }, organisationId, query)
+        return replyPage(context, page, sortedAt && { sorted_at: sortedAt })
       }),
       { detail: operations.listImpact },
     )

@@ -2,28 +2,26 @@ import type { Sql } from '../db/client.ts'
 import { type Detail, invalid } from '../errors.ts'
 import { isOriginPattern } from '../lib/origins.ts'
 import { parseInstant } from '../lib/times.ts'
-import { createValidator } from '../lib/validate.ts'
+import { createChangeValidator, createValidator } from '../lib/validate.ts'
 import { findOwnPrompts } from '../prompts/find.ts'
 import { ApiKeyChange, NewApiKey, presets } from './schema.ts'
 import type { KeyValues } from './store.ts'
 
 const validateNew = createValidator(NewApiKey, 'The key')
-const validateChange = createValidator(ApiKeyChange, 'The change')
+export const validateKeyChange = createChangeValidator(ApiKeyChange, 'The change')
 
-type ParsedKey = ReturnType<typeof parse>
+type ParsedKey = ReturnType<typeof toKeyChange>
 
 export type KeyChange = { [Name in keyof ParsedKey]?: ParsedKey[Name] | undefined }
 export type KeyToCreate = KeyChange & { name: string }
 
 export function parseNewKey(given: unknown): KeyToCreate {
   const key = validateNew(given)
-  return { ...parse(key), name: key.name }
+  return { ...toKeyChange(key), name: key.name }
 }
 
-export const parseKeyChange = (given: unknown): KeyChange => parse(validateChange(given))
-
 /** Turns a preset into its scopes. Each scope, origin and prompt is kept once. */
-function parse({ name, scopes, preset, expires_at, origins, prompts, monthly_limit }: ApiKeyChange) {
+export function toKeyChange({ name, scopes, preset, expires_at, origins, prompts, monthly_limit }: ApiKeyChange) {
   const expiresAt = parseExpiry(expires_at)
   if (preset === 'browser' && !origins) throw wrong('/origins', 'must be given with the preset browser')
   if (preset && scopes) throw wrong('/preset', 'must be absent when scopes are given')

@@ -1,6 +1,9 @@
 /** A calendar month in UTC, at one second of it. */
 export type Month = ReturnType<typeof describeMonth>
 
+/** Stands for months that are over: they have no room for a signal. */
+export const closedMonth: Month = { name: 'closed', resetsAt: '', resetsAtSeconds: 0, lengthSeconds: 0, secondsLeft: 0 }
+
 let lastSecond = Number.NaN
 let lastMonth: Month
 

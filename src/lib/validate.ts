@@ -1,4 +1,4 @@
-import { FormatRegistry, type Static, type TSchema } from '@sinclair/typebox'
+import { FormatRegistry, type Static, type TObject, type TSchema } from '@sinclair/typebox'
 import { Value, type ValueError, ValueErrorType } from '@sinclair/typebox/value'
 import { type Detail, invalid } from '../errors.ts'
 
@@ -15,6 +15,21 @@ export function createValidator<S extends TSchema>(schema: S, what: string): (va
       if (!details.has(error.path)) details.set(error.path, { path: error.path, message: explain(error) })
     }
     throw invalid(`${what} is not valid.`, [...details.values()].slice(0, 10))
+  }
+}
+
+/** For a change, which must give something. Returns only what the schema knows. */
+export function createChangeValidator<S extends TObject>(schema: S, what: string): (value: unknown) => Static<S> {
+  const validate = createValidator(schema, what)
+  const names = Object.keys(schema.properties)
+  return (value) => {
+    const given = Object.entries(validate(value) as object).filter(
+      ([name, change]) => names.includes(name) && change !== undefined,
+    )
+    if (given.length === 0) {
+      throw invalid(`${what} is not valid.`, [{ path: '', message: `must give at least one of ${names.join(', ')}` }])
+    }
+    return Object.fromEntries(given) as Static<S>
   }
 }
 

@@ -17,12 +17,14 @@ import {
   type Prompt,
   type PromptFile,
   selectPrompt,
+  selectPromptNames,
+  selectPromptRows,
   selectPrompts,
   updatePrompt,
 } from './store.ts'
 
-/** A statement reads this many prompts: the embedded engine has one connection, which nobody may hold for long. */
-const promptsPerStatement = 500
+/** A statement reads this many names: the embedded engine has one connection, which nobody may hold for long. */
+const namesPerStatement = 2_000
 
 type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null | undefined }
 
@@ -73,18 +75,21 @@ export const listPrompts = (
     selectPrompts(db.sql, organisationId, search, beforeId, limit),
   )
 
-/** A prompt with the id of its row, by which two of the same value are told apart. */
-export type ListedPrompt = PromptRow & { rowId: number }
-
-/** Every prompt of an organisation that a search finds, newest first; undefined when there are more than `most`. */
-export async function findPrompts(db: Db, organisationId: number, search: string | null, most: number) {
-  const found: ListedPrompt[] = []
-  for (let beforeId = Number.MAX_SAFE_INTEGER; ; beforeId = found.at(-1)?.rowId as number) {
-    const rows = await selectPrompts(db.sql, organisationId, search, beforeId, promptsPerStatement)
+/** The row id and the name of every prompt that a search finds, newest first; undefined if there are more than `most`. */
+export async function findPromptNames(sql: Sql, organisationId: number, search: string | null, most: number) {
+  const found: { id: number; name: string }[] = []
+  for (let beforeId = Number.MAX_SAFE_INTEGER; ; beforeId = found.at(-1)?.id as number) {
+    const rows = await selectPromptNames(sql, organisationId, search, beforeId, namesPerStatement)
     found.push(...rows)
     if (found.length > most) return undefined
-    if (rows.length < promptsPerStatement) return found
+    if (rows.length < namesPerStatement) return found
   }
+}
+
+/** The prompts of these row ids, in their order. */
+export async function listPromptsOf(sql: Sql, ids: number[]): Promise<PromptRow[]> {
+  const rows = new Map((await selectPromptRows(sql, ids)).map(({ rowId, ...row }) => [rowId, row]))
+  return ids.flatMap((id) => rows.get(id) ?? [])
 }
 
 /** Every prompt of an organisation, oldest first. */

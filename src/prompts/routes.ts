@@ -5,15 +5,16 @@ import type { Db, Sql } from '../db/client.ts'
 import type { HeavyReads } from '../db/heavy_reads.ts'
 import { invalid } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
+import { visibleTo } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, replyPage, searchOf } from '../http/paging.ts'
 import { changeOnce } from '../idempotency/replay.ts'
-import { createValidator } from '../lib/validate.ts'
+import { createChangeValidator, createValidator } from '../lib/validate.ts'
 import type { PromptFinder } from './find.ts'
 import { changePrompt, createPromptInTransaction, listPrompts, showPrompt } from './manage.ts'
-import { NewPrompt, PromptChange, PromptList, PromptPath, promptParams, ShownPrompt } from './schema.ts'
+import { ChangedPrompt, NewPrompt, PromptChange, PromptList, PromptPath, promptParams, ShownPrompt } from './schema.ts'
 import type { PromptFile } from './store.ts'
 
 type Services = {
@@ -61,13 +62,17 @@ const operations = describeOperations('Prompts', {
       'null unlink the prompt.',
     path: PromptPath,
     body: PromptChange,
-    success: shown,
+    success: {
+      status: 200,
+      description: 'The prompt. Without the scope prompts:read, only its ID and what was changed.',
+      schema: ChangedPrompt,
+    },
     invalid: invalidPrompt,
   },
 })
 
 const validateNew = createValidator(NewPrompt, 'The prompt')
-const validateChange = createValidator(PromptChange, 'The change')
+const validateChange = createChangeValidator(PromptChange, 'The change')
 
 export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'prompts' })
@@ -105,9 +110,10 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
       '/api/v1/prompts/:prompt_id',
       authenticated('prompts:write', async (context, { prompt_id: id }: PromptParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, id)
-        const { name, ...link } = validateChange(parseJson(await readJsonText(context)))
-        const change = { name, file: parseLink(link) }
-        return context.replyData(await changePrompt(db, clock, prompt, change, keyHolder(caller, context)))
+        const given = validateChange(parseJson(await readJsonText(context)))
+        const change = { name: given.name, file: parseLink(given) }
+        const changed = await changePrompt(db, clock, prompt, change, keyHolder(caller, context))
+        return context.replyData(visibleTo(caller, 'prompts:read', changed, ['id', ...Object.keys(given)]))
       }),
       { ...readByHandler, detail: operations.changePrompt },
     )

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf, cursorPageParams } from '../lib/cursor_page.ts'
 import { defineParams, param } from '../lib/params.ts'
 import { maxTextLength, parseText } from '../lib/texts.ts'
-import { envelopeOf, nullable, type Row } from '../lib/typebox.ts'
+import { envelopeOf, nullable, partlyVisible, type Row } from '../lib/typebox.ts'
 
 export const PromptId = Type.String({
   pattern: '^pmt_[0-9A-Za-z_-]{1,64}$',
@@ -65,6 +65,8 @@ export const promptParams = defineParams({ ...cursorPageParams, search: searchPa
 export const PromptList = cursorPageOf(Prompt, examplePrompt)
 
 export const ShownPrompt = envelopeOf(Prompt, 'ShownPrompt', examplePrompt)
+
+export const ChangedPrompt = envelopeOf(partlyVisible(Prompt, ['id']), 'ChangedPrompt', examplePrompt)
 
 export const NewPrompt = Type.Object(
   {

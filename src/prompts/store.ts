@@ -51,13 +51,16 @@ export async function lockPrompt(sql: Sql, id: number): Promise<void> {
   await sql`select from prompts where id = ${id} for update`
 }
 
-export async function selectPrompt(sql: Sql, id: number): Promise<PromptRow> {
-  const [row] = await sql<PromptRow>`
-    select public_id as id, name, repository, path, file_state, file_moved_to,
-      (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, created_at
+export const selectPromptRows = (sql: Sql, ids: number[]) =>
+  sql<PromptRow & { rowId: number }>`
+    select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to,
+      (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, p.created_at
     from prompts p
-    where id = ${id}`
-  return row as PromptRow
+    where p.id = any(${ids.map(String)}::text[]::bigint[])`
+
+export async function selectPrompt(sql: Sql, id: number): Promise<PromptRow> {
+  const [{ rowId: _, ...row }] = (await selectPromptRows(sql, [id])) as [PromptRow & { rowId: number }]
+  return row
 }
 
 export async function updatePrompt(
@@ -129,6 +132,25 @@ export const selectPrompts = (
   sql<PromptRow & { rowId: number }>`
     select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to,
       (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, p.created_at
+    from prompts p
+    where p.organisation_id = ${organisationId} and p.id < ${beforeId}
+      and (
+        ${search}::text is null
+        or strpos(lower(concat_ws(chr(10), p.name, p.public_id, p.path)), lower(${search}::text)) > 0
+      )
+    order by p.id desc
+    limit ${limit}`
+
+/** The same, without what a list shows of each. */
+export const selectPromptNames = (
+  sql: Sql,
+  organisationId: number,
+  search: string | null,
+  beforeId: number,
+  limit: number,
+) =>
+  sql<{ id: number; name: string }>`
+    select p.id, p.name
     from prompts p
     where p.organisation_id = ${organisationId} and p.id < ${beforeId}
       and (

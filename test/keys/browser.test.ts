@@ -147,6 +147,22 @@ test('a prompt that the key is not limited to is answered like one that does not
   expect(theirs).toMatchObject({ status: 404, body: { error: { message: none.body.error.message } } })
 })
 
+test('visitors can neither take nor find the Idempotency-Keys of a server, and a rotation keeps their own', async () => {
+  const [page, other] = [await browserKey(), await browserKey()]
+  const rotated = (await service.post(`/keys/${page.id}/rotate`, admin, {})).body.data
+  const idempotencyKey = 'x'.repeat(255)
+  const send = async (key: string, value: string) => {
+    const { status, headers } = await post(key, { 'idempotency-key': idempotencyKey }, tenant.prompt, value)
+    return [status, headers.get('idempotent-replayed')]
+  }
+  expect(await send(page.key, 'negative')).toEqual([201, null])
+  expect(await send(other.key, 'positive')).toEqual([201, null])
+  expect(await send(tenant.key, 'positive')).toEqual([201, null])
+  expect(await send(tenant.key, 'positive')).toEqual([201, 'true'])
+  expect(await send(rotated.key, 'negative')).toEqual([201, 'true'])
+  expect(await send(page.key, 'positive')).toEqual([422, null])
+})
+
 test('a browser key is shown with its terms, and a rotation carries them over', async () => {
   const terms = { origins: [SHOP, 'https://*.example.org'], prompts: [tenant.prompt], monthly_limit: 7 }
   const made = await browserKey({ ...terms, origins: [...terms.origins, SHOP] })

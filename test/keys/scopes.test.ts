@@ -48,7 +48,7 @@ test('the presets and the default hold the scopes that their names promise', () 
     default: ['history:read', 'history:write', 'signals:read', 'signals:write', 'prompts:read', 'usage:read'],
     app: ['history:read', 'signals:write'],
     reader: ['history:read', 'signals:read', 'prompts:read', 'usage:read'],
-    ci: ['history:write', 'prompts:read'],
+    ci: ['history:read', 'history:write', 'prompts:read', 'prompts:write'],
     browser: ['signals:write'],
     admin: [...scopes],
   })

@@ -12,7 +12,7 @@ import { Text } from '../parts/text.tsx'
 
 type KeyFormProps = Omit<ComponentProps<typeof FormDialog>, 'onSubmit'> & {
   madeTitle: string
-  make(form: FormData): Promise<Schemas['CreatedApiKey']>
+  make(form: FormData): Promise<{ data: { key: string | null } }>
 }
 
 const refreshKeys = () => refresh('/api/v1/keys', '/api/v1/audit')
