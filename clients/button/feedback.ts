@@ -8,6 +8,9 @@ const style = new CSSStyleSheet()
 style.replaceSync(`
   :host { display: inline-block; font: inherit; color-scheme: light dark }
   button, textarea { font: inherit; color: inherit; background: none; border: 1px solid currentcolor; border-radius: .5em; padding: .4em .7em }
+  svg { width: 1.25em; height: 1.25em; vertical-align: middle; fill: currentcolor }
+  [value=negative] svg { transform: rotate(180deg) }
+  [role=group] { display: flex; gap: .5em; align-items: center }
   button { min-width: 2.75em; min-height: 2.75em; cursor: pointer; opacity: .75 }
   button:hover, button:focus-visible, [aria-pressed=true] { opacity: 1 }
   [aria-pressed=true] { background: color-mix(in srgb, currentcolor 15%, transparent); border-width: 2px }
@@ -29,15 +32,25 @@ const create = <Tag extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-const vote = (value: Value, part: string, label: string, icon: string) =>
+/** A thumb, drawn: not every machine has a font with one. */
+function thumb(): SVGElement {
+  const [svg, path] = ['svg', 'path'].map((tag) => document.createElementNS('http://www.w3.org/2000/svg', tag))
+  svg?.setAttribute('viewBox', '0 0 24 24')
+  svg?.setAttribute('aria-hidden', 'true')
+  path?.setAttribute('d', 'M3 11h4v9H3zm6 0 4-8q3 0 3 3.5V10h4q2 0 1.6 2l-1.4 6q-.4 2-2.2 2H9z')
+  svg?.append(path as SVGElement)
+  return svg as SVGElement
+}
+
+const vote = (value: Value, part: string, label: string) =>
   create(
     'button',
     { type: 'button', value, part: `button ${part}`, 'aria-pressed': 'false', 'aria-label': label },
-    icon,
+    thumb(),
   )
 
 class PromptFeedback extends HTMLElement {
-  readonly #votes = [vote('positive', 'up', 'Good answer', '👍'), vote('negative', 'down', 'Bad answer', '👎')]
+  readonly #votes = [vote('positive', 'up', 'Good answer'), vote('negative', 'down', 'Bad answer')]
   readonly #status = create('span', { role: 'status', part: 'status' })
   readonly #comment = create('textarea', { rows: '2', maxlength: '2000', part: 'comment', 'aria-label': 'Comment' })
   readonly #form = create(
