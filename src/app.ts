@@ -45,7 +45,7 @@ export function createApp(
     healthRoutes(services, wrapper),
     ...(servesMetrics ? [metricsRoutes(services, wrapper)] : []),
     githubRoutes(services, wrapper),
-    mcpRoutes(documented, wrapper),
+    mcpRoutes(services, wrapper, documented),
   ]
   return toApp([...documented, ...others], wrapper, ['/api/v1', '/api/v1/*', '/*'])
 }

@@ -73,7 +73,7 @@ class Client:
         idempotency_key: Optional[str] = None,
     ) -> Json:
         """Records a signal, `positive` or `negative`, once, however often the request must be sent."""
-        body = {"value": value, "metadata": _with_commit(metadata, commit)}
+        body = _given({"value": value, "metadata": _with_commit(metadata, commit)})
         return self._write("POST", _path(prompt, "signals"), body, idempotency_key or uuid.uuid4().hex)
 
     def record_many(self, prompt: str, signals: Iterable[Json]) -> List[Json]:
@@ -83,7 +83,7 @@ class Client:
         for signal in signals:
             item = {"idempotency_key": uuid.uuid4().hex, **signal}
             item["metadata"] = _with_commit(item.get("metadata"), item.pop("commit", None))
-            items.append({name: value for name, value in item.items() if value is not None})
+            items.append(_given(item))
         return self._write("POST", _path(prompt, "signals/batch"), {"signals": items})
 
     def signals(self, prompt: str, **filters: Any) -> Iterator[Json]:
@@ -261,8 +261,12 @@ def _path(prompt: str, rest: str) -> str:
 
 
 def _query(parameters: Json) -> str:
-    given = {name: _to_json(value) for name, value in parameters.items() if value is not None}
+    given = {name: _to_json(value) for name, value in _given(parameters).items()}
     return "?" + urllib.parse.urlencode(given) if given else ""
+
+
+def _given(fields: Json) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _to_json(value: Any) -> Any:

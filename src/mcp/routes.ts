@@ -4,7 +4,7 @@ import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import type { Caller } from '../http/caller.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import type { RequestContext } from '../http/request_context.ts'
-import { build, type Receiver } from '../platform.ts'
+import type { Receiver } from '../platform.ts'
 import type { CallRoute } from './serve.ts'
 
 type Route = (call: {
@@ -15,7 +15,7 @@ type Route = (call: {
 }) => Promise<Response>
 
 /** The Model Context Protocol, for agents. Its tools are routes of the interface, called with the key of the agent. */
-export function mcpRoutes(documented: AnyElysia[], { authenticated }: RouteWrapper) {
+export function mcpRoutes({ version }: { version: string }, { authenticated }: RouteWrapper, documented: AnyElysia[]) {
   const routes = documented.flatMap(({ routes }) => routes)
 
   /** The route checks the key again, its scope and its rate. */
@@ -43,7 +43,7 @@ export function mcpRoutes(documented: AnyElysia[], { authenticated }: RouteWrapp
     if (request.headers.has('origin')) throw new ServiceError('forbidden', 'Agents are not web pages: send no Origin.')
     const message = request.method === 'POST' ? parseJson(await readJsonText(context)) : undefined
     const { answerMessage } = await import('./serve.ts')
-    const response = await answerMessage(request, message, build.version, caller.scopes, callWith(context))
+    const response = await answerMessage(request, message, version, caller.scopes, callWith(context))
     return context.reply(response.status, response.body, Object.fromEntries(response.headers))
   }
 

@@ -28,11 +28,15 @@ function faulty(faults: Iterator<Fault>) {
     if (fault === 'lost answer') throw new TypeError('the answer was lost')
     if (fault !== 'cut answer') return response
     const text = await response.text()
-    const half = async function* () {
-      yield new TextEncoder().encode(text.slice(0, text.length / 2))
-      throw new TypeError('the connection broke')
-    }
-    return new Response(half() as unknown as ReadableStream, response)
+    const chunks = [new TextEncoder().encode(text.slice(0, text.length / 2))]
+    const half = new ReadableStream({
+      pull(controller) {
+        const chunk = chunks.shift()
+        if (chunk) controller.enqueue(chunk)
+        else controller.error(new TypeError('the connection broke'))
+      },
+    })
+    return new Response(half, response)
   }
   return { fetch: send, keys }
 }
