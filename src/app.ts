@@ -38,16 +38,17 @@ export function createApp(
     webhookRoutes(services, wrapper),
     auditRoutes(services, wrapper),
   ]
+  const console = servesConsole ? consoleRoutes(wrapper) : undefined
   const others = [
     docsRoutes(wrapper, documented, servesConsole),
-    servesConsole ? consoleRoutes(wrapper) : consoleOffRoutes(wrapper),
+    console ?? consoleOffRoutes(wrapper),
     ...(servesButton ? [feedbackRoutes(wrapper)] : []),
     healthRoutes(services, wrapper),
     ...(servesMetrics ? [metricsRoutes(services, wrapper)] : []),
     githubRoutes(services, wrapper),
     mcpRoutes(services, wrapper, documented),
   ]
-  return toApp([...documented, ...others], wrapper, ['/api/v1', '/api/v1/*', '/*'])
+  return toApp([...documented, ...others], wrapper, ['/api/v1', '/api/v1/*', '/*'], console?.showMissing)
 }
 
 export function createMetricsApp(services: Services): App {
@@ -55,20 +56,28 @@ export function createMetricsApp(services: Services): App {
   return toApp([metricsRoutes(services, wrapper)], wrapper, ['/*'])
 }
 
+/** A page for people instead of `not_found`; undefined for any other client. */
+type ShowMissing = (context: RequestContext) => Promise<Response | undefined>
+
 /** Creates the slow router of the framework only for a request that nativeRoutes (platform/bun.ts) does not match. */
-function toApp(features: AnyElysia[], wrapper: RouteWrapper, paths: string[]): App {
+function toApp(features: AnyElysia[], wrapper: RouteWrapper, paths: string[], showMissing?: ShowMissing): App {
   let router: AnyElysia | undefined
   return {
     routes: features.flatMap(({ routes }) => routes),
     fetch(request) {
-      router ??= createRouter(features, wrapper, paths)
+      router ??= createRouter(features, wrapper, paths, showMissing)
       return router.fetch(request)
     },
   }
 }
 
 /** Everything else is `not_found`, below /api/v1 only after the key was checked. Allow lists the other methods. */
-function createRouter(features: AnyElysia[], { authenticated, publicRoute }: RouteWrapper, paths: string[]): AnyElysia {
+function createRouter(
+  features: AnyElysia[],
+  { authenticated, publicRoute }: RouteWrapper,
+  paths: string[],
+  showMissing?: ShowMissing,
+): AnyElysia {
   // Without `aot`, which compiles strings into code: the binary runs none (scripts/compile.ts). Then `parse: 'none'` is
   // unknown, so it is defined here and leaves the body to the handlers.
   const router = new Elysia({ aot: false, handler: { standardHostname: false } }).parser('none', () => 'unread')
@@ -83,7 +92,10 @@ function createRouter(features: AnyElysia[], { authenticated, publicRoute }: Rou
   }
   for (const path of methodsOf.keys()) {
     // The framework routes the root as `/*`. The URL is not parsed, because the host may be malformed.
-    const fail = async ({ request }: RequestContext) => {
+    const fail = async (context: RequestContext) => {
+      const { request } = context
+      const page = path === '/*' ? await showMissing?.(context) : undefined
+      if (page) return page
       throw notFound(allowOf(/^\w+:\/\/[^/]*\/(\?|$)/.test(request.url) ? '/' : path))
     }
     const route = path.startsWith('/api/v1') ? authenticated(null, fail, 'other') : publicRoute(fail, 'other')

@@ -1,6 +1,8 @@
+import type { Db } from '../db/client.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
-import { type Arguments, UsageError } from './command.ts'
+import { promptParams } from '../prompts/schema.ts'
+import { type Arguments, type Context, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
 export const commands = onDatabase([
@@ -25,15 +27,35 @@ export const commands = onDatabase([
     },
   },
   {
-    usage: 'prompts list --org ORG',
+    usage: 'prompts list --org ORG [--archived false|true|all]',
     description: 'lists the prompts of an organisation, and how their files were last seen',
+    check: (args) => args.asQuery(promptParams.parse),
     async run({ db, args, output }) {
       const file = ['repository', 'path', 'file_state', 'file_moved_to'] as const
-      const prompts = await listAllPrompts(db, args.required('org'))
-      output.table(prompts, ['id', 'org', 'name', ...file, 'last_entry_at', 'created_at'])
+      const { archived } = args.asQuery(promptParams.parse)
+      const prompts = await listAllPrompts(db, args.required('org'), archived)
+      output.table(prompts, ['id', 'org', 'name', ...file, 'archived', 'last_entry_at', 'created_at'])
     },
   },
+  {
+    usage: 'prompts archive ID',
+    description: 'hides a prompt from lists; it still records',
+    verifyWith: 'prompts list --org ORG --archived all',
+    run: (context) => setArchived(context, true),
+  },
+  {
+    usage: 'prompts unarchive ID',
+    description: 'shows an archived prompt in lists again',
+    verifyWith: 'prompts list --org ORG --archived all',
+    run: (context) => setArchived(context, false),
+  },
 ])
+
+async function setArchived({ db, clock, args, output }: Context & { db: Db }, archived: boolean): Promise<void> {
+  const prompt = await requirePrompt(db.sql, args.positional(0))
+  const { id, ...changed } = await changePrompt(db, clock, prompt, { archived })
+  output.show({ id, org: prompt.org, ...changed })
+}
 
 function fileOption(args: Arguments): { repository: string; path: string } | null {
   const [repository, path] = [args.text('repository'), args.text('path')]

@@ -153,7 +153,8 @@ test.concurrent('keys update changes what is given of a key, and leaves the rest
 
 test.concurrent('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {
   const { id: org } = await operator.one('orgs', 'create', '--name', 'Prompts', '--plan', 'free')
-  const unlinked = { repository: null, path: null, file_state: null, file_moved_to: null, last_entry_at: null }
+  const file = { repository: null, path: null, file_state: null, file_moved_to: null }
+  const unlinked = { ...file, archived: false, last_entry_at: null }
   const given = { id: 'pmt_My-own_1', org, name: 'Greeting', ...unlinked, created_at: time }
   const asked = ['prompts', 'create', '--org', org, '--name', 'Greeting']
   expect(await operator.one(...asked, '--id', given.id)).toEqual(given)
@@ -162,6 +163,11 @@ test.concurrent('prompts create makes a prompt, of the id given or a new one, an
   expect(await operator.json('prompts', 'list', '--org', org)).toEqual([given, other])
   const [columns] = readTable(await operator.plain('prompts', 'list', '--org', org))
   expect(columns).toEqual(Object.keys(given))
+  expect(await operator.one('prompts', 'archive', given.id)).toEqual({ ...given, archived: true })
+  expect(await operator.json('prompts', 'list', '--org', org)).toEqual([other])
+  const archived = await operator.json('prompts', 'list', '--org', org, '--archived', 'true')
+  expect(archived).toEqual([{ ...given, archived: true }])
+  expect(await operator.one('prompts', 'unarchive', given.id)).toEqual(given)
 })
 
 test.concurrent('history record adds an entry, and history list shows it as the API does', async () => {

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { consolePaths } from '../../src/http/console_paths.ts'
-import { findBarriers, findOverflow } from '../browser.ts'
+import { findBarriers, findOverflow, findSmallTargets } from '../browser.ts'
 import { addSignals, deployed, merged } from '../impact/history.ts'
 import { eventually } from '../program.ts'
 import { addEvidence, daysAgo } from './evidence.ts'
@@ -24,7 +24,7 @@ const contentOf: Record<(typeof consolePaths)[number], string> = {
   '/usage': '.day-bar',
   '/settings/keys': 'tbody tr',
   '/settings/prompts': 'tbody tr',
-  '/settings/webhooks': '.prose button',
+  '/settings/webhooks': '.facts',
   '/settings/audit': 'tbody tr',
 }
 
@@ -43,6 +43,7 @@ test.each([...consolePaths])(
       await page.locator('nav.places a').first().waitFor()
       expect(await findOverflow(page), colorScheme).toBe(0)
       expect(await findBarriers(page), colorScheme).toEqual([])
+      expect(await findSmallTargets(page), colorScheme).toEqual([])
     }
     expect(new Set(requests).size).toBe(requests.length)
     expect(requests.length).toBeLessThanOrEqual(3)
@@ -55,7 +56,7 @@ test('a prompt says in a sentence what its last change did, with the interval an
   const answer = page.locator('.answer')
   await answer.waitFor()
   expect(await answer.textContent()).toMatch(
-    /^▲ #7 by Ada made it better: 60% → 90% positive \(\+30 points, between \+\d\d and \+\d\d\), 373 signals\.$/,
+    /^▲ #7 by Ada made it better: \d\d\.\d% → \d\d\.\d% positive \(\+[23]\d\.\d points, between \+\d\d\.\d and \+\d\d\.\d\), 373 signals\.$/,
   )
 })
 
@@ -247,6 +248,32 @@ test('signals are filtered by value and metadata, and their metadata is shown ex
   await eventually(() => page.locator('tbody tr').count(), 25)
 })
 
+test('an unknown prompt is one message, and an unknown address a page with a way back', async () => {
+  const { page } = await own.open('/prompts/pmt_none', { expectsTroubles: true })
+  await page.getByRole('heading', { name: 'Prompt not found' }).waitFor()
+  expect((await page.locator('main').textContent())?.match(/does not exist/g)).toHaveLength(1)
+  expect(await page.locator('main :is(select, button, figure)').count()).toBe(0)
+  await page.goto(`${own.service.url}/somewhere/else/`)
+  await page.getByRole('heading', { name: 'Page not found' }).waitFor()
+  await page.getByRole('link', { name: 'Go to the prompts' }).click()
+  await page.getByRole('row', { name: /^test/ }).waitFor()
+})
+
+test('signals open where signals are, a filter that is none is said, and what is found is announced', async () => {
+  await own.service.post('/prompts', own.admin, { name: 'newer and empty' })
+  const { page } = await own.open('/signals')
+  const status = page.getByRole('status')
+  await status.getByText('Signals: 25 shown').waitFor()
+  expect(await page.getByLabel('Prompt').locator('option:checked').textContent()).toBe('test')
+  await page.getByLabel('Metadata').fill('gpt-5')
+  await page.keyboard.press('Enter')
+  await page.getByRole('alert').getByText('Write a field, = and its value').waitFor()
+  await page.getByLabel('Metadata').fill('model = none')
+  await page.keyboard.press('Enter')
+  await status.getByText('Signals: none').waitFor()
+  expect(await page.getByRole('alert').count()).toBe(0)
+})
+
 test('the usage stands in a sentence, with the pace', async () => {
   const { page } = await own.open('/usage')
   const answer = page.locator('.answer')
@@ -282,7 +309,7 @@ test('a change whose predecessor has too few signals says that more of its own w
   const answer = page.locator('.answer')
   await answer.waitFor()
   expect(await answer.textContent()).toBe(
-    '? #8 by Ada is undecided: 100% → 0% positive (−100 points, between −100 and +78), 1 signal. ' +
+    '? #8 by Ada is undecided: 100.0% → 0.0% positive (−100.0 points, between −100.0 and +77.6), 1 signal. ' +
       'The other change has too few signals to tell.',
   )
 })

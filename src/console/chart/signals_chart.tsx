@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type uPlot from 'uplot'
 import { rateOf } from '../../impact/rate.ts'
 import { countOf, formatMoment, formatNumber, formatPercent } from '../parts/format.ts'
-import { drawMarkers, plotOptions } from './plot.ts'
+import { drawLonePoints, drawMarkers, plotOptions } from './plot.ts'
 import { type Point, toColumns } from './points.ts'
 
 /** A change that went live, as a flag on the chart. */
@@ -45,6 +45,7 @@ export function SignalsChart({ points, markers, nameOf, onZoom, onFlag }: Signal
       if (isGone) return
       const look = plotOptions(library, columns, {
         onDraw(drawn) {
+          drawLonePoints(drawn, columns)
           drawMarkers(drawn, markerTimes)
           setFlags(toFlags(drawn, markers, markerTimes))
         },

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact'
 import type { Schemas } from '../client/schemas.ts'
 import { nameOf } from '../parts/change.tsx'
-import { countOf, formatNumber, formatPercent } from '../parts/format.ts'
+import { countOf, formatExactPercent, formatNumber } from '../parts/format.ts'
 import { Text } from '../parts/text.tsx'
-import { formatPoints, Verdict, type VerdictName } from '../parts/verdict.tsx'
+import { formatPoints, shownDifference, Verdict, type VerdictName } from '../parts/verdict.tsx'
 
 type Impact = Schemas['Impact']
 
@@ -36,20 +36,22 @@ function sentenceOf({ change, signals, rate, difference, verdict, signals_needed
     </>
   )
   if (!rate) return <>No signals yet since {who} went live.</>
-  const level = `${formatPercent(rate.value)} positive (between ${formatPercent(rate.low)} and ${formatPercent(rate.high)})`
+  const [value, low, high] = [rate.value, rate.low, rate.high].map(formatExactPercent)
+  const level = `${value} positive (between ${low} and ${high})`
   const of = countOf(signals.total, 'signal')
   if (!verdict || !difference) {
     return (
       <>
-        Since {who} went live: {level}, {of}. There is no earlier change to compare with.
+        Since {who} went live: {level}, {of}.{' '}
+        {verdict ? 'The change before it has no signals.' : 'There is no earlier change to compare with.'}
       </>
     )
   }
-  const before = formatPercent(rate.value - difference.value)
-  const points = `${formatPoints(difference.value)} points, between ${formatPoints(difference.low)} and ${formatPoints(difference.high)}`
+  const before = formatExactPercent(rate.value - difference.value)
+  const points = `${formatPoints(shownDifference(rate, difference))} points, between ${formatPoints(difference.low)} and ${formatPoints(difference.high)}`
   return (
     <>
-      {who} {did[verdict]}: {before} → {formatPercent(rate.value)} positive ({points}), {of}.
+      {who} {did[verdict]}: {before} → {value} positive ({points}), {of}.
       {verdict === 'undecided' &&
         (needed === null
           ? ' The other change has too few signals to tell.'

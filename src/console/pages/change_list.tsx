@@ -4,7 +4,7 @@ import { type Query, useQuery } from '../client/query.ts'
 import { hrefWith, usePlace } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { formatNumber } from '../parts/format.ts'
-import { PageLink } from '../parts/list.tsx'
+import { Found, PageLink } from '../parts/list.tsx'
 import { Await, Note } from '../parts/states.tsx'
 import { hrefOfPrompt } from '../parts/text.tsx'
 import { ChangeFilters } from './change_filters.tsx'
@@ -102,18 +102,21 @@ function ChangePage({ prompt, repository, query, rows = [], pageAt }: ChangePage
   const { query: filters } = usePlace()
   const isFiltered = ['action', 'branch', 'time'].some((name) => filters.get(name))
   return (
-    <Await query={query}>
-      {({ pagination }) => (
-        <>
-          {rows.length === 0 ? (
-            <Note title={isFiltered ? 'No changes match' : 'No changes yet'} />
-          ) : (
-            <Changes prompt={prompt} repository={repository} rows={rows} />
-          )}
-          <PageLinks pagination={pagination} pageAt={pageAt} />
-        </>
-      )}
-    </Await>
+    <>
+      <Found caption="Changes" count={query.data && rows.length} />
+      <Await query={query}>
+        {({ pagination }) => (
+          <>
+            {rows.length === 0 ? (
+              <Note title={isFiltered ? 'No changes match' : 'No changes yet'} />
+            ) : (
+              <Changes prompt={prompt} repository={repository} rows={rows} />
+            )}
+            <PageLinks pagination={pagination} pageAt={pageAt} />
+          </>
+        )}
+      </Await>
+    </>
   )
 }
 

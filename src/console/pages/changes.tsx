@@ -6,7 +6,7 @@ import { ChangeLinks } from '../parts/change.tsx'
 import { countOf, formatNumber } from '../parts/format.ts'
 import { Table } from '../parts/table.tsx'
 import { Text, When } from '../parts/text.tsx'
-import { formatPoints, Rate, Verdict } from '../parts/verdict.tsx'
+import { formatPoints, Rate, shownDifference, Verdict } from '../parts/verdict.tsx'
 
 type Impact = Schemas['Impact']
 /** A change, with what it did where that is known. */
@@ -58,14 +58,14 @@ function useTarget(): void {
 }
 
 function Difference({ impact, reach }: { impact: Impact; reach: number }) {
-  const { difference, verdict, signals_needed: needed } = impact
-  if (!difference || !verdict) return null
-  const { value, low, high } = difference
+  const { rate, difference, verdict, signals_needed: needed } = impact
+  if (!rate || !difference || !verdict) return null
+  const { low, high } = difference
   return (
     <div class="row difference">
       <IntervalBar difference={difference} reach={reach} tone={verdict} />
       <span>
-        {formatPoints(value)}{' '}
+        {formatPoints(shownDifference(rate, difference))}{' '}
         <span class="muted">
           ({formatPoints(low)} to {formatPoints(high)})
         </span>
@@ -79,7 +79,7 @@ function WindowSignals({ prompt, impact: { rate, signals, window } }: { prompt: 
   const query = new URLSearchParams({ prompt, since: window.from, ...(window.until ? { until: window.until } : {}) })
   return (
     <>
-      {rate && <Rate rate={rate} />}
+      {rate && <Rate isExact rate={rate} />}
       <a class="detail" href={href(`/signals?${query}`)}>
         {countOf(signals.total, 'signal')}
       </a>

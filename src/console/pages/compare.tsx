@@ -11,10 +11,12 @@ import { hrefOfPrompt } from '../parts/text.tsx'
 import { Answer, HowWeDecide } from './answer.tsx'
 import { getImpact, PageLinks, readPage } from './change_list.tsx'
 import { Changes, toRow } from './changes.tsx'
+import { PromptNotFound } from './not_found.tsx'
 
 /** Compares any two changes of a prompt, the later with the earlier. */
 export function Compare({ prompt }: { prompt: string }) {
   const known = useQuery(getImpact(prompt, { page: readPage(usePlace().query) }))
+  if (known.failure?.kind === 'missing') return <PromptNotFound />
   return (
     <Page title={known.data ? `Compare changes of ${known.data.prompt.name}` : 'Compare changes'}>
       <p>

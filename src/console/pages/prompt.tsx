@@ -14,6 +14,7 @@ import { Code, Text } from '../parts/text.tsx'
 import { countColumns, rateColumn } from '../parts/verdict.tsx'
 import { Answer, HowWeDecide } from './answer.tsx'
 import { ChangeList, changesPerPage, getImpact } from './change_list.tsx'
+import { PromptNotFound } from './not_found.tsx'
 import { type Interval, nameOfInterval, type Range, ranges, readRange, timeZone } from './ranges.ts'
 import { Split } from './split.tsx'
 
@@ -38,6 +39,7 @@ export function Prompt({ prompt: id }: { prompt: string }) {
     { keepPrevious: true },
   )
   const { name, repository = null, path: file } = impact.data?.prompt ?? {}
+  if (impact.failure?.kind === 'missing') return <PromptNotFound />
   return (
     <Page title={name ?? id} actions={<RangeControls range={range} />}>
       <p class="detail subtitle">
