@@ -43,6 +43,8 @@ export const docsFiles = {
 
 export const consoleBundle = (): Promise<string> => readFile(join(root, 'generated/console.bundle'), 'utf8')
 
+export const feedbackScript = (): Promise<string> => readFile(join(root, 'generated/feedback.bundle'), 'utf8')
+
 /** Reads the tar archive, which has only plain files and directories, in blocks of 512 bytes. */
 export async function unpackSeed(directory: string): Promise<void> {
   const archive = gunzipSync(await readFile(join(root, 'generated/seed.tar.gz')))
