@@ -51,6 +51,16 @@ const impact = {
     'About how many more signals of the change would decide it at the current rates; null when it is decided, or when no ' +
       'number would be enough',
   ),
+  effective: nullable(
+    Type.Object({
+      signals: { ...count, description: 'Its signals divided by the design effect' },
+      design_effect: Type.Number({
+        minimum: 1,
+        description: 'How many signals count as one, because signals of a day and of days in a row are not independent',
+      }),
+    }),
+    'What the interval counts; null without a difference',
+  ),
 }
 
 export const Impact = Type.Object(impact, { title: 'Impact' })
@@ -62,9 +72,10 @@ const exampleImpact = {
   window: { from: '2026-11-14T23:35:00.000Z', until: null },
   signals: { positive: 350, negative: 150, total: 500, by_commit: 320, by_time: 180 },
   rate: { value: 0.7, low: 0.658432, high: 0.738518 },
-  difference: { value: -0.1, low: -0.21557, high: 0.016448 },
+  difference: { value: -0.1, low: -0.219893, high: 0.020845 },
   verdict: 'undecided',
-  signals_needed: 840,
+  signals_needed: 1600,
+  effective: { signals: 500, design_effect: 1 },
 }
 
 export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact], {

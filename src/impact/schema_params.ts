@@ -4,7 +4,7 @@ import { entryFilterParams, writeEntryFilters } from '../history/schema_params.t
 import { cursorPageParams } from '../lib/cursor_page.ts'
 import { numberedPageParams } from '../lib/numbered_page.ts'
 import { choiceParam, defineParams, idParam, limitParam, pageParam, param, type QueryOf } from '../lib/params.ts'
-import { searchParam } from '../prompts/schema.ts'
+import { promptFilterParams } from '../prompts/schema.ts'
 
 const marginParam = param(
   Type.Unsafe<number>({
@@ -55,7 +55,7 @@ export type Sort = (typeof sorts)[number]
 export const overviewParams = defineParams({
   ...cursorPageParams,
   margin: marginParam,
-  search: searchParam,
+  ...promptFilterParams,
   sort: choiceParam(
     sorts,
     'last_change: most recently changed first; name: alphabetical; rate: lowest rate of the last 30 days first; ' +

@@ -36,6 +36,7 @@ const promised = {
   'GET /prompts/:prompt_id/stats': 'signals:read',
   'GET /signals/export': 'signals:read',
   'GET /usage': 'usage:read',
+  'GET /webhooks/github': 'webhooks:write',
   'PUT /webhooks/github': 'webhooks:write',
 }
 
