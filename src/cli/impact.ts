@@ -29,6 +29,22 @@ export const commands = onDatabase([
       if (query.page < pages) output.say(`For older changes: --page ${query.page + 1} of ${pages}`)
     },
   },
+  {
+    usage: 'compare --prompt pmt_… --base SHA --head SHA [--since TIME] [--until TIME] [--margin M]',
+    description: 'compares two versions of a prompt that ran side by side, by the commits that their signals name',
+    check: (args) => args.asQuery(compareParams.parse),
+    async run({ db, args, output }) {
+      const prompt = await requirePrompt(db.sql, args.required('prompt'))
+      const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
+      const compared = await readCompare(db, rollup, prompt, args.asQuery(compareParams.parse))
+      if (args.options.json) return output.object(compared)
+      output.say(describeSides(compared))
+      output.say(comparisonKinds.sideBySide)
+      for (const note of compared.notes) output.say(note)
+      output.say('')
+      output.table(compared.days.map(showDay), dayColumns)
+    },
+  },
 ])
 
 const verdicts = {

@@ -13,8 +13,10 @@ import { PromptPath } from '../prompts/schema.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { readOverview } from './overview.ts'
 import { readImpact } from './read.ts'
+import { readCompare } from './read_compare.ts'
 import { ImpactPage, maxSortedPrompts, PromptImpactList } from './schema.ts'
-import { type ImpactQuery, impactParams, overviewParams } from './schema_params.ts'
+import { SideBySideAnswer } from './schema_compare.ts'
+import { compareParams, type ImpactQuery, impactParams, overviewParams } from './schema_params.ts'
 import { createPromptOrders } from './sort.ts'
 
 type Services = {
@@ -39,6 +41,15 @@ const operations = describeOperations('Impact', {
     path: PromptPath,
     query: impactParams,
     success: { status: 200, description: 'One page of changes.', schema: ImpactPage, headers: ['Link'] },
+  },
+  comparePrompt: {
+    summary: 'Compare two versions of a prompt that ran side by side',
+    description:
+      'Compares the signals that name two commits in metadata.commit_sha, day by day: only days with signals of both count, ' +
+      'so what changes for both at the same time cancels out. The commits need not be in the history.',
+    path: PromptPath,
+    query: compareParams,
+    success: { status: 200, description: 'The comparison.', schema: SideBySideAnswer },
   },
   listImpact: {
     summary: 'Show the live change and the last 30 days of every prompt',
@@ -67,6 +78,16 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
         return context.reply(200, writeNumberedPage(query, totalCount, data, { prompt: shown }), { link })
       }),
       { detail: operations.getPromptImpact },
+    )
+    .get(
+      '/api/v1/prompts/:prompt_id/compare',
+      authenticated('signals:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
+        const prompt = await findPrompt(organisationId, id)
+        const query = compareParams.parse(searchOf(context.request))
+        const data = await heavyReads(organisationId, () => readCompare(db, rollup, prompt, query))
+        return context.reply(200, { data })
+      }),
+      { detail: operations.comparePrompt },
     )
     .get(
       '/api/v1/impact',

@@ -5,15 +5,17 @@ import { numberedPageOf } from '../lib/numbered_page.ts'
 import { nullable } from '../lib/typebox.ts'
 import { examplePrompt, Prompt } from '../prompts/schema.ts'
 
-const estimate = Type.Object({
+export const estimate = Type.Object({
   value: Type.Number(),
   low: Type.Number({ description: 'Lower end of its interval' }),
   high: Type.Number({ description: 'Upper end of its interval' }),
 })
 
-const rate = nullable(estimate, 'Share of positive signals, from 0 to 1, with its 95 % interval; null without signals')
-const count = Type.Integer({ format: 'int64' })
+export const rate = nullable(estimate, 'Share of positive signals, from 0 to 1, with its 95 % interval; null without signals')
+export const count = Type.Integer({ format: 'int64' })
 const time = Type.String({ format: 'date-time' })
+
+export const verdictNames = ['better', 'worse', 'same', 'undecided'] as const
 
 const impact = {
   change: HistoryEntry,
@@ -39,7 +41,7 @@ const impact = {
   ),
   // One flat union: OpenAPI 3.0 allows null in an enum only if the enum lists it.
   verdict: Type.Union(
-    [Type.Literal('better'), Type.Literal('worse'), Type.Literal('same'), Type.Literal('undecided'), Type.Null()],
+    [...verdictNames.map((name) => Type.Literal(name)), Type.Null()],
     {
       description:
         'same: the whole interval of the difference is within the margin; better or worse: otherwise, and it excludes zero; ' +
