@@ -1,11 +1,14 @@
+import type { Estimate } from '../impact/rate.ts'
 import { readImpact } from '../impact/read.ts'
+import { readCompare } from '../impact/read_compare.ts'
 import type { Impact } from '../impact/schema.ts'
-import { impactParams } from '../impact/schema_params.ts'
-import { comparisonKinds, describeChange, showDifference } from '../impact/sentence.ts'
+import type { SideBySide } from '../impact/schema_compare.ts'
+import { compareParams, impactParams } from '../impact/schema_params.ts'
+import { comparisonKinds, describeChange, describeSides, showDifference } from '../impact/sentence.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
 import { onDatabase } from './database.ts'
-import { drawInterval, number, percent } from './figures.ts'
+import { counted, drawInterval, number, percent } from './figures.ts'
 import type { Column } from './output.ts'
 
 export const commands = onDatabase([
@@ -37,15 +40,32 @@ export const commands = onDatabase([
       const prompt = await requirePrompt(db.sql, args.required('prompt'))
       const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
       const compared = await readCompare(db, rollup, prompt, args.asQuery(compareParams.parse))
-      if (args.options.json) return output.object(compared)
-      output.say(describeSides(compared))
-      output.say(comparisonKinds.sideBySide)
-      for (const note of compared.notes) output.say(note)
-      output.say('')
-      output.table(compared.days.map(showDay), dayColumns)
+      if (args.options.json) return output.show(compared)
+      const { base, head, overlap, notes, share } = compared
+      for (const line of [describeSides(compared), comparisonKinds.sideBySide, ...notes, '']) output.say(line)
+      output.table(
+        [
+          { name: 'base', side: base },
+          { name: 'head', side: head },
+        ],
+        sideColumns,
+      )
+      if (overlap.days > 0) {
+        output.say(`\nCompared on ${counted(overlap.days, 'day')}, ${overlap.from} to ${overlap.until}.`)
+        output.say(`Share of the head: ${percent(share ?? 0)} %.`)
+      }
     },
   },
 ])
+
+const sideColumns: Column<{ name: string; side: SideBySide['head'] }>[] = [
+  { name: 'side', cell: ({ name }) => name },
+  { name: 'commit', cell: ({ side }) => side.commit.slice(0, 12) },
+  { name: 'change', cell: ({ side }) => (side.change ? nameOf(side.change) : '-') },
+  { name: 'signals', cell: ({ side }) => number(side.signals.total), isNumber: true },
+  { name: 'compared', cell: ({ side }) => number(side.signals.compared), isNumber: true },
+  { name: 'positive', cell: ({ side }) => showRate(side.rate) },
+]
 
 const verdicts = {
   better: { shown: '▲ better', colour: 'blue' },
@@ -70,7 +90,7 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
     { name: '', cell: ({ difference: d }) => (d ? drawInterval(d, reach) : ''), colour },
     {
       name: 'positive',
-      cell: ({ rate }) => (rate ? `${percent(rate.value)} % (${percent(rate.low)}…${percent(rate.high)})` : '-'),
+      cell: ({ rate }) => showRate(rate),
     },
     { name: 'signals', cell: ({ signals }) => number(signals.total), isNumber: true },
     {
@@ -86,5 +106,8 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
   ]
 }
 
+const showRate = (rate: Estimate | null): string =>
+  rate ? `${percent(rate.value)} % (${percent(rate.low)}…${percent(rate.high)})` : '-'
+
 const nameOf = ({ action, pr_number }: Impact['change']): string =>
-  action === 'deployed' ? 'deployed' : `merged #${pr_number}`
+  pr_number === null ? action : `${action.replace('pr_', '')} #${pr_number}`

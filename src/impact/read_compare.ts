@@ -39,7 +39,8 @@ async function readSides(sql: Sql, promptId: number, query: CompareQuery): Promi
     selectCommitDays(sql, promptId, [...base.texts, ...head.texts], bounds),
     ...[base, head].map(({ texts }) => selectEntryOfCommit(sql, promptId, texts)),
   ])
-  const countsOf = (own: typeof counts, { texts }: ResolvedCommit) => addCounts(own.filter(({ text }) => texts.includes(text)))
+  const countsOf = (own: typeof counts, { texts }: ResolvedCommit) =>
+    addCounts(own.filter(({ text }) => texts.includes(text)))
   const days: DayPair[] = [...Map.groupBy(counts, ({ day }) => day)]
     .map(([date, own]) => ({ date, base: countsOf(own, base), head: countsOf(own, head) }))
     .toSorted((a, b) => (a.date < b.date ? -1 : 1))

@@ -19,6 +19,8 @@ export function resolveCommit(given: string, known: KnownCommit[]): ResolvedComm
   const commit = begun.length === 1 ? (begun[0] as string) : given
   /** A short hash counts if it begins no other commit. */
   const names = (text: string) =>
-    text.length >= shortestHash && commit.startsWith(text) && !whole.some((other) => other !== commit && other.startsWith(text))
+    text.length >= shortestHash &&
+    commit.startsWith(text) &&
+    !whole.some((other) => other !== commit && other.startsWith(text))
   return { commit, texts: [...new Set([commit, ...texts.filter(names)])] }
 }

@@ -11,11 +11,22 @@ export const estimate = Type.Object({
   high: Type.Number({ description: 'Upper end of its interval' }),
 })
 
-export const rate = nullable(estimate, 'Share of positive signals, from 0 to 1, with its 95 % interval; null without signals')
+export const rate = nullable(
+  estimate,
+  'Share of positive signals, from 0 to 1, with its 95 % interval; null without signals',
+)
 export const count = Type.Integer({ format: 'int64' })
+export const date = Type.String({ format: 'date', description: 'A day, UTC' })
 const time = Type.String({ format: 'date-time' })
 
 export const verdictNames = ['better', 'worse', 'same', 'undecided'] as const
+
+// One flat union: OpenAPI 3.0 allows null in an enum only if the enum lists it.
+export const verdict = Type.Union([...verdictNames.map((name) => Type.Literal(name)), Type.Null()], {
+  description:
+    'same: the whole interval of the difference is within the margin; better or worse: otherwise, and it excludes zero; ' +
+    'undecided: none of these; null for the first change',
+})
 
 const impact = {
   change: HistoryEntry,
@@ -39,15 +50,7 @@ const impact = {
     'Its rate minus that of the change before, from -1 to 1, with an interval that stays valid however often one looks; ' +
       'null for the first change, and while either change has no signals',
   ),
-  // One flat union: OpenAPI 3.0 allows null in an enum only if the enum lists it.
-  verdict: Type.Union(
-    [...verdictNames.map((name) => Type.Literal(name)), Type.Null()],
-    {
-      description:
-        'same: the whole interval of the difference is within the margin; better or worse: otherwise, and it excludes zero; ' +
-        'undecided: none of these; null for the first change',
-    },
-  ),
+  verdict,
   signals_needed: nullable(
     count,
     'About how many more signals of the change would decide it at the current rates; null when it is decided, or when no ' +
@@ -85,10 +88,7 @@ export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact], 
   example: { prompt: examplePrompt },
 })
 
-const day = Type.Object(
-  { date: Type.String({ format: 'date', description: 'A day, UTC' }), positive: count, negative: count },
-  { title: 'SignalDay' },
-)
+const day = Type.Object({ date, positive: count, negative: count }, { title: 'SignalDay' })
 
 const RecentSignals = Type.Object(
   {

@@ -1,16 +1,15 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { exampleTitledEntry, HistoryEntry } from '../history/schema.ts'
 import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
-import { count, estimate, verdictNames } from './schema.ts'
+import { count, date, estimate, verdictNames } from './schema.ts'
 
-const date = Type.String({ format: 'date', description: 'A day, UTC' })
 const dayCounts = Type.Object({ positive: count, negative: count })
 
 const side = Type.Object(
   {
     commit: Type.String({ description: 'The commit that was named, as long as it is known, in lower case' }),
     change: nullable(
-      HistoryEntry,
+      Type.Object(HistoryEntry.properties),
       'Its history entry, one that went live if there is one; null for a commit that is not in the history',
     ),
     signals: Type.Object({
@@ -58,26 +57,24 @@ const SideBySide = Type.Object(
 export type SideBySide = Static<typeof SideBySide>
 
 export const SideBySideAnswer = envelopeOf(SideBySide, 'SideBySideAnswer', {
-          base: {
-            commit: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2',
-            change: null,
-            signals: { positive: 700, negative: 300, total: 1000, compared: 1000 },
-            rate: { value: 0.7, low: 0.670876, high: 0.727593 },
-          },
-          head: {
-            commit: exampleTitledEntry.commit_sha,
-            change: { id: 42, ...exampleTitledEntry },
-            signals: { positive: 800, negative: 200, total: 1000, compared: 1000 },
-            rate: { value: 0.8, low: 0.774081, high: 0.823623 },
-          },
-          difference: { value: 0.1, low: 0.011727, high: 0.187789 },
-          verdict: 'better',
-          signals_needed: null,
-          reason: null,
-          notes: [],
-          overlap: { days: 1, from: '2026-11-15', until: '2026-11-15' },
-          share: 0.5,
-          days: [
-            { date: '2026-11-15', base: { positive: 700, negative: 300 }, head: { positive: 800, negative: 200 } },
-          ],
+  base: {
+    commit: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2',
+    change: null,
+    signals: { positive: 700, negative: 300, total: 1000, compared: 1000 },
+    rate: { value: 0.7, low: 0.670876, high: 0.727593 },
+  },
+  head: {
+    commit: exampleTitledEntry.commit_sha,
+    change: { id: 42, ...exampleTitledEntry },
+    signals: { positive: 800, negative: 200, total: 1000, compared: 1000 },
+    rate: { value: 0.8, low: 0.774081, high: 0.823623 },
+  },
+  difference: { value: 0.1, low: 0.011727, high: 0.187789 },
+  verdict: 'better',
+  signals_needed: null,
+  reason: null,
+  notes: [],
+  overlap: { days: 1, from: '2026-11-15', until: '2026-11-15' },
+  share: 0.5,
+  days: [{ date: '2026-11-15', base: { positive: 700, negative: 300 }, head: { positive: 800, negative: 200 } }],
 })

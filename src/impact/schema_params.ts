@@ -3,7 +3,16 @@ import type { Action } from '../history/schema.ts'
 import { entryFilterParams, writeEntryFilters } from '../history/schema_params.ts'
 import { cursorPageParams } from '../lib/cursor_page.ts'
 import { numberedPageParams } from '../lib/numbered_page.ts'
-import { choiceParam, defineParams, idParam, limitParam, pageParam, param, type QueryOf, timeParam } from '../lib/params.ts'
+import {
+  choiceParam,
+  defineParams,
+  idParam,
+  limitParam,
+  pageParam,
+  param,
+  type QueryOf,
+  timeParam,
+} from '../lib/params.ts'
 import { searchParam } from '../prompts/schema.ts'
 
 const marginParam = param(
@@ -47,6 +56,8 @@ export const impactParams = defineParams(
 export type ImpactQuery = QueryOf<typeof impactParams>
 
 export type Pair = NonNullable<ImpactQuery['pair']>
+
+export const daysParams = defineParams({ margin: marginParam })
 
 /** As many characters of a hash as git shows at least. */
 export const shortestHash = 7

@@ -16,8 +16,16 @@ export function compareSides(days: DayPair[], margin: number) {
   const signals = totalOf(ofBase) + totalOf(ofHead)
   const { difference, verdict, signalsNeeded } = compare(blocked.base, blocked.head, margin, { of: 'both', signals })
   return {
-    base: describeSide(days.map(({ base }) => base), ofBase, blocked.base),
-    head: describeSide(days.map(({ head }) => head), ofHead, blocked.head),
+    base: describeSide(
+      days.map(({ base }) => base),
+      ofBase,
+      blocked.base,
+    ),
+    head: describeSide(
+      days.map(({ head }) => head),
+      ofHead,
+      blocked.head,
+    ),
     difference,
     verdict,
     signals_needed: signalsNeeded,
