@@ -102,7 +102,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
           const entryId = parseId(entry_id)
           if (entryId === undefined) throw notFound()
           const data = await heavyReads(organisationId, () => readChangeDays(db, rollup, prompt, entryId, margin))
-          return context.reply(200, JSON.stringify({ data }))
+          return context.replyData(data)
         },
       ),
       { detail: operations.getChangeDays },
@@ -113,7 +113,7 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
         const prompt = await findPrompt(organisationId, id)
         const query = compareParams.parse(searchOf(context.request))
         const data = await heavyReads(organisationId, () => readCompare(db, rollup, prompt, query))
-        return context.reply(200, JSON.stringify({ data }))
+        return context.replyData(data)
       }),
       { detail: operations.comparePrompt },
     )
