@@ -1,4 +1,3 @@
-import type { Estimate } from '../impact/rate.ts'
 import { readImpact } from '../impact/read.ts'
 import { readCompare } from '../impact/read_compare.ts'
 import type { Impact } from '../impact/schema.ts'
@@ -13,7 +12,7 @@ import type { Column } from './output.ts'
 
 export const commands = onDatabase([
   {
-    usage: 'impact --prompt pmt_… [--margin M] [--base ID --head ID] [--page N] [--limit N]',
+    usage: 'impact --prompt PROMPT [--margin M] [--base ID --head ID] [--page N] [--limit N]',
     description:
       'shows what each change of a prompt did to its signals, newest first, or compares the change --head with --base',
     check: (args) => args.asQuery(impactParams.parse),
@@ -33,7 +32,7 @@ export const commands = onDatabase([
     },
   },
   {
-    usage: 'compare --prompt pmt_… --base SHA --head SHA [--since TIME] [--until TIME] [--margin M]',
+    usage: 'compare --prompt PROMPT --base SHA --head SHA [--since TIME] [--until TIME] [--margin M]',
     description: 'compares two versions of a prompt that ran side by side, by the commits that their signals name',
     check: (args) => args.asQuery(compareParams.parse),
     async run({ db, args, output }) {
@@ -64,7 +63,7 @@ const sideColumns: Column<{ name: string; side: SideBySide['head'] }>[] = [
   { name: 'change', cell: ({ side }) => (side.change ? nameOf(side.change) : '-') },
   { name: 'signals', cell: ({ side }) => number(side.signals.total), isNumber: true },
   { name: 'compared', cell: ({ side }) => number(side.signals.compared), isNumber: true },
-  { name: 'positive', cell: ({ side }) => showRate(side.rate) },
+  { name: 'positive', cell: ({ side: { rate } }) => (rate ? `${percent(rate.value)} %` : '-'), isNumber: true },
 ]
 
 const verdicts = {
@@ -88,26 +87,14 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
       },
     },
     { name: '', cell: ({ difference: d }) => (d ? drawInterval(d, reach) : ''), colour },
-    {
-      name: 'positive',
-      cell: ({ rate }) => showRate(rate),
-    },
+    { name: 'positive', cell: ({ rate }) => (rate ? `${percent(rate.value)} %` : '-'), isNumber: true },
     { name: 'signals', cell: ({ signals }) => number(signals.total), isNumber: true },
-    {
-      name: 'needed',
-      cell: ({ signals_needed }) => (signals_needed === null ? '-' : `≈ ${number(signals_needed)}`),
-      isNumber: true,
-    },
-    { name: 'change', cell: ({ change }) => `${nameOf(change)} ${change.commit_sha.slice(0, 7)}` },
     { name: 'id', cell: ({ change }) => String(change.id), isNumber: true },
-    { name: 'user', cell: ({ change }) => change.user.name },
-    { name: 'created_at', cell: ({ change }) => change.created_at },
-    { name: 'title', cell: ({ change }) => change.title ?? '-' },
+    { name: 'change', cell: ({ change }) => nameOf(change) },
+    { name: 'date', cell: ({ change }) => change.created_at.slice(0, 10) },
+    { name: 'title', cell: ({ change }) => change.title ?? '-', shrinks: true },
   ]
 }
 
-const showRate = (rate: Estimate | null): string =>
-  rate ? `${percent(rate.value)} % (${percent(rate.low)}…${percent(rate.high)})` : '-'
-
-const nameOf = ({ action, pr_number }: Impact['change']): string =>
-  pr_number === null ? action : `${action.replace('pr_', '')} #${pr_number}`
+const nameOf = ({ action, commit_sha, pr_number }: Impact['change']): string =>
+  pr_number === null ? `${action} ${commit_sha.slice(0, 7)}` : `${action.replace('pr_', '')} #${pr_number}`

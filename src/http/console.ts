@@ -16,6 +16,10 @@ const immutable = { 'cache-control': 'public, max-age=31536000, immutable' }
 /** Trusted Types: text never becomes a script. */
 const headers = pageHeaders("'self'", "require-trusted-types-for 'script'")
 
+const missingHeaders = { ...pageHeaders, 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' }
+/** Deeper paths get no page, which would have as many `../`. */
+const maxDepth = 20
+
 export function consoleRoutes({ publicRoute }: RouteWrapper) {
   // The bundle is read with the first request for it, to keep the start short.
   const read = loadOnce(async () => unpack(await consoleBundle()))
@@ -41,7 +45,17 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
       publicRoute((context) => (endsInSlash(context) ? pageWithSlash(context) : page(context))),
     )
   }
-  return routes
+  return Object.assign(routes, {
+    /** Shows that a page does not exist, with a way back; undefined for a client that wants no page. */
+    async showMissing(context: RequestContext): Promise<Response | undefined> {
+      const { request } = context
+      const [, path = ''] = /^\w+:\/\/[^/]*(\/[^?]*)/.exec(request.url) ?? []
+      const depth = path.split('/').length - 2
+      const wantsPage = request.method === 'GET' && request.headers.get('accept')?.includes('text/html')
+      if (!wantsPage || depth > maxDepth) return undefined
+      return context.reply(404, consolePage('../'.repeat(depth), (await read()).page), missingHeaders)
+    },
+  })
 }
 
 export const consoleOffRoutes = ({ publicRoute }: RouteWrapper) =>

@@ -13,7 +13,7 @@ import {
   type QueryOf,
   timeParam,
 } from '../lib/params.ts'
-import { searchParam } from '../prompts/schema.ts'
+import { promptFilterParams } from '../prompts/schema.ts'
 
 const marginParam = param(
   Type.Unsafe<number>({
@@ -97,7 +97,7 @@ export type Sort = (typeof sorts)[number]
 export const overviewParams = defineParams({
   ...cursorPageParams,
   margin: marginParam,
-  search: searchParam,
+  ...promptFilterParams,
   sort: choiceParam(
     sorts,
     'last_change: most recently changed first; name: alphabetical; rate: lowest rate of the last 30 days first; ' +

@@ -35,7 +35,7 @@ const invalidPrompt = {
 const operations = describeOperations('Prompts', {
   listPrompts: {
     summary: 'List prompts',
-    description: 'Returns the prompts of the organisation, newest first.',
+    description: 'Returns the prompts of the organisation, newest first, without archived ones unless asked for.',
     ...describePage('A page of prompts.', PromptList),
     query: promptParams,
   },
@@ -58,7 +58,7 @@ const operations = describeOperations('Prompts', {
   changePrompt: {
     summary: 'Change a prompt',
     description:
-      'Changes what is given of the name and the link, and leaves the rest. Repository and path belong together; both ' +
+      'Changes what is given of the name, the link and whether it is archived, and leaves the rest. Repository and path belong together; both ' +
       'null unlink the prompt.',
     path: PromptPath,
     body: PromptChange,
@@ -79,8 +79,8 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
     .get(
       '/api/v1/prompts',
       authenticated('prompts:read', async (context, _: object, { organisationId }) => {
-        const { search, ...page } = promptParams.parse(searchOf(context.request))
-        const list = () => listPrompts(db, organisationId, page, search)
+        const { search, archived, ...page } = promptParams.parse(searchOf(context.request))
+        const list = () => listPrompts(db, organisationId, page, { search, archived })
         // A search reads every prompt of the organisation.
         return replyPage(context, await (search === null ? list() : heavyReads(organisationId, list)))
       }),
@@ -111,7 +111,7 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
       authenticated('prompts:write', async (context, { prompt_id: id }: PromptParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, id)
         const given = validateChange(parseJson(await readJsonText(context)))
-        const change = { name: given.name, file: parseLink(given) }
+        const change = { name: given.name, archived: given.archived, file: parseLink(given) }
         const changed = await changePrompt(db, clock, prompt, change, keyHolder(caller, context))
         return context.replyData(visibleTo(caller, 'prompts:read', changed, ['id', ...Object.keys(given)]))
       }),
@@ -119,7 +119,7 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
     )
 
 /** Undefined when no link is given, null for a prompt without a file. */
-function parseLink({ repository, path }: Omit<PromptChange, 'name'>): PromptFile | null | undefined {
+function parseLink({ repository, path }: Omit<PromptChange, 'name' | 'archived'>): PromptFile | null | undefined {
   if (repository === undefined && path === undefined) return undefined
   if (repository === null && path === null) return null
   if (typeof repository === 'string' && typeof path === 'string') return { repository, path }

@@ -17,11 +17,11 @@ const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 
 /** A generated client has a type of each name. */
 const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList BatchError BatchResult BatchSignal ChangeSignals
-  ChangedApiKey ChangedPrompt CreatedApiKey CreatedSignal CursorPagination ErasedSignal Forbidden GithubWebhook HistoryBatch
-  HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow
+  ChangedApiKey ChangedPrompt CreatedApiKey CreatedSignal CursorPagination ErasedSignal Forbidden GithubDelivery GithubWebhook
+  HistoryBatch HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow
   MetadataSplit NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NotFound OwnApiKey Pagination
   Prompt PromptChange PromptImpact PromptImpactList PromptList RateLimited RecentSignals RecordedBatch
-  RecordedHistoryEntry RecordedSignal RecordedSignalList RotatedApiKey ShownApiKey ShownOwnApiKey ShownPrompt Signal
+  RecordedHistoryEntry RecordedSignal RecordedSignalList RotatedApiKey ShownApiKey ShownGithubWebhook ShownOwnApiKey ShownPrompt Signal
   SignalDay SignalStats StatsPoint Unauthorized Unavailable Usage UsageData UsageDay UsagePrompt User ValidationError`
 
 const service = useService()
@@ -91,7 +91,7 @@ describe('the document', () => {
       ['/api/v1/key', ['get']],
       ['/api/v1/prompts', ['get', 'post']],
       ['/api/v1/prompts/{prompt_id}', ['get', 'patch']],
-      ['/api/v1/webhooks/github', ['put']],
+      ['/api/v1/webhooks/github', ['get', 'put']],
       ['/api/v1/audit', ['get']],
     ])
     const limits = ['RateLimit', 'RateLimit-Policy']
