@@ -4,7 +4,8 @@ create domain signal_value as text check (value in ('positive', 'negative'));
 create domain signal_metadata as jsonb check (jsonb_typeof(value) = 'object');
 create domain month_start as date check (extract(day from value) = 1);
 create domain signal_count as integer check (value >= 0);
-create domain idempotency_key as text collate "C" check (length(value) between 1 and 255);
+-- With a browser key, the key that the client sent follows the id of the browser key.
+create domain idempotency_key as text collate "C" check (length(value) between 1 and 275);
 
 create table signals (
   id bigint generated always as identity,

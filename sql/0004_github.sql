@@ -1,9 +1,12 @@
 -- One row per organisation with a GitHub webhook. The secret is stored as it is, because a signature cannot be checked
--- with a hash of it.
+-- with a hash of it. last_* describe the last delivery that was signed with it.
 create table github_webhooks (
   organisation_id bigint primary key references organisations,
   secret text not null check (secret <> ''),
-  created_at timestamptz(3) not null
+  created_at timestamptz(3) not null,
+  last_delivery_at timestamptz(3),
+  last_event text,
+  last_outcome text
 );
 
 -- One row per recorded delivery. A redelivery has the same id and is not recorded again.

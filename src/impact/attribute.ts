@@ -1,5 +1,5 @@
 import { latestInstant } from '../lib/times.ts'
-import type { Counts } from './rate.ts'
+import { type Counts, totalOf } from './rate.ts'
 
 /** A change, from when it went live until the next change did; null while it is live. `before_id` is the change before it. */
 export type ChangeWindow = {
@@ -12,17 +12,20 @@ export type ChangeWindow = {
   is_last_of_commit: boolean
 }
 
-/** The signals of the window with this number. */
-type WindowCount = Counts & { number: number }
+/** The signals of the window with this number on one day, UTC. */
+export type WindowCount = Counts & { number: number; day: string }
 
 /**
- * The signals of a window that have this string for their commit. `first_commit` is the first commit of the prompt's
+ * The signals of a window and day that have this string for their commit. `first_commit` is the first commit of the prompt's
  * changes that does not sort before the string, and `last_commit` the last one that begins with it or sorts before it.
  */
 export type NamedCount = WindowCount & { text: string; first_commit: string | null; last_commit: string | null }
 
-/** The signals that belong to a change, and how many of them name its commit. */
-export type ChangeCounts = Counts & { by_commit: number }
+/** The signals of one day, UTC. */
+export type DayCounts = Counts & { date: string }
+
+/** The signals that belong to a change, how many of them name its commit, and how many there are on each day. */
+export type ChangeCounts = Counts & { by_commit: number; days: Map<string, Counts> }
 
 /**
  * The instants at which windows begin or end, ascending. No change goes live within a window, so each window is the span
@@ -40,16 +43,20 @@ export function boundsOf(changes: ChangeWindow[]): Date[] {
  */
 export function attribute(changes: ChangeWindow[], inWindows: WindowCount[], named: NamedCount[]) {
   const counts = new Map<number, ChangeCounts>(
-    changes.map(({ id }) => [id, { positive: 0, negative: 0, by_commit: 0 }]),
+    changes.map(({ id }) => [id, { positive: 0, negative: 0, by_commit: 0, days: new Map() }]),
   )
   const ofWindow = findByWindow(changes)
   const ofCommit = new Map(changes.filter((one) => one.is_last_of_commit).map((one) => [one.commit_sha, one.id]))
 
-  const add = (id: number | undefined, { positive, negative }: Counts, sign: 1 | -1) => {
+  const add = (id: number | undefined, { day, positive, negative }: WindowCount, sign: 1 | -1) => {
     const own = counts.get(id as number)
     if (!own) return undefined
-    own.positive += sign * positive
-    own.negative += sign * negative
+    const ofDay = own.days.get(day) ?? { positive: 0, negative: 0 }
+    own.days.set(day, ofDay)
+    for (const one of [own, ofDay]) {
+      one.positive += sign * positive
+      one.negative += sign * negative
+    }
     return own
   }
 
@@ -63,6 +70,13 @@ export function attribute(changes: ChangeWindow[], inWindows: WindowCount[], nam
   }
   return counts
 }
+
+/** The days on which a change has signals, in order. */
+export const daysOf = ({ days }: ChangeCounts): DayCounts[] =>
+  [...days]
+    .map(([date, counts]) => ({ date, ...counts }))
+    .filter((day) => totalOf(day) > 0)
+    .toSorted((a, b) => (a.date < b.date ? -1 : 1))
 
 /** The change of each window, by the window's number. Of changes at the same instant, only the last one has a window. */
 function findByWindow(changes: ChangeWindow[]): Map<number, number> {

@@ -27,16 +27,17 @@ type Services = { db: Db; clock: Clock; rollup: SignalRollup; heavyReads: HeavyR
 export async function readOverview(
   { db, clock, rollup, heavyReads, orders }: Services,
   organisationId: number,
-  { margin, search, sort, ...request }: OverviewQuery,
+  { margin, search, archived, sort, ...request }: OverviewQuery,
 ): Promise<CursorPage<PromptImpact> & { sortedAt?: Date }> {
   const startedAt = performance.now()
   const limited = <T>(read: () => Promise<T>) => heavyReads(organisationId, read)
+  const filters = { search, archived }
   const days = daysUntil(clock.now())
   const [from, until] = [days[0], days.at(-1)] as [Date, Date]
   const { data: prompts, ...page } =
     sort === null
-      ? await limited(() => listPrompts(db, organisationId, request, search, 'impact'))
-      : await orders.list({ organisationId, search, sort, from, until }, request)
+      ? await limited(() => listPrompts(db, organisationId, request, filters, 'impact'))
+      : await orders.list({ organisationId, filters, sort, from, until }, request)
   const publicIds = prompts.map(({ id }) => id)
   const rowIds = await findOwnPrompts(db.sql, organisationId, publicIds)
   await limited(() => rollup.catchUpEach([...rowIds.values()], startedAt))

@@ -6,7 +6,7 @@ import { BoundedCache } from '../lib/bounded_cache.ts'
 import { type CursorPage, decodeCursor, encodeCursor, type PageRequest } from '../lib/cursor_page.ts'
 import { sortInSlices } from '../lib/sliced_sort.ts'
 import { findPromptNames, listPromptsOf } from '../prompts/manage.ts'
-import type { PromptRow } from '../prompts/schema.ts'
+import type { PromptFilters, PromptRow } from '../prompts/schema.ts'
 import { selectDayCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { rateOf, totalOf } from './rate.ts'
@@ -15,7 +15,7 @@ import type { Sort } from './schema_params.ts'
 import { selectLiveChanges } from './store.ts'
 
 /** The signals from one midnight, UTC, to another count. */
-export type SortedList = { organisationId: number; search: string | null; sort: Sort; from: Date; until: Date }
+export type SortedList = { organisationId: number; filters: PromptFilters; sort: Sort; from: Date; until: Date }
 
 /** The sort key of a prompt, lowest first. */
 type Value = string | number
@@ -51,10 +51,10 @@ export function createPromptOrders({ db, clock, rollup, heavyReads }: Services) 
   const kept = new BoundedCache<string, Order>(maxKeptPrompts, ({ prompts }) => prompts.length)
 
   async function sortPrompts(list: SortedList): Promise<Order> {
-    const { organisationId, search } = list
+    const { organisationId, filters } = list
     const started = { at: clock.now(), startedAt: performance.now() }
     const limited = <T>(read: () => Promise<T>) => heavyReads(organisationId, read)
-    const found = await limited(() => findPromptNames(db.sql, organisationId, search, maxSortedPrompts))
+    const found = await limited(() => findPromptNames(db.sql, organisationId, filters, maxSortedPrompts))
     if (!found) throw tooMany()
     const prompts: Valued[] = []
     for (let start = 0; start < found.length; start += promptsPerStatement) {
@@ -79,7 +79,7 @@ export function createPromptOrders({ db, clock, rollup, heavyReads }: Services) 
   return {
     /** A page of an organisation's prompts, sorted. */
     async list(list: SortedList, { limit, cursor }: PageRequest): Promise<CursorPage<PromptRow> & { sortedAt: Date }> {
-      const name = JSON.stringify(['sorted impact', list.organisationId, list.search, list.sort])
+      const name = JSON.stringify(['sorted impact', list.organisationId, list.filters, list.sort])
       const position = decodeCursor(name, cursor)
       const { prompts, at } = await findOrder(list)
       // The cursor holds the value, so a value that changes between two pages moves only its own prompt.

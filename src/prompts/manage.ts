@@ -9,7 +9,7 @@ import { requireText } from '../lib/texts.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { isPromptId } from './find.ts'
 import { fileIsTaken, parsePromptFile } from './link.ts'
-import type { PromptRow } from './schema.ts'
+import type { PromptFilters, PromptRow } from './schema.ts'
 import {
   findPromptInFile,
   insertPrompt,
@@ -60,26 +60,28 @@ export async function createPromptInTransaction(
   }
   const details = { name, ...(file ?? noFile) }
   await recordAudit(sql, clock, actor, { organisationId, action: 'prompt.created', subject: id, details })
-  return { id, ...details, ...notSeen, last_entry_at: null, created_at: createdAt }
+  return { id, ...details, ...notSeen, archived: false, last_entry_at: null, created_at: createdAt }
 }
 
-/** The prompts of an organisation, newest first: all, or those that a search finds. */
+/** The prompts of an organisation that the filters leave, newest first. */
 export const listPrompts = (
   db: Db,
   organisationId: number,
   request: PageRequest,
-  search: string | null = null,
+  filters: PromptFilters,
   list = 'prompts',
 ) =>
-  readPage<PromptRow>(JSON.stringify([list, organisationId, search]), request, (beforeId, limit) =>
-    selectPrompts(db.sql, organisationId, search, beforeId, limit),
+  readPage<PromptRow>(
+    JSON.stringify([list, organisationId, filters.search, filters.archived]),
+    request,
+    (beforeId, limit) => selectPrompts(db.sql, organisationId, filters, beforeId, limit),
   )
 
-/** The row id and the name of every prompt that a search finds, newest first; undefined if there are more than `most`. */
-export async function findPromptNames(sql: Sql, organisationId: number, search: string | null, most: number) {
+/** The row id and the name of every prompt that the filters leave, newest first; undefined if there are more than `most`. */
+export async function findPromptNames(sql: Sql, organisationId: number, filters: PromptFilters, most: number) {
   const found: { id: number; name: string }[] = []
   for (let beforeId = Number.MAX_SAFE_INTEGER; ; beforeId = found.at(-1)?.id as number) {
-    const rows = await selectPromptNames(sql, organisationId, search, beforeId, namesPerStatement)
+    const rows = await selectPromptNames(sql, organisationId, filters, beforeId, namesPerStatement)
     found.push(...rows)
     if (found.length > most) return undefined
     if (rows.length < namesPerStatement) return found
@@ -92,30 +94,35 @@ export async function listPromptsOf(sql: Sql, ids: number[]): Promise<PromptRow[
   return ids.flatMap((id) => rows.get(id) ?? [])
 }
 
-/** Every prompt of an organisation, oldest first. */
-export async function listAllPrompts(db: Db, org: string): Promise<(PromptRow & { org: string })[]> {
+/** Every prompt of an organisation, oldest first; archived ones too unless told otherwise. */
+export async function listAllPrompts(
+  db: Db,
+  org: string,
+  archived: PromptFilters['archived'] = 'all',
+): Promise<(PromptRow & { org: string })[]> {
   const { id: organisationId } = await requireOrganisation(db, org)
-  const prompts = await readAllPages((page) => listPrompts(db, organisationId, page))
+  const prompts = await readAllPages((page) => listPrompts(db, organisationId, page, { search: null, archived }))
   return prompts.toReversed().map(({ id, ...prompt }) => ({ id, org, ...prompt }))
 }
 
 export const showPrompt = (db: Db, { id }: Prompt): Promise<PromptRow> => selectPrompt(db.sql, id)
 
-type PromptUpdate = { name?: string | undefined; file?: PromptFile | null | undefined }
+type PromptUpdate = { name?: string | undefined; file?: PromptFile | null | undefined; archived?: boolean | undefined }
 
 /** Changes what is given of a prompt, and leaves the rest. What changes nothing is not in the audit log. */
 export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: PromptUpdate, actor = operator) {
   const { id, organisationId } = prompt
   const name = given.name === undefined ? {} : { name: requireText('name', given.name) }
   const file = given.file && parsePromptFile(given.file)
-  const change = { ...name, ...(file === undefined ? {} : (file ?? noFile)) }
+  const archived = given.archived === undefined ? {} : { archived: given.archived }
+  const change = { ...name, ...archived, ...(file === undefined ? {} : (file ?? noFile)) }
   try {
     return await db.transaction(async (sql) => {
       await lockPrompt(sql, id)
       const before = await selectPrompt(sql, id)
       const changed = { ...before, ...change }
       const isSameFile = changed.repository === before.repository && changed.path === before.path
-      if (isSameFile && changed.name === before.name) return before
+      if (isSameFile && changed.name === before.name && changed.archived === before.archived) return before
       const after = isSameFile ? changed : { ...changed, ...notSeen }
       await updatePrompt(sql, id, after)
       const event = { organisationId, action: 'prompt.updated', subject: before.id, details: change } as const

@@ -89,6 +89,20 @@ export async function writeSignals(sql: Sql, signals: SignalToWrite[], keysSentA
   })
 }
 
+export type UsedKey = { organisationId: number; key: string }
+
+/** The keys among these that signals were recorded with. Each belongs to one organisation. */
+export async function findUsedKeys(sql: Sql, keys: UsedKey[]): Promise<Map<string, true>> {
+  const rows = await sql<{ key: string }>`
+    select k.key
+    from unnest(
+      ${toArray(keys.map(({ organisationId }) => organisationId))}::text::bigint[],
+      ${keys.map(({ key }) => key)}::text[]
+    ) wanted (organisation_id, key)
+    join idempotency_keys k on k.organisation_id = wanted.organisation_id and k.key = wanted.key`
+  return new Map(rows.map(({ key }) => [key, true]))
+}
+
 /** Writes values that need no quotes as a Postgres array, which is faster than the driver's own quoting. */
 const toArray = (values: unknown[]): string => `{${values.join(',')}}`
 

@@ -9,7 +9,7 @@ function createOrders(count: number) {
   const listed = { times: 0 }
   const sql = (async (strings: TemplateStringsArray, ...values: unknown[]) => {
     if (!strings[0]?.includes('select p.id, p.name')) return []
-    const [, beforeId, , , limit] = values as [number, number, null, null, number]
+    const [beforeId, limit] = [values[1], values.at(-1)] as [number, number]
     if (beforeId > count) listed.times += 1
     const first = Math.min(beforeId - 1, count)
     return Array.from({ length: Math.min(first, limit) }, (_, index) => ({
@@ -25,7 +25,13 @@ function createOrders(count: number) {
   })
   const list = (organisationId = 1) =>
     orders.list(
-      { organisationId, search: null, sort: 'name', from: new Date(0), until: new Date(1) },
+      {
+        organisationId,
+        filters: { search: null, archived: 'all' },
+        sort: 'name',
+        from: new Date(0),
+        until: new Date(1),
+      },
       { limit: 2, cursor: null },
     )
   return { listed, list }
