@@ -65,6 +65,7 @@ console.log(JSON.stringify({
   history: (await all(client.history.list(PROMPT))).map((entry) => entry.action),
   counted: (await client.stats(PROMPT)).totals.total,
   verdicts: (await client.impact(PROMPT)).data.length,
+  compared: (await client.compare(PROMPT, { base: 'c0ffee1', head: 'c0ffee2' })).verdict,
   used: (await client.usage()).used,
   prompts: (await all(client.prompts.list())).length,
   prompt: (await client.prompts.get(PROMPT)).id === PROMPT,
@@ -80,7 +81,17 @@ test.each([
   writeFileSync(join(project, 'program.mjs'), program)
   const env = { URL: service.url, KEY: tenant.key, PROMPT: tenant.prompt, DENO_DIR: createFolder() }
   expect(JSON.parse(await run([...runtime, 'program.mjs'], project, env))).toEqual({
-    ...{ listed: 3, exported: 4, history: ['deployed'], counted: 4, verdicts: 1, used: 4, prompts: 1, prompt: true },
+    ...{
+      listed: 3,
+      exported: 4,
+      history: ['deployed'],
+      counted: 4,
+      verdicts: 1,
+      compared: 'undecided',
+      used: 4,
+      prompts: 1,
+      prompt: true,
+    },
   })
 })
 

@@ -36,6 +36,7 @@ show({
   "history": [entry["action"] for entry in client.history(prompt)],
   "counted": client.stats(prompt)["totals"]["total"],
   "verdicts": len(client.impact(prompt)["data"]),
+  "compared": client.compare(prompt, "c0ffee1", "c0ffee2")["verdict"],
   "used": client.usage()["used"],
   "prompts": [one["id"] == prompt for one in client.prompts()],
 })`)
@@ -46,6 +47,7 @@ show({
     history: ['deployed'],
     counted: 2,
     verdicts: 1,
+    compared: 'undecided',
     used: 2,
     prompts: [true],
   })

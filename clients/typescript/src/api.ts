@@ -10,6 +10,7 @@ export type ExportedSignal = Signal & { prompt: string }
 export type BatchResult = Schemas['BatchResult']
 export type HistoryEntry = Schemas['HistoryEntry']
 export type ImpactPage = Schemas['ImpactPage']
+export type SideBySide = Schemas['SideBySide']
 export type SignalStats = Schemas['SignalStats']
 export type Usage = Schemas['UsageData']
 export type Prompt = Schemas['Prompt']

@@ -12,6 +12,7 @@ import type {
   Prompt,
   PromptChange,
   Query,
+  SideBySide,
   Signal,
   SignalStats,
   Usage,
@@ -81,6 +82,9 @@ export function createClient(options: ClientOptions) {
       get<SignalStats>(pathOf(prompt, 'stats'), query, call),
     impact: (prompt: string, query?: Query<'getPromptImpact'>, call?: CallOptions) =>
       get<ImpactPage>(pathOf(prompt, 'impact'), query, call),
+    /** Compares two commits that run side by side. */
+    compare: async (prompt: string, query: Query<'comparePrompt'>, call?: CallOptions) =>
+      (await get<{ data: SideBySide }>(pathOf(prompt, 'compare'), query, call)).data,
     usage: async (call?: CallOptions) => (await get<{ data: Usage }>('/usage', {}, call)).data,
     prompts: {
       list: (query?: Filters<'listPrompts'>, call?: CallOptions) => byCursor<Prompt>('/prompts', query, call),
