@@ -1,5 +1,5 @@
 import { type Counts, type Estimate, rateOf } from '../../impact/rate.ts'
-import { formatDate } from '../parts/format.ts'
+import { formatDate, formatPercent } from '../parts/format.ts'
 
 type Day = { date: string; base: Counts; head: Counts }
 type Point = { x: number; rate: Estimate }
@@ -31,6 +31,11 @@ export function SidesChart({ days, names }: { days: Day[]; names: { base: string
         <Side name="base" points={pointsOf('base')} />
         <Side name="head" points={pointsOf('head')} />
       </svg>
+      {[0, 0.5, 1].map((share) => (
+        <span key={share} class="sides-label" style={{ top: `${y(share)}px` }}>
+          {formatPercent(share)}
+        </span>
+      ))}
       <figcaption class="fine">
         <span>{formatDate(first)}</span>
         <span class="row">

@@ -47,8 +47,8 @@ export function SideBySide({ prompt }: { prompt: string }) {
             ) : (
               <Note title="Signals must name two commits">
                 <p>
-                  Send the commit with each signal, as <code>commit_sha</code> in its metadata. Commits need not be in the
-                  history: the head of an open pull request will do.
+                  Send the commit with each signal, as <code>commit_sha</code> in its metadata. Commits need not be in
+                  the history: the head of an open pull request will do.
                 </p>
               </Note>
             )}
@@ -96,7 +96,7 @@ function Result({ compared }: { compared: Compared }) {
   return (
     <>
       <Sentence verdict={verdict} text={describeSides(compared)} kind="sideBySide">
-        {countOf(overlap.days, 'day')} with signals of both
+        {overlap.days > 0 && `${countOf(overlap.days, 'day')} with signals of both`}
         {share !== null && `, ${formatPercent(share)} of them for ${names.head}`}
       </Sentence>
       {notes.map((note) => (
