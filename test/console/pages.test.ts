@@ -232,6 +232,23 @@ test('any two changes are compared, and the signals of a change are one click aw
   expect(await page.locator('.chips button').count()).toBe(1)
 })
 
+test('a change that is opened shows how its difference moved, and the health of its data', async () => {
+  const { page } = await own.open(promptPath)
+  const rows = page.getByRole('table', { name: 'Changes' }).locator('tbody tr')
+  await rows.first().getByRole('link', { name: 'Details' }).click()
+  const detail = page.locator('.change-detail')
+  await detail.locator('polyline').waitFor()
+  await detail.getByText(/1\d days with signals since it went live, 1\d days before\./).waitFor()
+  await detail.getByText('0% of its signals name its commit').waitFor()
+  await detail.getByText('View as table').click()
+  const days = detail.getByRole('table', { name: 'Difference over time' }).locator('tbody tr')
+  expect(await days.first().textContent()).toMatch(/▲ better\+\d\d\.\d \(\+\d\d?\.\d to \+\d\d\.\d\)/)
+  expect(await findBarriers(page)).toEqual([])
+  await page.reload()
+  await detail.getByRole('link', { name: 'Close' }).click()
+  await detail.waitFor({ state: 'detached' })
+})
+
 test('a comparison that is read backwards is said', async () => {
   const { page } = await own.open(`${promptPath}/compare`)
   const options = page.getByLabel('Later').locator('option')
