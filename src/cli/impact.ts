@@ -10,7 +10,7 @@ import type { Column } from './output.ts'
 
 export const commands = onDatabase([
   {
-    usage: 'impact --prompt pmt_… [--margin M] [--base ID --head ID] [--page N] [--limit N]',
+    usage: 'impact --prompt PROMPT [--margin M] [--base ID --head ID] [--page N] [--limit N]',
     description:
       'shows what each change of a prompt did to its signals, newest first, or compares the change --head with --base',
     check: (args) => args.asQuery(impactParams.parse),
@@ -52,23 +52,14 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
       },
     },
     { name: '', cell: ({ difference: d }) => (d ? drawInterval(d, reach) : ''), colour },
-    {
-      name: 'positive',
-      cell: ({ rate }) => (rate ? `${percent(rate.value)} % (${percent(rate.low)}…${percent(rate.high)})` : '-'),
-    },
+    { name: 'positive', cell: ({ rate }) => (rate ? `${percent(rate.value)} %` : '-'), isNumber: true },
     { name: 'signals', cell: ({ signals }) => number(signals.total), isNumber: true },
-    {
-      name: 'needed',
-      cell: ({ signals_needed }) => (signals_needed === null ? '-' : `≈ ${number(signals_needed)}`),
-      isNumber: true,
-    },
-    { name: 'change', cell: ({ change }) => `${nameOf(change)} ${change.commit_sha.slice(0, 7)}` },
     { name: 'id', cell: ({ change }) => String(change.id), isNumber: true },
-    { name: 'user', cell: ({ change }) => change.user.name },
-    { name: 'created_at', cell: ({ change }) => change.created_at },
-    { name: 'title', cell: ({ change }) => change.title ?? '-' },
+    { name: 'change', cell: ({ change }) => nameOf(change) },
+    { name: 'date', cell: ({ change }) => change.created_at.slice(0, 10) },
+    { name: 'title', cell: ({ change }) => change.title ?? '-', shrinks: true },
   ]
 }
 
-const nameOf = ({ action, pr_number }: Impact['change']): string =>
-  action === 'deployed' ? 'deployed' : `merged #${pr_number}`
+const nameOf = ({ action, commit_sha, pr_number }: Impact['change']): string =>
+  action === 'deployed' ? `deployed ${commit_sha.slice(0, 7)}` : `merged #${pr_number}`

@@ -30,9 +30,9 @@ test('impact says in a sentence what the last change did, and shows each in a li
     'Higher since PR #7: 40.0 → 90.0 % positive (+50.0 points, between +24.7 and +71.1).',
     'Before and after, not an experiment: anything else that changed at the same time is included.',
     '',
-    'verdict   difference                                  positive            signals  needed  change             id  user  created_at                title',
-    '▲ better  +50.0 (+24.7…+71.1)            ┊  ├───●──┤  90.0 % (82.6…94.5)      100       -  merged #7 45c48cc   2  Ada   2026-10-10T09:00:00.000Z  Warmer',
-    '-         -                                           40.0 % (30.9…49.8)      100       -  deployed 8f14e45    1  Ada   2026-10-01T09:00:00.000Z  -',
+    'verdict   difference                            positive  signals  id  change            date        title',
+    '▲ better  +50.0 (+24.7…+71.1)         ┊ ├──●─┤    90.0 %      100   2  merged #7         2026-10-10  Warmer',
+    '-         -                                       40.0 %      100   1  deployed 8f14e45  2026-10-01  -',
     '',
   ])
 })
