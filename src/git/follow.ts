@@ -72,18 +72,18 @@ type AncestryTest = (commit: Commit, other: Commit) => boolean
  * whose result is kept.
  */
 function createAncestryTest(commits: Commit[]): AncestryTest {
-  const mainLine = new Set<Commit>()
-  for (let next = commits[0]; next; next = next.parents[0]) mainLine.add(next)
+  const isOnMain = new Uint8Array(commits.length)
+  for (let next = commits[0]; next; next = next.parents[0]) isOnMain[next.position] = 1
   /** By position: the position of the newest commit of that line that a commit is or has among its ancestors. */
   const newestOnMain = new Int32Array(commits.length)
-  for (const commit of commits.toReversed()) {
-    const inherited = commit.parents.map((parent) => newestOnMain[parent.position] as number)
-    newestOnMain[commit.position] = mainLine.has(commit) ? commit.position : Math.min(commits.length, ...inherited)
+  for (const { position, parents } of commits.toReversed()) {
+    const inherited = parents.map((parent) => newestOnMain[parent.position] as number)
+    newestOnMain[position] = isOnMain[position] ? position : Math.min(commits.length, ...inherited)
   }
   const cache = new Map<Commit, Uint8Array>()
   return (commit, other) => {
     if (commit.position > other.position) return false
-    if (mainLine.has(other)) return (newestOnMain[commit.position] as number) <= other.position
+    if (isOnMain[other.position]) return (newestOnMain[commit.position] as number) <= other.position
     const descendants = cache.get(other) ?? findDescendants(commits, other)
     cache.set(other, descendants)
     return descendants[commit.position] === 1
