@@ -251,8 +251,8 @@ test('a change that is opened shows how its difference moved, and the health of 
 
 test('a comparison that is read backwards is said', async () => {
   const { page } = await own.open(`${promptPath}/compare`)
+  await page.locator('.answer').waitFor()
   const options = page.getByLabel('Later').locator('option')
-  await options.first().waitFor()
   const [newer, older] = await options.evaluateAll((all) =>
     all.map((one) => (one as unknown as { value: string }).value),
   )
