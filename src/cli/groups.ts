@@ -12,6 +12,7 @@ export const groups = new Map<string, () => Promise<{ commands: Command[] }>>(
     signals: () => import('./signals.ts'),
     usage: () => import('./signals.ts'),
     impact: () => import('./impact.ts'),
+    compare: () => import('./impact.ts'),
     sync: () => import('./sync.ts'),
     audit: () => import('./audit.ts'),
     webhooks: () => import('./webhooks.ts'),

@@ -80,9 +80,14 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     const { org, key } = caller ?? {}
     log.request({ level, time: clock.now(), method, route, status, ms, org, key, requestId, traceId })
     context.onAnswered?.()
-    // Bun runs other tasks while it discards an unread body: thousands of direct sends would overflow the stack.
-    if (context.isBodyRead || method === 'GET') context.send(response)
-    else setImmediate(context.send, response)
+    if (context.isBodyRead || method === 'GET') {
+      context.send(response)
+    } else {
+      // Bun would keep an unread body until the request is collected: gigabytes, if unknown keys bring large ones.
+      request.body?.cancel().catch(() => {})
+      // Bun runs other tasks while it discards an unread body: thousands of direct sends would overflow the stack.
+      setImmediate(context.send, response)
+    }
   }
 
   function fail(context: RequestContext, error: unknown): void {

@@ -154,6 +154,23 @@ test.concurrent('keys update changes what is given of a key, and leaves the rest
   ])
 })
 
+test.concurrent('keys update adds and removes scopes, and leaves the others', async () => {
+  const { id: org } = await operator.one('orgs', 'create', '--name', 'Scopes', '--plan', 'free')
+  const { id } = await operator.one('keys', 'create', '--org', org, '--scopes', 'usage:read,signals:write')
+  const update = async (...more: string[]) => (await operator.one('keys', 'update', id, ...more)).scopes
+  expect(await update('--add-scope', 'history:read, usage:read')).toEqual([
+    'history:read',
+    'signals:write',
+    'usage:read',
+  ])
+  expect(await update('--remove-scope', 'usage:read,signals:write', '--add-scope', 'keys:read')).toEqual([
+    'history:read',
+    'keys:read',
+  ])
+  const all = ['keys', 'update', id, '--remove-scope', 'history:read,keys:read']
+  expect(await operator.errorLine(...all)).toContain('scopes must not be empty')
+})
+
 test.concurrent('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {
   const { id: org } = await operator.one('orgs', 'create', '--name', 'Prompts', '--plan', 'free')
   const file = { repository: null, path: null, file_state: null, file_moved_to: null }

@@ -48,6 +48,26 @@ test('impact --json prints the changes as the interface shows them, also two tha
   expect(await operator.json('impact', '--prompt', prompt, '--limit', '1', '--page', '2')).toEqual([base as Row])
 })
 
+test('compare says in a sentence which version is better, and shows both', async () => {
+  const sides = ['--prompt', prompt, '--base', '8f14e45', '--head', '45C48CC']
+  const today = new Date().toISOString().slice(0, 10)
+  expect((await operator.plain('compare', ...sides)).split('\n')).toEqual([
+    'PR #7 is better: 40.0 → 90.0 % positive (+50.0 points, between +24.7 and +71.1).',
+    'Side by side on the same days: what changes for both cancels out, if users are assigned at random.',
+    '',
+    'side  commit        change            signals  compared  positive',
+    'base  8f14e45fceea  deployed 8f14e45      100       100    40.0 %',
+    'head  45c48cce2e2d  merged #7             100       100    90.0 %',
+    '',
+    `Compared on 1 day, ${today} to ${today}.`,
+    'Share of the head: 50.0 %.',
+    '',
+  ])
+  const [shown] = await operator.json('compare', ...sides)
+  expect(shown).toMatchObject({ verdict: 'better', overlap: { days: 1 }, days: [{ date: today }] })
+  expect(await operator.errorLine('compare', ...sides.slice(0, 4))).toContain('head must be given')
+})
+
 test('what is no change of the prompt is rejected', async () => {
   expect(await operator.errorLine('impact', '--prompt', prompt, '--base', '1', '--head', '999')).toContain(
     'head must be',

@@ -27,6 +27,11 @@ test.concurrent.each([
   [['keys', 'update', 'key_x'], 'nothing to change is given'],
   [['keys', 'update', 'key_x', '--preset', 'browser'], '--origin must be given with the preset browser'],
   [['keys', 'update', 'key_x', '--expires-at', 'never'], expiry],
+  [['keys', 'update', 'key_x', '--add-scope', 'x'], '--add-scope must be scopes such as history:read, not "x"'],
+  [
+    ['keys', 'update', 'key_x', '--remove-scope', 'usage:read', '--preset', 'app'],
+    '--add-scope and --remove-scope cannot come with --scopes or --preset',
+  ],
   [['keys', 'create', '--org', 'org_x', '--preset', 'browser'], '--origin must be given with the preset browser'],
   [
     ['keys', 'create', '--org', 'org_x', '--scopes', 'signals:write,x'],
