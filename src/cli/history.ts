@@ -2,13 +2,16 @@ import { addAbortSignal, Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
+import { operator } from '../audit/record.ts'
 import { importHistory } from '../history/import.ts'
 import { createHistoryReader } from '../history/read.ts'
 import { recordEntry } from '../history/record.ts'
+import { removeEntry } from '../history/remove.ts'
 import { parseHistoryQuery } from '../history/schema_params.ts'
 import { type Input, readLines } from '../lib/input.ts'
+import { parseId } from '../lib/params.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import type { Arguments } from './command.ts'
+import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 
 const columns = ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at']
@@ -66,7 +69,25 @@ export const commands = onDatabase([
       output.table<Record<string, object>>(JSON.parse(body).data, columns)
     },
   },
+  {
+    usage: 'history remove ID --prompt pmt_…',
+    description: 'removes a history entry that is wrong',
+    check: entryArgument,
+    verifyWith: 'history list --prompt pmt_…',
+    async run({ db, clock, args, output }) {
+      const prompt = args.required('prompt')
+      const id = entryArgument(args)
+      await removeEntry(db, clock, await requirePrompt(db.sql, prompt), prompt, id, operator)
+      output.show({ prompt, removed: id })
+    },
+  },
 ])
+
+function entryArgument(args: Arguments): number {
+  const id = parseId(args.positional(0))
+  if (id === undefined) throw new UsageError('ID must be the number of a history entry')
+  return id
+}
 
 const unreadable = (file: string, error: unknown) => new Error(`${file} cannot be read: ${(error as Error).message}`)
 

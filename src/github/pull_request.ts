@@ -9,7 +9,7 @@ import {
   sanitizeUrl,
 } from '../git/entries.ts'
 import type { PromptEntry } from '../history/record.ts'
-import { parseInstant } from '../lib/times.ts'
+import { earlierOf, parseInstant } from '../lib/times.ts'
 import type { Account, PullRequestPayload } from './schema.ts'
 import type { RepositoryRef } from './store.ts'
 import {
@@ -33,7 +33,7 @@ export function parsePullRequest(payload: PullRequestPayload, now: Date): Parsed
   const { action, pull_request: given, repository } = payload
   if (!['opened', 'reopened', 'closed'].includes(action)) return 'ignored'
   const isMerged = action === 'closed' && given.merged === true
-  const instant = (text: string | null | undefined) => parseInstant(text ?? '') ?? now
+  const instant = (text: string | null | undefined) => earlierOf(parseInstant(text ?? '') ?? now, now)
   const pr: GivenPullRequest = {
     number: given.number,
     url: sanitizeUrl(given.html_url),

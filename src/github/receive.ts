@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
+import { sanitizeBranch } from '../git/entries.ts'
 import { countChanges, recordEntries } from '../history/record.ts'
 import { createValidator } from '../lib/validate.ts'
 import { findLinkedPrompts, markFilesSeen, moveLinks, repositoryKey } from '../prompts/link.ts'
@@ -77,7 +78,9 @@ async function recordEvent(sql: Sql, clock: Clock, ref: RepositoryRef, delivery:
   const entries = isPush ? await recordPush(sql, ref, change) : await recordPullRequest(sql, ref, change)
   const { filesSeen, gap } = isPush ? change : { filesSeen: [], gap: undefined }
   const seenPrompts = filesSeen.map(({ promptId }) => promptId)
-  const recorded = countChanges(await recordEntries(sql, clock, entries, 'github', seenPrompts))
+  const liveBranch = sanitizeBranch(payload.repository.default_branch)
+  const options = { otherPrompts: seenPrompts, liveBranch }
+  const recorded = countChanges(await recordEntries(sql, clock, entries, 'github', options))
   await markFilesSeen(sql, filesSeen)
   return resultOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
 }

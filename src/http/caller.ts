@@ -2,6 +2,7 @@
 export const scopes = [
   'history:read',
   'history:write',
+  'history:delete',
   'signals:read',
   'signals:write',
   'signals:delete',

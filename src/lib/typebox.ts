@@ -16,3 +16,11 @@ export const envelopeOf = <S extends TSchema>(data: S, title: string, example: o
 export type Row<S extends TSchema> = {
   [Name in keyof Static<S>]: Name extends `${string}_at` ? Date | Extract<Static<S>[Name], null> : Static<S>[Name]
 }
+
+/** Text that Postgres can store, without control characters. */
+export const printable = (maxLength: number) =>
+  Type.String({
+    minLength: 1,
+    maxLength,
+    pattern: '^(?:[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$',
+  })

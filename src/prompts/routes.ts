@@ -57,8 +57,8 @@ const operations = describeOperations('Prompts', {
   changePrompt: {
     summary: 'Change a prompt',
     description:
-      'Changes what is given of the name and the link, and leaves the rest. Repository and path belong together; both ' +
-      'null unlink the prompt.',
+      'Changes what is given of the name, the link and the live branch, and leaves the rest. Repository and path belong ' +
+      'together; both null unlink the prompt.',
     path: PromptPath,
     body: PromptChange,
     success: shown,
@@ -86,8 +86,8 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
       authenticated('prompts:write', async (context, _: object, caller) => {
         const { organisationId } = caller
         const { body, request } = await readIdempotentRequest(context, organisationId, validateNew)
-        const { name, id = null, ...link } = body
-        const prompt = { name, id, file: parseLink(link) }
+        const { name, id = null, live_branch: liveBranch, ...link } = body
+        const prompt = { name, id, liveBranch, file: parseLink(link) }
         const make = (sql: Sql) =>
           createPromptInTransaction(sql, clock, organisationId, prompt, keyHolder(caller, context))
         return replyCreated(context, await changeOnce(db, clock, request, make))
@@ -105,15 +105,15 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
       '/api/v1/prompts/:prompt_id',
       authenticated('prompts:write', async (context, { prompt_id: id }: PromptParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, id)
-        const { name, ...link } = validateChange(parseJson(await readJsonText(context)))
-        const change = { name, file: parseLink(link) }
+        const { name, live_branch: liveBranch, ...link } = validateChange(parseJson(await readJsonText(context)))
+        const change = { name, liveBranch, file: parseLink(link) }
         return context.replyData(await changePrompt(db, clock, prompt, change, keyHolder(caller, context)))
       }),
       { ...readByHandler, detail: operations.changePrompt },
     )
 
 /** Undefined when no link is given, null for a prompt without a file. */
-function parseLink({ repository, path }: Omit<PromptChange, 'name'>): PromptFile | null | undefined {
+function parseLink({ repository, path }: Pick<PromptChange, 'repository' | 'path'>): PromptFile | null | undefined {
   if (repository === undefined && path === undefined) return undefined
   if (repository === null && path === null) return null
   if (typeof repository === 'string' && typeof path === 'string') return { repository, path }

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf, cursorPageParams } from '../lib/cursor_page.ts'
 import { defineParams, param } from '../lib/params.ts'
 import { maxTextLength, parseText } from '../lib/texts.ts'
-import { envelopeOf, nullable, type Row } from '../lib/typebox.ts'
+import { envelopeOf, nullable, printable, type Row } from '../lib/typebox.ts'
 
 export const PromptId = Type.String({
   pattern: '^pmt_[0-9A-Za-z_-]{1,64}$',
@@ -18,6 +18,13 @@ const time = Type.String({ format: 'date-time' })
 const repository = maybeText('owner/name of the repository that holds the prompt; null for none')
 const path = maybeText('Path of its file there, from the root of the repository; null for none')
 
+export const BranchName = printable(255)
+
+const liveBranch = nullable(
+  BranchName,
+  'The branch that is live: only its deployed and pr_merged entries are changes. Null: those of every branch are',
+)
+
 export const Prompt = Type.Object(
   {
     id: Type.String({ description: "The prompt's public ID" }),
@@ -29,6 +36,7 @@ export const Prompt = Type.Object(
         'How the file was last seen on the default branch; removed or renamed: the link is dead; null: not seen yet',
     }),
     file_moved_to: maybeText('Path that a renamed file has now, if it is known'),
+    live_branch: liveBranch,
     last_entry_at: nullable(time, 'Time of the newest entry of its history; null for none'),
     created_at: time,
   },
@@ -44,6 +52,7 @@ export const examplePrompt = {
   path: 'prompts/greeting.md',
   file_state: 'present',
   file_moved_to: null,
+  live_branch: 'main',
   last_entry_at: '2026-11-14T23:40:00.000Z',
   created_at: '2026-11-14T23:35:00.000Z',
 }
@@ -72,6 +81,7 @@ export const NewPrompt = Type.Object(
     ),
     repository: Type.Optional(repository),
     path: Type.Optional(path),
+    live_branch: Type.Optional(liveBranch),
   },
   {
     title: 'NewPrompt',

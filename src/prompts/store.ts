@@ -25,12 +25,22 @@ export const findPromptsByIds = (sql: Sql, publicIds: string[]) =>
 /** False when the public id or the file is taken. */
 export async function insertPrompt(
   sql: Sql,
-  prompt: { id: string; organisationId: number; name: string; file: PromptFile | null; createdAt: Date },
+  prompt: {
+    id: string
+    organisationId: number
+    name: string
+    file: PromptFile | null
+    liveBranch: string | null
+    createdAt: Date
+  },
 ): Promise<boolean> {
   const { repository = null, path = null } = prompt.file ?? {}
   const rows = await sql`
-    insert into prompts (public_id, organisation_id, name, repository, path, created_at)
-    values (${prompt.id}, ${prompt.organisationId}, ${prompt.name}, ${repository}, ${path}, ${prompt.createdAt})
+    insert into prompts (public_id, organisation_id, name, repository, path, live_branch, created_at)
+    values (
+      ${prompt.id}, ${prompt.organisationId}, ${prompt.name}, ${repository}, ${path}, ${prompt.liveBranch},
+      ${prompt.createdAt}
+    )
     on conflict do nothing
     returning 1`
   return rows.length > 0
@@ -53,7 +63,7 @@ export async function lockPrompt(sql: Sql, id: number): Promise<void> {
 
 export async function selectPrompt(sql: Sql, id: number): Promise<PromptRow> {
   const [row] = await sql<PromptRow>`
-    select public_id as id, name, repository, path, file_state, file_moved_to,
+    select public_id as id, name, repository, path, file_state, file_moved_to, live_branch,
       (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, created_at
     from prompts p
     where id = ${id}`
@@ -63,14 +73,27 @@ export async function selectPrompt(sql: Sql, id: number): Promise<PromptRow> {
 export async function updatePrompt(
   sql: Sql,
   id: number,
-  { name, repository, path, file_state, file_moved_to }: Omit<PromptRow, 'id' | 'created_at' | 'last_entry_at'>,
+  {
+    name,
+    repository,
+    path,
+    file_state,
+    file_moved_to,
+    live_branch,
+  }: Omit<PromptRow, 'id' | 'created_at' | 'last_entry_at'>,
 ): Promise<void> {
   await sql`
     update prompts
     set
       name = ${name}, repository = ${repository}, path = ${path}, file_state = ${file_state},
-      file_moved_to = ${file_moved_to}, file_seen_at = case when ${file_state}::text is not null then file_seen_at end
+      file_moved_to = ${file_moved_to}, file_seen_at = case when ${file_state}::text is not null then file_seen_at end,
+      live_branch = ${live_branch}
     where id = ${id}`
+}
+
+/** Decides again which entries of a prompt are changes, after its live branch was changed. */
+export async function markChanges(sql: Sql, id: number, liveBranch: string | null): Promise<void> {
+  await sql`select mark_changes(${id}, ${liveBranch}, '-infinity', 'infinity')`
 }
 
 /** Ignores a sighting older than the stored one. The caller has locked the prompts: a stronger lock could deadlock. */
@@ -128,6 +151,7 @@ export const selectPrompts = (
 ) =>
   sql<PromptRow & { rowId: number }>`
     select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to,
+      p.live_branch,
       (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, p.created_at
     from prompts p
     where p.organisation_id = ${organisationId} and p.id < ${beforeId}

@@ -1,0 +1,54 @@
+// Decides when two entries are the same one; docs/interface.md states the rule.
+import { commitKey, isSameCommit } from './commit_names.ts'
+import type { EntryRow } from './store.ts'
+
+/** An entry to be written, with the rest of its identity and who reported it. */
+export type EntryToRecord = Omit<EntryRow, 'id'> & {
+  prompt_id: number
+  reopenings: number
+  in_git: boolean
+  on_github: boolean
+  by_call: boolean
+  /** A client recorded it first, so its fields stay. */
+  as_given: boolean
+}
+
+export type KnownEntry = EntryToRecord & { id: number }
+
+/** An entry that a source reports. A merge covers the commits that it brought to its branch. */
+export type ReportedEntry = EntryToRecord & { covers: string[] }
+
+/** What makes two entries the same one, unless it went live again. */
+export type EntryIdentity = Pick<
+  EntryToRecord,
+  'prompt_id' | 'action' | 'commit_sha' | 'branch_name' | 'pr_number' | 'reopenings'
+>
+
+/** An entry that made its commit live on its branch. */
+export type LiveEntry = Pick<EntryToRecord, 'prompt_id' | 'branch_name' | 'commit_sha' | 'created_at'>
+
+const liveActions = ['deployed', 'pr_merged']
+export const isLive = ({ action }: Pick<EntryToRecord, 'action'>): boolean => liveActions.includes(action)
+
+export type CommitOfPrompt = Pick<EntryToRecord, 'prompt_id' | 'commit_sha'>
+
+export const commitId = ({ prompt_id, commit_sha }: CommitOfPrompt): string => `${prompt_id} ${commitKey(commit_sha)}`
+
+export const isSameEntry = (one: EntryIdentity, other: EntryIdentity): boolean =>
+  one.prompt_id === other.prompt_id &&
+  one.action === other.action &&
+  one.branch_name === other.branch_name &&
+  one.pr_number === other.pr_number &&
+  one.reopenings === other.reopenings &&
+  commitKey(one.commit_sha) === commitKey(other.commit_sha)
+
+/** Whether another commit went live between two entries of a commit, so that the later one is a rollback. */
+export function isOtherBetween(entry: LiveEntry, repeated: LiveEntry, live: LiveEntry[]): boolean {
+  const [first, last] = [entry, repeated].map(({ created_at }) => Number(created_at)).sort((a, b) => a - b)
+  return live.some(
+    ({ commit_sha, created_at }) =>
+      Number(created_at) > Number(first) &&
+      Number(created_at) < Number(last) &&
+      !isSameCommit(commit_sha, entry.commit_sha),
+  )
+}
