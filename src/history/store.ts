@@ -72,20 +72,22 @@ export async function selectPage(sql: Sql, promptId: number, page: PageToSelect)
   return toPage(rows)
 }
 
-/** Selects a page of the entries of some actions, and of one branch unless it is null. Counts all matching entries. */
+/** Of one branch, unless it is null. */
+export type EntryFilter = { actions: string[]; branch: string | null; onlyChanges: boolean }
+
+/** Selects a page of the entries that match. Counts all of them. */
 export async function selectFilteredPage(
   sql: Sql,
   promptId: number,
   page: PageToSelect,
-  actions: string[],
-  branch: string | null,
+  { actions, branch, onlyChanges }: EntryFilter,
 ): Promise<SelectedPage | undefined> {
   const rows = await sql<PageRow>`
     with matching as not materialized (
       select h.*
       from history_entries h
       where h.prompt_id = ${promptId} and h.action = any(${actions}::text[])
-        and (${branch}::text is null or h.branch_name = ${branch})
+        and (${branch}::text is null or h.branch_name = ${branch}) and (h.is_change or not ${onlyChanges}::boolean)
         and h.created_at >= ${page.since}::text::timestamptz
         and h.created_at <= ${page.until}::text::timestamptz
     )

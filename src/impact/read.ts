@@ -8,7 +8,7 @@ import { attribute, boundsOf, type ChangeCounts } from './attribute.ts'
 import { compare } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
-import { type ImpactQuery, liveActions, type Pair } from './schema_params.ts'
+import type { ImpactQuery, Pair } from './schema_params.ts'
 import { type Change, selectChanges, selectNamedCounts } from './store.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
@@ -22,8 +22,7 @@ export async function readImpact(db: Db, rollup: SignalRollup, { id, organisatio
 }
 
 async function readPage(sql: Sql, promptId: number, query: ImpactQuery): Promise<ImpactPage> {
-  const action = query.action ?? liveActions
-  const { totalCount, entries } = await readEntries(sql, promptId, { ...query, action }, true)
+  const { totalCount, entries } = await readEntries(sql, promptId, query, true)
   const ids = entries.map(({ id }) => id)
   return { totalCount, data: await readImpacts(sql, promptId, ids, query.margin) }
 }
@@ -31,7 +30,7 @@ async function readPage(sql: Sql, promptId: number, query: ImpactQuery): Promise
 async function readPair(sql: Sql, promptId: number, pair: Pair, margin: number): Promise<ImpactPage> {
   const data = await readImpacts(sql, promptId, [pair.head, pair.base], margin, pair)
   const path = (['base', 'head'] as const).find((name) => data.every(({ change }) => change.id !== pair[name]))
-  const message = 'must be the id of a history entry of this prompt that is deployed or pr_merged'
+  const message = 'must be the id of a change of this prompt, as its impact lists them'
   if (path) throw invalidQuery({ path, message })
   return { totalCount: 2, data }
 }
