@@ -19,9 +19,7 @@ export function commitRange(commit: string): { low: string; high: string } {
   return hash.test(key) ? { low: start, high: `${start}g` } : { low: key, high: key }
 }
 
-/**
- * Finds the longest spelling of a commit among those of a prompt. A short hash that could be one of two commits is neither.
- */
+/** The spellings of commits among the entries of prompts. */
 export function createCommitNames(entries: { prompt_id: number; commit_sha: string }[]) {
   const byRange = new Map<string, string[]>()
   const rangeKey = (promptId: number, commit: string) => `${promptId} ${commitRange(commit).low}`
@@ -31,12 +29,18 @@ export function createCommitNames(entries: { prompt_id: number; commit_sha: stri
     if (!spellings) byRange.set(key, [commit_sha])
     else if (!spellings.some((known) => commitKey(known) === commitKey(commit_sha))) spellings.push(commit_sha)
   }
-  return (promptId: number, commit: string): string => {
-    const known = byRange.get(rangeKey(promptId, commit)) ?? []
-    const same = known.filter((other) => isSameCommit(other, commit))
-    const longest = same.reduce((a, b) => (b.length > a.length ? b : a), commit)
-    const related = known.filter((other) => same.some((one) => isSameCommit(one, other)))
-    if (related.every((other) => isSameCommit(other, longest))) return longest
-    return same.find((other) => commitKey(other) === commitKey(commit)) ?? commit
+  const near = (promptId: number, commit: string) => byRange.get(rangeKey(promptId, commit)) ?? []
+  const spellingsOf = (promptId: number, commit: string) =>
+    near(promptId, commit).filter((other) => isSameCommit(other, commit))
+  return {
+    spellingsOf,
+    /** The longest spelling of a commit. A short hash that could be one of two commits is neither. */
+    wholeOf(promptId: number, commit: string): string {
+      const same = spellingsOf(promptId, commit)
+      const longest = same.reduce((a, b) => (b.length > a.length ? b : a), commit)
+      const related = near(promptId, commit).filter((other) => same.some((one) => isSameCommit(one, other)))
+      if (related.every((other) => isSameCommit(other, longest))) return longest
+      return same.find((other) => commitKey(other) === commitKey(commit)) ?? commit
+    },
   }
 }

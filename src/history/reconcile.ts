@@ -42,10 +42,10 @@ export type Context = {
  * prompts, so that nothing changes before the result is written.
  */
 export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: Context): Reconciliation {
-  const wholeCommit = createCommitNames([...known, ...given])
+  const names = createCommitNames([...known, ...given])
   const withWholeCommit = <T extends EntryToRecord>(entry: T): T => ({
     ...entry,
-    commit_sha: wholeCommit(entry.prompt_id, entry.commit_sha),
+    commit_sha: names.wholeOf(entry.prompt_id, entry.commit_sha),
   })
   const reported = given.map(withWholeCommit)
   const entries = new KnownEntries(known)

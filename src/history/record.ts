@@ -150,7 +150,7 @@ export async function recordLocked(sql: Sql, reported: ReportedEntry[]) {
     selectRemoved(sql, reported),
   ])
   const mustCompareTimes = known.some((entry) => reported[0]?.by_call || (!entry.in_git && !entry.on_github))
-  const live = mustCompareTimes ? await selectLiveNeighbours(sql, reported.filter(isLive)) : []
+  const live = mustCompareTimes ? await selectLiveNeighbours(sql, reported.filter(isLive), known) : []
   const result = reconcile(reported, known, { merged, removed, live })
   return { ...result, insertedIds: await writeReconciliation(sql, result) }
 }

@@ -1,6 +1,6 @@
 // What is known of the commits that are reported.
 import type { Sql } from '../db/client.ts'
-import { commitKey, commitRange } from './commit_names.ts'
+import { commitKey, createCommitNames } from './commit_names.ts'
 import type { EntryIdentity, KnownEntry, LiveEntry } from './identity.ts'
 import type { MergedCommit } from './reconcile.ts'
 
@@ -34,21 +34,23 @@ export async function selectEntry(sql: Sql, promptId: number, id: number): Promi
 }
 
 /** The entries of other commits that went live on the branch of each of these, just before and just after it. */
-export const selectLiveNeighbours = (sql: Sql, entries: LiveEntry[]): Promise<LiveEntry[]> => {
-  const ranges = entries.map(({ commit_sha }) => commitRange(commit_sha))
+export const selectLiveNeighbours = (sql: Sql, entries: LiveEntry[], known: LiveEntry[]): Promise<LiveEntry[]> => {
+  const names = createCommitNames([...known, ...entries])
+  // The driver can send only arrays of strings. No commit has a line break.
+  const spellings = entries.map(({ prompt_id, commit_sha }) => names.spellingsOf(prompt_id, commit_sha).map(commitKey))
   return sql<LiveEntry>`
     select n.*
     from unnest(
       ${promptIdsOf(entries)}::text::bigint[], ${entries.map(({ branch_name }) => branch_name)}::text[],
       ${entries.map(({ created_at }) => created_at.toISOString())}::text[]::timestamptz[],
-      ${ranges.map(({ low }) => low)}::text[], ${ranges.map(({ high }) => high)}::text[]
-    ) e (prompt_id, branch_name, created_at, low, high)
+      ${spellings.map((keys) => keys.join('\n'))}::text[]
+    ) e (prompt_id, branch_name, created_at, spellings)
     cross join lateral (
       (
         select h.prompt_id, h.branch_name, h.commit_sha, h.created_at
         from history_entries h
         where h.prompt_id = e.prompt_id and h.branch_name = e.branch_name and h.action in ('deployed', 'pr_merged')
-          and lower(h.commit_sha) not between e.low and e.high and h.created_at < e.created_at
+          and lower(h.commit_sha) <> all (string_to_array(e.spellings, chr(10))) and h.created_at < e.created_at
         order by h.created_at desc, h.id desc
         limit 1
       )
@@ -57,7 +59,7 @@ export const selectLiveNeighbours = (sql: Sql, entries: LiveEntry[]): Promise<Li
         select h.prompt_id, h.branch_name, h.commit_sha, h.created_at
         from history_entries h
         where h.prompt_id = e.prompt_id and h.branch_name = e.branch_name and h.action in ('deployed', 'pr_merged')
-          and lower(h.commit_sha) not between e.low and e.high and h.created_at > e.created_at
+          and lower(h.commit_sha) <> all (string_to_array(e.spellings, chr(10))) and h.created_at > e.created_at
         order by h.created_at, h.id
         limit 1
       )

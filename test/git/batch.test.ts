@@ -34,11 +34,12 @@ test('says of each entry what became of it, and of a dry run what would', async 
 
 test('what a caller has recorded stands, also beside the merge of its commit', async () => {
   const ada = { name: 'Ada', email: 'ada@example.com' }
+  const created_at = new Date().toISOString()
   await service.addHistory(tenant.prompt, [
-    entry({ commit_sha: 'c1', user: ada }),
-    entry({ commit_sha: 'c2', user: ada }),
+    entry({ commit_sha: 'c1', user: ada, created_at }),
+    entry({ commit_sha: 'c2', user: ada, created_at }),
   ])
-  const eve = { user: { name: 'Eve', email: 'eve@example.com' } }
+  const eve = { user: { name: 'Eve', email: 'eve@example.com' }, created_at }
   const { body } = await send({ entries: [of('c1', eve), of('c2', { ...pullRequest, ...eve, covers: ['c2'] })] })
   expect(body).toEqual({ data: { outcomes: ['known', 'added'] } })
   const { body: page } = await service.getHistory(tenant.prompt, tenant.key, '?limit=100')

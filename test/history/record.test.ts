@@ -77,6 +77,7 @@ test('a clock that is up to five minutes ahead counts as now', async () => {
   service.clock.set('2026-11-14T10:00:00.000Z')
   const { body } = await post(entry({ created_at: '2026-11-14T10:05:00.000Z' }), own)
   expect(body.data.created_at).toBe('2026-11-14T10:00:00.000Z')
+  expect((await post(entry({ created_at: '2026-11-14T10:05:00.001Z' }), own)).status).toBe(422)
   service.clock.reset()
 })
 
@@ -130,11 +131,7 @@ test.each([
   ['a pull request number as text', entry({ action: 'pr_opened', ...pr, pr_number: '1' }), '/pr_number'],
   ['a pull request at no address', entry({ action: 'pr_opened', ...pr, pr_url: 'javascript:1' }), '/pr_url'],
   ['a time without its zone', entry({ created_at: '2026-01-01T00:00:00' }), '/created_at'],
-  [
-    'a time more than five minutes ahead',
-    entry({ created_at: new Date(Date.now() + 310_000).toISOString() }),
-    '/created_at',
-  ],
+  ['a time in the future', entry({ created_at: '2100-01-01T00:00:00Z' }), '/created_at'],
   ['30 February', entry({ created_at: '2026-02-30T00:00:00Z' }), '/created_at'],
 ])('rejects %s, and names the place', async (_, given, path) => {
   const { status, body } = await post(given)
