@@ -12,6 +12,8 @@ create table history_entries (
   branch_name text not null,
   pr_number integer check (pr_number > 0),
   pr_url text,
+  -- The subject of the commit, or the title of the pull request.
+  title text check (length(title) between 1 and 200),
   created_at timestamptz(3) not null,
   -- How often the pull request had been reopened: it may be closed again at the same commit.
   reopenings integer not null default 0,

@@ -16,7 +16,7 @@ create table github_deliveries (
 
 create index on github_deliveries (received_at);
 
--- One row per repository with linked prompts: GitHub's id, which never changes, and the name in the latest delivery,
+-- One row per repository with linked prompts: its id, which never changes, and the name in the latest delivery,
 -- whose time by GitHub's clock is seen_at. If a later delivery has another name, the links move to that name.
 create table github_repositories (
   organisation_id bigint not null references organisations,
@@ -53,6 +53,7 @@ create table github_pull_requests (
   repository_id bigint not null,
   number integer not null check (number > 0),
   url text not null,
+  title text,
   state text not null check (state in ('open', 'merged', 'closed')),
   head_repository_id bigint,
   head_branch text not null,

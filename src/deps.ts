@@ -2,14 +2,13 @@ import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import { analyzeGrownTables } from './db/analyze.ts'
 import type { DatabaseObserver, Db } from './db/client.ts'
+import { whyUnavailable } from './db/errors.ts'
 import { createHeavyReads } from './db/heavy_reads.ts'
 import { openRedis, type Redis } from './db/redis.ts'
-import { pruneDeliveries } from './github/prune.ts'
 import { createHistoryReader } from './history/read.ts'
 import { createAddressFinder } from './http/client_address.ts'
 import { createDrain } from './http/drain.ts'
 import { createRateLimiter, type Rate } from './http/rate_limit.ts'
-import { pruneIdempotencyKeys } from './idempotency/replay.ts'
 import { createLastUsed } from './keys/last_used.ts'
 import { createKeyVerifier } from './keys/verify.ts'
 import { runPeriodically } from './lib/periodic.ts'
@@ -17,6 +16,7 @@ import { createAdmission } from './limit/admit.ts'
 import { createGate } from './limit/gate.ts'
 import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
+import { startPruning } from './ops/pruning.ts'
 import { createReadiness } from './ops/readiness.ts'
 import { migrations } from './platform.ts'
 import { createPromptFinder } from './prompts/find.ts'
@@ -26,7 +26,6 @@ import { createSignalRollup } from './stats/rollup.ts'
 
 export type Services = ReturnType<typeof createServices>
 
-const pruneEveryMs = 10 * 60_000
 const rollUpEveryMs = 5_000
 const analyzeEveryMs = 1_000
 
@@ -70,19 +69,8 @@ export function createServices(
   const lastUsed = createLastUsed(db)
   const drain = createDrain()
   metrics.watchDatabase(db.load)
-  // Each pruning has its own timer, so that a failing one does not stop the others.
-  const prunings = [
-    () => pruneIdempotencyKeys(db, clock),
-    () => pruneDeliveries(db, clock),
-    async () => {
-      const { applyRetentions } = await import('./signals/erase.ts')
-      await applyRetentions(db, clock, () => drain.isDraining)
-    },
-  ].map((prune) =>
-    runPeriodically(pruneEveryMs, prune, (err) => log.error({ err }, 'pruning expired rows failed; will retry')),
-  )
   const timers = [
-    ...prunings,
+    ...startPruning({ db, clock, log, observer: metrics.pruning, isStopping: () => drain.isDraining }),
     runPeriodically(rollUpEveryMs, rollup.rollUpPending),
     runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db)),
   ]
@@ -90,6 +78,7 @@ export function createServices(
     db,
     clock,
     log,
+    whyUnavailable,
     verifyKey: createKeyVerifier(db, clock, lastUsed),
     findPrompt: prompts.find,
     findCachedPrompt: prompts.findCached,

@@ -6,6 +6,7 @@ export const statusOfCode = {
   validation_error: 422,
   rate_limited: 429,
   internal_error: 500,
+  unavailable: 503,
 } as const
 
 export type ErrorCode = keyof typeof statusOfCode
@@ -54,7 +55,27 @@ export const notFound = (headers: Record<string, string> = {}) =>
     headers,
   )
 
-export const unavailable = (
-  message = 'The service could not complete the request. Try again shortly.',
-  retryAfterSeconds = 1,
-) => new ServiceError('internal_error', message, {}, { 'retry-after': String(retryAfterSeconds) })
+const tryAgain = 'The service could not complete the request. Try again shortly.'
+
+/** For what was not foreseen. */
+export const internalError = () => new ServiceError('internal_error', tryAgain, {}, { 'retry-after': '1' })
+
+/**
+ * Why a request cannot be served now. `overload`: a queue or a share is full. `timeout`: a lock, a queue or the database
+ * took too long. `database`: it cannot be reached or written to.
+ */
+export const unavailableReasons = ['overload', 'timeout', 'database'] as const
+export type UnavailableReason = (typeof unavailableReasons)[number]
+
+export class UnavailableError extends ServiceError {
+  constructor(
+    readonly reason: UnavailableReason,
+    message: string,
+    retryAfterSeconds: number,
+  ) {
+    super('unavailable', message, {}, { 'retry-after': String(retryAfterSeconds) })
+  }
+}
+
+export const unavailable = (reason: UnavailableReason, message = tryAgain, retryAfterSeconds = 1) =>
+  new UnavailableError(reason, message, retryAfterSeconds)

@@ -4,7 +4,7 @@ import { oneLine } from './lib/texts.ts'
 
 /** Has the template of the route, never the path, query or headers, which can hold secrets. */
 type RequestLine = {
-  level: 'error' | 'info' | 'debug'
+  level: 'error' | 'warn' | 'info' | 'debug'
   time: Date
   method: string
   route: string

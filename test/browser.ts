@@ -29,7 +29,15 @@ export async function openWindow(
   origin: string,
   options: BrowserContextOptions = {},
 ): Promise<Watched> {
-  const page = await browser.newPage(options)
+  const context = await browser.newContext(options)
+  return watchPage(await context.newPage(), origin)
+}
+
+/** Another tab of the same browser, which shares what tabs share. It is closed with the window. */
+export const openTab = async ({ page }: Watched, origin: string): Promise<Watched> =>
+  watchPage(await page.context().newPage(), origin)
+
+async function watchPage(page: Page, origin: string): Promise<Watched> {
   page.setDefaultTimeout(PATIENCE_MS)
   const troubles: string[] = []
   const requests: string[] = []

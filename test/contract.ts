@@ -46,7 +46,7 @@ export function createContract(document: unknown): Contract {
   )
   // An unknown route is rejected like an operation, but only with these statuses.
   const rejections: Promises = new Map(
-    [401, 404, 500].flatMap((status) => {
+    [401, 404, 500, 503].flatMap((status) => {
       const promised = operations.map(({ promises }) => promises.get(status)).find((one) => one !== undefined)
       return promised ? [[status, promised] as const] : []
     }),

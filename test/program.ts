@@ -2,7 +2,7 @@
 import { expect } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { constants } from 'node:os'
-import { type Finished, run, type Server, type Settings } from './binary.ts'
+import { type Finished, PROGRAM, run, type Server, type Settings } from './binary.ts'
 
 export { createFolder, type Finished, PROGRAM, run, type Server, type Settings, startServer } from './binary.ts'
 
@@ -62,6 +62,27 @@ export function errorLineOf({ status, stdout, stderr }: Finished): string {
     stderr: expect.stringMatching(/^prompt-signals: [^\n]+\n$/),
   })
   return stderr.slice('prompt-signals: '.length, -1)
+}
+
+/** Runs a command on a terminal and returns what it shows. The input is typed once the command asks. */
+export async function onTerminal(args: string[], settings: Settings, typed = '', status = 0): Promise<string> {
+  let shown = ''
+  const decoder = new TextDecoder()
+  const child = Bun.spawn([PROGRAM, ...args], {
+    env: { PATH: process.env.PATH, ...settings },
+    terminal: {
+      cols: 120,
+      rows: 30,
+      data: (terminal, bytes) => {
+        const hadAsked = shown.includes('? ')
+        shown += decoder.decode(bytes, { stream: true })
+        if (typed !== '' && !hadAsked && shown.includes('? ')) terminal.write(typed)
+      },
+    },
+  })
+  expect(await child.exited).toBe(status)
+  child.terminal?.close()
+  return shown
 }
 
 export async function createTenant({ one }: Operator, monthlyLimit = 1_000) {

@@ -27,7 +27,7 @@ export const permitRequestOf = ({ organisationId, request }: Actor): PermitReque
 })
 
 /** Writes to the audit log within the transaction of the change: both are kept or neither. */
-export const recordAudit = (sql: Sql, clock: Clock, actor: Actor, ...events: AuditEvent[]): Promise<void> =>
+export const recordAudit = (sql: Sql, clock: Clock, actor: Actor, ...events: AuditEvent[]): Promise<unknown> =>
   insertAuditEntries(sql, actor.name, clock.now(), events)
 
 export const listAudit = (db: Db, organisationId: number, request: PageRequest) =>

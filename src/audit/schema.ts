@@ -6,7 +6,8 @@ export const AuditEntry = Type.Object(
   {
     id: Type.Integer({ format: 'int64' }),
     actor: Type.String({
-      description: 'Public id of the key that made the change, cli for an operator, or github for a renamed repository',
+      description:
+        'Public id of the key that made the change, cli for an operator, github for a renamed repository, or retention for expired signals',
     }),
     action: Type.String({ description: 'What was done, such as key.created' }),
     subject: Type.String({ description: 'Public id of what was changed' }),
@@ -44,6 +45,7 @@ export type AuditEvent = {
     | 'history.removed'
     | 'signal.erased'
     | 'signals.purged'
+    | 'signals.expired'
   subject: string
   /** What it was changed to; never a secret. */
   details?: Record<string, unknown>

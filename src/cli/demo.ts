@@ -8,7 +8,7 @@ import { createOrganisation, listOrganisations } from '../orgs/manage.ts'
 import { programName } from '../platform.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createPrompt, listAllPrompts } from '../prompts/manage.ts'
-import { type PastSignal, recordPastSignals } from '../signals/batch.ts'
+import { createPastRecorder, signalsPerWrite } from '../signals/import.ts'
 import type { Context } from './command.ts'
 import { linkTo } from './console.ts'
 import { generateDemoData } from './demo_data.ts'
@@ -30,19 +30,19 @@ Try it:
 ${requestsTo(url, prompt as string, `'Authorization: Bearer ${key}'`)}`)
 }
 
-async function createDemoPrompts(db: Db, clock: Clock, org: string): Promise<string[]> {
-  const signals: PastSignal[] = []
+export async function createDemoPrompts(db: Db, clock: Clock, org: string): Promise<string[]> {
+  const now = clock.now()
   const ids: string[] = []
-  for (const { name, history, signals: sent } of generateDemoData(clock.now())) {
+  for (const { name, history, signals } of generateDemoData(now)) {
     const { id } = await createPrompt(db, clock, { org, name, id: null })
     const prompt = await requirePrompt(db.sql, id)
     for (const entry of history) await recordEntry(db, clock, prompt, entry)
-    signals.push(...sent.map((signal) => ({ ...signal, prompt, metadata: JSON.stringify(signal.metadata) })))
+    const record = createPastRecorder(db, now, prompt)
+    for (let start = 0; start < signals.length; start += signalsPerWrite) {
+      await record(signals.slice(start, start + signalsPerWrite))
+    }
     ids.push(id)
   }
-  // Ids must rise with time.
-  signals.sort((a, b) => a.at.getTime() - b.at.getTime())
-  await recordPastSignals(db, signals)
   return ids
 }
 

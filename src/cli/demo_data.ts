@@ -1,7 +1,7 @@
-// Six weeks of three invented prompts. The same at every start, but ending at the current time.
+// Six weeks of three invented prompts. Times are relative to the start of the current day, UTC, so that every day has the
+// same signals and every verdict is the same, whenever the demo starts.
 
-const hourMs = 3_600_000
-const dayMs = 24 * hourMs
+const dayMs = 86_400_000
 
 const people = {
   ada: { name: 'Ada Example', email: 'ada@example.com' },
@@ -12,6 +12,7 @@ const people = {
 type Change = {
   daysAgo: number
   by: keyof typeof people
+  title: string
   commit: string
   rate: number
   pr?: keyof typeof pulls
@@ -30,26 +31,65 @@ const demoPrompts: DemoPrompt[] = [
     name: 'greeting',
     signalsADay: 110,
     changes: [
-      { daysAgo: 42, by: 'ada', commit: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', rate: 0.74 },
-      { daysAgo: 33.1, by: 'bob', commit: 'c81e728d9d4c2f636f067f89cc14862c65990aa1', rate: 0.75, pr: 3 },
-      { daysAgo: 22.3, by: 'eve', commit: 'a87ff679a2f3e71d9181a67b7542122c04521bd8', rate: 0.62 },
-      { daysAgo: 13.2, by: 'ada', commit: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', rate: 0.78, pr: 7 },
+      { daysAgo: 42, by: 'ada', title: 'Add greeting', commit: '8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', rate: 0.74 },
+      {
+        daysAgo: 33.1,
+        by: 'bob',
+        title: 'Shorten the greeting',
+        commit: 'c81e728d9d4c2f636f067f89cc14862c65990aa1',
+        rate: 0.75,
+        pr: 3,
+      },
+      {
+        daysAgo: 22.3,
+        by: 'eve',
+        title: 'Drop the name',
+        commit: 'a87ff679a2f3e71d9181a67b7542122c04521bd8',
+        rate: 0.62,
+      },
+      {
+        daysAgo: 13.2,
+        by: 'ada',
+        title: 'Greet warmly',
+        commit: '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11',
+        rate: 0.78,
+        pr: 7,
+      },
     ],
   },
   {
     name: 'farewell',
     signalsADay: 45,
     changes: [
-      { daysAgo: 40.2, by: 'ada', commit: '1679091c5a880faf6fb5e6087eb1b2dc4daa3db3', rate: 0.8 },
-      { daysAgo: 6.3, by: 'bob', commit: 'd3d9446802a44259755d38e6d163e82097f2c7be', rate: 0.57 },
+      {
+        daysAgo: 40.2,
+        by: 'ada',
+        title: 'Add farewell',
+        commit: '1679091c5a880faf6fb5e6087eb1b2dc4daa3db3',
+        rate: 0.8,
+      },
+      {
+        daysAgo: 6.3,
+        by: 'bob',
+        title: 'Close with an offer',
+        commit: 'd3d9446802a44259755d38e6d163e82097f2c7be',
+        rate: 0.57,
+      },
     ],
   },
   {
     name: 'summary',
     signalsADay: 30,
     changes: [
-      { daysAgo: 38.4, by: 'eve', commit: '6512bd43d9caa6e02c990b0a82652dca3e9d0b11', rate: 0.7 },
-      { daysAgo: 4.6, by: 'bob', commit: 'c20ad4d76fe97759aa27a0c99bff6710a1be8c52', rate: 0.8, pr: 11 },
+      { daysAgo: 38.4, by: 'eve', title: 'Add summary', commit: '6512bd43d9caa6e02c990b0a82652dca3e9d0b11', rate: 0.7 },
+      {
+        daysAgo: 4.6,
+        by: 'bob',
+        title: 'Answer in bullets',
+        commit: 'c20ad4d76fe97759aa27a0c99bff6710a1be8c52',
+        rate: 0.8,
+        pr: 11,
+      },
     ],
   },
 ]
@@ -58,25 +98,29 @@ export function generateDemoData(now: Date) {
   return demoPrompts.map((prompt, index) => ({
     name: prompt.name,
     history: prompt.changes.flatMap((change) => entriesOf(change, now)),
-    // With these seeds the verdicts are the same on every day of a year.
-    signals: signalsOf(prompt, now, createRandom(index + 3)),
+    signals: signalsOf(prompt, now, createRandom(index + 22)),
   }))
 }
 
-const ago = (now: Date, daysAgo: number): Date => new Date(Math.round(now.getTime() - daysAgo * dayMs))
+/** A number of days from the start of today. Half a day of signals is spread over what has passed of today. */
+function timeOf(now: Date, days: number): Date {
+  const today = Math.floor(now.getTime() / dayMs) * dayMs
+  return new Date(today + Math.floor(days > 0 ? 2 * days * (now.getTime() - today) : days * dayMs))
+}
 
-function entriesOf({ daysAgo, by, commit, pr }: Change, now: Date) {
+function entriesOf({ daysAgo, by, title, commit, pr }: Change, now: Date) {
   const live = {
     action: 'deployed',
     user: people[by],
     commit_sha: commit,
+    title,
     branch_name: 'main',
-    created_at: ago(now, daysAgo).toISOString(),
+    created_at: timeOf(now, -daysAgo).toISOString(),
   }
   if (!pr) return [live]
   const { branch, openedDaysAgo, openedAs } = pulls[pr]
   const pull = { pr_number: pr, pr_url: `https://github.com/example/prompts/pull/${pr}` }
-  const opened = { commit_sha: openedAs, branch_name: branch, created_at: ago(now, openedDaysAgo).toISOString() }
+  const opened = { commit_sha: openedAs, branch_name: branch, created_at: timeOf(now, -openedDaysAgo).toISOString() }
   return [
     { ...live, ...pull, ...opened, action: 'pr_opened' },
     { ...live, ...pull, action: 'pr_merged' },
@@ -86,35 +130,37 @@ function entriesOf({ daysAgo, by, commit, pr }: Change, now: Date) {
 /** Most signals come by day and on workdays. Some name a commit. */
 function signalsOf({ signalsADay, changes }: DemoPrompt, now: Date, random: () => number) {
   const [first] = changes as [Change, ...Change[]]
-  const times = timesBetween(ago(now, first.daysAgo), now, Math.round(signalsADay * first.daysAgo), random)
-  return times.map((at) => {
-    const live = changes.findLastIndex(({ daysAgo }) => ago(now, daysAgo) <= at)
-    const since = at.getTime() - ago(now, (changes[live] as Change).daysAgo).getTime()
+  return drawDays(-first.daysAgo, 0.5, signalsADay, random).map((day) => {
+    const live = changes.findLastIndex(({ daysAgo }) => -daysAgo <= day)
+    const since = day + (changes[live] as Change).daysAgo
     // Some sessions started before the change and continue with the old version.
-    const isOld = live > 0 && since < 12 * hourMs && random() < 0.3
+    const isOld = live > 0 && since < 0.5 && random() < 0.3
     const { rate, commit } = changes[isOld ? live - 1 : live] as Change
     const named = isOld || random() < 0.45 ? { commit_sha: random() < 0.3 ? commit.slice(0, 7) : commit } : {}
     const session = Math.floor(random() * 65_536)
       .toString(16)
       .padStart(4, '0')
-    const metadata = { session, model: random() < 0.6 ? 'gpt-5' : 'claude-sonnet-4', ...named }
-    return { at, value: random() < rate ? ('positive' as const) : ('negative' as const), metadata }
+    const metadata = JSON.stringify({ session, model: random() < 0.6 ? 'gpt-5' : 'claude-sonnet-4', ...named })
+    const value = random() < rate ? ('positive' as const) : ('negative' as const)
+    return { createdAt: timeOf(now, day), value, metadata }
   })
 }
 
-function timesBetween(from: Date, until: Date, number: number, random: () => number): Date[] {
-  const times: Date[] = []
-  while (times.length < number) {
-    const time = new Date(from.getTime() + Math.floor(random() * (until.getTime() - from.getTime())))
-    if (random() < businessOf(time)) times.push(time)
+function drawDays(from: number, until: number, aDay: number, random: () => number): number[] {
+  const days: number[] = []
+  while (days.length < Math.round(aDay * (until - from))) {
+    const day = from + random() * (until - from)
+    if (random() < businessOf(day)) days.push(day)
   }
-  return times.sort((a, b) => a.getTime() - b.getTime())
+  return days.sort((a, b) => a - b)
 }
 
-function businessOf(time: Date): number {
-  const isWeekend = time.getUTCDay() % 6 === 0
-  const daylight = Math.max(Math.sin((Math.PI * (time.getUTCHours() - 6)) / 16), 0)
-  return (0.08 + daylight) * (isWeekend ? 0.5 : 1)
+/** Two days of seven are quiet. They are not those of the calendar, or the verdicts would depend on the weekday. */
+function businessOf(day: number): number {
+  const isQuiet = Math.floor(day + 700) % 7 < 2
+  const hour = (day - Math.floor(day)) * 24
+  const daylight = Math.max(Math.sin((Math.PI * (hour - 6)) / 16), 0)
+  return (0.08 + daylight) * (isQuiet ? 0.5 : 1)
 }
 
 /** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */

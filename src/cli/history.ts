@@ -1,20 +1,17 @@
-import { addAbortSignal, Readable } from 'node:stream'
-import { buffer } from 'node:stream/consumers'
-import { pipeline } from 'node:stream/promises'
-import { createGunzip, createGzip } from 'node:zlib'
 import { operator } from '../audit/record.ts'
 import { importHistory } from '../history/import.ts'
 import { createHistoryReader } from '../history/read.ts'
 import { recordEntry } from '../history/record.ts'
 import { removeEntry } from '../history/remove.ts'
 import { parseHistoryQuery } from '../history/schema_params.ts'
-import { type Input, readLines } from '../lib/input.ts'
+import type { Input } from '../lib/input.ts'
 import { parseId } from '../lib/params.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
+import { keepLines } from './kept_lines.ts'
 
-const columns = ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at']
+const columns = ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at', 'title']
 
 const pullRequestOption = (args: Arguments) => args.integer('pr-number', 1)
 
@@ -22,7 +19,7 @@ export const commands = onDatabase([
   {
     usage:
       'history record --prompt pmt_… --action deployed|pr_opened|pr_merged|pr_closed --user-name N --user-email E ' +
-      '--commit-sha S --branch B [--pr-number N] [--pr-url U] [--created-at TIME]',
+      '--commit-sha S --branch B [--pr-number N] [--pr-url U] [--title T] [--created-at TIME]',
     description: 'adds one history entry',
     check: pullRequestOption,
     verifyWith: 'history list --prompt pmt_…',
@@ -35,6 +32,7 @@ export const commands = onDatabase([
         branch_name: args.required('branch'),
         pr_number: pullRequestOption(args),
         pr_url: args.text('pr-url'),
+        title: args.text('title'),
         created_at: args.text('created-at') ?? undefined,
       })
       output.show(entry)
@@ -47,10 +45,8 @@ export const commands = onDatabase([
     ifInterrupted: 'nothing was recorded',
     verifyWith: 'history list --prompt pmt_…',
     async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
-      const file = args.positional(0)
-      const kept = await keepInput(file, (input as Input).stream, signal)
-      const readFile = () => linesOf(file, kept, signal)
-      const { recorded, known } = await importHistory(db, clock, readFile, (lines, state, share) =>
+      const readLines = await keepLines(args.positional(0), (input as Input).stream, signal)
+      const { recorded, known } = await importHistory(db, clock, readLines, (lines, state, share) =>
         progress.count(lines, `lines ${state}`, share),
       )
       if (args.options.json) output.show({ recorded })
@@ -63,7 +59,7 @@ export const commands = onDatabase([
     async run({ db, args, output }) {
       const prompt = args.required('prompt')
       const { organisationId } = await requirePrompt(db.sql, prompt)
-      const query = args.asQuery((given) => parseHistoryQuery(`?${given}`))
+      const query = args.asQuery((given) => parseHistoryQuery(`?${given}&include=title`))
       const reader = createHistoryReader(db)
       const { body } = await reader.readPage(await reader.findHistory(organisationId, prompt), query)
       output.table<Record<string, object>>(JSON.parse(body).data, columns)
@@ -87,23 +83,4 @@ function entryArgument(args: Arguments): number {
   const id = parseId(args.positional(0))
   if (id === undefined) throw new UsageError('ID must be the number of a history entry')
   return id
-}
-
-const unreadable = (file: string, error: unknown) => new Error(`${file} cannot be read: ${(error as Error).message}`)
-
-/** Keeps the input compressed in memory: an import reads it twice, and slow input must not hold a transaction open. */
-async function keepInput(file: string, input: Readable, signal: AbortSignal): Promise<Buffer> {
-  const gzip = createGzip({ level: 1 })
-  const [kept] = await Promise.all([buffer(gzip), pipeline(input, gzip, { signal })]).catch((error) => {
-    throw unreadable(file, error)
-  })
-  return kept
-}
-
-async function* linesOf(file: string, kept: Buffer, signal: AbortSignal): AsyncIterable<string> {
-  try {
-    yield* readLines(addAbortSignal(signal, Readable.from([kept]).pipe(createGunzip())))
-  } catch (error) {
-    throw unreadable(file, error)
-  }
 }

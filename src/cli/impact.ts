@@ -59,6 +59,7 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
     { name: 'id', cell: ({ change }) => String(change.id), isNumber: true },
     { name: 'user', cell: ({ change }) => change.user.name },
     { name: 'created_at', cell: ({ change }) => change.created_at },
+    { name: 'title', cell: ({ change }) => change.title ?? '-' },
   ]
 }
 

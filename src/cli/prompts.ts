@@ -5,7 +5,7 @@ import { onDatabase } from './database.ts'
 
 export const commands = onDatabase([
   {
-    usage: 'prompts create --org ORG --name N [--id pmt_…] [--repository OWNER/NAME --path P]',
+    usage: 'prompts create --org ORG --name N [--id pmt_…] [--repository REPOSITORY --path P]',
     description: 'registers a prompt',
     check: fileOption,
     verifyWith: 'prompts list --org ORG',
@@ -15,7 +15,7 @@ export const commands = onDatabase([
     },
   },
   {
-    usage: 'prompts link ID --repository OWNER/NAME --path P',
+    usage: 'prompts link ID --repository REPOSITORY --path P',
     description: 'links a prompt to its file in a repository',
     verifyWith: 'prompts list --org ORG',
     async run({ db, clock, args, output }) {

@@ -3,11 +3,13 @@ import { writeFileAtomically } from '../lib/atomic_file.ts'
 import { expectedTime, parseTime } from '../lib/times.ts'
 import { listOrganisations, requireOrganisation } from '../orgs/manage.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import { type PurgeSource, purgeSignals } from '../signals/erase.ts'
+import { countSignals, type PurgeSource, purgeSignals } from '../signals/erase.ts'
 import { exportSignals } from '../signals/export.ts'
 import { exportParams } from '../signals/schema_params.ts'
 import { type Arguments, type Context, UsageError } from './command.ts'
+import { hasConsent, requireConsent } from './confirm.ts'
 import { onDatabase } from './database.ts'
+import { counted } from './figures.ts'
 import { writeOut } from './output.ts'
 
 export const signalDataCommands = onDatabase([
@@ -39,20 +41,32 @@ export const signalDataCommands = onDatabase([
     },
   },
   {
-    usage: 'signals purge --before TIME [--prompt pmt_…|--org ORG]',
-    description: 'permanently erases signals older than a time: of a prompt, of an organisation, or all of them',
-    ifInterrupted: 'some signals are erased; run it again to erase the rest',
+    usage: 'signals purge --before TIME --prompt PROMPT|--org ORG|--all-orgs [--dry-run] [--yes]',
+    description: 'permanently erases the signals older than a time, after showing their number and asking',
+    ifInterrupted: 'what was erased stays erased; run it again to erase the rest',
     verifyWith: 'signals export --org ORG --until TIME',
     check(args) {
-      if (hasOption(args, 'prompt') && hasOption(args, 'org')) throw new UsageError('give --prompt or --org')
+      const sources = [hasOption(args, 'prompt'), hasOption(args, 'org'), args.options['all-orgs'] === true]
+      if (sources.filter(Boolean).length !== 1) throw new UsageError('give one of --prompt, --org and --all-orgs')
       parseBefore(args)
+      requireConsent(args)
     },
-    async run({ db, clock, args, output, progress }) {
+    async run({ db, clock, args, output, progress, interruption: { signal } }) {
+      const before = parseBefore(args)
+      const sources = await findSources(db, clock, args)
+      let found = 0
+      for (const source of sources) found += await countSignals(db, source, before)
+      if (args.options['dry-run']) return output.show({ would_erase: found })
+      const what = `${counted(found, 'signal')} older than ${before.toISOString()}`
+      const whose = args.options['all-orgs'] ? counted(sources.length, 'organisation') : sources[0]?.publicId
+      if (!(await hasConsent(args, `Permanently erase ${what} of ${whose}?`, signal))) {
+        throw new Error('Nothing was erased.')
+      }
       let erased = 0
-      for (const source of await findSources(db, clock, args)) {
-        const before = erased
-        const onProgress = (more: number) => progress.count(before + more, 'signals erased')
-        erased += await purgeSignals(db, clock, source, parseBefore(args), onProgress)
+      for (const source of sources) {
+        const earlier = erased
+        const onProgress = (more: number) => progress.count(earlier + more, 'signals erased')
+        erased += await purgeSignals(db, clock, source, before, onProgress)
       }
       output.show({ erased })
     },

@@ -15,6 +15,7 @@ import { onDatabase } from './database.ts'
 import { drawBar, drawLine, number, percent } from './figures.ts'
 import type { Column, Output } from './output.ts'
 import { signalDataCommands } from './signal_data.ts'
+import { signalImportCommands } from './signal_import.ts'
 
 const patient = { patienceMs: Number.POSITIVE_INFINITY }
 
@@ -56,7 +57,7 @@ const readCommands = onDatabase([
   },
 ])
 
-export const commands = [...readCommands, ...signalDataCommands]
+export const commands = [...readCommands, ...signalImportCommands, ...signalDataCommands]
 
 function parseListQuery(args: Arguments): SignalListQuery {
   args.integer('limit', 1)

@@ -11,7 +11,7 @@ import { withDatabase } from './database.ts'
 export const commands: Command[] = [
   {
     usage:
-      'sync [DIR] --org ORG|--url URL [--branch B] [--repository OWNER/NAME|URL] [--create GLOB] [--map FILE] [--dry-run]',
+      'sync [DIR] --org ORG|--url URL [--branch B] [--repository REPOSITORY|URL] [--create GLOB] [--map FILE] [--dry-run]',
     description:
       'syncs prompt histories from a git clone; --url calls a service with the key in PROMPT_SIGNALS_KEY, --create ' +
       'creates a prompt for every file that matches, --map writes the prompt id of each file',
@@ -60,7 +60,7 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
   })
   // Readable by all: an application of another user may read the map at any time.
   if (map !== null) await writeFileAtomically(map, (put) => put(`${JSON.stringify(result.map, null, 2)}\n`), 0o666)
-  output.say(oneLine(summarise(result, `${repository.fullName} ${repository.branch}`, isDryRun)))
+  output.say(oneLine(summarise(result, `${repository.name} ${repository.branch}`, isDryRun)))
 }
 
 /** Fails before the sync begins, not after it. */
@@ -80,12 +80,12 @@ function describe(change: SyncChange, isDryRun: boolean): string {
     case 'missing':
       return `${name}: ${change.problem}`
     default: {
-      const { action, user, commit_sha, pr_number, created_at } = change
+      const { action, user, commit_sha, pr_number, created_at, title } = change
       const number = pr_number ? ` #${pr_number}` : ''
       const sign = { added: '+', changed: '~', unreachable: '-' }[change.change]
-      const problem = change.change === 'unreachable' ? ` ${change.problem}` : ''
+      const rest = change.change === 'unreachable' ? ` ${change.problem}` : title ? `: ${title}` : ''
       const entry = `${action}${number} ${commit_sha.slice(0, 8)} ${name} by ${user.name}`
-      return `${sign} ${created_at?.slice(0, 10)} ${entry}${problem}`
+      return `${sign} ${created_at?.slice(0, 10)} ${entry}${rest}`
     }
   }
 }

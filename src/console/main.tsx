@@ -5,6 +5,6 @@ import { Shell } from './shell.tsx'
 import './style.css'
 
 // The key is taken before anything else, so that it is in the address for no longer than it must.
-takeKeyFromAddress()
+const linkKey = takeKeyFromAddress()
 listenToLinks()
-render(<Shell />, document.getElementById('console') as HTMLElement)
+render(<Shell linkKey={linkKey} />, document.getElementById('console') as HTMLElement)

@@ -1,11 +1,10 @@
 import type { FunctionComponent } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
 import type { ConsolePath } from '../http/console_paths.ts'
+import type { Failure } from './client/failure.ts'
 import { useOwnKey } from './client/organisation.ts'
-import { forgetAnswers, whenSignedOut } from './client/query.ts'
 import { href, usePlace } from './client/router.ts'
 import type { Scope } from './client/schemas.ts'
-import { currentKey, forgetKey, keepKey, takeKeyFromAddress } from './client/session.ts'
+import { useSession } from './client/use_session.ts'
 import { Audit } from './pages/audit.tsx'
 import { Compare } from './pages/compare.tsx'
 import { Keys } from './pages/keys.tsx'
@@ -14,6 +13,7 @@ import { PromptLinks } from './pages/prompt_links.tsx'
 import { Prompts } from './pages/prompts.tsx'
 import { SignIn } from './pages/sign_in.tsx'
 import { Signals } from './pages/signals.tsx'
+import { Switch } from './pages/switch.tsx'
 import { Usage } from './pages/usage.tsx'
 import { Webhooks } from './pages/webhooks.tsx'
 import { Header, Nav } from './parts/header.tsx'
@@ -36,37 +36,17 @@ const pages: Record<ConsolePath, { Content: FunctionComponent<{ prompt: string }
 const isSetting = (path: string): boolean => path.startsWith('/settings/')
 
 /** The frame around the pages, and the sign-in. */
-export function Shell() {
-  const [{ key, wasRefused }, setSession] = useState({ key: currentKey(), wasRefused: false })
-  const start = () => setSession({ key: currentKey(), wasRefused: false })
-  const end = (wasRefused: boolean) => {
-    forgetKey()
-    forgetAnswers()
-    setSession({ key: null, wasRefused })
-  }
-  useEffect(() => {
-    whenSignedOut(() => end(true))
-    const takeOver = () => {
-      const previous = currentKey()
-      if (!takeKeyFromAddress() || currentKey() === previous) return
-      forgetAnswers()
-      start()
-    }
-    addEventListener('hashchange', takeOver)
-    return () => removeEventListener('hashchange', takeOver)
-  }, [])
-  const signIn = (given: string) => {
-    keepKey(given)
-    start()
-  }
-  return key === null ? (
-    <SignIn wasRefused={wasRefused} onSignIn={signIn} />
-  ) : (
-    <SignedIn key={key} onSignOut={() => end(false)} />
-  )
+export function Shell({ linkKey }: { linkKey: string | null }) {
+  const { key, wasRefused = false, question, linkFailure, isOpen, signIn, signOut } = useSession(linkKey)
+  if (isOpen) return <div class="pending" />
+  if (question) return <Switch {...question} onChoose={signIn} />
+  if (key !== null) return <SignedIn key={key} linkFailure={linkFailure} onSignOut={signOut} />
+  return <SignIn wasRefused={wasRefused} onSignIn={signIn} />
 }
 
-function SignedIn({ onSignOut }: { onSignOut(): void }) {
+type SignedInProps = { linkFailure: Failure | undefined; onSignOut(): void }
+
+function SignedIn({ linkFailure, onSignOut }: SignedInProps) {
   const { page } = usePlace()
   const own = useOwnKey()
   const path = page?.path ?? ''
@@ -85,6 +65,7 @@ function SignedIn({ onSignOut }: { onSignOut(): void }) {
       </a>
       <Header places={main} path={path} onSignOut={onSignOut} />
       <main id="content" tabIndex={-1}>
+        {linkFailure && <FailureNote failure={linkFailure} />}
         {own && isSetting(path) && (
           <Nav class="subnav" label="Settings" places={settings} isHere={(place) => place === path} />
         )}

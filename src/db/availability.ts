@@ -1,11 +1,8 @@
 import { DeadlineError } from '../lib/deadline.ts'
-import { isPostgresError, isReadOnly, reasonOf } from './errors.ts'
+import { isDown, isPostgresError, isReadOnly, reasonOf } from './errors.ts'
 
 /** Called when the database stops answering or is found to be read-only, and when it serves again. */
 export type OnAvailability = (isUp: boolean, reason: string) => void
-
-/** Whether the error shows that the database is down. Most errors that it returns for a statement show the opposite. */
-const isDown = (error: unknown): boolean => !isPostgresError(error) || /^(08|25006|28|3D|53|57P)/.test(error.code)
 
 /** Derives from the outcomes of statements whether the database can be reached. */
 export function createAvailabilityTracker(onAvailability: OnAvailability) {
@@ -26,7 +23,8 @@ export function createAvailabilityTracker(onAvailability: OnAvailability) {
     failed(error: unknown, sentAt: number) {
       // A statement that times out while others are answered waits for a lock.
       const isSlow = error instanceof DeadlineError && answeredAt > sentAt
-      if (!isDown(error)) return answered()
+      // Most errors that it returns for a statement show that it is up.
+      if (isPostgresError(error) && !isDown(error)) return answered()
       // A failover begins with lost connections, and only later is the server found to be the wrong one.
       const isChange = isUp === true || (isUp === false && isReadOnly(error) && !isKnownReadOnly)
       if (!isChange || isSlow) return

@@ -94,7 +94,7 @@ export function openClient(target: Target, options: ClientOptions): Db {
 
   // The driver waits forever for a server that accepts connections and sends nothing.
   async function bounded<T>(query: postgres.PendingQuery<postgres.Row[]>): Promise<T> {
-    if (pending >= maxPending) throw unavailable()
+    if (pending >= maxPending) throw unavailable('overload')
     pending += 1
     const [used, sentAt] = [pools.current, performance.now()]
     try {
@@ -160,7 +160,7 @@ export function openClient(target: Target, options: ClientOptions): Db {
       const hasDeadline = queryTimeoutMs > 0 && deadline < Number.POSITIVE_INFINITY
       // A transaction whose caller gets an error must not be carried out.
       const requireTime = () => {
-        if (hasDeadline && performance.now() > deadline - commitMs) throw unavailable()
+        if (hasDeadline && performance.now() > deadline - commitMs) throw unavailable('timeout')
       }
       const run = () =>
         limitTransactions(() => {

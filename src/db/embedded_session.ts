@@ -1,5 +1,6 @@
 // The driver's side of the embedded engine: each connection is a stream, and all of them share one backend.
 import { Duplex } from 'node:stream'
+import { StoppedError } from './errors.ts'
 import {
   type Bytes,
   closeStatement,
@@ -68,7 +69,7 @@ export class Backend {
   /** Stops using the engine: after a FATAL or a PANIC its memory cannot be trusted. Only a restart helps. */
   fail(reason: string): Error {
     if (this.#failure) return this.#failure
-    const failure = new Error(`the embedded database has stopped: ${reason}`)
+    const failure = new StoppedError(`the embedded database has stopped: ${reason}`)
     this.#failure = failure
     for (const session of this.sessions) session.destroy(failure)
     for (const { resolve } of this.#waiting.splice(0)) resolve(true)

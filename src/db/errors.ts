@@ -1,4 +1,6 @@
 // What the driver's errors mean. This file does not load the driver itself.
+import type { UnavailableReason } from '../errors.ts'
+import { DeadlineError } from '../lib/deadline.ts'
 
 type PostgresError = Error & { code: string }
 
@@ -18,6 +20,27 @@ export class ReadOnlyError extends Error {
   constructor() {
     super('the database is read-only (a standby, or default_transaction_read_only is on)')
   }
+}
+
+/** Thrown by the embedded engine after a failure; only a restart helps. */
+export class StoppedError extends Error {}
+
+const downCodes = /^(08|25006|28|3D|53|57P)/
+/** Codes of the driver, the network and TLS. */
+const unreachableCodes =
+  /^(CONNECT|TARGET_SESSION_ATTRS|E(CONN|HOST|NET|PIPE|TIMEDOUT|NOTFOUND|AI_)|UNABLE_TO_|(ERR_)?(TLS|SSL|CERT))/
+
+/** Whether the error shows that the database cannot be used at all. */
+export const isDown = (error: unknown): boolean =>
+  error instanceof StoppedError ||
+  error instanceof ReadOnlyError ||
+  (isPostgresError(error) ? downCodes : unreachableCodes).test(codeOf(error) ?? '')
+
+/** Of errors that are foreseen, why the request cannot be served now. A session idle for too long was held up by us. */
+export function whyUnavailable(error: unknown): UnavailableReason | undefined {
+  if (isDown(error)) return 'database'
+  const isLate = error instanceof DeadlineError || ['57014', '25P03'].includes(codeOf(error) ?? '')
+  return isLate || classifyError(error) === 'lock_timeout' ? 'timeout' : undefined
 }
 
 /** Whether Postgres rejected a write, or the driver rejected a session that cannot write. */

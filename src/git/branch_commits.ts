@@ -1,7 +1,8 @@
 // Decides from the commit graph which commits landed on a branch, in which order and when, and which change prompts.
+import { type HostKind, pullRequestUrl } from '../lib/repository_links.ts'
 import type { Commit } from './commits.ts'
 import { type PromptCommit, type PullRequestEvent, sanitizePerson } from './entries.ts'
-import { type Host, isGitHub, isPullRequest, pullRequestUrl } from './messages.ts'
+import { isGitHub, isPullRequest } from './messages.ts'
 
 /** A commit that landed on the branch. */
 export type BranchCommit = {
@@ -119,22 +120,26 @@ type Branch<Prompt> = {
   branchCommits: BranchCommit[]
   changed: Map<Commit, Prompt[]>
   times: Map<Commit, Date>
+  /** Of the commits that change prompts. */
+  titles: Map<Commit, string | null>
   /** Known wherever there is a pull request. */
-  host: Host | null
-  webUrl: string | null
+  host: HostKind | null
+  webUrl: string
 }
 
 /** The commits that change prompts, oldest first. */
 export function listPromptCommits<Prompt>(branch: Branch<Prompt>): PromptCommit<Prompt>[] {
-  const { branchCommits, changed, times, host, webUrl } = branch
+  const { branchCommits, changed, times, titles, host, webUrl } = branch
   const merges = new Map<Commit, PullRequestEvent>()
 
-  function describeMerge({ sha, meaning, author, committer, parents }: Commit, at: Date): PullRequestEvent {
+  function describeMerge(merge: Commit, at: Date): PullRequestEvent {
+    const { sha, meaning, author, committer, parents } = merge
     const { number } = meaning as { number: number }
     const isSquash = parents.length < 2 && !isGitHub(committer)
     return {
       number,
-      url: webUrl && host ? pullRequestUrl(webUrl, host, number) : '',
+      url: host ? pullRequestUrl(webUrl, host, number) : '',
+      title: titles.get(merge) ?? null,
       commitSha: sha,
       by: isSquash ? sanitizePerson(committer, author) : sanitizePerson(author, committer),
       at,
@@ -145,7 +150,8 @@ export function listPromptCommits<Prompt>(branch: Branch<Prompt>): PromptCommit<
     const prompts = changed.get(commit) ?? []
     if (prompts.length === 0) return []
     const at = times.get(landedWith) as Date
-    const found = { commitSha: commit.sha, author: sanitizePerson(commit.author, commit.committer), at }
+    const title = titles.get(commit) ?? null
+    const found = { commitSha: commit.sha, title, author: sanitizePerson(commit.author, commit.committer), at }
     if (!merge) return prompts.map((prompt) => ({ ...found, prompt, merge: null }))
     const event = merges.get(merge) ?? describeMerge(merge, at)
     merges.set(merge, event)

@@ -1,5 +1,6 @@
-import type { Person } from './entries.ts'
-import { findHost, type Host, interpretForHost, type MessageMeaning, parseMessage } from './messages.ts'
+import type { HostKind } from '../lib/repository_links.ts'
+import { type Person, sanitizeTitle } from './entries.ts'
+import { findHost, interpretForHost, type MessageMeaning, parseMessage, titleOf } from './messages.ts'
 import { decode, type Git, splitAt } from './program.ts'
 
 export type Commit = {
@@ -22,9 +23,9 @@ const maxFieldLength = 64 * 1024
 /** Reads every commit reachable from the tip, itself first, and finds the host. Names follow the branch's mailmap. */
 export async function readCommits(
   git: Git,
-  { tip, webUrl }: { tip: string; webUrl: string | null },
+  { tip, webUrl }: { tip: string; webUrl: string },
   onProgress: (read: number) => void,
-): Promise<{ commits: Commit[]; host: Host | null }> {
+): Promise<{ commits: Commit[]; host: HostKind | null }> {
   const format = `--format=${fields.join('%x00')}%x00`
   const mailmap = ['-c', `mailmap.blob=${tip}:.mailmap`]
   const output = git.stream([...mailmap, 'rev-list', '--topo-order', '--encoding=UTF-8', format, tip])
@@ -54,6 +55,23 @@ export async function readCommits(
     commit.parents = (parentShas[commit.position] ?? []).flatMap((sha) => bySha.get(sha) ?? [])
   }
   return { commits, host }
+}
+
+/** Reads the titles of some commits. Those of all commits would need too much memory. */
+export async function readTitles(git: Git, commits: Commit[]): Promise<Map<Commit, string | null>> {
+  const titles = new Map<Commit, string | null>()
+  if (commits.length === 0) return titles
+  const bySha = new Map(commits.map((commit) => [commit.sha, commit]))
+  const args = ['rev-list', '--no-walk=unsorted', '--stdin', '--encoding=UTF-8', '--format=%B%x00']
+  const output = git.stream(args, [...bySha.keys()].map((sha) => `${sha}\n`).join(''))
+  for await (const parts of splitAt('\0', output, maxFieldLength)) {
+    for (const part of parts) {
+      const [, sha = '', message = ''] = /^\n?commit ([0-9a-f]+)\n(.*)$/s.exec(part) ?? []
+      const commit = bySha.get(sha) as Commit
+      titles.set(commit, sanitizeTitle(decode(titleOf(message, commit.meaning))))
+    }
+  }
+  return titles
 }
 
 /** Returns the same object for the same person: there are many commits and few people. */

@@ -4,12 +4,21 @@ import { NewHistoryEntry } from '../history/schema.ts'
 export type Person = NewHistoryEntry['user']
 
 /** What happened to a pull request or a GitLab merge request. */
-export type PullRequestEvent = { number: number; url: string; commitSha: string; by: Person; at: Date }
+export type PullRequestEvent = {
+  number: number
+  url: string
+  title: string | null
+  commitSha: string
+  by: Person
+  at: Date
+}
 
 /** A commit that changes a prompt's file, with the time when it landed on the branch. */
 export type PromptCommit<Prompt> = {
   prompt: Prompt
   commitSha: string
+  /** The subject of the commit. */
+  title: string | null
   author: Person
   at: Date
   /** The merge that brought it, with the SHA that it left on the branch; null for a commit that was pushed directly. */
@@ -23,9 +32,9 @@ export type EntryOf<Prompt> = { prompt: Prompt; entry: NewHistoryEntry; covers: 
 export function entriesOf<Prompt>(branch: string, commits: PromptCommit<Prompt>[]): EntryOf<Prompt>[] {
   const entries = new Set<EntryOf<Prompt>>()
   const merges = new Map<Prompt, Map<string, EntryOf<Prompt>>>()
-  for (const { prompt, commitSha, author, at, merge } of commits) {
+  for (const { prompt, commitSha, title, author, at, merge } of commits) {
     if (!merge) {
-      const commit = { commit_sha: commitSha, branch_name: branch, created_at: at.toISOString() }
+      const commit = { commit_sha: commitSha, branch_name: branch, created_at: at.toISOString(), title }
       entries.add({ prompt, entry: { action: 'deployed', user: author, ...commit }, covers: [] })
       continue
     }
@@ -50,7 +59,7 @@ export function entriesOf<Prompt>(branch: string, commits: PromptCommit<Prompt>[
 export const pullRequestEntry = (
   action: 'pr_opened' | 'pr_merged' | 'pr_closed',
   branch: string,
-  { number, url, commitSha, by, at }: PullRequestEvent,
+  { number, url, title, commitSha, by, at }: PullRequestEvent,
 ): NewHistoryEntry => ({
   action,
   user: by,
@@ -59,9 +68,10 @@ export const pullRequestEntry = (
   pr_number: number,
   pr_url: url,
   created_at: at.toISOString(),
+  title,
 })
 
-const { user, commit_sha, branch_name, pr_url } = NewHistoryEntry.properties
+const { user, commit_sha, branch_name, pr_url, title } = NewHistoryEntry.properties
 const { name, email } = user.properties
 
 /** Truncates and strips control characters: a name from a commit or a host must not cost the entry. */
@@ -76,6 +86,7 @@ function sanitize(given: string, { maxLength }: { maxLength?: number }): string 
 
 export const sanitizeSha = (given: string): string => sanitize(given, commit_sha) || 'unknown'
 export const sanitizeBranch = (given: string): string => sanitize(given, branch_name) || 'unknown'
+export const sanitizeTitle = (given: string): string | null => sanitize(given, title.anyOf[0]) || null
 export const sanitizeUrl = (given: string): string => sanitize(given, pr_url.anyOf[0]).replace(/\s/g, '')
 
 /** Takes name and address from the first person that has one; a commit may have an empty one. */

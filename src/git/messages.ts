@@ -1,19 +1,17 @@
 // What a commit message says about how the commit landed on its branch, by the conventions of the host.
+import { type HostKind, hostKindOf } from '../lib/repository_links.ts'
 import type { Person } from './entries.ts'
-
-/** The hosts whose messages and addresses are known. Forgejo does what Gitea does. */
-export type Host = 'github' | 'gitlab' | 'gitea' | 'bitbucket'
 
 export type MessageMeaning =
   /** The merge commit of a pull request. */
-  | { kind: 'pull_request'; number: number; host: Host | null }
+  | { kind: 'pull_request'; number: number; host: HostKind | null }
   /** A squashed pull request, by its title. The host is null if several hosts write this title. */
-  | { kind: 'squash'; number: number; host: Host | null }
+  | { kind: 'squash'; number: number; host: HostKind | null }
   /** Another branch was merged in. Its commits count, the merge does not. */
   | { kind: 'branch'; branch: string; from: string | null }
   | { kind: 'plain' }
 
-const plain: MessageMeaning = { kind: 'plain' }
+export const plain: MessageMeaning = { kind: 'plain' }
 
 /** Whether a commit is what a merged pull request left on the branch. */
 export const isPullRequest = (meaning: MessageMeaning): meaning is Extract<MessageMeaning, { number: number }> =>
@@ -22,7 +20,7 @@ export const isPullRequest = (meaning: MessageMeaning): meaning is Extract<Messa
 /** At most 9 digits: the number is stored as an integer. */
 const number = '([1-9][0-9]{0,8})'
 
-const mergeSubjects: [RegExp, Host | null][] = [
+const mergeSubjects: [RegExp, HostKind | null][] = [
   [new RegExp(`^Merge pull request #${number} from `), 'github'],
   [new RegExp(`^Merge pull request '.*' \\(#${number}\\) from `), 'gitea'],
   [new RegExp(`^Merge pull request #${number} in `), 'bitbucket'],
@@ -34,7 +32,7 @@ const mergeSubjects: [RegExp, Host | null][] = [
 /** GitLab says it in the body. The project may be missing or named by its full path. */
 const gitlabReference = new RegExp(`^See merge request (?:[\\w./~-]+)?!${number}$`, 'm')
 
-const squashTitles: [RegExp, Host | null][] = [
+const squashTitles: [RegExp, HostKind | null][] = [
   [new RegExp(` \\(#${number}\\)$`), null],
   [new RegExp(` \\(!${number}\\)$`), 'gitlab'],
   [new RegExp(` \\(pull request #${number}\\)$`), 'bitbucket'],
@@ -61,24 +59,29 @@ export function parseMessage(message: string): MessageMeaning {
   return plain
 }
 
-/** The host of a web address; null if its name says nothing, which is usual for self-hosted servers. */
-function hostOf(webUrl: string | null): Host | null {
-  const host = webUrl ? new URL(webUrl).hostname : ''
-  if (/gitlab/.test(host)) return 'gitlab'
-  if (/gitea|forgejo|codeberg/.test(host)) return 'gitea'
-  if (/bitbucket/.test(host)) return 'bitbucket'
-  return /github/.test(host) ? 'github' : null
+/** Lines that hosts write where others have the title of the pull request. */
+const noTitle = /^(?:See merge request |\* commit ')/
+const quotedTitle = /^Merge pull request '(.*)' \(#[0-9]+\) from /
+
+/** The title of the pull request that a commit merged, else the subject of the commit. */
+export function titleOf(message: string, meaning: MessageMeaning): string {
+  const [subject = '', body = ''] = message.split('\n').filter((line) => line.trim() !== '')
+  if (!isPullRequest(meaning)) return subject
+  if (meaning.kind === 'squash' || meaning.host === null) {
+    return squashTitles.reduce((title, [suffix]) => title.replace(suffix, ''), subject)
+  }
+  return quotedTitle.exec(subject)?.[1] || (noTitle.test(body) ? '' : body) || subject
 }
 
 /** GitHub commits for its users, and then only the author is a person. GitHub Enterprise can change the address. */
 export const isGitHub = ({ name, email }: Person): boolean =>
   email === 'noreply@github.com' || name === 'GitHub Enterprise'
 
-/** The host by its address, else the host that most pull request merges look like; null for neither. */
-export function findHost(commits: { meaning: MessageMeaning; committer: Person }[], webUrl: string | null) {
-  const known = hostOf(webUrl)
+/** The kind of the host by its name, else the one that most pull request merges look like; null for neither. */
+export function findHost(commits: { meaning: MessageMeaning; committer: Person }[], webUrl: string) {
+  const known = hostKindOf(new URL(webUrl).hostname)
   if (known) return known
-  const counts = new Map<Host, number>()
+  const counts = new Map<HostKind, number>()
   for (const { meaning, committer } of commits) {
     if (!isPullRequest(meaning)) continue
     const host = meaning.host ?? (isGitHub(committer) ? 'github' : null)
@@ -88,22 +91,12 @@ export function findHost(commits: { meaning: MessageMeaning; committer: Person }
 }
 
 /** The hosts on which #12 is a pull request. On the others it is an issue, or unknown. */
-const namingByNumber: (Host | null)[] = ['github', 'gitea']
+const namingByNumber: (HostKind | null)[] = ['github', 'gitea']
 
-export function interpretForHost(meaning: MessageMeaning, host: Host | null): MessageMeaning {
+export function interpretForHost(meaning: MessageMeaning, host: HostKind | null): MessageMeaning {
   if (!isPullRequest(meaning)) return meaning
   // A merge commit of another host stays one: the repository may have moved from there.
   const isOfAnyHost = meaning.kind === 'pull_request' && meaning.host !== null
   const isOfHost = meaning.host === null ? namingByNumber.includes(host) : meaning.host === host
   return isOfAnyHost || isOfHost ? meaning : plain
 }
-
-const pullRequestPaths: Record<Host, string> = {
-  github: 'pull',
-  gitlab: '-/merge_requests',
-  gitea: 'pulls',
-  bitbucket: 'pull-requests',
-}
-
-export const pullRequestUrl = (webUrl: string, host: Host, number: number): string =>
-  `${webUrl}/${pullRequestPaths[host]}/${number}`

@@ -1,8 +1,9 @@
 // Decides from a clone and the links of prompts what a sync has to do. Writes nothing.
+import { splitRepository } from '../lib/repository_links.ts'
 import { requireText } from '../lib/texts.ts'
 import { parsePromptFile } from '../prompts/link.ts'
 import { isFlattenedMerge, listBranchCommits, listLandingTimes, listPromptCommits } from './branch_commits.ts'
-import { type Commit, readCommits } from './commits.ts'
+import { type Commit, readCommits, readTitles } from './commits.ts'
 import { type EntryOf, entriesOf, sanitizeBranch } from './entries.ts'
 import { readChangedFiles, readFilesEditedInMerges } from './files.ts'
 import { followFiles, trackMissing } from './follow.ts'
@@ -47,7 +48,7 @@ export async function planSync(
 ): Promise<Plan> {
   if (linked.length === 0 && createGlob === null) {
     throw new Error(
-      `No prompt is linked to a file of ${repository.fullName}. Link prompts (prompts link), or create one for each ` +
+      `No prompt is linked to a file of ${repository.name}. Link prompts (prompts link), or create one for each ` +
         "file that matches a pattern: --create 'prompts/**/*.md'",
     )
   }
@@ -82,13 +83,11 @@ export async function planSync(
   )
 
   const times = listLandingTimes(branchCommits, now)
-  const promptCommits = listPromptCommits({ branchCommits, changed, times, host, webUrl: repository.webUrl })
-  if (repository.webUrl === null && promptCommits.some(({ merge }) => merge !== null)) {
-    throw new Error(
-      'The history has merges of pull requests, but their addresses are not known. Say where the repository is shown: ' +
-        `--repository https://HOST/${repository.fullName}`,
-    )
-  }
+  const titles = await readTitles(
+    git,
+    commits.filter((commit) => (changed.get(commit) ?? []).length > 0),
+  )
+  const promptCommits = listPromptCommits({ branchCommits, changed, times, titles, host, webUrl: repository.webUrl })
   return {
     prompts,
     entries: entriesOf(sanitizeBranch(repository.branch), promptCommits),
@@ -122,24 +121,25 @@ function explainUnknown(tree: Repository['tree'], path: string): string {
 }
 
 /** Lists files that get a prompt. Throws for a file that no prompt can be linked to. */
-function listNew({ fullName, tree }: Repository, glob: string, known: { path: string }[]): SyncedPrompt[] {
+function listNew({ name, tree }: Repository, glob: string, known: { path: string }[]): SyncedPrompt[] {
   const matches = compileGlob(glob)
   const taken = new Set(known.map(({ path }) => path))
   const paths = [...tree].flatMap(([bytes, kind]) => (kind === 'file' ? (pathText(bytes) ?? []) : []))
   return paths
     .filter((path) => !taken.has(path) && matches(path))
     .map((path) => {
-      parsePromptFile({ repository: fullName, path })
+      parsePromptFile({ repository: name, path })
       return { id: null, name: requireText('name', nameOfPath(glob, path)), path, movedFrom: null, missing: null }
     })
 }
 
 /** Whether a merge commit comes from a `git pull` of the branch into a clone. */
 const isOwnPullOf =
-  ({ branch, fullName }: Repository) =>
+  ({ branch, name }: Repository) =>
   ({ meaning }: Commit): boolean => {
     if (meaning.kind !== 'branch') return false
     if (meaning.branch === `origin/${branch}`) return true
     const from = meaning.from?.toLowerCase().replace(/\.git$/, '') ?? ''
-    return meaning.branch === branch && (from.endsWith(`/${fullName}`) || from.endsWith(`:${fullName}`))
+    const { path } = splitRepository(name)
+    return meaning.branch === branch && (from.endsWith(`/${path}`) || from.endsWith(`:${path}`))
   }

@@ -1,10 +1,10 @@
-import { isRepositoryName } from '../prompts/link.ts'
+import { parseRepository, splitRepository } from '../lib/repository_links.ts'
 import { decode, type Git, splitAt } from './program.ts'
 
 type TreeEntry = 'file' | 'symbolic link' | 'submodule'
 
-/** `fullName` is owner/name, or a longer path of groups on GitLab. */
-type Remote = { fullName: string; webUrl: string | null }
+/** Its normalised name, which links are stored by, and its web address. */
+type Remote = { name: string; webUrl: string }
 
 /** A branch of a clone. */
 export type Repository = Remote & {
@@ -50,11 +50,8 @@ async function findRemote(git: Git, given: string | null): Promise<Remote> {
     throw new Error(`${problem}. Say which repository it is: --repository https://HOST/OWNER/NAME`)
   }
   const remote = parseRemote(given)
-  if (!remote) throw new Error('--repository must be OWNER/NAME or the web address https://HOST/OWNER/NAME')
-  if (remote.webUrl !== null) return remote
-  // A name without a host is on the host of the clone's origin.
-  const host = origin?.webUrl ? new URL(origin.webUrl).origin : null
-  return { ...remote, webUrl: host && `${host}/${remote.fullName}` }
+  if (!remote) throw new Error('--repository must be OWNER/NAME on github.com, HOST/PATH, or a web address')
+  return remote
 }
 
 async function findDefaultBranch(git: Git): Promise<string> {
@@ -102,19 +99,29 @@ export function pathText(bytes: string): string | undefined {
 /** user@host:path, the short form of ssh, unless it is a Windows path. */
 const scpForm = /^(?:[^@/\s]+@)?([\w.-]{2,}):(?!\/\/)(.+)$/
 
-/** Parses the address of a remote, or owner/name. Returns undefined for anything else, such as a folder. */
+/** Parses the address of a remote, or the name of a repository. Returns undefined for anything else, such as a folder. */
 function parseRemote(given: string): Remote | undefined {
   const scp = scpForm.exec(given)
   if (scp) return ofHost(scp[1] as string, scp[2] as string)
-  if (!given.includes('://')) return isRepositoryName(given) ? { fullName: given, webUrl: null } : undefined
+  if (!given.includes('://')) {
+    const name = parseRepository(given)
+    const { host, path } = splitRepository(name ?? '')
+    return name === undefined ? undefined : { name, webUrl: `https://${host}/${path}` }
+  }
   if (!URL.canParse(given)) return undefined
   const { protocol, hostname, host, pathname } = new URL(given)
   if (protocol === 'https:' || protocol === 'http:') return ofHost(host, pathname, protocol)
   return ['ssh:', 'git:', 'git+ssh:'].includes(protocol) && hostname ? ofHost(hostname, pathname) : undefined
 }
 
+/** Other names of hosts: the web site, and ssh over the port of HTTPS. */
+const alias = /^(?:www|ssh|altssh)\.(?=(?:github\.com|gitlab\.com|bitbucket\.org)$)/
+
 /** Leaves out a user name and a password in the address. */
-function ofHost(host: string, path: string, protocol = 'https:'): Remote | undefined {
-  const fullName = path.replace(/^\/+|\/+$/g, '').replace(/\.git$/, '')
-  return isRepositoryName(fullName) ? { fullName, webUrl: `${protocol}//${host}/${fullName}` } : undefined
+function ofHost(given: string, pathname: string, protocol = 'https:'): Remote | undefined {
+  const host = given.replace(alias, '')
+  const path = pathname.replace(/^\/+|\/+$/g, '').replace(/\.git$/, '')
+  // Without a dot or a port, two parts would be an owner and a name.
+  const name = /[.:]/.test(host) || path.includes('/') ? parseRepository(`${host}/${path}`) : undefined
+  return name === undefined ? undefined : { name, webUrl: `${protocol}//${host}/${path}` }
 }

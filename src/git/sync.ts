@@ -1,6 +1,5 @@
 import type { Outcome } from '../history/record.ts'
 import type { HistoryEntry, NewHistoryEntry } from '../history/schema.ts'
-import { repositoryKey } from '../prompts/link.ts'
 import { type EntryOf, sanitizeBranch } from './entries.ts'
 import { type Plan, type PlanOptions, planSync, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
@@ -45,15 +44,14 @@ const fullHash = /^[0-9a-f]{40,64}$/
 
 /** Syncs histories from a branch. Checks all before the first change. Repeating it completes an interrupted sync. */
 export async function syncRepository(options: Options): Promise<SyncResult> {
-  const { git, target, isDryRun, onProgress } = options
-  const repository = { ...options.repository, fullName: repositoryKey(options.repository.fullName) }
-  const linked = await target.listLinked(repository.fullName)
+  const { git, repository, target, isDryRun, onProgress } = options
+  const linked = await target.listLinked(repository.name)
   const plan = await planSync(git, repository, linked, options)
   const { prompts, entries, commits, lastLandedAt } = plan
 
   const ids: PromptIds = new Map()
   for (const prompt of prompts) {
-    ids.set(prompt, await createOrMovePrompt(options, repository.fullName, prompt))
+    ids.set(prompt, await createOrMovePrompt(options, repository.name, prompt))
     onProgress(ids.size, 'prompts', ids.size / prompts.length)
   }
   const counts = await recordEntries(options, ids, entries)

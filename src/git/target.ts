@@ -20,4 +20,4 @@ export type SyncTarget = {
 export type EntriesPage = { data: HistoryEntry[]; pagination: { total_pages: number } }
 
 /** The query of a page of the largest size. */
-export const historyQuery = (page: number): string => `?page=${page}&limit=100`
+export const historyQuery = (page: number): string => `?page=${page}&limit=100&include=title`

@@ -1,4 +1,3 @@
-import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { pruneTable } from '../db/prune.ts'
 
@@ -9,10 +8,10 @@ const deliveriesKeptMs = 7 * dayMs
 const workKeptMs = 365 * dayMs
 
 /** Deletes deliveries, pushes and pull requests that are past their retention time. */
-export async function pruneDeliveries(db: Db, clock: Clock): Promise<void> {
-  const now = clock.now().getTime()
-  await pruneTable(db, 'github_deliveries', 'received_at', new Date(now - deliveriesKeptMs))
-  await pruneTable(db, 'github_affected_prompts', 'pushed_at', new Date(now - workKeptMs))
+export async function pruneDeliveries(db: Db, now: Date): Promise<void> {
+  const workKeptSince = new Date(now.getTime() - workKeptMs)
+  await pruneTable(db, 'github_deliveries', 'received_at', new Date(now.getTime() - deliveriesKeptMs))
+  await pruneTable(db, 'github_affected_prompts', 'pushed_at', workKeptSince)
   // Pull requests are deleted after the pushes, because a merged pull request marks earlier pushes to its branch as merged.
-  await pruneTable(db, 'github_pull_requests', 'closed_at', new Date(now - workKeptMs))
+  await pruneTable(db, 'github_pull_requests', 'closed_at', workKeptSince)
 }

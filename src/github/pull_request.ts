@@ -6,11 +6,13 @@ import {
   sanitizeBranch,
   sanitizePerson,
   sanitizeSha,
+  sanitizeTitle,
   sanitizeUrl,
 } from '../git/entries.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
 import type { Account, PullRequestPayload } from './schema.ts'
+import { repositoryIdOf } from './sender.ts'
 import type { RepositoryRef } from './store.ts'
 import {
   addBranchPrompts,
@@ -37,8 +39,9 @@ export function parsePullRequest(payload: PullRequestPayload, now: Date): Parsed
   const pr: GivenPullRequest = {
     number: given.number,
     url: sanitizeUrl(given.html_url),
+    title: sanitizeTitle(given.title ?? ''),
     state: action !== 'closed' ? 'open' : isMerged ? 'merged' : 'closed',
-    head_repository_id: given.head.repo?.id ?? null,
+    head_repository_id: given.head.repo ? repositoryIdOf(given.head.repo) : null,
     head_branch: sanitizeBranch(given.head.ref),
     head_sha: sanitizeSha(given.head.sha),
     base_branch: sanitizeBranch(given.base.ref),
@@ -102,8 +105,8 @@ export async function recordAffectedPrompts(sql: Sql, ref: RepositoryRef, push: 
 
 /** One `pr_opened` for each prompt, at the head of the branch when the prompt was first affected. */
 function openedEntries(promptIds: number[], pr: PullRequest, commitSha: string): PromptEntry[] {
-  const { number, url, opened_by: by, opened_at: at } = pr
-  const entry = pullRequestEntry('pr_opened', pr.head_branch, { number, url, commitSha, by, at })
+  const { number, url, title, opened_by: by, opened_at: at } = pr
+  const entry = pullRequestEntry('pr_opened', pr.head_branch, { number, url, title, commitSha, by, at })
   return promptIds.map((prompt) => ({ prompt, entry }))
 }
 
@@ -122,6 +125,7 @@ function endedEntries(promptIds: number[], pr: PullRequest): PromptEntry[] {
 export const endOf = (pr: PullRequest): PullRequestEvent => ({
   number: pr.number,
   url: pr.url,
+  title: pr.title,
   commitSha: pr.merge_commit_sha ?? pr.head_sha,
   by: pr.merged_by ?? pr.opened_by,
   at: pr.closed_at ?? pr.opened_at,

@@ -1,7 +1,7 @@
 import { posix } from 'node:path'
 import type { Sql } from '../db/client.ts'
-import { entriesOf, type Person, sanitizeBranch, sanitizePerson, sanitizeSha } from '../git/entries.ts'
-import { parseMessage } from '../git/messages.ts'
+import { entriesOf, type Person, sanitizeBranch, sanitizePerson, sanitizeSha, sanitizeTitle } from '../git/entries.ts'
+import { parseMessage, plain, titleOf } from '../git/messages.ts'
 import type { PromptEntry } from '../history/record.ts'
 import { earlierOf } from '../lib/times.ts'
 import type { FileSeen, LinkedPrompt } from '../prompts/link.ts'
@@ -11,7 +11,14 @@ import type { RepositoryRef } from './store.ts'
 import { deletePushesTo, type Push, selectMerges } from './store_pushes.ts'
 
 /** A commit with the files that it changes; a merge of another branch has none. */
-type Commit = { sha: string; author: Person; added: string[]; modified: string[]; removed: string[] }
+type Commit = {
+  sha: string
+  title: string | null
+  author: Person
+  added: string[]
+  modified: string[]
+  removed: string[]
+}
 
 type ParsedPush = Exclude<ReturnType<typeof parsePush>, string>
 
@@ -38,9 +45,9 @@ export function parsePush(payload: PushPayload, linked: LinkedPrompt[], now: Dat
   }
   // An author's clock may be wrong, and one that is ahead must not keep an entry on top of later ones.
   const pushedAt = earlierOf(parseTimestamp(payload.repository.pushed_at) ?? now, now)
-  const authors = new Map(commits.map(({ sha, author }) => [sha, author]))
+  const bySha = new Map(commits.map((commit) => [commit.sha, commit]))
   const filesSeen = isDefaultBranch ? changes.map((change) => fileSeen(change, pushedAt)) : []
-  return { push, authors, isDefaultBranch, isNewBranch, pushedAt, filesSeen, gap }
+  return { push, bySha, isDefaultBranch, isNewBranch, pushedAt, filesSeen, gap }
 }
 
 /** Says what a push to the default branch leaves out; only a clone has it. */
@@ -56,6 +63,7 @@ function parseCommit(given: PushPayload['commits'][number]): Commit {
   const { added, modified, removed } = isMergeCommit(given.message ?? '') ? {} : given
   return {
     sha: sanitizeSha(given.id),
+    title: sanitizeTitle(titleOf(given.message ?? '', plain)),
     author: authorOf(given),
     added: added ?? [],
     modified: modified ?? [],
@@ -106,16 +114,13 @@ function findMovedTo(path: string, { added, removed }: Commit): string | null {
 
 /** Stores the push and returns the entries that follow from it. */
 export async function recordPush(sql: Sql, ref: RepositoryRef, parsed: ParsedPush): Promise<PromptEntry[]> {
-  const { push, authors, isDefaultBranch, isNewBranch, pushedAt } = parsed
+  const { push, bySha, isDefaultBranch, isNewBranch, pushedAt } = parsed
   if (isNewBranch) await deletePushesTo(sql, ref, push.head.branch, pushedAt)
   const branchEntries = await recordAffectedPrompts(sql, ref, push, pushedAt)
-  const commits = attributeCommits(push, await selectMerges(sql, ref, push)).map(({ promptId, commitSha, merge }) => ({
-    prompt: promptId,
-    commitSha,
-    author: authors.get(commitSha) as Person,
-    at: pushedAt,
-    merge: merge ? endOf(merge) : null,
-  }))
+  const commits = attributeCommits(push, await selectMerges(sql, ref, push)).map(({ promptId, commitSha, merge }) => {
+    const { title, author } = bySha.get(commitSha) as Commit
+    return { prompt: promptId, commitSha, title, author, at: pushedAt, merge: merge ? endOf(merge) : null }
+  })
   const entries = entriesOf(push.head.branch, commits)
   return [...entries.filter(({ entry }) => isDefaultBranch || entry.action !== 'deployed'), ...branchEntries]
 }

@@ -4,7 +4,7 @@ import { invalid } from '../errors.ts'
 import { sanitizeBranch } from '../git/entries.ts'
 import { countChanges, recordEntries } from '../history/record.ts'
 import { createValidator } from '../lib/validate.ts'
-import { findLinkedPrompts, markFilesSeen, moveLinks, repositoryKey } from '../prompts/link.ts'
+import { findLinkedPrompts, markFilesSeen, moveLinks } from '../prompts/link.ts'
 import { parsePullRequest, recordPullRequest } from './pull_request.ts'
 import { parsePush, recordPush } from './push.ts'
 import {
@@ -17,6 +17,7 @@ import {
   RepositoryPayload,
   resultOf,
 } from './schema.ts'
+import { repositoryIdOf, repositoryNameOf } from './sender.ts'
 import { insertDelivery, lockRepository, type RepositoryRef, selectRepository, upsertRepository } from './store.ts'
 
 /** A redelivery repeats the id. */
@@ -46,7 +47,7 @@ export async function receiveDelivery(
       { path: 'X-GitHub-Delivery', message: 'must have 1 to 255 printable ASCII characters' },
     ])
   }
-  const ref = { organisationId, repositoryId: event.payload.repository.id }
+  const ref = { organisationId, repositoryId: repositoryIdOf(event.payload.repository) }
   const permitRequest = { tenant: organisationId, key: `${organisationId} ${ref.repositoryId}`, deadline }
   return db.transaction(async (sql) => {
     // A merge and its push arrive concurrently, perhaps at two replicas, and each must see what the other has recorded.
@@ -87,8 +88,9 @@ async function recordEvent(sql: Sql, clock: Clock, ref: RepositoryRef, delivery:
 
 /** Finds the linked prompts. Moves links after a rename or transfer, unless the delivery is older than the latest. */
 async function followRepository(sql: Sql, clock: Clock, ref: RepositoryRef, repository: Repository) {
-  const { full_name, pushed_at, updated_at } = repository
-  const name = repositoryKey(full_name)
+  const { pushed_at, updated_at } = repository
+  const name = repositoryNameOf(repository)
+  if (name === undefined) return []
   const times = [pushed_at, updated_at].flatMap((time) => parseTimestamp(time)?.getTime() ?? [])
   const seenAt = times.length > 0 ? new Date(Math.max(...times)) : clock.now()
   const known = await selectRepository(sql, ref)

@@ -68,7 +68,7 @@ export const createDeliveryLimiter = () =>
   createInFlightLimiter({
     perTenant: { requests: 128, bytes: 32 * mebibyte },
     inAll: { requests: 512, bytes: 128 * mebibyte },
-    rejectWith: () => unavailable('Too many deliveries are in flight. Send this one again shortly.'),
+    rejectWith: () => unavailable('overload', 'Too many deliveries are in flight. Send this one again shortly.'),
   })
 
 /** GitHub sends JSON, or a form that contains it: the webhook's setting decides. */

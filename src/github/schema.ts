@@ -17,6 +17,7 @@ const time = maybe(Type.Union([Type.Integer(), Type.String()]))
 
 const Repository = Type.Object({
   id,
+  html_url: text,
   full_name: name,
   default_branch: Type.String(),
   pushed_at: time,
@@ -60,6 +61,7 @@ export const PullRequestPayload = Type.Object({
   pull_request: Type.Object({
     number: Type.Integer({ minimum: 1, maximum: 2_147_483_647 }),
     html_url: Type.String({ pattern: '^https?://' }),
+    title: text,
     user: maybe(Account),
     merged: maybe(Type.Boolean()),
     merged_by: maybe(Account),
@@ -68,7 +70,7 @@ export const PullRequestPayload = Type.Object({
     head: Type.Object({
       ref: Type.String({ minLength: 1 }),
       sha: Type.String({ minLength: 1 }),
-      repo: maybe(Type.Object({ id })),
+      repo: maybe(Type.Object({ id, html_url: text })),
     }),
     base: Type.Object({ ref: Type.String({ minLength: 1 }) }),
     created_at: text,

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/client.ts'
 
-/** A repository that delivers to an organisation. GitHub's id stays the same when the name changes. */
+/** A repository that delivers to an organisation. The id (repositoryIdOf) stays the same when the name changes. */
 export type RepositoryRef = { organisationId: number; repositoryId: number }
 
 export type Webhook = { org: string; organisationId: number; secret: string }

@@ -8,6 +8,7 @@ export type PullRequest = GivenPullRequest & { reopenings: number }
 export type GivenPullRequest = {
   number: number
   url: string
+  title: string | null
   state: 'open' | 'merged' | 'closed'
   head_repository_id: number | null
   head_branch: string
@@ -83,9 +84,10 @@ export async function savePullRequest(sql: Sql, ref: RepositoryRef, given: Given
     select * from json_populate_record(null::github_pull_requests, ${JSON.stringify(row)}::text::json)
     on conflict (organisation_id, repository_id, number) do update
     set
-      state = excluded.state, head_repository_id = excluded.head_repository_id, head_branch = excluded.head_branch,
-      head_sha = excluded.head_sha, base_branch = excluded.base_branch, merge_commit_sha = excluded.merge_commit_sha,
-      commits = excluded.commits, merged_by = excluded.merged_by, closed_at = excluded.closed_at,
+      title = excluded.title, state = excluded.state, head_repository_id = excluded.head_repository_id,
+      head_branch = excluded.head_branch, head_sha = excluded.head_sha, base_branch = excluded.base_branch,
+      merge_commit_sha = excluded.merge_commit_sha, commits = excluded.commits, merged_by = excluded.merged_by,
+      closed_at = excluded.closed_at,
       reopenings = known.reopenings + (${action}::text = 'reopened')::integer
     where known.state <> 'merged' and ${action}::text <> 'opened'
     returning reopenings`

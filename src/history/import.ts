@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { invalid, notFound, ServiceError } from '../errors.ts'
+import { atLine } from '../lib/input.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import type { ReportedEntry } from './identity.ts'
 import { fromClient, parseEntry, recordLocked } from './record.ts'
@@ -69,14 +70,4 @@ function parseLine(line: string): { prompt: string } & Record<string, unknown> {
     throw invalid('The history entry is not valid.', [{ path: '/prompt', message: 'must be a prompt id' }])
   }
   return value as { prompt: string }
-}
-
-/** Names the line in the error of the work. */
-async function atLine<T>(lineNumber: number, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error
-    throw new ServiceError(error.code, `Line ${lineNumber}: ${error.message}`, error.context)
-  }
 }

@@ -1,6 +1,15 @@
 import { type CommitOfPrompt, commitId, type EntryToRecord, type KnownEntry } from './identity.ts'
 
-const shownFields = ['action', 'user_name', 'user_email', 'commit_sha', 'branch_name', 'pr_number', 'pr_url'] as const
+const shownFields = [
+  'action',
+  'user_name',
+  'user_email',
+  'commit_sha',
+  'branch_name',
+  'pr_number',
+  'pr_url',
+  'title',
+] as const
 
 const isVisibleChange = (from: KnownEntry, to: KnownEntry): boolean =>
   Number(from.created_at) !== Number(to.created_at) || shownFields.some((field) => from[field] !== to[field])

@@ -6,7 +6,7 @@ import { createSemaphore } from '../lib/semaphore.ts'
 import { isPromptId } from '../prompts/find.ts'
 import { SharedCache } from './page_cache.ts'
 import { actions, type HistoryEntry } from './schema.ts'
-import { addressOfPage, type HistoryQuery, type KeyedHistoryQuery } from './schema_params.ts'
+import { addressOfPage, type EntryQuery, type KeyedHistoryQuery } from './schema_params.ts'
 import {
   type EntryRow,
   type HistoryState,
@@ -56,7 +56,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
     const { version, totalCount, entries } = await readEntries(db.sql, promptId, query)
     return {
       version,
-      body: writeNumberedPage(query, totalCount, entries.map(showEntry)),
+      body: writeNumberedPage(query, totalCount, entries.map(query.include ? showTitledEntry : showEntry)),
       links: linkPages(query, totalCount, (page) => addressOfPage(baseUrl, prompt, query, page)),
     }
   }
@@ -92,10 +92,10 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
 const stateId = ({ organisationId, prompt }: StateKey): string => `${organisationId} ${prompt}`
 
 /** Whether the total has to be counted: ranks give it for ranges of time, but not for an action or a branch. */
-const mustCountMatches = ({ action, branch }: HistoryQuery): boolean => action !== null || branch !== null
+const mustCountMatches = ({ action, branch }: EntryQuery): boolean => action !== null || branch !== null
 
 /** Reads a page of entries, or of those that are changes, and its total, which is counted unless the ranks have it. */
-export async function readEntries(sql: Sql, promptId: number, query: HistoryQuery, onlyChanges = false) {
+export async function readEntries(sql: Sql, promptId: number, query: EntryQuery, onlyChanges = false) {
   const page = {
     offset: offsetOf(query),
     size: query.limit,
@@ -122,3 +122,5 @@ export const showEntry = (row: EntryRow): HistoryEntry => ({
   branch_name: row.branch_name,
   created_at: row.created_at.toISOString(),
 })
+
+export const showTitledEntry = (row: EntryRow): HistoryEntry => ({ ...showEntry(row), title: row.title })

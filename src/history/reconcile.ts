@@ -135,19 +135,27 @@ const commitsOf = ({ prompt_id, branch_name, pr_number, commit_sha, covers }: Re
 
 /**
  * Combines an entry with what another source says of it. Git knows the author of a commit by the mailmap; GitHub knows who
- * merged, and when something was pushed or merged. An entry that a client recorded first keeps its fields.
+ * merged, when something was pushed or merged, and the title of a pull request. An entry that a client recorded first gets
+ * only a title, if it has none.
  */
 function combine(known: KnownEntry, reported: ReportedEntry): KnownEntry {
+  const whoReported = {
+    in_git: known.in_git || reported.in_git,
+    on_github: known.on_github || reported.on_github,
+    by_call: known.by_call || reported.by_call,
+  }
+  if (reported.by_call) return { ...known, ...whoReported }
+  const title = known.title ?? reported.title
+  if (known.as_given) return { ...known, ...whoReported, title }
   const { branch_name, pr_url, created_at, user_name, user_email } = reported
   const isNewOnGithub = reported.on_github && !known.on_github
   const knowsUser = known.action === 'deployed' ? reported.in_git : isNewOnGithub
   return {
     ...known,
-    ...(isNewOnGithub && !known.as_given && { branch_name, pr_url, created_at }),
-    ...(knowsUser && !known.as_given && { user_name, user_email }),
-    in_git: known.in_git || reported.in_git,
-    on_github: known.on_github || reported.on_github,
-    by_call: known.by_call || reported.by_call,
+    ...(isNewOnGithub && { branch_name, pr_url, created_at }),
+    ...(knowsUser && { user_name, user_email }),
+    title: (knowsUser && reported.title) || title,
+    ...whoReported,
   }
 }
 

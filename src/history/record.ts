@@ -10,7 +10,7 @@ import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { commitRange } from './commit_names.ts'
 import { type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './identity.ts'
-import { showEntry } from './read.ts'
+import { showTitledEntry } from './read.ts'
 import { type Outcome, reconcile } from './reconcile.ts'
 import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
 import type { EntryRow } from './store.ts'
@@ -43,7 +43,7 @@ export const expectedInstant = 'must be an ISO 8601 time with its zone, such as 
 /** Validates an entry by its schema and by the rules of its action. */
 export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
   const entry = validate(given)
-  const { action, user, commit_sha, branch_name, pr_number = null, pr_url = null } = entry
+  const { action, user, commit_sha, branch_name, pr_number = null, pr_url = null, title = null } = entry
   const { name: user_name, email: user_email } = user
   const now = clock.now()
   const created_at = entry.created_at === undefined ? now : parseInstant(entry.created_at)
@@ -63,7 +63,7 @@ export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
   }
   if (!created_at || problems.length > 0) throw invalid('The history entry is not valid.', problems)
   return {
-    ...{ action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url },
+    ...{ action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, title },
     created_at: earlierOf(created_at, now),
   }
 }
@@ -102,13 +102,13 @@ export async function recordEntry(
 /** Most entries have a new commit and repeat none, so one statement is enough. */
 async function recordOne(sql: Sql, entry: EntryToRecord): Promise<{ entry: HistoryEntry; isNew: boolean }> {
   const [newId] = await insertEntries(sql, [entry], commitRange(entry.commit_sha))
-  if (newId !== undefined) return { entry: showEntry({ ...entry, id: newId }), isNew: true }
+  if (newId !== undefined) return { entry: showTitledEntry({ ...entry, id: newId }), isNew: true }
   if (!(await lockHistories(sql, [entry.prompt_id]))) throw notFound()
   const { inserts, insertedIds, repeated } = await recordLocked(sql, [{ ...entry, covers: [] }])
   const [added] = inserts
   return added
-    ? { entry: showEntry({ ...added, id: insertedIds[0] as number }), isNew: true }
-    : { entry: showEntry(repeated[0] as KnownEntry), isNew: false }
+    ? { entry: showTitledEntry({ ...added, id: insertedIds[0] as number }), isNew: true }
+    : { entry: showTitledEntry(repeated[0] as KnownEntry), isNew: false }
 }
 
 /**

@@ -22,7 +22,7 @@ import {
   RecordedEntry,
   RemovedEntry,
 } from './schema.ts'
-import { historyParams, parseHistoryQuery } from './schema_params.ts'
+import { type HistoryQuery, historyParams, parseHistoryQuery } from './schema_params.ts'
 
 type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find']; historyReader: HistoryReader }
 type PromptParams = { prompt_id: string }
@@ -95,11 +95,12 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
         const { request } = context
         const found = await historyReader.findHistory(organisationId, params.prompt_id)
         const query = parseHistoryQuery(queryTextOf(request))
-        if (matchesEtag(request.headers.get('if-none-match'), found.version)) {
-          return context.reply(304, null, cachingHeaders(found.version))
+        const etag = etagOf(found.version, query)
+        if (matchesEtag(request.headers.get('if-none-match'), etag)) {
+          return context.reply(304, null, cachingHeaders(etag))
         }
         const page = await historyReader.readPage(found, query)
-        return context.reply(200, page.body, { ...cachingHeaders(page.version), link: page.links })
+        return context.reply(200, page.body, { ...cachingHeaders(etagOf(page.version, query)), link: page.links })
       }),
       { detail: operations.getPromptHistory },
     )
@@ -137,16 +138,19 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
       { ...readByHandler, detail: operations.recordHistoryBatch },
     )
 
+/** The version changes with every change of the history, so one ETag serves all its pages that show the same fields. */
+const etagOf = (version: string, { include }: HistoryQuery): string =>
+  include === null ? `"${version}"` : `"${version}-${include}"`
+
 /** Only the client may cache the response, and it has to revalidate it each time. */
-const cachingHeaders = (version: string) => ({
-  // The version changes with every change of the history, so one ETag serves all pages of it.
-  etag: `"${version}"`,
+const cachingHeaders = (etag: string) => ({
+  etag,
   'cache-control': 'private, no-cache',
   vary: 'Authorization',
 })
 
-function matchesEtag(ifNoneMatch: string | null, version: string): boolean {
+function matchesEtag(ifNoneMatch: string | null, etag: string): boolean {
   if (ifNoneMatch === null) return false
-  const known = ifNoneMatch.split(',').map((etag) => etag.trim())
-  return known.some((etag) => etag === '*' || etag.replace(/^W\//, '') === `"${version}"`)
+  const known = ifNoneMatch.split(',').map((one) => one.trim())
+  return known.some((one) => one === '*' || one.replace(/^W\//, '') === etag)
 }

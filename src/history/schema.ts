@@ -25,6 +25,12 @@ export const HistoryEntry = Type.Object(
     pr_url: nullable(Type.String(), 'Null when no pull request is involved'),
     branch_name: Type.String({ description: 'Branch the change went to' }),
     created_at: Type.String({ format: 'date-time', description: 'ISO 8601 UTC timestamp' }),
+    title: Type.Optional(
+      nullable(
+        Type.String(),
+        'Subject of the commit or title of the pull request; null if not known. Pages of a history have it only with include=title.',
+      ),
+    ),
   },
   { title: 'HistoryEntry' },
 )
@@ -41,6 +47,8 @@ export const exampleEntry = {
   created_at: '2026-11-14T23:35:00.000Z',
 }
 
+export const exampleTitledEntry = { ...exampleEntry, title: 'Greet by first name' }
+
 export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', [{ id: 42, ...exampleEntry }])
 
 const forPullRequests = 'Required for the pr_* actions, not allowed for deployed.'
@@ -54,6 +62,7 @@ export const NewHistoryEntry = Type.Object(
     branch_name: BranchName,
     pr_number: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 2_147_483_647 }), forPullRequests)),
     pr_url: Type.Optional(nullable(printable(2_000), forPullRequests)),
+    title: Type.Optional(nullable(printable(200), 'Subject of the commit or title of the pull request.')),
     created_at: Type.Optional(
       Type.String({
         format: 'date-time',
@@ -62,12 +71,12 @@ export const NewHistoryEntry = Type.Object(
       }),
     ),
   },
-  { title: 'NewHistoryEntry', examples: [exampleEntry] },
+  { title: 'NewHistoryEntry', examples: [exampleTitledEntry] },
 )
 
 export type NewHistoryEntry = Static<typeof NewHistoryEntry>
 
-export const RecordedEntry = envelopeOf(HistoryEntry, 'RecordedHistoryEntry', { id: 42, ...exampleEntry })
+export const RecordedEntry = envelopeOf(HistoryEntry, 'RecordedHistoryEntry', { id: 42, ...exampleTitledEntry })
 
 const maxEntries = 500
 const promptId = Type.String({ description: "The prompt's public ID" })

@@ -1,6 +1,14 @@
 import { Type } from '@sinclair/typebox'
 import { numberedPageParams } from '../lib/numbered_page.ts'
-import { defaultPageSize, defineParams, type Param, param, type QueryOf, timeParam } from '../lib/params.ts'
+import {
+  choiceParam,
+  defaultPageSize,
+  defineParams,
+  type Param,
+  param,
+  type QueryOf,
+  timeParam,
+} from '../lib/params.ts'
 import { literals } from '../lib/typebox.ts'
 import { type Action, actions } from './schema.ts'
 
@@ -31,11 +39,18 @@ export const entryFilterParams = (possible: Action[]) => ({
   ),
 })
 
-export const historyParams = defineParams({ ...numberedPageParams, ...entryFilterParams(actions) })
+export const historyParams = defineParams({
+  ...numberedPageParams,
+  ...entryFilterParams(actions),
+  include: choiceParam(['title'], 'Adds the title to each entry.'),
+})
 
 export type HistoryQuery = QueryOf<typeof historyParams>
 
-type EntryFilters = Omit<HistoryQuery, 'page' | 'limit'>
+/** A query without what only changes how entries are shown. */
+export type EntryQuery = Omit<HistoryQuery, 'include'>
+
+type EntryFilters = Omit<EntryQuery, 'page' | 'limit'>
 
 /** Writes the filters as query parameters. */
 export const writeEntryFilters = ({ action, branch, since, until }: EntryFilters): Record<string, string> => ({
@@ -48,7 +63,7 @@ export const writeEntryFilters = ({ action, branch, since, until }: EntryFilters
 /** A query with its cache key, which is the same for every spelling of the same query. */
 export type KeyedHistoryQuery = HistoryQuery & { key: string }
 
-const noFilters = { action: null, branch: null, since: null, until: null }
+const noFilters = { action: null, branch: null, since: null, until: null, include: null }
 
 /** Only a page and a limit, in this order: most clients send nothing else, so this skips the general parser. */
 const plainQuery = /^(?:\?page=([1-9]\d{0,8})(?:&limit=([1-9]\d?|100))?)?$/
@@ -69,6 +84,7 @@ export const addressOfPage = (baseUrl: string, prompt: string, query: HistoryQue
 
 function writeHistoryQuery(query: HistoryQuery, page: number): string {
   const written = `page=${page}&limit=${query.limit}`
-  const filters = new URLSearchParams(writeEntryFilters(query))
+  const { include } = query
+  const filters = new URLSearchParams({ ...writeEntryFilters(query), ...(include && { include }) })
   return filters.size === 0 ? written : `${written}&${filters}`
 }

@@ -2,7 +2,11 @@ import type { Sql } from '../db/client.ts'
 import type { Row } from '../lib/typebox.ts'
 import type { HistoryEntry } from './schema.ts'
 
-export type EntryRow = Omit<Row<typeof HistoryEntry>, 'user'> & { user_name: string; user_email: string }
+export type EntryRow = Omit<Row<typeof HistoryEntry>, 'user' | 'title'> & {
+  user_name: string
+  user_email: string
+  title: string | null
+}
 
 /** The state of a history. The version is random and changes with every change: equal versions mean equal pages. */
 export type HistoryState = StateKey & { promptId: number; version: string }
@@ -49,7 +53,8 @@ export async function selectPage(sql: Sql, promptId: number, page: PageToSelect)
     )
     select
       p.history_version as version, greatest(p.high - p.low, 0) as total_count,
-      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at
+      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at,
+      h.title
     from page p
     left join lateral (
       select r.created_at, r.entry_id, r.rank
@@ -93,7 +98,8 @@ export async function selectFilteredPage(
     )
     select
       p.history_version as version, (select count(*) from matching) as total_count,
-      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at
+      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at,
+      h.title
     from prompts p
     left join lateral (
       select * from matching

@@ -16,7 +16,7 @@ export const selectCommitEntries = (sql: Sql, commits: CommitsOfPrompt[]): Promi
   sql<KnownEntry>`
     select distinct on (h.id)
       h.id, h.prompt_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
-      h.created_at, h.reopenings, h.in_git, h.on_github, h.by_call, h.as_given
+      h.title, h.created_at, h.reopenings, h.in_git, h.on_github, h.by_call, h.as_given
     from (
       select distinct *
       from unnest(

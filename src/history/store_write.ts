@@ -43,11 +43,11 @@ export async function insertEntries(
     ), added as (
       insert into history_entries (
         organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url,
-        created_at, reopenings, in_git, on_github, by_call, as_given, is_change
+        title, created_at, reopenings, in_git, on_github, by_call, as_given, is_change
       )
       select
         p.organisation_id, e.prompt_id, e.action, e.user_name, e.user_email, e.commit_sha, e.branch_name, e.pr_number,
-        e.pr_url, e.created_at, e.reopenings, e.in_git, e.on_github, e.by_call, e.as_given,
+        e.pr_url, e.title, e.created_at, e.reopenings, e.in_git, e.on_github, e.by_call, e.as_given,
         -- Right for most entries; update_history corrects the others.
         e.action in ('deployed', 'pr_merged') and (p.live_branch is null or p.live_branch = e.branch_name)
       from json_populate_recordset(null::history_entries, ${JSON.stringify(entries)}::text::json) with ordinality e
@@ -110,8 +110,8 @@ export async function writeReconciliation(sql: Sql, { inserts, updates, deletes,
       update history_entries h
       set
         action = u.action, user_name = u.user_name, user_email = u.user_email, commit_sha = u.commit_sha,
-        branch_name = u.branch_name, pr_number = u.pr_number, pr_url = u.pr_url, created_at = u.created_at,
-        in_git = u.in_git, on_github = u.on_github, by_call = u.by_call, as_given = u.as_given
+        branch_name = u.branch_name, pr_number = u.pr_number, pr_url = u.pr_url, title = u.title,
+        created_at = u.created_at, in_git = u.in_git, on_github = u.on_github, by_call = u.by_call, as_given = u.as_given
       from json_populate_recordset(null::history_entries, ${JSON.stringify(rows)}::text::json) u
       where h.id = u.id and h.id = any (${idArray(rows.map(({ id }) => id))}::text::bigint[])`
   }

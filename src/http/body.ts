@@ -26,7 +26,7 @@ export const smallBody = 32 * 1024
 const largeBodies = createInFlightLimiter({
   perTenant: { requests: Number.POSITIVE_INFINITY, bytes: 16 * mebibyte },
   inAll: { requests: Number.POSITIVE_INFINITY, bytes: 64 * mebibyte },
-  rejectWith: () => unavailable('Too many large bodies are in flight. Try again shortly.'),
+  rejectWith: () => unavailable('overload', 'Too many large bodies are in flight. Try again shortly.'),
 })
 
 /** Reserves memory for a body that is not small, until the response. The runtime frees it then, too. */

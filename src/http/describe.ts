@@ -19,7 +19,7 @@ type Operation = {
   query?: Pick<Params<unknown>, 'schema' | 'problem'>
   body?: TSchema
   success: Body & { status: number; description: string; headers?: HeaderName[]; sometimes?: HeaderName[] }
-  /** Errors that do not follow from the rest. Every operation has 401, 403, 429 and 500; a path adds 404, a query or a body 422. */
+  /** Errors that do not follow from the rest. Every operation has 401, 403, 429, 500 and 503; a path adds 404, a query or a body 422. */
   errors?: ErrorStatus[]
   /** What its 422 says, unless it is about a signal or follows from the query. */
   invalid?: Partial<DescribedError>
@@ -50,7 +50,7 @@ const responseHeaders = {
   },
   ETag: {
     description: 'The version of the response, for If-None-Match.',
-    schema: { type: 'string', pattern: '^"[0-9a-f-]{36}"$' },
+    schema: { type: 'string', pattern: '^"[0-9a-f-]{36}(?:-title)?"$' },
     example: '"6f2b1c9e-0d5a-4c1b-9a7e-3f8d2e4b5c60"',
   },
   'RateLimit-Policy': {
@@ -114,7 +114,7 @@ export function describeOperation(operation: Operation & { id: string; tag: stri
   if (operation.unchanged) sentHeaders.unshift('If-None-Match')
   if (operation.isIdempotent) sentHeaders.unshift('Idempotency-Key')
   const isLimitedByMonth = errors.includes(429)
-  const statuses: ErrorStatus[] = [401, 403, 500, ...errors]
+  const statuses: ErrorStatus[] = [401, 403, 500, 503, ...errors]
   if (path) statuses.push(404)
   if (query || body) statuses.push(422)
   return {

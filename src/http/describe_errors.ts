@@ -57,7 +57,12 @@ export const described: Record<ErrorCode, DescribedError> = {
     headers: ['RateLimit', 'RateLimit-Policy', 'Retry-After'],
   },
   internal_error: {
-    meaning: 'The service could not complete the request. Try again after the seconds in Retry-After.',
+    meaning: 'The service failed in a way that was not foreseen.',
+    message: 'The service could not complete the request. Try again shortly.',
+    headers: ['Retry-After'],
+  },
+  unavailable: {
+    meaning: 'The service is overloaded, or its database does not answer. Try again after the seconds in Retry-After.',
     message: 'The service could not complete the request. Try again shortly.',
     headers: ['Retry-After'],
   },

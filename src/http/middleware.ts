@@ -1,5 +1,12 @@
 import type { Clock } from '../clock.ts'
-import { forbidden, ServiceError, unavailable } from '../errors.ts'
+import {
+  forbidden,
+  internalError,
+  ServiceError,
+  UnavailableError,
+  type UnavailableReason,
+  unavailable,
+} from '../errors.ts'
 import { settle, track } from '../lib/deadline.ts'
 import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
@@ -33,6 +40,7 @@ export type RouteWrapper = {
 export type RequestObserver = {
   began(): void
   ended(method: string, route: string, status: number, seconds: number): void
+  unavailable(reason: UnavailableReason): void
 }
 
 type Services = {
@@ -40,18 +48,22 @@ type Services = {
   clock: Clock
   metrics: { requests: RequestObserver; rates: RateLimitObserver }
   drain: Drain
+  /** Tells failures of the database that are foreseen from all others, for which it returns undefined. */
+  whyUnavailable(error: unknown): UnavailableReason | undefined
   verifyKey: KeyVerifier
   findAddress: AddressFinder
   rateLimits: RateLimiters
   baseUrl: string
 }
 
+/** The levels of request lines by status; any other is `info`. */
+const levels: Record<number, 'error' | 'warn'> = { 500: 'error', 503: 'warn' }
 /** Routes that monitoring calls every few seconds. Their lines would drown all others in the log. */
 const quietRoutes = new Set(['/livez', '/readyz', '/metrics'])
 
 /** Wraps every handler. The hooks of the framework could do the same, but cost a third more processor time. */
 export function createRouteWrapper(services: Services): RouteWrapper {
-  const { log, clock, metrics, drain, verifyKey, findAddress, baseUrl } = services
+  const { log, clock, metrics, drain, whyUnavailable, verifyKey, findAddress, baseUrl } = services
   const { perKey, perAddress } = services.rateLimits
 
   function end(context: RequestContext, response: Response): void {
@@ -63,7 +75,7 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     drain.answered(endedAt)
     if (drain.isDraining) response.headers.set('connection', 'close')
     metrics.requests.ended(method, route, status, ms / 1_000)
-    const level = quietRoutes.has(route) ? 'debug' : status >= 500 ? 'error' : 'info'
+    const level = quietRoutes.has(route) ? 'debug' : (levels[status] ?? 'info')
     const { org, key } = caller ?? {}
     log.request({ level, time: clock.now(), method, route, status, ms, org, key, requestId, traceId })
     context.onAnswered?.()
@@ -73,10 +85,19 @@ export function createRouteWrapper(services: Services): RouteWrapper {
   }
 
   function fail(context: RequestContext, error: unknown): void {
-    const shown = error instanceof ServiceError ? error : unavailable()
-    const { requestId, request } = context
-    if (shown !== error) log.error({ err: error, method: request.method, request_id: requestId }, 'request failed')
+    const shown = error instanceof ServiceError ? error : toServiceError(error)
+    if (shown instanceof UnavailableError) metrics.requests.unavailable(shown.reason)
+    if (shown !== error) {
+      const fields = { err: error, method: context.request.method, request_id: context.requestId }
+      if (shown instanceof UnavailableError) log.warn({ ...fields, reason: shown.reason }, 'request not served')
+      else log.error(fields, 'request failed')
+    }
     end(context, context.replyError(shown))
+  }
+
+  function toServiceError(error: unknown): ServiceError {
+    const reason = whyUnavailable(error)
+    return reason ? unavailable(reason) : internalError()
   }
 
   function onTimeout(this: RequestContext): void {
@@ -148,4 +169,4 @@ export function createRouteWrapper(services: Services): RouteWrapper {
 
 /** The response when even the framework fails. */
 export const crashResponse = (): Response =>
-  new RequestContext(new Request('http://localhost')).replyError(unavailable())
+  new RequestContext(new Request('http://localhost')).replyError(internalError())

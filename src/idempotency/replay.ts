@@ -44,8 +44,8 @@ const conflict = () =>
   ])
 
 /** Forgets the idempotency keys of signals and of other requests that clients may no longer rely on. */
-export async function pruneIdempotencyKeys(db: Db, clock: Clock): Promise<void> {
-  const before = new Date(clock.now().getTime() - keyRetentionMs)
+export async function pruneIdempotencyKeys(db: Db, now: Date): Promise<void> {
+  const before = new Date(now.getTime() - keyRetentionMs)
   await pruneTable(db, 'idempotency_keys', 'created_at', before)
   await pruneTable(db, 'idempotent_requests', 'created_at', before)
 }

@@ -1,5 +1,5 @@
 import type { Db, Sql } from '../db/client.ts'
-import { readEntries, showEntry } from '../history/read.ts'
+import { readEntries, showTitledEntry } from '../history/read.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { Prompt } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
@@ -63,7 +63,7 @@ function describeChange(change: Change, counts: ChangeCounts, before: ChangeCoun
   const compared = before && compare(before, counts, margin)
   const total = totalOf(counts)
   return {
-    change: showEntry(change),
+    change: showTitledEntry(change),
     window: { from: change.created_at.toISOString(), until: change.live_until?.toISOString() ?? null },
     signals: { positive, negative, total, by_commit, by_time: total - by_commit },
     rate: rateOf(counts),

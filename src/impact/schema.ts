@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { exampleEntry, HistoryEntry } from '../history/schema.ts'
+import { exampleTitledEntry, HistoryEntry } from '../history/schema.ts'
 import { cursorPageOf } from '../lib/cursor_page.ts'
 import { numberedPageOf } from '../lib/numbered_page.ts'
 import { nullable } from '../lib/typebox.ts'
@@ -58,7 +58,7 @@ export const Impact = Type.Object(impact, { title: 'Impact' })
 export type Impact = Static<typeof Impact>
 
 const exampleImpact = {
-  change: { id: 42, ...exampleEntry },
+  change: { id: 42, ...exampleTitledEntry },
   window: { from: '2026-11-14T23:35:00.000Z', until: null },
   signals: { positive: 350, negative: 150, total: 500, by_commit: 320, by_time: 180 },
   rate: { value: 0.7, low: 0.658432, high: 0.738518 },

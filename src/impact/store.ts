@@ -1,9 +1,9 @@
 import type { Sql } from '../db/client.ts'
-import type { showEntry } from '../history/read.ts'
+import type { showTitledEntry } from '../history/read.ts'
 import type { ChangeWindow, NamedCount } from './attribute.ts'
 
 /** A history entry that went live, and its window. */
-export type Change = Parameters<typeof showEntry>[0] & ChangeWindow
+export type Change = Parameters<typeof showTitledEntry>[0] & ChangeWindow
 
 /** The live change of each of these prompts. */
 export const selectLiveChanges = (sql: Sql, promptIds: number[]) =>
@@ -36,7 +36,7 @@ export const selectChanges = (sql: Sql, promptId: number, ids: number[]): Promis
     )
     select
       h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at,
-      w.before_id,
+      h.title, w.before_id,
       (
         select later.created_at
         from history_changes later

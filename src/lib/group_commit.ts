@@ -14,8 +14,8 @@ type Options<Item, Outcome> = {
   classifyError(error: unknown): Fault | undefined
   /** Items of one group may delay each other, but never those of another group. */
   groupOf(item: Item): unknown
-  /** The error for a full queue and for a deadline. */
-  rejectWith(): Error
+  /** The error for a full queue (overload) and for a deadline (timeout). */
+  rejectWith(reason: 'overload' | 'timeout'): Error
   maxBatch: number
   weightOf(item: Item): number
   /** The maximum weight of a batch, which only a batch of one item may exceed. */
@@ -109,7 +109,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
   function rejectLate(batch: Batch): Batch {
     const now = performance.now()
     if (batch.every(({ deadline }) => now < deadline)) return batch
-    for (const one of batch) if (now >= one.deadline) fail(one, options.rejectWith())
+    for (const one of batch) if (now >= one.deadline) fail(one, options.rejectWith('timeout'))
     return batch.filter(({ deadline }) => now < deadline)
   }
 
@@ -169,7 +169,7 @@ export function createGroupCommit<Item, Outcome>(options: Options<Item, Outcome>
       const group = options.groupOf(item)
       return new Promise((resolve, reject) => {
         // The first group may fill half of the queue, the next one a quarter, and so on: there is always room for another.
-        if ((queuedByGroup.get(group) ?? 0) >= options.maxQueued - queued) return reject(options.rejectWith())
+        if ((queuedByGroup.get(group) ?? 0) >= options.maxQueued - queued) return reject(options.rejectWith('overload'))
         countQueued(group, 1)
         const [addedAt, deadline] = [performance.now(), options.deadlineOf(item)]
         enqueue(own.get(group) ?? common, { item, addedAt, deadline, resolve, reject })

@@ -1,6 +1,7 @@
 import { createReadStream, fstatSync, open } from 'node:fs'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
+import { ServiceError } from '../errors.ts'
 
 export type Input = {
   stream: Readable
@@ -43,5 +44,15 @@ function decode(decoder: TextDecoder, chunk?: Uint8Array): string {
     return decoder.decode(chunk, { stream: chunk !== undefined })
   } catch {
     throw new TextError('it is not UTF-8')
+  }
+}
+
+/** Names the line in the error of the work. */
+export async function atLine<T>(lineNumber: number, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error
+    throw new ServiceError(error.code, `Line ${lineNumber}: ${error.message}`, error.context)
   }
 }

@@ -14,8 +14,8 @@ type Options = {
   maxWaitingPerTenant?: number
   /** How long a waiter stays in the queue, unless its deadline is earlier; forever by default. */
   patienceMs?: number
-  /** The error for a full queue and for a timeout. */
-  rejectWith(): Error
+  /** The error for a full queue (overload) and for a timeout. */
+  rejectWith(reason: 'overload' | 'timeout'): Error
 }
 
 type Waiter = PermitRequest & { start(): void }
@@ -68,11 +68,11 @@ export function createSemaphore({
   function wait(request: PermitRequest): Promise<void> {
     const { tenant, deadline = Number.POSITIVE_INFINITY } = request
     const queue = queues.get(tenant) ?? []
-    if (waiting >= maxWaiting || queue.length >= maxWaitingPerTenant) throw rejectWith()
+    if (waiting >= maxWaiting || queue.length >= maxWaitingPerTenant) throw rejectWith('overload')
     return new Promise((resolve, reject) => {
       const onTimeout = () => {
         dequeue(waiter, queue)
-        reject(rejectWith())
+        reject(rejectWith('timeout'))
       }
       const ms = Math.min(patienceMs, deadline - performance.now())
       const timer = ms < Number.POSITIVE_INFINITY ? setTimeout(onTimeout, ms) : undefined

@@ -1,6 +1,7 @@
 // Features report events through the observers below. What an operator must know is logged too.
 import type { Db } from '../db/client.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
+import { unavailableReasons } from '../errors.ts'
 import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/schema.ts'
 import type { HistoryObserver } from '../history/read.ts'
 import type { RequestObserver } from '../http/middleware.ts'
@@ -8,6 +9,7 @@ import type { RateLimitObserver } from '../http/rate_limit.ts'
 import type { GateObserver } from '../limit/gate.ts'
 import type { Log } from '../log.ts'
 import type { SignalObserver } from '../signals/record.ts'
+import type { PruningObserver } from './pruning.ts'
 import { createRegistry } from './registry.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
@@ -39,6 +41,12 @@ export function createMetrics(log: Log) {
     requestSeconds,
   )
   measure('gauge', 'http_requests_in_flight', 'Requests being handled', () => inFlight)
+  const countUnavailable = labelledCounter(
+    'requests_unavailable_total',
+    'Requests answered 503; overload: a queue or a share is full; timeout: a lock, a queue or the database took too long; database: it cannot be reached or written to',
+    'reason',
+    [...unavailableReasons],
+  )
   const rates: RateLimitObserver = {
     limited: labelledCounter('requests_limited_total', 'Requests over a request-rate limit', 'limited_by', [
       'key_rate',
@@ -84,6 +92,10 @@ export function createMetrics(log: Log) {
     'outcome',
     deliveryOutcomes,
   )
+  const expired = new Map<string, number>()
+  measure('counter', 'signals_expired_total', 'Signals erased by the retention of their organisation', () =>
+    [...expired].map(([org, signals]) => [{ org }, signals]),
+  )
   // The service starts only once the database has answered.
   const up = new Map<string, boolean>([['database', true]])
   measure('gauge', 'dependency_up', '1 while the dependency answers', () =>
@@ -109,6 +121,7 @@ export function createMetrics(log: Log) {
         const method = methods.has(sent) ? sent : 'other'
         durations.observe(`${status} ${method} ${route}`, seconds, () => ({ route, method, status }))
       },
+      unavailable: countUnavailable,
     } satisfies RequestObserver,
     rates,
     signals: {
@@ -143,6 +156,13 @@ export function createMetrics(log: Log) {
         log.error({ err }, 'housekeeping of the embedded database failed; will retry')
       },
     } satisfies EngineObserver,
+    pruning: {
+      skewed: gauge(
+        'clock_skew_seconds',
+        "By how much this process's clock is ahead of the database's; beyond 300 either way, nothing is pruned",
+      ),
+      expired: (org, signals) => void expired.set(org, signals + (expired.get(org) ?? 0)),
+    } satisfies PruningObserver,
     availability: (dependency: 'database' | 'redis') => (isUp: boolean, reason: string) => {
       up.set(dependency, isUp)
       if (isUp) log.info({ dependency }, 'dependency up')

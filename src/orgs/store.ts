@@ -42,8 +42,8 @@ export const updateRetention = (sql: Sql, id: number, days: number | null) =>
     returning 1`
 
 export const selectRetentions = (sql: Sql) =>
-  sql<{ organisationId: number; days: number }>`
-    select id as "organisationId", retention_days as days
+  sql<{ organisationId: number; org: string; days: number }>`
+    select id as "organisationId", public_id as org, retention_days as days
     from organisations where retention_days is not null
     order by id`
 

@@ -3,6 +3,7 @@ import type { AuditEvent } from '../audit/schema.ts'
 import type { Clock } from '../clock.ts'
 import type { Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
+import { parseRepository } from '../lib/repository_links.ts'
 import { isPlain } from '../lib/texts.ts'
 import { type PromptFile, updateRepository } from './store.ts'
 
@@ -13,17 +14,12 @@ const maxPathBytes = 1_000
 
 const github: Actor = { name: 'github' }
 
-/** GitHub ignores the letter case of owner/name. */
-export const repositoryKey = (fullName: string): string => fullName.toLowerCase()
-
-/** owner/name; GitLab has groups of groups. */
-export const isRepositoryName = (text: string): boolean => /^[\w.-]{1,100}(?:\/[\w.-]{1,100}){1,9}$/.test(text)
-
 /** Validates a repository and a path, and normalises them for comparison. */
 export function parsePromptFile(given: { repository: string; path: string }): PromptFile {
-  if (!isRepositoryName(given.repository)) {
+  const repository = parseRepository(given.repository)
+  if (repository === undefined) {
     throw invalid('The link is not valid.', [
-      { path: '/repository', message: 'must be owner/name, the way its host shows it' },
+      { path: '/repository', message: 'must be owner/name on github.com, or host/path on any other host' },
     ])
   }
   const path = given.path.replace(/^(?:\.?\/)+/, '')
@@ -32,7 +28,7 @@ export function parsePromptFile(given: { repository: string; path: string }): Pr
     const message = `must be the path of a file from the root of the repository, of at most ${maxPathBytes} bytes`
     throw invalid('The link is not valid.', [{ path: '/path', message }])
   }
-  return { repository: repositoryKey(given.repository), path }
+  return { repository, path }
 }
 
 /** Moves the links of a renamed repository, except those of files that another prompt is linked to under the new name. */

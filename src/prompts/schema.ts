@@ -15,7 +15,9 @@ export const PromptPath = Type.Object({ prompt_id: PromptId })
 const maybeText = (description: string) => nullable(Type.String(), description)
 
 const time = Type.String({ format: 'date-time' })
-const repository = maybeText('owner/name of the repository that holds the prompt; null for none')
+const repository = maybeText(
+  'Repository that holds the prompt: host/path, or owner/name for one on github.com; null for none',
+)
 const path = maybeText('Path of its file there, from the root of the repository; null for none')
 
 export const BranchName = printable(255)

@@ -3,7 +3,7 @@ import type { PromptRow } from './schema.ts'
 
 export type Prompt = { id: number; organisationId: number }
 
-/** The file that a prompt is kept in: a repository's owner/name in lower case, and the path there. */
+/** The file that a prompt is kept in: a repository as parseRepository returns it, and the path there. */
 export type PromptFile = { repository: string; path: string }
 
 export type FileSeen = {

@@ -113,23 +113,3 @@ const conflict = () =>
   invalid('The idempotency_key was used for another signal.', [
     { path: '/idempotency_key', message: 'must be new, or come with the same prompt, value and metadata as before' },
   ])
-
-/** A signal of an earlier time; its metadata is JSON. */
-export type PastSignal = { prompt: Prompt; value: 'positive' | 'negative'; metadata: string; at: Date }
-
-/** The embedded engine does nothing else during a write, so each write is short. */
-const signalsPerWrite = 500
-
-/** Records signals of the past. Each counts towards the month of its time and the limit of that month. */
-export async function recordPastSignals(db: Db, signals: PastSignal[]): Promise<void> {
-  for (let start = 0; start < signals.length; start += signalsPerWrite) {
-    const some = signals.slice(start, start + signalsPerWrite).map(({ prompt, at, ...signal }) => {
-      const { id: promptId, organisationId } = prompt
-      const times = { createdAt: at, month: monthOf(at) }
-      return { ...signal, ...times, organisationId, promptId, idempotencyKey: null, browserKeyId: null }
-    })
-    const results = await writeSignals(db.sql, some)
-    if (results.some(({ outcome }) => outcome !== 'recorded'))
-      throw new Error('the month has no room for these signals')
-  }
-}

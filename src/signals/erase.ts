@@ -1,3 +1,4 @@
+import { createExpiryAudit } from '../audit/expiry.ts'
 import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
@@ -5,6 +6,7 @@ import { notFound } from '../errors.ts'
 import { yieldFor } from '../lib/periodic.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
+import { selectSpanCounts } from '../stats/read.ts'
 import { claimRetention, eraseBefore, eraseSignal } from './store_deletes.ts'
 
 /** An organisation, or one of its prompts; with the public id of either. */
@@ -13,6 +15,8 @@ export type PurgeSource = { organisationId: number; promptId: number | null; pub
 /** The size of a step: the embedded engine does nothing else meanwhile. */
 const stepRows = 500
 const dayMs = 86_400_000
+/** No earlier time can be stored. */
+const earliest = new Date('0001-01-01T00:00:00Z')
 
 /** Erases one signal permanently. It still counts towards its month. */
 export async function eraseOne(
@@ -28,6 +32,18 @@ export async function eraseOne(
     const details = { signal: signalId }
     await recordAudit(sql, clock, actor, { organisationId, action: 'signal.erased', subject: publicId, details })
   }, permitRequestOf(actor))
+}
+
+/** Counts the signals older than `before`. */
+export async function countSignals(db: Db, { organisationId, promptId }: PurgeSource, before: Date): Promise<number> {
+  let total = 0
+  for await (const prompts of promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]) {
+    const ids = prompts.map(({ id }) => id)
+    for (const { positive, negative } of await selectSpanCounts(db.sql, ids, [earliest, before])) {
+      total += positive + negative
+    }
+  }
+  return total
 }
 
 /** Erases the signals older than `before` in short steps. Returns the number erased. */
@@ -53,21 +69,31 @@ export async function purgeSignals(
   return total
 }
 
+type RetentionOptions = { isStopping(): boolean; onErased(org: string, signals: number): void }
+
 /**
- * Erases the signals that are older than the retention of their organisation, until `isStopping` returns true. Runs on one
- * replica at a time (advisory lock). The others skip.
+ * Returns a function that erases the signals older than the retention of their organisation, until `isStopping` returns
+ * true. Runs on one replica at a time (advisory lock). The others skip.
  */
-export async function applyRetentions(db: Db, clock: Clock, isStopping: () => boolean): Promise<void> {
-  for (const { organisationId, days } of await listRetentions(db)) {
-    const before = new Date(clock.now().getTime() - days * dayMs)
-    const prompts = readPrompts(db, organisationId)
-    const isDone = await repeatSteps(prompts, async (promptId) => {
-      if (isStopping()) return null
-      const erase = async (sql: Sql) =>
-        (await claimRetention(sql)) ? (await eraseBefore(sql, promptId, before, stepRows)).found : null
-      return db.transaction(erase, { tenant: organisationId })
-    })
-    if (!isDone) return
+export function createRetentions(db: Db, { isStopping, onErased }: RetentionOptions) {
+  const recordExpiry = createExpiryAudit()
+
+  return async (now: Date): Promise<void> => {
+    for (const { organisationId, org, days } of await listRetentions(db)) {
+      const before = new Date(now.getTime() - days * dayMs)
+      const erase = (promptId: number) => async (sql: Sql) => {
+        if (!(await claimRetention(sql))) return null
+        const { found, erased } = await eraseBefore(sql, promptId, before, stepRows)
+        if (erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased })
+        return { found, erased }
+      }
+      const isDone = await repeatSteps(readPrompts(db, organisationId), async (promptId) => {
+        const step = isStopping() ? null : await db.transaction(erase(promptId), { tenant: organisationId })
+        if (step && step.erased > 0) onErased(org, step.erased)
+        return step ? step.found : null
+      })
+      if (!isDone) return
+    }
   }
 }
 

@@ -171,7 +171,7 @@ export function batchRoutes({ clock, findPrompt, recordBatch }: Services, { auth
   const inFlight = createInFlightLimiter({
     perTenant: { requests: 32, bytes: 16 * mebibyte },
     inAll: { requests: 128, bytes: 64 * mebibyte },
-    rejectWith: () => unavailable('Too many batches are in flight. Retry shortly.'),
+    rejectWith: () => unavailable('overload', 'Too many batches are in flight. Retry shortly.'),
   })
   return new Elysia({ name: 'signal-batches' }).post(
     `${path}/batch`,

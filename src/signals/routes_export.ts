@@ -47,7 +47,7 @@ const types = { ndjson: 'application/x-ndjson', csv: 'text/csv; charset=utf-8' }
 export function exportRoutes({ db, drain, log, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) {
   // An export lasts as long as its client reads, so no other export waits for its end.
   const tooMany = 'Too many exports are running: two for this organisation, or 16 in total. Retry when one has ended.'
-  const rejectWith = () => unavailable(tooMany, 10)
+  const rejectWith = () => unavailable('overload', tooMany, 10)
   const limitExports = createSemaphore({ permits: 16, permitsPerTenant: 2, maxWaiting: 0, rejectWith })
 
   async function answer(context: RequestContext, source: ExportSource, name: string): Promise<Response> {

@@ -59,6 +59,14 @@ export const SignalList = cursorPageOf(RecordedSignal, {
   created_at: '2026-11-14T23:35:00.000Z',
 })
 
+/** What an import reads of an exported line. */
+export const ImportedSignal = Type.Object({
+  value: SignalValue,
+  metadata: Type.Optional(nullable(Type.Object({}), 'As it was sent, or null')),
+  created_at: Type.String(),
+  prompt: Type.Optional(Type.String()),
+})
+
 /** An example line of each export format. */
 export const exportExamples = {
   'application/x-ndjson':

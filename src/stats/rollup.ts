@@ -46,7 +46,7 @@ export function createSignalRollup(db: Db, { patienceMs = 3_000 } = {}) {
         if (performance.now() < deadline) continue
         // Infinity keeps the prompt in the rounds until nothing is left.
         newSignals.set(promptId, Number.POSITIVE_INFINITY)
-        throw unavailable()
+        throw unavailable('timeout')
       }
     }
   }

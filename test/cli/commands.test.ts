@@ -170,15 +170,15 @@ test.concurrent('history record adds an entry, and history list shows it as the 
   const recorded = await operator.one(
     ...['history', 'record', '--prompt', prompt, '--user-name', user.name, '--user-email', user.email],
     ...['--commit-sha', 'c0ffee12', '--branch', 'main', '--created-at', '2026-11-14T23:35:00+02:00'],
-    ...['--action', 'pr_merged', '--pr-number', '7', '--pr-url', 'https://example.com/7'],
+    ...['--action', 'pr_merged', '--pr-number', '7', '--pr-url', 'https://example.com/7', '--title', 'Warmer'],
   )
   const pull = { pr_number: 7, pr_url: 'https://example.com/7' }
   const commit = { commit_sha: 'c0ffee12', branch_name: 'main', created_at: '2026-11-14T21:35:00.000Z' }
-  expect(recorded).toEqual({ id: expect.any(Number), action: 'pr_merged', user, ...pull, ...commit })
+  expect(recorded).toEqual({ id: expect.any(Number), action: 'pr_merged', user, ...pull, ...commit, title: 'Warmer' })
   expect(await operator.json('history', 'list', '--prompt', prompt)).toEqual([recorded])
   expect(readTable(await operator.plain('history', 'list', '--prompt', prompt))).toEqual([
-    ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at'],
-    [`${recorded.id}`, 'pr_merged', 'Ada <ada@example.com>', 'c0ffee12', '7', 'main', commit.created_at],
+    ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at', 'title'],
+    [`${recorded.id}`, 'pr_merged', 'Ada <ada@example.com>', 'c0ffee12', '7', 'main', commit.created_at, 'Warmer'],
   ])
 })
 

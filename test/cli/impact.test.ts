@@ -16,7 +16,7 @@ beforeAll(async () => {
   }
   await record('8f14e45fceea', '2026-10-01T09:00:00Z')
   const pull = { action: 'pr_merged', pr_number: 7, pr_url: 'https://example.com/7' }
-  await record('45c48cce2e2d', '2026-10-10T09:00:00Z', pull)
+  await record('45c48cce2e2d', '2026-10-10T09:00:00Z', { ...pull, title: 'Warmer' })
   const send = (value: string, commit_sha: string) =>
     client.postSignal(prompt, tenant.key, { value, metadata: { commit_sha } })
   const sent = Array.from({ length: 100 }, (_, index) => index)
@@ -29,9 +29,9 @@ test('impact says in a sentence what the last change did, and shows each in a li
   expect(lines).toEqual([
     'PR #7 by Ada made it better: 40.0 → 90.0 % positive (+50.0 points, between +25.8 and +70.3), 100 signals.',
     '',
-    'verdict   difference                                  positive            signals  needed  change             id  user  created_at',
-    '▲ better  +50.0 (+25.8…+70.3)            ┊   ├──●──┤  90.0 % (82.6…94.5)      100       -  merged #7 45c48cc   2  Ada   2026-10-10T09:00:00.000Z',
-    '-         -                                           40.0 % (30.9…49.8)      100       -  deployed 8f14e45    1  Ada   2026-10-01T09:00:00.000Z',
+    'verdict   difference                                  positive            signals  needed  change             id  user  created_at                title',
+    '▲ better  +50.0 (+25.8…+70.3)            ┊   ├──●──┤  90.0 % (82.6…94.5)      100       -  merged #7 45c48cc   2  Ada   2026-10-10T09:00:00.000Z  Warmer',
+    '-         -                                           40.0 % (30.9…49.8)      100       -  deployed 8f14e45    1  Ada   2026-10-01T09:00:00.000Z  -',
     '',
   ])
 })

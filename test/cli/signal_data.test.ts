@@ -1,10 +1,10 @@
 import { expect, test } from 'bun:test'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createFolder } from '../program.ts'
+import { createFolder, onTerminal, run } from '../program.ts'
 import { useProgram } from '../use.ts'
 
-const { client, operator, tenant } = useProgram()
+const { client, operator, settings, tenant } = useProgram()
 
 const folder = createFolder()
 
@@ -35,17 +35,37 @@ test('signals export of an organisation has all its prompts', async () => {
   expect(lines.map((line) => JSON.parse(line).id)).toEqual(expect.arrayContaining(ids))
 })
 
+const later = new Date(Date.now() + 60_000).toISOString()
+const purge = ['signals', 'purge', '--before', later]
+
 test('signals purge erases what is older, of a prompt or an organisation, and says how many', async () => {
   const { prompt } = await createPrompt(4)
-  const later = new Date(Date.now() + 60_000).toISOString()
-  expect(await operator.one('signals', 'purge', '--before', '2020-01-01', '--prompt', prompt)).toEqual({ erased: 0 })
-  expect(await operator.one('signals', 'purge', '--before', later, '--prompt', prompt)).toEqual({ erased: 4 })
+  const earlier = ['signals', 'purge', '--before', '2020-01-01', '--prompt', prompt, '--yes']
+  expect(await operator.one(...earlier)).toEqual({ erased: 0 })
+  expect(await operator.one(...purge, '--prompt', prompt, '--dry-run')).toEqual({ would_erase: 4 })
+  expect(await operator.one(...purge, '--prompt', prompt, '--yes')).toEqual({ erased: 4 })
   expect(await operator.plain('signals', 'export', '--prompt', prompt)).toBe('')
   await createPrompt(2)
-  const { erased } = await operator.one('signals', 'purge', '--before', later, '--org', tenant.org)
-  expect(erased).toBeGreaterThanOrEqual(2)
+  const { would_erase } = await operator.one(...purge, '--org', tenant.org, '--dry-run')
+  expect(would_erase).toBeGreaterThanOrEqual(2)
+  expect(await operator.one(...purge, '--org', tenant.org, '--yes')).toEqual({ erased: would_erase })
   expect(await operator.plain('signals', 'export', '--org', tenant.org)).toBe('')
-  expect(await operator.one('signals', 'purge', '--before', later)).toEqual({ erased: 0 })
+  expect(await operator.one(...purge, '--all-orgs', '--yes')).toEqual({ erased: 0 })
+})
+
+test('signals purge asks on a terminal, and needs --yes elsewhere', async () => {
+  const { prompt } = await createPrompt(1)
+  const args = [...purge, '--prompt', prompt]
+  const question = `Permanently erase 1 signal older than ${later} of ${prompt}? [y/N] `
+  expect(await onTerminal(args, settings, '\n', 1)).toContain(question)
+  expect(await onTerminal(args, settings, 'no\n', 1)).toEndWith('prompt-signals: Nothing was erased.\r\n')
+  const refused = await run(args, { settings, stdin: 'y\n' })
+  expect(refused).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining('give --yes to erase without a question'),
+  })
+  expect(await operator.one(...args, '--dry-run')).toEqual({ would_erase: 1 })
+  expect(await onTerminal(args, settings, 'y\n')).toEndWith('erased  1\r\n')
 })
 
 test('orgs set-retention is shown by orgs list, and ended by none', async () => {

@@ -37,7 +37,7 @@ export function useWindows(): (origin: string, options?: WindowOptions) => Promi
   })
   afterEach(async () => {
     const troubles = opened.flatMap(({ window, expectsTroubles }) => (expectsTroubles ? [] : window.troubles))
-    await Promise.all(opened.map(({ window }) => window.page.close()))
+    await Promise.all(opened.map(({ window }) => window.page.context().close()))
     expect(troubles).toEqual([])
   })
   afterAll(() => browser?.close())

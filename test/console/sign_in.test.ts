@@ -1,4 +1,5 @@
 import { beforeAll, expect, test } from 'bun:test'
+import { findBarriers, openTab } from '../browser.ts'
 import { createOperator, eventually, type Operator } from '../program.ts'
 import { useProgram } from '../use.ts'
 import { useWindows } from './open.ts'
@@ -26,13 +27,76 @@ test('a link of the command opens signed in, and its key leaves the address at o
   const key = link.split('#key=')[1] as string
   expect(kept).toEqual(['', {}, { 'prompt-signals key': key }, expect.any(Number)])
   expect(requests).toEqual(['GET /api/v1/key', 'GET /api/v1/keys'])
-  // Reloaded it is signed in on, and another tab knows nothing of it.
+  // Reloaded it is signed in on, and another browser knows nothing of it.
   await page.reload()
   await page.getByRole('row').nth(1).waitFor()
   const other = await openIn(server.url)
   await other.page.goto(server.url)
   await other.page.getByRole('button', { name: 'Sign in' }).waitFor()
   expect(other.requests).toEqual([])
+})
+
+test('a new tab is signed in like the tab that was used last, and signing out ends all tabs', async () => {
+  const window = await openIn(server.url)
+  const { page } = window
+  await page.goto(`${server.url}/settings/prompts#key=${tenant.key}`)
+  await page.getByText('Key test').waitFor()
+  const second = await openTab(window, server.url)
+  await second.page.goto(`${server.url}/settings/prompts`)
+  await second.page.getByText('Key test').waitFor()
+  // Of two keys, a new tab gets the one that its user comes from.
+  const { link } = await operator.one('console', '--org', tenant.org)
+  await second.page.goto(link)
+  await second.page.getByText('Key console').waitFor()
+  for (const [tab, name] of [
+    [page, 'Key test'],
+    [second.page, 'Key console'],
+  ] as const) {
+    await tab.locator('h1').click()
+    const third = await openTab(window, server.url)
+    await third.page.goto(`${server.url}/settings/prompts`)
+    await third.page.getByText(name).waitFor()
+    await third.page.close()
+  }
+  await page.getByText('Key test').click()
+  await page.getByRole('button', { name: 'Sign out' }).click()
+  for (const tab of [page, second.page]) {
+    await tab.getByLabel('API key').waitFor()
+    expect(await tab.evaluate('sessionStorage.length')).toBe(0)
+  }
+  const last = await openTab(window, server.url)
+  await last.page.goto(server.url)
+  await last.page.getByLabel('API key').waitFor()
+})
+
+test('a link to another organisation asks before it replaces the one that is signed in, in any tab', async () => {
+  const window = await openIn(server.url, { expectsTroubles: true })
+  const { page } = window
+  await page.goto(`${server.url}/settings/prompts#key=${tenant.key}`)
+  await page.getByText('Key test').waitFor()
+  const { id: org } = await operator.one('orgs', 'create', '--name', 'Other', '--plan', 'free')
+  const { link } = await operator.one('console', '--org', org)
+  const key = link.split('#key=')[1]
+  const tabs = [page, (await openTab(window, server.url)).page]
+  for (const tab of tabs) {
+    await tab.goto(link)
+    await tab.getByRole('heading', { name: 'Switch organisation?' }).waitFor()
+    expect(await tab.locator('dl').textContent()).toBe(
+      `You are signed in toTest${tenant.org}This link signs in toOther${org}`,
+    )
+    expect(await findBarriers(tab)).toEqual([])
+    expect(await tab.evaluate(`sessionStorage.getItem('prompt-signals key')`)).toBe(tenant.key)
+    await tab.getByRole('button', { name: 'Stay in Test' }).click()
+    await tab.getByText('Key test').waitFor()
+  }
+  await page.goto(link)
+  await page.getByRole('button', { name: 'Switch to Other' }).click()
+  await page.getByText('Key console').waitFor()
+  expect(await page.evaluate(`sessionStorage.getItem('prompt-signals key')`)).toBe(key)
+  // A key that is rejected does not end the session.
+  await page.goto(`${server.url}/#key=psk_${'0'.repeat(36)}`)
+  await page.getByRole('alert').getByText('Invalid key').waitFor()
+  await page.getByText('Key console').waitFor()
 })
 
 test('a pasted key signs in, and signing out forgets it', async () => {

@@ -48,8 +48,8 @@ async function exercise(round: string): Promise<void> {
   await hook.deliver('push', push({ commits: [{ modified: [paths.greeting] }] }))
   await hook.deliver('pull_request', pullRequest('opened'))
   await hook.deliver('pull_request', merged())
-  await pruneIdempotencyKeys(db, clock)
-  await pruneDeliveries(db, clock)
+  await pruneIdempotencyKeys(db, clock.now())
+  await pruneDeliveries(db, clock.now())
   await replica.stop()
 }
 

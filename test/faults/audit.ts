@@ -69,7 +69,7 @@ export async function auditLedger(
 
 /** A status that no client should get, or a refusal below the limit. */
 function oddity({ status, text }: Attempt): string | undefined {
-  if (![0, 201, 429, 500].includes(status)) return `${status} ${text}`
+  if (![0, 201, 429, 503].includes(status)) return `${status} ${text}`
   if (status !== 429) return undefined
   const { used, limit } = JSON.parse(text).error
   return used < limit ? `refused at ${used} of ${limit}` : undefined

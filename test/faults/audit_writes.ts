@@ -37,11 +37,11 @@ export async function auditWrites(
   }
 
   const recent = attempts.slice(from)
-  const odd = recent.filter(({ status }) => ![0, 200, 201, 500].includes(status))
+  const odd = recent.filter(({ status }) => ![0, 200, 201, 503].includes(status))
   compare(problems, 'answers of another kind', [], odd.slice(0, 3))
   const slowest = Math.round(Math.max(...recent.map(({ ms }) => ms)))
   if (slowest > DEADLINE_MS) problems.push(`a write took ${slowest} ms, more than ${DEADLINE_MS} ms`)
-  const failed = recent.filter(({ status }) => status === 0 || status === 500).length
+  const failed = recent.filter(({ status }) => status === 0 || status === 503).length
   const figures = `${rows.length} entries: lost ${lost.length}, twice ${doubled.length}; ${failed} writes failed, slowest ${slowest} ms`
   return { figures, problems }
 }

@@ -73,7 +73,7 @@ async function sendSignal(ledger: Ledger, replicas: Replica[], request: SignalRe
     if (!request.keyed) return 'done'
     if (status === 201) wanted -= 1
     // A refused request is not remembered, so there is no answer to replay.
-    if (wanted === 0 || (status !== 0 && status !== 201 && status !== 500)) return 'done'
+    if (wanted === 0 || (status !== 0 && status !== 201 && status !== 503)) return 'done'
     return status === 201 ? 'again' : 'failed'
   })
   if (!isDone) ledger.unanswered.push(request)

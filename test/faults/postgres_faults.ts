@@ -6,11 +6,11 @@ import { compare, type Findings, hit, touched } from './findings.ts'
 function assessPostgresFault(cluster: Cluster, from: number, delayedMs = Number.POSITIVE_INFINITY): Findings {
   const problems: string[] = []
   const during = touched(cluster, from)
-  const rejected = during.filter(({ status }) => status === 500).length
+  const rejected = during.filter(({ status }) => status === 503).length
   const delayed = during.filter(({ status, ms }) => status === 201 && ms >= delayedMs).length
-  hit(problems, 'request was answered 500 or late', rejected + delayed)
+  hit(problems, 'request was answered 503 or late', rejected + delayed)
   compare(problems, 'requests without an answer', 0, during.filter(({ status }) => status === 0).length)
-  return { figures: `${rejected} answered 500, ${delayed} late`, problems }
+  return { figures: `${rejected} answered 503, ${delayed} late`, problems }
 }
 
 export async function crashPostgres(cluster: Cluster): Promise<() => Findings> {

@@ -15,7 +15,7 @@ function assessRedisFault(cluster: Cluster, from: number, to: number, problems: 
   const during = touched(cluster, from).filter(({ sentAt }) => sentAt <= to)
   const recorded = during.filter(({ status }) => status === 201).length
   const slowest = Math.round(Math.max(...during.map(({ ms }) => ms)))
-  const failed = during.filter(({ status }) => status === 0 || status === 500).length
+  const failed = during.filter(({ status }) => status === 0 || status === 503).length
   hit(problems, 'signal was recorded meanwhile', recorded)
   compare(problems, 'requests failed for want of Redis', 0, failed)
   if (slowest > WITHOUT_REDIS_MS) problems.push(`a request waited ${slowest} ms for Redis`)

@@ -13,7 +13,7 @@ const GATE_ATTEMPTS = 5
 function assessOther(cluster: Cluster, from: number, problems: string[]): void {
   const [, other] = cluster.replicas
   const failed = touched(cluster, from).filter(
-    ({ replica, status }) => replica === other.name && (status === 0 || status === 500),
+    ({ replica, status }) => replica === other.name && (status === 0 || status === 503),
   )
   compare(problems, 'failures of the other replica', 0, failed.length)
 }

@@ -67,7 +67,7 @@ async function write(ledger: WriteLedger, replicas: Replica[], request: WriteReq
     const { status } = await send(ledger, replica, request)
     if (status === 200 || status === 201) wanted -= 1
     if (wanted === 0 || (status >= 400 && status < 500)) return 'done'
-    return status === 0 || status === 500 ? 'failed' : 'again'
+    return status === 0 || status === 503 ? 'failed' : 'again'
   })
   if (!isDone) ledger.unanswered.push(request.commit)
 }

@@ -49,6 +49,25 @@ test('what a caller has recorded stands, also beside the merge of its commit', a
   expect([userOf('deployed', 'c2'), userOf('pr_merged', 'c2')]).toEqual([ada, eve.user])
 })
 
+test('a title completes an entry that has none, also one that a caller recorded, and then stands', async () => {
+  const own = await service.createTenant()
+  await service.addHistory(own.prompt, [entry({ commit_sha: 't1' }), entry({ commit_sha: 't2', title: 'Given' })])
+  const read = async () => {
+    const { headers, body } = await service.getHistory(own.prompt, own.key, '?include=title')
+    return [headers.get('etag'), Object.fromEntries(body.data.map((one: Entry) => [one.commit_sha, one.title]))]
+  }
+  const give = async (title: string) => {
+    const entries = ['t1', 't2', 't3'].map((sha) => ({ ...of(sha, { title }), prompt_id: own.prompt }))
+    return (await send({ entries }, own.key)).body.data.outcomes
+  }
+  const [before] = await read()
+  expect(await give('First')).toEqual(['changed', 'known', 'added'])
+  const [after, titles] = await read()
+  expect(titles).toEqual({ t1: 'First', t2: 'Given', t3: 'First' })
+  expect(after).not.toBe(before)
+  expect(await give('Second')).toEqual(['known', 'known', 'changed'])
+})
+
 test('is recorded all or nothing, and another organisation’s prompt is like none', async () => {
   const before = await readCommits()
   const shapeOf = ({ status, text, headers }: Awaited<ReturnType<typeof send>>) => [

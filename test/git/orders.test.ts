@@ -25,12 +25,13 @@ const ada = { name: 'Ada', email: 'ada@example.com' }
 const bob = { name: 'bob', email: '102+bob@users.noreply.github.com' }
 const touching = { modified: [paths.greeting] }
 
-const deployed = (commit_sha: string, time = pushedAt, user = ada): Entry => ({
+const deployed = (commit_sha: string, title: string, time = pushedAt, user = ada): Entry => ({
   ...{ action: 'deployed', user, commit_sha, branch_name: 'main', pr_number: null, pr_url: null },
-  created_at: new Date(time).toISOString(),
+  ...{ created_at: new Date(time).toISOString(), title },
 })
-const mergedAs = (commit_sha: string, time = mergedAt, user = bob): Entry => ({
-  ...deployed(commit_sha, time, user),
+/** GitHub knows the title that its pull request has now, git the one that it had when it was merged. */
+const mergedAs = (commit_sha: string, title = 'Greet warmly', time = mergedAt, user = bob): Entry => ({
+  ...deployed(commit_sha, title, time, user),
   ...{ action: 'pr_merged', pr_number: 7, pr_url: 'https://github.com/Acme/Prompts/pull/7' },
 })
 
@@ -61,7 +62,7 @@ const mergeOf = (mergeSha: string, headSha: string): [string, object] => [
 
 function mergeCommit(): Story {
   const { clone, first, second } = startClone()
-  const message = 'Merge pull request #7 from Acme/warmer'
+  const message = 'Merge pull request #7 from Acme/warmer\n\nWarmer'
   const merge = clone.merge('warmer', message, github)
   const deliveries = [pushOf({ id: first }, { id: second }, { id: merge, message }), mergeOf(merge, second)]
   return { clone, deliveries, expected: [mergedAs(merge)] }
@@ -74,7 +75,7 @@ function mergeCommitInGit(): Story {
   return {
     clone,
     deliveries: deliveries.slice(0, 1),
-    expected: [mergedAs(entry.commit_sha, '2026-01-01T14:00:00Z', ada)],
+    expected: [mergedAs(entry.commit_sha, 'Warmer', '2026-01-01T14:00:00Z', ada)],
   }
 }
 
@@ -104,7 +105,11 @@ function direct(): Story {
   const id = clone.commit('Change', { author: 'G <old@example.com>' })
   const author = { name: 'G', email: 'old@example.com', username: 'g' }
   const user = { name: 'Grace', email: 'grace@example.com' }
-  return { clone, deliveries: [pushOf({ id, author })], expected: [deployed(id, pushedAt, user)] }
+  return {
+    clone,
+    deliveries: [pushOf({ id, author, message: 'Change' })],
+    expected: [deployed(id, 'Change', pushedAt, user)],
+  }
 }
 
 function localMerge(): Story {
@@ -112,7 +117,7 @@ function localMerge(): Story {
   const message = "Merge branch 'warmer'"
   const merge = clone.merge('warmer', message)
   const deliveries = [pushOf({ id: first }, { id: second }, { id: merge, message })]
-  return { clone, deliveries, expected: [deployed(first), deployed(second)] }
+  return { clone, deliveries, expected: [deployed(first, 'Warmer'), deployed(second, 'Warmer still')] }
 }
 
 /** The merge has the file like neither side; a payload does not show what a merge changes itself. */
@@ -124,7 +129,8 @@ function resolvedMerge(): Story {
   const merge = clone.commit(message)
   const deliveries = [pushOf({ id: first }, { id: second }, { id: merge, message })]
   // The merge has the time of git, because only git knows its change.
-  return { clone, deliveries, expected: [deployed(merge, '2026-01-01T14:00:00Z'), deployed(first), deployed(second)] }
+  const ofMerge = deployed(merge, message, '2026-01-01T14:00:00Z')
+  return { clone, deliveries, expected: [ofMerge, deployed(first, 'Warmer'), deployed(second, 'Warmer still')] }
 }
 
 async function sync(hook: Hook, { folder }: Clone): Promise<void> {
@@ -160,10 +166,10 @@ test.each([
       else await hook.send(event[0] as string, event[1] as object)
     }
     for (const event of order) await play(event)
-    const once = await hook.history('greeting')
+    const once = await hook.history('greeting', '&include=title')
     for (const event of order) await play(event)
     histories[name] = once.slice(1)
-    histories[`${name}, and again`] = (await hook.history('greeting')).slice(1)
+    histories[`${name}, and again`] = (await hook.history('greeting', '&include=title')).slice(1)
   }
   expect(histories).toEqual(Object.fromEntries(Object.keys(histories).map((order) => [order, expected])))
 })

@@ -20,10 +20,10 @@ async function readBlock(language: string, mark: string): Promise<string> {
 const yamlOf = async (mark: string): Promise<any> => Bun.YAML.parse(await readBlock('yaml', mark))
 
 /** An organisation with a key for CI, and a prompt that is linked to a.md. */
-async function createLinked() {
+async function createLinked(repository: string) {
   const { id: org } = await operator.one('orgs', 'create', '--name', 'Acme', '--plan', 'team')
   const { key } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
-  const file = ['--repository', 'acme/prompts', '--path', 'a.md']
+  const file = ['--repository', repository, '--path', 'a.md']
   const { id: prompt } = await operator.one('prompts', 'create', '--org', org, '--name', 'a', ...file)
   return { key, prompt }
 }
@@ -97,7 +97,8 @@ test.each([
 ])('%s', async (name, readStep, leave, variables, url) => {
   const step = await readStep()
   expect(step).toContain('https://prompts.example.com')
-  const { key, prompt } = await createLinked()
+  const { host } = new URL(url)
+  const { key, prompt } = await createLinked(`${host}/acme/prompts`)
   const isGitea = name.startsWith('Gitea')
   const clone = createClone(isGitea ? 'https://git.example.com/acme/prompts' : undefined)
   const message = messages[name.split(' ', 1)[0] as string] ?? (messages.GitHub as string)
@@ -119,7 +120,7 @@ test.each([
 })
 
 test('a push to a bare repository is in the history when the push returns, from any branch but only for the default one', async () => {
-  const { key, prompt } = await createLinked()
+  const { key, prompt } = await createLinked('git.example.com/acme/prompts')
   const folder = createFolder()
   const bare = join(folder, 'prompts.git')
   runGit('/', ['init', '--quiet', '--bare', '--initial-branch=main', bare])

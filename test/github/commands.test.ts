@@ -19,7 +19,9 @@ test('a prompt is linked when it is made or later, and the link can be changed',
   expect(await operator.one('prompts', 'link', made.id, ...place('acme/Other', 'Prompts/B.md'))).toEqual(linked)
   expect(await operator.json('prompts', 'list', '--org', tenant.org)).toContainEqual(linked)
   const line = await operator.errorLine('prompts', 'link', made.id, ...place('acme', 'B.md'))
-  expect(line).toBe('The link is not valid. /repository must be owner/name, the way its host shows it')
+  expect(line).toBe(
+    'The link is not valid. /repository must be owner/name on github.com, or host/path on any other host',
+  )
 })
 
 test.concurrent.each([

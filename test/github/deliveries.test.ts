@@ -182,7 +182,7 @@ test('deliveries are remembered for a week, and pushes for a year', async () => 
   await hook.send('push', push({ branch: 'warmer', commits: [{ modified: [paths.greeting] }] }))
   const left = async (instant: string) => {
     service.clock.set(instant)
-    await pruneDeliveries(db, service.clock)
+    await pruneDeliveries(db, service.clock.now())
     const [counts] = await db.sql`
       select
         (select count(*) from github_deliveries d join organisations o on o.id = d.organisation_id
@@ -206,7 +206,7 @@ test('a pull request is remembered for a year after it has ended, and an open on
   await hook.send('pull_request', pullRequest('opened', { number: 3, base: 'develop' }))
   const left = async (instant: string) => {
     service.clock.set(instant)
-    await pruneDeliveries(db, service.clock)
+    await pruneDeliveries(db, service.clock.now())
     const rows = await db.sql<{ number: number; prompts: number }>`
       select number, (select count(*) from github_pull_request_prompts p where p.number = r.number) as prompts
       from github_pull_requests r

@@ -24,7 +24,7 @@ export type Hook = {
   /** Delivers it and returns the number of entries that are new or changed. */
   send(event: string, payload: object, sending?: Sending): Promise<number>
   /** The history of a prompt, oldest first and without the ids. */
-  history(name: Name): Promise<Entry[]>
+  history(name: Name, query?: string): Promise<Entry[]>
   /** The same in short: the action, the pull request and the commit of each. */
   story(name: Name): Promise<string[]>
 }
@@ -54,8 +54,8 @@ export async function createHook(service: TestService, repository = 'Acme/Prompt
     return service.call('POST', path, { body, headers })
   }
 
-  async function history(name: Name): Promise<Entry[]> {
-    const { body } = await service.getHistory(prompts[name], tenant.key, '?limit=100')
+  async function history(name: Name, query = ''): Promise<Entry[]> {
+    const { body } = await service.getHistory(prompts[name], tenant.key, `?limit=100${query}`)
     return body.data.map(({ id, ...entry }: Entry) => entry).reverse()
   }
 

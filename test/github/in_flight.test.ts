@@ -34,7 +34,7 @@ async function begin(headers: string[], bytes: number, frame = (data: Buffer) =>
 const beginMany = (count: number, ...what: Parameters<typeof begin>): Promise<RawConnection[]> =>
   Promise.all(Array.from({ length: count }, () => begin(...what)))
 
-const isTurnedAway = ({ answer }: RawConnection) => answer().startsWith('HTTP/1.1 500') && isWhole(answer())
+const isTurnedAway = ({ answer }: RawConnection) => answer().startsWith('HTTP/1.1 503') && isWhole(answer())
 
 /** Ends the deliveries; then the organisation has its share again. */
 async function end(senders: RawConnection[]): Promise<void> {
@@ -53,9 +53,9 @@ test.each([
   const [head = '', body = ''] = senders.find(isTurnedAway)?.answer().split('\r\n\r\n') ?? []
   expect(head.toLowerCase()).toContain('\r\nretry-after: 1')
   const message = 'Too many deliveries are in flight. Send this one again shortly.'
-  expect(JSON.parse(body)).toEqual({ error: { code: 'internal_error', message, request_id: expect.any(String) } })
+  expect(JSON.parse(body)).toEqual({ error: { code: 'unavailable', message, request_id: expect.any(String) } })
   const large = `${JSON.stringify(change())}${' '.repeat(8 * mebibyte)}`
-  expect((await hook.deliver('push', {}, { body: large })).status).toBe(500)
+  expect((await hook.deliver('push', {}, { body: large })).status).toBe(503)
   expect(await other.send('push', change())).toBe(1)
   expect(process.memoryUsage.rss() - before).toBeLessThan(400 * mebibyte)
   await end(senders)

@@ -97,6 +97,7 @@ export function pullRequest(
     createdAt = '2026-11-14T12:30:00Z',
     closedAt = null as string | null,
     commits = 1,
+    title = 'Greet warmly',
   } = {},
 ) {
   const repo = (fullName: string) => ({
@@ -110,6 +111,7 @@ export function pullRequest(
     pull_request: {
       html_url: `https://github.com/${repository}/pull/${number}`,
       number,
+      title,
       user,
       created_at: createdAt,
       closed_at: closedAt,

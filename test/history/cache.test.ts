@@ -38,6 +38,7 @@ test('queries that mean the same share a cached page, however they are written',
     ['?until=2026-01-01'],
     ['?branch=main', '?branch=%6dain'],
     ['?branch=Main'],
+    ['?include=title', '?page=1&limit=25&include=title'],
   ]) {
     for (const [index, search] of searches.entries()) {
       await reader.readPage(await reader.findHistory(organisationId, tenant.prompt), parseHistoryQuery(search))

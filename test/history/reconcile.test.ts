@@ -15,6 +15,7 @@ const deploy = (commit: number, more: Partial<ReportedEntry> = {}): ReportedEntr
   branch_name: 'main',
   pr_number: null,
   pr_url: null,
+  title: null,
   created_at: minute(commit),
   reopenings: 0,
   in_git: false,

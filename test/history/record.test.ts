@@ -14,12 +14,16 @@ test('records an entry, returns it, and shows it in the next read', async () => 
   service.clock.set('2026-11-14T23:35:00.123Z')
   const own = await service.createTenant()
   const before = await service.getHistory(own.prompt, own.key)
+  const title = 'Greet by first name'
   const given = entry({ action: 'pr_merged', ...pr })
-  const { status, headers, body } = await post(given, own)
+  const { status, headers, body } = await post({ ...given, title }, own)
   const shown = { ...given, id: expect.any(Number), created_at: '2026-11-14T23:35:00.123Z' }
-  expect([status, headers.get('idempotent-replayed'), body]).toEqual([201, null, { data: shown }])
+  expect([status, headers.get('idempotent-replayed'), body]).toEqual([201, null, { data: { ...shown, title } }])
   const after = await service.getHistory(own.prompt, own.key)
   expect([before.body.data, after.body.data]).toEqual([[], [shown]])
+  const titled = await service.getHistory(own.prompt, own.key, '?include=title')
+  expect(titled.body.data).toEqual([{ ...shown, title }])
+  expect(titled.headers.get('link')).toContain('include=title')
 })
 
 const eve = { name: 'Eve', email: 'eve@example.com' }
@@ -124,6 +128,8 @@ test.each([
   ['an empty commit', entry({ commit_sha: '' }), '/commit_sha'],
   ['a branch with a control character', entry({ branch_name: 'a\u0000b' }), '/branch_name'],
   ['a name with half a character', entry({ user: { name: '\ud800', email: 'a@b.c' } }), '/user/name'],
+  ['a title of more than 200 characters', entry({ title: 'x'.repeat(201) }), '/title'],
+  ['a title of two lines', entry({ title: 'a\nb' }), '/title'],
   ['deployed with a pull request', entry(pr), '/pr_number'],
   ['a pull request without its number', entry({ action: 'pr_opened', pr_url: pr.pr_url }), '/pr_number'],
   ['a pull request without its address', entry({ action: 'pr_closed', pr_number: 1 }), '/pr_number'],
@@ -158,6 +164,11 @@ test('an unchanged history is a 304, a changed one is sent anew', async () => {
     const { status, text, headers } = await revalidate(known, '?limit=3')
     expect([status, text, headers.get('etag')]).toEqual([304, '', etag])
   }
+  const titled = await revalidate(etag, '?include=title')
+  expect([titled.status, titled.body.data[0].title]).toEqual([200, null])
+  const titledEtag = titled.headers.get('etag') as string
+  expect((await revalidate(titledEtag, '?include=title&limit=3')).status).toBe(304)
+  expect((await revalidate(titledEtag)).status).toBe(200)
   // The entry is of an earlier time, so that only the version shows the change.
   await post(entry({ created_at: '2020-01-01T00:00:00Z' }), own)
   const { status, headers, body } = await revalidate(etag)

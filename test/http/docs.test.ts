@@ -22,7 +22,7 @@ const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList Ba
   MetadataSplit NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NotFound OwnApiKey Pagination
   Prompt PromptChange PromptImpact PromptImpactList PromptList RateLimited RecentSignals RecordedBatch
   RecordedHistoryEntry RecordedSignal RecordedSignalList ShownApiKey ShownOwnApiKey ShownPrompt Signal
-  SignalDay SignalStats StatsPoint Unauthorized Usage UsageData UsageDay UsagePrompt User ValidationError`
+  SignalDay SignalStats StatsPoint Unauthorized Unavailable Usage UsageData UsageDay UsagePrompt User ValidationError`
 
 const service = useService()
 let document: OpenAPIV3.Document
@@ -102,6 +102,7 @@ describe('the document', () => {
       422: ['X-Request-Id'],
       429: ['X-Request-Id', ...limits, 'Retry-After'],
       500: ['X-Request-Id', 'Retry-After'],
+      503: ['X-Request-Id', 'Retry-After'],
     }
     const unchanged = { 200: ['X-Request-Id', 'Link', 'ETag', ...limits], 304: ['X-Request-Id', 'ETag'] }
     const created = { 201: ['X-Request-Id', ...limits, 'Idempotent-Replayed'] }

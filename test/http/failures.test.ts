@@ -1,5 +1,7 @@
 import { expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
+import { StoppedError } from '../../src/db/errors.ts'
+import { unavailable } from '../../src/errors.ts'
 import { crashResponse } from '../../src/http/middleware.ts'
 import { listen } from '../../src/platform.ts'
 import { createClient } from '../client.ts'
@@ -40,8 +42,41 @@ test.each([
   expect(headers.get('retry-after')).toBe('1')
 })
 
-test('a part that never answers ends in an internal error within five seconds', async () => {
+test('a part that never answers ends in a 503 within five seconds', async () => {
   const { status, body, ms } = await callBroken({ findPrompt: () => new Promise(() => {}) })
-  expect([status, body.error.code]).toEqual([500, 'internal_error'])
+  expect([status, body.error.code]).toEqual([503, 'unavailable'])
   expect(ms).toBeLessThan(5_000)
+})
+
+const withCode = (code: string, name = 'Error') => Object.assign(new Error('secret'), { name, code })
+const metric = /^prompt_signals_requests_unavailable_total\{reason="(\w+)"\} (\d+)$/gm
+
+/** Requests that were not served so far, by reason. */
+async function countUnavailable(): Promise<Record<string, number>> {
+  const { text } = await service.call('GET', '/metrics')
+  return Object.fromEntries([...text.matchAll(metric)].map(([, reason, count]) => [reason, Number(count)]))
+}
+
+test.each([
+  ['a full disk', withCode('53100', 'PostgresError'), 'database'],
+  ['too many connections', withCode('53300', 'PostgresError'), 'database'],
+  ['a read-only database', withCode('25006', 'PostgresError'), 'database'],
+  ['a refused connection', withCode('ECONNREFUSED'), 'database'],
+  ['a lost connection', withCode('CONNECTION_CLOSED'), 'database'],
+  ['an expired certificate', withCode('CERT_HAS_EXPIRED'), 'database'],
+  ['a stopped engine', new StoppedError('secret'), 'database'],
+  ['a statement timeout', withCode('57014', 'PostgresError'), 'timeout'],
+  ['a lock timeout', withCode('55P03', 'PostgresError'), 'timeout'],
+  ['a deadlock', withCode('40P01', 'PostgresError'), 'timeout'],
+  ['a full queue', unavailable('overload'), 'overload'],
+  ['a missing table', withCode('42P01', 'PostgresError'), null],
+  ['a broken rule', withCode('23514', 'PostgresError'), null],
+  ['a missing file', withCode('ENOENT'), null],
+])('%s is a 503 that is counted by its reason, unless it was not foreseen', async (_, thrown, reason) => {
+  const before = await countUnavailable()
+  const { status, text, headers } = await callBroken({ findPrompt: () => Promise.reject(thrown) })
+  expect([status, headers.get('retry-after')]).toEqual([reason ? 503 : 500, '1'])
+  expect(text).not.toContain('secret')
+  const counted = reason ? { ...before, [reason]: (before[reason] ?? Number.NaN) + 1 } : before
+  expect(await countUnavailable()).toEqual(counted)
 })

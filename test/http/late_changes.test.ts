@@ -87,7 +87,7 @@ test('no change is made after its caller got an error, and the same request make
   const answers = requests.map(async ([name, request]) => [name, await request()])
   await eventually(() => performance.now() - sentAt > lookUpMs, true)
   await lookUps.release()
-  expect(await Promise.all(answers)).toEqual(requests.map(([name]) => [name, 500]))
+  expect(await Promise.all(answers)).toEqual(requests.map(([name]) => [name, 503]))
 
   await changes.release()
   await eventually(() => db.load().pending, 0)

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { scopes } from '../../src/http/caller.ts'
-import { createPrunings } from '../signals/fixtures.ts'
+import { pruneIdempotencyKeys } from '../../src/idempotency/replay.ts'
 import { useOwnService, useTenant } from '../use.ts'
 
 const service = useOwnService()
@@ -55,7 +55,7 @@ test('Idempotency-Keys are forgotten after a day, and not before', async () => {
     expect(status).toBe(201)
     return headers.has('idempotent-replayed')
   }
-  const { prune } = createPrunings(service)
+  const prune = () => pruneIdempotencyKeys(service.services.db, service.clock.now())
   service.clock.set('2026-11-10T12:00:00.000Z')
   expect(await isReplayed()).toBe(false)
   service.clock.set('2026-11-11T12:00:00.000Z')

@@ -21,7 +21,7 @@ beforeAll(async () => {
   await service.addHistory(tenant.prompt, [
     deployed(first, '2026-10-01T09:00:00.000Z'),
     { ...merged('dddddddd', '2026-10-09T09:00:00.000Z', 7), action: 'pr_opened' },
-    merged(second, '2026-10-10T09:00:00.000Z', 7),
+    { ...merged(second, '2026-10-10T09:00:00.000Z', 7), title: 'Warmer' },
     deployed(third, '2026-11-10T09:30:00.000Z'),
   ])
   await addSignals(service, tenant.prompt, [
@@ -34,7 +34,7 @@ beforeAll(async () => {
     ...signals(8, 2, { at: '2026-11-15T08:00:00.000Z', commit: third }),
   ])
   await rollUp(service, tenant.prompt, 1_500)
-  entries = (await service.getHistory(tenant.prompt, tenant.key)).body.data
+  entries = (await service.getHistory(tenant.prompt, tenant.key, '?include=title')).body.data
 })
 
 const read = (query = '', { prompt, key } = tenant) => service.get(`/prompts/${prompt}/impact${query}`, key)
@@ -50,7 +50,7 @@ const impactOfThird = () => ({
 })
 
 const impactOfSecond = () => ({
-  change: entries[1],
+  change: { ...entries[1], title: 'Warmer' },
   window: { from: '2026-10-10T09:00:00.000Z', until: '2026-11-10T09:30:00.000Z' },
   signals: { positive: 800, negative: 200, total: 1_000, by_commit: 400, by_time: 600 },
   rate: { value: 0.8, low: 0.774081, high: 0.823623 },

@@ -55,7 +55,7 @@ test('a command that waits for an absent standby says so, and on Ctrl-C what it 
   expect(await child.stdout.text()).toBe('')
 })
 
-test('a change whose commit is not confirmed in time is a 500, and with its Idempotency-Key is made once', async () => {
+test('a change whose commit is not confirmed in time is a 503, and with its Idempotency-Key is made once', async () => {
   const { one } = createOperator(settings)
   const { id: org } = await one('orgs', 'create', '--name', 'B', '--plan', 'free')
   const { key } = await one('keys', 'create', '--org', org as string, '--preset', 'admin')
@@ -68,7 +68,7 @@ test('a change whose commit is not confirmed in time is a 500, and with its Idem
   await awaitStandby('absent')
   // Postgres takes a moment to heed the setting, and confirms commits until then.
   let attempts = 0
-  await eventually(async () => (await create(`prompt ${++attempts}`)).status, 500)
+  await eventually(async () => (await create(`prompt ${++attempts}`)).status, 503)
   await awaitStandby('')
   await eventually(() => create(`prompt ${attempts}`), { status: 201, isReplayed: 'true' })
   expect((await client.get('/prompts?limit=100', key)).body.data).toHaveLength(attempts)

@@ -46,7 +46,7 @@ test('health, metrics and deadlines go on while a long statement of a command ru
   await busy
   await command.close()
   expect(Math.max(...healthy)).toBeLessThan(livenessMs)
-  expect(await answered).toEqual({ status: 500, retry: true, isBusy: true })
+  expect(await answered).toEqual({ status: 503, retry: true, isBusy: true })
 
   // The engine is back, and what was answered with an error is not recorded later.
   expect((await post()).status).toBe(201)

@@ -51,7 +51,7 @@ test('history and deliveries: what is acknowledged is recorded once, every answe
   const sql = postgres(database.settings.DATABASE_URL as string, { max: 1 })
   const { figures, problems } = await auditWrites(sql, ledger, 0, author, replica)
   expect({ figures, problems }).toEqual({ figures: expect.any(String), problems: [] })
-  const failed = ledger.attempts.filter(({ status }) => status === 500)
+  const failed = ledger.attempts.filter(({ status }) => status === 503)
   expect(failed.length).toBeGreaterThan(0)
   expect(server.stdout()).not.toContain('UNSAFE_TRANSACTION')
   await eventually(

@@ -1,12 +1,18 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
-import { generateDemoData } from '../../src/cli/demo_data.ts'
-import { compare } from '../../src/impact/compare.ts'
-import type { Counts } from '../../src/impact/rate.ts'
+import { createDemoPrompts } from '../../src/cli/demo.ts'
+import { readConfig } from '../../src/config.ts'
+import { openDatabase } from '../../src/db/open.ts'
 import { presets } from '../../src/keys/schema.ts'
+import { createOrganisation, readOrganisation } from '../../src/orgs/manage.ts'
 import { createDatabase } from '../harness.ts'
-import { changeOf } from '../impact/history.ts'
 import { createFolder, createOperator, eventually, type Operator, type Row, startServer } from '../program.ts'
+
+const verdicts = {
+  greeting: ['better', 'worse', 'undecided', null],
+  farewell: ['worse', null],
+  summary: ['undecided', null],
+}
 
 async function startDemo(settings: Record<string, string | undefined>, lastWords: string) {
   const server = await startServer(settings, ['--demo'])
@@ -55,11 +61,7 @@ test.concurrent('the demo fills an empty embedded database once, and its curl li
     (await operator.json('keys', 'list', '--org', organisation.id)).map(({ last_used_at: _, ...key }) => key)
   const keys = await listKeys()
   const prompts = await operator.json('prompts', 'list', '--org', organisation.id)
-  expect(await verdictsOf(operator, prompts)).toEqual({
-    greeting: ['better', 'worse', 'undecided', null],
-    farewell: ['worse', null],
-    summary: ['undecided', null],
-  })
+  expect(await verdictsOf(operator, prompts)).toEqual(verdicts)
   expect(await server.stop()).toBe(0)
 
   const again = await startDemo(settings, 'Documentation: ')
@@ -85,29 +87,27 @@ test.concurrent('the demo leaves a Postgres database alone', async () => {
   await database.close()
 })
 
-test.each(['2026-03-01T00:30:00.000Z', '2026-05-31T23:59:59.000Z', '2026-11-15T12:00:00.000Z'])(
-  'made at %s, the signals of the demo fit its plan and decide what they should',
-  (now) => {
-    const prompts = generateDemoData(new Date(now))
-    const months = prompts.flatMap(({ signals }) => signals.map(({ at }) => at.toISOString().slice(0, 7)))
-    const busiest = Math.max(
-      ...new Set(months).values().map((month) => months.filter((other) => other === month).length),
-    )
-    expect(busiest).toBeLessThan(8_000)
-    expect(Object.fromEntries(prompts.map((prompt) => [prompt.name, compareChanges(prompt)]))).toEqual({
-      greeting: ['undecided', 'worse', 'better'],
-      farewell: ['worse'],
-      summary: ['undecided'],
+test.each(['2026-03-01T00:00:00.500Z', '2026-05-31T23:59:59.000Z', '2026-11-15T12:00:00.000Z'])(
+  'started at %s, the demo tells the story of docs/signals.md and fits its plan',
+  async (now) => {
+    const database = await createDatabase()
+    const clock = { now: () => new Date(now) }
+    const db = await openDatabase(readConfig({}, database.settings), {
+      ...{ queryTimeoutMs: 0, maxConnections: 1, whenInUse: 'fail' },
     })
+    const { id: org } = await createOrganisation(db, clock, { name: 'Demo', plan: 'team', monthlyLimit: null })
+    const [greeting] = (await createDemoPrompts(db, clock, org)) as [string]
+    const { used, monthly_limit } = await readOrganisation(db, clock, 1)
+    expect(used).toBeLessThan(0.8 * monthly_limit)
+    await db.close()
+
+    const operator = createOperator(database.settings)
+    const documented = await Bun.file(join(import.meta.dir, '../../docs/signals.md')).text()
+    for (const more of [[], ['--base', '3', '--head', '6', '--margin', '0.1']]) {
+      const [sentence] = (await operator.plain('impact', '--prompt', greeting, ...more)).split('\n')
+      expect(documented).toContain(`\n${sentence}\n`)
+    }
+    expect(await verdictsOf(operator, await operator.json('prompts', 'list', '--org', org))).toEqual(verdicts)
+    await database.close()
   },
 )
-
-function compareChanges({ history, signals }: ReturnType<typeof generateDemoData>[number]) {
-  const changes = history.filter(({ action }) => action !== 'pr_opened').map((entry, id) => ({ ...entry, id }))
-  const counts = changes.map(() => ({ positive: 0, negative: 0 }))
-  for (const { at, value, metadata } of signals) {
-    const owner = changeOf(changes, { value, commit: metadata.commit_sha, at: at.toISOString() })
-    ;(counts[owner?.change.id ?? 0] as Counts)[value] += 1
-  }
-  return counts.slice(1).map((head, index) => compare(counts[index] as Counts, head, 0.05).verdict)
-}

@@ -26,7 +26,16 @@ test.each(['/docs', '/docs/'])(
     await page.locator(`${SIGNALS} .opblock-summary-control`).click()
     await page.locator(`${SIGNALS} .opblock-body`).getByText('The signal is recorded and counted.').waitFor()
     const statuses = await page.locator(`${SIGNALS} .response-col_status`).allInnerTexts()
-    expect(statuses.filter((text) => /^\d/.test(text))).toEqual(['201', '401', '403', '404', '422', '429', '500'])
+    expect(statuses.filter((text) => /^\d/.test(text))).toEqual([
+      '201',
+      '401',
+      '403',
+      '404',
+      '422',
+      '429',
+      '500',
+      '503',
+    ])
     expect(troubles).toEqual([])
     await page.close()
   },

@@ -289,32 +289,51 @@ describe('people and times', () => {
   })
 })
 
+test('a title is the first line of a message, cut to 200 characters and never within one', async () => {
+  const clone = begin()
+  change(clone, 'Warmer\tgreeting\n\nBecause.')
+  change(clone, `${'x'.repeat(199)}👋`)
+  clone.git('commit', '--quiet', '--amend', '--cleanup=verbatim', '--message', `\n\n${'x'.repeat(199)}👋`)
+  clone.write('a.md')
+  clone.git('commit', '--quiet', '--allow-empty-message', '--message', '')
+  const { entries } = await plan(clone)
+  expect(entries.map(({ entry }) => entry.title)).toEqual(['Begin', 'Warmer greeting', 'x'.repeat(199), null])
+})
+
 const gitlabMerge = "Merge branch 'topic' into 'main'\n\nTidy up\n\nSee merge request a/sub/p!12"
 const giteaMerge = "Merge pull request 'Tidy up' (#12) from topic into main"
 
+const githubMerge = 'Merge pull request #12 from a/topic\n\nTidy up\n\nAt last.'
+const bitbucketMerge = 'Merged in topic (pull request #12)\n\nTidy up'
+
 test.each<[string, string, string | null, string?]>([
-  ['https://github.com/a/p.git', 'Merge pull request #12 from a/topic', 'https://github.com/a/p/pull/12'],
+  ['https://github.com/a/p.git', githubMerge, 'https://github.com/a/p/pull/12'],
   ['git@github.com:a/p.git', 'Tidy up (#12)', 'https://github.com/a/p/pull/12'],
   ['git@gitlab.test:a/sub/p.git', gitlabMerge, 'https://gitlab.test/a/sub/p/-/merge_requests/12'],
   ['https://ci:token@gitlab.com/a/p.git', 'Tidy up (!12)', 'https://gitlab.com/a/p/-/merge_requests/12'],
   ['https://gitlab.com/a/p.git', 'Fix the issue (#12)', null],
   ['ssh://git@git.test:2222/a/p.git', giteaMerge, 'https://git.test/a/p/pulls/12'],
   ['https://codeberg.org/a/p', 'Tidy up (#12)', 'https://codeberg.org/a/p/pulls/12'],
-  ['https://bitbucket.org/a/p', 'Merged in topic (pull request #12)', 'https://bitbucket.org/a/p/pull-requests/12'],
+  ['https://bitbucket.org/a/p', bitbucketMerge, 'https://bitbucket.org/a/p/pull-requests/12'],
   ['https://bitbucket.org/a/p.git', 'Fix the issue (#12)', null],
   ['https://git.test/a/p.git', 'Fix the issue (#12)', null],
   ['https://git.test/a/p.git', 'Tidy up (#12)', 'https://git.test/a/p/pull/12', 'GitHub Enterprise <github@test>'],
+  ['https://github.com/a/p', 'Merge tidied files (#12)', 'https://github.com/a/p/pull/12'],
   ['https://github.com/a/p', 'Revert "Merge pull request #12 from a/topic"', null],
   ['https://github.com/a/p', 'Fix #12', null],
   ['https://github.com/a/p', 'Fix (#99999999999)', null],
-])('at %s the commit "%s" has the address %p', async (origin, message, expected, ...[committer]) => {
-  const clone = begin(origin)
-  if (/^Merged? (?!.*\(!)/.test(message)) {
-    changeOn(clone, 'topic', 'On topic')
-    clone.merge('topic', message)
-  } else change(clone, message, 'a.md', committer ? { author: 'Ada <ada@example.com>', committer } : {})
-  const { entries } = await plan(clone)
-  expect(entries.slice(1).map(({ entry }) => [entry.action, entry.pr_url ?? null])).toEqual([
-    expected ? ['pr_merged', expected] : ['deployed', null],
-  ])
-})
+])(
+  'at %s the commit %j has the address %p, and the title of its pull request',
+  async (origin, message, expected, ...[committer]) => {
+    const clone = begin(origin)
+    if (/^Merged? (?!.*\(!)/.test(message)) {
+      changeOn(clone, 'topic', 'On topic')
+      clone.merge('topic', message)
+    } else change(clone, message, 'a.md', committer ? { author: 'Ada <ada@example.com>', committer } : {})
+    const { entries } = await plan(clone)
+    const title = expected === null ? message : /tidy up|merge tidied files/i.exec(message)?.[0]
+    expect(entries.slice(1).map(({ entry }) => [entry.action, entry.pr_url ?? null, entry.title])).toEqual([
+      [expected === null ? 'deployed' : 'pr_merged', expected, title],
+    ])
+  },
+)

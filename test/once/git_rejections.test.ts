@@ -63,8 +63,6 @@ const partial = () => {
   clone.git('config', 'uploadpack.allowFilter', 'true')
   return { folder: cloneOf('--filter=blob:none', '--no-checkout') }
 }
-const withSquash = () =>
-  createOther(null, ['a.md'], 'Add (#1)', { committer: 'GitHub Enterprise <noreply@git.example.com>' })
 const unlinked = ['--repository', 'acme/other']
 
 test.each<[string, string, () => { folder: string; more?: string[]; settings?: Settings }]>([
@@ -82,11 +80,10 @@ test.each<[string, string, () => { folder: string; more?: string[]; settings?: S
   ],
   ['a clone without a remote', 'Say which repository it is: --repository', () => createOther(null)],
   ['a remote that is a folder', 'The remote origin is not at a host', () => createOther('/srv/git/prompts.git')],
-  ['a repository that is none', 'must be OWNER/NAME or', () => ({ ...clone, more: ['--repository', 'prompts'] })],
   [
-    'pull requests whose address is not known',
-    'Say where the repository is shown: --repository https://HOST/acme/prompts',
-    () => ({ ...withSquash(), more: ['--repository', 'acme/prompts'] }),
+    'a repository that is none',
+    'must be OWNER/NAME on github.com',
+    () => ({ ...clone, more: ['--repository', 'prompts'] }),
   ],
   ['an unlinked repository', 'No prompt is linked to a file of acme/other', () => ({ ...clone, more: unlinked })],
   [

@@ -2,26 +2,8 @@ import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { describeCount } from '../../src/cli/progress.ts'
 import { createDatabaseWithTenant, createEmptyDatabase } from '../harness.ts'
-import { createFolder, PROGRAM, type Settings } from '../program.ts'
+import { createFolder, onTerminal } from '../program.ts'
 import { entry } from '../service.ts'
-
-async function onTerminal(args: string[], settings: Settings): Promise<string> {
-  let shown = ''
-  const decoder = new TextDecoder()
-  const child = Bun.spawn([PROGRAM, ...args], {
-    env: { PATH: process.env.PATH, ...settings },
-    terminal: {
-      cols: 120,
-      rows: 30,
-      data: (_, bytes) => {
-        shown += decoder.decode(bytes, { stream: true })
-      },
-    },
-  })
-  expect(await child.exited).toBe(0)
-  child.terminal?.close()
-  return shown
-}
 
 test('backup, restore and import show how far they are, on a terminal alone', async () => {
   const [database, empty] = [await createDatabaseWithTenant(), await createEmptyDatabase()]

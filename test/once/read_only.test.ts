@@ -54,8 +54,8 @@ test('the name of the database leads to a standby for a while: nothing is served
   for (const until = performance.now() + 2_500; performance.now() < until; await Bun.sleep(100)) {
     expect(await readiness()).toEqual(readOnly)
   }
-  expect(await post()).toBe(500)
-  expect((await client.getHistory(tenant.prompt, tenant.key)).status).toBe(500)
+  expect(await post()).toBe(503)
+  expect((await client.getHistory(tenant.prompt, tenant.key)).status).toBe(503)
   await eventually(() => server.stdout().includes('"reason":"the database is read-only'), true)
   proxy.forwardTo(servers.primary.url)
   await eventually(readiness, ready)
@@ -65,7 +65,7 @@ test('the name of the database leads to a standby for a while: nothing is served
 test('a database that is made read-only: not ready, with the reason, until it can be written to again', async () => {
   await setReadOnly('on')
   await eventually(readiness, readOnly)
-  expect(await post()).toBe(500)
+  expect(await post()).toBe(503)
   await setReadOnly('off')
   await eventually(readiness, ready)
   await eventually(post, 201)
@@ -74,8 +74,8 @@ test('a database that is made read-only: not ready, with the reason, until it ca
 test('a write that finds the database read-only replaces the connections, without a look at the readiness', async () => {
   await setReadOnly('on')
   const before = proxy.accepted()
-  await eventually(post, 500)
-  await eventually(async () => (await post()) === 500 && proxy.accepted() > before, true)
+  await eventually(post, 503)
+  await eventually(async () => (await post()) === 503 && proxy.accepted() > before, true)
   await setReadOnly('off')
   await eventually(post, 201)
 })

@@ -27,12 +27,12 @@ test('pages with filters, which can take long, leave connections to all others',
     const read = (branch: string) => client.getHistory(tenant.prompt, tenant.key, `?branch=${branch}`)
     pages = Array.from({ length: 30 }, (_, index) => read(`b${index}`))
     const rejected = await Promise.race(pages)
-    expect([rejected.status, rejected.headers.get('retry-after')]).toEqual([500, '1'])
+    expect([rejected.status, rejected.headers.get('retry-after')]).toEqual([503, '1'])
     await expectSignalsTaken()
   })
   // Two were read and twenty waited; the others were rejected immediately, with Retry-After.
   const statuses = (await Promise.all(pages)).map(({ status }) => status)
-  expect(statuses.sort()).toEqual([...Array(22).fill(200), ...Array(8).fill(500)])
+  expect(statuses.sort()).toEqual([...Array(22).fill(200), ...Array(8).fill(503)])
 })
 
 describe('while a prompt of one organisation is held', () => {
@@ -69,19 +69,19 @@ describe('while a prompt of one organisation is held', () => {
     expect((await commitsOf(held)).sort()).toEqual(commits.sort())
   })
 
-  test('what was answered with a 500 for waiting too long is not written later', async () => {
+  test('what was answered with a 503 for waiting too long is not written later', async () => {
     const held = await createTenant(operator)
     const answers = await whileHeld(held.prompt, () =>
       Promise.all(Array.from({ length: 30 }, (_, index) => postHistory(held, `c${index}`))),
     )
-    expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(500))
+    expect(answers.map(({ status }) => status)).toEqual(Array(30).fill(503))
     // This one is written after everything that might still be queued.
     expect((await postHistory(held, 'after')).status).toBe(201)
     expect(await commitsOf(held)).toEqual(['after'])
   })
 })
 
-test('a signal that was answered with a 500 while its organisation was held is not written later, nor is its retry', async () => {
+test('a signal that was answered with a 503 while its organisation was held is not written later, nor is its retry', async () => {
   const held = await createTenant(operator)
   const keyed = { 'idempotency-key': 'once' }
   const post = () => client.post(`/prompts/${held.prompt}/signals`, held.key, { value: 'positive' }, keyed)
@@ -89,7 +89,7 @@ test('a signal that was answered with a 500 while its organisation was held is n
     await on`select pg_advisory_xact_lock(5167, id::integer) from organisations where public_id = ${held.org}`
     return Promise.all([post(), post(), post()])
   })
-  expect(answers.map(({ status }) => status)).toEqual([500, 500, 500])
+  expect(answers.map(({ status }) => status)).toEqual([503, 503, 503])
   const { status, headers } = await post()
   expect([status, headers.get('idempotent-replayed')]).toEqual([201, null])
   expect(headers.get('ratelimit')).toStartWith('"signals";r=999;')

@@ -62,20 +62,20 @@ test('of 300 slow bodies of an organisation those past its share are rejected, a
   const [busy, calm] = [await createTenant(operator), await createTenant(operator)]
   // The runtime keeps what arrives while a key or a prompt is looked up, so the rest is sent after that.
   const slow = await begin(300, busy, announced(MIB), space.subarray(0, 1))
-  await eventually(() => count(slow, 500), 284, ANSWER_MS)
+  await eventually(() => count(slow, 503), 284, ANSWER_MS)
   const before = peakMemoryOf(server)
   await Promise.all(slow.map(({ socket }) => new Promise((sent) => socket.write(space, sent))))
   const [head = '', body = ''] = slow.find(isAnswered)?.answer().split('\r\n\r\n') ?? []
   expect(head.toLowerCase()).toContain('\r\nretry-after: 1')
   expect(JSON.parse(body)).toEqual({
     error: {
-      code: 'internal_error',
+      code: 'unavailable',
       message: 'Too many large bodies are in flight. Try again shortly.',
       request_id: expect.any(String),
     },
   })
   // What is large for one organisation is rejected; what is small, or another's, is not.
-  expect([await post(busy, MIB), await post(busy, 20), await post(calm, MIB)]).toEqual([500, 201, 201])
+  expect([await post(busy, MIB), await post(busy, 20), await post(calm, MIB)]).toEqual([503, 201, 201])
   expect(peakMemoryOf(server) - before).toBeLessThan(100 * MIB)
   // A body that did not arrive in time gives its share back.
   await eventually(() => count(slow, 422), 16, ANSWER_MS)
@@ -85,7 +85,7 @@ test('of 300 slow bodies of an organisation those past its share are rejected, a
 test('bodies of no announced length are counted as they arrive, beyond what is small', async () => {
   const [busy, calm] = [await createTenant(operator), await createTenant(operator)]
   const slow = await begin(40, busy, chunked, asChunk(space))
-  await eventually(() => count(slow, 500) >= 22, true, ANSWER_MS)
+  await eventually(() => count(slow, 503) >= 22, true, ANSWER_MS)
   const small = await begin(
     1,
     busy,
@@ -103,8 +103,8 @@ test('all organisations together have a bound, and small bodies pass it', async 
   const tenants = await Promise.all(Array.from({ length: 5 }, () => createTenant(operator)))
   const [last, ...busy] = tenants as [Tenant, ...Tenant[]]
   const slow = (await Promise.all(busy.map((tenant) => begin(17, tenant, announced(MIB), space.subarray(0, 1))))).flat()
-  await eventually(() => count(slow, 500), 4, ANSWER_MS)
-  expect([await post(last, MIB), await post(last, 32 * 1024)]).toEqual([500, 201])
+  await eventually(() => count(slow, 503), 4, ANSWER_MS)
+  expect([await post(last, MIB), await post(last, 32 * 1024)]).toEqual([503, 201])
 })
 
 test('thousands of requests whose bodies are still arriving are answered together, each of them', async () => {

@@ -12,6 +12,7 @@ const expiry = '--expires-at must be an ISO 8601 time with its zone, such as 202
 const limit = (text: string) => `--monthly-limit must be a whole number from 0 to 2147483647, not "${text}"`
 const days = (text: string) => `DAYS must be a whole number from 1 to 36500, or none, not "${text}"`
 const create = ['orgs', 'create', '--name', 'A', '--plan', 'free']
+const purge = ['signals', 'purge', '--before', '2026-01-01']
 
 test.concurrent.each([
   [['orgs', 'create', '--name', 'A'], '--plan missing'],
@@ -59,8 +60,10 @@ test.concurrent.each([
   [['signals', 'export'], 'give either --prompt or --org'],
   [['signals', 'export', '--prompt', 'pmt_x', '--org', 'org_x'], 'give either --prompt or --org'],
   [['signals', 'export', '--org', 'org_x', '--format', 'xml'], '--format must be one of ndjson, csv, and given once'],
-  [['signals', 'purge', '--before', 'yesterday'], `--before must be ${expectedTime}`],
-  [['signals', 'purge', '--before', '2026-01-01', '--prompt', 'pmt_x', '--org', 'org_x'], 'give --prompt or --org'],
+  [['signals', 'purge', '--before', 'yesterday', '--all-orgs'], `--before must be ${expectedTime}`],
+  [[...purge, '--prompt', 'pmt_x', '--org', 'org_x'], 'give one of --prompt, --org and --all-orgs'],
+  [purge, 'give one of --prompt, --org and --all-orgs'],
+  [[...purge, '--all-orgs'], 'give --yes to erase without a question, or --dry-run to see how much'],
   [['orgs', 'set-retention', 'org_x', '0'], days('0')],
   [['orgs', 'set-retention', 'org_x', '1.5'], days('1.5')],
   [['orgs', 'set-retention', 'org_x', 'ever'], days('ever')],
@@ -117,7 +120,16 @@ test.concurrent('--help lists every command; after a command, it is about that o
       ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs set-retention', 'orgs suspend', 'orgs resume'],
       ...['keys create', 'keys list', 'keys update', 'keys revoke', 'keys rotate'],
       ...['prompts create', 'prompts link', 'prompts list', 'history record', 'history import', 'history list'],
-      ...['signals list', 'signals stats', 'usage', 'signals export', 'signals purge', 'impact', 'sync'],
+      ...[
+        'signals list',
+        'signals stats',
+        'usage',
+        'signals import',
+        'signals export',
+        'signals purge',
+        'impact',
+        'sync',
+      ],
       ...['audit list', 'webhooks github set', 'console', 'backup', 'restore'],
       ...['migrate', 'healthcheck', 'config', 'version'],
     ])

@@ -45,9 +45,9 @@ test('an organisation has two exports at a time, and another one once a client h
   const path = `/api/v1/prompts/${tenant.prompt}/signals/export`
   const [first, other] = [await ask(path), await ask(path)]
   const { status, headers, body } = await exportOf(tenant.prompt)
-  expect(status).toBe(500)
+  expect(status).toBe(503)
   expect(headers.get('retry-after')).toBe('10')
-  expect(body.error.code).toBe('internal_error')
+  expect(body.error.code).toBe('unavailable')
   // Another organisation has its own slots.
   const calm = await service.createTenant(10)
   expect((await service.call('GET', '/api/v1/signals/export', { key: calm.key })).status).toBe(200)
@@ -102,7 +102,7 @@ test('all organisations together have sixteen exports at a time', async () => {
   const others = await Promise.all(Array.from({ length: 8 }, () => service.createTenant(10)))
   const releases = [await holdShare(tenant, 2), await holdShare(holder, 2)]
   const isTooMany = ({ status, headers }: { status: number; headers: Headers }) =>
-    status === 500 && headers.get('retry-after') === '10'
+    status === 503 && headers.get('retry-after') === '10'
   const asked = await Promise.all(
     others.map(async ({ key }) => {
       const three = [1, 2, 3].map(() => exportSignalsOf(service, key, null))

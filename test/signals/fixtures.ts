@@ -122,8 +122,8 @@ export async function startReplica({
 /** Another service on the same database, whose prunings run when called instead of every ten minutes. */
 export function createPrunings({ services: { db }, clock }: TestService) {
   const intervals = spyOn(globalThis, 'setInterval')
-  const { drain } = createServices({ db, clock, log: createLog('silent') })
+  const { drain, log, metrics } = createServices({ db, clock, log: createLog('silent') })
   const rounds = intervals.mock.calls.filter(([, everyMs]) => everyMs === 600_000) as unknown as [() => Promise<void>][]
   intervals.mockRestore()
-  return { drain, prune: () => Promise.all(rounds.map(([round]) => round())) }
+  return { drain, log, metrics, prune: () => Promise.all(rounds.map(([round]) => round())) }
 }

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { setRetention } from '../../src/orgs/manage.ts'
-import { applyRetentions } from '../../src/signals/erase.ts'
+import { createRetentions } from '../../src/signals/erase.ts'
 import { engine } from '../harness.ts'
 import { useNewTenant, useService } from '../use.ts'
 import { countOf, createPrunings, fillEvery } from './fixtures.ts'
@@ -18,7 +18,8 @@ const fill = (from: string, count: number, prompt = tenant.prompt) => fillEvery(
 
 const expectRows = async (rows: number, of = tenant) => expect((await countOf(service, of)).rows).toBe(rows)
 
-const apply = (isStopping = () => false) => applyRetentions(service.services.db, service.clock, isStopping)
+const apply = (isStopping = () => false) =>
+  createRetentions(service.services.db, { isStopping, onErased() {} })(service.clock.now())
 
 test('a retention erases older signals of the organisations that have one', async () => {
   const { db, clock } = service.services
@@ -69,6 +70,7 @@ test('a round skips while another one runs, and stops between two steps', async 
 test('a service applies the retentions at its intervals, until it stops', async () => {
   const { db } = service.services
   const { drain, prune } = createPrunings(service)
+  service.clock.reset()
   await setRetention(db, service.clock, tenant.org, 30)
   await fill('2026-10-01T00:00:00Z', 2)
   await prune()

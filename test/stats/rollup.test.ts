@@ -215,7 +215,7 @@ test('a reader that cannot roll up in time is rejected, and the next round rolls
   const { id } = await createTail(4_500)
   const rollup = createSignalRollup(service.services.db, { patienceMs: 0 })
   const rejection = await rollup.catchUp(id).catch((error: unknown) => error)
-  expect(rejection).toMatchObject({ code: 'internal_error', headers: { 'retry-after': '1' } })
+  expect(rejection).toMatchObject({ code: 'unavailable', headers: { 'retry-after': '1' } })
   await rollup.rollUpPending()
   expect(await isTailLongerThan(id, 0)).toBe(false)
   await rollup.catchUp(id)

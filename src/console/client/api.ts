@@ -9,7 +9,7 @@ export const api = createClient<paths>({ baseUrl: root.href.replace(/\/$/, '') }
 
 api.use({
   onRequest({ request }) {
-    request.headers.set('authorization', `Bearer ${currentKey()}`)
+    if (!request.headers.has('authorization')) request.headers.set('authorization', `Bearer ${currentKey()}`)
   },
 })
 

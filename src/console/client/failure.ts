@@ -10,6 +10,7 @@ export type Failure =
   | { kind: 'missing' }
   | { kind: 'invalid'; message: string; details: Details }
   | { kind: 'limited'; againAt: Date | undefined }
+  | { kind: 'unavailable' }
   | { kind: 'failed'; requestId: string | undefined }
 
 export class RequestFailed extends Error {
@@ -36,5 +37,6 @@ export function failureOf({ status, headers }: Response, body: unknown): Failure
   if (status === 404) return { kind: 'missing' }
   if (status === 422) return { kind: 'invalid', message, details }
   if (status === 429) return { kind: 'limited', againAt }
+  if (status === 503) return { kind: 'unavailable' }
   return { kind: 'failed', requestId: request_id ?? headers.get('x-request-id') ?? undefined }
 }

@@ -105,7 +105,7 @@ function EditPrompt({ prompt, onClose }: { prompt: Prompt | undefined; onClose()
       <Input label="Name" name="name" maxLength={500} defaultValue={prompt?.name} required />
       <Input
         label="Repository"
-        hint="owner/name. Leave empty for none."
+        hint="owner/name on GitHub, or host/path such as gitlab.com/acme/prompts. Leave empty for none."
         name="repository"
         maxLength={500}
         defaultValue={prompt?.repository ?? ''}

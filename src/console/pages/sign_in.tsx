@@ -4,7 +4,7 @@ import { Form, Input } from '../parts/field.tsx'
 import { Note } from '../parts/states.tsx'
 import { Command } from '../parts/text.tsx'
 
-/** Sign-in with a key, which stays in this tab. */
+/** Sign-in with a key. */
 export function SignIn({ wasRefused, onSignIn }: { wasRefused: boolean; onSignIn(key: string): void }) {
   useEffect(() => {
     document.title = 'Sign in · prompt-signals'
@@ -25,7 +25,7 @@ export function SignIn({ wasRefused, onSignIn }: { wasRefused: boolean; onSignIn
       <Form onSubmit={submit}>
         <Input
           label="API key"
-          hint="Kept in this tab until you close it or sign out."
+          hint="Shared by the tabs of this browser until you close them or sign out."
           name="key"
           type="password"
           autocomplete="off"

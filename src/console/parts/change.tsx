@@ -1,3 +1,4 @@
+import { findLinks } from '../../lib/repository_links.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { Code, OuterLink, Text, When } from './text.tsx'
 
@@ -31,7 +32,7 @@ export const ChangeLinks = ({ change, repository }: { change: Change; repository
         <OuterLink to={change.pr_url}>#{change.pr_number}</OuterLink>{' '}
       </>
     )}
-    <OuterLink to={commitUrl(change, repository)}>
+    <OuterLink to={findLinks(repository, change.pr_url)?.commit(change.commit_sha) ?? null}>
       <Code>{change.commit_sha.slice(0, 7)}</Code>
     </OuterLink>{' '}
     <span class="muted">
@@ -39,13 +40,3 @@ export const ChangeLinks = ({ change, repository }: { change: Change; repository
     </span>
   </>
 )
-
-/** Beside its pull request where it has one, else in the repository of the prompt, which GitHub has. */
-function commitUrl({ pr_url, commit_sha }: Change, repository: string | null): string | null {
-  if (!/^[0-9a-f]{7,64}$/i.test(commit_sha)) return null
-  const [, place] = /^(https?:\/\/.+?)\/(?:-\/)?(?:pull|merge_requests)\/\d+\/?$/.exec(pr_url ?? '') ?? []
-  if (place) return `${place}/commit/${commit_sha}`
-  return repository && /^[\w.-]+\/[\w.-]+$/.test(repository)
-    ? `https://github.com/${repository}/commit/${commit_sha}`
-    : null
-}

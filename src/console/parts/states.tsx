@@ -11,7 +11,7 @@ type AwaitProps<Data> = { query: Query<Data>; children(data: Data): ComponentChi
 /** Shows the data, or why it is missing. A short wait shows nothing. */
 export function Await<Data>({ query: { data, failure, isSlow, reload }, children }: AwaitProps<Data>) {
   // Earlier data stays visible while the service is away, but not for a key that has lost access.
-  const isAway = failure?.kind === 'offline' || failure?.kind === 'failed'
+  const isAway = failure && ['offline', 'unavailable', 'failed'].includes(failure.kind)
   return (
     <>
       {failure && <FailureNote failure={failure} retry={reload} />}
@@ -47,6 +47,7 @@ const titles: Record<Failure['kind'], string> = {
   missing: 'Not found',
   invalid: 'Invalid input',
   limited: 'Too many requests',
+  unavailable: 'Service unavailable',
   failed: 'Something went wrong',
 }
 
@@ -75,7 +76,9 @@ export const FailureNote = ({ failure, retry }: { failure: Failure; retry?: () =
         Request <Code>{failure.requestId}</Code> <CopyButton text={failure.requestId} of="the request id" />
       </p>
     )}
-    {retry && ['offline', 'failed', 'limited'].includes(failure.kind) && <Button does="Try again" onClick={retry} />}
+    {retry && ['offline', 'unavailable', 'failed', 'limited'].includes(failure.kind) && (
+      <Button does="Try again" onClick={retry} />
+    )}
   </Note>
 )
 
@@ -97,6 +100,8 @@ function adviceOn(failure: Failure): ComponentChildren {
       return failure.message
     case 'limited':
       return failure.againAt ? `Try again ${formatDistance(failure.againAt)}.` : 'Try again in a moment.'
+    case 'unavailable':
+      return 'The service is overloaded, or its database does not answer. Try again shortly.'
     case 'failed':
       return 'Try again shortly.'
   }

@@ -1,0 +1,22 @@
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { type Arguments, UsageError } from './command.ts'
+
+/** Requires --yes or --dry-run, unless a person can be asked. */
+export function requireConsent(args: Arguments): void {
+  if (args.options.yes || args.options['dry-run'] || process.stdin.isTTY) return
+  throw new UsageError('give --yes to erase without a question, or --dry-run to see how much')
+}
+
+/** Asks on the terminal, unless --yes was given. Anything but y or yes is a no, as is the end of the input. */
+export async function hasConsent(args: Arguments, question: string, signal: AbortSignal): Promise<boolean> {
+  if (args.options.yes) return true
+  process.stderr.write(`${question} [y/N] `)
+  const lines = createInterface({ input: process.stdin })
+  try {
+    const [answer] = await Promise.race([once(lines, 'line', { signal }), once(lines, 'close', { signal })])
+    return /^y(es)?$/i.test(answer?.trim() ?? '')
+  } finally {
+    lines.close()
+  }
+}

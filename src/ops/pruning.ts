@@ -1,0 +1,44 @@
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { ClockSkewError, readTrustedTime } from '../db/time.ts'
+import { pruneDeliveries } from '../github/prune.ts'
+import { pruneIdempotencyKeys } from '../idempotency/replay.ts'
+import { runPeriodically } from '../lib/periodic.ts'
+import type { Log } from '../log.ts'
+
+export type PruningObserver = {
+  /** Called with the seconds by which the clock of this process is ahead of the database's. */
+  skewed(seconds: number): void
+  /** Called with the number of an organisation's signals that a retention has erased. */
+  expired(org: string, signals: number): void
+}
+
+type Options = { db: Db; clock: Clock; log: Log; observer: PruningObserver; isStopping(): boolean }
+
+const everyMs = 10 * 60_000
+
+/** Deletes expired rows at intervals. Each table has its own timer, so that a failing pruning does not stop the others. */
+export function startPruning({ db, clock, log, observer, isStopping }: Options) {
+  let applyRetentions: Promise<(now: Date) => Promise<void>> | undefined
+  const prunings: Record<string, (now: Date) => Promise<void>> = {
+    idempotency_keys: (now) => pruneIdempotencyKeys(db, now),
+    deliveries: (now) => pruneDeliveries(db, now),
+    async signals(now) {
+      applyRetentions ??= import('../signals/erase.ts').then(({ createRetentions }) =>
+        createRetentions(db, { isStopping, onErased: observer.expired }),
+      )
+      await (await applyRetentions)(now)
+    },
+  }
+  return Object.entries(prunings).map(([pruning, prune]) =>
+    runPeriodically(
+      everyMs,
+      async () => prune(await readTrustedTime(db.sql, clock, observer.skewed)),
+      (err) => {
+        if (err instanceof ClockSkewError)
+          log.error({ pruning, skew_seconds: err.seconds }, 'pruning refused: clocks differ')
+        else log.error({ pruning, err }, 'pruning expired rows failed; will retry')
+      },
+    ),
+  )
+}

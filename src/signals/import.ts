@@ -1,0 +1,110 @@
+import type { Db } from '../db/client.ts'
+import { ServiceError } from '../errors.ts'
+import { atLine } from '../lib/input.ts'
+import { monthOf } from '../lib/months.ts'
+import { yieldFor } from '../lib/periodic.ts'
+import type { Prompt } from '../prompts/find.ts'
+import type { SignalRollup } from '../stats/rollup.ts'
+import { createLineParser, type PastSignal } from './import_lines.ts'
+import { writeSignals } from './store.ts'
+import { countStored, insertPastSignals, lockOrganisation, selectIdentities } from './store_import.ts'
+
+/** The numbers of new signals, of known ones, and of those that the limit of the current month refused. */
+export type ImportCounts = { recorded: number; known: number; refused: number }
+
+/** The embedded engine does nothing else during a write, so each write is short. */
+export const signalsPerWrite = 500
+
+/**
+ * Records one signal per line. The lines are read twice, so that an invalid one is named before anything is written. Writes
+ * in short transactions: after an interruption, a repeated import finds the signals of the first one.
+ */
+export async function importSignals(
+  db: Db,
+  now: Date,
+  rollup: SignalRollup,
+  prompt: Prompt,
+  readLines: () => AsyncIterable<string>,
+  onProgress: (signals: number, share: number) => void,
+): Promise<ImportCounts> {
+  let total = 0
+  for await (const _ of parseLines(readLines(), now)) total += 1
+  const record = createPastRecorder(db, now, prompt)
+  const counts = { recorded: 0, known: 0, refused: 0 }
+  let batch: PastSignal[] = []
+  let done = 0
+  for await (const signal of parseLines(readLines(), now)) {
+    batch.push(signal)
+    done += 1
+    if (batch.length < signalsPerWrite && done < total) continue
+    const startedAt = performance.now()
+    const { recorded, known, refused } = await record(batch)
+    counts.recorded += recorded
+    counts.known += known
+    counts.refused += refused
+    batch = []
+    // A reader of the prompt would time out on many new signals.
+    await rollup.catchUp(prompt.id)
+    onProgress(done, done / total)
+    await yieldFor(startedAt)
+  }
+  return counts
+}
+
+async function* parseLines(lines: AsyncIterable<string>, now: Date): AsyncGenerator<PastSignal> {
+  const parseLine = createLineParser(now)
+  let lineNumber = 0
+  let source: string | undefined
+  for await (const line of lines) {
+    lineNumber += 1
+    const signal = await atLine(lineNumber, async () => {
+      const parsed = parseLine(line)
+      source ??= parsed?.prompt
+      if (parsed?.prompt && parsed.prompt !== source)
+        throw new ServiceError(
+          'validation_error',
+          'The file has signals of several prompts: import one prompt at a time.',
+        )
+      return parsed
+    })
+    if (signal) yield signal
+  }
+}
+
+/**
+ * Creates a function that records signals of the past, each once: the n-th of several equal signals is new unless the prompt
+ * has n of them. Those of the month of `now` count towards its limit, those of earlier months towards none.
+ */
+export function createPastRecorder(
+  db: Db,
+  now: Date,
+  prompt: Prompt,
+): (signals: PastSignal[]) => Promise<ImportCounts> {
+  const { id: promptId, organisationId } = prompt
+  const given = new Map<string, number>()
+  const month = monthOf(now)
+
+  return (signals) =>
+    db.transaction(async (sql) => {
+      await lockOrganisation(sql, organisationId)
+      const identities = await selectIdentities(sql, signals)
+      const stored = await countStored(sql, promptId, signals)
+      const missing = signals.filter((_, index) => {
+        const identity = identities[index] as string
+        const number = (given.get(identity) ?? 0) + 1
+        given.set(identity, number)
+        return number > (stored.get(identity) ?? 0)
+      })
+      const isCurrent = ({ createdAt }: PastSignal) => monthOf(createdAt).name === month.name
+      await insertPastSignals(
+        sql,
+        prompt,
+        missing.filter((signal) => !isCurrent(signal)),
+      )
+      const more = { organisationId, promptId, month, idempotencyKey: null, browserKeyId: null }
+      const current = missing.filter(isCurrent).map((signal) => ({ ...signal, ...more }))
+      const results = current.length > 0 ? await writeSignals(sql, current) : []
+      const refused = results.filter(({ outcome }) => outcome === 'refused').length
+      return { recorded: missing.length - refused, known: signals.length - missing.length, refused }
+    })
+}

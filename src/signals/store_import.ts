@@ -1,0 +1,43 @@
+import type { Sql } from '../db/client.ts'
+import type { Prompt } from '../prompts/find.ts'
+import type { PastSignal } from './import_lines.ts'
+
+/** Takes the lock of write_signals, until the transaction ends: ids of an organisation must commit in their order. */
+export async function lockOrganisation(sql: Sql, organisationId: number): Promise<void> {
+  await sql`select pg_advisory_xact_lock(5167, ${organisationId}::bigint::integer)`
+}
+
+const timesOf = (signals: PastSignal[]) => signals.map(({ createdAt }) => createdAt.toISOString())
+
+/** What tells a signal of a prompt from others: time, value and metadata. Postgres writes equal metadata in one way. */
+export async function selectIdentities(sql: Sql, signals: PastSignal[]): Promise<string[]> {
+  const rows = await sql<{ hash: string | null }>`
+    select md5(g.metadata::jsonb::text) as hash
+    from unnest(${signals.map(({ metadata }) => metadata)}::text[]) with ordinality g (metadata, number)
+    order by g.number`
+  return signals.map(({ createdAt, value }, index) => identityOf(createdAt, value, rows[index]?.hash ?? null))
+}
+
+/** How many signals of each identity the prompt has at the times of these. */
+export async function countStored(sql: Sql, promptId: number, signals: PastSignal[]): Promise<Map<string, number>> {
+  const rows = await sql<{ at: Date; value: string; hash: string | null; number: number }>`
+    select s.created_at as at, s.value, md5(s.metadata::text) as hash, count(*) as number
+    from signals s
+    where s.prompt_id = ${promptId} and s.created_at = any(${[...new Set(timesOf(signals))]}::text[]::timestamptz[])
+    group by 1, 2, 3`
+  return new Map(rows.map(({ at, value, hash, number }) => [identityOf(at, value, hash), number]))
+}
+
+const identityOf = (at: Date, value: string, hash: string | null) => `${at.getTime()} ${value} ${hash}`
+
+/** Inserts signals of past months, which count towards no limit. The caller has locked the organisation. */
+export async function insertPastSignals(sql: Sql, prompt: Prompt, signals: PastSignal[]): Promise<void> {
+  await sql`
+    insert into signals (organisation_id, prompt_id, value, metadata, created_at)
+    select ${prompt.organisationId}, ${prompt.id}, g.value, g.metadata::jsonb, g.created_at
+    from unnest(
+      ${signals.map(({ value }) => value)}::text[], ${signals.map(({ metadata }) => metadata)}::text[],
+      ${timesOf(signals)}::text[]::timestamptz[]
+    ) with ordinality g (value, metadata, created_at, number)
+    order by g.number`
+}

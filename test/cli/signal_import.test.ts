@@ -1,0 +1,131 @@
+import { expect, test } from 'bun:test'
+import { createTenant, errorLineOf, eventually, PROGRAM, run } from '../program.ts'
+import { useProgram } from '../use.ts'
+
+const { client, operator, settings, tenant } = useProgram()
+
+const createPrompt = async (): Promise<string> =>
+  (await operator.one('prompts', 'create', '--org', tenant.org, '--name', 'Imported')).id
+
+const importing = (prompt: string, lines: string[], ...more: string[]) =>
+  run(['signals', 'import', '-', '--prompt', prompt, ...more], { settings, stdin: lines.join('\n') })
+
+const imported = async (prompt: string, lines: string[]) =>
+  JSON.parse((await importing(prompt, lines, '--json')).stdout) as object
+
+const exported = async (prompt: string, ...more: string[]): Promise<string[]> =>
+  (await operator.plain('signals', 'export', '--prompt', prompt, ...more)).split('\n').slice(0, -1)
+
+/** What an import keeps of an exported line: all but the id and the prompt. */
+const contentOf = (line: string): string => line.replace(/^\{"id":\d+,"prompt":"\w+",/, '')
+
+const line = (created_at: string, metadata: object | null = null, value = 'positive') =>
+  JSON.stringify({ value, metadata, created_at })
+
+test.each(['ndjson', 'csv'])('an export as %s, imported twice, is the same signals once', async (format) => {
+  const { prompt: source, org } = tenant
+  for (const metadata of ['{"big":12345678901234567890,"text":"a \\"b\\", c\\nd"}', '{"rate":1.50}', '{}']) {
+    const body = `{"value":"negative","metadata":${metadata}}`
+    const headers = { 'content-type': 'application/json' }
+    const { status } = await client.call('POST', `/api/v1/prompts/${source}/signals`, {
+      key: tenant.key,
+      body,
+      headers,
+    })
+    expect(status).toBe(201)
+  }
+  await importing(source, [line('2019-02-28T23:59:59.999Z', { commit_sha: 'c0ffee1' }), line('2020-01-01T00:00:00Z')])
+  const before = (await exported(source)).map(contentOf)
+  const lines = await exported(source, '--format', format)
+  const target = await createPrompt()
+  expect(await imported(target, lines)).toEqual({ recorded: before.length, known: 0, refused: 0 })
+  expect((await exported(target)).map(contentOf)).toEqual(before)
+  expect((await importing(target, lines)).stdout).toBe(`recorded 0, already known ${before.length}\n`)
+  expect(await imported(source, lines)).toEqual({ recorded: 0, known: before.length, refused: 0 })
+  expect(
+    await operator.json(
+      'signals',
+      'stats',
+      '--prompt',
+      target,
+      '--since',
+      '2019-02-28',
+      '--until',
+      '2020-01-02',
+      '--interval',
+      'month',
+    ),
+  ).toHaveLength(12)
+  const both = await operator.plain('signals', 'export', '--org', org)
+  expect(errorLineOf(await importing(target, both.split('\n')))).toMatch(/^Line \d+: The file has signals of several /)
+})
+
+test('an import that was killed and repeated, in any order, has every line once, and equal lines as often as given', async () => {
+  const prompt = await createPrompt()
+  const times = Array.from({ length: 900 }, (_, n) => new Date(Date.UTC(2021, 5, 1, 0, 0, n)).toISOString())
+  // Each signal three times, far apart in the file.
+  const lines = [...times, ...times, ...times].map((time) => line(time, { n: 1 }))
+  const first = Bun.spawn([PROGRAM, 'signals', 'import', '-', '--prompt', prompt], {
+    env: { ...settings },
+    stdin: Buffer.from(lines.join('\n')),
+  })
+  await eventually(async () => (await exported(prompt)).length > 0, true)
+  first.kill('SIGKILL')
+  await first.exited
+  const reversed = lines.toReversed()
+  await Promise.all([importing(prompt, reversed), importing(prompt, reversed)])
+  expect(await imported(prompt, lines)).toEqual({ recorded: 0, known: 2_700, refused: 0 })
+  expect(await exported(prompt)).toHaveLength(2_700)
+  const [day] = await operator.json(
+    'signals',
+    'stats',
+    '--prompt',
+    prompt,
+    '--since',
+    '2021-06-01',
+    '--until',
+    '2021-06-02',
+  )
+  expect(day).toMatchObject({ positive: 2_700, negative: 0 })
+})
+
+test('signals of past months count towards no limit, those of the current month do', async () => {
+  const { org, prompt } = await createTenant(operator, 2)
+  const now = new Date().toISOString()
+  const lines = [line(now, { n: 1 }), line('2022-03-04T05:06:07Z'), line(now, { n: 2 }), line(now, { n: 3 })]
+  const { status, stdout, stderr } = await importing(prompt, lines)
+  expect({ status, stdout }).toEqual({ status: 1, stdout: 'recorded 3, already known 0\n' })
+  expect(stderr).toMatch(/^prompt-signals: The monthly limit has no room for 1 signal of this month\. Raise the limit /)
+  const used = async () => (await operator.json('orgs', 'list')).find(({ id }) => id === org)?.used
+  expect(await used()).toBe(2)
+  await operator.one('orgs', 'set-plan', org, 'free')
+  expect(await imported(prompt, lines)).toEqual({ recorded: 1, known: 3, refused: 0 })
+  expect(await used()).toBe(3)
+})
+
+const heading = 'created_at,value,metadata'
+
+test.concurrent.each([
+  [['{'], 'Line 1: This is not JSON.'],
+  [['a,b'], /^Line 1: This is neither NDJSON nor CSV with a heading: the columns value and created_at are missing\.$/],
+  [
+    [line('2022-01-01T00:00:00Z'), '', '{"value":"maybe"}'],
+    /^Line 3: The signal is not valid\. \/created_at must be given; \/value must be /,
+  ],
+  [
+    [line('2999-01-01T00:00:00Z')],
+    /^Line 1: .* \/created_at must be an ISO 8601 time with its zone, and not in the future$/,
+  ],
+  [[line('2022-01-01')], /^Line 1: .* \/created_at must be/],
+  [
+    ['{"value":"positive","created_at":"2022-01-01T00:00:00Z","metadata":[]}'],
+    /^Line 1: .* \/metadata must be object or null$/,
+  ],
+  [[heading, '2022-01-01T00:00:00Z,positive'], 'Line 2: This record has 2 cells, not 3.'],
+  [[heading, '2022-01-01T00:00:00Z,positive,"{'], 'Line 2: This is not a CSV record of one line.'],
+  [[heading, '2022-01-01T00:00:00Z,positive,{'], 'Line 2: This is not JSON.'],
+])('%j is rejected before anything is recorded', async (lines, message) => {
+  const prompt = await createPrompt()
+  expect(errorLineOf(await importing(prompt, lines))).toMatch(message)
+  expect(await exported(prompt)).toEqual([])
+})
