@@ -10,7 +10,7 @@ import {
   sanitizeUrl,
 } from '../git/entries.ts'
 import type { PromptEntry } from '../history/record.ts'
-import { earlierOf, parseInstant } from '../lib/times.ts'
+import { parseInstant } from '../lib/times.ts'
 import type { Account, PullRequestPayload } from './schema.ts'
 import { repositoryIdOf } from './sender.ts'
 import type { RepositoryRef } from './store.ts'
@@ -35,7 +35,7 @@ export function parsePullRequest(payload: PullRequestPayload, now: Date): Parsed
   const { action, pull_request: given, repository } = payload
   if (!['opened', 'reopened', 'closed'].includes(action)) return 'ignored'
   const isMerged = action === 'closed' && given.merged === true
-  const instant = (text: string | null | undefined) => earlierOf(parseInstant(text ?? '') ?? now, now)
+  const instant = (text: string | null | undefined) => parseInstant(text ?? '') ?? now
   const pr: GivenPullRequest = {
     number: given.number,
     url: sanitizeUrl(given.html_url),

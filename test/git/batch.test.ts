@@ -51,13 +51,15 @@ test('what a caller has recorded stands, also beside the merge of its commit', a
 
 test('a title completes an entry that has none, also one that a caller recorded, and then stands', async () => {
   const own = await service.createTenant()
-  await service.addHistory(own.prompt, [entry({ commit_sha: 't1' }), entry({ commit_sha: 't2', title: 'Given' })])
+  const created_at = '2026-01-01T00:00:00Z'
+  const given = [entry({ commit_sha: 't1', created_at }), entry({ commit_sha: 't2', title: 'Given', created_at })]
+  await service.addHistory(own.prompt, given)
   const read = async () => {
     const { headers, body } = await service.getHistory(own.prompt, own.key, '?include=title')
     return [headers.get('etag'), Object.fromEntries(body.data.map((one: Entry) => [one.commit_sha, one.title]))]
   }
   const give = async (title: string) => {
-    const entries = ['t1', 't2', 't3'].map((sha) => ({ ...of(sha, { title }), prompt_id: own.prompt }))
+    const entries = ['t1', 't2', 't3'].map((sha) => ({ ...of(sha, { title, created_at }), prompt_id: own.prompt }))
     return (await send({ entries }, own.key)).body.data.outcomes
   }
   const [before] = await read()
