@@ -15,8 +15,13 @@ export type EntryToRecord = Omit<EntryRow, 'id'> & {
 
 export type KnownEntry = EntryToRecord & { id: number }
 
-/** An entry that a source reports. A merge covers the commits that it brought to its branch. */
-export type ReportedEntry = EntryToRecord & { covers: string[] }
+/** An entry that a source reports. */
+export type ReportedEntry = EntryToRecord & {
+  /** The commits that a merge brought to its branch. */
+  covers: string[]
+  /** False if the source says what happened and not when: it then repeats a known entry of any time. */
+  isTimed: boolean
+}
 
 /** What makes two entries the same one, unless it went live again. */
 export type EntryIdentity = Pick<
@@ -24,8 +29,8 @@ export type EntryIdentity = Pick<
   'prompt_id' | 'action' | 'commit_sha' | 'branch_name' | 'pr_number' | 'reopenings'
 >
 
-/** An entry that made its commit live on its branch. */
-export type LiveEntry = Pick<EntryToRecord, 'prompt_id' | 'branch_name' | 'commit_sha' | 'created_at'>
+/** An entry that made its commit live on its branch. Of two at the same time, the one with the lower id came first. */
+export type LiveEntry = Pick<EntryToRecord, 'prompt_id' | 'branch_name' | 'commit_sha' | 'created_at'> & { id: number }
 
 const liveActions = ['deployed', 'pr_merged']
 export const isLive = ({ action }: Pick<EntryToRecord, 'action'>): boolean => liveActions.includes(action)
@@ -43,12 +48,13 @@ export const isSameEntry = (one: EntryIdentity, other: EntryIdentity): boolean =
   commitKey(one.commit_sha) === commitKey(other.commit_sha)
 
 /** Whether another commit went live between two entries of a commit, so that the later one is a rollback. */
-export function isOtherBetween(entry: LiveEntry, repeated: LiveEntry, live: LiveEntry[]): boolean {
-  const [first, last] = [entry, repeated].map(({ created_at }) => Number(created_at)).sort((a, b) => a - b)
-  return live.some(
-    ({ commit_sha, created_at }) =>
-      Number(created_at) > Number(first) &&
-      Number(created_at) < Number(last) &&
-      !isSameCommit(commit_sha, entry.commit_sha),
-  )
+export function isOtherBetween(entry: Omit<LiveEntry, 'id'>, repeated: LiveEntry, live: LiveEntry[]): boolean {
+  const time = Number(entry.created_at)
+  const isLater = time > Number(repeated.created_at)
+  return live.some((other) => {
+    const otherTime = Number(other.created_at)
+    const sinceRepeated = otherTime - Number(repeated.created_at) || other.id - repeated.id
+    const isBetween = isLater ? sinceRepeated > 0 && otherTime < time : sinceRepeated < 0 && otherTime > time
+    return isBetween && !isSameCommit(other.commit_sha, entry.commit_sha)
+  })
 }

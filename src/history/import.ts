@@ -32,8 +32,9 @@ export async function importHistory(
     if (!(await lockHistories(sql, [...promptIds.values()]))) throw notFound()
     let [recorded, known] = [0, 0]
     let batch: ReportedEntry[] = []
-    for await (const { prompt, entry, lineNumber } of parseLines(readLines(), clock)) {
-      batch.push({ ...entry, ...fromClient, prompt_id: promptIds.get(prompt) as number, covers: [] })
+    for await (const { prompt, entry, isTimed, lineNumber } of parseLines(readLines(), clock)) {
+      const prompt_id = promptIds.get(prompt) as number
+      batch.push({ ...entry, ...fromClient, prompt_id, covers: [], isTimed })
       if (batch.length < entriesPerBatch && lineNumber < total) continue
       const { inserts } = await recordLocked(sql, batch)
       recorded += inserts.length
@@ -53,7 +54,7 @@ async function* parseLines(lines: AsyncIterable<string>, clock: Clock) {
     if (line.trim() === '') continue
     yield await atLine(lineNumber, async () => {
       const { prompt, ...given } = parseLine(line)
-      return { lineNumber, prompt, entry: parseEntry(given, clock) }
+      return { lineNumber, prompt, entry: parseEntry(given, clock), isTimed: given.created_at !== undefined }
     })
   }
 }

@@ -37,6 +37,8 @@ export type Context = {
   live: LiveEntry[]
 }
 
+const newId = Number.MAX_SAFE_INTEGER / 2
+
 /**
  * `known` has all entries of the commits that are reported or covered, by any of their spellings. The caller has locked the
  * prompts, so that nothing changes before the result is written.
@@ -47,7 +49,8 @@ export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: 
     ...entry,
     commit_sha: names.wholeOf(entry.prompt_id, entry.commit_sha),
   })
-  const reported = given.map(withWholeCommit)
+  // New entries get higher ids than known ones, in their order.
+  const reported = given.map((entry, index) => ({ ...withWholeCommit(entry), id: newId + index }))
   const entries = new KnownEntries(known)
   for (const entry of known) entries.replace(entry, withWholeCommit(entry))
   const live = Map.groupBy([...context.live, ...reported.filter(isLive)], branchKey)
@@ -56,13 +59,14 @@ export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: 
   const outcomes = new Map<ReportedEntry, Outcome>()
   const repeatedBy = new Map<ReportedEntry, KnownEntry>()
   const inserts: EntryToRecord[] = []
-  const insertsByCommit = new Map<string, EntryToRecord[]>()
+  const insertsByCommit = new Map<string, KnownEntry[]>()
 
-  const findRepeated = <T extends EntryToRecord>(entry: ReportedEntry, candidates: T[]): T | undefined => {
+  const findRepeated = (entry: ReportedEntry, candidates: KnownEntry[]): KnownEntry | undefined => {
     const same = candidates.filter((one) => isSameEntry(one, entry))
     // A commit lands on a branch once, though sync and the webhook know different times of it.
     const landed = entry.by_call ? undefined : same.find((one) => one.in_git || one.on_github)
-    return landed ?? same.find((one) => !isLive(entry) || !isOtherBetween(entry, one, live.get(branchKey(entry)) ?? []))
+    const mayRepeat = entry.isTimed && isLive(entry)
+    return landed ?? same.find((one) => !mayRepeat || !isOtherBetween(entry, one, live.get(branchKey(entry)) ?? []))
   }
 
   // Merges come first, so that they cover the commits that are reported with them.
@@ -87,10 +91,10 @@ export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: 
       outcomes.set(entry, entries.replace(repeated, combine(repeated, entry)))
     } else if (findRepeated(entry, inserted) || isRemoved(entry, context.removed)) outcomes.set(entry, 'known')
     else {
-      const { covers: _, ...toInsert } = entry
+      const { covers: _, isTimed: __, id: ___, ...toInsert } = entry
       outcomes.set(entry, 'added')
       inserts.push(toInsert)
-      insertsByCommit.set(commitId(entry), [...inserted, toInsert])
+      insertsByCommit.set(commitId(entry), [...inserted, entry])
     }
   }
   return {
@@ -111,7 +115,7 @@ function applyMerge(entries: KnownEntries, merge: ReportedEntry, same: KnownEntr
   const becomesMerge = same ?? superseded.shift()
   if (!becomesMerge) return undefined
   for (const entry of superseded) entries.delete(entry)
-  const { covers: _, ...replacement } = merge
+  const { covers: _, isTimed: __, ...replacement } = merge
   const outcome = entries.replace(becomesMerge, same ? combine(same, merge) : { ...replacement, id: becomesMerge.id })
   return superseded.length > 0 ? 'changed' : outcome
 }

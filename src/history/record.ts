@@ -8,7 +8,7 @@ import { yieldFor } from '../lib/periodic.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { commitRange } from './commit_names.ts'
+import { commitKey, commitRange, createCommitNames } from './commit_names.ts'
 import { type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './identity.ts'
 import { showTitledEntry } from './read.ts'
 import { type Outcome, reconcile } from './reconcile.ts'
@@ -104,7 +104,7 @@ async function recordOne(sql: Sql, entry: EntryToRecord): Promise<{ entry: Histo
   const [newId] = await insertEntries(sql, [entry], commitRange(entry.commit_sha))
   if (newId !== undefined) return { entry: showTitledEntry({ ...entry, id: newId }), isNew: true }
   if (!(await lockHistories(sql, [entry.prompt_id]))) throw notFound()
-  const { inserts, insertedIds, repeated } = await recordLocked(sql, [{ ...entry, covers: [] }])
+  const { inserts, insertedIds, repeated } = await recordLocked(sql, [{ ...entry, covers: [], isTimed: true }])
   const [added] = inserts
   return added
     ? { entry: showTitledEntry({ ...added, id: insertedIds[0] as number }), isNew: true }
@@ -132,6 +132,7 @@ export async function recordEntries(
     by_call: false,
     as_given: false,
     covers,
+    isTimed: entry.created_at !== undefined,
   }))
   const prompts = [...reported.map((entry) => entry.prompt_id), ...otherPrompts]
   if (!(await lockHistories(sql, prompts))) throw notFound()
@@ -150,9 +151,18 @@ export async function recordLocked(sql: Sql, reported: ReportedEntry[]) {
     selectRemoved(sql, reported),
   ])
   const mustCompareTimes = known.some((entry) => reported[0]?.by_call || (!entry.in_git && !entry.on_github))
-  const live = mustCompareTimes ? await selectLiveNeighbours(sql, reported.filter(isLive), known) : []
+  const live = mustCompareTimes ? await selectLiveNeighbours(sql, withSpellings(reported.filter(isLive), known)) : []
   const result = reconcile(reported, known, { merged, removed, live })
   return { ...result, insertedIds: await writeReconciliation(sql, result) }
+}
+
+/** Adds the keys by which the commit of each entry is known, so that none of them counts as another commit. */
+function withSpellings(entries: ReportedEntry[], known: KnownEntry[]) {
+  const names = createCommitNames([...known, ...entries])
+  return entries.map((entry) => {
+    const spellings = names.spellingsOf(entry.prompt_id, entry.commit_sha)
+    return { ...entry, spellings: spellings.map(commitKey) }
+  })
 }
 
 export const countChanges = (outcomes: Outcome[]): number =>

@@ -1,15 +1,12 @@
 // What is known of the commits that are reported.
 import type { Sql } from '../db/client.ts'
-import { commitKey, createCommitNames } from './commit_names.ts'
 import type { EntryIdentity, KnownEntry, LiveEntry } from './identity.ts'
 import type { MergedCommit } from './reconcile.ts'
 
-/** The driver can send only arrays of strings. */
-export const idArray = (ids: number[]): string => `{${ids}}`
-
 type CommitsOfPrompt = { prompt_id: number; low: string; high: string }
 
-const promptIdsOf = (rows: { prompt_id: number }[]): string => idArray(rows.map(({ prompt_id }) => prompt_id))
+/** The driver can send only arrays of strings. */
+const promptIdsOf = (rows: { prompt_id: number }[]): string[] => rows.map(({ prompt_id }) => String(prompt_id))
 
 /** The entries of these prompts whose commits lie in these ranges. */
 export const selectCommitEntries = (sql: Sql, commits: CommitsOfPrompt[]): Promise<KnownEntry[]> =>
@@ -20,7 +17,7 @@ export const selectCommitEntries = (sql: Sql, commits: CommitsOfPrompt[]): Promi
     from (
       select distinct *
       from unnest(
-        ${promptIdsOf(commits)}::text::bigint[], ${commits.map(({ low }) => low)}::text[],
+        ${promptIdsOf(commits)}::text[]::bigint[], ${commits.map(({ low }) => low)}::text[],
         ${commits.map(({ high }) => high)}::text[]
       )
     ) c (prompt_id, low, high)
@@ -34,20 +31,18 @@ export async function selectEntry(sql: Sql, promptId: number, id: number): Promi
 }
 
 /** The entries of other commits that went live on the branch of each of these, just before and just after it. */
-export const selectLiveNeighbours = (sql: Sql, entries: LiveEntry[], known: LiveEntry[]): Promise<LiveEntry[]> => {
-  const names = createCommitNames([...known, ...entries])
-  // The driver can send only arrays of strings. No commit has a line break.
-  const spellings = entries.map(({ prompt_id, commit_sha }) => names.spellingsOf(prompt_id, commit_sha).map(commitKey))
-  return sql<LiveEntry>`
+export const selectLiveNeighbours = (sql: Sql, entries: (Omit<LiveEntry, 'id'> & { spellings: string[] })[]) =>
+  // No commit has a line break.
+  sql<LiveEntry>`
     select n.*
     from unnest(
-      ${promptIdsOf(entries)}::text::bigint[], ${entries.map(({ branch_name }) => branch_name)}::text[],
+      ${promptIdsOf(entries)}::text[]::bigint[], ${entries.map(({ branch_name }) => branch_name)}::text[],
       ${entries.map(({ created_at }) => created_at.toISOString())}::text[]::timestamptz[],
-      ${spellings.map((keys) => keys.join('\n'))}::text[]
+      ${entries.map(({ spellings }) => spellings.join('\n'))}::text[]
     ) e (prompt_id, branch_name, created_at, spellings)
     cross join lateral (
       (
-        select h.prompt_id, h.branch_name, h.commit_sha, h.created_at
+        select h.id, h.prompt_id, h.branch_name, h.commit_sha, h.created_at
         from history_entries h
         where h.prompt_id = e.prompt_id and h.branch_name = e.branch_name and h.action in ('deployed', 'pr_merged')
           and lower(h.commit_sha) <> all (string_to_array(e.spellings, chr(10))) and h.created_at < e.created_at
@@ -56,7 +51,7 @@ export const selectLiveNeighbours = (sql: Sql, entries: LiveEntry[], known: Live
       )
       union all
       (
-        select h.prompt_id, h.branch_name, h.commit_sha, h.created_at
+        select h.id, h.prompt_id, h.branch_name, h.commit_sha, h.created_at
         from history_entries h
         where h.prompt_id = e.prompt_id and h.branch_name = e.branch_name and h.action in ('deployed', 'pr_merged')
           and lower(h.commit_sha) <> all (string_to_array(e.spellings, chr(10))) and h.created_at > e.created_at
@@ -64,14 +59,13 @@ export const selectLiveNeighbours = (sql: Sql, entries: LiveEntry[], known: Live
         limit 1
       )
     ) n`
-}
 
 /** Selects those of the entries' commits that belong to a merge on the same branch. */
 export const selectMergedCommits = (sql: Sql, entries: EntryIdentity[]) =>
   sql<MergedCommit>`
     select m.prompt_id, m.branch_name, m.commit_sha, m.pr_number
     from unnest(
-      ${promptIdsOf(entries)}::text::bigint[], ${entries.map(({ branch_name }) => branch_name)}::text[],
+      ${promptIdsOf(entries)}::text[]::bigint[], ${entries.map(({ branch_name }) => branch_name)}::text[],
       ${entries.map(({ commit_sha }) => commit_sha)}::text[]
     ) c (prompt_id, branch_name, commit_sha)
     join merged_commits m using (prompt_id, branch_name, commit_sha)`
@@ -81,9 +75,9 @@ export const selectRemoved = (sql: Sql, entries: EntryIdentity[]) =>
   sql<EntryIdentity>`
     select r.*
     from (
-      select distinct *
+      select distinct c.prompt_id, lower(c.commit_sha collate "C") as commit_sha
       from unnest(
-        ${promptIdsOf(entries)}::text::bigint[], ${entries.map(({ commit_sha }) => commitKey(commit_sha))}::text[]
-      )
-    ) c (prompt_id, commit_sha)
+        ${promptIdsOf(entries)}::text[]::bigint[], ${entries.map(({ commit_sha }) => commit_sha)}::text[]
+      ) c (prompt_id, commit_sha)
+    ) c
     join removed_entries r using (prompt_id, commit_sha)`

@@ -1,8 +1,9 @@
 import type { Sql } from '../db/client.ts'
-import { commitKey } from './commit_names.ts'
 import type { EntryToRecord, KnownEntry } from './identity.ts'
 import type { Reconciliation } from './reconcile.ts'
-import { idArray } from './store_known.ts'
+
+/** The driver can send only arrays of strings. */
+const idArray = (ids: number[]): string => `{${ids}}`
 
 /**
  * Locks histories until the end of the transaction, in the order of their ids, so that no two writers deadlock. A
@@ -83,10 +84,12 @@ export async function setLiveBranch(sql: Sql, promptIds: number[], branch: strin
 
 /** Notes that sync and the webhook must not bring an entry back. */
 export async function insertRemoved(sql: Sql, entry: KnownEntry): Promise<void> {
-  const { prompt_id, action, branch_name, pr_number, reopenings } = entry
+  const { prompt_id, commit_sha, action, branch_name, pr_number, reopenings } = entry
   await sql`
     insert into removed_entries (prompt_id, commit_sha, action, branch_name, pr_number, reopenings)
-    values (${prompt_id}, ${commitKey(entry.commit_sha)}, ${action}, ${branch_name}, ${pr_number}, ${reopenings})
+    values (
+      ${prompt_id}, lower(${commit_sha}::text collate "C"), ${action}, ${branch_name}, ${pr_number}, ${reopenings}
+    )
     on conflict do nothing`
 }
 

@@ -1,4 +1,3 @@
-import { Type } from '@sinclair/typebox'
 import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
@@ -11,7 +10,7 @@ import { createValidator } from '../lib/validate.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { isPromptId } from './find.ts'
 import { fileIsTaken, parsePromptFile } from './link.ts'
-import { BranchName, type PromptRow } from './schema.ts'
+import { LiveBranch, type PromptRow } from './schema.ts'
 import {
   findPromptInFile,
   insertPrompt,
@@ -65,9 +64,9 @@ export async function createPromptInTransaction(
     // Ids are unique across organisations, so an id identifies a prompt.
     throw invalid(`The id ${id} is taken.`, [{ path: '/id', message: 'must be one that is free' }])
   }
-  const details = { name, ...(file ?? noFile), live_branch: liveBranch }
+  const details = { name, ...(file ?? noFile), ...(liveBranch !== null && { live_branch: liveBranch }) }
   await recordAudit(sql, clock, actor, { organisationId, action: 'prompt.created', subject: id, details })
-  return { id, ...details, ...notSeen, last_entry_at: null, created_at: createdAt }
+  return { id, live_branch: null, ...details, ...notSeen, last_entry_at: null, created_at: createdAt }
 }
 
 /** The prompts of an organisation, newest first: all, or those that a search finds. */
@@ -142,6 +141,6 @@ const noFile = { repository: null, path: null }
 /** What was seen of another file says nothing of this one. */
 const notSeen = { file_state: null, file_moved_to: null }
 
-const validateBranch = createValidator(Type.Object({ live_branch: BranchName }), 'The live branch')
+const validateBranch = createValidator(LiveBranch, 'The live branch')
 
 const requireBranch = (live_branch: string): string => validateBranch({ live_branch }).live_branch

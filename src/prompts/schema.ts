@@ -22,6 +22,8 @@ const path = maybeText('Path of its file there, from the root of the repository;
 
 export const BranchName = printable(255)
 
+export const LiveBranch = Type.Object({ live_branch: BranchName })
+
 const liveBranch = nullable(
   BranchName,
   'The branch that is live: only its deployed and pr_merged entries are changes. Null: those of every branch are',

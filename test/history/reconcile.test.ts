@@ -23,6 +23,7 @@ const deploy = (commit: number, more: Partial<ReportedEntry> = {}): ReportedEntr
   by_call: false,
   as_given: false,
   covers: [],
+  isTimed: true,
   ...more,
 })
 const merge = (commit: number, covers: number[], more: Partial<ReportedEntry> = {}) =>
@@ -184,17 +185,20 @@ test.each([
   ['at the same time', called('a', 1), 'known'],
   ['later, with nothing in between', called('a', 2), 'known'],
   ['later, after another commit went live', called('a', 4), 'added'],
+  ['later, as the last of those that went live', called('b', 4), 'known'],
   ['earlier, before another commit went live', called('a', 0), 'known'],
   ['at the instant at which another commit went live', called('a', 3), 'known'],
+  ['after a commit that went live at the same time', called('c', 4), 'added'],
   ['on another branch', called('a', 2, { branch_name: 'release' }), 'added'],
   ['after another commit, on a branch where none went live', called('b', 4, { branch_name: 'release' }), 'known'],
   ['of another pull request', called('a', 2, { action: 'pr_merged', pr_number: 8, pr_url: url(8) }), 'added'],
   ['in capital letters', called('A', 2), 'known'],
+  ['without a time, after another commit went live', called('a', 4, { isTimed: false }), 'known'],
 ])('an entry that is reported again %s', (_, again, outcome) => {
   const history = createHistory()
   const opened = called('b', 1, { action: 'pr_opened', branch_name: 'work', pr_number: 9, pr_url: url(9) })
   history.report(called('a', 1), opened, called('b', 1, { branch_name: 'release' }))
-  history.report(called('b', 3))
+  history.report(called('c', 3), called('b', 3))
   expect(history.report(again)).toEqual([outcome as Outcome])
 })
 

@@ -22,7 +22,8 @@ const auditOf = async (subject: string) => {
     .map(({ actor, action, details }: Record<string, unknown>) => ({ actor, action, details }))
 }
 
-const unlinked = { repository: null, path: null, file_state: null, file_moved_to: null, last_entry_at: null }
+const unseen = { file_state: null, file_moved_to: null, live_branch: null, last_entry_at: null }
+const unlinked = { repository: null, path: null, ...unseen }
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
 test('a prompt is made, used, shown, changed, linked and unlinked; the audit log has each change once', async () => {
