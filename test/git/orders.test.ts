@@ -135,13 +135,17 @@ function resolvedMerge(): Story {
   return { clone, deliveries, expected: [ofMerge, deployed(first, 'Warmer'), deployed(second, 'Warmer still')] }
 }
 
-/** A pipeline deploys the merge: both entries stay. */
+/** What a pipeline records after the rest; neither sync nor the webhook knows it. */
+const deployCall = (commit_sha: string, branch_name = 'main') => ({
+  ...{ action: 'deployed', user: ada, commit_sha, branch_name, created_at: '2026-02-01T09:00:00Z' },
+})
+
+/** Both entries stay. */
 function deployedMerge(): Story {
   const { clone, deliveries, expected } = mergeCommit()
   const [{ commit_sha }] = expected as [Entry]
-  const call = { action: 'deployed', user: ada, commit_sha: commit_sha.slice(0, 7), branch_name: 'main' }
-  const calls = [{ ...call, created_at: '2026-02-01T09:00:00Z' }]
-  return { clone, deliveries, calls, expected: [...expected, deployed(commit_sha, '2026-02-01T09:00:00Z')] }
+  const calls = [deployCall(commit_sha.slice(0, 7))]
+  return { clone, deliveries, calls, expected: [...expected, deployed(commit_sha, '')] }
 }
 
 /** Two commits go live, then the first again; and on another branch. */
@@ -151,16 +155,10 @@ function rollback(): Story {
     clone.write(paths.greeting)
     return clone.commit(message)
   }) as [string, string]
-  const back = deployed(first.slice(0, 12).toUpperCase(), '2026-02-01T09:00:00Z')
-  const calls = [back, { ...back, branch_name: 'release' }].map(({ pr_number: _, pr_url: __, ...call }) => call)
-  const again = deployed(first, '2026-02-01T09:00:00Z')
+  const calls = [deployCall(first.slice(0, 12).toUpperCase()), deployCall(first, 'release')]
+  const live = [first, second, first].map((commit) => deployed(commit, ''))
   const deliveries = [pushOf({ id: first }, { id: second })]
-  return {
-    clone,
-    deliveries,
-    calls,
-    expected: [deployed(first), deployed(second), again, { ...again, branch_name: 'release' }],
-  }
+  return { clone, deliveries, calls, expected: [...live, { ...deployed(first, ''), branch_name: 'release' }] }
 }
 
 const identityOf = ({ action, commit_sha, branch_name, pr_number }: Entry) =>
