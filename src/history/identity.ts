@@ -47,14 +47,17 @@ export const isSameEntry = (one: EntryIdentity, other: EntryIdentity): boolean =
   one.reopenings === other.reopenings &&
   commitKey(one.commit_sha) === commitKey(other.commit_sha)
 
+const comparePlaces = (a: LiveEntry, b: LiveEntry): number => Number(a.created_at) - Number(b.created_at) || a.id - b.id
+
 /** Whether another commit went live between two entries of a commit, so that the later one is a rollback. */
-export function isOtherBetween(entry: Omit<LiveEntry, 'id'>, repeated: LiveEntry, live: LiveEntry[]): boolean {
-  const time = Number(entry.created_at)
-  const isLater = time > Number(repeated.created_at)
-  return live.some((other) => {
-    const otherTime = Number(other.created_at)
-    const sinceRepeated = otherTime - Number(repeated.created_at) || other.id - repeated.id
-    const isBetween = isLater ? sinceRepeated > 0 && otherTime < time : sinceRepeated < 0 && otherTime > time
-    return isBetween && !isSameCommit(other.commit_sha, entry.commit_sha)
-  })
+export function isOtherBetween(one: LiveEntry, other: LiveEntry, live: LiveEntry[]): boolean {
+  // A retry has the same time.
+  if (Number(one.created_at) === Number(other.created_at)) return false
+  const [first, last] = comparePlaces(one, other) < 0 ? [one, other] : [other, one]
+  return live.some(
+    (entry) =>
+      comparePlaces(first, entry) < 0 &&
+      comparePlaces(entry, last) < 0 &&
+      !isSameCommit(entry.commit_sha, one.commit_sha),
+  )
 }

@@ -61,7 +61,7 @@ export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: 
   const inserts: EntryToRecord[] = []
   const insertsByCommit = new Map<string, KnownEntry[]>()
 
-  const findRepeated = (entry: ReportedEntry, candidates: KnownEntry[]): KnownEntry | undefined => {
+  const findRepeated = (entry: ReportedEntry & KnownEntry, candidates: KnownEntry[]): KnownEntry | undefined => {
     const same = candidates.filter((one) => isSameEntry(one, entry))
     // A commit lands on a branch once, though sync and the webhook know different times of it.
     const landed = entry.by_call ? undefined : same.find((one) => one.in_git || one.on_github)

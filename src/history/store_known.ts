@@ -45,7 +45,7 @@ export const selectLiveNeighbours = (sql: Sql, entries: (Omit<LiveEntry, 'id'> &
         select h.id, h.prompt_id, h.branch_name, h.commit_sha, h.created_at
         from history_entries h
         where h.prompt_id = e.prompt_id and h.branch_name = e.branch_name and h.action in ('deployed', 'pr_merged')
-          and lower(h.commit_sha) <> all (string_to_array(e.spellings, chr(10))) and h.created_at < e.created_at
+          and lower(h.commit_sha) <> all (string_to_array(e.spellings, chr(10))) and h.created_at <= e.created_at
         order by h.created_at desc, h.id desc
         limit 1
       )

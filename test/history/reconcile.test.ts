@@ -187,7 +187,7 @@ test.each([
   ['later, after another commit went live', called('a', 4), 'added'],
   ['later, as the last of those that went live', called('b', 4), 'known'],
   ['earlier, before another commit went live', called('a', 0), 'known'],
-  ['at the instant at which another commit went live', called('a', 3), 'known'],
+  ['at the instant at which another commit had gone live', called('a', 3), 'added'],
   ['after a commit that went live at the same time', called('c', 4), 'added'],
   ['on another branch', called('a', 2, { branch_name: 'release' }), 'added'],
   ['after another commit, on a branch where none went live', called('b', 4, { branch_name: 'release' }), 'known'],
