@@ -4,7 +4,8 @@ create domain signal_value as text check (value in ('positive', 'negative'));
 create domain signal_metadata as jsonb check (jsonb_typeof(value) = 'object');
 create domain month_start as date check (extract(day from value) = 1);
 create domain signal_count as integer check (value >= 0);
-create domain idempotency_key as text collate "C" check (length(value) between 1 and 255);
+-- With a browser key, the key that the client sent follows the id of the browser key.
+create domain idempotency_key as text collate "C" check (length(value) between 1 and 275);
 
 create table signals (
   id bigint generated always as identity,
@@ -53,7 +54,8 @@ create table idempotency_keys (
 
 create index on idempotency_keys (created_at);
 
--- The usage and the limit of each organisation's month, by its position in the arrays.
+-- The usage and the limit of each organisation's month, by its position in the arrays. The month '-infinity' stands for
+-- closed months and has no room.
 create function usages_of(organisation_ids bigint[], months date[])
 returns table (number bigint, used integer, block integer, monthly_limit integer)
 language sql
@@ -71,7 +73,7 @@ as $$
   left join lateral (
     select coalesce(o.monthly_limit, (select p.monthly_limit from plans p where p.name = o.plan)) as monthly_limit
     from organisations o
-    where o.id = m.organisation_id
+    where o.id = m.organisation_id and m.month > '-infinity'
     limit 1
   ) o on true;
 $$;

@@ -1,17 +1,23 @@
 -- One row per organisation with a GitHub webhook. The secret is stored as it is, because a signature cannot be checked
--- with a hash of it.
+-- with a hash of it. last_* describe the last delivery that was signed with it.
 create table github_webhooks (
   organisation_id bigint primary key references organisations,
   secret text not null check (secret <> ''),
-  created_at timestamptz(3) not null
+  created_at timestamptz(3) not null,
+  last_delivery_at timestamptz(3),
+  last_event text,
+  last_outcome text
 );
 
--- One row per recorded delivery. A redelivery has the same id and is not recorded again.
+-- One row per recorded delivery. A redelivery has the same id and is not recorded again. The id is not signed, so a
+-- captured body could come again under another one: its signature is not recorded again either.
 create table github_deliveries (
   organisation_id bigint not null references organisations,
   delivery text not null check (length(delivery) between 1 and 255),
+  signature text not null check (length(signature) = 71),
   received_at timestamptz(3) not null,
-  primary key (organisation_id, delivery)
+  primary key (organisation_id, delivery),
+  unique (organisation_id, signature)
 );
 
 create index on github_deliveries (received_at);

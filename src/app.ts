@@ -6,11 +6,13 @@ import { githubRoutes, webhookRoutes } from './github/routes.ts'
 import { historyRoutes } from './history/routes.ts'
 import { consoleOffRoutes, consoleRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
+import { feedbackRoutes } from './http/feedback.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/middleware.ts'
 import type { RequestContext } from './http/request_context.ts'
 import { impactRoutes } from './impact/routes.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { usageRoutes } from './limit/routes.ts'
+import { mcpRoutes } from './mcp/routes.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import type { App } from './platform.ts'
 import { promptRoutes } from './prompts/routes.ts'
@@ -18,7 +20,10 @@ import { batchRoutes, signalRoutes } from './signals/routes.ts'
 import { exportRoutes } from './signals/routes_export.ts'
 import { statsRoutes } from './stats/routes.ts'
 
-export function createApp(services: Services, { servesMetrics = true, servesConsole = true } = {}): App {
+export function createApp(
+  services: Services,
+  { servesMetrics = true, servesConsole = true, servesButton = true } = {},
+): App {
   const wrapper = createRouteWrapper(services)
   const documented = [
     historyRoutes(services, wrapper),
@@ -33,14 +38,17 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
     webhookRoutes(services, wrapper),
     auditRoutes(services, wrapper),
   ]
+  const console = servesConsole ? consoleRoutes(wrapper) : undefined
   const others = [
     docsRoutes(wrapper, documented, servesConsole),
-    servesConsole ? consoleRoutes(wrapper) : consoleOffRoutes(wrapper),
+    console ?? consoleOffRoutes(wrapper),
+    ...(servesButton ? [feedbackRoutes(wrapper)] : []),
     healthRoutes(services, wrapper),
     ...(servesMetrics ? [metricsRoutes(services, wrapper)] : []),
     githubRoutes(services, wrapper),
+    mcpRoutes(services, wrapper, documented),
   ]
-  return toApp([...documented, ...others], wrapper, ['/api/v1', '/api/v1/*', '/*'])
+  return toApp([...documented, ...others], wrapper, ['/api/v1', '/api/v1/*', '/*'], console?.showMissing)
 }
 
 export function createMetricsApp(services: Services): App {
@@ -48,20 +56,28 @@ export function createMetricsApp(services: Services): App {
   return toApp([metricsRoutes(services, wrapper)], wrapper, ['/*'])
 }
 
+/** A page for people instead of `not_found`; undefined for any other client. */
+type ShowMissing = (context: RequestContext) => Promise<Response | undefined>
+
 /** Creates the slow router of the framework only for a request that nativeRoutes (platform/bun.ts) does not match. */
-function toApp(features: AnyElysia[], wrapper: RouteWrapper, paths: string[]): App {
+function toApp(features: AnyElysia[], wrapper: RouteWrapper, paths: string[], showMissing?: ShowMissing): App {
   let router: AnyElysia | undefined
   return {
     routes: features.flatMap(({ routes }) => routes),
     fetch(request) {
-      router ??= createRouter(features, wrapper, paths)
+      router ??= createRouter(features, wrapper, paths, showMissing)
       return router.fetch(request)
     },
   }
 }
 
 /** Everything else is `not_found`, below /api/v1 only after the key was checked. Allow lists the other methods. */
-function createRouter(features: AnyElysia[], { authenticated, publicRoute }: RouteWrapper, paths: string[]): AnyElysia {
+function createRouter(
+  features: AnyElysia[],
+  { authenticated, publicRoute }: RouteWrapper,
+  paths: string[],
+  showMissing?: ShowMissing,
+): AnyElysia {
   // Without `aot`, which compiles strings into code: the binary runs none (scripts/compile.ts). Then `parse: 'none'` is
   // unknown, so it is defined here and leaves the body to the handlers.
   const router = new Elysia({ aot: false, handler: { standardHostname: false } }).parser('none', () => 'unread')
@@ -76,7 +92,10 @@ function createRouter(features: AnyElysia[], { authenticated, publicRoute }: Rou
   }
   for (const path of methodsOf.keys()) {
     // The framework routes the root as `/*`. The URL is not parsed, because the host may be malformed.
-    const fail = async ({ request }: RequestContext) => {
+    const fail = async (context: RequestContext) => {
+      const { request } = context
+      const page = path === '/*' ? await showMissing?.(context) : undefined
+      if (page) return page
       throw notFound(allowOf(/^\w+:\/\/[^/]*\/(\?|$)/.test(request.url) ? '/' : path))
     }
     const route = path.startsWith('/api/v1') ? authenticated(null, fail, 'other') : publicRoute(fail, 'other')

@@ -72,6 +72,14 @@ export async function findBarriers(page: Page): Promise<string[]> {
       violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 200))))`)
 }
 
+/** What a finger may miss: controls below 24 pixels, but for links within a sentence and boxes beside their label. */
+export const findSmallTargets = (page: Page): Promise<string[]> =>
+  page.evaluate(`[...document.querySelectorAll('a, button, select, summary, input, label.check')]
+    .filter((one) => one.checkVisibility() && !one.closest('p:not(.subtitle), .skip') && one.type !== 'checkbox')
+    .map((one) => ({ one, box: one.getBoundingClientRect() }))
+    .filter(({ box }) => box.width < 24 || box.height < 24)
+    .map(({ one, box }) => one.outerHTML.slice(0, 100) + ' ' + box.width + ' x ' + box.height)`)
+
 /** By how many pixels the page is wider than the window. */
 export const findOverflow = (page: Page): Promise<number> =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')

@@ -7,16 +7,23 @@ import type { PermitRequest } from '../lib/semaphore.ts'
 import type { AuditEvent, AuditRow } from './schema.ts'
 import { insertAuditEntries, selectAuditEntries } from './store.ts'
 
-/** Who makes a change. Without an organisation it may change any; without scopes it may grant any. */
-export type Actor = { name: string; organisationId?: number; scopes?: readonly string[]; request?: Deadline }
+/** Who makes a change. Without an organisation it may change any; without scopes and an expiry it may grant any. */
+export type Actor = {
+  name: string
+  organisationId?: number
+  scopes?: readonly string[]
+  expiresAt?: Date | null
+  request?: Deadline
+}
 
 export const operator: Actor = { name: 'cli' }
 
 /** A caller of the interface, identified by the public id of its key, with the deadline of the request. */
-export const keyHolder = ({ key: name, organisationId, scopes }: Caller, request: Deadline): Actor => ({
+export const keyHolder = ({ key: name, organisationId, scopes, expiresAt }: Caller, request: Deadline): Actor => ({
   name,
   organisationId,
   scopes,
+  expiresAt,
   request,
 })
 

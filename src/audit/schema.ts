@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { cursorPageOf } from '../lib/cursor_page.ts'
-import type { Row } from '../lib/typebox.ts'
+import { nullable, type Row } from '../lib/typebox.ts'
 
 export const AuditEntry = Type.Object(
   {
@@ -9,8 +9,10 @@ export const AuditEntry = Type.Object(
       description:
         'Public id of the key that made the change, cli for an operator, github for a renamed repository, or retention for expired signals',
     }),
+    actor_name: nullable(Type.String(), 'Name that the key of the actor has now; null for any other actor'),
     action: Type.String({ description: 'What was done, such as key.created' }),
     subject: Type.String({ description: 'Public id of what was changed' }),
+    subject_name: nullable(Type.String(), 'Name that the changed key or prompt has now; null for anything else'),
     details: Type.Object({}, { additionalProperties: true, description: 'What it was changed to; never a secret' }),
     created_at: Type.String({ format: 'date-time' }),
   },
@@ -22,8 +24,10 @@ export type AuditRow = Row<typeof AuditEntry>
 export const AuditEntryList = cursorPageOf(AuditEntry, {
   id: 17,
   actor: 'key_8sQxVn2c1LrT0aZk',
+  actor_name: 'console',
   action: 'key.revoked',
   subject: 'key_0pLmWc5y9BqE3nRd',
+  subject_name: 'website',
   details: {},
   created_at: '2026-11-14T23:35:00.000Z',
 })

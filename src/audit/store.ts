@@ -31,8 +31,12 @@ export async function addErased(sql: Sql, id: number, before: Date, erased: numb
 
 export const selectAuditEntries = (sql: Sql, organisationId: number, beforeId: number, limit: number) =>
   sql<AuditRow & { rowId: number }>`
-    select id as "rowId", id, actor, action, subject, details, created_at
-    from audit_log
-    where organisation_id = ${organisationId} and id < ${beforeId}
-    order by id desc
+    select a.id as "rowId", a.id, a.actor, k.name as actor_name, a.action, a.subject,
+      coalesce(changed.name, p.name) as subject_name, a.details, a.created_at
+    from audit_log a
+    left join api_keys k on k.public_id = a.actor
+    left join api_keys changed on changed.public_id = a.subject
+    left join prompts p on p.public_id = a.subject collate "C"
+    where a.organisation_id = ${organisationId} and a.id < ${beforeId}
+    order by a.id desc
     limit ${limit}`

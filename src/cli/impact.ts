@@ -1,15 +1,18 @@
 import { readImpact } from '../impact/read.ts'
+import { readCompare } from '../impact/read_compare.ts'
 import type { Impact } from '../impact/schema.ts'
-import { impactParams } from '../impact/schema_params.ts'
+import type { SideBySide } from '../impact/schema_compare.ts'
+import { compareParams, impactParams } from '../impact/schema_params.ts'
+import { comparisonKinds, describeChange, describeSides, showDifference } from '../impact/sentence.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createSignalRollup } from '../stats/rollup.ts'
 import { onDatabase } from './database.ts'
-import { drawInterval, number, percent } from './figures.ts'
+import { counted, drawInterval, number, percent } from './figures.ts'
 import type { Column } from './output.ts'
 
 export const commands = onDatabase([
   {
-    usage: 'impact --prompt pmt_… [--margin M] [--base ID --head ID] [--page N] [--limit N]',
+    usage: 'impact --prompt PROMPT [--margin M] [--base ID --head ID] [--page N] [--limit N]',
     description:
       'shows what each change of a prompt did to its signals, newest first, or compares the change --head with --base',
     check: (args) => args.asQuery(impactParams.parse),
@@ -18,20 +21,56 @@ export const commands = onDatabase([
       const query = args.asQuery(impactParams.parse)
       const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
       const { totalCount, data } = await readImpact(db, rollup, prompt, query)
-      const [newest] = data
-      if (newest && !args.options.json) output.say(`${describe(newest)}\n`)
+      const [newest, other] = data
+      if (newest && !args.options.json) {
+        output.say(describeChange(newest, query.pair ? other?.change : undefined))
+        output.say(`${comparisonKinds.beforeAfter}\n`)
+      }
       output.table(data, columnsFor(data))
       const pages = Math.ceil(totalCount / query.limit)
       if (query.page < pages) output.say(`For older changes: --page ${query.page + 1} of ${pages}`)
     },
   },
+  {
+    usage: 'compare --prompt PROMPT --base SHA --head SHA [--since TIME] [--until TIME] [--margin M]',
+    description: 'compares two versions of a prompt that ran side by side, by the commits that their signals name',
+    check: (args) => args.asQuery(compareParams.parse),
+    async run({ db, args, output }) {
+      const prompt = await requirePrompt(db.sql, args.required('prompt'))
+      const rollup = createSignalRollup(db, { patienceMs: Number.POSITIVE_INFINITY })
+      const compared = await readCompare(db, rollup, prompt, args.asQuery(compareParams.parse))
+      if (args.options.json) return output.show(compared)
+      const { base, head, overlap, notes, share } = compared
+      for (const line of [describeSides(compared), comparisonKinds.sideBySide, ...notes, '']) output.say(line)
+      output.table(
+        [
+          { name: 'base', side: base },
+          { name: 'head', side: head },
+        ],
+        sideColumns,
+      )
+      if (overlap.days > 0) {
+        output.say(`\nCompared on ${counted(overlap.days, 'day')}, ${overlap.from} to ${overlap.until}.`)
+        output.say(`Share of the head: ${percent(share ?? 0)} %.`)
+      }
+    },
+  },
 ])
 
+const sideColumns: Column<{ name: string; side: SideBySide['head'] }>[] = [
+  { name: 'side', cell: ({ name }) => name },
+  { name: 'commit', cell: ({ side }) => side.commit.slice(0, 12) },
+  { name: 'change', cell: ({ side }) => (side.change ? nameOf(side.change) : '-') },
+  { name: 'signals', cell: ({ side }) => number(side.signals.total), isNumber: true },
+  { name: 'compared', cell: ({ side }) => number(side.signals.compared), isNumber: true },
+  { name: 'positive', cell: ({ side: { rate } }) => (rate ? `${percent(rate.value)} %` : '-'), isNumber: true },
+]
+
 const verdicts = {
-  better: { shown: '▲ better', colour: 'blue', says: 'made it better' },
-  worse: { shown: '▼ worse', colour: 'orange', says: 'made it worse' },
-  same: { shown: '= same', colour: null, says: 'made no difference that matters' },
-  undecided: { shown: '? undecided', colour: 'grey', says: 'has not been decided yet' },
+  better: { shown: '▲ better', colour: 'blue' },
+  worse: { shown: '▼ worse', colour: 'orange' },
+  same: { shown: '= same', colour: null },
+  undecided: { shown: '? undecided', colour: 'grey' },
 } as const
 
 function columnsFor(impacts: Impact[]): Column<Impact>[] {
@@ -42,43 +81,20 @@ function columnsFor(impacts: Impact[]): Column<Impact>[] {
     { name: 'verdict', cell: ({ verdict }) => (verdict ? verdicts[verdict].shown : '-'), colour },
     {
       name: 'difference',
-      cell: ({ difference: d }) => (d ? `${points(d.value)} (${points(d.low)}…${points(d.high)})` : '-'),
+      cell({ rate, difference }) {
+        const shown = rate && difference && showDifference(rate, difference)
+        return shown ? `${shown.points} (${shown.low}…${shown.high})` : '-'
+      },
     },
     { name: '', cell: ({ difference: d }) => (d ? drawInterval(d, reach) : ''), colour },
-    {
-      name: 'positive',
-      cell: ({ rate }) => (rate ? `${percent(rate.value)} % (${percent(rate.low)}…${percent(rate.high)})` : '-'),
-    },
+    { name: 'positive', cell: ({ rate }) => (rate ? `${percent(rate.value)} %` : '-'), isNumber: true },
     { name: 'signals', cell: ({ signals }) => number(signals.total), isNumber: true },
-    {
-      name: 'needed',
-      cell: ({ signals_needed }) => (signals_needed === null ? '-' : `≈ ${number(signals_needed)}`),
-      isNumber: true,
-    },
-    { name: 'change', cell: ({ change }) => `${nameOf(change)} ${change.commit_sha.slice(0, 7)}` },
     { name: 'id', cell: ({ change }) => String(change.id), isNumber: true },
-    { name: 'user', cell: ({ change }) => change.user.name },
-    { name: 'created_at', cell: ({ change }) => change.created_at },
-    { name: 'title', cell: ({ change }) => change.title ?? '-' },
+    { name: 'change', cell: ({ change }) => nameOf(change) },
+    { name: 'date', cell: ({ change }) => change.created_at.slice(0, 10) },
+    { name: 'title', cell: ({ change }) => change.title ?? '-', shrinks: true },
   ]
 }
 
-const nameOf = ({ action, pr_number }: Impact['change']): string =>
-  action === 'deployed' ? 'deployed' : `merged #${pr_number}`
-const points = (difference: number): string => `${difference < 0 ? '−' : '+'}${percent(Math.abs(difference))}`
-
-function describe({ change, signals, rate, difference, verdict, signals_needed }: Impact): string {
-  const what = change.action === 'deployed' ? change.commit_sha.slice(0, 7) : `PR #${change.pr_number}`
-  const subject = `${what} by ${change.user.name}`
-  if (!rate) return `${subject} has no signals yet.`
-  const count = `${number(signals.total)} signals`
-  if (!difference) return `${subject} has nothing to compare with: ${percent(rate.value)} % positive, ${count}.`
-  const { says } = verdicts[verdict ?? 'undecided']
-  const from = percent(rate.value - difference.value)
-  const sure = `${points(difference.value)} points, between ${points(difference.low)} and ${points(difference.high)}`
-  const tells =
-    signals_needed === null
-      ? ' More signals would not decide it: the other change has too few.'
-      : ` About ${number(signals_needed)} more signals would decide it.`
-  return `${subject} ${says}: ${from} → ${percent(rate.value)} % positive (${sure}), ${count}.${verdict === 'undecided' ? tells : ''}`
-}
+const nameOf = ({ action, commit_sha, pr_number }: Impact['change']): string =>
+  pr_number === null ? `${action} ${commit_sha.slice(0, 7)}` : `${action.replace('pr_', '')} #${pr_number}`

@@ -1,17 +1,20 @@
-import { parseKeyChange, parseNewKey } from '../keys/given.ts'
+import type { Scope } from '../http/caller.ts'
+import { type KeyChange, parseNewKey, toKeyChange, validateKeyChange } from '../keys/given.ts'
 import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
 import { presets } from '../keys/schema.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { type Arguments, namingOptions, UsageError } from './command.ts'
+import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
+import { number } from './figures.ts'
+import { type Column, minuteOf, shrinking } from './output.ts'
 
 const scopeUsage = `[--preset ${Object.keys(presets).join('|')}] [--scopes A,B]`
 const keepItNow = 'Keep the key now: it is not shown again.'
 
 export const commands = onDatabase([
   {
-    usage: `keys create --org ORG [--name N] ${scopeUsage} [--expires-at TIME] [--origin O]… [--prompt pmt_…]… [--monthly-limit N]`,
+    usage: `keys create --org ORG [--name N] ${scopeUsage} [--expires-at TIME] [--origin O]… [--prompt PROMPT]… [--monthly-limit N]`,
     description:
       'creates an API key; it is shown only once. A browser key needs an --origin and may have its own limits',
     check: keyOptions,
@@ -24,16 +27,14 @@ export const commands = onDatabase([
   {
     usage: 'keys list --org ORG',
     description: 'lists the keys of an organisation',
-    async run({ db, args, output }) {
+    async run({ db, clock, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))
       const keys = await readAllPages((page) => listKeys(db, id, page))
-      const times = ['created_at', 'expires_at', 'last_used_at', 'revoked_at'] as const
-      const limits = ['origins', 'prompts', 'monthly_limit'] as const
-      output.table(keys.toReversed(), ['id', 'name', 'prefix', 'scopes', ...times, 'replaced_by', ...limits])
+      output.table(keys.toReversed(), columnsAt(clock.now()))
     },
   },
   {
-    usage: `keys update ID [--name N] ${scopeUsage} [--expires-at TIME|none] [--origin O]… [--prompt pmt_…|all]… [--monthly-limit N|none]`,
+    usage: `keys update ID [--name N] ${scopeUsage} [--add-scope A,B] [--remove-scope A,B] [--expires-at TIME|none] [--origin O]… [--prompt PROMPT|all]… [--monthly-limit N|none]`,
     description: 'changes the given properties of a key; effective everywhere within a second',
     check: changeOptions,
     verifyWith: 'keys list --org ORG',
@@ -59,24 +60,71 @@ export const commands = onDatabase([
   },
 ])
 
-function keyOptions(args: Arguments) {
-  const given = { ...givenOptions(args), name: args.text('name') ?? 'default' }
-  return { ...namingOptions(() => parseNewKey(given), optionOf), org: args.required('org') }
+type ListedKey = Awaited<ReturnType<typeof listKeys>>['data'][number]
+
+const columnsAt = (now: Date): (Column<ListedKey> | keyof ListedKey)[] => [
+  'id',
+  shrinking('name'),
+  'prefix',
+  { name: 'scopes', cell: ({ scopes }) => presetOf(scopes) ?? scopes.join(','), shrinks: true },
+  { name: 'restricted to', cell: describeRestrictions, shrinks: true },
+  'last_used_at',
+  { name: 'state', cell: (key) => stateOf(key, now) },
+]
+
+const presetOf = (scopes: string[]): string | undefined =>
+  Object.entries(presets).find(([, granted]) => granted.toSorted().join() === scopes.toSorted().join())?.[0]
+
+function describeRestrictions({ origins, prompts, monthly_limit }: ListedKey): string {
+  const limit = monthly_limit === null ? [] : [`${number(monthly_limit)} per month`]
+  return [...(origins ?? []), ...(prompts ?? []), ...limit].join(', ') || '-'
 }
 
-function changeOptions(args: Arguments) {
-  const given = givenOptions(args)
-  if (Object.values(given).every((value) => value === undefined)) throw new UsageError('nothing to change is given')
-  return namingOptions(() => parseKeyChange(given), optionOf)
+function stateOf({ revoked_at, expires_at }: ListedKey, now: Date): string {
+  if (revoked_at) return `revoked ${minuteOf(revoked_at.toISOString())}`
+  if (!expires_at) return 'active'
+  return `${expires_at > now ? 'expires' : 'expired'} ${minuteOf(expires_at.toISOString())}`
 }
+
+function keyOptions(args: Arguments) {
+  const given = { ...givenOptions(args), name: args.text('name') ?? 'default' }
+  return { ...args.naming(() => parseNewKey(given)), org: args.required('org') }
+}
+
+function changeOptions(args: Arguments): KeyChange {
+  const given = givenOptions(args)
+  const isGiven = Object.values(given).some((value) => value !== undefined)
+  const change: KeyChange = isGiven ? args.naming(() => toKeyChange(validateKeyChange(given))) : {}
+  const [added, removed] = [scopesIn(args, 'add-scope'), scopesIn(args, 'remove-scope')]
+  if (added.length + removed.length === 0) {
+    if (!isGiven) throw new UsageError('nothing to change is given')
+    return change
+  }
+  if (change.scopes) throw new UsageError('--add-scope and --remove-scope cannot come with --scopes or --preset')
+  const edit = (scopes: Scope[]) => [...scopes, ...added].filter((scope) => !removed.includes(scope))
+  return { ...change, scopes: edit }
+}
+
+function scopesIn(args: Arguments, option: string): Scope[] {
+  const names = namesIn(args, option) ?? []
+  const unknown = names.find((name) => !presets.admin.some((scope) => scope === name))
+  if (unknown !== undefined) throw new UsageError(`--${option} must be scopes such as history:read, not "${unknown}"`)
+  return names as Scope[]
+}
+
+const namesIn = (args: Arguments, option: string): string[] | undefined =>
+  args
+    .text(option)
+    ?.split(',')
+    .map((name) => name.trim())
 
 /** The options in the form of a request's body. `none` and `all` become null. */
 function givenOptions(args: Arguments) {
-  const [prompts, scopes] = [args.list('prompt') ?? undefined, args.text('scopes')?.split(',')]
+  const prompts = args.list('prompt') ?? undefined
   const [expiresAt, limit] = [args.text('expires-at') ?? undefined, args.text('monthly-limit') ?? undefined]
   return {
     name: args.text('name') ?? undefined,
-    scopes: scopes?.map((name) => name.trim()),
+    scopes: namesIn(args, 'scopes'),
     preset: args.text('preset') ?? undefined,
     expires_at: expiresAt === 'none' ? null : expiresAt,
     origins: args.list('origin') ?? undefined,
@@ -84,13 +132,6 @@ function givenOptions(args: Arguments) {
     monthly_limit: limit === undefined || limit === 'none' ? limit && null : args.integer('monthly-limit', 0),
   }
 }
-
-/** The option for a place in the body: `--origin` for `/origins/0`. */
-const optionOf = (path: string): string =>
-  path
-    .replace(/^\/(\w+).*/, '$1')
-    .replace(/^(origin|prompt)s$/, '$1')
-    .replaceAll('_', '-')
 
 const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 

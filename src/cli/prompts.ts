@@ -1,13 +1,15 @@
+import type { Db } from '../db/client.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
-import { type Arguments, UsageError } from './command.ts'
+import { promptParams } from '../prompts/schema.ts'
+import { type Arguments, type Context, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
+import { shrinking } from './output.ts'
 
 export const commands = onDatabase([
   {
     usage: 'prompts create --org ORG --name N [--id pmt_…] [--repository REPOSITORY --path P]',
     description: 'registers a prompt',
-    check: fileOption,
     verifyWith: 'prompts list --org ORG',
     async run({ db, clock, args, output }) {
       const [org, name, id] = [args.required('org'), args.required('name'), args.text('id')]
@@ -15,7 +17,7 @@ export const commands = onDatabase([
     },
   },
   {
-    usage: 'prompts link ID --repository REPOSITORY --path P',
+    usage: 'prompts link PROMPT --repository REPOSITORY --path P',
     description: 'links a prompt to its file in a repository',
     verifyWith: 'prompts list --org ORG',
     async run({ db, clock, args, output }) {
@@ -25,7 +27,7 @@ export const commands = onDatabase([
     },
   },
   {
-    usage: 'prompts update ID [--name N] [--live-branch B]',
+    usage: 'prompts update PROMPT [--name N] [--live-branch B]',
     description: 'renames a prompt, or sets the branch whose entries are changes ("" for every branch)',
     check: updateOptions,
     verifyWith: 'prompts list --org ORG',
@@ -36,13 +38,29 @@ export const commands = onDatabase([
     },
   },
   {
-    usage: 'prompts list --org ORG',
+    usage: 'prompts list --org ORG [--archived false|true|all]',
     description: 'lists the prompts of an organisation, and how their files were last seen',
+    check: (args) => args.asQuery(promptParams.parse),
     async run({ db, args, output }) {
-      const file = ['repository', 'path', 'file_state', 'file_moved_to'] as const
-      const prompts = await listAllPrompts(db, args.required('org'))
-      output.table(prompts, ['id', 'org', 'name', ...file, 'live_branch', 'last_entry_at', 'created_at'])
+      const { archived } = args.asQuery(promptParams.parse)
+      const prompts = await listAllPrompts(db, args.required('org'), archived)
+      const file = (['repository', 'path', 'file_state', 'file_moved_to', 'live_branch'] as const).map((name) =>
+        shrinking<(typeof prompts)[number]>(name),
+      )
+      output.table(prompts, ['id', shrinking('name'), ...file, 'archived', 'last_entry_at'])
     },
+  },
+  {
+    usage: 'prompts archive PROMPT',
+    description: 'hides a prompt from lists; it still records',
+    verifyWith: 'prompts list --org ORG --archived all',
+    run: (context) => setArchived(context, true),
+  },
+  {
+    usage: 'prompts unarchive PROMPT',
+    description: 'shows an archived prompt in lists again',
+    verifyWith: 'prompts list --org ORG --archived all',
+    run: (context) => setArchived(context, false),
   },
 ])
 
@@ -52,9 +70,14 @@ function updateOptions(args: Arguments): { name?: string; liveBranch?: string | 
   return { ...(name !== null && { name }), ...(branch !== null && { liveBranch: branch || null }) }
 }
 
+async function setArchived({ db, clock, args, output }: Context & { db: Db }, archived: boolean): Promise<void> {
+  const prompt = await requirePrompt(db.sql, args.positional(0))
+  const { id, ...changed } = await changePrompt(db, clock, prompt, { archived })
+  output.show({ id, org: prompt.org, ...changed })
+}
+
+/** The usage line requires both options or none. */
 function fileOption(args: Arguments): { repository: string; path: string } | null {
   const [repository, path] = [args.text('repository'), args.text('path')]
-  if (repository !== null && path !== null) return { repository, path }
-  if (repository !== null || path !== null) throw new UsageError('--repository and --path belong together')
-  return null
+  return repository !== null && path !== null ? { repository, path } : null
 }

@@ -7,6 +7,7 @@ import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
 import { oneLine } from '../lib/texts.ts'
 import { type Command, type Context, UsageError } from './command.ts'
 import { withDatabase } from './database.ts'
+import { counted } from './figures.ts'
 
 export const commands: Command[] = [
   {
@@ -34,9 +35,9 @@ export const commands: Command[] = [
         const { openHttpTarget } = await import('../git/target_http.ts')
         return sync(context, openHttpTarget(url, key, context.interruption.signal))
       }
-      await withDatabase(context, async (db) => {
+      await withDatabase(context, async (opened) => {
         const { openDatabaseTarget } = await import('../git/target_database.ts')
-        await sync(context, await openDatabaseTarget(db, clock, args.required('org')))
+        await sync(opened, await openDatabaseTarget(opened.db, clock, opened.args.required('org')))
       })
     },
   },
@@ -77,6 +78,8 @@ function describe(change: SyncChange, isDryRun: boolean): string {
       return isDryRun ? `${path}: would get a prompt "${change.name}"` : `${path}: created ${prompt} "${change.name}"`
     case 'moved':
       return `${name}: was renamed from ${change.from}${change.problem ? `; the link was not moved: ${change.problem}` : ''}`
+    case 'skipped':
+      return `${path}: skipped, because it ${change.problem}`
     case 'missing':
       return `${name}: ${change.problem}`
     default: {
@@ -95,5 +98,6 @@ function summarise(result: SyncResult, where: string, isDryRun: boolean): string
   const [add, change] = isDryRun ? ['would add', 'change'] : ['added', 'changed']
   const unknown = '; entries of unreachable commits were not looked for: the key lacks history:read'
   const gone = unreachable === null ? unknown : unreachable > 0 ? `, ${unreachable} not on the branch any more` : ''
-  return `${where}: ${prompts} prompts, ${commits} commits; ${add} ${added} entries, ${change} ${changed}, ${known} known${gone}`
+  const read = `${counted(prompts, 'prompt')}, ${counted(commits, 'commit')}`
+  return `${where}: ${read}; ${add} ${counted(added, 'entry', 'entries')}, ${change} ${changed}, ${known} known${gone}`
 }

@@ -2,12 +2,13 @@ import type { FunctionComponent } from 'preact'
 import type { ConsolePath } from '../http/console_paths.ts'
 import type { Failure } from './client/failure.ts'
 import { useOwnKey } from './client/organisation.ts'
-import { href, usePlace } from './client/router.ts'
+import { usePlace } from './client/router.ts'
 import type { Scope } from './client/schemas.ts'
 import { useSession } from './client/use_session.ts'
 import { Audit } from './pages/audit.tsx'
 import { Compare } from './pages/compare.tsx'
 import { Keys } from './pages/keys.tsx'
+import { PageNotFound } from './pages/not_found.tsx'
 import { Prompt } from './pages/prompt.tsx'
 import { PromptLinks } from './pages/prompt_links.tsx'
 import { Prompts } from './pages/prompts.tsx'
@@ -69,13 +70,7 @@ function SignedIn({ linkFailure, onSignOut }: SignedInProps) {
         {own && isSetting(path) && (
           <Nav class="subnav" label="Settings" places={settings} isHere={(place) => place === path} />
         )}
-        {!shown && (
-          <Page title="Page not found">
-            <p>
-              <a href={href('/')}>Go to the prompts</a>
-            </p>
-          </Page>
-        )}
+        {!shown && <PageNotFound />}
         {isForbidden && (
           <Page title="No access">
             <FailureNote failure={{ kind: 'forbidden', scope: shown.scope }} />

@@ -47,7 +47,7 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
     async listLinked(repository) {
       const found: LinkedFile[] = []
       for (let cursor: string | null = ''; cursor !== null; ) {
-        const query = new URLSearchParams({ limit: '100', ...(cursor ? { cursor } : {}) })
+        const query = new URLSearchParams({ limit: '100', archived: 'all', ...(cursor ? { cursor } : {}) })
         const answer = await call('GET', `/prompts?${query}`)
         for (const { id, path, ...prompt } of dataOf<PromptShown[]>(answer)) {
           if (path && prompt.repository === repository) found.push({ id, path })

@@ -7,8 +7,9 @@ import { decodeText, mebibyte, parseJson, readBody, requireJson } from '../http/
 import { describeOperation } from '../http/describe.ts'
 import { createInFlightLimiter } from '../http/in_flight.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { type DeliveryObserver, GithubWebhook } from './schema.ts'
-import { parseSignature, requireWebhook, setWebhook, verifyDelivery } from './webhook.ts'
+import { type DeliveryObserver, GithubWebhook, ShownGithubWebhook } from './schema.ts'
+import { updateLastDelivery } from './store.ts'
+import { parseSignature, requireWebhook, setWebhook, showWebhook, verifyDelivery } from './webhook.ts'
 
 /** The largest payload that GitHub sends. */
 const maxBytes = 25 * mebibyte
@@ -23,14 +24,30 @@ const setting = describeOperation({
   success: { status: 200, description: 'The webhook, with its secret.', schema: GithubWebhook },
 })
 
+const showing = describeOperation({
+  id: 'getGithubWebhook',
+  tag: 'Webhooks',
+  summary: 'Show the GitHub webhook',
+  description: 'Returns whether there is a secret, since when, and the last delivery with its outcome.',
+  success: { status: 200, description: 'The webhook, without its secret.', schema: ShownGithubWebhook },
+})
+
 export const webhookRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticated }: RouteWrapper) =>
-  new Elysia({ name: 'webhooks' }).put(
-    '/api/v1/webhooks/github',
-    authenticated('webhooks:write', async (context, _: object, caller) =>
-      context.replyData(await setWebhook(db, clock, caller.org, keyHolder(caller, context))),
-    ),
-    { parse: 'none', detail: setting },
-  )
+  new Elysia({ name: 'webhooks' })
+    .get(
+      '/api/v1/webhooks/github',
+      authenticated('webhooks:write', async (context, _: object, caller) =>
+        context.replyData(await showWebhook(db, caller)),
+      ),
+      { detail: showing },
+    )
+    .put(
+      '/api/v1/webhooks/github',
+      authenticated('webhooks:write', async (context, _: object, caller) =>
+        context.replyData(await setWebhook(db, clock, caller.org, keyHolder(caller, context))),
+      ),
+      { parse: 'none', detail: setting },
+    )
 
 /** Receives deliveries. Only GitHub calls it, so it is not in the OpenAPI document; see docs/git.md. */
 export function githubRoutes(
@@ -52,9 +69,15 @@ export function githubRoutes(
       const delivery = {
         event: headers.get('x-github-event') ?? '',
         id: headers.get('x-github-delivery') ?? '',
+        signature,
         payload,
       }
       const result = await receiveDelivery(db, clock, organisationId, delivery, context.deadline)
+      await updateLastDelivery(db.sql, organisationId, {
+        at: clock.now(),
+        event: delivery.event.slice(0, 100),
+        outcome: result.outcome,
+      })
       deliveryObserver.ended(result, org)
       return context.replyData(result)
     })

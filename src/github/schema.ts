@@ -1,7 +1,7 @@
 // The fields of GitHub's payloads that are used; the payloads have far more.
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { parseInstant, storableOrUndefined } from '../lib/times.ts'
-import { envelopeOf } from '../lib/typebox.ts'
+import { envelopeOf, nullable } from '../lib/typebox.ts'
 
 /** GitHub omits unknown fields or sends null. */
 const maybe = <S extends TSchema>(schema: S) => Type.Optional(Type.Union([schema, Type.Null()]))
@@ -87,14 +87,48 @@ export const RepositoryPayload = Type.Object({ repository: Repository })
 
 export type RepositoryPayload = Static<typeof RepositoryPayload>
 
+const organisation = Type.String({ description: 'Public id of the organisation' })
+const path = Type.String({ description: 'The path of the payload URL, below the address of the service' })
+
 export const GithubWebhook = envelopeOf(
   Type.Object({
-    org: Type.String({ description: 'Public id of the organisation' }),
-    path: Type.String({ description: 'The path of the payload URL, below the address of the service' }),
+    org: organisation,
+    path,
     secret: Type.String({ description: 'The secret of the webhook on GitHub; shown only once' }),
   }),
   'GithubWebhook',
   { org: 'org_1aB2c3D4e5F6g7H8', path: '/webhooks/github/org_1aB2c3D4e5F6g7H8', secret: 'x'.repeat(43) },
+)
+
+const GithubDelivery = Type.Object(
+  {
+    received_at: Type.String({ format: 'date-time' }),
+    event: Type.String({ description: 'The event, such as push' }),
+    outcome: Type.String({ description: 'What it led to, such as recorded' }),
+    message: Type.String(),
+  },
+  { title: 'GithubDelivery' },
+)
+
+export const ShownGithubWebhook = envelopeOf(
+  Type.Object({
+    org: organisation,
+    path,
+    secret_created_at: nullable(Type.String({ format: 'date-time' }), 'Null without a secret'),
+    last_delivery: nullable(GithubDelivery, 'The last one that was signed with this secret; null for none'),
+  }),
+  'ShownGithubWebhook',
+  {
+    org: 'org_1aB2c3D4e5F6g7H8',
+    path: '/webhooks/github/org_1aB2c3D4e5F6g7H8',
+    secret_created_at: '2026-11-14T23:35:00.000Z',
+    last_delivery: {
+      received_at: '2026-11-14T23:40:00.000Z',
+      event: 'push',
+      outcome: 'recorded',
+      message: 'The histories have new or changed entries.',
+    },
+  },
 )
 
 /** A push that does not show everything that happened to the default branch. A clone does. */
@@ -115,7 +149,7 @@ const messages = {
   unlinked_files: 'No prompt is linked to a file that this push changes.',
 }
 
-type DeliveryOutcome = keyof typeof messages | Gap
+export type DeliveryOutcome = keyof typeof messages | Gap
 
 export const outcomes = Object.keys({ ...messages, ...gaps }) as DeliveryOutcome[]
 

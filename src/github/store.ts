@@ -1,4 +1,5 @@
 import type { Sql } from '../db/client.ts'
+import type { DeliveryOutcome } from './schema.ts'
 
 /** A repository that delivers to an organisation. The id (repositoryIdOf) stays the same when the name changes. */
 export type RepositoryRef = { organisationId: number; repositoryId: number }
@@ -18,7 +19,28 @@ export async function upsertWebhook(sql: Sql, organisationId: number, secret: st
   await sql`
     insert into github_webhooks (organisation_id, secret, created_at)
     values (${organisationId}, ${secret}, ${at})
-    on conflict (organisation_id) do update set secret = excluded.secret, created_at = excluded.created_at`
+    on conflict (organisation_id) do update set secret = excluded.secret, created_at = excluded.created_at,
+      last_delivery_at = null, last_event = null, last_outcome = null`
+}
+
+type LastDelivery = { at: Date; event: string; outcome: DeliveryOutcome }
+
+/** Keeps the newest delivery: they arrive concurrently. */
+export async function updateLastDelivery(sql: Sql, organisationId: number, last: LastDelivery): Promise<void> {
+  await sql`
+    update github_webhooks
+    set last_delivery_at = ${last.at}, last_event = ${last.event}, last_outcome = ${last.outcome}
+    where organisation_id = ${organisationId} and coalesce(last_delivery_at, '-infinity') <= ${last.at}`
+}
+
+export type WebhookState = { createdAt: Date } & Partial<LastDelivery>
+
+export async function selectWebhookState(sql: Sql, organisationId: number): Promise<WebhookState | undefined> {
+  const [row] = await sql<WebhookState>`
+    select created_at as "createdAt", last_delivery_at as at, last_event as event, last_outcome as outcome
+    from github_webhooks
+    where organisation_id = ${organisationId}`
+  return row
 }
 
 /** Locks the repository until the end of the transaction. */
@@ -26,11 +48,14 @@ export async function lockRepository(sql: Sql, { organisationId, repositoryId }:
   await sql`select pg_advisory_xact_lock(hashtext('github'), hashtext(${`${organisationId} ${repositoryId}`}))`
 }
 
-/** Returns false if the delivery was already recorded. */
-export async function insertDelivery(sql: Sql, organisationId: number, delivery: string, at: Date): Promise<boolean> {
+/** The signature is a hash of the body. */
+export type DeliveryKey = { id: string; signature: string }
+
+/** Returns false if the delivery, or one with the same body, was already recorded. */
+export async function insertDelivery(sql: Sql, organisationId: number, { id, signature }: DeliveryKey, at: Date) {
   const rows = await sql`
-    insert into github_deliveries (organisation_id, delivery, received_at)
-    values (${organisationId}, ${delivery}, ${at})
+    insert into github_deliveries (organisation_id, delivery, signature, received_at)
+    values (${organisationId}, ${id}, ${signature}, ${at})
     on conflict do nothing
     returning 1`
   return rows.length > 0

@@ -5,7 +5,8 @@ import type { Db } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { findWebhook, upsertWebhook, type Webhook } from './store.ts'
+import { pingResult, resultOf } from './schema.ts'
+import { findWebhook, selectWebhookState, upsertWebhook, type Webhook } from './store.ts'
 
 /** More than 256 bits of randomness. */
 const secretLength = 43
@@ -21,8 +22,25 @@ export async function setWebhook(db: Db, clock: Clock, org: string, actor: Actor
     await upsertWebhook(sql, organisationId, secret, clock.now())
     await recordAudit(sql, clock, actor, { organisationId, action: 'webhook.secret_set', subject: org })
   }, permitRequestOf(actor))
-  return { org, path: `/webhooks/github/${org}`, secret }
+  return { org, path: pathOf(org), secret }
 }
+
+/** What is known of an organisation's webhook, without its secret. */
+export async function showWebhook(db: Db, { org, organisationId }: { org: string; organisationId: number }) {
+  const state = await selectWebhookState(db.sql, organisationId)
+  const { createdAt = null, at, event, outcome } = state ?? {}
+  return {
+    org,
+    path: pathOf(org),
+    secret_created_at: createdAt,
+    last_delivery:
+      at && event !== undefined && outcome
+        ? { received_at: at, event, outcome, message: (event === 'ping' ? pingResult : resultOf(outcome)).message }
+        : null,
+  }
+}
+
+const pathOf = (org: string): string => `/webhooks/github/${org}`
 
 /** Rejects a malformed signature before the body is read. */
 export function parseSignature(header: string | null): string {

@@ -4,22 +4,21 @@ import { consoleBundle } from '../platform.ts'
 import { consolePaths } from './console_paths.ts'
 import type { RouteWrapper } from './middleware.ts'
 import type { RequestContext } from './request_context.ts'
-import { endsInSlash, loadOnce, pagePolicy, serveEncodings, serveFile } from './static_file.ts'
+import { endsInSlash, loadOnce, pageHeaders, serveEncodings, serveFile } from './static_file.ts'
 
 type Serve = (context: RequestContext) => Promise<Response>
 type PageFiles = { script: string; style: string }
 type Bundle = PageFiles & { files: Record<string, { type: string; gzip: string; br: string }> }
 
 /** File names change with the content, so browsers may cache them forever. */
-const immutable = { 'cache-control': 'public, max-age=31536000, immutable', 'x-content-type-options': 'nosniff' }
+const immutable = { 'cache-control': 'public, max-age=31536000, immutable' }
 
-const pageHeaders = {
-  // Text never becomes a script.
-  'content-security-policy': pagePolicy("'self'", "require-trusted-types-for 'script'"),
-  'x-content-type-options': 'nosniff',
-  'referrer-policy': 'no-referrer',
-  'cross-origin-opener-policy': 'same-origin',
-}
+/** Trusted Types: text never becomes a script. */
+const headers = pageHeaders("'self'", "require-trusted-types-for 'script'")
+
+const missingHeaders = { ...pageHeaders, 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' }
+/** Deeper paths get no page, which would have as many `../`. */
+const maxDepth = 20
 
 export function consoleRoutes({ publicRoute }: RouteWrapper) {
   // The bundle is read with the first request for it, to keep the start short.
@@ -27,7 +26,7 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
 
   const pageAt = (depth: number): Serve => {
     const write = async () => consolePage('../'.repeat(depth), (await read()).page)
-    return serveFile('text/html; charset=utf-8', write, pageHeaders)
+    return serveFile('text/html; charset=utf-8', write, headers)
   }
 
   const routes = new Elysia({ name: 'console' }).get(
@@ -46,7 +45,17 @@ export function consoleRoutes({ publicRoute }: RouteWrapper) {
       publicRoute((context) => (endsInSlash(context) ? pageWithSlash(context) : page(context))),
     )
   }
-  return routes
+  return Object.assign(routes, {
+    /** Shows that a page does not exist, with a way back; undefined for a client that wants no page. */
+    async showMissing(context: RequestContext): Promise<Response | undefined> {
+      const { request } = context
+      const [, path = ''] = /^\w+:\/\/[^/]*(\/[^?]*)/.exec(request.url) ?? []
+      const depth = path.split('/').length - 2
+      const wantsPage = request.method === 'GET' && request.headers.get('accept')?.includes('text/html')
+      if (!wantsPage || depth > maxDepth) return undefined
+      return context.reply(404, consolePage('../'.repeat(depth), (await read()).page), missingHeaders)
+    },
+  })
 }
 
 export const consoleOffRoutes = ({ publicRoute }: RouteWrapper) =>

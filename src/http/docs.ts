@@ -1,7 +1,7 @@
 import { type AnyElysia, Elysia } from 'elysia'
 import { build, docsFiles } from '../platform.ts'
 import type { RouteWrapper } from './middleware.ts'
-import { endsInSlash, pagePolicy, serveFile } from './static_file.ts'
+import { endsInSlash, pageHeaders, serveFile } from './static_file.ts'
 
 const documentation = {
   info: {
@@ -35,10 +35,12 @@ const documentation = {
 /** The OpenAPI document of these routes, and a page that shows it and loads nothing from elsewhere. */
 export function docsRoutes({ publicRoute }: RouteWrapper, documented: AnyElysia[], hasConsole: boolean) {
   const page = (folder: string, root: string) =>
-    serveFile('text/html; charset=utf-8', async () => docsPage(folder, hasConsole ? root : null), {
-      // Swagger UI uses inline styles.
-      'content-security-policy': pagePolicy("'self' 'unsafe-inline'"),
-    })
+    serveFile(
+      'text/html; charset=utf-8',
+      async () => docsPage(folder, hasConsole ? root : null),
+      // Swagger UI uses inline styles, and writes HTML that it has sanitised.
+      pageHeaders("'self' 'unsafe-inline'"),
+    )
   const [pageInFolder, pageBesideFolder] = [page('', '../'), page('docs/', './')]
   return new Elysia({ name: 'docs' })
     .get(
@@ -107,8 +109,6 @@ const startScript = `SwaggerUIBundle({
   dom_id: '#docs',
   deepLinking: true,
   displayRequestDuration: true,
-  // Keeps the key across reloads.
-  persistAuthorization: true,
   // Expands schemas, with their bounds.
   defaultModelExpandDepth: 5,
   showCommonExtensions: true,

@@ -11,7 +11,7 @@ import { settle, track } from '../lib/deadline.ts'
 import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import type { Receiver } from '../platform.ts'
-import type { Caller, KeyVerifier, Scope } from './caller.ts'
+import { type Caller, type KeyVerifier, requireNotNarrowed, requirePrompt, type Scope } from './caller.ts'
 import type { AddressFinder } from './client_address.ts'
 import { corsHeaders } from './cors.ts'
 import type { Drain } from './drain.ts'
@@ -79,9 +79,14 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     const { org, key } = caller ?? {}
     log.request({ level, time: clock.now(), method, route, status, ms, org, key, requestId, traceId })
     context.onAnswered?.()
-    // Bun runs other tasks while it discards an unread body: thousands of direct sends would overflow the stack.
-    if (context.isBodyRead || method === 'GET') context.send(response)
-    else setImmediate(context.send, response)
+    if (context.isBodyRead || method === 'GET') {
+      context.send(response)
+    } else {
+      // Bun would keep an unread body until the request is collected: gigabytes, if unknown keys bring large ones.
+      request.body?.cancel().catch(() => {})
+      // Bun runs other tasks while it discards an unread body: thousands of direct sends would overflow the stack.
+      setImmediate(context.send, response)
+    }
   }
 
   function fail(context: RequestContext, error: unknown): void {
@@ -145,17 +150,24 @@ export function createRouteWrapper(services: Services): RouteWrapper {
         if (rejected) return rejected
         const { headers } = context.request
         const verify = () => verifyKey(headers.get('authorization'))
+        const requireAccess = ({ scopes, browser }: Caller) => {
+          if (browser) context.cors = corsHeaders(headers.get('origin'), browser.origins)
+          if (scope !== null && !scopes.includes(scope)) throw forbidden(scope)
+        }
         const enter = (caller: Caller) => {
           context.caller = caller
           context.verifyAgain = async () => {
-            const { scopes } = await verify()
-            const lost = caller.scopes.find((held) => !scopes.includes(held))
-            if (lost) throw forbidden(lost)
+            const current = await verify()
+            context.cors = undefined
+            requireAccess(current)
+            requirePrompt(current, params)
+            requireNotNarrowed(caller, current)
           }
-          if (caller.browser) context.cors = corsHeaders(headers.get('origin'), caller.browser.origins)
-          if (scope !== null && !caller.scopes.includes(scope)) throw forbidden(scope)
+          requireAccess(caller)
           const rejected = perKey && rejectExceeded(context, perKey.take(caller.id), 'key_rate')
-          return rejected ?? handle(context, params, caller)
+          if (rejected) return rejected
+          requirePrompt(caller, params)
+          return handle(context, params, caller)
         }
         // No promise for a cached key: `T | Promise<T>` here and in KeyVerifier is measurable in throughput.
         const caller = verify()

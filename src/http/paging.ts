@@ -1,5 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import { type CursorPage, cursorParams, type PageRequest } from '../lib/cursor_page.ts'
+import { maxLinkLength } from '../lib/numbered_page.ts'
 import type { RequestContext } from './request_context.ts'
 
 export const describePage = (description: string, schema: TSchema) => ({
@@ -17,8 +18,11 @@ export const searchOf = (request: Request): URLSearchParams => new URLSearchPara
 
 export const pageRequestOf = ({ request }: RequestContext): PageRequest => cursorParams.parse(searchOf(request))
 
-export const replyPage = <Row>(context: RequestContext, { data, limit, nextCursor }: CursorPage<Row>): Response =>
-  replyJsonPage(context, context.route, JSON.stringify(data), limit, nextCursor)
+export const replyPage = <Row>(
+  context: RequestContext,
+  { data, limit, nextCursor }: CursorPage<Row>,
+  more?: object,
+): Response => replyJsonPage(context, context.route, JSON.stringify(data), limit, nextCursor, more)
 
 /** The same for rows that are JSON already, and a path that is not the route's. */
 export function replyJsonPage(
@@ -27,11 +31,15 @@ export function replyJsonPage(
   data: string,
   limit: number,
   nextCursor: string | null,
+  more: object = {},
 ): Response {
-  const body = `{"data":${data},"pagination":${JSON.stringify({ per_page: limit, next_cursor: nextCursor })}}`
+  const pagination = JSON.stringify({ per_page: limit, next_cursor: nextCursor, ...more })
+  const body = `{"data":${data},"pagination":${pagination}}`
   if (nextCursor === null) return context.reply(200, body)
   const query = searchOf(context.request)
   query.set('limit', String(limit))
   query.set('cursor', nextCursor)
-  return context.reply(200, body, { link: `<${context.baseUrl}${path}?${query}>; rel="next"` })
+  const link = `<${context.baseUrl}${path}?${query}>; rel="next"`
+  // The body has the cursor too.
+  return context.reply(200, body, link.length <= maxLinkLength ? { link } : {})
 }

@@ -20,7 +20,7 @@ export class RequestContext implements Timed {
   /** Public ids of the organisation and the API key; a signed webhook delivery has no key. */
   caller: { org: string; key?: string } | undefined
   cors: Record<string, string> | undefined
-  /** Rejects when the key was revoked or has lost a scope since. Undefined for a route without a key. */
+  /** Rejects when the key has ended or lost a right since. Undefined for a route without a key. */
   verifyAgain: (() => Promise<void>) | undefined
   rateUsage: RateUsage | undefined
   readonly beganAt = performance.now()
@@ -37,7 +37,7 @@ export class RequestContext implements Timed {
     readonly send: (response: Response) => void = ignore,
     readonly onTimeout: (this: RequestContext) => void = ignore,
     private readonly findAddress: AddressFinder = nowhere,
-    private readonly receiver?: Receiver | null,
+    readonly receiver?: Receiver | null,
     /** The prefix of links; empty for relative ones. */
     readonly baseUrl = '',
   ) {

@@ -18,7 +18,7 @@ export const serveFile = (type: string, read: () => Promise<string>, more: Heade
 
 /** Serves a file in the given encodings. `more` says how it is cached. */
 export function serveEncodings(type: string, read: () => Promise<Encodings>, more: Headers) {
-  const headers = { 'content-type': type, vary: 'Accept-Encoding', ...more }
+  const headers = { 'content-type': type, vary: 'Accept-Encoding', 'x-content-type-options': 'nosniff', ...more }
   const loadVariants = loadOnce(async () => {
     const contents = Object.entries(await read())
     return new Map(contents.map(([encoding, content]) => [encoding, variantOf(encoding, content, headers)]))
@@ -71,15 +71,19 @@ export function loadOnce<T>(load: () => Promise<T>): () => Promise<T> {
 /** Relative URLs in a page depend on it. The URL is not parsed, because the host may be malformed. */
 export const endsInSlash = ({ request }: RequestContext): boolean => /^[^?]*\/(\?|$)/.test(request.url)
 
-export const pagePolicy = (style: string, ...more: string[]) =>
-  [
+/** The security headers of a page. `styles` and `more` belong to its content security policy. */
+export const pageHeaders = (styles: string, ...more: string[]): Headers => ({
+  'content-security-policy': [
     "default-src 'none'",
     "script-src 'self'",
-    `style-src ${style}`,
+    `style-src ${styles}`,
     "img-src 'self' data:",
     "connect-src 'self'",
     "base-uri 'none'",
     "form-action 'none'",
     "frame-ancestors 'none'",
     ...more,
-  ].join('; ')
+  ].join('; '),
+  'referrer-policy': 'no-referrer',
+  'cross-origin-opener-policy': 'same-origin',
+})

@@ -1,5 +1,5 @@
 import { latestInstant } from '../lib/times.ts'
-import type { Counts } from './rate.ts'
+import { type Counts, totalOf } from './rate.ts'
 
 /** A change, from when it went live until the next change did; null while it is live. `before_id` is the change before it. */
 export type ChangeWindow = {
@@ -18,14 +18,20 @@ export type ChangeWindow = {
   named_until: Date | null
 }
 
-/** The signals of the window with this number. */
-type WindowCount = Counts & { number: number }
+/** The signals of the window with this number on one day, UTC. */
+export type WindowCount = Counts & { number: number; day: string }
 
-/** The signals of a window that have this string for their commit, and the commits of the prompt's changes that it may name. */
+/**
+ * The signals of a window and day that have this string for their commit, and the commits of the prompt's changes that it may
+ * name.
+ */
 export type NamedCount = WindowCount & { text: string; commits: string[] }
 
-/** The signals that belong to a change, and how many of them name its commit. */
-export type ChangeCounts = Counts & { by_commit: number }
+/** The signals of one day, UTC. */
+export type DayCounts = Counts & { date: string }
+
+/** The signals that belong to a change, how many of them name its commit, and how many there are on each day. */
+export type ChangeCounts = Counts & { by_commit: number; days: Map<string, Counts> }
 
 /**
  * The instants at which windows begin or end, ascending. No change goes live within a window, so each window is the span
@@ -44,7 +50,7 @@ export function boundsOf(changes: ChangeWindow[]): Date[] {
  */
 export function attribute(changes: ChangeWindow[], inWindows: WindowCount[], named: NamedCount[]) {
   const counts = new Map<number, ChangeCounts>(
-    changes.map(({ id }) => [id, { positive: 0, negative: 0, by_commit: 0 }]),
+    changes.map(({ id }) => [id, { positive: 0, negative: 0, by_commit: 0, days: new Map() }]),
   )
   const ofWindow = findByWindow(changes)
   const bounds = boundsOf(changes)
@@ -55,11 +61,15 @@ export function attribute(changes: ChangeWindow[], inWindows: WindowCount[], nam
     return start >= Number(named_from ?? Number.NEGATIVE_INFINITY) && start < Number(named_until ?? latestInstant)
   }
 
-  const add = (id: number | undefined, { positive, negative }: Counts, sign: 1 | -1) => {
+  const add = (id: number | undefined, { day, positive, negative }: WindowCount, sign: 1 | -1) => {
     const own = counts.get(id as number)
     if (!own) return undefined
-    own.positive += sign * positive
-    own.negative += sign * negative
+    const ofDay = own.days.get(day) ?? { positive: 0, negative: 0 }
+    own.days.set(day, ofDay)
+    for (const one of [own, ofDay]) {
+      one.positive += sign * positive
+      one.negative += sign * negative
+    }
     return own
   }
 
@@ -74,6 +84,13 @@ export function attribute(changes: ChangeWindow[], inWindows: WindowCount[], nam
   }
   return counts
 }
+
+/** The days on which a change has signals, in order. */
+export const daysOf = ({ days }: ChangeCounts): DayCounts[] =>
+  [...days]
+    .map(([date, counts]) => ({ date, ...counts }))
+    .filter((day) => totalOf(day) > 0)
+    .toSorted((a, b) => (a.date < b.date ? -1 : 1))
 
 /** The change of each window, by the window's number. Of changes at the same instant, only the last one has a window. */
 function findByWindow(changes: ChangeWindow[]): Map<number, number> {

@@ -11,7 +11,7 @@ import { addCounts, rateOf, totalOf } from './rate.ts'
 import { readImpacts } from './read.ts'
 import type { Impact, RecentSignals } from './schema.ts'
 import type { OverviewQuery } from './schema_params.ts'
-import { listSorted } from './sort.ts'
+import type { PromptOrders } from './sort.ts'
 import { selectLiveChanges } from './store.ts'
 
 type PromptImpact = { prompt: PromptRow; latest: Impact | null; recent: RecentSignals }
@@ -21,25 +21,26 @@ const dayMs = 86_400_000
 /** Bounds how long a transaction holds the embedded engine's one connection. */
 const promptsPerTransaction = 10
 
-type Services = { db: Db; clock: Clock; rollup: SignalRollup; heavyReads: HeavyReads }
+type Services = { db: Db; clock: Clock; rollup: SignalRollup; heavyReads: HeavyReads; orders: PromptOrders }
 
 /** A page of prompts, each with its live change compared with the one before it, and its signals of the last 30 days. */
 export async function readOverview(
-  { db, clock, rollup, heavyReads }: Services,
+  { db, clock, rollup, heavyReads, orders }: Services,
   organisationId: number,
-  { margin, search, sort, ...request }: OverviewQuery,
-): Promise<CursorPage<PromptImpact>> {
+  { margin, search, archived, sort, ...request }: OverviewQuery,
+): Promise<CursorPage<PromptImpact> & { sortedAt?: Date }> {
   const startedAt = performance.now()
   const limited = <T>(read: () => Promise<T>) => heavyReads(organisationId, read)
-  const catchUp = (promptIds: number[]) => rollup.catchUpEach(promptIds, startedAt)
+  const filters = { search, archived }
   const days = daysUntil(clock.now())
+  const [from, until] = [days[0], days.at(-1)] as [Date, Date]
   const { data: prompts, ...page } =
     sort === null
-      ? await limited(() => listPrompts(db, organisationId, request, search, 'impact'))
-      : await listSorted(db, { organisationId, search, sort, days }, request, limited, catchUp)
+      ? await limited(() => listPrompts(db, organisationId, request, filters, 'impact'))
+      : await orders.list({ organisationId, filters, sort, from, until }, request)
   const publicIds = prompts.map(({ id }) => id)
   const rowIds = await findOwnPrompts(db.sql, organisationId, publicIds)
-  await limited(() => catchUp([...rowIds.values()]))
+  await limited(() => rollup.catchUpEach([...rowIds.values()], startedAt))
   const data: PromptImpact[] = []
   for (let start = 0; start < prompts.length; start += promptsPerTransaction) {
     const some = prompts.slice(start, start + promptsPerTransaction)

@@ -2,14 +2,15 @@ import type { Db, Sql } from '../db/client.ts'
 import { readEntries, showTitledEntry } from '../history/read.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { selectSpanCounts } from '../stats/read.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { attribute, boundsOf, type ChangeCounts } from './attribute.ts'
-import { compare } from './compare.ts'
+import { attribute, boundsOf, type ChangeCounts, daysOf } from './attribute.ts'
+import { splitBounds } from './bounds.ts'
+import { compareWindows } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
 import type { ImpactQuery, Pair } from './schema_params.ts'
 import { type Change, selectChanges, selectNamedCounts } from './store.ts'
+import { selectDayCounts } from './store_days.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
 type ImpactPage = { totalCount: number; data: Impact[] }
@@ -35,19 +36,20 @@ async function readPair(sql: Sql, promptId: number, pair: Pair, margin: number):
   return { totalCount: 2, data }
 }
 
-/**
- * Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. Leaves out
- * ids that are not changes of the prompt.
- */
-export async function readImpacts(sql: Sql, promptId: number, ids: number[], margin: number, pair?: Pair) {
+/** Reads these changes of a prompt and the ones before them, with their signals. Leaves out ids that are not changes. */
+export async function readCounts(sql: Sql, promptId: number, ids: number[]) {
   const changes = await selectChanges(sql, promptId, ids)
-  if (changes.length === 0) return []
-  const bounds = boundsOf(changes)
-  const [inWindows, named] = await Promise.all([
-    selectSpanCounts(sql, [promptId], bounds),
-    selectNamedCounts(sql, promptId, bounds),
-  ])
-  const counts = attribute(changes, inWindows, named)
+  const bounds = splitBounds(boundsOf(changes))
+  const [inWindows, named] =
+    changes.length === 0
+      ? [[], []]
+      : await Promise.all([selectDayCounts(sql, promptId, bounds), selectNamedCounts(sql, promptId, bounds)])
+  return { changes, counts: attribute(changes, inWindows, named) }
+}
+
+/** Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. */
+export async function readImpacts(sql: Sql, promptId: number, ids: number[], margin: number, pair?: Pair) {
+  const { changes, counts } = await readCounts(sql, promptId, ids)
   const byId = new Map(changes.map((change) => [change.id, change]))
   return ids.flatMap((id) => {
     const change = byId.get(id)
@@ -60,7 +62,7 @@ export async function readImpacts(sql: Sql, promptId: number, ids: number[], mar
 
 function describeChange(change: Change, counts: ChangeCounts, before: ChangeCounts | null, margin: number): Impact {
   const { positive, negative, by_commit } = counts
-  const compared = before && compare(before, counts, margin)
+  const compared = before && compareWindows(daysOf(before), daysOf(counts), margin)
   const total = totalOf(counts)
   return {
     change: showTitledEntry(change),
@@ -70,5 +72,8 @@ function describeChange(change: Change, counts: ChangeCounts, before: ChangeCoun
     difference: compared?.difference ?? null,
     verdict: compared?.verdict ?? null,
     signals_needed: compared?.signalsNeeded ?? null,
+    effective: compared?.difference
+      ? { signals: Math.round(total / compared.designEffect), design_effect: compared.designEffect }
+      : null,
   }
 }

@@ -1,23 +1,40 @@
-import type { Db } from '../db/client.ts'
+import type { Clock } from '../clock.ts'
+import type { Db, Sql } from '../db/client.ts'
+import type { HeavyReads } from '../db/heavy_reads.ts'
 import { invalid } from '../errors.ts'
+import { BoundedCache } from '../lib/bounded_cache.ts'
 import { type CursorPage, decodeCursor, encodeCursor, type PageRequest } from '../lib/cursor_page.ts'
-import { findPrompts, type ListedPrompt } from '../prompts/manage.ts'
-import type { PromptRow } from '../prompts/schema.ts'
-import { selectSpanCounts } from '../stats/read.ts'
+import { sortInSlices } from '../lib/sliced_sort.ts'
+import { findPromptNames, listPromptsOf } from '../prompts/manage.ts'
+import type { PromptFilters, PromptRow } from '../prompts/schema.ts'
+import { selectDayCounts } from '../stats/read.ts'
+import type { SignalRollup } from '../stats/rollup.ts'
 import { rateOf, totalOf } from './rate.ts'
 import { maxSortedPrompts } from './schema.ts'
 import type { Sort } from './schema_params.ts'
 import { selectLiveChanges } from './store.ts'
 
-/** The signals of `days` count. */
-export type SortedList = { organisationId: number; search: string | null; sort: Sort; days: Date[] }
+/** The signals from one midnight, UTC, to another count. */
+export type SortedList = { organisationId: number; filters: PromptFilters; sort: Sort; from: Date; until: Date }
 
 /** The sort key of a prompt, lowest first. */
 type Value = string | number
-type Valued = { prompt: ListedPrompt; value: Value }
+type Valued = { id: number; value: Value }
+
+/** Prompts in their order, and when it was begun: by the clock, and by the process. */
+type Order = { prompts: Valued[]; at: Date; startedAt: number }
+
+type Services = { db: Db; clock: Clock; rollup: SignalRollup; heavyReads: HeavyReads }
+
+export type PromptOrders = ReturnType<typeof createPromptOrders>
 
 /** Bounds how long a statement holds the embedded engine's one connection. */
-const promptsPerStatement = 100
+const promptsPerStatement = 500
+/** The order of more prompts than this is kept for a while. */
+const maxFreshPrompts = 1_000
+const keptForMs = 5_000
+/** Some tens of megabytes: a name has at most 200 characters. */
+const maxKeptPrompts = 8 * maxSortedPrompts
 
 /** Sorts names like a dictionary, and `step 10` after `step 9`. */
 const dictionary = new Intl.Collator('en', { numeric: true })
@@ -25,58 +42,81 @@ const dictionary = new Intl.Collator('en', { numeric: true })
 const compareValues = (a: Value, b: Value): number =>
   typeof a === 'string' ? dictionary.compare(a, String(b)) : a - Number(b)
 
-/** A page of an organisation's prompts, sorted. Prompts with equal values come newest first. */
-export async function listSorted(
-  db: Db,
-  list: SortedList,
-  { limit, cursor }: PageRequest,
-  limited: <T>(read: () => Promise<T>) => Promise<T>,
-  catchUp: (promptIds: number[]) => Promise<void>,
-): Promise<CursorPage<PromptRow>> {
-  const { organisationId, search, sort } = list
-  const name = JSON.stringify(['prompts', organisationId, search, sort])
-  const position = decodeCursor(name, cursor)
-  const prompts = await limited(() => findPrompts(db, organisationId, search, maxSortedPrompts))
-  if (!prompts) throw tooMany()
-  const valued: Valued[] = []
-  for (let start = 0; start < prompts.length; start += promptsPerStatement) {
-    const some = prompts.slice(start, start + promptsPerStatement)
-    const values = await limited(() => readValues(db, list, some, catchUp))
-    valued.push(...some.map((prompt, index) => ({ prompt, value: values[index] as Value })))
+/** Prompts with equal values come newest first. */
+const compare = (a: Valued, b: Valued): number => compareValues(a.value, b.value) || b.id - a.id
+
+/** Sorts the prompts of organisations. Concurrent callers share one computation, so that it costs the same for many. */
+export function createPromptOrders({ db, clock, rollup, heavyReads }: Services) {
+  const inFlight = new Map<string, Promise<Order>>()
+  const kept = new BoundedCache<string, Order>(maxKeptPrompts, ({ prompts }) => prompts.length)
+
+  async function sortPrompts(list: SortedList): Promise<Order> {
+    const { organisationId, filters } = list
+    const started = { at: clock.now(), startedAt: performance.now() }
+    const limited = <T>(read: () => Promise<T>) => heavyReads(organisationId, read)
+    const found = await limited(() => findPromptNames(db.sql, organisationId, filters, maxSortedPrompts))
+    if (!found) throw tooMany()
+    const prompts: Valued[] = []
+    for (let start = 0; start < found.length; start += promptsPerStatement) {
+      const some = found.slice(start, start + promptsPerStatement)
+      const values = await limited(() => readValues(db.sql, rollup, list, some))
+      prompts.push(...some.map(({ id }, index) => ({ id, value: values[index] as Value })))
+    }
+    return { prompts: await sortInSlices(prompts, compare), ...started }
   }
-  // The cursor holds the value, so a value that changes between two pages moves only its own prompt.
-  const compare = (a: Valued, b: Valued) => compareValues(a.value, b.value) || b.prompt.rowId - a.prompt.rowId
-  const isAfter = ({ prompt, value }: Valued) =>
-    position === null || (compareValues(value, position.value ?? '') || position.id - prompt.rowId) > 0
-  const rest = valued.filter(isAfter).toSorted(compare)
-  const shown = rest.slice(0, limit)
-  const last = shown.at(-1)
-  const nextCursor =
-    last && rest.length > limit
-      ? encodeCursor(name, { id: last.prompt.rowId, at: null, value: String(last.value) })
-      : null
-  return { data: shown.map(({ prompt: { rowId: _, ...prompt } }) => prompt), limit, nextCursor }
+
+  async function findOrder(list: SortedList): Promise<Order> {
+    const key = JSON.stringify(list)
+    const known = kept.get(key)
+    if (known && performance.now() - known.startedAt < keptForMs) return known
+    const running = inFlight.get(key) ?? sortPrompts(list).finally(() => inFlight.delete(key))
+    inFlight.set(key, running)
+    const order = await running
+    if (order.prompts.length > maxFreshPrompts) kept.set(key, order)
+    return order
+  }
+
+  return {
+    /** A page of an organisation's prompts, sorted. */
+    async list(list: SortedList, { limit, cursor }: PageRequest): Promise<CursorPage<PromptRow> & { sortedAt: Date }> {
+      const name = JSON.stringify(['sorted impact', list.organisationId, list.filters, list.sort])
+      const position = decodeCursor(name, cursor)
+      const { prompts, at } = await findOrder(list)
+      // The cursor holds the value, so a value that changes between two pages moves only its own prompt.
+      const last = position && { id: position.id, value: position.value ?? '' }
+      const start = last ? prompts.findIndex((prompt) => compare(prompt, last) > 0) : 0
+      const shown = start < 0 ? [] : prompts.slice(start, start + limit)
+      const end = shown.at(-1)
+      const hasMore = start + limit < prompts.length
+      const nextCursor = end && hasMore ? encodeCursor(name, { id: end.id, at: null, value: String(end.value) }) : null
+      const data = await listPromptsOf(
+        db.sql,
+        shown.map(({ id }) => id),
+      )
+      return { data, limit, nextCursor, sortedAt: at }
+    },
+  }
 }
 
 /** Prompts without changes or signals come last. */
 const afterAll = Number.MAX_VALUE
 
 async function readValues(
-  { sql }: Db,
-  { sort, days }: SortedList,
-  prompts: ListedPrompt[],
-  catchUp: (promptIds: number[]) => Promise<void>,
+  sql: Sql,
+  rollup: SignalRollup,
+  { sort, from, until }: SortedList,
+  prompts: { id: number; name: string }[],
 ): Promise<Value[]> {
   if (sort === 'name') return prompts.map(({ name }) => name)
-  const ids = prompts.map(({ rowId }) => rowId)
+  const ids = prompts.map(({ id }) => id)
   if (sort === 'last_change') {
     const changes = await selectLiveChanges(sql, ids)
     const times = new Map(changes.map(({ prompt_id, created_at }) => [prompt_id, created_at.getTime()]))
     return ids.map((id) => -(times.get(id) ?? -afterAll))
   }
-  await catchUp(ids)
-  const found = await selectSpanCounts(sql, ids, [days[0] as Date, days.at(-1) as Date])
-  const counts = new Map(found.map((span) => [span.promptId, span]))
+  await rollup.catchUpEach(ids, performance.now())
+  const found = await selectDayCounts(sql, ids, from, until)
+  const counts = new Map(found.map((count) => [count.promptId, count]))
   return ids.map((id) => {
     const own = counts.get(id) ?? { positive: 0, negative: 0 }
     return sort === 'rate' ? (rateOf(own)?.value ?? afterAll) : -totalOf(own)

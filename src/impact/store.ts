@@ -1,6 +1,7 @@
 import type { Sql } from '../db/client.ts'
 import type { showTitledEntry } from '../history/read.ts'
 import type { ChangeWindow, NamedCount } from './attribute.ts'
+import type { SplitBounds } from './bounds.ts'
 
 /** A history entry that went live, and its window. */
 export type Change = Parameters<typeof showTitledEntry>[0] & ChangeWindow
@@ -67,32 +68,22 @@ export const selectChanges = (sql: Sql, promptId: number, ids: number[]): Promis
     ) w
     join history_changes h on h.id = w.id`
 
-/** The quarters of an hour or days, UTC, that have a bound in them other than at their start. */
-function splitUnits(bounds: Date[], minutes: number): Date[] {
-  const unit = 60_000 * minutes
-  const starts = bounds.map((bound) => Math.floor(bound.getTime() / unit) * unit)
-  const split = starts.filter((start, index) => start !== bounds[index]?.getTime())
-  return [...new Set(split)].map((start) => new Date(start))
-}
-
-const writeTimes = (times: Date[]): string[] => times.map((time) => time.toISOString())
-
 /** How many longer hashes in signals count for the short one of a change: clients may make up any number. */
 const maxLongerHashes = 100
 
 /**
- * Counts the signals of a prompt by the span between two bounds and by the string that they have for a commit. Reads only
- * strings that can name a change, because clients may make up any number of others. These are prefixes of its commit, so they
- * sort between its first 7 characters and itself; or, if its commit is a short hash, longer ones. A day that has a bound in it
- * (`split_days`) is read by quarters of an hour, and a quarter that has one from the signals.
+ * Counts the signals of a prompt by the span between two bounds, by day, and by the string that they have for a commit. Reads
+ * only strings that can name a change, because clients may make up any number of others. These are prefixes of its commit, so
+ * they sort between its first 7 characters and itself; or, if its commit is a short hash, longer ones. A day that has a bound in
+ * it (`split_days`) is read by quarters of an hour, and a quarter that has one from the signals.
  */
-export const selectNamedCounts = (sql: Sql, promptId: number, bounds: Date[]): Promise<NamedCount[]> =>
+export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds): Promise<NamedCount[]> =>
   sql<NamedCount>`
     with given as materialized (
       select
-        ${writeTimes(bounds)}::text[]::timestamptz[] as bounds,
-        ${writeTimes(splitUnits(bounds, 1440))}::text[]::timestamptz[] as split_days,
-        ${writeTimes(splitUnits(bounds, 15))}::text[]::timestamptz[] as split_quarters,
+        ${split.bounds}::text[]::timestamptz[] as bounds,
+        ${split.days}::text[]::timestamptz[] as split_days,
+        ${split.quarters}::text[]::timestamptz[] as split_quarters,
         (select coalesce(max(counted_to), 0) from signal_watermarks where prompt_id = ${promptId}) as watermark
     ), known as materialized (
       select distinct commit_key from history_changes where prompt_id = ${promptId}
@@ -117,11 +108,11 @@ export const selectNamedCounts = (sql: Sql, promptId: number, bounds: Date[]): P
         on c.prompt_id = ${promptId} and c.minutes = 1440 and c.commit_sha = longer.commit_sha
       where k.commit_key ~ '^[0-9a-f]{7,63}$' and length(k.commit_key) <> 40
     ), counts as (
-      select d.text, width_bucket(d.start, g.bounds) as number, d.positive, d.negative
+      select d.text, width_bucket(d.start, g.bounds) as number, d.start as day, d.positive, d.negative
       from given g
       join days d on d.start <> all(g.split_days)
       union all
-      select d.text, q.number, q.positive, q.negative
+      select d.text, q.number, d.start, q.positive, q.negative
       from given g
       join days d on d.start = any(g.split_days)
       cross join lateral (
@@ -132,7 +123,7 @@ export const selectNamedCounts = (sql: Sql, promptId: number, bounds: Date[]): P
         group by 1
       ) q
       union all
-      select edge.text, edge.number, edge.positive, edge.negative
+      select edge.text, edge.number, floor_minutes(quarter.start, 1440), edge.positive, edge.negative
       from given g
       cross join lateral unnest(g.split_quarters) quarter (start)
       cross join lateral (
@@ -147,17 +138,19 @@ export const selectNamedCounts = (sql: Sql, promptId: number, bounds: Date[]): P
       ) edge
       union all
       select
-        commit_of_signal(s.metadata), width_bucket(s.created_at, g.bounds), (s.value = 'positive')::integer,
-        (s.value = 'negative')::integer
+        commit_of_signal(s.metadata), width_bucket(s.created_at, g.bounds), floor_minutes(s.created_at, 1440),
+        (s.value = 'positive')::integer, (s.value = 'negative')::integer
       from given g
       join signals s on s.prompt_id = ${promptId} and s.id between g.watermark + 1 and 9223372036854775807
     ), named as (
-      select text, number, sum(positive)::bigint as positive, sum(negative)::bigint as negative
+      select
+        text, number, to_char(day at time zone 'UTC', 'YYYY-MM-DD') as day, sum(positive)::bigint as positive,
+        sum(negative)::bigint as negative
       from counts
       where text is not null
-      group by text, number
+      group by text, number, day
     )
-    select n.text, n.number, n.positive, n.negative, c.commits
+    select n.text, n.number, n.day, n.positive, n.negative, c.commits
     from named n
     join (
       select t.text, json_agg(distinct k.commit_key) as commits

@@ -1,15 +1,15 @@
 import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
-import { forbidden, invalid, ServiceError } from '../errors.ts'
-import type { Scope } from '../http/caller.ts'
+import { invalid, ServiceError } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
 import { earlierOf, latestInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
-import { type KeyChange, type KeyToCreate, requireRestrictions } from './given.ts'
+import { type KeyChange, type KeyToCreate, requireRestrictions, scopesAfter } from './given.ts'
+import { isLater, requireFuture, requireGrantable, requireLifeWithin } from './grant.ts'
 import { defaultScopes, type KeyRow, type NewKey } from './schema.ts'
 import {
   findKey,
@@ -36,7 +36,7 @@ export async function createKey(db: Db, clock: Clock, given: KeyToCreate & { org
   return db.transaction((sql) => createKeyInTransaction(sql, clock, { org, organisationId }, given, operator))
 }
 
-/** Creates a key within the caller's transaction. An actor cannot grant scopes that it lacks. */
+/** Creates a key within the caller's transaction. */
 export async function createKeyInTransaction(
   sql: Sql,
   clock: Clock,
@@ -47,6 +47,7 @@ export async function createKeyInTransaction(
   const { organisationId } = owner
   requireGrantable(actor, scopes)
   requireFuture(expiresAt, clock)
+  requireLifeWithin(actor, expiresAt)
   const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
   await requireRestrictions(sql, organisationId, values)
   const key = await insertNewKey(sql, clock, owner, values)
@@ -79,11 +80,15 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
   db.transaction(async (sql) => {
     const key = await requireKey(sql, id, actor, lockKey)
     requireFuture(given.expiresAt ?? null, clock)
-    const { name = key.name, scopes = key.scopes, expiresAt = key.expires_at } = given
+    const { name = key.name, expiresAt = key.expires_at } = given
+    const scopes = scopesAfter(given, key.scopes)
     const { origins = key.origins, prompts = key.prompts, monthly_limit = key.monthly_limit } = given
     const changesRestrictions = [given.origins, given.prompts, given.monthly_limit].some((value) => value !== undefined)
+    const isExtended = isLater(expiresAt, key.expires_at)
+    if (isExtended && key.replaced_by) throw staysEnded(key.replaced_by)
     // Extending a key's life or changing its restrictions grants its scopes again, so the actor must hold them.
-    if (given.scopes || changesRestrictions || isLater(expiresAt, key.expires_at)) requireGrantable(actor, scopes)
+    if (given.scopes || changesRestrictions || isExtended) requireGrantable(actor, scopes)
+    if (isExtended || scopes.some((scope) => !key.scopes.includes(scope))) requireLifeWithin(actor, expiresAt)
     const values = { name: requireText('name', name), scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
     const { organisationId } = key
     await requireRestrictions(sql, organisationId, values)
@@ -116,7 +121,10 @@ export const revokeKey = (db: Db, clock: Clock, id: string, actor = operator): P
 export const rotateKey = (db: Db, clock: Clock, id: string, overlapMs: number): Promise<NewKey> =>
   db.transaction((sql) => rotateKeyInTransaction(sql, clock, id, overlapMs, operator))
 
-/** The new key has the name, the scopes and the limits of the old one, and the same lifetime if that one expires. */
+/**
+ * The new key has the name, the scopes and the limits of the old one, and the same lifetime if that one expires, but no
+ * longer than the actor's own.
+ */
 export async function rotateKeyInTransaction(
   sql: Sql,
   clock: Clock,
@@ -127,6 +135,7 @@ export async function rotateKeyInTransaction(
   const old = await requireKey(sql, id, actor, lockKey)
   const { organisationId, name, scopes, created_at, expires_at, origins, prompts, monthly_limit } = old
   requireGrantable(actor, scopes)
+  requireLifeWithin(actor, expires_at)
   const now = clock.now()
   const reject = (problem: string, message: string) => invalid(`The key ${id} ${problem}`, [{ path: '', message }])
   if (old.replaced_by) {
@@ -136,7 +145,8 @@ export async function rotateKeyInTransaction(
     throw reject('has ended: create a new one instead.', 'must be a key that still works')
   }
   const livesUntil = expires_at && now.getTime() + expires_at.getTime() - created_at.getTime()
-  const expiresAt = livesUntil === null ? null : new Date(Math.min(livesUntil, latestInstant))
+  const latest = actor.expiresAt?.getTime() ?? latestInstant
+  const expiresAt = livesUntil === null ? null : new Date(Math.min(livesUntil, latest))
   const values = { name, scopes, expires_at: expiresAt, origins, prompts, monthly_limit }
   // A browser key shares its count and its limit with its replacement: a rotation makes no room.
   const made = await insertNewKey(sql, clock, old, values, origins && old.countedWith)
@@ -147,6 +157,11 @@ export async function rotateKeyInTransaction(
   await recordAudit(sql, clock, actor, { organisationId, action: 'key.rotated', subject: id, details })
   return made
 }
+
+const staysEnded = (replacedBy: string) =>
+  invalid(`The key was rotated to ${replacedBy}, and ends as that rotation said.`, [
+    { path: '/expires_at', message: 'must not be later than it is' },
+  ])
 
 /** A key of another organisation is answered exactly like one that does not exist. */
 async function requireKey(sql: Sql, id: string, viewer: Viewer, lock?: typeof lockKey): Promise<OwnedKey> {
@@ -161,18 +176,3 @@ async function requireKey(sql: Sql, id: string, viewer: Viewer, lock?: typeof lo
 
 const showable = ({ organisationId: _, org: __, countedWith: ___, isCountedWith: ____, ...key }: OwnedKey): KeyRow =>
   key
-
-function requireGrantable({ scopes: held }: Actor, granted: Scope[]): void {
-  const missing = held && granted.find((scope) => !held.includes(scope))
-  if (missing) throw forbidden(missing)
-}
-
-/** Compares two expiries; null means never. */
-const isLater = (expiresAt: Date | null, than: Date | null): boolean =>
-  than !== null && (expiresAt === null || expiresAt > than)
-
-function requireFuture(expiresAt: Date | null, clock: Clock): void {
-  if (expiresAt && expiresAt <= clock.now()) {
-    throw invalid('The key would have expired already.', [{ path: '/expires_at', message: 'must be later than now' }])
-  }
-}

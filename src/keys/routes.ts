@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { ServiceError } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
-import type { Caller } from '../http/caller.ts'
+import { type Caller, visibleTo } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
@@ -12,23 +12,31 @@ import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
 import { changeOnce } from '../idempotency/replay.ts'
 import { createValidator } from '../lib/validate.ts'
 import { readOrganisation } from '../orgs/manage.ts'
-import { parseKeyChange, parseNewKey } from './given.ts'
+import { parseNewKey, toKeyChange, validateKeyChange } from './given.ts'
 import { changeKey, createKeyInTransaction, listKeys, revokeKey, rotateKeyInTransaction, showKey } from './manage.ts'
 import {
   ApiKeyChange,
   ApiKeyList,
+  ChangedApiKey,
   CreatedApiKey,
   KeyPath,
   KeyRotation,
   NewApiKey,
   type NewKey,
   OwnApiKey,
+  RotatedApiKey,
+  rotationAlwaysShows,
   ShownApiKey,
 } from './schema.ts'
 
 type KeyParams = { key_id: string }
 
 const shown = { status: 200, description: 'The key without its text.', schema: ShownApiKey }
+const changed = {
+  status: 200,
+  description: 'The key without its text. Without the scope keys:read, only its id and what was changed.',
+  schema: ChangedApiKey,
+}
 const created = {
   status: 201,
   description: 'The key with its text, which is shown only here.',
@@ -50,8 +58,9 @@ const operations = describeOperations('Keys', {
   createKey: {
     summary: 'Create an API key',
     description:
-      'Creates a key with the given scopes or those of a preset. A key cannot grant a scope that it lacks (403). A retry ' +
-      'does not show the text again: if the first answer was lost, rotate the key in the replayed one.',
+      'Creates a key with the given scopes or those of a preset. A key cannot grant a scope that it lacks (403), nor a ' +
+      'longer life than its own (422). A retry does not show the text again: if the first answer was lost, rotate the ' +
+      'key in the replayed one.',
     isIdempotent: true,
     body: NewApiKey,
     success: created,
@@ -68,14 +77,14 @@ const operations = describeOperations('Keys', {
     description: 'Changes the given properties of a key.',
     path: KeyPath,
     body: ApiKeyChange,
-    success: shown,
+    success: changed,
     invalid: invalidKey,
   },
   revokeKey: {
     summary: 'Revoke an API key',
     description: 'Revokes a key: it is rejected everywhere within a second. Revoking it again changes nothing.',
     path: KeyPath,
-    success: shown,
+    success: changed,
   },
   rotateKey: {
     summary: 'Rotate an API key',
@@ -84,7 +93,7 @@ const operations = describeOperations('Keys', {
     path: KeyPath,
     isIdempotent: true,
     body: KeyRotation,
-    success: created,
+    success: { ...created, schema: RotatedApiKey },
     invalid: {
       message: 'The rotation is not valid.',
       example: { details: [{ path: '/overlap_seconds', message: 'must be an integer' }] },
@@ -129,16 +138,18 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
       '/api/v1/keys/:key_id',
       authenticated('keys:write', async (context, { key_id: id }: KeyParams, caller) => {
         await showKey(db, id, caller)
-        const change = parseKeyChange(parseJson(await readJsonText(context)))
-        return context.replyData(await changeKey(db, clock, id, change, keyHolder(caller, context)))
+        const given = validateKeyChange(parseJson(await readJsonText(context)))
+        const key = await changeKey(db, clock, id, toKeyChange(given), keyHolder(caller, context))
+        return context.replyData(visibleTo(caller, 'keys:read', key, ['id', ...Object.keys(given)]))
       }),
       { ...readByHandler, detail: operations.changeKey },
     )
     .delete(
       '/api/v1/keys/:key_id',
-      authenticated('keys:write', async (context, { key_id: id }: KeyParams, caller) =>
-        context.replyData(await revokeKey(db, clock, id, keyHolder(caller, context))),
-      ),
+      authenticated('keys:write', async (context, { key_id: id }: KeyParams, caller) => {
+        const key = await revokeKey(db, clock, id, keyHolder(caller, context))
+        return context.replyData(visibleTo(caller, 'keys:read', key, ['id', 'revoked_at']))
+      }),
       { detail: operations.revokeKey },
     )
     .post(
@@ -148,7 +159,11 @@ export const keyRoutes = ({ db, clock }: { db: Db; clock: Clock }, { authenticat
         const { body, request } = await readIdempotentRequest(context, caller.organisationId, validateRotation)
         const { overlap_seconds: seconds = 86_400 } = body
         const rotate = (sql: Sql) => rotateKeyInTransaction(sql, clock, id, seconds * 1_000, keyHolder(caller, context))
-        return replyCreated(context, await changeOnce(db, clock, request, rotate, withoutText))
+        const { answer, isReplayed } = await changeOnce(db, clock, request, rotate, withoutText)
+        return replyCreated(context, {
+          answer: visibleTo(caller, 'keys:read', answer, rotationAlwaysShows),
+          isReplayed,
+        })
       }),
       { ...readByHandler, detail: operations.rotateKey },
     )

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { type Scope as AnyScope, scopes } from '../http/caller.ts'
 import { cursorPageOf } from '../lib/cursor_page.ts'
 import { maxTextLength } from '../lib/texts.ts'
-import { envelopeOf, literals, nullable, type Row } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable, partlyVisible, type Row } from '../lib/typebox.ts'
 
 const Scope = literals(scopes)
 
@@ -21,7 +21,7 @@ export const defaultScopes: AnyScope[] = scopes.filter((scope) => !administratio
 export const presets = {
   app: ['history:read', 'signals:write'],
   reader: scopes.filter((scope) => scope.endsWith(':read') && scope !== 'keys:read'),
-  ci: ['history:write', 'prompts:read'],
+  ci: ['history:read', 'history:write', 'prompts:read', 'prompts:write'],
   browser: ['signals:write'],
   admin: [...scopes],
 } satisfies Record<string, AnyScope[]>
@@ -84,6 +84,8 @@ export const ApiKeyList = cursorPageOf(ApiKey, exampleKey)
 
 export const ShownApiKey = envelopeOf(ApiKey, 'ShownApiKey', exampleKey)
 
+export const ChangedApiKey = envelopeOf(partlyVisible(ApiKey, ['id']), 'ChangedApiKey', exampleKey)
+
 const exampleOrganisation = { id: 'org_1aB2c3D4e5F6g7H8', name: 'Acme', plan: 'team' }
 
 export const OwnApiKey = envelopeOf(
@@ -127,7 +129,7 @@ const CreatedKey = Type.Object({
 
 export type NewKey = Row<typeof CreatedKey> & { key: string }
 
-export const CreatedApiKey = envelopeOf(CreatedKey, 'CreatedApiKey', {
+const exampleCreated = {
   id: exampleKey.id,
   key: `psk_${'4fGh7Kq9'.padEnd(36, 'x')}`,
   org: exampleOrganisation.id,
@@ -135,7 +137,14 @@ export const CreatedApiKey = envelopeOf(CreatedKey, 'CreatedApiKey', {
   scopes: exampleKey.scopes,
   expires_at: null,
   ...noRestrictions,
-})
+}
+
+export const CreatedApiKey = envelopeOf(CreatedKey, 'CreatedApiKey', exampleCreated)
+
+/** What a rotation shows to a caller that may not read keys. */
+export const rotationAlwaysShows = ['id', 'key', 'org']
+
+export const RotatedApiKey = envelopeOf(partlyVisible(CreatedKey, rotationAlwaysShows), 'RotatedApiKey', exampleCreated)
 
 export const NewApiKey = Type.Object(
   {

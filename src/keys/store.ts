@@ -7,11 +7,9 @@ export type KeyValues = Pick<KeyRow, 'name' | 'scopes' | 'expires_at' | 'origins
 /** A key with the ids of its organisation, and the key that it is counted with: itself unless a rotation created it. */
 export type OwnedKey = KeyRow & { organisationId: number; org: string; countedWith: number; isCountedWith: boolean }
 
-export type KnownKey = Caller & { expiresAt: Date | null }
-
 /** The keys among these hashes, each in hexadecimal, that are neither revoked nor of a suspended organisation. */
-export async function findLiveKeys(sql: Sql, hashes: string[]): Promise<Map<string, KnownKey>> {
-  const rows = await sql<KnownKey & { hash: string }>`
+export async function findLiveKeys(sql: Sql, hashes: string[]): Promise<Map<string, Caller>> {
+  const rows = await sql<Caller & { hash: string }>`
     select
       wanted.hash, k.id, k.organisation_id as "organisationId", o.public_id as org, k.public_id as key,
       to_json(k.scopes) as scopes, k.expires_at as "expiresAt",

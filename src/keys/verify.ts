@@ -6,10 +6,10 @@ import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { hashKey, isWellFormedKey } from './format.ts'
 import type { LastUsed } from './last_used.ts'
-import { findLiveKeys, type KnownKey } from './store.ts'
+import { findLiveKeys } from './store.ts'
 
 /** A look-up that is in flight or done, so that a burst of requests with one key is one look-up. */
-type Lookup = { startedAt: number; found: KnownKey | undefined | Promise<KnownKey | undefined> }
+type Lookup = { startedAt: number; found: Caller | undefined | Promise<Caller | undefined> }
 
 /** A revoked key must be rejected within a second on every replica. The look-up may take the other half. */
 const trustedForMs = 500
@@ -27,7 +27,7 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): Key
   const findLiveKey = createDataLoader(find)
   const findUnknownKey = createDataLoader(find, String, maxUnknownBatch)
 
-  async function lookUp(text: string, wasLive: boolean): Promise<KnownKey | undefined> {
+  async function lookUp(text: string, wasLive: boolean): Promise<Caller | undefined> {
     const hash = hashKey(text).toString('hex')
     const key = await (wasLive ? findLiveKey(hash) : findUnknownKey(hash))
     if (key) lastUsed.record(key.id, clock.now())
@@ -63,7 +63,7 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): Key
     return found
   }
 
-  function requireLive(key: KnownKey | undefined): Caller {
+  function requireLive(key: Caller | undefined): Caller {
     if (!key || (key.expiresAt && key.expiresAt <= clock.now())) throw unauthorized()
     return key
   }
@@ -75,6 +75,9 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): Key
     return found instanceof Promise ? found.then(requireLive) : requireLive(found)
   }
 }
+
+/** Runs the look-up that every request needs. Rejects when it cannot run. */
+export const probeKeys = (db: Db): Promise<unknown> => findLiveKeys(db.sql, [hashKey('').toString('hex')])
 
 const unauthorized = () =>
   new ServiceError(

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { type TObject, Type } from '@sinclair/typebox'
+import { type TObject, type TProperties, Type } from '@sinclair/typebox'
 import { defaultPageSize, defineParams, invalidQuery, limitParam, maxPageSize, param } from './params.ts'
 import { storableOrUndefined } from './times.ts'
 
@@ -22,7 +22,8 @@ export const cursorPageParams = {
 
 export const cursorParams = defineParams(cursorPageParams)
 
-export const cursorPageOf = (item: TObject, example: object) =>
+/** `more` describes further fields of `pagination`. */
+export const cursorPageOf = (item: TObject, example: object, more: TProperties = {}) =>
   Type.Object(
     {
       data: Type.Array(item),
@@ -30,8 +31,9 @@ export const cursorPageOf = (item: TObject, example: object) =>
         {
           per_page: Type.Integer({ description: 'Page size used' }),
           next_cursor: Type.Union([Type.String(), Type.Null()], { description: 'Null on the last page' }),
+          ...more,
         },
-        { title: 'CursorPagination' },
+        { title: Object.keys(more).length > 0 ? `${item.title}Pagination` : 'CursorPagination' },
       ),
     },
     {

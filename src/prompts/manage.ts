@@ -10,7 +10,7 @@ import { createValidator } from '../lib/validate.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { isPromptId } from './find.ts'
 import { fileIsTaken, parsePromptFile } from './link.ts'
-import { LiveBranch, type PromptRow } from './schema.ts'
+import { LiveBranch, type PromptFilters, type PromptRow } from './schema.ts'
 import {
   findPromptInFile,
   insertPrompt,
@@ -19,12 +19,14 @@ import {
   type Prompt,
   type PromptFile,
   selectPrompt,
+  selectPromptNames,
+  selectPromptRows,
   selectPrompts,
   updatePrompt,
 } from './store.ts'
 
-/** A statement reads this many prompts: the embedded engine has one connection, which nobody may hold for long. */
-const promptsPerStatement = 500
+/** A statement reads this many names: the embedded engine has one connection, which nobody may hold for long. */
+const namesPerStatement = 2_000
 
 type PromptToCreate = {
   name: string
@@ -66,54 +68,67 @@ export async function createPromptInTransaction(
   }
   const details = { name, ...(file ?? noFile), ...(liveBranch !== null && { live_branch: liveBranch }) }
   await recordAudit(sql, clock, actor, { organisationId, action: 'prompt.created', subject: id, details })
-  return { id, live_branch: null, ...details, ...notSeen, last_entry_at: null, created_at: createdAt }
+  return { id, live_branch: null, ...details, ...notSeen, archived: false, last_entry_at: null, created_at: createdAt }
 }
 
-/** The prompts of an organisation, newest first: all, or those that a search finds. */
+/** The prompts of an organisation that the filters leave, newest first. */
 export const listPrompts = (
   db: Db,
   organisationId: number,
   request: PageRequest,
-  search: string | null = null,
+  filters: PromptFilters,
   list = 'prompts',
 ) =>
-  readPage<PromptRow>(JSON.stringify([list, organisationId, search]), request, (beforeId, limit) =>
-    selectPrompts(db.sql, organisationId, search, beforeId, limit),
+  readPage<PromptRow>(
+    JSON.stringify([list, organisationId, filters.search, filters.archived]),
+    request,
+    (beforeId, limit) => selectPrompts(db.sql, organisationId, filters, beforeId, limit),
   )
 
-/** A prompt with the id of its row, by which two of the same value are told apart. */
-export type ListedPrompt = PromptRow & { rowId: number }
-
-/** Every prompt of an organisation that a search finds, newest first; undefined when there are more than `most`. */
-export async function findPrompts(db: Db, organisationId: number, search: string | null, most: number) {
-  const found: ListedPrompt[] = []
-  for (let beforeId = Number.MAX_SAFE_INTEGER; ; beforeId = found.at(-1)?.rowId as number) {
-    const rows = await selectPrompts(db.sql, organisationId, search, beforeId, promptsPerStatement)
+/** The row id and the name of every prompt that the filters leave, newest first; undefined if there are more than `most`. */
+export async function findPromptNames(sql: Sql, organisationId: number, filters: PromptFilters, most: number) {
+  const found: { id: number; name: string }[] = []
+  for (let beforeId = Number.MAX_SAFE_INTEGER; ; beforeId = found.at(-1)?.id as number) {
+    const rows = await selectPromptNames(sql, organisationId, filters, beforeId, namesPerStatement)
     found.push(...rows)
     if (found.length > most) return undefined
-    if (rows.length < promptsPerStatement) return found
+    if (rows.length < namesPerStatement) return found
   }
 }
 
-/** Every prompt of an organisation, oldest first. */
-export async function listAllPrompts(db: Db, org: string): Promise<(PromptRow & { org: string })[]> {
+/** The prompts of these row ids, in their order. */
+export async function listPromptsOf(sql: Sql, ids: number[]): Promise<PromptRow[]> {
+  const rows = new Map((await selectPromptRows(sql, ids)).map(({ rowId, ...row }) => [rowId, row]))
+  return ids.flatMap((id) => rows.get(id) ?? [])
+}
+
+/** Every prompt of an organisation, oldest first; archived ones too unless told otherwise. */
+export async function listAllPrompts(
+  db: Db,
+  org: string,
+  archived: PromptFilters['archived'] = 'all',
+): Promise<(PromptRow & { org: string })[]> {
   const { id: organisationId } = await requireOrganisation(db, org)
-  const prompts = await readAllPages((page) => listPrompts(db, organisationId, page))
+  const prompts = await readAllPages((page) => listPrompts(db, organisationId, page, { search: null, archived }))
   return prompts.toReversed().map(({ id, ...prompt }) => ({ id, org, ...prompt }))
 }
 
 export const showPrompt = (db: Db, { id }: Prompt): Promise<PromptRow> => selectPrompt(db.sql, id)
 
-type PromptUpdate = Partial<Pick<PromptToCreate, 'file' | 'liveBranch'>> & { name?: string | undefined }
+type PromptUpdate = Partial<Pick<PromptToCreate, 'file' | 'liveBranch'>> & {
+  name?: string | undefined
+  archived?: boolean | undefined
+}
 
 /** Changes what is given of a prompt, and leaves the rest. What changes nothing is not in the audit log. */
 export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: PromptUpdate, actor = operator) {
   const { id, organisationId } = prompt
   const name = given.name === undefined ? {} : { name: requireText('name', given.name) }
   const file = given.file && parsePromptFile(given.file)
+  const archived = given.archived === undefined ? {} : { archived: given.archived }
   const branch = given.liveBranch && requireBranch(given.liveBranch)
   const liveBranch = branch === undefined ? {} : { live_branch: branch }
-  const change = { ...name, ...(file === undefined ? {} : (file ?? noFile)), ...liveBranch }
+  const change = { ...name, ...archived, ...(file === undefined ? {} : (file ?? noFile)), ...liveBranch }
   try {
     return await db.transaction(async (sql) => {
       await lockPrompt(sql, id)
@@ -121,7 +136,8 @@ export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: 
       const changed = { ...before, ...change }
       const isSameFile = changed.repository === before.repository && changed.path === before.path
       const isSameBranch = changed.live_branch === before.live_branch
-      if (isSameFile && isSameBranch && changed.name === before.name) return before
+      const isSameRest = changed.name === before.name && changed.archived === before.archived
+      if (isSameFile && isSameBranch && isSameRest) return before
       const after = isSameFile ? changed : { ...changed, ...notSeen }
       await updatePrompt(sql, id, after)
       if (!isSameBranch) await markChanges(sql, id, after.live_branch)

@@ -5,15 +5,16 @@ import type { Db, Sql } from '../db/client.ts'
 import type { HeavyReads } from '../db/heavy_reads.ts'
 import { invalid } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
+import { visibleTo } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, replyPage, searchOf } from '../http/paging.ts'
 import { changeOnce } from '../idempotency/replay.ts'
-import { createValidator } from '../lib/validate.ts'
+import { createChangeValidator, createValidator } from '../lib/validate.ts'
 import type { PromptFinder } from './find.ts'
 import { changePrompt, createPromptInTransaction, listPrompts, showPrompt } from './manage.ts'
-import { NewPrompt, PromptChange, PromptList, PromptPath, promptParams, ShownPrompt } from './schema.ts'
+import { ChangedPrompt, NewPrompt, PromptChange, PromptList, PromptPath, promptParams, ShownPrompt } from './schema.ts'
 import type { PromptFile } from './store.ts'
 
 type Services = {
@@ -34,7 +35,7 @@ const invalidPrompt = {
 const operations = describeOperations('Prompts', {
   listPrompts: {
     summary: 'List prompts',
-    description: 'Returns the prompts of the organisation, newest first.',
+    description: 'Returns the prompts of the organisation, newest first, without archived ones unless asked for.',
     ...describePage('A page of prompts.', PromptList),
     query: promptParams,
   },
@@ -57,25 +58,29 @@ const operations = describeOperations('Prompts', {
   changePrompt: {
     summary: 'Change a prompt',
     description:
-      'Changes what is given of the name, the link and the live branch, and leaves the rest. Repository and path belong ' +
-      'together; both null unlink the prompt.',
+      'Changes what is given of the name, the link, the live branch and whether it is archived, and leaves the rest. ' +
+      'Repository and path belong together; both null unlink the prompt.',
     path: PromptPath,
     body: PromptChange,
-    success: shown,
+    success: {
+      status: 200,
+      description: 'The prompt. Without the scope prompts:read, only its ID and what was changed.',
+      schema: ChangedPrompt,
+    },
     invalid: invalidPrompt,
   },
 })
 
 const validateNew = createValidator(NewPrompt, 'The prompt')
-const validateChange = createValidator(PromptChange, 'The change')
+const validateChange = createChangeValidator(PromptChange, 'The change')
 
 export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { authenticated }: RouteWrapper) =>
   new Elysia({ name: 'prompts' })
     .get(
       '/api/v1/prompts',
       authenticated('prompts:read', async (context, _: object, { organisationId }) => {
-        const { search, ...page } = promptParams.parse(searchOf(context.request))
-        const list = () => listPrompts(db, organisationId, page, search)
+        const { search, archived, ...page } = promptParams.parse(searchOf(context.request))
+        const list = () => listPrompts(db, organisationId, page, { search, archived })
         // A search reads every prompt of the organisation.
         return replyPage(context, await (search === null ? list() : heavyReads(organisationId, list)))
       }),
@@ -105,9 +110,11 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
       '/api/v1/prompts/:prompt_id',
       authenticated('prompts:write', async (context, { prompt_id: id }: PromptParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, id)
-        const { name, live_branch: liveBranch, ...link } = validateChange(parseJson(await readJsonText(context)))
-        const change = { name, liveBranch, file: parseLink(link) }
-        return context.replyData(await changePrompt(db, clock, prompt, change, keyHolder(caller, context)))
+        const given = validateChange(parseJson(await readJsonText(context)))
+        const { name, archived, live_branch: liveBranch } = given
+        const change = { name, archived, liveBranch, file: parseLink(given) }
+        const changed = await changePrompt(db, clock, prompt, change, keyHolder(caller, context))
+        return context.replyData(visibleTo(caller, 'prompts:read', changed, ['id', ...Object.keys(given)]))
       }),
       { ...readByHandler, detail: operations.changePrompt },
     )

@@ -1,8 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf, cursorPageParams } from '../lib/cursor_page.ts'
-import { defineParams, param } from '../lib/params.ts'
+import { choiceParam, defineParams, param, type QueryOf } from '../lib/params.ts'
 import { maxTextLength, parseText } from '../lib/texts.ts'
-import { envelopeOf, nullable, printable, type Row } from '../lib/typebox.ts'
+import { envelopeOf, nullable, partlyVisible, printable, type Row } from '../lib/typebox.ts'
 
 export const PromptId = Type.String({
   pattern: '^pmt_[0-9A-Za-z_-]{1,64}$',
@@ -20,7 +20,9 @@ const repository = maybeText(
 )
 const path = maybeText('Path of its file there, from the root of the repository; null for none')
 
-export const BranchName = printable(255)
+export const maxBranchLength = 255
+
+export const BranchName = printable(maxBranchLength)
 
 export const LiveBranch = Type.Object({ live_branch: BranchName })
 
@@ -41,6 +43,7 @@ export const Prompt = Type.Object(
     }),
     file_moved_to: maybeText('Path that a renamed file has now, if it is known'),
     live_branch: liveBranch,
+    archived: Type.Boolean({ description: 'Whether lists leave the prompt out. It still records.' }),
     last_entry_at: nullable(time, 'Time of the newest entry of its history; null for none'),
     created_at: time,
   },
@@ -57,11 +60,12 @@ export const examplePrompt = {
   file_state: 'present',
   file_moved_to: null,
   live_branch: 'main',
+  archived: false,
   last_entry_at: '2026-11-14T23:40:00.000Z',
   created_at: '2026-11-14T23:35:00.000Z',
 }
 
-export const searchParam = param(
+const searchParam = param(
   Type.String({
     minLength: 1,
     maxLength: maxTextLength,
@@ -71,11 +75,21 @@ export const searchParam = param(
   `a text of 1 to ${maxTextLength} characters without control characters`,
 )
 
-export const promptParams = defineParams({ ...cursorPageParams, search: searchParam })
+/** What a list of prompts has. */
+export const promptFilterParams = {
+  search: searchParam,
+  archived: choiceParam(['false', 'true', 'all'], 'Without archived prompts, only archived ones, or all.', 'false'),
+}
+
+export const promptParams = defineParams({ ...cursorPageParams, ...promptFilterParams })
+
+export type PromptFilters = Pick<QueryOf<typeof promptParams>, keyof typeof promptFilterParams>
 
 export const PromptList = cursorPageOf(Prompt, examplePrompt)
 
 export const ShownPrompt = envelopeOf(Prompt, 'ShownPrompt', examplePrompt)
+
+export const ChangedPrompt = envelopeOf(partlyVisible(Prompt, ['id']), 'ChangedPrompt', examplePrompt)
 
 export const NewPrompt = Type.Object(
   {
@@ -93,9 +107,12 @@ export const NewPrompt = Type.Object(
   },
 )
 
-export const PromptChange = Type.Partial(Type.Omit(NewPrompt, ['id']), {
-  title: 'PromptChange',
-  examples: [{ name: 'Warm greeting' }],
-})
+export const PromptChange = Type.Partial(
+  Type.Object({ ...Type.Omit(NewPrompt, ['id']).properties, archived: Prompt.properties.archived }),
+  {
+    title: 'PromptChange',
+    examples: [{ name: 'Warm greeting' }],
+  },
+)
 
 export type PromptChange = Static<typeof PromptChange>

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import type { PromptRow } from './schema.ts'
+import type { PromptFilters, PromptRow } from './schema.ts'
 
 export type Prompt = { id: number; organisationId: number }
 
@@ -21,6 +21,18 @@ export const findPromptsByIds = (sql: Sql, publicIds: string[]) =>
       (select o.public_id from organisations o where o.id = p.organisation_id) as org
     from prompts p
     where p.public_id = any (${`{${publicIds}}`}::text::text[])`
+
+/** Finds prompts of this organisation, or with null of any. */
+export async function findPromptsNamed(sql: Sql, name: string, org: string | null): Promise<string[]> {
+  const rows = await sql<{ id: string }>`
+    select p.public_id as id
+    from prompts p
+    join organisations o on o.id = p.organisation_id
+    where p.name = ${name} and (${org}::text is null or o.public_id = ${org}::text)
+    order by p.id
+    limit 2`
+  return rows.map(({ id }) => id)
+}
 
 /** False when the public id or the file is taken. */
 export async function insertPrompt(
@@ -61,13 +73,17 @@ export async function lockPrompt(sql: Sql, id: number): Promise<void> {
   await sql`select from prompts where id = ${id} for update`
 }
 
-export async function selectPrompt(sql: Sql, id: number): Promise<PromptRow> {
-  const [row] = await sql<PromptRow>`
-    select public_id as id, name, repository, path, file_state, file_moved_to, live_branch,
-      (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, created_at
+export const selectPromptRows = (sql: Sql, ids: number[]) =>
+  sql<PromptRow & { rowId: number }>`
+    select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to, p.archived,
+      p.live_branch, (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at,
+      p.created_at
     from prompts p
-    where id = ${id}`
-  return row as PromptRow
+    where p.id = any(${ids.map(String)}::text[]::bigint[])`
+
+export async function selectPrompt(sql: Sql, id: number): Promise<PromptRow> {
+  const [{ rowId: _, ...row }] = (await selectPromptRows(sql, [id])) as [PromptRow & { rowId: number }]
+  return row
 }
 
 export async function updatePrompt(
@@ -80,14 +96,15 @@ export async function updatePrompt(
     file_state,
     file_moved_to,
     live_branch,
+    archived,
   }: Omit<PromptRow, 'id' | 'created_at' | 'last_entry_at'>,
 ): Promise<void> {
   await sql`
     update prompts
     set
       name = ${name}, repository = ${repository}, path = ${path}, file_state = ${file_state},
-      file_moved_to = ${file_moved_to}, file_seen_at = case when ${file_state}::text is not null then file_seen_at end,
-      live_branch = ${live_branch}
+      archived = ${archived}, file_moved_to = ${file_moved_to}, live_branch = ${live_branch},
+      file_seen_at = case when ${file_state}::text is not null then file_seen_at end
     where id = ${id}`
 }
 
@@ -141,20 +158,41 @@ export const selectPromptIds = (sql: Sql, organisationId: number, afterId: numbe
     order by organisation_id, id
     limit ${limit}`
 
-/** The newest prompts before this id that have the search, unless it is null, in their name, public id or path. */
+/** The newest prompts before this id. A search is in their name, public id or path. */
 export const selectPrompts = (
   sql: Sql,
   organisationId: number,
-  search: string | null,
+  { search, archived }: PromptFilters,
   beforeId: number,
   limit: number,
 ) =>
   sql<PromptRow & { rowId: number }>`
-    select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to,
+    select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to, p.archived,
       p.live_branch,
       (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, p.created_at
     from prompts p
     where p.organisation_id = ${organisationId} and p.id < ${beforeId}
+      and (${archived}::text = 'all' or p.archived::text = ${archived}::text)
+      and (
+        ${search}::text is null
+        or strpos(lower(concat_ws(chr(10), p.name, p.public_id, p.path)), lower(${search}::text)) > 0
+      )
+    order by p.id desc
+    limit ${limit}`
+
+/** The same, without what a list shows of each. */
+export const selectPromptNames = (
+  sql: Sql,
+  organisationId: number,
+  { search, archived }: PromptFilters,
+  beforeId: number,
+  limit: number,
+) =>
+  sql<{ id: number; name: string }>`
+    select p.id, p.name
+    from prompts p
+    where p.organisation_id = ${organisationId} and p.id < ${beforeId}
+      and (${archived}::text = 'all' or p.archived::text = ${archived}::text)
       and (
         ${search}::text is null
         or strpos(lower(concat_ws(chr(10), p.name, p.public_id, p.path)), lower(${search}::text)) > 0

@@ -1,22 +1,23 @@
 import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
 import { type ApiError, invalid } from '../errors.ts'
-import { type Month, monthOf } from '../lib/months.ts'
+import { closedMonth, type Month, monthOf } from '../lib/months.ts'
 import type { Admission } from '../limit/admit.ts'
 import { monthlyLimitReached, type Usage } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import type { BatchItem } from './batch_items.ts'
-import { applyResults, refuse, type SignalObserver } from './record.ts'
+import { refuse } from './outcome.ts'
+import { applyResults, type SignalObserver } from './record.ts'
 import { type SignalToWrite, type WriteResult, writeSignals } from './store.ts'
 
 export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } | { error: ApiError }
 
-/** The results in the order of the signals, and the month's usage; undefined when no signal was valid. */
+/** The results in the order of the signals, and the usage of the current month; undefined when no signal was of it. */
 type BatchOutcome = { results: BatchResult[]; usage: (Usage & { month: Month }) | undefined }
 
 /**
- * Records the signals in order, in one transaction, until the month of `now` is full. A batch that cannot be written
+ * Records the signals in order, in one transaction, until their months are full. A batch that cannot be written
  * before `deadline`, on the clock of `performance.now()`, is never written.
  */
 export type BatchRecorder = (prompt: Prompt, items: BatchItem[], now: Date, deadline: number) => Promise<BatchOutcome>
@@ -35,8 +36,8 @@ export function createBatchRecorder(
     deadline: number,
   ): Promise<WriteResult[]> {
     // Skip admission with idempotency keys: a replay does not count, and must succeed even when the month is full.
-    const isKeyed = signals.some(({ idempotencyKey }) => idempotencyKey !== null)
-    const full = isKeyed ? undefined : await admission.admit(organisationId, month)
+    const mustAdmit = signals.every((signal) => signal.idempotencyKey === null && signal.month === month)
+    const full = mustAdmit ? await admission.admit(organisationId, month) : undefined
     if (full) {
       // The admission has already counted one refusal.
       for (const _ of signals.slice(1)) observe?.ended('refused')
@@ -64,14 +65,22 @@ export function createBatchRecorder(
   return async ({ id: promptId, organisationId }, items, now, deadline) => {
     const month = monthOf(now)
     const { distinct, positions } = deduplicate(items)
-    const more = { organisationId, promptId, month, browserKeyId: null }
-    const signals = distinct.map((item) => ({ ...item, ...more }))
+    const more = { organisationId, promptId, browserKeyId: null }
+    const signals = distinct.map((item) => ({ ...item, ...more, month: monthToCount(item, month) }))
     const written = signals.length > 0 ? await admitAndWrite(organisationId, month, signals, now, deadline) : []
-    const results = positions.map((position) =>
-      'error' in position ? position : toResult(written[position.index] as WriteResult, position.isDuplicate),
-    )
-    return { results, usage: written.at(-1) }
+    const results = positions.map((position) => {
+      if ('error' in position) return position
+      const { index, isDuplicate } = position
+      return toResult(written[index] as WriteResult, isDuplicate, distinct[index]?.closed)
+    })
+    return { results, usage: written.findLast((result) => result.month === month) }
   }
+}
+
+function monthToCount({ createdAt, closed }: ValidItem, current: Month): Month {
+  if (closed) return closedMonth
+  const month = monthOf(createdAt)
+  return month.name === current.name ? current : month
 }
 
 type ValidItem = Exclude<BatchItem, { error: ApiError }>
@@ -102,9 +111,9 @@ function deduplicate(items: BatchItem[]): { distinct: ValidItem[]; positions: Po
   return { distinct, positions }
 }
 
-function toResult(result: WriteResult, isDuplicate: boolean): BatchResult {
+function toResult(result: WriteResult, isDuplicate: boolean, closed: ApiError | undefined): BatchResult {
   const { outcome, id, createdAt, month } = result
-  if (outcome === 'refused') return { error: monthlyLimitReached(result, month) }
+  if (outcome === 'refused') return { error: closed ?? monthlyLimitReached(result, month) }
   if (outcome === 'conflict') return { error: conflict() }
   return { id: id as number, createdAt, isReplayed: isDuplicate || outcome === 'replayed' }
 }

@@ -7,10 +7,13 @@ import { closeList, closeObject, comma, endOfToken, openList, openObject, parseM
 import type { Signal } from './record.ts'
 import { BatchSignal, SignalBatch } from './schema.ts'
 
-export type BatchItem = (Signal & { createdAt: Date }) | { error: ApiError }
+/** `closed` is the error of a signal of a closed month, unless it was recorded before with the same idempotency key. */
+export type BatchItem = (Signal & { createdAt: Date; closed?: ApiError }) | { error: ApiError }
 
 /** How far a client's clock may be ahead. Such a time is recorded as now, so that no signal is in the future. */
 const clockSkewMs = 60_000
+/** How long a month stays open after its end, so that a batch can be sent again across the turn of the month. */
+const openForMs = 15 * 60_000
 /** Parsing yields to other requests after this many characters. */
 const turnLength = 256 * 1024
 
@@ -38,26 +41,32 @@ function parseItem(given: unknown, text: string, now: Date): BatchItem {
   try {
     const { value, metadata, created_at: time, idempotency_key: idempotencyKey = null } = validateItem(given)
     const createdAt = time === undefined ? now : parseCreatedAt(time, now)
-    const kept = metadata === undefined ? null : parseMetadata(text)
-    return { value, metadata: kept, createdAt, idempotencyKey }
+    const signal = { value, metadata: metadata === undefined ? null : parseMetadata(text), createdAt, idempotencyKey }
+    if (isOpen(createdAt, now)) return signal
+    return idempotencyKey === null ? { error: wrongTime() } : { ...signal, closed: wrongTime() }
   } catch (error) {
     if (error instanceof ServiceError) return { error }
     throw error
   }
 }
 
-/** A signal counts towards the month of its time, and only the current month is still open. */
 function parseCreatedAt(text: string, now: Date): Date {
   const time = parseInstant(text)
-  if (time && time > now && time.getTime() - now.getTime() <= clockSkewMs) return now
-  if (time && time <= now && monthOf(time).name === monthOf(now).name) return time
-  throw invalid('The signal is not valid.', [
+  if (!time || time.getTime() - now.getTime() > clockSkewMs) throw wrongTime()
+  return time > now ? now : time
+}
+
+/** A signal counts towards the month of its time, so it is accepted only while that month is open. */
+const isOpen = (time: Date, now: Date): boolean => monthOf(time).resetsAtSeconds * 1_000 + openForMs >= now.getTime()
+
+const wrongTime = () =>
+  invalid('The signal is not valid.', [
     {
       path: '/created_at',
-      message: 'must be an ISO 8601 time with its zone, within the current month (UTC) and not in the future',
+      message:
+        'must be an ISO 8601 time with its zone, not in the future and within the current month (UTC) or, in its first 15 minutes, the one before',
     },
   ])
-}
 
 /** The JSON of each item in the list that is an object's member. Of a member given twice, the last one counts. */
 function cutItems(object: string, name: string): string[] {

@@ -1,24 +1,20 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
-import { invalid, unavailable } from '../errors.ts'
+import { unavailable } from '../errors.ts'
+import { createDataLoader } from '../lib/data_loader.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
-import { monthOf } from '../lib/months.ts'
+import { closedMonth, monthOf } from '../lib/months.ts'
 import { createSemaphore } from '../lib/semaphore.ts'
 import { type Admission, type BrowserKey, createKeyRefusals, isFull } from '../limit/admit.ts'
 import type { Usage, UsageMonth } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
-import { type SignalToWrite, type WriteResult, writeSignals } from './store.ts'
+import { refuse, refuseByKey, requireSame, type SignalOutcome, toSignalOutcome } from './outcome.ts'
+import { findUsedKeys, type SignalToWrite, type UsedKey, type WriteResult, writeSignals } from './store.ts'
 
 /** The metadata is JSON. */
 export type Signal = Pick<SignalToWrite, 'value' | 'metadata' | 'idempotencyKey'>
-
-/**
- * The answer to the caller. The usage is that of the limit to report: the browser key's if it has one, unless it is the
- * organisation's month that refuses the signal.
- */
-type SignalOutcome = WriteResult & { limitedBy?: 'key_month' }
 
 export type SignalRecorder = {
   /**
@@ -81,6 +77,21 @@ export function createSignalRecorder(
     rejectWith: unavailable,
   })
 
+  const findUsedKey = createDataLoader(
+    (keys: UsedKey[]) => findUsedKeys(db.sql, keys),
+    ({ key }) => key,
+  )
+
+  async function recordOnce(signal: PendingSignal, key: string, fullKey: Usage | null | undefined) {
+    // What was recorded before the refusal is committed, so a key that is not found is no replay. Anybody can read a
+    // browser key, and must not take the organisation's lock with new idempotency keys.
+    const { organisationId } = signal
+    if (fullKey && !(await findUsedKey({ organisationId, key }))) return refuseByKey(signal, fullKey)
+    // Skip admission: a replay does not count, and must succeed even when the month is full.
+    const id = `${organisationId} ${key}`
+    return requireSame(await oneAtATime(() => batches.add(signal), { tenant: id, key: id }))
+  }
+
   const recordUnlessFull = (signal: PendingSignal, full: Usage | undefined): Promise<SignalOutcome> =>
     full ? Promise.resolve(refuse(signal, full)) : batches.add(signal)
 
@@ -88,6 +99,7 @@ export function createSignalRecorder(
     record({ id: promptId, organisationId }, { value, metadata, idempotencyKey }, deadline, browserKey = null) {
       const createdAt = clock.now()
       const month = monthOf(createdAt)
+      const key = browserKey && idempotencyKey !== null ? keyOfPage(browserKey, idempotencyKey) : idempotencyKey
       const signal: PendingSignal = {
         organisationId,
         promptId,
@@ -95,17 +107,13 @@ export function createSignalRecorder(
         metadata,
         createdAt,
         month,
-        idempotencyKey,
+        idempotencyKey: key,
         browserKeyId: browserKey?.id ?? null,
         deadline,
       }
-      // Skip admission: a replay does not count, and must succeed even when the month is full.
-      if (idempotencyKey !== null) {
-        const key = `${organisationId} ${idempotencyKey}`
-        return oneAtATime(() => batches.add(signal), { tenant: key, key }).then(requireSame)
-      }
       const fullKey = browserKey && keyRefusals.find(browserKey, month)
-      if (fullKey) return Promise.resolve({ ...refuse(signal, fullKey), limitedBy: 'key_month' })
+      if (key !== null) return recordOnce(signal, key, fullKey)
+      if (fullKey) return Promise.resolve(refuseByKey(signal, fullKey))
       const full = admission.admit(organisationId, month)
       return full instanceof Promise
         ? full.then((usage) => recordUnlessFull(signal, usage))
@@ -123,31 +131,22 @@ export function applyResults(
   observe: SignalObserver | undefined,
   rollup: SignalRollup | undefined,
 ): void {
-  // The last result of a month has its final count.
+  // The last result of a month has its final count. Only the latest month matters to the admission.
   const usages = new Map<number, UsageMonth & Usage>()
   results.forEach(({ outcome, used, limit, month }, index) => {
     const { organisationId, promptId } = signals[index] as SignalToWrite
-    usages.set(organisationId, { organisationId, month, used, limit })
+    const known = usages.get(organisationId)
+    if (month !== closedMonth && !(known && known.month.name > month.name)) {
+      usages.set(organisationId, { organisationId, month, used, limit })
+    }
     observe?.ended(outcome)
     if (outcome === 'recorded') rollup?.recorded(promptId)
   })
   admission.applyUsages(usages.values())
 }
 
-/** The outcome of a signal that is refused without asking Postgres. */
-export function refuse({ createdAt, month }: SignalToWrite, { used, limit }: Usage): WriteResult {
-  return { outcome: 'refused', id: null, createdAt, used, limit, month, keyUsage: null }
-}
-
-function toSignalOutcome(result: WriteResult): SignalOutcome {
-  const { keyUsage } = result
-  if (!keyUsage || (result.outcome === 'refused' && !isFull(keyUsage))) return result
-  return { ...result, ...keyUsage, limitedBy: 'key_month' }
-}
-
-function requireSame(result: SignalOutcome): SignalOutcome {
-  if (result.outcome !== 'conflict') return result
-  throw invalid('The Idempotency-Key was used for another signal.', [
-    { path: 'Idempotency-Key', message: 'must be new, or come with the same prompt and body as before' },
-  ])
-}
+/**
+ * An Idempotency-Key sent with a browser key is known only to that key and its rotations, so that visitors of a page can
+ * neither take nor find the keys of a server. A tab is no character of a key that clients send.
+ */
+const keyOfPage = ({ id }: BrowserKey, idempotencyKey: string): string => `${id}\t${idempotencyKey}`

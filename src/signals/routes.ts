@@ -95,7 +95,6 @@ export const signalRoutes = (
     .post(
       path,
       authenticated('signals:write', async (context, { prompt_id }: PromptParams, { organisationId, browser }) => {
-        if (browser?.prompts && !browser.prompts.includes(prompt_id)) throw notFound()
         const prompt = findCachedPrompt(organisationId, prompt_id) ?? (await findPrompt(organisationId, prompt_id))
         const idempotencyKey = parseIdempotencyKey(context.request.headers.get('idempotency-key'))
         // Every visitor of a page has its key, and must not use up the organisation's memory for larger bodies.

@@ -89,6 +89,20 @@ export async function writeSignals(sql: Sql, signals: SignalToWrite[], keysSentA
   })
 }
 
+export type UsedKey = { organisationId: number; key: string }
+
+/** The keys among these that signals were recorded with. Each belongs to one organisation. */
+export async function findUsedKeys(sql: Sql, keys: UsedKey[]): Promise<Map<string, true>> {
+  const rows = await sql<{ key: string }>`
+    select k.key
+    from unnest(
+      ${toArray(keys.map(({ organisationId }) => organisationId))}::text::bigint[],
+      ${keys.map(({ key }) => key)}::text[]
+    ) wanted (organisation_id, key)
+    join idempotency_keys k on k.organisation_id = wanted.organisation_id and k.key = wanted.key`
+  return new Map(rows.map(({ key }) => [key, true]))
+}
+
 /** Writes values that need no quotes as a Postgres array, which is faster than the driver's own quoting. */
 const toArray = (values: unknown[]): string => `{${values.join(',')}}`
 
@@ -104,7 +118,7 @@ function numberMonths(signals: SignalToWrite[], ownerOf: (signal: SignalToWrite)
     const owner = ownerOf(signal)
     if (owner === null) return null
     const id = `${owner} ${signal.month.name}`
-    const month = months.get(id) ?? { owner, date: `${signal.month.name}-01`, number: 0 }
+    const month = months.get(id) ?? { owner, date: signal.month.date, number: 0 }
     months.set(id, month)
     return month
   })

@@ -5,7 +5,7 @@ import type { SignalRollup } from './rollup.ts'
 import type { MetadataSplit, SignalCounts, SignalStats } from './schema.ts'
 import { countByMetadata, type MetadataCounts, type Position, selectMetadataValues, selectSpanCounts } from './store.ts'
 
-export { type SpanCount, selectMonthCounts, selectSpanCounts } from './store.ts'
+export { type SpanCount, selectDayCounts, selectMonthCounts, selectSpanCounts } from './store.ts'
 
 const [maxSplitSignals, maxSplitValues] = [10_000, 20]
 /** Bounds how long a statement holds the embedded engine's one connection: metadata may have 16 KiB. */

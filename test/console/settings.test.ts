@@ -1,4 +1,5 @@
 import { expect, test } from 'bun:test'
+import { sign } from '@octokit/webhooks-methods'
 import { presets, scopes } from '../../src/console/parts/scopes.ts'
 import { presets as presetsOfService } from '../../src/keys/schema.ts'
 import { eventually } from '../program.ts'
@@ -32,7 +33,10 @@ test('a key is made, shown once and copied, rotated and revoked', async () => {
   await page.getByRole('button', { name: 'Rotate', exact: true }).click()
   const rotated = page.getByRole('dialog', { name: 'Key rotated' })
   const second = (await rotated.locator('code').textContent()) as string
-  // Escape closes it as the button does.
+  // Escape does not close the only sight of a key before it was copied, however often it is pressed.
+  for (let count = 0; count < 3; count++) await page.keyboard.press('Escape')
+  await rotated.getByRole('button', { name: 'Copy the key' }).click()
+  await rotated.getByText('Copied', { exact: true }).waitFor()
   await page.keyboard.press('Escape')
   await rotated.waitFor({ state: 'detached' })
   expect(await statusWith(second)).toBe(200)
@@ -51,19 +55,40 @@ test('a browser key is made with its origins and its limit; what is wrong is sai
   await page.getByLabel('For').selectOption('browser')
   await page.getByLabel('Origins').fill('example.com')
   await page.getByLabel('Signals per month').fill('500')
+  await page.getByRole('group', { name: 'Prompts' }).getByLabel('test').check()
   await page.getByRole('button', { name: 'Create key' }).click()
   await page.getByRole('alert').getByText('origins/0 must be an origin as browsers send it').waitFor()
   await page.getByLabel('Origins').fill('https://example.com\n\n https://*.example.org ')
   await page.getByRole('button', { name: 'Create key' }).click()
-  await page.getByRole('dialog', { name: 'New key created' }).waitFor()
+  await page.getByRole('dialog', { name: 'New key created' }).getByRole('button', { name: 'Done' }).click()
   const { body } = await own.service.call('GET', '/api/v1/keys?limit=1', { key: own.admin })
   expect(body.data[0]).toMatchObject({
     name: 'thumbs',
     scopes: ['signals:write'],
     origins: ['https://example.com', 'https://*.example.org'],
-    prompts: null,
+    prompts: [own.tenant.prompt],
     monthly_limit: 500,
   })
+  // It is edited in the same words; what is not changed stays.
+  await page.getByRole('button', { name: 'Edit thumbs' }).click()
+  await page.getByLabel('Name').fill('thumbs up')
+  await page.getByRole('group', { name: 'Prompts' }).getByLabel('test').uncheck()
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('row', { name: /^thumbs up/ }).waitFor()
+  const changed = (await own.service.call('GET', '/api/v1/keys?limit=1', { key: own.admin })).body.data[0]
+  expect(changed).toEqual({ ...body.data[0], name: 'thumbs up', prompts: null })
+})
+
+test('the permissions and the life of a key are edited', async () => {
+  await own.keyWith(['usage:read'], 'edited')
+  const { page } = await own.open('/settings/keys')
+  const row = page.getByRole('row', { name: /^edited/ })
+  await row.getByRole('button', { name: 'Edit edited' }).click()
+  await page.getByLabel('see signals').check()
+  await page.getByLabel('Expires').selectOption('in 30 days')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await row.getByText('Expires in 4 weeks').waitFor()
+  expect(await row.textContent()).toContain('signals:readusage:read')
 })
 
 test('only what the key may do is offered', async () => {
@@ -114,11 +139,19 @@ test('a prompt is made, linked to its file and renamed', async () => {
   await page.getByLabel('File path').fill('prompts/goodbye.md')
   await page.getByRole('button', { name: 'Save' }).click()
   const changed = page.getByRole('row', { name: /goodbye/ })
+  // Archived, it leaves the list, and comes back.
+  await changed.getByRole('button', { name: 'Archive goodbye' }).click()
+  await changed.waitFor({ state: 'detached' })
+  await page.getByLabel('Show').selectOption('archived')
+  await changed.getByRole('button', { name: 'Restore goodbye' }).click()
+  await page.getByText('No archived prompts').waitFor()
+  await page.getByLabel('Show').selectOption('in use')
   await changed.getByText('prompts/goodbye.md in acme/prompts').waitFor()
 })
 
-test('the secret of the webhook is made, and the audit log has it', async () => {
+test('the secret of the webhook is made, and another one only after a question', async () => {
   const { page } = await own.open('/settings/webhooks')
+  await page.getByText('none yet').waitFor()
   await page.getByRole('button', { name: 'Generate secret' }).click()
   await page.locator('.secret').nth(1).waitFor()
   const [address, secret] = await page.locator('.secret code').allInnerTexts()
@@ -127,11 +160,34 @@ test('the secret of the webhook is made, and the audit log has it', async () => 
   await page.getByRole('link', { name: 'Audit log' }).click()
   await page.getByRole('row').nth(1).waitFor()
   expect(await page.getByRole('row').nth(1).textContent()).toContain('webhook')
+  // The actor is named, and no id is broken over lines.
+  expect(await page.getByRole('row').nth(1).textContent()).toContain('console')
+  const heights = await page.locator('.id').evaluateAll((all) => all.map((one) => one.getClientRects().length))
+  const lines = await page.locator('.id').evaluateAll((all) => all.map((one) => one.offsetHeight < 25))
+  expect([heights.length > 0, new Set(heights), new Set(lines)]).toEqual([true, new Set([1]), new Set([true])])
   // Reached by a link, the new page has the focus on its heading, and going back leads to the one before.
   expect(await page.evaluate('document.activeElement.textContent')).toBe('Audit log')
   await page.goBack()
   await page.getByRole('heading', { name: 'GitHub webhook' }).waitFor()
   expect(page.url()).toBe(`${own.service.url}/settings/webhooks`)
+  await page.getByText('none with this secret yet').waitFor()
+  const ping = '{"zen":"Keep it logically awesome."}'
+  const headers = {
+    'content-type': 'application/json',
+    'x-github-event': 'ping',
+    'x-hub-signature-256': await sign(secret as string, ping),
+  }
+  await own.service.call('POST', `/webhooks/github/${own.tenant.org}`, { body: ping, headers })
+  await page.reload()
+  await page.getByText('Ping received: the webhook works.').waitFor()
+  await page.getByRole('button', { name: 'Replace secret' }).click()
+  const question = page.getByRole('dialog', { name: 'Replace secret' })
+  await question.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByText('Ping received: the webhook works.').waitFor()
+  await page.getByRole('button', { name: 'Replace secret' }).click()
+  await question.getByRole('button', { name: 'Replace', exact: true }).click()
+  await page.locator('.secret').nth(1).waitFor()
+  expect(await page.locator('.secret code').nth(1).textContent()).not.toBe(secret as string)
 })
 
 test('a list goes on, page by page, each with an address of its own', async () => {

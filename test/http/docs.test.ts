@@ -16,13 +16,15 @@ const historyPath = '/api/v1/prompts/{prompt_id}/history'
 const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 
 /** A generated client has a type of each name. */
-const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList BatchError BatchResult BatchSignal ChangeSignals
-  CreatedApiKey CreatedSignal CursorPagination ErasedSignal Forbidden GithubWebhook HistoryBatch
-  HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow
-  MetadataSplit NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NotFound OwnApiKey Pagination
-  Prompt PromptChange PromptImpact PromptImpactList PromptList RateLimited RecentSignals RecordedBatch
-  RecordedHistoryEntry RecordedSignal RecordedSignalList RemovedHistoryEntry ShownApiKey ShownOwnApiKey ShownPrompt Signal
-  SignalDay SignalStats StatsPoint Unauthorized Unavailable Usage UsageData UsageDay UsagePrompt User ValidationError`
+const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList BatchError BatchResult BatchSignal
+  ChangeDay ChangeDays ChangeDaysAnswer ChangeSignals ChangedApiKey ChangedPrompt ComparedSide CreatedApiKey
+  CreatedSignal CursorPagination DataHealth ErasedSignal Forbidden GithubDelivery GithubWebhook HistoryBatch
+  HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow MetadataSplit
+  NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NotFound OwnApiKey Pagination Prompt PromptChange
+  PromptImpact PromptImpactList PromptList RateLimited RecentSignals RecordedBatch RecordedHistoryEntry
+  RecordedSignal RecordedSignalList RemovedHistoryEntry RotatedApiKey ShownApiKey ShownGithubWebhook ShownOwnApiKey ShownPrompt
+  SideBySide SideBySideAnswer Signal SignalDay SignalStats StatsPoint Unauthorized Unavailable Usage UsageData
+  UsageDay UsagePrompt User ValidationError`
 
 const service = useService()
 let document: OpenAPIV3.Document
@@ -85,6 +87,8 @@ describe('the document', () => {
       ['/api/v1/prompts/{prompt_id}/stats', ['get']],
       ['/api/v1/usage', ['get']],
       ['/api/v1/prompts/{prompt_id}/impact', ['get']],
+      ['/api/v1/prompts/{prompt_id}/impact/{entry_id}/days', ['get']],
+      ['/api/v1/prompts/{prompt_id}/compare', ['get']],
       ['/api/v1/impact', ['get']],
       ['/api/v1/keys', ['get', 'post']],
       ['/api/v1/keys/{key_id}', ['get', 'patch', 'delete']],
@@ -92,7 +96,7 @@ describe('the document', () => {
       ['/api/v1/key', ['get']],
       ['/api/v1/prompts', ['get', 'post']],
       ['/api/v1/prompts/{prompt_id}', ['get', 'patch']],
-      ['/api/v1/webhooks/github', ['put']],
+      ['/api/v1/webhooks/github', ['get', 'put']],
       ['/api/v1/audit', ['get']],
     ])
     const limits = ['RateLimit', 'RateLimit-Policy']
@@ -175,10 +179,14 @@ describe('the document', () => {
 
 describe('the page', () => {
   test('and what it loads come from the service alone, under a policy that allows nothing else', async () => {
+    const console = await fetch(`${service.url}/`)
     for (const path of ['/docs', '/docs/']) {
       const page = await fetch(service.url + path)
       expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
       expect(page.headers.get('content-security-policy')).toStartWith("default-src 'none'; script-src 'self';")
+      for (const name of ['x-content-type-options', 'referrer-policy', 'cross-origin-opener-policy']) {
+        expect({ [name]: page.headers.get(name) }).toEqual({ [name]: console.headers.get(name) as string })
+      }
       const addresses = [...(await page.text()).matchAll(/(?:src|href)="([^"]*)"/g)].map(([, address]) => address ?? '')
       const loaded = addresses.filter((address) => !address.startsWith('data:')).map((a) => new URL(a, page.url).href)
       // The first is the link to the console, of which nothing is loaded.
@@ -204,7 +212,10 @@ describe('the page', () => {
     }
     const plain = await get({ 'accept-encoding': 'identity' })
     const gzipped = await get({ 'accept-encoding': 'gzip, br' })
-    expect(plain).toMatchObject({ status: 200, headers: { 'content-type': type } })
+    expect(plain).toMatchObject({
+      status: 200,
+      headers: { 'content-type': type, 'x-content-type-options': 'nosniff' },
+    })
     expect(plain.headers).not.toHaveProperty('content-encoding')
     expect(gzipped).toMatchObject({ status: 200, text: plain.text, headers: { 'content-encoding': 'gzip' } })
     const etag = plain.headers.etag as string

@@ -1,4 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
+import { differenceOf } from '../../src/impact/interval.ts'
+import { type Counts, divideCounts } from '../../src/impact/rate.ts'
 import { useService, useTenant } from '../use.ts'
 import { addSignals, deployed, merged, rollUp, type Sent } from './history.ts'
 
@@ -16,6 +18,8 @@ const signals = (positive: number, negative: number, signal: Omit<Sent, 'value'>
   ...Array.from({ length: negative }, () => ({ ...signal, value: 'negative' as const })),
 ]
 
+const side = (positive: number, total: number): Counts => ({ positive, negative: total - positive })
+
 beforeAll(async () => {
   service.clock.set('2026-11-15T12:00:00.000Z')
   await service.addHistory(tenant.prompt, [
@@ -28,9 +32,9 @@ beforeAll(async () => {
     // Signals from before the first change belong to none.
     ...signals(5, 5, { at: '2026-09-30T12:00:00.000Z' }),
     ...signals(700, 300, { at: '2026-10-02T12:00:00.000Z' }),
-    ...signals(500, 100, { at: '2026-10-20T12:00:00.000Z' }),
+    ...signals(480, 120, { at: '2026-10-20T12:00:00.000Z' }),
     // Named, while another is live.
-    ...signals(300, 100, { at: '2026-11-12T12:00:00.000Z', commit: second.slice(0, 7) }),
+    ...signals(320, 80, { at: '2026-11-12T12:00:00.000Z', commit: second.slice(0, 7) }),
     ...signals(8, 2, { at: '2026-11-15T08:00:00.000Z', commit: third }),
   ])
   await rollUp(service, tenant.prompt, 1_500)
@@ -44,9 +48,10 @@ const impactOfThird = () => ({
   window: { from: '2026-11-10T09:30:00.000Z', until: null },
   signals: { positive: 8, negative: 2, total: 10, by_commit: 10, by_time: 0 },
   rate: { value: 0.8, low: 0.490162, high: 0.943318 },
-  difference: { value: 0, low: -0.58391, high: 0.224098 },
+  difference: { value: 0, low: -0.556748, high: 0.227606 },
   verdict: 'undecided',
   signals_needed: null,
+  effective: { signals: 10, design_effect: 1 },
 })
 
 const impactOfSecond = () => ({
@@ -54,9 +59,10 @@ const impactOfSecond = () => ({
   window: { from: '2026-10-10T09:00:00.000Z', until: '2026-11-10T09:30:00.000Z' },
   signals: { positive: 800, negative: 200, total: 1_000, by_commit: 400, by_time: 600 },
   rate: { value: 0.8, low: 0.774081, high: 0.823623 },
-  difference: { value: 0.1, low: 0.014716, high: 0.184834 },
+  difference: { value: 0.1, low: 0.011727, high: 0.187789 },
   verdict: 'better',
   signals_needed: null,
+  effective: { signals: 1_000, design_effect: 1 },
 })
 
 const shownPrompt = (id = tenant.prompt) => expect.objectContaining({ id, name: 'test', repository: null, path: null })
@@ -69,6 +75,7 @@ const impactOfFirst = () => ({
   difference: null,
   verdict: null,
   signals_needed: null,
+  effective: null,
 })
 
 test('each change that went live has its signals, its rate, and its difference to the change before', async () => {
@@ -107,7 +114,7 @@ test('any two changes can be compared, in either direction', async () => {
   expect(status).toBe(200)
   expect(body).toEqual({
     data: [
-      { ...impactOfThird(), difference: { value: 0.1, low: -0.480649, high: 0.327682 }, signals_needed: 550 },
+      { ...impactOfThird(), difference: { value: 0.1, low: -0.464562, high: 0.331545 }, signals_needed: 620 },
       impactOfFirst(),
     ],
     pagination: { current_page: 1, total_pages: 1, total_count: 2, per_page: 25 },
@@ -115,8 +122,33 @@ test('any two changes can be compared, in either direction', async () => {
   })
   expect(headers.get('link')).toContain(`base=${firstId}&head=${thirdId}>; rel="first"`)
   const turned = (await read(`?base=${thirdId}&head=${firstId}`)).body.data
-  expect(turned[0].difference).toEqual({ value: -0.1, low: -0.327682, high: 0.480649 })
+  expect(turned[0].difference).toEqual({ value: -0.1, low: -0.331545, high: 0.464562 })
   expect(turned[1].difference).toBeNull()
+})
+
+test('days that differ more than chance allows count less, wherever the bounds of the windows are', async () => {
+  const other = await service.createTenant()
+  await service.addHistory(other.prompt, [
+    deployed(first, '2026-11-01T10:07:00.000Z'),
+    deployed(second, '2026-11-04T10:07:00.000Z'),
+  ])
+  const day = (date: string, positive: number, sent: Partial<Sent> = {}) =>
+    signals(positive, 100 - positive, { at: `2026-11-${date}.000Z`, ...sent })
+  await addSignals(service, other.prompt, [
+    ...day('01T10:07:00', 50),
+    ...day('02T23:59:59', 60),
+    ...day('04T10:06:59', 40),
+    ...day('04T10:07:00', 80),
+    ...day('05T00:00:00', 60),
+    ...day('06T12:00:00', 70, { commit: second }),
+    ...signals(0, 4, { at: '2026-11-07T12:00:00.000Z' }),
+  ])
+  await rollUp(service, other.prompt, 350)
+  const shown = (await read('?limit=1', other)).body.data[0]
+  // Residuals 0, 2, −2 and √(100/21), −√(100/21), 0: χ² = 8 + 200/21 with 4 degrees of freedom; ρ is cut to 0.
+  expect(shown.effective).toEqual({ signals: Math.round(304 / 4.380952), design_effect: 4.380952 })
+  const [base, head] = [side(150, 300), side(210, 304)].map((counts) => divideCounts(counts, 4.380952))
+  expect(shown.difference).toEqual(differenceOf(base as Counts, head as Counts))
 })
 
 test('a prompt without changes or signals is answered with nothing made up', async () => {
@@ -132,8 +164,8 @@ test('a prompt without changes or signals is answered with nothing made up', asy
   )
   const empty = { positive: 0, negative: 0, total: 0, by_commit: 0, by_time: 0 }
   expect(shown).toEqual([
-    { signals: empty, rate: null, difference: null, verdict: 'undecided', signals_needed: null },
-    { signals: empty, rate: null, difference: null, verdict: null, signals_needed: null },
+    { signals: empty, rate: null, difference: null, verdict: 'undecided', signals_needed: null, effective: null },
+    { signals: empty, rate: null, difference: null, verdict: null, signals_needed: null, effective: null },
   ])
 })
 
@@ -205,8 +237,8 @@ test('the list of prompts has the live change and the last 30 days of each', asy
   }))
   const fill = (date: string, positive: number, negative: number) =>
     Object.assign(days.find((day) => day.date === date) as object, { positive, negative })
-  fill('2026-10-20', 500, 100)
-  fill('2026-11-12', 300, 100)
+  fill('2026-10-20', 480, 120)
+  fill('2026-11-12', 320, 80)
   fill('2026-11-15', 8, 2)
   expect(status).toBe(200)
   expect(body).toEqual({

@@ -114,7 +114,17 @@ test('what changes between two pages moves no other prompt', async () => {
   expect(names).toEqual(['east', 'élan', 'farewell', 'Step 9', 'step 10', 'test', 'zebra 100%', 'zz'])
 })
 
-test('a cursor works only with its own search and order', async () => {
+test('a cursor works only with its own list, search and order', async () => {
+  for (const [from, to] of [
+    ['/impact', '/prompts'],
+    ['/prompts', '/impact'],
+  ]) {
+    const { next_cursor } = (await service.get(`${from}?limit=1`, tenant.key)).body.pagination
+    expect((await service.get(`${to}?cursor=${next_cursor}`, tenant.key)).body.error.details).toMatchObject([
+      { path: 'cursor' },
+    ])
+    expect((await service.get(`${from}?cursor=${next_cursor}`, tenant.key)).status).toBe(200)
+  }
   const cursor = (await ask('?limit=1&sort=name')).body.pagination.next_cursor
   for (const query of ['', '&sort=rate', '&sort=name&search=e']) {
     const { status, body } = await ask(`?cursor=${cursor}${query}`)
@@ -143,18 +153,29 @@ test.each([
 
 test('more prompts than can be sorted are searched for fewer', async () => {
   const large = await service.createTenant()
-  await service.services.db.sql`
-    insert into prompts (public_id, organisation_id, name, created_at)
-    select 'pmt_many_' || n, o.id, 'many ' || n, now()
-    from organisations o, generate_series(1, ${maxSortedPrompts}::integer) n
-    where o.public_id = ${large.org}`
+  for (let last = 0; last < maxSortedPrompts; last += 5_000) {
+    await service.services.db.sql`
+      insert into prompts (public_id, organisation_id, name, created_at)
+      select 'pmt_many_' || n, o.id, 'many ' || n, now()
+      from organisations o, generate_series(${last + 1}::integer, ${last + 5_000}::integer) n
+      where o.public_id = ${large.org}`
+  }
   const { status, body } = await ask('?sort=name', large)
   expect(status).toBe(422)
-  const message = 'must be left out where more than 5000 prompts are found'
+  const message = 'must be left out where more than 50000 prompts are found'
   expect(body.error.details).toEqual([{ path: 'sort', message }])
-  for (const sort of ['name', 'last_change', 'rate', 'signals']) {
-    const { body } = await ask(`?limit=2&sort=${sort}&search=many`, large)
-    expect(namesOf(body)).toEqual(sort === 'name' ? ['many 1', 'many 2'] : ['many 5000', 'many 4999'])
+  const unsorted = await ask('', large)
+  expect([unsorted.status, 'sorted_at' in unsorted.body.pagination]).toEqual([200, false])
+  const newest = ['many 50000', 'many 49999']
+  for (const [query, names] of [
+    ['sort=rate&search=many', newest],
+    ['sort=signals&search=many+4', ['many 49999', 'many 49998']],
+    ['sort=last_change&search=0', newest.toSpliced(1, 1, 'many 49990')],
+    ['sort=name&search=many+4', ['many 4', 'many 40']],
+  ] as const) {
+    const { body } = await ask(`?limit=2&${query}`, large)
+    expect(namesOf(body)).toEqual([...names])
+    // The test's clock stands still.
+    expect(body.pagination.sorted_at).toBe('2026-11-15T12:00:00.000Z')
   }
-  expect((await ask('', large)).status).toBe(200)
 })

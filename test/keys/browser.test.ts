@@ -147,6 +147,22 @@ test('a prompt that the key is not limited to is answered like one that does not
   expect(theirs).toMatchObject({ status: 404, body: { error: { message: none.body.error.message } } })
 })
 
+test('visitors can neither take nor find the Idempotency-Keys of a server, and a rotation keeps their own', async () => {
+  const [page, other] = [await browserKey(), await browserKey()]
+  const rotated = (await service.post(`/keys/${page.id}/rotate`, admin, {})).body.data
+  const idempotencyKey = 'x'.repeat(255)
+  const send = async (key: string, value: string) => {
+    const { status, headers } = await post(key, { 'idempotency-key': idempotencyKey }, tenant.prompt, value)
+    return [status, headers.get('idempotent-replayed')]
+  }
+  expect(await send(page.key, 'negative')).toEqual([201, null])
+  expect(await send(other.key, 'positive')).toEqual([201, null])
+  expect(await send(tenant.key, 'positive')).toEqual([201, null])
+  expect(await send(tenant.key, 'positive')).toEqual([201, 'true'])
+  expect(await send(rotated.key, 'negative')).toEqual([201, 'true'])
+  expect(await send(page.key, 'positive')).toEqual([422, null])
+})
+
 test('a browser key is shown with its terms, and a rotation carries them over', async () => {
   const terms = { origins: [SHOP, 'https://*.example.org'], prompts: [tenant.prompt], monthly_limit: 7 }
   const made = await browserKey({ ...terms, origins: [...terms.origins, SHOP] })
@@ -175,23 +191,34 @@ test('a change turns a key into a browser key, and back', async () => {
 
 test.each([
   ['no origins', { origins: undefined }, '/origins'],
-  ['an empty list of origins', { origins: [] }, '/origins'],
   ['null for origins', { origins: null }, '/origins'],
   ['an origin with a path', { origins: [SHOP, `${SHOP}/`] }, '/origins/1'],
   ['an origin for everybody', { origins: ['*'] }, '/origins/0'],
-  ['origins that are no list', { origins: SHOP }, '/origins'],
   ['origins and the default scopes', { preset: undefined }, '/origins'],
   ['origins and another preset', { preset: 'app' }, '/origins'],
   ['an unknown prompt', { prompts: ['pmt_none'] }, '/prompts/0'],
   ['a malformed prompt', { prompts: ['\u0000'] }, '/prompts/0'],
-  ['a negative limit', { monthly_limit: -1 }, '/monthly_limit'],
-  ['a limit that is too large', { monthly_limit: 2 ** 31 }, '/monthly_limit'],
   ['prompts but no origins', { preset: 'app', origins: undefined, prompts: ['pmt_x'] }, '/prompts'],
   ['a limit but no origins', { preset: 'app', origins: undefined, monthly_limit: 5 }, '/monthly_limit'],
 ])('a browser key with %s is rejected, naming the field', async (_, more, path) => {
   const json = { name: 'x', preset: 'browser', origins: [SHOP], ...more }
   const { status, body } = await service.post('/keys', admin, json)
   expect({ status, path: body.error.details?.[0]?.path }).toEqual({ status: 422, path })
+})
+
+test.each([
+  [{ origins: [] }, '/origins', 'must not be empty'],
+  [{ origins: Array(2_000).fill(SHOP) }, '/origins', 'must have at most 100 items'],
+  [{ origins: [SHOP, 7] }, '/origins/1', 'must be a string'],
+  [{ origins: SHOP }, '/origins', 'must be an array or null'],
+  [{ prompts: [] }, '/prompts', 'must not be empty'],
+  [{ monthly_limit: -1 }, '/monthly_limit', 'must be at least 0'],
+  [{ monthly_limit: 2 ** 31 }, '/monthly_limit', 'must be at most 2147483647'],
+  [{ monthly_limit: 1.5 }, '/monthly_limit', 'must be an integer or null'],
+  [{ expires_at: 7 }, '/expires_at', 'must be a string or null'],
+])('what is wrong with the terms %p is said', async (more, path, message) => {
+  const { body } = await service.post('/keys', admin, { name: 'x', preset: 'browser', origins: [SHOP], ...more })
+  expect(body.error.details).toEqual([{ path, message }])
 })
 
 test('a prompt of another organisation is rejected like an unknown one', async () => {

@@ -2,6 +2,8 @@ import { beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { createServices } from '../../src/deps.ts'
 import { presets } from '../../src/keys/schema.ts'
+import { createAdmission } from '../../src/limit/admit.ts'
+import { createSignalRecorder, type SignalRecorder } from '../../src/signals/record.ts'
 import { eventually } from '../program.ts'
 import type { Tenant } from '../service.ts'
 import { useService, useTenant } from '../use.ts'
@@ -86,6 +88,30 @@ test('a retry with its Idempotency-Key is answered at the limit of the key too, 
   const other = await post(key, { 'idempotency-key': 'browser-other' })
   expect(other.body.error).toMatchObject({ limited_by: 'key_month', used: 1 })
   expect(await usedBy(service, id)).toBe(1)
+})
+
+test('a used-up key is refused without a write, also with new Idempotency-Keys; a replay is still answered', async () => {
+  const { db, clock, findPrompt, verifyKey } = service.services
+  const { key } = await browserKey({ monthly_limit: 1 })
+  const { organisationId, browser } = await verifyKey(`Bearer ${key}`)
+  const prompt = await findPrompt(organisationId, tenant.prompt)
+  const limited = { id: browser?.countedWith as number, monthlyLimit: 1 }
+  let writes = 0
+  const observer = { ended() {}, batchStarted: () => (writes += 1) }
+  const [recorder, replica] = [observer, undefined].map((observe) =>
+    createSignalRecorder(db, createAdmission(db), clock, observe),
+  ) as [SignalRecorder, SignalRecorder]
+  const record = async (idempotencyKey: string, by = recorder) => {
+    const signal = { value: 'positive' as const, metadata: null, idempotencyKey }
+    const { outcome, limitedBy } = await by.record(prompt, signal, Number.POSITIVE_INFINITY, limited)
+    return [outcome, limitedBy]
+  }
+  expect(await record('first', replica)).toEqual(['recorded', 'key_month'])
+  expect(await record('refused')).toEqual(['refused', 'key_month'])
+  const refusals = await Promise.all(['a', 'b', 'a', 'refused'].map((fresh) => record(fresh)))
+  expect(refusals).toEqual(Array(4).fill(['refused', 'key_month']))
+  expect(writes).toBe(1)
+  expect(await record('first')).toEqual(['replayed', 'key_month'])
 })
 
 test('a raised limit has room, and a lowered one takes nothing more', async () => {

@@ -1,9 +1,11 @@
 import { beforeEach, expect, test } from 'bun:test'
 import { listAudit } from '../../src/audit/record.ts'
 import { setWebhook } from '../../src/github/webhook.ts'
+import type { KeyChange } from '../../src/keys/given.ts'
 import { changeKey, listKeys, revokeKey, rotateKey } from '../../src/keys/manage.ts'
 import { presets } from '../../src/keys/schema.ts'
 import { requireOrganisation, resumeOrganisation, setPlan, suspendOrganisation } from '../../src/orgs/manage.ts'
+import { createPrompt } from '../../src/prompts/manage.ts'
 import { eventually, rejectionOf } from '../program.ts'
 import { formatRequest, isWhole, openConnection } from '../socket.ts'
 import { useNewTenant, useOwnService } from '../use.ts'
@@ -39,25 +41,48 @@ test('a rotated key works until the overlap ends, and says what replaced it', as
   expect(await statusOf(made.key)).toBe(200)
 })
 
-test.each(['signals', 'keys'])(
-  'a request of which half was sent before its key was revoked is rejected when it is whole: %s',
-  async (what) => {
-    const leaked = await service.createKey(tenant, presets.admin, { name: 'leaked' })
+const origin = 'https://example.com'
+const page = { origins: [origin] }
+const change = (id: string, given: KeyChange) => changeKey(service.services.db, service.clock, id, given)
+
+test.each([
+  ['revoked', presets.admin, {}, 'signals', (id: string) => revoke(id), 401],
+  ['revoked', presets.admin, {}, 'keys', (id: string) => revoke(id), 401],
+  ['without the scope', presets.admin, {}, 'keys', (id: string) => change(id, { scopes: ['signals:write'] }), 403],
+  ['without another scope', presets.admin, {}, 'keys', (id: string) => change(id, { scopes: ['keys:write'] }), 403],
+  ['to pages', presets.browser, {}, 'signals', (id: string) => change(id, page), 403],
+  [
+    'to other pages',
+    presets.browser,
+    page,
+    'signals',
+    (id: string) => change(id, { origins: ['https://example.org'] }),
+    403,
+  ],
+  ['to other prompts', presets.browser, page, 'signals', restrictToOther, 404],
+])(
+  'a request of which half was sent before its key was restricted (%s) is rejected when it is whole',
+  async (how, scopes, more, what, narrow, status) => {
+    const { id, key } = await service.createKey(tenant, scopes, { name: 'leaked', ...more })
     const [path, body] =
       what === 'keys'
-        ? ['/api/v1/keys', '{"name":"successor","preset":"admin"}']
+        ? ['/api/v1/keys', '{"name":"successor","scopes":["keys:write"]}']
         : [`/api/v1/prompts/${tenant.prompt}/signals`, '{"value":"positive"}']
-    const headers = [`Authorization: Bearer ${leaked.key}`, 'Content-Type: application/json']
+    const headers = [`Authorization: Bearer ${key}`, 'Content-Type: application/json', `Origin: ${origin}`]
     const request = formatRequest('POST', path, headers, body)
     const { socket, until } = await openConnection(service.url)
     socket.write(request.slice(0, -5))
     await eventually(async () => /http_requests_in_flight 1$/m.test(await service.services.metrics.text()), true)
-    expect(await statusOf(leaked.key)).toBe(200)
-    await revoke(leaked.id)
-    await eventually(() => statusOf(leaked.key), 401)
+    const known = async () => JSON.stringify(await service.services.verifyKey(`Bearer ${key}`))
+    const before = await known()
+    await narrow(id)
+    await eventually(async () => (await known().catch(() => null)) !== before, true)
     await Bun.sleep(500)
     socket.write(request.slice(-5))
-    expect(await until(isWhole)).toStartWith('HTTP/1.1 401 Unauthorized')
+    const answer = await until(isWhole)
+    expect(answer).toStartWith(`HTTP/1.1 ${status}`)
+    const isReadable = /\r\naccess-control-allow-origin:/i.test(answer)
+    expect(isReadable).toBe(how === 'to other prompts' || how === 'to pages')
     socket.destroy()
     expect((await keys()).map(({ name }) => name).sort()).toEqual(['leaked', 'test'])
     const signals = await service.services.db.sql`
@@ -65,6 +90,24 @@ test.each(['signals', 'keys'])(
     expect(signals).toHaveLength(0)
   },
 )
+
+async function restrictToOther(id: string) {
+  const { db, clock } = service.services
+  const other = await createPrompt(db, clock, { org: tenant.org, name: 'other', id: null })
+  return change(id, { prompts: [other.id] })
+}
+
+test('a key that was rotated stays ended, and its end can only come earlier', async () => {
+  const made = await rotate(tenant.keyId, hourMs)
+  for (const expiresAt of [null, later(2 * hourMs)]) {
+    const rejection = await rejectionOf(change(tenant.keyId, { expiresAt }))
+    expect(rejection).toContain(`was rotated to ${made.id}`)
+  }
+  expect(await change(tenant.keyId, { name: 'old', expiresAt: later(1_000) })).toMatchObject({ name: 'old' })
+  service.clock.set(later(2_000).toISOString())
+  expect(await rejectionOf(change(tenant.keyId, { expiresAt: later(hourMs) }))).toContain('was rotated to')
+  expect(await statusOf(tenant.key)).toBe(401)
+})
 
 test('a rotation never lengthens the life of the old key, and the new one lives as long', async () => {
   const old = await service.createKey(tenant, undefined, { expiresAt: later(hourMs) })

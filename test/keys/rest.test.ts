@@ -82,6 +82,63 @@ test('a caller cannot extend the life of a key with a scope that its own key lac
   expect((await change({ expires_at: null }, admin)).status).toBe(200)
 })
 
+test('a key that expires cannot grant a longer life: not to itself, to another key, or by a rotation', async () => {
+  const expiresAt = new Date(Date.now() + 3_600_000)
+  const [end, later] = [expiresAt.toISOString(), new Date(expiresAt.getTime() + 1).toISOString()]
+  const { key, id } = await service.createKey(tenant, presets.admin, { expiresAt })
+  const reader = { name: 'reader', preset: 'reader' }
+  const { id: permanent } = await create(reader)
+  for (const answer of [
+    await service.patch(`/keys/${id}`, key, { expires_at: null }),
+    await service.patch(`/keys/${id}`, key, { expires_at: later }),
+    await service.post('/keys', key, reader),
+    await service.post('/keys', key, { ...reader, expires_at: later }),
+    await service.patch(`/keys/${permanent}`, key, { preset: 'admin' }),
+    await service.post(`/keys/${permanent}/rotate`, key, {}),
+  ]) {
+    const message = `must be no later than ${end}, when the key of this request expires`
+    expect(answer).toMatchObject({ status: 422, body: { error: { details: [{ path: '/expires_at', message }] } } })
+  }
+  expect((await service.post('/keys', key, { ...reader, expires_at: end })).status).toBe(201)
+  expect((await service.patch(`/keys/${permanent}`, key, { scopes: ['usage:read'] })).status).toBe(200)
+  const rotated = (await service.post(`/keys/${id}/rotate`, key, {})).body.data
+  expect(rotated).toMatchObject({ scopes: presets.admin, expires_at: end })
+})
+
+test('a change that gives nothing is rejected, and nothing is written', async () => {
+  const log = await service.get('/audit?limit=1', admin)
+  for (const path of [`/keys/${adminId}`, `/prompts/${tenant.prompt}`]) {
+    for (const json of [{}, { last_used_at: null }]) {
+      const message = expect.stringMatching(/^must give at least one of name, /)
+      const error = { details: [{ path: '', message }] }
+      expect(await service.patch(path, admin, json)).toMatchObject({ status: 422, body: { error } })
+    }
+  }
+  expect((await service.get('/audit?limit=1', admin)).text).toBe(log.text)
+})
+
+test('a caller that may write but not read gets back only what it gave, and the id', async () => {
+  const { key } = await service.createKey(tenant, ['keys:write', 'prompts:write', 'history:read', 'signals:write'])
+  const { id } = await create({ name: 'secret', preset: 'app' })
+  const dataOf = async (answer: ReturnType<typeof service.patch>) => (await answer).body.data
+  const prompt = { name: 'renamed', id: 'ignored' }
+  expect(await dataOf(service.patch(`/prompts/${tenant.prompt}`, key, prompt))).toEqual({
+    id: tenant.prompt,
+    name: 'renamed',
+  })
+  const given = { expires_at: '2126-01-01T00:00:00.000Z', last_used_at: null }
+  expect(await dataOf(service.patch(`/keys/${id}`, key, given))).toEqual({ id, expires_at: given.expires_at })
+  const retry = { 'idempotency-key': 'rotate without reading' }
+  const rotated = { id: expect.any(String), org: tenant.org }
+  const text = expect.any(String)
+  expect(await dataOf(service.post(`/keys/${id}/rotate`, admin, {}, retry))).toMatchObject({
+    name: 'secret',
+    key: text,
+  })
+  expect(await dataOf(service.post(`/keys/${id}/rotate`, key, {}, retry))).toEqual({ ...rotated, key: null })
+  expect(await dataOf(service.delete(`/keys/${id}`, key))).toEqual({ id, revoked_at: time })
+})
+
 test('a caller cannot change the restrictions of a key with a scope that its own key lacks', async () => {
   const { key } = await service.createKey(tenant, ['keys:write'])
   const { id } = await create({ name: 'page', preset: 'browser', origins: ['https://example.com'], monthly_limit: 5 })

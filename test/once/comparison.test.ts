@@ -1,74 +1,26 @@
 import { expect, test } from 'bun:test'
 import { createRandom } from '../../src/cli/demo_data.ts'
-import { compare, logBeta, logEvidence, logGamma } from '../../src/impact/compare.ts'
-import { type Counts, rateOf } from '../../src/impact/rate.ts'
+import { blockByDay, type DayPair } from '../../src/impact/block.ts'
+import { compare, verdictFor } from '../../src/impact/compare.ts'
+import { designEffectOf } from '../../src/impact/dispersion.ts'
+import { logEvidence } from '../../src/impact/evidence.ts'
+import { differenceOf } from '../../src/impact/interval.ts'
+import { addCounts, type Counts, divideCounts, rateOf, totalOf } from '../../src/impact/rate.ts'
+import { inFullRun } from '../full.ts'
 
 const defaultMargin = 0.05
-const decidedAt = Math.log(20)
 
 const side = (positive: number, total: number): Counts => ({ positive, negative: total - positive })
 
-function draw(random: () => number, rate: number, total: number): Counts {
-  let positive = 0
-  for (let drawn = 0; drawn < total; drawn += 1) if (random() < rate) positive += 1
-  return side(positive, total)
-}
-
-/** Histories of 1,000 signals before a change, with a look after each signal after it: how many are ever called. */
-function countCalled(seed: number, before: number, after: number, looks: number): number {
-  const random = createRandom(seed)
-  let called = 0
-  for (let history = 0; history < 2_000; history += 1) {
-    const base = draw(random, before, 1_000)
-    const head = side(0, 0)
-    for (let look = 0; look < looks; look += 1) {
-      if (random() < after) head.positive += 1
-      else head.negative += 1
-      if (logEvidence(base, head, 0) >= decidedAt) {
-        called += 1
-        break
-      }
-    }
-  }
-  return called
-}
-
-test('the logarithm of the gamma function is exact to twelve digits', () => {
-  const known: [number, number][] = [
-    [1, 0],
-    [2, 0],
-    [0.5, Math.log(Math.PI) / 2],
-    [5, Math.log(24)],
-    [10.5, 13.94062521940376],
-    [101, 363.73937555556347],
-    [1e7 + 1, 151180965.48756132],
-  ]
-  for (const [x, expected] of known) {
-    expect(Math.abs(logGamma(x) - expected)).toBeLessThanOrEqual(1e-12 * Math.max(1, Math.abs(expected)))
-  }
-  // B(a, b) is 1 / (a · C(a + b - 1, a)) for whole numbers.
-  expect(logBeta(1, 1)).toBeCloseTo(0, 12)
-  expect(logBeta(3, 4)).toBeCloseTo(Math.log(1 / 60), 12)
-})
-
-test.each([
-  [81, 263, 0.2553, 0.3662],
-  [15, 148, 0.0624, 0.1605],
-  [0, 20, 0, 0.1611],
-  [1, 29, 0.0061, 0.1718],
-  [29, 29, 0.883, 1],
-])('the interval of %d positive signals of %d is that of the literature', (positive, total, low, high) => {
-  const rate = rateOf(side(positive, total))
-  expect(rate?.value).toBeCloseTo(positive / total, 6)
-  expect([rate?.low, rate?.high].map((end) => Number(end?.toFixed(4)))).toEqual([low, high])
-})
+const compareGrowing = (base: Counts, head: Counts, margin = defaultMargin) =>
+  compare(base, head, margin, { of: 'head', signals: totalOf(head) })
 
 test('without signals there is no rate, no difference and no verdict', () => {
   expect(rateOf(side(0, 0))).toBeNull()
   const nothing = { difference: null, verdict: 'undecided' as const, signalsNeeded: null }
-  expect(compare(side(0, 0), side(0, 0), defaultMargin)).toEqual(nothing)
-  expect(compare(side(80, 100), side(0, 0), defaultMargin)).toEqual(nothing)
-  expect(compare(side(0, 0), side(80, 100), defaultMargin)).toEqual(nothing)
+  expect(compareGrowing(side(0, 0), side(0, 0))).toEqual(nothing)
+  expect(compareGrowing(side(80, 100), side(0, 0))).toEqual(nothing)
+  expect(compareGrowing(side(0, 0), side(80, 100))).toEqual(nothing)
 })
 
 test('the evidence for a difference is that of the worked examples', () => {
@@ -77,92 +29,164 @@ test('the evidence for a difference is that of the worked examples', () => {
 })
 
 test('verdicts follow the interval, and an undecided one says how many signals are missing', () => {
-  const verdictOf = (base: Counts, head: Counts, margin = defaultMargin) => compare(base, head, margin)
-  expect(verdictOf(side(800, 1_000), side(700, 1_000))).toEqual({
-    difference: { value: -0.1, low: -0.184834, high: -0.014716 },
+  expect(compareGrowing(side(800, 1_000), side(700, 1_000))).toEqual({
+    difference: { value: -0.1, low: -0.187789, high: -0.011727 },
     verdict: 'worse',
     signalsNeeded: null,
   })
-  expect(verdictOf(side(700, 1_000), side(800, 1_000))).toEqual({
-    difference: { value: 0.1, low: 0.014716, high: 0.184834 },
-    verdict: 'better',
-    signalsNeeded: null,
-  })
-  expect(verdictOf(side(400, 500), side(350, 500))).toEqual({
-    difference: { value: -0.1, low: -0.21557, high: 0.016448 },
+  expect(compareGrowing(side(700, 1_000), side(800, 1_000)).verdict).toBe('better')
+  expect(compareGrowing(side(400, 500), side(350, 500))).toEqual({
+    difference: { value: -0.1, low: -0.219893, high: 0.020845 },
     verdict: 'undecided',
-    signalsNeeded: 840,
+    signalsNeeded: 1_600,
   })
-  expect(verdictOf(side(80_000, 100_000), side(80_100, 100_000)).verdict).toBe('same')
+  expect(compareGrowing(side(80_000, 100_000), side(80_100, 100_000)).verdict).toBe('same')
   // A difference that is surely there, and surely smaller than what matters.
   const small = [side(500_000, 1_000_000), side(520_000, 1_000_000)] as const
-  expect(verdictOf(...small).verdict).toBe('same')
-  expect(verdictOf(...small, 0).verdict).toBe('better')
-  expect(verdictOf(...small, 0.01).verdict).toBe('better')
+  expect(compareGrowing(...small).verdict).toBe('same')
+  expect(compareGrowing(...small, 0).verdict).toBe('better')
+  expect(compareGrowing(...small, 0.01).verdict).toBe('better')
   // A hundred signals before are too few for a difference this small, however many come after.
-  expect(verdictOf(side(80, 100), side(75, 100)).signalsNeeded).toBeNull()
+  expect(compareGrowing(side(80, 100), side(75, 100)).signalsNeeded).toBeNull()
 })
 
-test('as many signals more as are said to be needed do decide it, at the same rates', () => {
-  const [base, head] = [side(1_000, 1_300), side(310, 450)]
-  const { verdict, signalsNeeded } = compare(base, head, defaultMargin)
-  expect(verdict).toBe('undecided')
-  const grown = (more: number) => side((310 / 450) * (450 + more), 450 + more)
-  expect(compare(base, grown(signalsNeeded as number), defaultMargin).verdict).toBe('worse')
-  expect(compare(base, grown((signalsNeeded as number) * 0.9), defaultMargin).verdict).toBe('undecided')
+test('a verdict is not lost as signals arrive at the same rates', () => {
+  const verdictAt = (total: number) => compareGrowing(side(60, 100), side(0.8 * total, total)).verdict
+  expect(verdictAt(500)).toBe('undecided')
+  expect([5_000, 29_500, 59_500, 1_000_000, 1_000_000_000].map(verdictAt)).toEqual(Array(5).fill('better'))
+  const lost: string[] = []
+  for (const total of [50, 100, 500, 5_000])
+    for (const before of [0.3, 0.5, 0.7, 0.9])
+      for (const after of [0.1, 0.25, 0.4, 0.55, 0.62, 0.66, 0.76, 0.8, 0.84, 0.98]) {
+        const base = side(before * total, total)
+        let last = 'undecided'
+        for (let signals = 20; signals < 1e6; signals *= 1.5) {
+          const { verdict } = compareGrowing(base, side(after * signals, signals), 0)
+          if (last !== 'undecided' && verdict !== last) lost.push(`${before} of ${total} → ${after} at ${signals}`)
+          last = verdict
+        }
+      }
+  expect(lost).toEqual([])
 })
 
-test('interval and verdict never contradict the evidence, whatever was counted', () => {
-  const random = createRandom(15)
-  for (let round = 0; round < 2_000; round += 1) {
-    const count = () => Math.floor(random() ** 3 * 10 ** (random() * 5))
-    const counts = () => ({ positive: count(), negative: count() })
-    const [base, head] = [counts(), counts()]
-    const margin = random() * 0.2
-    const { difference, verdict } = compare(base, head, margin)
-    if (!difference) continue
-    const { value, low, high } = difference
-    expect(low).toBeLessThanOrEqual(value)
-    expect(high).toBeGreaterThanOrEqual(value)
-    const isRuledOut = (at: number) => logEvidence(base, head, at) >= decidedAt
-    // The ends are rounded outwards by at most a millionth, and everything beyond them is ruled out.
-    if (low > -1) expect([low, low + 2e-6].map(isRuledOut)).toEqual([true, false])
-    if (high < 1) expect([high, high - 2e-6].map(isRuledOut)).toEqual([true, false])
-    const expected = low >= -margin && high <= margin ? 'same' : low > 0 ? 'better' : high < 0 ? 'worse' : 'undecided'
-    expect(verdict).toBe(expected)
+test('the design effect is that of an example worked by hand', () => {
+  const window = (...positive: number[]) => positive.map((one) => side(one, 100))
+  // Residuals 0, 2, −2 and 0, 0: χ² = 8, 3 degrees of freedom. The products are −4, so ρ is cut to 0.
+  expect(designEffectOf([window(50, 60, 40), [...window(50, 50), side(0, 4)]])).toBeCloseTo(8 / 3, 6)
+  // χ² = 16, 3 degrees of freedom. The products are 4, −4 and 4, so ρ = 1/4 + (1 + 3/4) / 4.
+  expect(designEffectOf([window(60, 60, 40, 40), []])).toBeCloseTo(1 + ((16 / 3 - 1) * 1.6875) / 0.3125, 6)
+  expect(designEffectOf([window(50, 50), window(70, 70)])).toBe(1)
+  expect(designEffectOf([window(10), window(90)])).toBe(1)
+  expect(designEffectOf([[], window(100, 100, 100)])).toBe(1)
+})
+
+const seed = Number(process.env.TEST_SEED ?? 1)
+const runs = inFullRun(1_000, 200)
+
+/** Draws days of signals whose rate wanders by `drift` around 70 %, with a correlation from day to day. */
+function createDrift(number: number, drift: number, lag: number) {
+  const random = createRandom(number)
+  const normal = () => Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random())
+  let offset = normal() * drift
+  return {
+    draw(total: number, change = 0): Counts {
+      const rate = Math.min(Math.max(0.7 + offset + change, 0.01), 0.99)
+      let positive = 0
+      for (let drawn = 0; drawn < total; drawn += 1) if (random() < rate) positive += 1
+      return side(positive, total)
+    },
+    endDay() {
+      offset = lag * offset + Math.sqrt(1 - lag * lag) * normal() * drift
+    },
   }
-})
+}
 
-test('extreme counts give finite answers within a millisecond', () => {
-  const sides = [
-    [0, 0],
-    [0, 1],
-    [1, 1],
-    [0, 20],
-    [20, 20],
-    [1, 10_000_000],
-    [0, 10_000_000],
-    [5_000_000, 10_000_000],
-    [9_999_999, 10_000_000],
-    [10_000_000, 10_000_000],
-  ].map(([positive, total]) => side(positive as number, total as number))
-  const pairs = sides.flatMap((base) => sides.map((head) => [base, head] as const))
-  const compareAll = () => pairs.map(([base, head]) => compare(base, head, defaultMargin))
-  for (const { difference, signalsNeeded } of compareAll()) {
-    const { value = 0, low = -1, high = 1 } = difference ?? {}
-    expect([value, low, high, signalsNeeded ?? 0].every(Number.isFinite)).toBeTrue()
-    expect(-1 <= low && low <= value && value <= high && high <= 1).toBeTrue()
+const isCalled = (base: Counts, head: Counts) =>
+  ['better', 'worse'].includes(verdictFor(differenceOf(base, head), defaultMargin))
+
+/** For each of 60 days after a change, with 14 days before it: whether it is called better or worse. */
+function* callsByDay(number: number, perDay: number, drift: number, lag: number, change: number) {
+  const days = createDrift(number, drift, lag)
+  const draw = (by: number) => {
+    const day = days.draw(perDay, by)
+    days.endDay()
+    return day
   }
-  const beganAt = process.cpuUsage()
-  compareAll()
-  const { user, system } = process.cpuUsage(beganAt)
-  expect((user + system) / 1_000 / pairs.length).toBeLessThan(1)
-})
+  const before = Array.from({ length: 14 }, () => draw(0))
+  const after: Counts[] = []
+  while (after.length < 60) {
+    after.push(draw(change))
+    const effect = designEffectOf([before, after])
+    yield isCalled(divideCounts(addCounts(before), effect), divideCounts(addCounts(after), effect))
+  }
+}
 
-test('a look after each of 5,000 signals calls fewer than one history in twenty in which nothing has changed', () => {
-  expect(countCalled(1, 0.8, 0.8, 5_000)).toBeLessThan(2_000 * 0.05)
-})
+const percentOf = (number: number) => (100 * number) / runs
+const medianOf = (numbers: number[]) => numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] as number
+const repeat = <T>(run: (number: number) => T): T[] => Array.from({ length: runs }, (_, index) => run(seed + index))
 
-test('a fall from 80 to 70 % is called within 1,500 signals in nine histories of ten', () => {
-  expect(countCalled(2, 0.8, 0.7, 1_500)).toBeGreaterThan(2_000 * 0.9)
+test.each([
+  [500, 0, 0, 0.3, 0.1],
+  [500, 0.016, 0.9, 3.0, 1.1],
+  [500, 0.04, 0, 0.3, 0],
+  [500, 0.04, 0.9, 13.8, 2.5],
+  [100, 0.04, 0.9, 5.9, 2.2],
+])(
+  `of histories with %d signals a day that drift by %d with lag %d, about %d %% are ever called (seed ${seed})`,
+  (perDay, drift, lag, ever, last) => {
+    const called = repeat((number) => [...callsByDay(number, perDay, drift, lag, 0)])
+    const everCalled = percentOf(called.filter((days) => days.includes(true)).length)
+    expect(Math.abs(everCalled - ever)).toBeLessThan(4)
+    if (drift === 0) expect(everCalled).toBeLessThan(5)
+    expect(Math.abs(percentOf(called.filter((days) => days.at(-1)).length) - last)).toBeLessThan(2.5)
+  },
+)
+
+test.each([
+  [500, 100, 2],
+  [100, 98, 8],
+])(
+  `with %d signals a day a fall of 10 points is called in %d %% of histories, mostly by day %d (seed ${seed})`,
+  (perDay, percent, day) => {
+    const first = repeat((number) => {
+      let looks = 0
+      for (const called of callsByDay(number, perDay, 0, 0, -0.1)) {
+        looks += 1
+        if (called) return looks
+      }
+      return undefined
+    }).filter((looks) => looks !== undefined)
+    expect(percentOf(first.length)).toBeGreaterThanOrEqual(percent - 1)
+    expect(medianOf(first)).toBeLessThanOrEqual(day)
+  },
+)
+
+/** The first day on which two versions that run side by side are called, the head's share growing from 5 to 95 %. */
+function firstCalled(number: number, change: number, combine: (days: DayPair[]) => { base: Counts; head: Counts }) {
+  const drift = createDrift(number, 0.1, 0.9)
+  const days: DayPair[] = []
+  const length = 60
+  return Array.from({ length }, (_, index) => index + 1).find((day) => {
+    const ofHead = Math.round(500 * (0.05 + (0.9 * day) / length))
+    days.push({ date: '', base: drift.draw(500 - ofHead), head: drift.draw(ofHead, change) })
+    drift.endDay()
+    const { base, head } = combine(days)
+    return isCalled(base, head)
+  })
+}
+
+test(`side by side, drift is not taken for a difference, and a fall of 10 points is found as soon (seed ${seed})`, () => {
+  const pool = (days: DayPair[]) => ({
+    base: addCounts(days.map(({ base }) => base)),
+    head: addCounts(days.map(({ head }) => head)),
+  })
+  const calls = (change: number, combine: typeof pool) =>
+    Array.from({ length: runs }, (_, run) => firstCalled(seed + run, change, combine)).filter(
+      (day) => day !== undefined,
+    )
+  expect(percentOf(calls(0, pool).length)).toBeGreaterThan(60)
+  expect(calls(0, blockByDay)).toEqual([])
+  const [pooled, blocked] = [calls(-0.1, pool), calls(-0.1, blockByDay)]
+  expect(percentOf(blocked.length)).toBe(100)
+  expect(Math.abs(medianOf(blocked) - medianOf(pooled))).toBeLessThanOrEqual(1)
 })

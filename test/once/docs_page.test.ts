@@ -53,10 +53,14 @@ test('calls the service with a key from the page', async () => {
     status: '200',
     body: { data: [], pagination: { current_page: 1, total_pages: 0, total_count: 0, per_page: 25 } },
   })
-  // The key survives a reload, and what is tried out carries no idempotency key of an example: this is a new signal.
-  await page.reload()
-  expect(await tryOut(page, SIGNALS)).toMatchObject({ status: '201', body: { data: { id: 2, value: 'positive' } } })
+  // What is tried out carries no idempotency key of an example: this is a new signal.
+  expect(await execute(page, SIGNALS)).toMatchObject({ status: '201', body: { data: { id: 2, value: 'positive' } } })
   expect(troubles).toEqual([])
+  // The browser keeps no key: another who opens the page has to bring one.
+  const storages = 'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie])'
+  expect(await page.evaluate(storages)).not.toContain(tenant.key)
+  await page.reload()
+  expect(await tryOut(page, SIGNALS)).toMatchObject({ status: '401' })
   await page.close()
 })
 
@@ -74,6 +78,11 @@ async function tryOut(page: Page, operation: string): Promise<{ status: string |
   await block.locator('.opblock-summary-control').click()
   await block.locator('.try-out__btn').click()
   await block.locator('tr[data-param-name="prompt_id"] input').fill(tenant.prompt)
+  return execute(page, operation)
+}
+
+async function execute(page: Page, operation: string): Promise<{ status: string | undefined; body: unknown }> {
+  const block = page.locator(operation)
   await block.locator('button.execute').click()
   const response = block.locator('.live-responses-table .response')
   const status = await response.locator('.response-col_status').textContent()

@@ -2,7 +2,7 @@ import { expect, test } from 'bun:test'
 import { formatDistance } from '../../src/console/parts/format.ts'
 
 const [second, minute, hour, day] = [1_000, 60_000, 3_600_000, 86_400_000]
-const now = Date.UTC(2026, 10, 15, 12)
+const now = new Date(2026, 10, 15, 12).getTime()
 
 test.each([
   [0, 'now'],
@@ -12,7 +12,11 @@ test.each([
   // A key of 12 hours, a moment after it was made.
   [12 * hour - 2 * second, 'in 12 hours'],
   [-23.6 * hour, '1 day ago'],
-  [-1.5 * day, '2 days ago'],
+  // From a day on, the day counts: both are of the same day.
+  [-2.4 * day, '2 days ago'],
+  [-1.6 * day, '2 days ago'],
+  [-75.4 * day, '2 months ago'],
+  [-77.4 * day, '3 months ago'],
   [-13 * day, '13 days ago'],
   [-14 * day, '2 weeks ago'],
   [30 * day - second, 'in 4 weeks'],

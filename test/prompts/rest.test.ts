@@ -22,8 +22,8 @@ const auditOf = async (subject: string) => {
     .map(({ actor, action, details }: Record<string, unknown>) => ({ actor, action, details }))
 }
 
-const unseen = { file_state: null, file_moved_to: null, live_branch: null, last_entry_at: null }
-const unlinked = { repository: null, path: null, ...unseen }
+const file = { repository: null, path: null, file_state: null, file_moved_to: null, live_branch: null }
+const unlinked = { ...file, archived: false, last_entry_at: null }
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 
 test('a prompt is made, used, shown, changed, linked and unlinked; the audit log has each change once', async () => {
@@ -41,9 +41,8 @@ test('a prompt is made, used, shown, changed, linked and unlinked; the audit log
   expect([renamed.status, renamed.body]).toEqual([200, { data: { ...linked, name: 'Warm greeting' } }])
   const without = await change(id, { repository: null, path: null })
   expect(without.body).toEqual({ data: { ...made.body.data, name: 'Warm greeting' } })
-  for (const same of [{}, { name: 'Warm greeting', repository: null, path: null }]) {
-    expect((await change(id, same)).body).toEqual(without.body)
-  }
+  const same = { name: 'Warm greeting', repository: null, path: null }
+  expect((await change(id, same)).body).toEqual(without.body)
   expect((await show(id)).body).toEqual(without.body)
   const by = { actor: admin.id, action: 'prompt.updated' }
   expect(await auditOf(id)).toEqual([
@@ -51,6 +50,33 @@ test('a prompt is made, used, shown, changed, linked and unlinked; the audit log
     { ...by, details: { name: 'Warm greeting' } },
     { ...by, details: { repository: 'acme/prompts', path: 'prompts/greeting.md' } },
     { actor: admin.id, action: 'prompt.created', details: { name: 'Greeting', repository: null, path: null } },
+  ])
+})
+
+test('an archived prompt is left out of lists unless asked for, records all the same, and can be brought back', async () => {
+  const own = await service.createTenant()
+  const { key } = await service.createKey(own, [...scopes])
+  const { id } = (await service.post('/prompts', key, { name: 'Old' })).body.data
+  const archived = await service.patch(`/prompts/${id}`, key, { archived: true })
+  expect([archived.status, archived.body.data.archived]).toEqual([200, true])
+  const idsOf = async (query: string) =>
+    (await service.get(query, key)).body.data.map(
+      (row: { id?: string; prompt?: { id: string } }) => row.id ?? row.prompt?.id,
+    )
+  for (const list of ['/prompts?', '/impact?', '/impact?sort=name&', '/prompts?search=pmt&']) {
+    expect(await idsOf(list)).toEqual([own.prompt])
+    expect(await idsOf(`${list}archived=true`)).toEqual([id])
+    expect((await idsOf(`${list}archived=all`)).toSorted()).toEqual([id, own.prompt].toSorted())
+    const { status, body } = await service.get(`${list}archived=yes`, key)
+    expect([status, body.error.details[0].path]).toEqual([422, 'archived'])
+  }
+  expect((await service.postSignal(id, own.key)).status).toBe(201)
+  await service.patch(`/prompts/${id}`, key, { archived: false })
+  expect(await idsOf('/prompts')).toContain(id)
+  const { body } = await service.get('/audit', key)
+  expect(body.data.slice(0, 2).map(({ details }: { details: object }) => details)).toEqual([
+    { archived: false },
+    { archived: true },
   ])
 })
 

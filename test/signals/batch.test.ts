@@ -95,6 +95,64 @@ test('a batch sent again with its keys records nothing new, also at the limit', 
   await expectCount(3, full)
 })
 
+/** At the end of October, with an idempotency key each. */
+const atTheTurn = ['a', 'b', 'c', 'd', 'e'].map((key) => ({
+  ...positive,
+  metadata: { key },
+  created_at: '2026-10-31T23:59:59.999Z',
+  idempotency_key: key,
+}))
+const usedOf = async ({ org }: Tenant) => {
+  const rows = await service.services.db.sql<{ month: string; used: number }>`
+    select to_char(u.month, 'YYYY-MM') as month, u.used
+    from signal_usage u join organisations o on o.id = u.organisation_id
+    where o.public_id = ${org} order by 1`
+  return Object.fromEntries(rows.map(({ month, used }) => [month, used]))
+}
+
+test('a batch sent again after the turn of the month replays what was recorded, and for 15 minutes records the rest in its month', async () => {
+  const small = await service.createTenant(3)
+  service.clock.set('2026-10-31T23:59:59.999Z')
+  const first = await record(atTheTurn.slice(0, 2), small)
+  const replayed = first.body.data.map((one: object) => ({ ...one, replayed: true }))
+  service.clock.set('2026-11-01T00:15:00.000Z')
+  const again = await record([...atTheTurn, positive], small)
+  expect(again.body.data.slice(0, 2)).toEqual(replayed)
+  expect(statusesOf(again)).toEqual([201, 201, 201, 429, 429, 201])
+  expect(again.body.data[3].error).toMatchObject({ limit: 3, used: 3, resets_at: '2026-11-01T00:00:00.000Z' })
+  expect(again.headers.get('ratelimit')).toStartWith('"signals";r=2;')
+  expect(await usedOf(small)).toEqual({ '2026-10': 3, '2026-11': 1 })
+
+  service.clock.set('2026-11-01T00:15:00.001Z')
+  const unkeyed = { ...positive, created_at: '2026-10-31T23:59:59.999Z' }
+  const late = await record([...atTheTurn, { ...atTheTurn[0], value: 'negative' }, unkeyed, positive], small)
+  expect(late.body.data.slice(0, 2)).toEqual(replayed)
+  expect(statusesOf(late)).toEqual([201, 201, 201, 422, 422, 422, 422, 201])
+  const paths = late.body.data
+    .slice(3, 7)
+    .map(({ error }: { error: { details: { path: string }[] } }) => error.details[0])
+  expect(paths.map(({ path }: { path: string }) => path)).toEqual([
+    '/created_at',
+    '/created_at',
+    '/idempotency_key',
+    '/created_at',
+  ])
+  expect(await usedOf(small)).toEqual({ '2026-10': 3, '2026-11': 2 })
+  // Signals of the month before do not make the service forget how full the current one is.
+  expect(statusesOf(await record([positive, positive], small))).toEqual([201, 429])
+})
+
+test('without room in its month, a signal without a key is refused after the turn, however empty the current month is', async () => {
+  const small = await service.createTenant(1)
+  service.clock.set('2026-10-31T23:59:59.999Z')
+  await record([positive], small)
+  service.clock.set('2026-11-01T00:00:00.000Z')
+  const unkeyed = { ...positive, created_at: '2026-10-31T23:59:59.999Z' }
+  expect(statusesOf(await record([unkeyed], small))).toEqual([429])
+  expect(statusesOf(await record([unkeyed, positive], small))).toEqual([429, 201])
+  expect(await usedOf(small)).toEqual({ '2026-10': 1, '2026-11': 1 })
+})
+
 test('a key that was used for another signal is a 422, before the batch and within it', async () => {
   await record([{ ...positive, idempotency_key: 'old' }])
   const answer = await record([
@@ -167,6 +225,20 @@ test('a browser key cannot record batches', async () => {
   const answer = await record([positive], { ...tenant, key })
   expect(answer.status).toBe(403)
   await expectCount(0)
+})
+
+test('at the limit, a batch of signals with and without keys replays what was recorded and refuses the rest', async () => {
+  const small = await service.createTenant(3)
+  const [a, b, c] = ['a', 'b', 'c'].map((key) => ({ ...positive, idempotency_key: key }))
+  const replayedIn = ({ body }: Awaited<ReturnType<typeof record>>) =>
+    body.data.map(({ status, replayed }: { status: number; replayed?: true }) => (replayed ? 'replayed' : status))
+  expect(replayedIn(await record([a], small))).toEqual([201])
+  const filling = [positive, a, b, positive, c]
+  expect(replayedIn(await record(filling, small))).toEqual([201, 'replayed', 201, 429, 429])
+  // The service then knows that the month is full.
+  expect(replayedIn(await record([positive], small))).toEqual([429])
+  expect(replayedIn(await record(filling, small))).toEqual([429, 'replayed', 'replayed', 429, 429])
+  await expectCount(3, small)
 })
 
 test('signals are accepted in order until the month is full, and the limit is exact', async () => {

@@ -1,6 +1,6 @@
 import type uPlot from 'uplot'
 import { formatNumber, formatPercent } from '../parts/format.ts'
-import { type Columns, niceCeiling } from './points.ts'
+import type { Columns } from './points.ts'
 
 /** The rate has the upper part of the plot, the counts the lower one. */
 const ratePart = 0.56
@@ -20,8 +20,8 @@ type Look = Omit<uPlot.Options, 'width' | 'height'>
 /** How the plot looks and what it shows. */
 export function plotOptions(library: typeof uPlot, columns: Columns, events: Events): Look {
   const positive = colour('positive')
-  const counts = [...columns.positive, ...columns.negative].map((count) => Math.abs(count ?? 0))
-  const most = niceCeiling(Math.max(...counts, 1))
+  const mostOf = (counts: (number | null)[]) => Math.max(...counts.map((count) => Math.abs(count ?? 0)), 1)
+  const [top, bottom] = [mostOf(columns.positive), mostOf(columns.negative)]
   const axis = { stroke: colour('quiet'), font: '12px system-ui, sans-serif', ticks: { show: false } }
   const isSparse = columns.x.length <= 60
   const paths = library.paths.bars?.({ size: [0.8, 72] })
@@ -43,7 +43,7 @@ export function plotOptions(library: typeof uPlot, columns: Columns, events: Eve
       // The first and the last interval are shown whole.
       x: { time: true, range: (_, first, last) => [first - halfOf(columns.x), last + halfOf(columns.x)] },
       rate: { range: [1 - 1 / ratePart, 1] },
-      count: { range: [-1.1 * most, -1.1 * most + (2.2 * most) / countPart] },
+      count: { range: [-bottom, -bottom + (top + bottom) / countPart] },
     },
     axes: [
       { ...axis, size: 32, grid: { show: false }, space: 70, values: (_, times, _1, _2, step) => timesOf(times, step) },
@@ -61,8 +61,8 @@ export function plotOptions(library: typeof uPlot, columns: Columns, events: Eve
         side: 1,
         size: 52,
         grid: { show: false },
-        splits: () => [-most, 0, most],
-        values: (_, splits) => splits.map((count) => formatNumber(Math.abs(count))),
+        splits: () => [-bottom, 0, top],
+        values: (_, splits) => splits.map((count) => formatNumber(count).replace('-', '−')),
       },
     ],
     series: [
@@ -105,6 +105,22 @@ const timesOf = (seconds: number[], step: number): string[] =>
     const isMidnight = time.getHours() === 0 && time.getMinutes() === 0
     return step >= daySeconds || isMidnight ? day.format(time) : hour.format(time)
   })
+
+/** Draws the intervals of the points that stand alone: a band needs two neighbours. */
+export function drawLonePoints(plot: uPlot, { x, low, high }: Columns): void {
+  const { ctx } = plot
+  const width = 8 * devicePixelRatio
+  ctx.save()
+  ctx.fillStyle = colour('positive-soft')
+  x.forEach((time, index) => {
+    const [from, until] = [low[index], high[index]]
+    if (typeof from !== 'number' || typeof until !== 'number') return
+    if (typeof low[index - 1] === 'number' || typeof low[index + 1] === 'number') return
+    const [left, top] = [plot.valToPos(time, 'x', true) - width / 2, plot.valToPos(until, 'rate', true)]
+    ctx.fillRect(left, top, width, plot.valToPos(from, 'rate', true) - top)
+  })
+  ctx.restore()
+}
 
 /** Draws the line that the counts stand on, and the changes as dashed lines from top to bottom. */
 export function drawMarkers(plot: uPlot, times: number[]): void {

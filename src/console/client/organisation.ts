@@ -8,4 +8,5 @@ export const useOwnKey = (): OwnKey | undefined => useQuery(get('/api/v1/key', {
 export const useScopes = (): Scope[] => useOwnKey()?.scopes ?? []
 
 /** The prompts to choose from, or to name in a list: the newest hundred. */
-export const usePrompts = () => useQuery(get('/api/v1/prompts', { query: { limit: 100 } }))
+export const usePrompts = () =>
+  useQuery(useScopes().includes('prompts:read') ? get('/api/v1/prompts', { query: { limit: 100 } }) : undefined)

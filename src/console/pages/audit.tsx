@@ -2,7 +2,7 @@ import { get } from '../client/api.ts'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { Note } from '../parts/states.tsx'
-import { Code, Moment } from '../parts/text.tsx'
+import { Id, Moment, Text } from '../parts/text.tsx'
 import { Tree } from '../parts/tree.tsx'
 
 /** Who changed what, newest first. */
@@ -15,11 +15,24 @@ export const Audit = () => (
       keyOf={({ id }) => id}
       columns={[
         { name: 'When', cell: ({ created_at }) => <Moment time={created_at} /> },
-        { name: 'Actor', cell: ({ actor }) => <Code>{actor}</Code> },
+        { name: 'Actor', cell: ({ actor, actor_name: name }) => <Named id={actor} name={name} /> },
         { name: 'Action', cell: ({ action }) => action },
-        { name: 'Target', cell: ({ subject }) => <Code>{subject}</Code> },
+        { name: 'Target', cell: ({ subject, subject_name: name }) => <Named id={subject} name={name} /> },
         { name: 'Details', cell: ({ details }) => <Tree isRoot name="details" value={details} /> },
       ]}
     />
   </Page>
 )
+
+/** By name where there is one, else by id. */
+const Named = ({ id, name }: { id: string; name: string | null }) =>
+  name === null ? (
+    <Id>{id}</Id>
+  ) : (
+    <>
+      <Text>{name}</Text>
+      <span class="detail">
+        <Id>{id}</Id>
+      </span>
+    </>
+  )

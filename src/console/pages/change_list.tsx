@@ -4,7 +4,7 @@ import { type Query, useQuery } from '../client/query.ts'
 import { hrefWith, usePlace } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { formatNumber } from '../parts/format.ts'
-import { PageLink } from '../parts/list.tsx'
+import { Found, PageLink } from '../parts/list.tsx'
 import { Await, Note } from '../parts/states.tsx'
 import { hrefOfPrompt } from '../parts/text.tsx'
 import { ChangeFilters } from './change_filters.tsx'
@@ -77,7 +77,8 @@ function Entries({ actions, ...props }: ChangeListProps & { actions: Action[] })
   const { query } = usePlace()
   const path = { prompt_id: props.prompt }
   const filters = { limit: changesPerPage, ...readFilters(query), action: actions }
-  const pageAt = (page: number) => get('/api/v1/prompts/{prompt_id}/history', { path, query: { page, ...filters } })
+  const pageAt = (page: number) =>
+    get('/api/v1/prompts/{prompt_id}/history', { path, query: { page, include: 'title', ...filters } })
   const entries = useQuery(pageAt(readPage(query)))
   const live = entries.data?.data.filter(({ action }) => isLive(action)) ?? []
   const [until, since] = [live[0]?.created_at, live.at(-1)?.created_at]
@@ -102,18 +103,21 @@ function ChangePage({ prompt, repository, query, rows = [], pageAt }: ChangePage
   const { query: filters } = usePlace()
   const isFiltered = ['action', 'branch', 'time'].some((name) => filters.get(name))
   return (
-    <Await query={query}>
-      {({ pagination }) => (
-        <>
-          {rows.length === 0 ? (
-            <Note title={isFiltered ? 'No changes match' : 'No changes yet'} />
-          ) : (
-            <Changes prompt={prompt} repository={repository} rows={rows} />
-          )}
-          <PageLinks pagination={pagination} pageAt={pageAt} />
-        </>
-      )}
-    </Await>
+    <>
+      <Found caption="Changes" count={query.data && rows.length} />
+      <Await query={query}>
+        {({ pagination }) => (
+          <>
+            {rows.length === 0 ? (
+              <Note title={isFiltered ? 'No changes match' : 'No changes yet'} />
+            ) : (
+              <Changes prompt={prompt} repository={repository} rows={rows} />
+            )}
+            <PageLinks pagination={pagination} pageAt={pageAt} />
+          </>
+        )}
+      </Await>
+    </>
   )
 }
 

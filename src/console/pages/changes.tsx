@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
+import { showDifference } from '../../impact/sentence.ts'
 import { IntervalBar, reachOf } from '../chart/interval_bar.tsx'
 import { href } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
@@ -6,7 +7,7 @@ import { ChangeLinks } from '../parts/change.tsx'
 import { countOf, formatNumber } from '../parts/format.ts'
 import { Table } from '../parts/table.tsx'
 import { Text, When } from '../parts/text.tsx'
-import { formatPoints, Rate, Verdict } from '../parts/verdict.tsx'
+import { Rate, Verdict } from '../parts/verdict.tsx'
 
 type Impact = Schemas['Impact']
 /** A change, with what it did where that is known. */
@@ -31,6 +32,11 @@ export function Changes({ prompt, repository, rows }: ChangesProps) {
           name: 'Change',
           cell: ({ change }) => (
             <>
+              {change.title && (
+                <span class="change-title">
+                  <Text>{change.title}</Text>
+                </span>
+              )}
               <ChangeLinks change={change} repository={repository} />
               <span class="detail">
                 <Text>{change.user.name}</Text>, <When time={change.created_at} />
@@ -58,16 +64,16 @@ function useTarget(): void {
 }
 
 function Difference({ impact, reach }: { impact: Impact; reach: number }) {
-  const { difference, verdict, signals_needed: needed } = impact
-  if (!difference || !verdict) return null
-  const { value, low, high } = difference
+  const { rate, difference, verdict, signals_needed: needed } = impact
+  if (!rate || !difference || !verdict) return null
+  const shown = showDifference(rate, difference)
   return (
     <div class="row difference">
       <IntervalBar difference={difference} reach={reach} tone={verdict} />
       <span>
-        {formatPoints(value)}{' '}
+        {shown.points}{' '}
         <span class="muted">
-          ({formatPoints(low)} to {formatPoints(high)})
+          ({shown.low} to {shown.high})
         </span>
       </span>
       {needed !== null && <span class="detail">about {formatNumber(needed)} more signals to tell</span>}
@@ -79,7 +85,7 @@ function WindowSignals({ prompt, impact: { rate, signals, window } }: { prompt: 
   const query = new URLSearchParams({ prompt, since: window.from, ...(window.until ? { until: window.until } : {}) })
   return (
     <>
-      {rate && <Rate rate={rate} />}
+      {rate && <Rate isExact rate={rate} />}
       <a class="detail" href={href(`/signals?${query}`)}>
         {countOf(signals.total, 'signal')}
       </a>

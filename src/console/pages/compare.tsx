@@ -8,13 +8,15 @@ import { formatMoment } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { Await, Note } from '../parts/states.tsx'
 import { hrefOfPrompt } from '../parts/text.tsx'
-import { Answer, HowWeDecide } from './answer.tsx'
+import { Answer } from './answer.tsx'
 import { getImpact, PageLinks, readPage } from './change_list.tsx'
 import { Changes, toRow } from './changes.tsx'
+import { PromptNotFound } from './not_found.tsx'
 
 /** Compares any two changes of a prompt, the later with the earlier. */
 export function Compare({ prompt }: { prompt: string }) {
   const known = useQuery(getImpact(prompt, { page: readPage(usePlace().query) }))
+  if (known.failure?.kind === 'missing') return <PromptNotFound />
   return (
     <Page title={known.data ? `Compare changes of ${known.data.prompt.name}` : 'Compare changes'}>
       <p>
@@ -62,8 +64,7 @@ function Pair({ prompt: { id, repository }, base, head }: { prompt: Schemas['Pro
     <Await query={query}>
       {({ data }) => (
         <>
-          {data[0] && <Answer impact={data[0]} />}
-          <HowWeDecide />
+          {data[0] && <Answer impact={data[0]} base={data[1]?.change} />}
           <Changes prompt={id} repository={repository} rows={data.map(toRow)} />
         </>
       )}

@@ -3,19 +3,39 @@ import { useState } from 'preact/hooks'
 import { answerOf, api } from '../client/api.ts'
 import { useScopes } from '../client/organisation.ts'
 import { refresh } from '../client/query.ts'
-import type { Schemas, Scope } from '../client/schemas.ts'
+import type { Schemas } from '../client/schemas.ts'
 import { Secret } from '../parts/copy.tsx'
 import { Dialog, FormDialog } from '../parts/dialog.tsx'
-import { Input, Lines, Select } from '../parts/field.tsx'
-import { scopes as allScopes, meanings, type Preset, presets } from '../parts/scopes.ts'
+import { Input, Select } from '../parts/field.tsx'
+import { formatMoment } from '../parts/format.ts'
+import { type Preset, presets } from '../parts/scopes.ts'
 import { Text } from '../parts/text.tsx'
+import { BrowserFields, lives, readExpiry, readRestrictions, readScopes, ScopeFields } from './key_fields.tsx'
 
 type KeyFormProps = Omit<ComponentProps<typeof FormDialog>, 'onSubmit'> & {
   madeTitle: string
-  make(form: FormData): Promise<Schemas['CreatedApiKey']>
+  make(form: FormData): Promise<{ data: { key: string | null } }>
 }
 
 const refreshKeys = () => refresh('/api/v1/keys', '/api/v1/audit')
+
+type ShownSecretProps = { title: string; secret: string; onClose(): void }
+
+/** The only sight of a key. It closes when the key was copied, or its reader says so. */
+function ShownSecret({ title, secret, onClose }: ShownSecretProps) {
+  const [isCopied, setCopied] = useState(false)
+  return (
+    <Dialog title={title} isKept={!isCopied} onClose={onClose}>
+      <p>Copy it now: it is not shown again.</p>
+      <Secret text={secret} of="the key" onCopied={() => setCopied(true)} />
+      <form method="dialog" class="row buttons">
+        <button type="submit" class="primary">
+          Done
+        </button>
+      </form>
+    </Dialog>
+  )
+}
 
 /** A form that creates a key, which is then shown only once. */
 function KeyForm({ madeTitle, make, ...dialog }: KeyFormProps) {
@@ -26,40 +46,27 @@ function KeyForm({ madeTitle, make, ...dialog }: KeyFormProps) {
     refreshKeys()
   }
   if (made === null) return <FormDialog {...dialog} onSubmit={submit} />
-  return (
-    <Dialog title={madeTitle} onClose={dialog.onClose}>
-      <p>Copy it now: it is not shown again.</p>
-      <Secret text={made} of="the key" />
-      <form method="dialog" class="row buttons">
-        <button type="submit" class="primary">
-          Done
-        </button>
-      </form>
-    </Dialog>
-  )
+  return <ShownSecret title={madeTitle} secret={made} onClose={dialog.onClose} />
 }
-
-/** When a key expires, by the number of days. */
-const lives: [string, string][] = [
-  ['', 'never'],
-  ...Object.entries({ 1: 'in 1 day', 7: 'in 7 days', 30: 'in 30 days', 90: 'in 90 days', 365: 'in 1 year' }),
-]
 
 /** A form for a key with scopes that the current key may grant. */
 export function NewKey({ onClose }: { onClose(): void }) {
   const held = useScopes()
-  const isGrantable = (scope: Scope) => held.includes(scope)
-  const offered = (Object.keys(presets) as Preset[]).filter((name) => presets[name].scopes.every(isGrantable))
+  const offered = (Object.keys(presets) as Preset[]).filter((name) =>
+    presets[name].scopes.every((scope) => held.includes(scope)),
+  )
   const [purpose, setPurpose] = useState<Preset | 'scopes'>(offered[0] ?? 'scopes')
-  const isBrowser = purpose === 'browser'
+  const make = (form: FormData) => {
+    const body = {
+      name: form.get('name') as string,
+      ...(purpose === 'scopes' ? { scopes: readScopes(form) } : { preset: purpose }),
+      expires_at: readExpiry(form),
+      ...(purpose === 'browser' && readRestrictions(form)),
+    }
+    return answerOf(api.POST('/api/v1/keys', { body }))
+  }
   return (
-    <KeyForm
-      title="New key"
-      does="Create key"
-      madeTitle="New key created"
-      make={(form) => answerOf(api.POST('/api/v1/keys', { body: describeKey(purpose, form) }))}
-      onClose={onClose}
-    >
+    <KeyForm title="New key" does="Create key" madeTitle="New key created" make={make} onClose={onClose}>
       <Input label="Name" name="name" maxLength={500} required />
       <Select
         label="For"
@@ -68,57 +75,40 @@ export function NewKey({ onClose }: { onClose(): void }) {
         options={[...offered.map((name): [string, string] => [name, name]), ['scopes', 'Custom']]}
         onChange={(value) => setPurpose(value as Preset | 'scopes')}
       />
-      <fieldset hidden={purpose !== 'scopes'}>
-        <legend>Permissions</legend>
-        {allScopes.filter(isGrantable).map((scope) => (
-          <label key={scope} class="row check">
-            <input type="checkbox" name="scopes" value={scope} />
-            {meanings[scope]} <code>{scope}</code>
-          </label>
-        ))}
-      </fieldset>
-      <fieldset hidden={!isBrowser} disabled={!isBrowser}>
-        <Lines
-          label="Origins"
-          hint="One per line, such as https://example.com or https://*.example.com"
-          name="origins"
-          required
-        />
-        <Lines label="Prompts" hint="Prompt IDs, one per line. Leave empty for all." name="prompts" />
-        <Input
-          label="Signals per month"
-          hint="Leave empty for the limit of the organisation."
-          name="limit"
-          type="number"
-          min={0}
-        />
-      </fieldset>
+      <ScopeFields isHidden={purpose !== 'scopes'} />
+      {purpose === 'browser' && <BrowserFields origins={null} prompts={null} monthly_limit={null} />}
       <Select label="Expires" name="life" options={lives} />
     </KeyForm>
   )
 }
 
-const dayMs = 86_400_000
-
-/** Disabled fields are not in the form. */
-function describeKey(purpose: Preset | 'scopes', form: FormData): Schemas['NewApiKey'] {
-  const text = (name: string) => String(form.get(name) ?? '')
-  const lines = (name: string) =>
-    text(name)
-      .split('\n')
-      .map((line) => line.trim())
-      .filter((line) => line !== '')
-  const [life, prompts, limit] = [text('life'), lines('prompts'), text('limit')]
-  return {
-    name: text('name'),
-    ...(purpose === 'scopes' ? { scopes: form.getAll('scopes') as Scope[] } : { preset: purpose }),
-    expires_at: life === '' ? null : new Date(Date.now() + Number(life) * dayMs).toISOString(),
-    ...(purpose === 'browser' && {
-      origins: lines('origins'),
-      prompts: prompts.length > 0 ? prompts : null,
-      monthly_limit: limit === '' ? null : Number(limit),
-    }),
+/** What may be changed: scopes only by those who hold all of them, and restrictions only of a browser key. */
+export function EditKey({ apiKey, onClose }: KeyProps) {
+  const { id, name, scopes, origins, expires_at: expiresAt } = apiKey
+  const held = useScopes()
+  const mayGrant = scopes.every((scope) => held.includes(scope))
+  const submit = async (form: FormData) => {
+    const body = {
+      name: form.get('name') as string,
+      ...(mayGrant && !origins && { scopes: readScopes(form) }),
+      ...(form.get('life') !== 'keep' && { expires_at: readExpiry(form) }),
+      ...(mayGrant && origins && readRestrictions(form)),
+    }
+    await answerOf(api.PATCH('/api/v1/keys/{key_id}', { params: { path: { key_id: id } }, body }))
+    refreshKeys()
+    onClose()
   }
+  return (
+    <FormDialog title="Edit key" does="Save" onSubmit={submit} onClose={onClose}>
+      <Input label="Name" name="name" maxLength={500} defaultValue={name} required />
+      {mayGrant && (origins ? <BrowserFields {...apiKey} /> : <ScopeFields held={scopes} />)}
+      <Select
+        label="Expires"
+        name="life"
+        options={[['keep', expiresAt ? `${formatMoment(expiresAt)}, as before` : 'never, as before'], ...lives]}
+      />
+    </FormDialog>
+  )
 }
 
 /** How long the old key stays valid, by the number of seconds. */

@@ -8,10 +8,10 @@ import { Page } from '../parts/page.tsx'
 import { presetOf } from '../parts/scopes.ts'
 import { Note } from '../parts/states.tsx'
 import { Code, Text, When } from '../parts/text.tsx'
-import { NewKey, RevokeKey, RotateKey } from './key_forms.tsx'
+import { EditKey, NewKey, RevokeKey, RotateKey } from './key_forms.tsx'
 
 type Key = Schemas['ApiKey']
-type Change = { kind: 'new' } | { kind: 'rotate' | 'revoke'; key: Key }
+type Change = { kind: 'new' } | { kind: 'edit' | 'rotate' | 'revoke'; key: Key }
 
 /** The keys of the organisation, and what may be done with them. */
 export function Keys() {
@@ -38,6 +38,7 @@ export function Keys() {
             cell: (key) =>
               isLive(key) && (
                 <span class="row-actions">
+                  <Button look="small" does="Edit" to={key.name} onClick={() => setChange({ kind: 'edit', key })} />
                   {!key.replaced_by && (
                     <Button
                       look="small"
@@ -53,6 +54,7 @@ export function Keys() {
         ]}
       />
       {change?.kind === 'new' && <NewKey onClose={close} />}
+      {change?.kind === 'edit' && <EditKey apiKey={change.key} onClose={close} />}
       {change?.kind === 'rotate' && <RotateKey apiKey={change.key} onClose={close} />}
       {change?.kind === 'revoke' && <RevokeKey apiKey={change.key} isOwn={change.key.id === own?.id} onClose={close} />}
     </Page>

@@ -5,7 +5,11 @@ import { Form, Input, Select } from '../parts/field.tsx'
 import { formatMoment } from '../parts/format.ts'
 import { Text } from '../parts/text.tsx'
 
-type FiltersProps = { prompt: string; prompts: Schemas['PromptList'] | undefined; filters: Record<string, string> }
+type FiltersProps = {
+  prompt: string
+  busiest: Schemas['PromptImpactList'] | undefined
+  filters: Record<string, string>
+}
 
 /** Other filters start at the first page. */
 const filter = (change: Record<string, string | undefined>) => changeQuery({ ...change, cursor: undefined })
@@ -13,9 +17,10 @@ const filter = (change: Record<string, string | undefined>) => changeQuery({ ...
 const values = Object.entries({ '': 'any', positive: 'positive', negative: 'negative' })
 
 /** The prompt and the filters on its signals. */
-export function SignalFilters({ prompt, prompts, filters }: FiltersProps) {
-  const options = prompts?.data.map(({ id, name }): [string, string] => [id, name]) ?? []
+export function SignalFilters({ prompt, busiest, filters }: FiltersProps) {
+  const options = busiest?.data.map(({ prompt: { id, name } }): [string, string] => [id, name]) ?? []
   if (!options.some(([id]) => id === prompt)) options.push([prompt, prompt])
+  options.sort(([, a], [, b]) => a.localeCompare(b))
   return (
     <div class="filters">
       <div class="row actions">
@@ -25,9 +30,9 @@ export function SignalFilters({ prompt, prompts, filters }: FiltersProps) {
         <TimeField name="until" label="Before" value={filters.until} />
         <MetadataField />
       </div>
-      {prompts?.pagination.next_cursor && (
+      {busiest?.pagination.next_cursor && (
         <p class="detail">
-          Only the newest {prompts.data.length} prompts are listed here. For others, open the{' '}
+          Only the {busiest.data.length} prompts with the most signals are listed here. For others, open the{' '}
           <a href={href('/')}>prompt</a> and choose View signals.
         </p>
       )}
@@ -54,15 +59,23 @@ function localTime(value: string | undefined): string {
 
 function MetadataField() {
   const [typed, setTyped] = useState('')
+  const [isWrong, setWrong] = useState(false)
   const add = () => {
     const [, name, value] = /^\s*([^=]+?)\s*=\s*(.*?)\s*$/.exec(typed) ?? []
+    setWrong(typed.trim() !== '' && !(name && value))
     if (!name || !value) return
     filter({ [`metadata.${name}`]: value })
     setTyped('')
   }
   return (
     <Form onSubmit={add}>
-      <Input label="Metadata" placeholder="model = gpt-5" value={typed} onTyping={setTyped} />
+      <Input
+        label="Metadata"
+        placeholder="model = gpt-5"
+        problem={isWrong && 'Write a field, = and its value, such as model = gpt-5.'}
+        value={typed}
+        onTyping={setTyped}
+      />
     </Form>
   )
 }

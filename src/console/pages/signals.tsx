@@ -1,30 +1,31 @@
 import { answerOf, api, get, type Question } from '../client/api.ts'
 import { parseExactly } from '../client/exact_json.ts'
 import { useSending } from '../client/form.ts'
-import { usePrompts } from '../client/organisation.ts'
-import { href, usePlace } from '../client/router.ts'
+import { useQuery } from '../client/query.ts'
+import { usePlace } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { Button } from '../parts/button.tsx'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { Await, FailureNote, Note } from '../parts/states.tsx'
-import { Command, Moment } from '../parts/text.tsx'
+import { Moment } from '../parts/text.tsx'
 import { Tree } from '../parts/tree.tsx'
+import { FirstSignal } from './first_signal.tsx'
 import { SignalFilters } from './signal_filters.tsx'
 
 type SignalList = Schemas['RecordedSignalList']
 /** A prompt, and the filters on its signals under the names that the interface has for them. */
 type Chosen = { prompt: string; filters: Record<string, string> }
 
-/** The signals of a prompt, newest first. */
+/** The signals of a prompt, newest first; of the one with the most signals, unless the address names another. */
 export function Signals() {
   const { query } = usePlace()
-  const prompts = usePrompts()
-  const prompt = query.get('prompt') ?? prompts.data?.data[0]?.id
+  const busiest = useQuery(get('/api/v1/impact', { query: { limit: 100, sort: 'signals' } }))
+  const prompt = query.get('prompt') ?? busiest.data?.data[0]?.prompt.id
   if (prompt === undefined) {
     return (
       <Page title="Signals">
-        <Await query={prompts}>{({ data }) => data.length === 0 && <Note title="No prompts yet" />}</Await>
+        <Await query={busiest}>{({ data }) => data.length === 0 && <Note title="No prompts yet" />}</Await>
       </Page>
     )
   }
@@ -33,7 +34,7 @@ export function Signals() {
   const isFiltered = Object.keys(filters).length > 0
   return (
     <Page title="Signals" actions={<Export prompt={prompt} filters={filters} />}>
-      <SignalFilters prompt={prompt} prompts={prompts.data} filters={filters} />
+      <SignalFilters prompt={prompt} busiest={busiest.data} filters={filters} />
       <List
         caption="Signals"
         pageAt={(cursor) => getSignals({ prompt, filters }, cursor)}
@@ -69,15 +70,7 @@ const Value = ({ value }: { value: 'positive' | 'negative' }) => (
 function NoSignals({ prompt, isFiltered, isLast }: { prompt: string; isFiltered: boolean; isLast: boolean }) {
   if (!isLast) return <Note title="No matches on this page. Older signals may match." />
   if (isFiltered) return <Note title="No signals match" />
-  return (
-    <Note title="No signals yet">
-      <p>
-        Record one with this command (see the <a href={href('/docs')}>documentation</a>):
-      </p>
-      <Command>{`curl -X POST -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
-  -d '{"value":"positive"}' "${new URL(href(`/api/v1/prompts/${prompt}/signals`), location.href)}"`}</Command>
-    </Note>
-  )
+  return <FirstSignal prompt={prompt} hasArrived={false} />
 }
 
 /** Saves the signals as a file. The API exports by value and time, not by metadata. */

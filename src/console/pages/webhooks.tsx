@@ -1,24 +1,31 @@
 import { useState } from 'preact/hooks'
-import { answerOf, api } from '../client/api.ts'
+import { answerOf, api, get } from '../client/api.ts'
 import { useSending } from '../client/form.ts'
-import { refresh } from '../client/query.ts'
+import { refresh, useQuery } from '../client/query.ts'
 import { root } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { Button } from '../parts/button.tsx'
 import { Secret } from '../parts/copy.tsx'
+import { FormDialog } from '../parts/dialog.tsx'
 import { Page } from '../parts/page.tsx'
-import { FailureNote } from '../parts/states.tsx'
+import { Await, FailureNote } from '../parts/states.tsx'
+import { Text, When } from '../parts/text.tsx'
+
+type Webhook = Schemas['ShownGithubWebhook']['data']
+type NewSecret = Schemas['GithubWebhook']['data']
 
 /** The webhook that records history from GitHub. */
 export function Webhooks() {
-  const [webhook, setWebhook] = useState<Schemas['GithubWebhook']['data']>()
+  const query = useQuery(get('/api/v1/webhooks/github', {}))
+  const [made, setMade] = useState<NewSecret>()
+  const [isAsking, setAsking] = useState(false)
   const { isSending, failure, send } = useSending()
-  const make = () =>
-    send(async () => {
-      const { data } = await answerOf(api.PUT('/api/v1/webhooks/github'))
-      setWebhook(data)
-      refresh('/api/v1/audit')
-    })
+  const make = async () => {
+    const { data } = await answerOf(api.PUT('/api/v1/webhooks/github'))
+    setMade(data)
+    setAsking(false)
+    refresh('/api/v1/audit', '/api/v1/webhooks')
+  }
   return (
     <Page title="GitHub webhook">
       <div class="prose">
@@ -26,33 +33,84 @@ export function Webhooks() {
           A webhook records pushes and pull requests as history of the prompts that are linked to files of the
           repository.
         </p>
-        {webhook ? (
-          <ol>
-            <li>
-              On GitHub, open the settings of the repository or the organisation, then <strong>Webhooks</strong>, then{' '}
-              <strong>Add webhook</strong>.
-            </li>
-            <li>
-              Payload URL
-              <Secret text={new URL(webhook.path.slice(1), root).href} of="the URL" />
-            </li>
-            <li>
-              Secret. Copy it now: it is not shown again.
-              <Secret text={webhook.secret} of="the secret" />
-            </li>
-            <li>
-              Choose <strong>application/json</strong>, and the events <strong>Pushes</strong>,{' '}
-              <strong>Pull requests</strong> and <strong>Repositories</strong>.
-            </li>
-          </ol>
+        {made ? (
+          <Instructions webhook={made} />
         ) : (
-          <>
-            <p>A new secret replaces the current one immediately. Deliveries signed with the old one are rejected.</p>
-            {failure && <FailureNote failure={failure} />}
-            <Button look="primary" does="Generate secret" isDisabled={isSending} onClick={make} />
-          </>
+          <Await query={query}>
+            {({ data }) => (
+              <>
+                <State webhook={data} />
+                {failure && <FailureNote failure={failure} />}
+                {data.secret_created_at ? (
+                  <Button does="Replace secret" onClick={() => setAsking(true)} />
+                ) : (
+                  <Button look="primary" does="Generate secret" isDisabled={isSending} onClick={() => send(make)} />
+                )}
+              </>
+            )}
+          </Await>
         )}
       </div>
+      {isAsking && (
+        <FormDialog title="Replace secret" does="Replace" onSubmit={make} onClose={() => setAsking(false)}>
+          <p>
+            A new secret replaces the current one immediately. GitHub’s deliveries are rejected until you enter the new
+            one there.
+          </p>
+        </FormDialog>
+      )}
     </Page>
   )
 }
+
+/** Whether there is a secret, since when, and whether GitHub uses it. */
+const State = ({ webhook: { secret_created_at: since, last_delivery: last } }: { webhook: Webhook }) => (
+  <dl class="facts">
+    <dt>Secret</dt>
+    <dd>
+      {since ? (
+        <>
+          generated <When time={since} />
+        </>
+      ) : (
+        'none yet'
+      )}
+    </dd>
+    {since && (
+      <>
+        <dt>Last delivery</dt>
+        <dd>
+          {last ? (
+            <>
+              <Text>{last.event}</Text>, <When time={last.received_at} />
+              <span class="detail">{last.message}</span>
+            </>
+          ) : (
+            'none with this secret yet'
+          )}
+        </dd>
+      </>
+    )}
+  </dl>
+)
+
+const Instructions = ({ webhook: { path, secret } }: { webhook: NewSecret }) => (
+  <ol>
+    <li>
+      On GitHub, open the settings of the repository or the organisation, then <strong>Webhooks</strong>, then{' '}
+      <strong>Add webhook</strong>.
+    </li>
+    <li>
+      Payload URL
+      <Secret text={new URL(path.slice(1), root).href} of="the URL" />
+    </li>
+    <li>
+      Secret. Copy it now: it is not shown again.
+      <Secret text={secret} of="the secret" />
+    </li>
+    <li>
+      Choose <strong>application/json</strong>, and the events <strong>Pushes</strong>, <strong>Pull requests</strong>{' '}
+      and <strong>Repositories</strong>.
+    </li>
+  </ol>
+)

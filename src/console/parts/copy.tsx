@@ -1,13 +1,16 @@
 import { useState } from 'preact/hooks'
 import { Code } from './text.tsx'
 
+type CopyProps = { text: string; of: string; onCopied?: () => void }
+
 /** Copies a text. Without HTTPS browsers do not allow it, and the user selects the text instead. */
-export function CopyButton({ text, of }: { text: string; of: string }) {
+export function CopyButton({ text, of, onCopied }: CopyProps) {
   const [state, setState] = useState<'ready' | 'copied' | 'failed'>('ready')
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text)
       setState('copied')
+      onCopied?.()
     } catch {
       setState('failed')
     }
@@ -26,9 +29,9 @@ export function CopyButton({ text, of }: { text: string; of: string }) {
 }
 
 /** A secret that is shown only once. */
-export const Secret = ({ text, of }: { text: string; of: string }) => (
+export const Secret = (copied: CopyProps) => (
   <p class="row secret">
-    <Code>{text}</Code>
-    <CopyButton text={text} of={of} />
+    <Code>{copied.text}</Code>
+    <CopyButton {...copied} />
   </p>
 )

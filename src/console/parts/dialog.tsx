@@ -5,14 +5,28 @@ import { Button } from './button.tsx'
 import { Form } from './field.tsx'
 import { FailureNote } from './states.tsx'
 
-type DialogProps = { title: string; onClose(): void; children: ComponentChildren }
+type DialogProps = {
+  title: string
+  /** Escape does not close it. */
+  isKept?: boolean
+  onClose(): void
+  children: ComponentChildren
+}
 
 /** A question or a form in front of the page. The browser keeps the focus in it and gives it back. */
-export function Dialog({ title, onClose, children }: DialogProps) {
+export function Dialog({ title, isKept = false, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => dialog.current?.showModal(), [])
+  // Browsers let a second Escape through to the dialog, but not one that the page has handled.
+  const keep = (event: KeyboardEvent) => isKept && event.key === 'Escape' && event.preventDefault()
   return (
-    <dialog ref={dialog} aria-label={title} onClose={onClose}>
+    <dialog
+      ref={dialog}
+      aria-label={title}
+      onKeyDown={keep}
+      onCancel={(event) => isKept && event.preventDefault()}
+      onClose={onClose}
+    >
       <h2>{title}</h2>
       {children}
     </dialog>

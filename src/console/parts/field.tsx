@@ -2,17 +2,23 @@ import type { ComponentChildren, ComponentProps } from 'preact'
 import { useEffect, useId, useState } from 'preact/hooks'
 import { changeQuery } from '../client/router.ts'
 
-type Named = { label: string; hint?: ComponentChildren }
+type Named = { label: string; hint?: ComponentChildren; problem?: string | false | undefined }
 /** What ties a control to its name and its help. */
-type Tied = { id: string; 'aria-describedby': string | undefined }
+type Tied = { id: string; 'aria-describedby': string | undefined; 'aria-invalid': true | undefined }
 
-/** A control with its name above it, and a word of help below. */
-function Field({ label, hint, children }: Named & { children(tied: Tied): ComponentChildren }) {
+/** A control with its name above it, and below it a word of help or what is wrong. */
+function Field({ label, hint, problem, children }: Named & { children(tied: Tied): ComponentChildren }) {
   const id = useId()
+  const describedBy = problem ? `${id}-problem` : hint ? `${id}-hint` : undefined
   return (
     <div class="field">
       <label htmlFor={id}>{label}</label>
-      {children({ id, 'aria-describedby': hint ? `${id}-hint` : undefined })}
+      {children({ id, 'aria-describedby': describedBy, 'aria-invalid': problem ? true : undefined })}
+      {problem && (
+        <span class="detail problem" role="alert" id={`${id}-problem`}>
+          {problem}
+        </span>
+      )}
       {hint && (
         <span class="detail" id={`${id}-hint`}>
           {hint}
@@ -25,8 +31,10 @@ function Field({ label, hint, children }: Named & { children(tied: Tied): Compon
 /** Called with the text at each keystroke, and once the field is left. */
 type Typing = { onTyping?(text: string): void; onTyped?(text: string): void }
 
-export const Input = ({ label, hint, onTyping, onTyped, ...control }: Named & Typing & ComponentProps<'input'>) => (
-  <Field label={label} hint={hint}>
+type InputProps = Named & Typing & ComponentProps<'input'>
+
+export const Input = ({ label, hint, problem, onTyping, onTyped, ...control }: InputProps) => (
+  <Field label={label} hint={hint} problem={problem}>
     {(tied) => (
       <input
         {...tied}

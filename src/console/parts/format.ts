@@ -2,6 +2,11 @@
 
 const whole = new Intl.NumberFormat()
 const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 0 })
+const exactPercent = new Intl.NumberFormat(undefined, {
+  style: 'percent',
+  minimumFractionDigits: 1,
+  maximumFractionDigits: 1,
+})
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' })
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' })
 const utcDay = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeZone: 'UTC' })
@@ -12,6 +17,9 @@ export const formatNumber = (value: number): string => whole.format(value)
 
 /** A share from 0 to 1. */
 export const formatPercent = (share: number): string => percent.format(share)
+
+/** The same beside a difference, which must add up to the eye. */
+export const formatExactPercent = (share: number): string => exactPercent.format(share)
 
 export const formatMoment = (time: string | Date): string => moment.format(new Date(time))
 
@@ -31,13 +39,22 @@ const units = [
   ['year', 31_557_600_000, Number.POSITIVE_INFINITY],
 ] as const
 
-/** As "2 days ago" or "in 3 hours", to the nearest. */
+/** As "2 days ago" or "in 3 hours", to the nearest. From a day on, whole days count: times of one day have one age. */
 export function formatDistance(time: string | Date, from = Date.now()): string {
-  const ms = new Date(time).getTime() - from
+  const exact = new Date(time).getTime() - from
+  const ms = Math.abs(exact) < dayMs ? exact : dayOf(time) - dayOf(from)
   if (Math.abs(ms) < 1_000) return now.format(0, 'second')
   const rounded = (length: number) => Math.sign(ms) * Math.round(Math.abs(ms) / length)
   const [unit, length] = units.find(([, length, tooMany]) => Math.abs(rounded(length)) < tooMany) ?? units[0]
   return relative.format(rounded(length), unit)
+}
+
+const dayMs = 86_400_000
+
+/** The day by the reader's clock, as a time that no change of that clock shifts. */
+function dayOf(time: string | number | Date): number {
+  const date = new Date(time)
+  return Date.UTC(date.getFullYear(), date.getMonth(), date.getDate())
 }
 
 /** "1 signal", "2 signals". */

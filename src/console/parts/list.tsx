@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import type { Question } from '../client/api.ts'
 import { prefetch, useQuery } from '../client/query.ts'
 import { hrefWith, usePlace } from '../client/router.ts'
+import { formatNumber } from './format.ts'
 import { Await } from './states.tsx'
 import { Table, type TableProps } from './table.tsx'
 
@@ -20,21 +21,31 @@ export function List<Row>({ pageAt, empty, keepPrevious, words = ['Newest', 'Old
   const cursor = usePlace().query.get('cursor')
   const query = useQuery(pageAt(cursor), { keepPrevious })
   return (
-    <Await query={query}>
-      {({ data, pagination: { next_cursor: next } }) => (
-        <>
-          {data.length === 0 ? empty(next === null) : <Table {...table} rows={data} />}
-          {(cursor !== null || next !== null) && (
-            <nav class="row pager" aria-label="Pages">
-              {cursor !== null && <a href={hrefWith({ cursor: undefined })}>{words[0]}</a>}
-              {next !== null && <PageLink href={hrefWith({ cursor: next })} page={pageAt(next)} text={words[1]} />}
-            </nav>
-          )}
-        </>
-      )}
-    </Await>
+    <>
+      <Found caption={table.caption} count={query.data?.data.length} />
+      <Await query={query}>
+        {({ data, pagination: { next_cursor: next } }) => (
+          <>
+            {data.length === 0 ? empty(next === null) : <Table {...table} rows={data} />}
+            {(cursor !== null || next !== null) && (
+              <nav class="row pager" aria-label="Pages">
+                {cursor !== null && <a href={hrefWith({ cursor: undefined })}>{words[0]}</a>}
+                {next !== null && <PageLink href={hrefWith({ cursor: next })} page={pageAt(next)} text={words[1]} />}
+              </nav>
+            )}
+          </>
+        )}
+      </Await>
+    </>
   )
 }
+
+/** Says how much a list has after a filter was changed, to those who do not see it change. */
+export const Found = ({ caption, count }: { caption: string; count: number | undefined }) => (
+  <p class="visually-hidden" role="status">
+    {count !== undefined && `${caption}: ${count === 0 ? 'none' : `${formatNumber(count)} shown`}`}
+  </p>
+)
 
 /** A way to a page of a list, which is asked for as soon as somebody reaches for it. */
 export function PageLink({ href, page, text }: { href: string; page: Question<unknown>; text: string }) {

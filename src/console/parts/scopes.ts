@@ -27,7 +27,10 @@ export const presets: Record<Preset, { scopes: Scope[]; says: string }> = {
     scopes: ['history:read', 'signals:read', 'prompts:read', 'usage:read'],
     says: 'For reports and dashboards: reads everything but keys.',
   },
-  ci: { scopes: ['history:write', 'prompts:read'], says: 'For a pipeline: records deployments.' },
+  ci: {
+    scopes: ['history:read', 'history:write', 'prompts:read', 'prompts:write'],
+    says: 'For a pipeline: records deployments.',
+  },
   browser: { scopes: ['signals:write'], says: 'For web pages: records signals from the origins that you list.' },
   admin: { scopes, says: 'For administrators: everything.' },
 }

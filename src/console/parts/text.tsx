@@ -7,6 +7,9 @@ export const Text = ({ children }: { children: string }) => <bdi class="text">{c
 
 export const Code = ({ children }: { children: string }) => <code class="text">{children}</code>
 
+/** An id of the service, which is short and is not broken over lines. */
+export const Id = ({ children }: { children: string }) => <code class="id">{children}</code>
+
 /** What is to be typed at a terminal. */
 export const Command = ({ children }: { children: string }) => (
   <pre>

@@ -33,6 +33,7 @@ const [previewLength, previewTextLength] = [120, 24]
 /** The first of the entries on one line, to know it by. */
 const previewOf = (entries: [string, unknown][]): string =>
   entries
+    .filter(([, value]) => value !== null)
     .slice(0, 6)
     .map(([key, value]) => `${key} ${isLeaf(value) ? shortened(leafText(value)) : '…'}`)
     .join(', ')

@@ -1,6 +1,6 @@
 import { type Counts, type Estimate, rateOf } from '../../impact/rate.ts'
 import type { Schemas } from '../client/schemas.ts'
-import { formatNumber, formatPercent } from './format.ts'
+import { formatExactPercent, formatNumber, formatPercent } from './format.ts'
 import type { Column } from './table.tsx'
 
 export type VerdictName = NonNullable<Schemas['Impact']['verdict']>
@@ -15,15 +15,18 @@ export const Verdict = ({ verdict, isSign }: { verdict: VerdictName; isSign?: bo
   </span>
 )
 
-/** A rate with its interval, as "81 % (78–84 %)". */
-export const Rate = ({ rate: { value, low, high } }: { rate: Estimate }) => (
-  <span class="rate">
-    {formatPercent(value)}{' '}
-    <span class="muted">
-      ({formatNumber(Math.round(low * 100))}–{formatPercent(high)})
+/** A rate with its interval, as "81 % (78–84 %)". `isExact` has one decimal, beside a difference. */
+export function Rate({ rate: { value, low, high }, isExact = false }: { rate: Estimate; isExact?: boolean }) {
+  const format = isExact ? formatExactPercent : formatPercent
+  return (
+    <span class="rate">
+      {format(value)}{' '}
+      <span class="muted">
+        ({format(low).replace(/\s*%$/, '')}–{format(high)})
+      </span>
     </span>
-  </span>
-)
+  )
+}
 
 export const countColumns: Column<Counts>[] = [
   { name: 'Positive', isFigure: true, cell: ({ positive }) => formatNumber(positive) },
@@ -37,9 +40,3 @@ export const rateColumn: Column<Counts> = {
     return rate ? <Rate rate={rate} /> : '–'
   },
 }
-
-const signed = new Intl.NumberFormat(undefined, { signDisplay: 'exceptZero', maximumFractionDigits: 0 })
-
-/** A difference of rates in points, as "+9" or "−9" with the minus sign of the command line. */
-export const formatPoints = (difference: number): string =>
-  signed.format(Math.round(difference * 100)).replace('-', '−')

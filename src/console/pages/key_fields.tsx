@@ -1,0 +1,113 @@
+import { usePrompts, useScopes } from '../client/organisation.ts'
+import type { Schemas, Scope } from '../client/schemas.ts'
+import { Input, Lines } from '../parts/field.tsx'
+import { scopes as allScopes, meanings } from '../parts/scopes.ts'
+import { Text } from '../parts/text.tsx'
+
+type Restrictions = Pick<Schemas['ApiKey'], 'origins' | 'prompts' | 'monthly_limit'>
+
+const textOf = (form: FormData, name: string): string => String(form.get(name) ?? '').trim()
+
+/** When a key expires, by the number of days. */
+export const lives: [string, string][] = [
+  ['', 'never'],
+  ...Object.entries({ 1: 'in 1 day', 7: 'in 7 days', 30: 'in 30 days', 90: 'in 90 days', 365: 'in 1 year' }),
+]
+
+const dayMs = 86_400_000
+
+export function readExpiry(form: FormData): string | null {
+  const days = textOf(form, 'life')
+  return days === '' ? null : new Date(Date.now() + Number(days) * dayMs).toISOString()
+}
+
+/** The scopes that the current key may grant. */
+export function ScopeFields({ held = [], isHidden = false }: { held?: Scope[]; isHidden?: boolean }) {
+  const grantable = useScopes()
+  return (
+    <fieldset hidden={isHidden}>
+      <legend>Permissions</legend>
+      {allScopes
+        .filter((scope) => grantable.includes(scope))
+        .map((scope) => (
+          <label key={scope} class="row check">
+            <input type="checkbox" name="scopes" value={scope} defaultChecked={held.includes(scope)} />
+            {meanings[scope]} <code>{scope}</code>
+          </label>
+        ))}
+    </fieldset>
+  )
+}
+
+export const readScopes = (form: FormData) => form.getAll('scopes') as Scope[]
+
+/** What a browser key is restricted to. */
+export const BrowserFields = ({ origins, prompts, monthly_limit: limit }: Restrictions) => (
+  <>
+    <Lines
+      label="Origins"
+      hint="One per line, such as https://example.com or https://*.example.com"
+      name="origins"
+      defaultValue={origins?.join('\n') ?? ''}
+      required
+    />
+    <PromptFields chosen={prompts ?? []} />
+    <Input
+      label="Signals per month"
+      hint="Leave empty for the limit of the organisation."
+      name="limit"
+      type="number"
+      min={0}
+      defaultValue={limit ?? ''}
+    />
+  </>
+)
+
+/** The prompts to choose from. Ids are typed only for prompts that are not listed. */
+function PromptFields({ chosen }: { chosen: string[] }) {
+  const { data } = usePrompts()
+  const listed = data?.data ?? []
+  const others = chosen.filter((id) => !listed.some((prompt) => prompt.id === id))
+  const isIncomplete = !data || data.pagination.next_cursor || others.length > 0
+  return (
+    <>
+      {listed.length > 0 && (
+        <fieldset>
+          <legend>Prompts</legend>
+          <span class="detail">Choose none for all.</span>
+          <div class="choices">
+            {listed.map(({ id, name, repository }) => (
+              <label key={id} class="row check">
+                <input type="checkbox" name="prompt" value={id} defaultChecked={chosen.includes(id)} />
+                <Text>{name}</Text> {repository && <span class="muted">{repository}</span>}
+              </label>
+            ))}
+          </div>
+        </fieldset>
+      )}
+      {isIncomplete && (
+        <Lines
+          label={listed.length > 0 ? 'Other prompts' : 'Prompts'}
+          hint="Prompt IDs, one per line."
+          name="prompts"
+          defaultValue={others.join('\n')}
+        />
+      )}
+    </>
+  )
+}
+
+export function readRestrictions(form: FormData): Restrictions {
+  const lines = (name: string) =>
+    textOf(form, name)
+      .split('\n')
+      .map((line) => line.trim())
+      .filter((line) => line !== '')
+  const prompts = [...(form.getAll('prompt') as string[]), ...lines('prompts')]
+  const limit = textOf(form, 'limit')
+  return {
+    origins: lines('origins'),
+    prompts: prompts.length > 0 ? prompts : null,
+    monthly_limit: limit === '' ? null : Number(limit),
+  }
+}

@@ -1,0 +1,86 @@
+// The verdict in words, written once. The console imports this file in the browser, so it imports nothing.
+
+type Estimate = { value: number; low: number; high: number }
+
+type Verdict = 'better' | 'worse' | 'same' | 'undecided'
+
+type Change = { commit_sha: string; pr_number: number | null }
+
+type Compared = {
+  rate: Estimate | null
+  difference: Estimate | null
+  verdict: Verdict | null
+  signals_needed: number | null
+}
+
+/** What kind of comparison a sentence is about, to be shown beside it. */
+export const comparisonKinds = {
+  beforeAfter: 'Before and after, not an experiment: anything else that changed at the same time is included.',
+  sideBySide: 'Side by side on the same days: what changes for both cancels out, if users are assigned at random.',
+}
+
+export const nameChange = ({ commit_sha, pr_number }: Change): string =>
+  pr_number === null ? commit_sha.slice(0, 7) : `PR #${pr_number}`
+
+/**
+ * Two rates and their difference in percent, with one digit after the point. The difference is that of the rates shown, so
+ * that the three numbers add up.
+ */
+export function showDifference({ value: rate }: Estimate, { value, low, high }: Estimate) {
+  const tenths = (share: number) => Math.round(share * 1_000)
+  const write = (number: number) => (number / 10).toFixed(1)
+  const sign = (number: number) => `${number < 0 ? '−' : '+'}${write(Math.abs(number))}`
+  const [from, to] = [tenths(rate - value), tenths(rate)]
+  const points = to - from
+  return {
+    from: write(from),
+    to: write(to),
+    points: sign(points),
+    low: sign(Math.min(tenths(low), points)),
+    high: sign(Math.max(tenths(high), points)),
+  }
+}
+
+/** What happened since a change went live. Says nothing about causes. */
+export function describeChange(impact: Compared & { change: Change; window: { until: string | null } }, base?: Change) {
+  const name = nameChange(impact.change)
+  const since = impact.window.until === null ? `since ${name}` : `while ${name} was live`
+  const { rate, difference } = impact
+  if (!rate) return `No signals ${since}.`
+  if (!difference) {
+    const why = impact.verdict ? 'The change before it has no signals.' : 'There is no earlier change to compare with.'
+    return `${capitalise(since)}: ${(rate.value * 100).toFixed(1)} % positive. ${why}`
+  }
+  const words = { better: 'Higher', worse: 'Lower', same: 'No difference that matters', undecided: 'Not decided' }
+  const than = base ? `, compared with ${nameChange(base)}` : ''
+  return `${words[impact.verdict ?? 'undecided']} ${since}${than}: ${describeFigures(impact, rate, difference)}`
+}
+
+/** How two versions did that ran at the same time. */
+export function describeSides(compared: Omit<Compared, 'rate'> & { base: Side; head: Side; reason: string | null }) {
+  const { base, head, difference, verdict } = compared
+  const [earlier, later] = [nameSide(base), nameSide(head)]
+  if (!head.rate || !difference) return `Not decided between ${earlier} and ${later}. ${compared.reason ?? ''}`.trim()
+  const words = {
+    better: `${later} is better`,
+    worse: `${later} is worse`,
+    same: `No difference that matters between ${earlier} and ${later}`,
+    undecided: `Not decided between ${earlier} and ${later}`,
+  }
+  return `${words[verdict ?? 'undecided']}: ${describeFigures(compared, head.rate, difference)}`
+}
+
+type Side = { commit: string; change: Change | null; rate: Estimate | null }
+
+export const nameSide = ({ commit, change }: Side): string =>
+  nameChange(change ?? { commit_sha: commit, pr_number: null })
+
+function describeFigures({ verdict, signals_needed }: Omit<Compared, 'rate'>, rate: Estimate, difference: Estimate) {
+  const { from, to, points, low, high } = showDifference(rate, difference)
+  const figures = `${from} → ${to} % positive (${points} points, between ${low} and ${high}).`
+  if (verdict !== 'undecided') return figures
+  if (signals_needed === null) return `${figures} A million more signals would not decide it.`
+  return `${figures} About ${signals_needed.toLocaleString('en-GB')} more signals would decide it.`
+}
+
+const capitalise = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

@@ -1,0 +1,50 @@
+import { blockByDay, type DayPair, isCommon } from './block.ts'
+import { compare } from './compare.ts'
+import { addCounts, rateOf, scale, totalOf } from './rate.ts'
+
+/** A side that ended is mentioned once it has missed as many days of the other. */
+const fewestMissedDays = 2
+
+/** Compares two versions by the days on which both have signals. The days are in order. */
+export function compareSides(days: DayPair[], margin: number) {
+  const common = days.filter(isCommon)
+  const blocked = blockByDay(common)
+  const describe = (side: 'base' | 'head') => {
+    const sum = addCounts(days.map((day) => day[side]))
+    const compared = totalOf(addCounts(common.map((day) => day[side])))
+    return { signals: { ...sum, total: totalOf(sum), compared }, rate: rateOf(blocked[side]) }
+  }
+  const [base, head] = [describe('base'), describe('head')]
+  const signals = base.signals.compared + head.signals.compared
+  const { difference, verdict, signalsNeeded } = compare(blocked.base, blocked.head, margin, { of: 'both', signals })
+  return {
+    base,
+    head,
+    difference,
+    verdict,
+    signals_needed: signalsNeeded,
+    reason: reasonFor(days, common),
+    notes: notesFor(days),
+    overlap: { days: common.length, from: common[0]?.date ?? null, until: common.at(-1)?.date ?? null },
+    share: signals === 0 ? null : Math.round((head.signals.compared / signals) * scale) / scale,
+    days,
+  }
+}
+
+/** Why there is no comparison; null if there is one. */
+function reasonFor(days: DayPair[], common: DayPair[]): string | null {
+  if (common.length > 0) return null
+  const missing = (['base', 'head'] as const).filter((side) => days.every((day) => totalOf(day[side]) === 0))
+  if (missing.length === 2) return 'Neither commit has signals.'
+  return missing.length === 1 ? `The ${missing[0]} has no signals.` : 'There is no day with signals of both.'
+}
+
+function notesFor(days: DayPair[]): string[] {
+  return (['base', 'head'] as const).flatMap((side) => {
+    const last = days.findLastIndex((day) => totalOf(day[side]) > 0)
+    const missed = days.length - 1 - last
+    if (last < 0 || missed < fewestMissedDays) return []
+    const other = side === 'base' ? 'head' : 'base'
+    return `The ${side} has no signals after ${days[last]?.date}: ${missed} later days of the ${other} do not count.`
+  })
+}
