@@ -76,9 +76,7 @@ export function openClient(target: Target, options: ClientOptions): Db {
     rejectWith: unavailable,
   }
   const half = Math.ceil(maxConcurrent / 2)
-  // The embedded engine runs one transaction at a time: a second one of a tenant would only queue ahead of others.
-  const permitsPerTenant = isRemote ? half : 1
-  const limitTransactions = createSemaphore({ ...waiting, permits: maxConcurrent, permitsPerTenant })
+  const limitTransactions = createSemaphore({ ...waiting, permits: maxConcurrent, permitsPerTenant: half })
   // Reads that need a snapshot leave half of the transactions to writers, those of the same organisation too.
   const limitSnapshots = createSemaphore({ ...waiting, permits: half, permitsPerTenant: 1 })
   let pending = 0

@@ -2,9 +2,8 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readConfig } from '../../src/config.ts'
 import type { Db, Sql } from '../../src/db/client.ts'
 import { openDatabase } from '../../src/db/open.ts'
-import { engine } from '../harness.ts'
 import { eventually, rejectionOf } from '../program.ts'
-import { useDatabase, useService } from '../use.ts'
+import { useDatabase } from '../use.ts'
 
 const queryTimeoutMs = 3_000
 
@@ -12,7 +11,6 @@ let db: Db
 
 afterAll(() => db.close())
 const database = useDatabase()
-const service = useService()
 
 beforeAll(async () => {
   const options = { queryTimeoutMs, maxConnections: 2, whenInUse: 'fail' as const }
@@ -79,27 +77,4 @@ test('a transaction does not begin once its caller gets an error, nor is it comm
   )
   expect(await rejectionOf(slow)).toContain('could not complete')
   expect(await count()).toBe(before)
-})
-
-test('behind a transaction of one tenant, a statement of another runs before the next of the first', async () => {
-  // Postgres runs them side by side.
-  if (engine === 'postgres') return
-  const { transaction, sql } = service.services.db
-  const order: string[] = []
-  const begun = Promise.withResolvers<void>()
-  const release = Promise.withResolvers<void>()
-  const first = transaction(
-    async (on) => {
-      await on`select 1`
-      begun.resolve()
-      await release.promise
-    },
-    { tenant: 1 },
-  )
-  await begun.promise
-  const next = transaction(async (on) => void (await on`select 1`.then(() => order.push('next'))), { tenant: 1 })
-  const other = sql`select 1`.then(() => order.push('other'))
-  release.resolve()
-  await Promise.all([first, next, other])
-  expect(order).toEqual(['other', 'next'])
 })
