@@ -1,10 +1,13 @@
+import { ServiceError } from '../errors.ts'
 import { importHistory } from '../history/import.ts'
 import { createHistoryReader } from '../history/read.ts'
 import { recordEntry } from '../history/record.ts'
-import { parseHistoryQuery } from '../history/schema_params.ts'
+import { diffParams, parseHistoryQuery } from '../history/schema_params.ts'
+import { findEntry } from '../history/texts.ts'
 import type { Input } from '../lib/input.ts'
+import { parseId } from '../lib/params.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import type { Arguments } from './command.ts'
+import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { keepLines } from './kept_lines.ts'
 
@@ -62,4 +65,25 @@ export const commands = onDatabase([
       output.table<Record<string, object>>(JSON.parse(body).data, columns)
     },
   },
+  {
+    usage: 'history show ENTRY [--diff] [--base ENTRY]',
+    description: 'shows a history entry; --diff also what it did to the text, against the change before it or --base',
+    check: entryOptions,
+    async run({ db, args, output }) {
+      const { id, base } = entryOptions(args)
+      const found = await findEntry(db.sql, id)
+      if (!found) throw new ServiceError('not_found', `There is no history entry ${id}.`)
+      const { readDiff } = await import('../history/diff.ts')
+      const { entry, ...texts } = await readDiff(db.sql, found.promptId, found.name, id, base)
+      output.show(args.options.json && args.options.diff ? { ...entry, ...texts } : entry)
+      if (args.options.json || !args.options.diff) return
+      output.text(texts.diff ?? 'The text of this change, or of the one before it, is not stored.\n')
+    },
+  },
 ])
+
+function entryOptions(args: Arguments): { id: number; base: number | null } {
+  const id = parseId(args.positional(0))
+  if (id === undefined) throw new UsageError(`ENTRY must be the id of a history entry, not "${args.positional(0)}"`)
+  return { id, ...args.asQuery(diffParams.parse) }
+}

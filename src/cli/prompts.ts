@@ -1,4 +1,5 @@
 import type { Db } from '../db/client.ts'
+import { forgetTexts } from '../history/texts.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import { promptParams } from '../prompts/schema.ts'
@@ -42,6 +43,17 @@ export const commands = onDatabase([
     description: 'hides a prompt from lists; it still records',
     verifyWith: 'prompts list --org ORG --archived all',
     run: (context) => setArchived(context, true),
+  },
+  {
+    usage: 'prompts forget-text ID',
+    description: 'permanently erases the stored texts of a prompt',
+    ifInterrupted: 'some texts are erased; run it again to erase the rest',
+    verifyWith: 'history show ENTRY --diff',
+    async run({ db, clock, args, output }) {
+      const id = args.positional(0)
+      const entries = await forgetTexts(db, clock, await requirePrompt(db.sql, id), id)
+      output.show({ id, entries })
+    },
   },
   {
     usage: 'prompts unarchive ID',
