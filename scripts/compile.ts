@@ -1,7 +1,7 @@
 // Compiles the program into one file, as the build, the image and a release all do.
 import { execFileSync } from 'node:child_process'
 import { rm } from 'node:fs/promises'
-import { makeConsole } from './console.ts'
+import { makeButton, makeConsole } from './console.ts'
 
 export const targets = ['bun-linux-x64', 'bun-linux-arm64', 'bun-linux-x64-musl', 'bun-linux-arm64-musl'] as const
 export type Target = (typeof targets)[number]
@@ -9,6 +9,7 @@ export type Target = (typeof targets)[number]
 /** What is in the binary, as paths. Ends the process when it cannot be built; without a target it is for this platform. */
 export async function compile(outfile: string, target?: Target): Promise<string[]> {
   const inConsole = await makeConsole()
+  await makeButton()
   const result = await Bun.build({
     // The thread of the embedded engine is started by its path, so it is an entry point of its own.
     entrypoints: ['src/main.ts', 'src/db/embedded_worker.ts'],

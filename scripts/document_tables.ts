@@ -1,6 +1,6 @@
 // Rewrites the tables of settings, commands and metrics in docs/ from the code: the text between
 // `<!-- table: NAME -->` and `<!-- end of table -->`.
-import { loadCommands } from '../src/cli/run.ts'
+import { loadCommands } from '../src/cli/groups.ts'
 import { settings } from '../src/config.ts'
 import { createLog } from '../src/log.ts'
 import { createMetrics } from '../src/ops/metrics.ts'
@@ -34,7 +34,7 @@ const commandRows = async () =>
 async function metricRows() {
   const metrics = createMetrics(createLog('silent'))
   metrics.watchDatabase(() => ({ pending: 0, connections: 1 }))
-  metrics.describeBuild({ version: '', commit: '', bun: '' })
+  metrics.describeBuild({ version: '', commit: '', runtime: '' })
   const shown = [...(await metrics.text()).matchAll(/^# HELP (prompt_signals_\S+) (.+)$/gm)]
   return [
     ...shown.map(([, name, help = '']) => [`\`${name}\``, help]),

@@ -1,16 +1,17 @@
-// Makes docs/images: the console of the demo, in light and dark, as the README shows it.
+// Makes docs/images: the console of the demo and the button, in light and dark, as the documents show them.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { launchBrowser } from '../test/browser.ts'
 import { chromiumProgram, findOrInstall } from '../test/programs.ts'
-import { makeConsole } from './console.ts'
+import { makeButton, makeConsole } from './console.ts'
 
 const root = join(import.meta.dirname, '..')
 const images = join(root, 'docs/images')
 
 process.env.CHROMIUM_PATH ??= (await findOrInstall([chromiumProgram]))[0]
 await makeConsole()
+await makeButton()
 const folder = await mkdtemp(join(tmpdir(), 'screenshots-'))
 const server = Bun.spawn([process.execPath, 'src/main.ts', 'serve', '--demo', '--port', '0'], {
   cwd: root,
@@ -30,11 +31,25 @@ try {
     await page.screenshot({ path: join(images, `console-${colorScheme}.png`) })
     await page.close()
   }
+  await showButton(new URL(link).origin)
 } finally {
   await browser.close()
   server.kill()
   await server.exited
   await rm(folder, { recursive: true })
+}
+
+async function showButton(service: string): Promise<void> {
+  const page = await browser.newPage({ viewport: { width: 640, height: 170 }, deviceScaleFactor: 2 })
+  const half = (scheme: string, colours: string) =>
+    `<div style="flex: 1; padding: 1.5rem; color-scheme: ${scheme}; ${colours}">
+      <prompt-feedback comment></prompt-feedback></div>`
+  await page.setContent(`<script src="${service}/feedback.js"></script>
+    <body style="margin: 0; display: flex; height: 100vh; font: 16px system-ui">
+      ${half('light', 'background: #fff; color: #222')}${half('dark', 'background: #1b1f24; color: #e6e6e6')}`)
+  for (const button of await page.getByLabel('Good answer').all()) await button.click()
+  await page.getByLabel('Comment').first().fill('Friendlier than before')
+  await page.screenshot({ path: join(images, 'button.png') })
 }
 
 /** The link that the demo prints, which opens signed in. */

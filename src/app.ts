@@ -7,11 +7,13 @@ import { historyRoutes } from './history/routes.ts'
 import { diffRoutes } from './history/routes_diff.ts'
 import { consoleOffRoutes, consoleRoutes } from './http/console.ts'
 import { docsRoutes } from './http/docs.ts'
+import { feedbackRoutes } from './http/feedback.ts'
 import { createRouteWrapper, type RouteWrapper } from './http/middleware.ts'
 import type { RequestContext } from './http/request_context.ts'
 import { impactRoutes } from './impact/routes.ts'
 import { keyRoutes } from './keys/routes.ts'
 import { usageRoutes } from './limit/routes.ts'
+import { mcpRoutes } from './mcp/routes.ts'
 import { healthRoutes, metricsRoutes } from './ops/routes.ts'
 import type { App } from './platform.ts'
 import { promptRoutes } from './prompts/routes.ts'
@@ -19,7 +21,10 @@ import { batchRoutes, signalRoutes } from './signals/routes.ts'
 import { exportRoutes } from './signals/routes_export.ts'
 import { statsRoutes } from './stats/routes.ts'
 
-export function createApp(services: Services, { servesMetrics = true, servesConsole = true } = {}): App {
+export function createApp(
+  services: Services,
+  { servesMetrics = true, servesConsole = true, servesButton = true } = {},
+): App {
   const wrapper = createRouteWrapper(services)
   const documented = [
     historyRoutes(services, wrapper),
@@ -39,9 +44,11 @@ export function createApp(services: Services, { servesMetrics = true, servesCons
   const others = [
     docsRoutes(wrapper, documented, servesConsole),
     console ?? consoleOffRoutes(wrapper),
+    ...(servesButton ? [feedbackRoutes(wrapper)] : []),
     healthRoutes(services, wrapper),
     ...(servesMetrics ? [metricsRoutes(services, wrapper)] : []),
     githubRoutes(services, wrapper),
+    mcpRoutes(services, wrapper, documented),
   ]
   return toApp([...documented, ...others], wrapper, ['/api/v1', '/api/v1/*', '/*'], console?.showMissing)
 }

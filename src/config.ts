@@ -46,6 +46,11 @@ export const settings = {
     'The same for one client address, with or without a key; IPv6 addresses count by their /64. Unset: unlimited',
   ),
   CONSOLE: setting(types.oneOf('on', 'off'), 'Whether to serve the [console](console.md) at `/`: `on` or `off`', 'on'),
+  FEEDBACK_BUTTON: setting(
+    types.oneOf('on', 'off'),
+    'Whether to serve the [button](browser.md) for web pages at `/feedback.js`: `on` or `off`',
+    'on',
+  ),
   METRICS_ADDRESS: setting(types.address, 'Address for `/metrics` instead of `HOST` and `PORT`'),
   DATA_DIR: setting(types.text, 'Folder of the embedded database', './data'),
   LOG_LEVEL: setting(

@@ -18,7 +18,7 @@ import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './ops/metrics.ts'
 import { startPruning } from './ops/pruning.ts'
 import { createReadiness } from './ops/readiness.ts'
-import { migrations } from './platform.ts'
+import { build, migrations } from './platform.ts'
 import { createPromptFinder } from './prompts/find.ts'
 import { createBatchRecorder } from './signals/batch.ts'
 import { createSignalRecorder } from './signals/record.ts'
@@ -79,6 +79,7 @@ export function createServices(
     clock,
     log,
     whyUnavailable,
+    version: build.version,
     verifyKey: createKeyVerifier(db, clock, lastUsed),
     findPrompt: prompts.find,
     findCachedPrompt: prompts.findCached,

@@ -2,6 +2,7 @@ import { listAudit } from '../audit/record.ts'
 import { cursorParams } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { onDatabase } from './database.ts'
+import { shrinking } from './output.ts'
 
 export const commands = onDatabase([
   {
@@ -11,7 +12,7 @@ export const commands = onDatabase([
     async run({ db, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))
       const { data, nextCursor } = await listAudit(db, id, args.asQuery(cursorParams.parse))
-      output.table(data, ['created_at', 'actor', 'action', 'subject', 'details'])
+      output.table(data, ['created_at', 'actor', 'action', shrinking('subject'), shrinking('details')])
       if (nextCursor) output.say(`There are older ones: --cursor ${nextCursor}`)
     },
   },

@@ -2,6 +2,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from 'node:util'
 import type { Clock } from '../clock.ts'
 import { type Config, readConfig } from '../config.ts'
 import { ServiceError } from '../errors.ts'
+import { describeDetails, findProblem, type Grammar, parseUsage } from './grammar.ts'
 import type { Interruption } from './interruption.ts'
 import type { Output } from './output.ts'
 import type { Progress } from './progress.ts'
@@ -34,10 +35,15 @@ export type Command = {
   run(context: Context): Promise<void>
 }
 
+export type NamedKind = keyof typeof idPrefixes
+
+const idPrefixes = { ORG: 'org_', PROMPT: 'pmt_' } as const
+
 export class Arguments {
   constructor(
     readonly options: Record<string, string | boolean | string[] | undefined>,
     readonly positionals: string[],
+    readonly grammar: Grammar,
   ) {}
 
   text(name: string): string | null {
@@ -67,7 +73,32 @@ export class Arguments {
 
   /** Parses options like a query of the API, which ignores unknown ones. */
   asQuery<T>(parse: (query: URLSearchParams) => T): T {
-    return namingOptions(() => parse(new URLSearchParams(this.options as Record<string, string>)))
+    return this.naming(() => parse(new URLSearchParams(this.options as Record<string, string>)))
+  }
+
+  /** Turns the error of a parser of the API into wrong usage that names the options. */
+  naming<T>(parse: () => T): T {
+    try {
+      return parse()
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      throw new UsageError(describeDetails(this.grammar, error.context.details) || error.message)
+    }
+  }
+
+  /** Replaces the names of organisations and prompts by ids. */
+  withIds(idOf: (name: string, kind: NamedKind) => string): Arguments {
+    const replace = <T>(given: T, placeholder: string | null | undefined): T => {
+      const [kind, ...others] = placeholder?.split('|') ?? []
+      if (kind !== 'ORG' && kind !== 'PROMPT') return given
+      if (Array.isArray(given)) return given.map((one) => replace(one, placeholder)) as T
+      if (typeof given !== 'string' || given.startsWith(idPrefixes[kind]) || others.includes(given)) return given
+      return idOf(given, kind) as T
+    }
+    const placeholders = new Map(this.grammar.options.map(({ name, value }) => [name, value]))
+    const options = Object.entries(this.options).map(([name, given]) => [name, replace(given, placeholders.get(name))])
+    const positionals = this.positionals.map((word, index) => replace(word, this.grammar.positionals[index]))
+    return new Arguments(Object.fromEntries(options), positionals, this.grammar)
   }
 
   positional(index: number): string {
@@ -75,64 +106,36 @@ export class Arguments {
   }
 }
 
-/** Turns the error of a parser of the API into wrong usage. `optionOf` names the option for the path of a detail. */
-export function namingOptions<T>(parse: () => T, optionOf = (path: string) => path): T {
-  try {
-    return parse()
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error
-    const problems = error.context.details?.map(({ path, message }) => `--${optionOf(path)} ${message}`)
-    throw new UsageError(problems?.join('; ') || error.message)
-  }
-}
-
 export const nameOf = ({ usage }: Command): string => usage.split(/ [-A-Z[]/)[0] as string
 
-/** An option in a usage line. Its value ends at a space, a bracket or an alternative; a flag has none. */
-const optionPattern = /--([a-z-]+)( [^-[\s]\S*?(?=\s|\]|\|--|$))?/g
-
-/**
- * Derives the grammar of a command from its usage line. An option is optional in brackets or with an alternative after
- * `|`, and repeatable when its bracket is followed by `…`. Positional arguments are in capitals.
- */
-function parseUsage(usage: string) {
-  const options = [...usage.matchAll(optionPattern)].map(({ 0: option, 1: name = '', 2: value, index }) => {
-    const [before, after] = [usage.slice(0, index), usage.slice(index + option.length)]
-    const isInBrackets = before.lastIndexOf('[') > before.lastIndexOf(']')
-    const hasAlternative = before.endsWith('|') || after.startsWith('|')
-    return { name, isFlag: !value, isRequired: !isInBrackets && !hasAlternative, multiple: after.startsWith(']…') }
-  })
-  const positionals = usage.replaceAll(optionPattern, '').match(/\[?\b[A-Z]+/g) ?? []
-  const least = positionals.filter((positional) => !positional.startsWith('[')).length
-  return { options, most: positionals.length, least }
-}
-
 export function parseArguments({ usage, check }: Command, given: string[]): Arguments {
-  const { options, most, least } = parseUsage(usage)
+  const grammar = parseUsage(usage)
   const types = Object.fromEntries([
-    ...options.map(({ name, isFlag, multiple }) => [name, { type: isFlag ? 'boolean' : 'string', multiple }]),
+    ...grammar.options.map(({ name, value, multiple }) => [name, { type: value ? 'string' : 'boolean', multiple }]),
     ['json', { type: 'boolean' }],
     ['help', { type: 'boolean', short: 'h' }],
   ])
-  const args = parse(given, types)
+  const args = parse(given, types, grammar)
   if (args.options.help) return args
-  const missing = options.filter(({ name, isRequired }) => isRequired && args.options[name] === undefined)
-  if (missing.length > 0) throw new UsageError(`${missing.map(({ name }) => `--${name}`).join(', ')} missing`)
+  const problem = findProblem(grammar, (name) => args.options[name] !== undefined)
+  if (problem) throw new UsageError(problem)
+  const [least, most] = [grammar.least, grammar.positionals.length]
   if (args.positionals.length < least || args.positionals.length > most) {
     const number = most > least ? `at most ${most}` : most || 'no'
     throw new UsageError(`takes ${number} ${most === 1 ? 'argument' : 'arguments'}, not ${args.positionals.length}`)
   }
-  check?.(args)
+  // Names are looked up later; until then an id stands in for each.
+  check?.(args.withIds((_, kind) => `${idPrefixes[kind]}x`))
   return args
 }
 
-function parse(args: string[], options: ParseArgsOptionsConfig): Arguments {
+function parse(args: string[], options: ParseArgsOptionsConfig, grammar: Grammar): Arguments {
   try {
     const { values, positionals, tokens } = parseArgs({ args, options, allowPositionals: true, tokens: true })
     const names = tokens.flatMap((token) => (token.kind === 'option' ? [token.name] : []))
     const repeated = names.find((name, index) => names.indexOf(name) < index && !options[name]?.multiple)
     if (repeated) throw new Error(`--${repeated} must be given only once`)
-    return new Arguments(values as Arguments['options'], positionals)
+    return new Arguments(values as Arguments['options'], positionals, grammar)
   } catch (error) {
     // The first sentence names the problem. The rest is advice that does not apply here.
     throw new UsageError((error as Error).message.split(/\.\s/)[0])

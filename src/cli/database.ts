@@ -2,6 +2,7 @@ import type { Db } from '../db/client.ts'
 import { type Input, openInput } from '../lib/input.ts'
 import type { Command, Context } from './command.ts'
 import { interruptible, untilInterrupted } from './interruption.ts'
+import { resolveNames } from './names.ts'
 
 /** The database of a command: one that exists, one that is created if needed, or likewise one of any schema. */
 type Which = 'existing' | 'created' | 'any schema'
@@ -31,15 +32,22 @@ export const onDatabase = (commands: DatabaseCommand[]): Command[] =>
       // A pipe is open only once somebody writes to it.
       const opening = readsFile ? openInput(context.args.positional(0)) : Promise.resolve(undefined)
       const input = await untilInterrupted(context.interruption, opening, 0)
-      await withDatabase(context, (db) => run({ ...context, db, input }), database)
+      await withDatabase(context, (opened) => run({ ...opened, input }), database)
     },
   }))
 
-export async function withDatabase(context: Context, work: Work, which: Which = 'existing'): Promise<void> {
+/** Opens the database, and looks up the ids of the organisations and prompts that the arguments name. */
+export async function withDatabase(
+  context: Context,
+  work: (context: Context & { db: Db }) => Promise<void>,
+  which: Which = 'existing',
+): Promise<void> {
   const { openAny, openDatabase } = await import('../db/open.ts')
   const open = which === 'any schema' ? openAny : openDatabase
   const opening = open(context.config, { ...forCommands, mustExist: which === 'existing' })
-  await workOn(context, await untilInterrupted(context.interruption, opening, 0), work)
+  await workOn(context, await untilInterrupted(context.interruption, opening, 0), async (db) =>
+    work({ ...context, db, args: await resolveNames(db.sql, context.args) }),
+  )
 }
 
 /** Closes the database after the work. */

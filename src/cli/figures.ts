@@ -1,7 +1,7 @@
 import type { Estimate } from '../impact/rate.ts'
 
 /** The width of a drawing in characters. Odd, so that zero is in the middle. */
-const width = 21
+const width = 15
 
 /** Draws an interval as ├──●──┤ on a scale from -reach to reach, with zero marked. */
 export function drawInterval({ value, low, high }: Estimate, reach: number): string {

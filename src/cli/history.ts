@@ -10,19 +10,21 @@ import { requirePrompt } from '../prompts/find.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { keepLines } from './kept_lines.ts'
+import { shrinking } from './output.ts'
 
 const columns = ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at', 'title']
+const shrunk = ['user', 'title', 'commit_sha', 'branch_name']
 
 const pullRequestOption = (args: Arguments) => args.integer('pr-number', 1)
 
 export const commands = onDatabase([
   {
     usage:
-      'history record --prompt pmt_… --action deployed|pr_opened|pr_merged|pr_closed --user-name N --user-email E ' +
+      'history record --prompt PROMPT --action deployed|pr_opened|pr_merged|pr_closed --user-name N --user-email E ' +
       '--commit-sha S --branch B [--pr-number N] [--pr-url U] [--title T] [--created-at TIME]',
     description: 'adds one history entry',
     check: pullRequestOption,
-    verifyWith: 'history list --prompt pmt_…',
+    verifyWith: 'history list --prompt PROMPT',
     async run({ db, clock, args, output }) {
       const prompt = await requirePrompt(db.sql, args.required('prompt'))
       const { entry } = await recordEntry(db, clock, prompt, {
@@ -43,7 +45,7 @@ export const commands = onDatabase([
     description: 'adds many entries from JSON lines, all or none of them',
     readsFile: true,
     ifInterrupted: 'nothing was recorded',
-    verifyWith: 'history list --prompt pmt_…',
+    verifyWith: 'history list --prompt PROMPT',
     async run({ db, clock, args, output, progress, input, interruption: { signal } }) {
       const readLines = await keepLines(args.positional(0), (input as Input).stream, signal)
       const { recorded, known } = await importHistory(db, clock, readLines, (lines, state, share) =>
@@ -54,7 +56,7 @@ export const commands = onDatabase([
     },
   },
   {
-    usage: 'history list --prompt pmt_… [--page N] [--limit N]',
+    usage: 'history list --prompt PROMPT [--page N] [--limit N]',
     description: 'lists the history of a prompt, newest first',
     async run({ db, args, output }) {
       const prompt = args.required('prompt')
@@ -62,12 +64,15 @@ export const commands = onDatabase([
       const query = args.asQuery((given) => parseHistoryQuery(`?${given}&include=title`))
       const reader = createHistoryReader(db)
       const { body } = await reader.readPage(await reader.findHistory(organisationId, prompt), query)
-      output.table<Record<string, object>>(JSON.parse(body).data, columns)
+      output.table<Record<string, object>>(
+        JSON.parse(body).data,
+        columns.map((name) => (shrunk.includes(name) ? shrinking(name) : name)),
+      )
     },
   },
   {
-    usage: 'history show ENTRY [--diff] [--base ENTRY]',
-    description: 'shows a history entry; --diff also what it did to the text, against the change before it or --base',
+    usage: 'history show ID [--diff] [--base ID]',
+    description: 'shows a history entry; --diff also what it did to the text, against the change before or --base',
     check: entryOptions,
     async run({ db, args, output }) {
       const { id, base } = entryOptions(args)
@@ -84,6 +89,6 @@ export const commands = onDatabase([
 
 function entryOptions(args: Arguments): { id: number; base: number | null } {
   const id = parseId(args.positional(0))
-  if (id === undefined) throw new UsageError(`ENTRY must be the id of a history entry, not "${args.positional(0)}"`)
+  if (id === undefined) throw new UsageError(`ID must be the id of a history entry, not "${args.positional(0)}"`)
   return { id, ...args.asQuery(diffParams.parse) }
 }

@@ -3,15 +3,17 @@ import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/ma
 import { presets } from '../keys/schema.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
-import { type Arguments, namingOptions, UsageError } from './command.ts'
+import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
+import { number } from './figures.ts'
+import { type Column, minuteOf, shrinking } from './output.ts'
 
 const scopeUsage = `[--preset ${Object.keys(presets).join('|')}] [--scopes A,B]`
 const keepItNow = 'Keep the key now: it is not shown again.'
 
 export const commands = onDatabase([
   {
-    usage: `keys create --org ORG [--name N] ${scopeUsage} [--expires-at TIME] [--origin O]… [--prompt pmt_…]… [--monthly-limit N]`,
+    usage: `keys create --org ORG [--name N] ${scopeUsage} [--expires-at TIME] [--origin O]… [--prompt PROMPT]… [--monthly-limit N]`,
     description:
       'creates an API key; it is shown only once. A browser key needs an --origin and may have its own limits',
     check: keyOptions,
@@ -24,16 +26,14 @@ export const commands = onDatabase([
   {
     usage: 'keys list --org ORG',
     description: 'lists the keys of an organisation',
-    async run({ db, args, output }) {
+    async run({ db, clock, args, output }) {
       const { id } = await requireOrganisation(db, args.required('org'))
       const keys = await readAllPages((page) => listKeys(db, id, page))
-      const times = ['created_at', 'expires_at', 'last_used_at', 'revoked_at'] as const
-      const limits = ['origins', 'prompts', 'monthly_limit'] as const
-      output.table(keys.toReversed(), ['id', 'name', 'prefix', 'scopes', ...times, 'replaced_by', ...limits])
+      output.table(keys.toReversed(), columnsAt(clock.now()))
     },
   },
   {
-    usage: `keys update ID [--name N] ${scopeUsage} [--expires-at TIME|none] [--origin O]… [--prompt pmt_…|all]… [--monthly-limit N|none]`,
+    usage: `keys update ID [--name N] ${scopeUsage} [--expires-at TIME|none] [--origin O]… [--prompt PROMPT|all]… [--monthly-limit N|none]`,
     description: 'changes the given properties of a key; effective everywhere within a second',
     check: changeOptions,
     verifyWith: 'keys list --org ORG',
@@ -59,15 +59,41 @@ export const commands = onDatabase([
   },
 ])
 
+type ListedKey = Awaited<ReturnType<typeof listKeys>>['data'][number]
+
+const columnsAt = (now: Date): (Column<ListedKey> | keyof ListedKey)[] => [
+  'id',
+  shrinking('name'),
+  'prefix',
+  { name: 'scopes', cell: ({ scopes }) => presetOf(scopes) ?? scopes.join(','), shrinks: true },
+  { name: 'restricted to', cell: describeRestrictions, shrinks: true },
+  'last_used_at',
+  { name: 'state', cell: (key) => stateOf(key, now) },
+]
+
+const presetOf = (scopes: string[]): string | undefined =>
+  Object.entries(presets).find(([, granted]) => granted.toSorted().join() === scopes.toSorted().join())?.[0]
+
+function describeRestrictions({ origins, prompts, monthly_limit }: ListedKey): string {
+  const limit = monthly_limit === null ? [] : [`${number(monthly_limit)} per month`]
+  return [...(origins ?? []), ...(prompts ?? []), ...limit].join(', ') || '-'
+}
+
+function stateOf({ revoked_at, expires_at }: ListedKey, now: Date): string {
+  if (revoked_at) return `revoked ${minuteOf(revoked_at.toISOString())}`
+  if (!expires_at) return 'active'
+  return `${expires_at > now ? 'expires' : 'expired'} ${minuteOf(expires_at.toISOString())}`
+}
+
 function keyOptions(args: Arguments) {
   const given = { ...givenOptions(args), name: args.text('name') ?? 'default' }
-  return { ...namingOptions(() => parseNewKey(given), optionOf), org: args.required('org') }
+  return { ...args.naming(() => parseNewKey(given)), org: args.required('org') }
 }
 
 function changeOptions(args: Arguments) {
   const given = givenOptions(args)
   if (Object.values(given).every((value) => value === undefined)) throw new UsageError('nothing to change is given')
-  return namingOptions(() => toKeyChange(validateKeyChange(given)), optionOf)
+  return args.naming(() => toKeyChange(validateKeyChange(given)))
 }
 
 /** The options in the form of a request's body. `none` and `all` become null. */
@@ -84,13 +110,6 @@ function givenOptions(args: Arguments) {
     monthly_limit: limit === undefined || limit === 'none' ? limit && null : args.integer('monthly-limit', 0),
   }
 }
-
-/** The option for a place in the body: `--origin` for `/origins/0`. */
-const optionOf = (path: string): string =>
-  path
-    .replace(/^\/(\w+).*/, '$1')
-    .replace(/^(origin|prompt)s$/, '$1')
-    .replaceAll('_', '-')
 
 const unitMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 

@@ -59,8 +59,12 @@ async function abort(log: Log, fields: object, message: string): Promise<void> {
 }
 
 function startListening(services: Services, config: Config): [Listener, ...Listener[]] {
-  const { HOST, PORT, METRICS_ADDRESS, CONSOLE } = config
-  const app = createApp(services, { servesMetrics: !METRICS_ADDRESS, servesConsole: CONSOLE === 'on' })
+  const { HOST, PORT, METRICS_ADDRESS, CONSOLE, FEEDBACK_BUTTON } = config
+  const app = createApp(services, {
+    servesMetrics: !METRICS_ADDRESS,
+    servesConsole: CONSOLE === 'on',
+    servesButton: FEEDBACK_BUTTON === 'on',
+  })
   const main = listenOn(app, HOST, PORT, readCertificate(config))
   if (!METRICS_ADDRESS) return [main]
   return [main, listenOn(createMetricsApp(services), METRICS_ADDRESS.host, METRICS_ADDRESS.port)]

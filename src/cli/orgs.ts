@@ -11,18 +11,7 @@ import {
 } from '../orgs/manage.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
-
-const columns = [
-  'id',
-  'name',
-  'plan',
-  'monthly_limit',
-  'used',
-  'resets_at',
-  'retention_days',
-  'store_text',
-  'suspended_at',
-] as const
+import { shrinking } from './output.ts'
 
 const limitOption = (args: Arguments) => args.integer('monthly-limit', 0)
 
@@ -41,7 +30,18 @@ export const commands = onDatabase([
   {
     usage: 'orgs list',
     description: 'lists the organisations and their usage of the month',
-    run: async ({ db, clock, output }) => output.table(await listOrganisations(db, clock), columns),
+    async run({ db, clock, output }) {
+      const more = [
+        'plan',
+        'monthly_limit',
+        'used',
+        'resets_at',
+        'retention_days',
+        'store_text',
+        'suspended_at',
+      ] as const
+      output.table(await listOrganisations(db, clock), ['id', shrinking('name'), ...more])
+    },
   },
   {
     usage: 'orgs set-plan ORG PLAN [--monthly-limit N]',

@@ -22,7 +22,14 @@ export type Column<T> = {
   cell(row: T): string
   colour?(row: T): Colour | null
   isNumber?: true
+  /** Whether its cells may be cut to make the table fit. */
+  shrinks?: true
 }
+
+/** Tables are at most this wide, unless the columns that cannot shrink need more. */
+const maxWidth = 120
+const minShrunk = 8
+const gap = '  '
 
 type Streams = { out(text: string): void; err(text: string): void; hasColour: boolean }
 
@@ -44,30 +51,55 @@ const forPeople = ({ out, hasColour }: Streams): Output => ({
     for (const [name, value] of Object.entries(row)) out(`${name.padEnd(width)}  ${oneLine(readable(value))}\n`)
   },
   table(rows, columns) {
-    const drawn = columns.map((column) => {
-      const { name, cell, colour, isNumber } = typeof column === 'object' ? column : columnOf(column)
-      const cells = [name, ...rows.map((row) => oneLine(cell(row)))]
-      const width = Math.max(...cells.map((text) => text.length))
-      return cells.map((text, line) => {
+    const all = columns.map((column) => (typeof column === 'object' ? column : columnOf(column)))
+    const drawn = all
+      .map((column) => ({ ...column, cells: [column.name, ...rows.map((row) => oneLine(column.cell(row)))] }))
+      // A column without a value only takes up room.
+      .filter(({ cells }) => rows.length === 0 || cells.slice(1).some((text) => text !== '-'))
+    const widths = fitWidths(
+      drawn.map(({ cells }) => Math.max(...cells.map((text) => text.length))),
+      drawn.map(({ shrinks }) => shrinks === true),
+    )
+    for (let line = 0; line <= rows.length; line++) {
+      const row = rows[line - 1]
+      const cells = drawn.map(({ cells, isNumber, colour }, index) => {
+        const width = widths[index] as number
+        const text = shorten(cells[line] as string, width)
         const aligned = isNumber ? text.padStart(width) : text.padEnd(width)
-        const row = rows[line - 1]
         const shade = hasColour && row ? colour?.(row) : null
         return shade ? `\u001b[${codes[shade]}m${aligned}\u001b[0m` : aligned
       })
-    })
-    for (let line = 0; line <= rows.length; line++) {
-      const cells = drawn.map((column) => column[line])
-      out(`${cells.join('  ').trimEnd()}\n`)
+      out(`${cells.join(gap).trimEnd()}\n`)
     }
   },
   text: (text) => out(text.split('\n').map(oneLine).join('\n')),
   say: (line) => out(`${line}\n`),
 })
 
+/** Takes from the widest column that may shrink until the table fits. */
+function fitWidths(widths: number[], mayShrink: boolean[]): number[] {
+  const fitted = [...widths]
+  const width = () => fitted.reduce((sum, one) => sum + gap.length + one, -gap.length)
+  for (;;) {
+    const widest = Math.max(...fitted.filter((_, index) => mayShrink[index]))
+    if (width() <= maxWidth || widest <= minShrunk) return fitted
+    fitted[fitted.findIndex((one, index) => one === widest && mayShrink[index])] = widest - 1
+  }
+}
+
+const shorten = (text: string, width: number): string => (text.length > width ? `${text.slice(0, width - 1)}…` : text)
+
+/** Times are cut to the minute. They are UTC. */
 const columnOf = <T extends object>(field: keyof T): Column<T> => ({
   name: String(field),
-  cell: (row) => readable((row[field] as Value | undefined) ?? null),
+  cell: (row) => minuteOf(readable((row[field] as Value | undefined) ?? null)),
 })
+
+/** A column that shows a field, and may be cut. */
+export const shrinking = <T extends object>(field: keyof T): Column<T> => ({ ...columnOf<T>(field), shrinks: true })
+
+/** The minute of an ISO 8601 time. Other texts stay. */
+export const minuteOf = (text: string): string => text.replace(/^([\d-]{10})T(\d\d:\d\d):\d\d\.\d{3}Z$/, '$1 $2')
 
 function readable(value: Value): string {
   if (value === null) return '-'

@@ -3,14 +3,14 @@ import { forgetTexts } from '../history/texts.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import { promptParams } from '../prompts/schema.ts'
-import { type Arguments, type Context, UsageError } from './command.ts'
+import type { Arguments, Context } from './command.ts'
 import { onDatabase } from './database.ts'
+import { shrinking } from './output.ts'
 
 export const commands = onDatabase([
   {
     usage: 'prompts create --org ORG --name N [--id pmt_…] [--repository REPOSITORY --path P]',
     description: 'registers a prompt',
-    check: fileOption,
     verifyWith: 'prompts list --org ORG',
     async run({ db, clock, args, output }) {
       const [org, name, id] = [args.required('org'), args.required('name'), args.text('id')]
@@ -18,7 +18,7 @@ export const commands = onDatabase([
     },
   },
   {
-    usage: 'prompts link ID --repository REPOSITORY --path P',
+    usage: 'prompts link PROMPT --repository REPOSITORY --path P',
     description: 'links a prompt to its file in a repository',
     verifyWith: 'prompts list --org ORG',
     async run({ db, clock, args, output }) {
@@ -32,23 +32,25 @@ export const commands = onDatabase([
     description: 'lists the prompts of an organisation, and how their files were last seen',
     check: (args) => args.asQuery(promptParams.parse),
     async run({ db, args, output }) {
-      const file = ['repository', 'path', 'file_state', 'file_moved_to'] as const
       const { archived } = args.asQuery(promptParams.parse)
       const prompts = await listAllPrompts(db, args.required('org'), archived)
-      output.table(prompts, ['id', 'org', 'name', ...file, 'archived', 'last_entry_at', 'created_at'])
+      const file = (['repository', 'path', 'file_state', 'file_moved_to'] as const).map((name) =>
+        shrinking<(typeof prompts)[number]>(name),
+      )
+      output.table(prompts, ['id', shrinking('name'), ...file, 'archived', 'last_entry_at'])
     },
   },
   {
-    usage: 'prompts archive ID',
+    usage: 'prompts archive PROMPT',
     description: 'hides a prompt from lists; it still records',
     verifyWith: 'prompts list --org ORG --archived all',
     run: (context) => setArchived(context, true),
   },
   {
-    usage: 'prompts forget-text ID',
+    usage: 'prompts forget-text PROMPT',
     description: 'permanently erases the stored texts of a prompt',
     ifInterrupted: 'some texts are erased; run it again to erase the rest',
-    verifyWith: 'history show ENTRY --diff',
+    verifyWith: 'history show ID --diff',
     async run({ db, clock, args, output }) {
       const id = args.positional(0)
       const entries = await forgetTexts(db, clock, await requirePrompt(db.sql, id), id)
@@ -56,7 +58,7 @@ export const commands = onDatabase([
     },
   },
   {
-    usage: 'prompts unarchive ID',
+    usage: 'prompts unarchive PROMPT',
     description: 'shows an archived prompt in lists again',
     verifyWith: 'prompts list --org ORG --archived all',
     run: (context) => setArchived(context, false),
@@ -69,9 +71,8 @@ async function setArchived({ db, clock, args, output }: Context & { db: Db }, ar
   output.show({ id, org: prompt.org, ...changed })
 }
 
+/** The usage line requires both options or none. */
 function fileOption(args: Arguments): { repository: string; path: string } | null {
   const [repository, path] = [args.text('repository'), args.text('path')]
-  if (repository !== null && path !== null) return { repository, path }
-  if (repository !== null || path !== null) throw new UsageError('--repository and --path belong together')
-  return null
+  return repository !== null && path !== null ? { repository, path } : null
 }

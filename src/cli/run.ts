@@ -5,33 +5,12 @@ import { oneLine } from '../lib/texts.ts'
 import { nextTurn } from '../lib/turns.ts'
 import { isCompiled } from '../platform.ts'
 import { type Command, nameOf, parseArguments, readSettings, UsageError } from './command.ts'
+import { describeDetails, parseUsage } from './grammar.ts'
+import { groups } from './groups.ts'
+import { adviseInsteadOf, describeOptions, listAll, listOf, usageOf } from './help.ts'
 import { type Interruption, listenForInterruption, untilInterrupted } from './interruption.ts'
 import { createOutput } from './output.ts'
 import { createProgress } from './progress.ts'
-
-/** Commands by the first word of their names. Groups are loaded on demand, which keeps every command quick. */
-const groups = new Map<string, () => Promise<{ commands: Command[] }>>(
-  Object.entries({
-    serve: () => import('./serve.ts'),
-    orgs: () => import('./orgs.ts'),
-    keys: () => import('./keys.ts'),
-    prompts: () => import('./prompts.ts'),
-    history: () => import('./history.ts'),
-    signals: () => import('./signals.ts'),
-    usage: () => import('./signals.ts'),
-    impact: () => import('./impact.ts'),
-    sync: () => import('./sync.ts'),
-    audit: () => import('./audit.ts'),
-    webhooks: () => import('./webhooks.ts'),
-    console: () => import('./console.ts'),
-    backup: () => import('./backup.ts'),
-    restore: () => import('./backup.ts'),
-    migrate: () => import('./operate.ts'),
-    healthcheck: () => import('./operate.ts'),
-    config: () => import('./operate.ts'),
-    version: () => import('./operate.ts'),
-  }),
-)
 
 const progress = createProgress()
 
@@ -50,6 +29,9 @@ const streams = {
     return process.stdout.isTTY === true && isColourWanted()
   },
 }
+
+/** The status of a program that the closed pipe ended, as in shells: 128 plus the number of SIGPIPE. */
+const closedPipeStatus = 141
 
 /** Fails when a result was lost. A reader that closes the pipe early, such as `head`, is no failure. */
 async function requireShown(): Promise<void> {
@@ -70,7 +52,7 @@ export async function runCommandLine(args: string[]): Promise<number> {
     outputError = error
   })
   const [first = '', ...rest] = args
-  if (first === '--version') return runCommandLine(['version', ...rest])
+  if (first === '--version' || first === '-v') return runCommandLine(['version', ...rest])
   if (isHelpWord(first)) {
     const about = rest.filter((word) => !isHelpWord(word))
     if (about.length > 0) return runCommandLine([...about, '--help'])
@@ -80,7 +62,7 @@ export async function runCommandLine(args: string[]): Promise<number> {
   const { commands } = (await groups.get(first)?.()) ?? { commands: [] }
   const wordsOf = (command: Command) => nameOf(command).split(' ')
   const command = commands.find((one) => wordsOf(one).every((word, index) => word === args[index]))
-  return command ? runCommand(command, args.slice(wordsOf(command).length)) : listInstead(args, commands)
+  return command ? runCommand(command, args.slice(wordsOf(command).length)) : rejectCommand(args, commands)
 }
 
 async function runCommand(command: Command, given: string[]): Promise<number> {
@@ -91,7 +73,7 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
     if (isCompiled) requireNoRuntimeVariables()
     const args = parseArguments(command, given)
     if (args.options.help) {
-      streams.out(`${usageOf(command)}${command.description}\n`)
+      streams.out(`${usageOf(command)}${command.description}\n\n${describeOptions(command)}`)
       return 0
     }
     isDryRun = args.options['dry-run'] === true
@@ -108,7 +90,8 @@ async function runCommand(command: Command, given: string[]): Promise<number> {
       warn(describeInterruption(isDryRun ? {} : command, interruption))
       return interruption.status
     }
-    warn(explain(error))
+    if (outputError?.code === 'EPIPE') return closedPipeStatus
+    warn(describe(error, command))
     if (!(error instanceof UsageError)) return 1
     streams.err(usageOf(command))
     return 2
@@ -125,43 +108,25 @@ function describeInterruption({ verifyWith, ifInterrupted }: Partial<Command>, {
   )
 }
 
-/** Handles an unknown command: lists the commands of its group, or all. */
-async function listInstead(args: string[], commands: Command[]): Promise<number> {
+/** Shows the commands of a group, or all if no command was given. Names the nearest one to an unknown command. */
+async function rejectCommand(args: string[], commands: Command[]): Promise<number> {
   const isHelp = args.length > 1 && ['--help', '-h'].includes(args.at(-1) as string)
-  const name = oneLine((isHelp ? args.slice(0, -1) : args).slice(0, 2).join(' '))
+  const words = isHelp ? args.slice(0, -1) : args
+  const name = oneLine(words.slice(0, 2).join(' '))
   const isGroup = commands.some((command) => nameOf(command).startsWith(`${name} `))
-  const list = commands.length > 0 ? listOf(commands) : await listAll()
   if (isHelp && isGroup) {
-    streams.out(list)
+    streams.out(listOf(commands))
     return 0
   }
-  if (args.length > 0) warn(isGroup ? `"${name}" is a group of commands:` : `There is no command "${name}".`)
-  streams.err(list)
+  if (isGroup) warn(`"${name}" is a group of commands:`)
+  if (isGroup || args.length === 0) streams.err(isGroup ? listOf(commands) : await listAll())
+  else warn(`There is no command "${name}". ${await adviseInsteadOf(words)}`)
   return 2
 }
 
 const warn = (line: string) => streams.err(`prompt-signals: ${line}\n`)
 
-function explain(error: unknown): string {
-  if (error instanceof ServiceError) {
-    const details = (error.context.details ?? []).map(({ path, message }) => `${path || 'it'} ${message}`)
-    return oneLine(`${error.message} ${details.join('; ')}`.trimEnd())
-  }
-  return oneLine(error instanceof Error ? error.message : String(error))
-}
-
-const usageOf = ({ usage }: Command) => `usage: prompt-signals ${usage} [--json]\n`
-
-const listOf = (commands: Command[]) =>
-  commands.map(({ usage, description }) => `  ${usage}\n      ${description}\n`).join('')
-
-export async function loadCommands(): Promise<Command[]> {
-  const loaded = await Promise.all([...groups.values()].map((load) => load()))
-  // Some files hold several groups.
-  return [...new Set(loaded.flatMap(({ commands }) => commands))]
-}
-
-async function listAll(): Promise<string> {
-  const list = listOf(await loadCommands())
-  return `prompt-signals COMMAND\n\n${list}\nWith --json every result is one JSON object per line. Settings are environment variables.\n`
+function describe(error: unknown, { usage }: Command): string {
+  if (!(error instanceof ServiceError)) return oneLine(error instanceof Error ? error.message : String(error))
+  return oneLine(`${error.message} ${describeDetails(parseUsage(usage), error.context.details)}`.trimEnd())
 }

@@ -15,7 +15,7 @@ import { writeOut } from './output.ts'
 export const signalDataCommands = onDatabase([
   {
     usage:
-      'signals export --prompt pmt_…|--org ORG [--format ndjson|csv] [--since TIME] [--until TIME] ' +
+      'signals export --prompt PROMPT|--org ORG [--format ndjson|csv] [--since TIME] [--until TIME] ' +
       '[--value positive|negative] [--after ID] [--output FILE]',
     description: 'exports signals to standard output, or to a file that appears once it is complete',
     ifInterrupted: 'the standard output is incomplete, and no file was created',

@@ -1,4 +1,3 @@
-import { oneLine } from '../lib/texts.ts'
 import type { UsageReport } from '../limit/schema.ts'
 import { readUsage } from '../limit/usage.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
@@ -12,7 +11,7 @@ import { createSignalRollup } from '../stats/rollup.ts'
 import type { SignalCounts, SignalStats } from '../stats/schema.ts'
 import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
-import { drawBar, drawLine, number, percent } from './figures.ts'
+import { counted, drawBar, drawLine, number, percent } from './figures.ts'
 import type { Column, Output } from './output.ts'
 import { signalDataCommands } from './signal_data.ts'
 import { signalImportCommands } from './signal_import.ts'
@@ -22,7 +21,7 @@ const patient = { patienceMs: Number.POSITIVE_INFINITY }
 const readCommands = onDatabase([
   {
     usage:
-      'signals list --prompt pmt_… [--value positive|negative] [--since TIME] [--until TIME] [--metadata FIELD=TEXT]… ' +
+      'signals list --prompt PROMPT [--value positive|negative] [--since TIME] [--until TIME] [--metadata FIELD=TEXT]… ' +
       '[--limit N] [--cursor C]',
     description: 'lists the signals of a prompt, newest first',
     check: parseListQuery,
@@ -35,7 +34,7 @@ const readCommands = onDatabase([
   },
   {
     usage:
-      'signals stats --prompt pmt_… [--interval hour|day|week|month] [--since TIME] [--until TIME] [--tz ZONE] ' +
+      'signals stats --prompt PROMPT [--interval hour|day|week|month] [--since TIME] [--until TIME] [--tz ZONE] ' +
       '[--by metadata.FIELD]',
     description: 'counts the signals of a prompt over time; with --by, splits the newest by a metadata field',
     async run({ db, clock, args, output }) {
@@ -71,20 +70,13 @@ function parseListQuery(args: Arguments): SignalListQuery {
   })
 }
 
-const maxShownMetadata = 100
-
-function shorten(text: string): string {
-  const line = oneLine(text)
-  return line.length > maxShownMetadata ? `${line.slice(0, maxShownMetadata - 1)}…` : line
-}
-
 const colourOf = ({ value }: { value: string }) => (value === 'positive' ? 'blue' : 'orange')
 
 const signalColumns: (Column<SignalRow> | keyof SignalRow)[] = [
   { name: 'id', cell: ({ id }) => String(id), isNumber: true },
   { name: 'value', cell: ({ value }) => `${value === 'positive' ? '▲' : '▼'} ${value}`, colour: colourOf },
   'created_at',
-  { name: 'metadata', cell: ({ metadata }) => (metadata === null ? '-' : shorten(metadata)) },
+  { name: 'metadata', cell: ({ metadata }) => metadata ?? '-', shrinks: true },
 ]
 
 const rateOf = (rate: number | null): string => (rate === null ? '-' : `${percent(rate)} %`)
@@ -112,11 +104,10 @@ function showStats(output: Output, { data, totals, range, by }: SignalStats, isF
       { kind: 'rest', value: null, ...by.rest },
       { kind: 'none', value: null, ...by.none },
     ].filter(({ total }) => total > 0)
-    const names = { rest: `${number(by.rest.values)} other values`, none: 'not set' }
-    const nameOf = ({ kind, value }: { kind: string; value: string | null }) =>
-      value === null ? names[kind as 'rest' | 'none'] : shorten(value)
-    output.table(rows, [{ name: `metadata.${by.key}`, cell: nameOf }, ...countColumns(rows)])
-    output.say(by.complete ? `All ${number(by.signals)} signals.` : `The newest ${number(by.signals)} signals.`)
+    const names = { rest: counted(by.rest.values, 'other value'), none: 'not set' }
+    const nameOf = ({ kind, value }: { kind: string; value: string | null }) => value ?? names[kind as 'rest' | 'none']
+    output.table(rows, [{ name: `metadata.${by.key}`, cell: nameOf, shrinks: true }, ...countColumns(rows)])
+    output.say(by.complete ? `All ${counted(by.signals, 'signal')}.` : `The newest ${counted(by.signals, 'signal')}.`)
     return
   }
   const showStart = ({ start }: { start: string }) => {
@@ -125,7 +116,7 @@ function showStats(output: Output, { data, totals, range, by }: SignalStats, isF
   }
   output.table(data, [{ name: range.interval, cell: showStart }, ...countColumns(data)])
   if (isForProgram) return
-  const sum = `${number(totals.total)} signals, ${rateOf(totals.rate)} positive`
+  const sum = `${counted(totals.total, 'signal')}, ${rateOf(totals.rate)} positive`
   output.say(`${drawLine(data.map(({ total }) => total))}  ${sum}`)
 }
 
@@ -140,7 +131,7 @@ function showUsage(output: Output, usage: UsageReport['data']): void {
     resets_at,
     days: drawLine(days.map(({ total }) => total)),
   })
-  const rows = others.prompts > 0 ? [...prompts, { prompt: `${number(others.prompts)} others`, ...others }] : prompts
+  const rows = others.prompts > 0 ? [...prompts, { prompt: counted(others.prompts, 'other'), ...others }] : prompts
   output.say('')
   output.table(rows, [
     'prompt',

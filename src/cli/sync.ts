@@ -7,6 +7,7 @@ import { requireFileName, writeFileAtomically } from '../lib/atomic_file.ts'
 import { oneLine } from '../lib/texts.ts'
 import { type Command, type Context, UsageError } from './command.ts'
 import { withDatabase } from './database.ts'
+import { counted } from './figures.ts'
 
 export const commands: Command[] = [
   {
@@ -35,9 +36,9 @@ export const commands: Command[] = [
         const { openHttpTarget } = await import('../git/target_http.ts')
         return sync(context, openHttpTarget(url, key, context.interruption.signal))
       }
-      await withDatabase(context, async (db) => {
+      await withDatabase(context, async (opened) => {
         const { openDatabaseTarget } = await import('../git/target_database.ts')
-        await sync(context, await openDatabaseTarget(db, clock, args.required('org')))
+        await sync(opened, await openDatabaseTarget(opened.db, clock, opened.args.required('org')))
       })
     },
   },
@@ -105,5 +106,7 @@ function summarise(result: SyncResult, where: string, isDryRun: boolean): string
   const [add, change] = isDryRun ? ['would add', 'change'] : ['added', 'changed']
   const unknown = '; entries of unreachable commits were not looked for: the key lacks history:read'
   const gone = unreachable === null ? unknown : unreachable > 0 ? `, ${unreachable} not on the branch any more` : ''
-  return `${where}: ${prompts} prompts, ${commits} commits; ${add} ${added} entries, ${change} ${changed}, ${known} known${texts > 0 ? `, stored ${texts} texts` : ''}${gone}`
+  const read = `${counted(prompts, 'prompt')}, ${counted(commits, 'commit')}`
+  const stored = texts > 0 ? `, stored ${counted(texts, 'text')}` : ''
+  return `${where}: ${read}; ${add} ${counted(added, 'entry', 'entries')}, ${change} ${changed}, ${known} known${stored}${gone}`
 }

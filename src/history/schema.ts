@@ -59,6 +59,8 @@ const printable = (maxLength: number) =>
     pattern: '^(?:[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$',
   })
 
+export const maxBranchLength = 255
+
 const forPullRequests = 'Required for the pr_* actions, not allowed for deployed.'
 
 /** An entry as clients send it. */
@@ -67,7 +69,7 @@ export const NewHistoryEntry = Type.Object(
     action: Action,
     user: Type.Object({ name: printable(200), email: printable(320) }),
     commit_sha: printable(100),
-    branch_name: printable(255),
+    branch_name: printable(maxBranchLength),
     pr_number: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 2_147_483_647 }), forPullRequests)),
     pr_url: Type.Optional(nullable(printable(2_000), forPullRequests)),
     title: Type.Optional(nullable(printable(200), 'Subject of the commit or title of the pull request.')),

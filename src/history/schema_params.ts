@@ -11,7 +11,7 @@ import {
   timeParam,
 } from '../lib/params.ts'
 import { literals } from '../lib/typebox.ts'
-import { type Action, actions } from './schema.ts'
+import { type Action, actions, maxBranchLength } from './schema.ts'
 
 /** Accepts a repeated parameter, which generated clients send, and a list with commas. */
 const actionsParam = (possible: Action[]): Param<Action[] | null> => ({
@@ -33,10 +33,10 @@ export const entryFilterParams = (possible: Action[]) => ({
   since: timeParam('Only entries from this ISO 8601 time on.'),
   until: timeParam('Only entries up to this ISO 8601 time, inclusive.'),
   branch: param(
-    Type.String({ minLength: 1, description: 'Only entries of this branch.' }),
+    Type.String({ minLength: 1, maxLength: maxBranchLength, description: 'Only entries of this branch.' }),
     // Postgres cannot store NUL, so no branch has such a name.
-    (text) => (text === '' || text.includes('\0') ? undefined : text),
-    'the name of a branch',
+    (text) => (text === '' || text.length > maxBranchLength || text.includes('\0') ? undefined : text),
+    `the name of a branch, of at most ${maxBranchLength} characters`,
   ),
 })
 

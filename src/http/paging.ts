@@ -1,5 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import { type CursorPage, cursorParams, type PageRequest } from '../lib/cursor_page.ts'
+import { maxLinkLength } from '../lib/numbered_page.ts'
 import type { RequestContext } from './request_context.ts'
 
 export const describePage = (description: string, schema: TSchema) => ({
@@ -38,5 +39,7 @@ export function replyJsonPage(
   const query = searchOf(context.request)
   query.set('limit', String(limit))
   query.set('cursor', nextCursor)
-  return context.reply(200, body, { link: `<${context.baseUrl}${path}?${query}>; rel="next"` })
+  const link = `<${context.baseUrl}${path}?${query}>; rel="next"`
+  // The body has the cursor too.
+  return context.reply(200, body, link.length <= maxLinkLength ? { link } : {})
 }

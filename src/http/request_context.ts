@@ -37,7 +37,7 @@ export class RequestContext implements Timed {
     readonly send: (response: Response) => void = ignore,
     readonly onTimeout: (this: RequestContext) => void = ignore,
     private readonly findAddress: AddressFinder = nowhere,
-    private readonly receiver?: Receiver | null,
+    readonly receiver?: Receiver | null,
     /** The prefix of links; empty for relative ones. */
     readonly baseUrl = '',
   ) {

@@ -12,15 +12,18 @@ export type Comparison = {
   signalsNeeded: number | null
 }
 
-/**
- * Compares the signals before a change with those after it, given by day. Divides the counts by the design effect: signals
- * of a day, and of days in a row, are not independent.
- */
+/** Compares the signals before a change with those after it, given by day. */
 export function compareWindows(before: Counts[], after: Counts[], margin: number) {
+  const { designEffect, base, head } = effectiveCounts(before, after)
+  const signals = totalOf(addCounts(after))
+  return { designEffect, ...compare(base, head, margin, { of: 'head', signals }) }
+}
+
+/** Divides all counts by the design effect: signals of a day, and of days in a row, are not independent. */
+export function effectiveCounts(before: Counts[], after: Counts[]) {
   const designEffect = designEffectOf([before, after])
-  const [base, head] = [addCounts(before), addCounts(after)]
-  const effective = [base, head].map((counts) => divideCounts(counts, designEffect)) as [Counts, Counts]
-  return { designEffect, ...compare(...effective, margin, { of: 'head', signals: totalOf(head) }) }
+  const [base, head] = [before, after].map((days) => divideCounts(addCounts(days), designEffect)) as [Counts, Counts]
+  return { designEffect, base, head }
 }
 
 /**

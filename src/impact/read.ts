@@ -37,19 +37,20 @@ async function readPair(sql: Sql, promptId: number, pair: Pair, margin: number):
   return { totalCount: 2, data }
 }
 
-/**
- * Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. Leaves out
- * ids that are not changes of the prompt.
- */
-export async function readImpacts(sql: Sql, promptId: number, ids: number[], margin: number, pair?: Pair) {
+/** Reads these changes of a prompt and the ones before them, with their signals. Leaves out ids that are not changes. */
+export async function readCounts(sql: Sql, promptId: number, ids: number[]) {
   const changes = await selectChanges(sql, promptId, ids)
-  if (changes.length === 0) return []
   const bounds = splitBounds(boundsOf(changes))
-  const [inWindows, named] = await Promise.all([
-    selectDayCounts(sql, promptId, bounds),
-    selectNamedCounts(sql, promptId, bounds),
-  ])
-  const counts = attribute(changes, inWindows, named)
+  const [inWindows, named] =
+    changes.length === 0
+      ? [[], []]
+      : await Promise.all([selectDayCounts(sql, promptId, bounds), selectNamedCounts(sql, promptId, bounds)])
+  return { changes, counts: attribute(changes, inWindows, named) }
+}
+
+/** Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. */
+export async function readImpacts(sql: Sql, promptId: number, ids: number[], margin: number, pair?: Pair) {
+  const { changes, counts } = await readCounts(sql, promptId, ids)
   const byId = new Map(changes.map((change) => [change.id, change]))
   return ids.flatMap((id) => {
     const change = byId.get(id)

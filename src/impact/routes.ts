@@ -2,19 +2,25 @@ import { Elysia } from 'elysia'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import type { HeavyReads } from '../db/heavy_reads.ts'
+import { notFound } from '../errors.ts'
 import { writeEntryFilters } from '../history/schema_params.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { describePage, replyPage, searchOf } from '../http/paging.ts'
 import { linkPages, writeNumberedPage } from '../lib/numbered_page.ts'
+import { parseId } from '../lib/params.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { showPrompt } from '../prompts/manage.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { readOverview } from './overview.ts'
 import { readImpact } from './read.ts'
+import { readCompare } from './read_compare.ts'
+import { readChangeDays } from './read_days.ts'
 import { ImpactPage, maxSortedPrompts, PromptImpactList } from './schema.ts'
-import { type ImpactQuery, impactParams, overviewParams } from './schema_params.ts'
+import { SideBySideAnswer } from './schema_compare.ts'
+import { ChangeDaysAnswer, EntryPath } from './schema_days.ts'
+import { compareParams, daysParams, type ImpactQuery, impactParams, overviewParams } from './schema_params.ts'
 import { createPromptOrders } from './sort.ts'
 
 type Services = {
@@ -39,6 +45,24 @@ const operations = describeOperations('Impact', {
     path: PromptPath,
     query: impactParams,
     success: { status: 200, description: 'One page of changes.', schema: ImpactPage, headers: ['Link'] },
+  },
+  getChangeDays: {
+    summary: 'Show how the difference of a change moved, day by day',
+    description:
+      'Compares a change with the one before it after each of its days, as the data is today, and shows what to look at ' +
+      'before believing the difference.',
+    path: EntryPath,
+    query: daysParams,
+    success: { status: 200, description: 'The days of the change.', schema: ChangeDaysAnswer },
+  },
+  comparePrompt: {
+    summary: 'Compare two versions of a prompt that ran side by side',
+    description:
+      'Compares the signals that name two commits in metadata.commit_sha, day by day: only days with signals of both count, ' +
+      'so what changes for both at the same time cancels out. The commits need not be in the history.',
+    path: PromptPath,
+    query: compareParams,
+    success: { status: 200, description: 'The comparison.', schema: SideBySideAnswer },
   },
   listImpact: {
     summary: 'Show the live change and the last 30 days of every prompt',
@@ -67,6 +91,31 @@ export function impactRoutes(services: Services, { authenticated }: RouteWrapper
         return context.reply(200, writeNumberedPage(query, totalCount, data, { prompt: shown }), { link })
       }),
       { detail: operations.getPromptImpact },
+    )
+    .get(
+      '/api/v1/prompts/:prompt_id/impact/:entry_id/days',
+      authenticated(
+        'signals:read',
+        async (context, { prompt_id: id, entry_id }: PromptParams & { entry_id: string }, { organisationId }) => {
+          const prompt = await findPrompt(organisationId, id)
+          const { margin } = daysParams.parse(searchOf(context.request))
+          const entryId = parseId(entry_id)
+          if (entryId === undefined) throw notFound()
+          const data = await heavyReads(organisationId, () => readChangeDays(db, rollup, prompt, entryId, margin))
+          return context.replyData(data)
+        },
+      ),
+      { detail: operations.getChangeDays },
+    )
+    .get(
+      '/api/v1/prompts/:prompt_id/compare',
+      authenticated('signals:read', async (context, { prompt_id: id }: PromptParams, { organisationId }) => {
+        const prompt = await findPrompt(organisationId, id)
+        const query = compareParams.parse(searchOf(context.request))
+        const data = await heavyReads(organisationId, () => readCompare(db, rollup, prompt, query))
+        return context.replyData(data)
+      }),
+      { detail: operations.comparePrompt },
     )
     .get(
       '/api/v1/impact',

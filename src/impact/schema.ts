@@ -5,15 +5,28 @@ import { numberedPageOf } from '../lib/numbered_page.ts'
 import { nullable } from '../lib/typebox.ts'
 import { examplePrompt, Prompt } from '../prompts/schema.ts'
 
-const estimate = Type.Object({
+export const estimate = Type.Object({
   value: Type.Number(),
   low: Type.Number({ description: 'Lower end of its interval' }),
   high: Type.Number({ description: 'Upper end of its interval' }),
 })
 
-const rate = nullable(estimate, 'Share of positive signals, from 0 to 1, with its 95 % interval; null without signals')
-const count = Type.Integer({ format: 'int64' })
+export const rate = nullable(
+  estimate,
+  'Share of positive signals, from 0 to 1, with its 95 % interval; null without signals',
+)
+export const count = Type.Integer({ format: 'int64' })
+export const date = Type.String({ format: 'date', description: 'A day, UTC' })
 const time = Type.String({ format: 'date-time' })
+
+export const verdictNames = ['better', 'worse', 'same', 'undecided'] as const
+
+// One flat union: OpenAPI 3.0 allows null in an enum only if the enum lists it.
+export const verdict = Type.Union([...verdictNames.map((name) => Type.Literal(name)), Type.Null()], {
+  description:
+    'same: the whole interval of the difference is within the margin; better or worse: otherwise, and it excludes zero; ' +
+    'undecided: none of these; null for the first change',
+})
 
 const impact = {
   change: HistoryEntry,
@@ -37,15 +50,7 @@ const impact = {
     'Its rate minus that of the change before, from -1 to 1, with an interval that stays valid however often one looks; ' +
       'null for the first change, and while either change has no signals',
   ),
-  // One flat union: OpenAPI 3.0 allows null in an enum only if the enum lists it.
-  verdict: Type.Union(
-    [Type.Literal('better'), Type.Literal('worse'), Type.Literal('same'), Type.Literal('undecided'), Type.Null()],
-    {
-      description:
-        'same: the whole interval of the difference is within the margin; better or worse: otherwise, and it excludes zero; ' +
-        'undecided: none of these; null for the first change',
-    },
-  ),
+  verdict,
   signals_needed: nullable(
     count,
     'About how many more signals of the change would decide it at the current rates; null when it is decided, or when no ' +
@@ -83,10 +88,7 @@ export const ImpactPage = numberedPageOf(Impact, 'ImpactPage', [exampleImpact], 
   example: { prompt: examplePrompt },
 })
 
-const day = Type.Object(
-  { date: Type.String({ format: 'date', description: 'A day, UTC' }), positive: count, negative: count },
-  { title: 'SignalDay' },
-)
+const day = Type.Object({ date, positive: count, negative: count }, { title: 'SignalDay' })
 
 const RecentSignals = Type.Object(
   {

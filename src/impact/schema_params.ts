@@ -3,7 +3,16 @@ import type { Action } from '../history/schema.ts'
 import { entryFilterParams, writeEntryFilters } from '../history/schema_params.ts'
 import { cursorPageParams } from '../lib/cursor_page.ts'
 import { numberedPageParams } from '../lib/numbered_page.ts'
-import { choiceParam, defineParams, idParam, limitParam, pageParam, param, type QueryOf } from '../lib/params.ts'
+import {
+  choiceParam,
+  defineParams,
+  idParam,
+  limitParam,
+  pageParam,
+  param,
+  type QueryOf,
+  timeParam,
+} from '../lib/params.ts'
 import { promptFilterParams } from '../prompts/schema.ts'
 
 const marginParam = param(
@@ -47,6 +56,39 @@ export const impactParams = defineParams(
 export type ImpactQuery = QueryOf<typeof impactParams>
 
 export type Pair = NonNullable<ImpactQuery['pair']>
+
+export const daysParams = defineParams({ margin: marginParam })
+
+/** As many characters of a hash as git shows at least. */
+export const shortestHash = 7
+
+const commitParam = (which: string) =>
+  param(
+    Type.String({
+      minLength: shortestHash,
+      maxLength: 100,
+      description: `Commit of the ${which}: a hash, or a beginning of it that no other commit of the prompt has.`,
+    }),
+    (text) => (/^[\x21-\x7e]{7,100}$/.test(text) ? text.toLowerCase() : undefined),
+    'the hash of a commit, or at least its first 7 characters',
+  )
+
+export const compareParams = defineParams(
+  {
+    base: commitParam('version that is compared with'),
+    head: commitParam('version that is compared'),
+    since: timeParam('Only signals from this ISO 8601 time on.'),
+    until: timeParam('Only signals before this ISO 8601 time.'),
+    margin: marginParam,
+  },
+  (query, reject, given) => {
+    for (const name of ['base', 'head']) if (!given.has(name)) reject(name, 'must be given')
+    if (query.since && query.until && query.since >= query.until) reject('since', 'must be before until')
+    return { ...query, base: query.base ?? '', head: query.head ?? '' }
+  },
+)
+
+export type CompareQuery = QueryOf<typeof compareParams>
 
 const sorts = ['last_change', 'name', 'rate', 'signals'] as const
 

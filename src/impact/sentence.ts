@@ -46,7 +46,10 @@ export function describeChange(impact: Compared & { change: Change; window: { un
   const since = impact.window.until === null ? `since ${name}` : `while ${name} was live`
   const { rate, difference } = impact
   if (!rate) return `No signals ${since}.`
-  if (!difference) return `${capitalise(since)}: ${(rate.value * 100).toFixed(1)} % positive. Nothing to compare with.`
+  if (!difference) {
+    const why = impact.verdict ? 'The change before it has no signals.' : 'There is no earlier change to compare with.'
+    return `${capitalise(since)}: ${(rate.value * 100).toFixed(1)} % positive. ${why}`
+  }
   const words = { better: 'Higher', worse: 'Lower', same: 'No difference that matters', undecided: 'Not decided' }
   const than = base ? `, compared with ${nameChange(base)}` : ''
   return `${words[impact.verdict ?? 'undecided']} ${since}${than}: ${describeFigures(impact, rate, difference)}`

@@ -55,7 +55,10 @@ export function writeNumberedPage(asked: NumberedPage, totalCount: number, data:
   return JSON.stringify({ data, pagination, ...more })
 }
 
-/** The RFC 8288 links to the pages around the requested one. */
+/** Proxies and clients reject longer headers. */
+export const maxLinkLength = 4_096
+
+/** The RFC 8288 links to the pages around the requested one, fewer of them if they would be too long. */
 export function linkPages(asked: NumberedPage, totalCount: number, addressOf: (page: number) => string): string {
   const { page } = asked
   const last = Math.max(totalPagesOf(asked, totalCount), 1)
@@ -63,5 +66,10 @@ export function linkPages(asked: NumberedPage, totalCount: number, addressOf: (p
   if (page > 1) links.push(['prev', Math.min(page - 1, last)])
   if (page < last) links.push(['next', page + 1])
   links.push(['last', last])
-  return links.map(([rel, page]) => `<${addressOf(page)}>; rel="${rel}"`).join(', ')
+  const written = links.map(([rel, page]) => [rel, `<${addressOf(page)}>; rel="${rel}"`] as const)
+  for (const rels of [['first', 'prev', 'next', 'last'], ['prev', 'next'], ['next'], ['prev']]) {
+    const header = written.flatMap(([rel, link]) => (rels.includes(rel) ? link : [])).join(', ')
+    if (header !== '' && header.length <= maxLinkLength) return header
+  }
+  return written[0]?.[1] ?? ''
 }

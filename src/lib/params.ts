@@ -49,7 +49,8 @@ export function defineParams<T extends Table, Query = Values<T>>(
         const texts = given.getAll(name)
         if (texts.length === 0) return one.fallback
         const value = one.parse(texts)
-        if (value === undefined) problems.push(problemOf([name, one]))
+        if (value === undefined)
+          problems.push(texts.length > 1 ? { path: name, message: 'must be given only once' } : problemOf([name, one]))
         return value ?? one.fallback
       }
       const values = Object.fromEntries(entries.map((entry) => [entry[0], parseOne(entry)])) as Values<T>
@@ -72,7 +73,7 @@ export function param<T, Fallback extends T | null = null>(
   return {
     schema: fallback === null ? schema : { ...schema, default: fallback },
     parse: ([text = '', ...others]) => (others.length === 0 ? parse(text) : undefined),
-    expected: `${expected}, and given once`,
+    expected,
     fallback,
   }
 }

@@ -176,7 +176,7 @@ export function createMetrics(log: Log) {
       })
       measure('gauge', 'database_connections_max', 'Limit on database connections', () => load().connections)
     },
-    describeBuild(build: { version: string; commit: string; bun: string }) {
+    describeBuild(build: { version: string; commit: string; runtime: string }) {
       measure('gauge', 'build_info', 'Version, commit and runtime of the running build, as labels', () => [[build, 1]])
     },
     contentType: 'text/plain; version=0.0.4; charset=utf-8',

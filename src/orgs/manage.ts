@@ -20,6 +20,8 @@ import {
   updateSuspension,
 } from './store.ts'
 
+export { findOrganisationsNamed } from './store.ts'
+
 type Organisation = OrganisationRow & { resets_at: string }
 
 export async function createOrganisation(db: Db, clock: Clock, given: NewOrganisation) {

@@ -18,6 +18,13 @@ export async function findOrganisationId(sql: Sql, publicId: string): Promise<nu
   return row?.id
 }
 
+export async function findOrganisationsNamed(sql: Sql, name: string): Promise<string[]> {
+  const rows = await sql<{
+    id: string
+  }>`select public_id as id from organisations where name = ${name} order by id limit 2`
+  return rows.map(({ id }) => id)
+}
+
 export async function findPlanLimit(sql: Sql, plan: string): Promise<number | undefined> {
   const [row] = await sql<{ limit: number }>`select monthly_limit as limit from plans where name = ${plan}`
   return row?.limit

@@ -1,6 +1,7 @@
 // The only file that knows Bun. Everything else is web-standard or `node:`.
 
 import consolePath from '../../generated/console.bundle' with { type: 'file' }
+import feedbackPath from '../../generated/feedback.bundle' with { type: 'file' }
 import seedPath from '../../generated/seed.tar.gz' with { type: 'file' }
 import fsBundlePath from '../../node_modules/@electric-sql/pglite/dist/pglite.data' with { type: 'file' }
 import pgliteWasmPath from '../../node_modules/@electric-sql/pglite/dist/pglite.wasm' with { type: 'file' }
@@ -20,7 +21,7 @@ declare const BUILD_COMMIT: string | undefined
 export const build = {
   version,
   commit: typeof BUILD_COMMIT === 'string' ? BUILD_COMMIT : 'source',
-  bun: Bun.version,
+  runtime: `Bun ${Bun.version}`,
 }
 
 export const isCompiled = Bun.isStandaloneExecutable
@@ -54,6 +55,8 @@ export const docsFiles = {
 }
 
 export const consoleBundle = (): Promise<string> => Bun.file(consolePath).text()
+
+export const feedbackScript = (): Promise<string> => Bun.file(feedbackPath).text()
 
 /** Unpacks the prepared data directory, so that a first start runs no initdb. */
 export async function unpackSeed(directory: string): Promise<void> {

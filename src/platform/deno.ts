@@ -18,7 +18,7 @@ const root = join(import.meta.dirname, '../..')
 const engine = join(root, 'node_modules/@electric-sql/pglite/dist')
 const page = join(root, 'node_modules/swagger-ui-dist')
 
-export const build = { version: manifest.version, commit: 'source', bun: `Deno ${Deno.version.deno}` }
+export const build = { version: manifest.version, commit: 'source', runtime: `Deno ${Deno.version.deno}` }
 
 export const isCompiled = false
 
@@ -42,6 +42,8 @@ export const docsFiles = {
 }
 
 export const consoleBundle = (): Promise<string> => readFile(join(root, 'generated/console.bundle'), 'utf8')
+
+export const feedbackScript = (): Promise<string> => readFile(join(root, 'generated/feedback.bundle'), 'utf8')
 
 /** Reads the tar archive, which has only plain files and directories, in blocks of 512 bytes. */
 export async function unpackSeed(directory: string): Promise<void> {

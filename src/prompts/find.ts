@@ -5,6 +5,7 @@ import { createDataLoader } from '../lib/data_loader.ts'
 import { PromptId } from './schema.ts'
 import { findPromptsByIds, type Prompt, type PromptIds, selectPromptIds } from './store.ts'
 
+export { findPromptsNamed } from './store.ts'
 export type { Prompt, PromptIds }
 
 export type PromptFinder = ReturnType<typeof createPromptFinder>

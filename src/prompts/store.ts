@@ -22,6 +22,18 @@ export const findPromptsByIds = (sql: Sql, publicIds: string[]) =>
     from prompts p
     where p.public_id = any (${`{${publicIds}}`}::text::text[])`
 
+/** Finds prompts of this organisation, or with null of any. */
+export async function findPromptsNamed(sql: Sql, name: string, org: string | null): Promise<string[]> {
+  const rows = await sql<{ id: string }>`
+    select p.public_id as id
+    from prompts p
+    join organisations o on o.id = p.organisation_id
+    where p.name = ${name} and (${org}::text is null or o.public_id = ${org}::text)
+    order by p.id
+    limit 2`
+  return rows.map(({ id }) => id)
+}
+
 /** False when the public id or the file is taken. */
 export async function insertPrompt(
   sql: Sql,

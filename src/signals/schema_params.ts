@@ -36,7 +36,8 @@ function parseMetadataFilters(given: URLSearchParams, reject: Reject): [key: str
     const key = parseMetadataField(name)
     const [text, ...others] = given.getAll(name).map(parseStorable)
     if (key === undefined) reject(name, 'must be metadata. and the name of a top-level field')
-    if (text === undefined || others.length > 0) reject(name, 'must be a string, and given once')
+    if (text === undefined || others.length > 0)
+      reject(name, others.length > 0 ? 'must be given only once' : 'must be a string')
     return key === undefined || text === undefined ? [] : [[key, text]]
   })
 }

@@ -65,7 +65,7 @@ test('logs when Redis is connected, and when the service starts and stops', asyn
   const said = server.log().filter(({ msg }) => msg !== 'request')
   // Leaving Redis is not losing it.
   expect(said.slice(-2).map(({ msg }) => msg)).toEqual(['stopping', 'stopped'])
-  expect(said.find(({ msg }) => msg === 'serving')).toMatchObject({ url: server.url, bun: Bun.version })
+  expect(said.find(({ msg }) => msg === 'serving')).toMatchObject({ url: server.url, runtime: `Bun ${Bun.version}` })
   expect(server.stdout() + server.stderr()).not.toContain('hunter2')
 })
 

@@ -7,6 +7,7 @@ const { operator } = useProgram()
 
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 const resetsAt = expect.stringMatching(/^\d{4}-\d\d-01T00:00:00\.000Z$/)
+const resetsInTable = expect.stringMatching(/^\d{4}-\d\d-01 00:00$/)
 const idOf = (kind: string) => expect.stringMatching(new RegExp(`^${kind}_[0-9A-Za-z]{16}$`))
 
 /** A result as a person reads it: a line for each field, its name and its value apart. */
@@ -50,8 +51,9 @@ test.concurrent('orgs set-plan changes the plan, and orgs list shows each with i
   expect(await operator.json('orgs', 'list')).toContainEqual(changed)
   expect(await operator.one('orgs', 'set-plan', org, 'team')).toMatchObject({ plan: 'team', monthly_limit: 10_000 })
   const [columns, ...rows] = readTable(await operator.plain('orgs', 'list'))
-  expect(columns).toEqual(Object.keys(changed))
-  expect(rows).toContainEqual([org, 'Acme', 'team', '10000', '0', resetsAt, '-', '-'])
+  // A column without a value is left out.
+  expect(columns?.slice(0, 6)).toEqual(['id', 'name', 'plan', 'monthly_limit', 'used', 'resets_at'])
+  expect(rows.map((row) => row.slice(0, 6))).toContainEqual([org, 'Acme', 'team', '10000', '0', resetsInTable])
 })
 
 test.concurrent('keys create shows a key once; keys list and keys revoke never do', async () => {
@@ -86,7 +88,8 @@ test.concurrent('keys create shows a key once; keys list and keys revoke never d
   // Repeated, it keeps the time of the first.
   expect((await operator.one('keys', 'revoke', made.id)).revoked_at).toBe(revoked.revoked_at)
   const table = await operator.plain('keys', 'list', '--org', org)
-  expect(readTable(table)[0]).toEqual(Object.keys(listed))
+  expect(readTable(table)[0]).toEqual(['id', 'name', 'prefix', 'scopes', 'state'])
+  expect(readTable(table)).toContainEqual([made.id, 'ci', prefix, 'ci', expect.stringMatching(/^revoked \d{4}-/)])
   expect(table).not.toContain(made.key.slice(0, 13))
 })
 
@@ -121,9 +124,9 @@ test.concurrent('keys create makes a key for browsers, which keys list shows and
   expect(await operator.one('keys', 'rotate', made.id)).toMatchObject(terms)
   expect(await operator.json('keys', 'list', '--org', org)).toMatchObject([terms, terms])
   expect(await operator.errorLine(...create, '--origin', 'https://example.com/page')).toContain(
-    '/origins/1 must be an origin',
+    '--origin must be an origin',
   )
-  expect(await operator.errorLine(...create, '--prompt', 'pmt_none')).toContain('/prompts/0 must be a prompt')
+  expect(await operator.errorLine(...create, '--prompt', 'pmt_none')).toContain('--prompt must be a prompt')
 })
 
 test.concurrent('keys update changes what is given of a key, and leaves the rest', async () => {
@@ -145,7 +148,7 @@ test.concurrent('keys update changes what is given of a key, and leaves the rest
     await operator.one(...update, '--expires-at', 'none', '--prompt', 'all', '--monthly-limit', 'none'),
   ).toMatchObject(freed)
   expect(await operator.json('keys', 'list', '--org', org)).toMatchObject([freed])
-  expect(await operator.errorLine(...update, '--preset', 'admin')).toContain('/origins must be absent unless')
+  expect(await operator.errorLine(...update, '--preset', 'admin')).toContain('--origin must be absent unless')
   expect(await operator.json('audit', 'list', '--org', org, '--limit', '1')).toMatchObject([
     { actor: 'cli', action: 'key.updated', subject: made.id, details: { origins } },
   ])
@@ -162,7 +165,7 @@ test.concurrent('prompts create makes a prompt, of the id given or a new one, an
   expect(other).toEqual({ ...given, id: idOf('pmt') })
   expect(await operator.json('prompts', 'list', '--org', org)).toEqual([given, other])
   const [columns] = readTable(await operator.plain('prompts', 'list', '--org', org))
-  expect(columns).toEqual(Object.keys(given))
+  expect(columns).toEqual(['id', 'name', 'archived'])
   expect(await operator.one('prompts', 'archive', given.id)).toEqual({ ...given, archived: true })
   expect(await operator.json('prompts', 'list', '--org', org)).toEqual([other])
   const archived = await operator.json('prompts', 'list', '--org', org, '--archived', 'true')
@@ -184,7 +187,7 @@ test.concurrent('history record adds an entry, and history list shows it as the 
   expect(await operator.json('history', 'list', '--prompt', prompt)).toEqual([recorded])
   expect(readTable(await operator.plain('history', 'list', '--prompt', prompt))).toEqual([
     ['id', 'action', 'user', 'commit_sha', 'pr_number', 'branch_name', 'created_at', 'title'],
-    [`${recorded.id}`, 'pr_merged', 'Ada <ada@example.com>', 'c0ffee12', '7', 'main', commit.created_at, 'Warmer'],
+    [`${recorded.id}`, 'pr_merged', 'Ada <ada@example.com>', 'c0ffee12', '7', 'main', '2026-11-14 21:35', 'Warmer'],
   ])
 })
 

@@ -30,9 +30,9 @@ test('impact says in a sentence what the last change did, and shows each in a li
     'Higher since PR #7: 40.0 → 90.0 % positive (+50.0 points, between +24.7 and +71.1).',
     'Before and after, not an experiment: anything else that changed at the same time is included.',
     '',
-    'verdict   difference                                  positive            signals  needed  change             id  user  created_at                title',
-    '▲ better  +50.0 (+24.7…+71.1)            ┊  ├───●──┤  90.0 % (82.6…94.5)      100       -  merged #7 45c48cc   2  Ada   2026-10-10T09:00:00.000Z  Warmer',
-    '-         -                                           40.0 % (30.9…49.8)      100       -  deployed 8f14e45    1  Ada   2026-10-01T09:00:00.000Z  -',
+    'verdict   difference                            positive  signals  id  change            date        title',
+    '▲ better  +50.0 (+24.7…+71.1)         ┊ ├──●─┤    90.0 %      100   2  merged #7         2026-10-10  Warmer',
+    '-         -                                       40.0 %      100   1  deployed 8f14e45  2026-10-01  -',
     '',
   ])
 })
@@ -46,6 +46,26 @@ test('impact --json prints the changes as the interface shows them, also two tha
     { verdict: null },
   ])
   expect(await operator.json('impact', '--prompt', prompt, '--limit', '1', '--page', '2')).toEqual([base as Row])
+})
+
+test('compare says in a sentence which version is better, and shows both', async () => {
+  const sides = ['--prompt', prompt, '--base', '8f14e45', '--head', '45C48CC']
+  const today = new Date().toISOString().slice(0, 10)
+  expect((await operator.plain('compare', ...sides)).split('\n')).toEqual([
+    'PR #7 is better: 40.0 → 90.0 % positive (+50.0 points, between +24.7 and +71.1).',
+    'Side by side on the same days: what changes for both cancels out, if users are assigned at random.',
+    '',
+    'side  commit        change            signals  compared  positive',
+    'base  8f14e45fceea  deployed 8f14e45      100       100    40.0 %',
+    'head  45c48cce2e2d  merged #7             100       100    90.0 %',
+    '',
+    `Compared on 1 day, ${today} to ${today}.`,
+    'Share of the head: 50.0 %.',
+    '',
+  ])
+  const [shown] = await operator.json('compare', ...sides)
+  expect(shown).toMatchObject({ verdict: 'better', overlap: { days: 1 }, days: [{ date: today }] })
+  expect(await operator.errorLine('compare', ...sides.slice(0, 4))).toContain('head must be given')
 })
 
 test('what is no change of the prompt is rejected', async () => {

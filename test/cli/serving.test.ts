@@ -58,7 +58,7 @@ test('a change of plan holds from the next request on', async () => {
 test('a new entry is on the next page that is requested', async () => {
   const { prompt, key } = await tenantOf()
   expect((await client.getHistory(prompt, key)).body.data).toEqual([])
-  const recorded = await operator.one(
+  const { title: _, ...recorded } = await operator.one(
     ...['history', 'record', '--prompt', prompt, '--action', 'deployed', '--commit-sha', 'c0ffee12'],
     ...['--user-name', 'Ada', '--user-email', 'ada@example.com', '--branch', 'main'],
   )

@@ -56,8 +56,15 @@ test('a prompt says in a sentence what its last change did, with the interval an
   const answer = page.locator('.answer')
   await answer.waitFor()
   expect(await answer.textContent()).toMatch(
-    /^▲ #7 by Ada made it better: \d\d\.\d% → \d\d\.\d% positive \(\+[23]\d\.\d points, between \+\d\d\.\d and \+\d\d\.\d\), 373 signals\.$/,
+    /^▲ Higher since PR #7: \d\d\.\d → \d\d\.\d % positive \(\+[23]\d\.\d points, between \+\d\d?\.\d and \+\d\d\.\d\)\.$/,
   )
+  const figures = (await answer.textContent())?.match(/\d+\.\d/g)?.map(Number) as number[]
+  expect((figures[1] as number) - (figures[0] as number)).toBeCloseTo(figures[2] as number, 5)
+  await page.getByText('#7 by Ada, 373 signals').waitFor()
+  // What kind of comparison it is stands beside it, and leads to why that matters.
+  await page.getByText('Before and after, not an experiment').waitFor()
+  await page.getByRole('link', { name: 'Why that matters' }).click()
+  await page.getByText('To know what the change itself does').waitFor()
 })
 
 test('the list of prompts has the rate with its interval and count, the verdict and the last change', async () => {
@@ -210,7 +217,7 @@ test('changes are filtered by action, time and branch, and split by metadata', a
 test('any two changes are compared, and the signals of a change are one click away', async () => {
   const { page } = await own.open(promptPath)
   await page.getByRole('link', { name: 'Compare' }).click()
-  await page.locator('.answer').getByText('made it better').waitFor()
+  await page.locator('.answer').getByText('Higher').waitFor()
   const later = page.getByLabel('Later')
   const [first, second] = await later
     .locator('option')
@@ -218,7 +225,7 @@ test('any two changes are compared, and the signals of a change are one click aw
   await later.selectOption(second as string)
   await page.getByText('Choose two different changes').waitFor()
   await page.getByLabel('Earlier').selectOption(first as string)
-  await page.locator('.answer').getByText('made it worse').waitFor()
+  await page.locator('.answer').getByText('Lower').waitFor()
   await page.getByRole('link', { name: '373 signals' }).click()
   await page.getByRole('heading', { name: 'Signals' }).waitFor()
   await page.locator('tbody tr').first().waitFor()
@@ -308,8 +315,44 @@ test('a change whose predecessor has too few signals says that more of its own w
   const { page } = await own.open(`/prompts/${id}`)
   const answer = page.locator('.answer')
   await answer.waitFor()
-  expect(await answer.textContent()).toBe(
-    '? #8 by Ada is undecided: 100.0% → 0.0% positive (−100.0 points, between −100.0 and +77.6), 1 signal. ' +
-      'The other change has too few signals to tell.',
+  expect(await answer.textContent()).toMatch(
+    /^\? Not decided since PR #8: 100\.0 → 0\.0 % positive \(−100\.0 points, between −100\.0 and \+\d\d\.\d\)\. /,
   )
+})
+
+test('a change is told by its title, and a comparison is missing for one of two reasons', async () => {
+  const { id } = (await own.service.post('/prompts', own.admin, { name: 'titled' })).body.data
+  const first = { ...deployed('8f14e45fceea167a5a36dedd4bea2543f1c0a9d2', daysAgo(2)), title: 'Greet by first name' }
+  await own.service.addHistory(id, [first])
+  await addSignals(own.service, id, [{ value: 'positive', at: daysAgo(0.5) }])
+  const { page } = await own.open(`/prompts/${id}`)
+  const answer = page.locator('.answer')
+  await answer.getByText('There is no earlier change to compare with.').waitFor()
+  await page.getByText('Greet by first name by Ada, 1 signal').waitFor()
+  await own.service.addHistory(id, [deployed('45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', daysAgo(1))])
+  await page.reload()
+  await answer.getByText('The change before it has no signals.').waitFor()
+  const rows = page.getByRole('table', { name: 'Changes' }).locator('tbody tr')
+  expect((await rows.allTextContents()).map((text) => text.slice(0, 27))).toEqual([
+    'deployed 45c48cc on mainAda',
+    'Greet by first namedeployed',
+  ])
+})
+
+test('a prompt without signals has a command to copy, which works, and says when the first signal has arrived', async () => {
+  const { id } = (await own.service.post('/prompts', own.admin, { name: 'silent' })).body.data
+  const { page } = await own.open(`/prompts/${id}`, { permissions: ['clipboard-read', 'clipboard-write'] })
+  await page.getByText('Waiting for the first signal').waitFor()
+  expect(await findBarriers(page)).toEqual([])
+  await page.getByRole('button', { name: 'Copy the command' }).click()
+  await page.getByText('Copied', { exact: true }).waitFor()
+  const command: string = await page.evaluate('navigator.clipboard.readText()')
+  const env = { ...process.env, KEY: own.tenant.key }
+  expect(await Bun.spawn(['sh', '-c', `${command} -sf`], { env, stdout: 'ignore' }).exited).toBe(0)
+  await page.getByText('✓ The first signal has arrived').waitFor()
+  await page.locator('.u-over').waitFor()
+  // Another prompt that has signals, but not in this range, does not wait.
+  await page.goto(`${own.service.url}${promptPath}?since=2020-01-01T00:00:00Z&until=2020-02-01T00:00:00Z`)
+  await page.getByText('No signals in this range').waitFor()
+  expect(await page.getByText('Waiting for the first signal').count()).toBe(0)
 })

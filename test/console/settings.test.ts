@@ -139,6 +139,13 @@ test('a prompt is made, linked to its file and renamed', async () => {
   await page.getByLabel('File path').fill('prompts/goodbye.md')
   await page.getByRole('button', { name: 'Save' }).click()
   const changed = page.getByRole('row', { name: /goodbye/ })
+  // Archived, it leaves the list, and comes back.
+  await changed.getByRole('button', { name: 'Archive goodbye' }).click()
+  await changed.waitFor({ state: 'detached' })
+  await page.getByLabel('Show').selectOption('archived')
+  await changed.getByRole('button', { name: 'Restore goodbye' }).click()
+  await page.getByText('No archived prompts').waitFor()
+  await page.getByLabel('Show').selectOption('in use')
   await changed.getByText('prompts/goodbye.md in acme/prompts').waitFor()
 })
 

@@ -221,11 +221,7 @@ test('a merge of more commits than one call takes is one entry, and is reported 
 test('the demonstration in docs/git.md is what the program shows', async () => {
   const org = await createOrganisation()
   const text = await Bun.file('docs/git.md').text()
-  const [synced, listed] = [...text.matchAll(/```text\n([\s\S]*?)```/g)].map(([, block]) => block)
+  const [, synced] = /```text\n([\s\S]*?)```/.exec(text) ?? []
   const shown = await operator.plain('sync', clone, '--org', org, ...create)
   expect(shown.replace(/pmt_\w+/g, 'pmt_…')).toBe(synced as string)
-  const [, , welcome] = [...shown.matchAll(/pmt_\w+/g)].map(String)
-  const history = await operator.plain('history', 'list', '--prompt', welcome as string)
-  const withAnyId = (table: string) => table.replace(/^\d+ +/gm, '# ').replace(/^id +/, 'id ')
-  expect(withAnyId(history)).toBe(withAnyId(listed as string))
 })

@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
 import { createServices } from '../../src/deps.ts'
+import { readRows } from '../rows_read.ts'
 import { entry } from '../service.ts'
 import { useNewTenant, useService, useTenant } from '../use.ts'
 
@@ -106,6 +107,7 @@ test.each([
   ['?limit=101', 1, 100],
   [`?limit=${'9'.repeat(40)}`, 1, 100],
   ['?page=1limit=5', 1, 25],
+  ['?page=2limit=1', 1, 25],
   ['?limit=0&page=0', 1, 25],
   ['?limit=-1&page=-1', 1, 25],
   ['?limit=abc&page=abc', 1, 25],
@@ -152,6 +154,7 @@ test.each([
   ['branch=', 'branch'],
   ['branch=main&branch=main', 'branch'],
   ['branch=%00', 'branch'],
+  [`branch=${'b'.repeat(256)}`, 'branch'],
   ['page=x&limit=y&since=z', 'since'],
   ['action=a&branch=&since=b&until=c', 'action', 'since', 'until', 'branch'],
 ])('%p is rejected, naming what is wrong', async (query, ...parameters) => {
@@ -160,6 +163,45 @@ test.each([
   expect(body.error.code).toBe('validation_error')
   const message = expect.stringMatching(/^must be /)
   expect(body.error.details).toEqual(parameters.map((path) => ({ path, message })))
+})
+
+test('no Link header has more than 4 KiB, and the next page is always in it', async () => {
+  const branch_name = '\u3042'.repeat(255)
+  const user = { name: 'Ada', email: 'ada@example.com' }
+  await service.addHistory(
+    own.prompt,
+    [1, 2, 3].map((hour) => entry({ user, branch_name, created_at: at(hour) })),
+  )
+  for (const path of ['history', 'impact']) {
+    const { headers } = await service.get(
+      `/prompts/${own.prompt}/${path}?limit=1&page=2&branch=${branch_name}`,
+      own.key,
+    )
+    const link = headers.get('link') ?? ''
+    expect(link.length).toBeLessThanOrEqual(4_096)
+    expect(link).toMatch(/^<[^>]+page=3[^>]*>; rel="next"$/)
+  }
+  await Promise.all([1, 2].map(() => service.postSignal(own.prompt, own.key)))
+  const long = await service.get(`/prompts/${own.prompt}/signals?limit=1&unknown=${'x'.repeat(5_000)}`, own.key)
+  expect([long.status, long.headers.get('link')]).toEqual([200, null])
+  expect(long.body.pagination.next_cursor).not.toBeNull()
+})
+
+test('a page of a branch reads the entries of that branch only', async () => {
+  const { db } = service.services
+  await db.sql`
+    insert into history_entries (
+      organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, created_at)
+    select p.organisation_id, p.id, 'deployed', 'Ada', 'ada@example.com', n, case when n <= 5 then 'rare' else 'main' end,
+      now() - n * interval '1 minute'
+    from prompts p, generate_series(1, 3000) n
+    where p.public_id = ${own.prompt}`
+  await db.sql.script('analyze history_entries')
+  const before = await readRows(db, 'index')
+  const { body } = await service.getHistory(own.prompt, own.key, '?branch=rare')
+  const after = await readRows(db, 'index')
+  expect(body.pagination).toEqual(paging(1, 5))
+  expect((after.get('history_entries') ?? 0) - (before.get('history_entries') ?? 0)).toBeLessThan(100)
 })
 
 test('the key is checked first, then the prompt, then the filters, then what the client has', async () => {

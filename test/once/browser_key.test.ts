@@ -1,95 +1,142 @@
+// The button of the guide, on a page of another origin than the service's.
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import type { Browser, Page } from 'playwright-core'
-import { launchBrowser } from '../browser.ts'
+import { findBarriers, launchBrowser } from '../browser.ts'
 import { eventually } from '../program.ts'
-import { useService, useTenant } from '../use.ts'
+import { useNewTenant, useService } from '../use.ts'
 
-const GUIDE = join(import.meta.dir, '../../docs/browser.md')
+const root = join(import.meta.dir, '../..')
 
-let key: string
 let site: Bun.Server<undefined>
 let browser: Browser
-let snippet: string
 
 afterAll(async () => {
   await browser?.close()
   await site?.stop(true)
 })
 const service = useService()
-const tenant = useTenant(service)
+const tenant = useNewTenant(service)
 
 beforeAll(async () => {
+  browser = await launchBrowser()
+  const html = await readSnippet('docs/browser.md')
   site = Bun.serve({
     hostname: '127.0.0.1',
     port: 0,
-    fetch: () =>
-      new Response(`<!doctype html><title>shop</title>${snippet}`, { headers: { 'content-type': 'text/html' } }),
+    // As a strict page would: no inline styles, no HTML from text.
+    fetch({ url }) {
+      const given = new URL(url).searchParams
+      const body = html
+        .replace('https://signals.example.com', service.url)
+        .replace('pmt_…', given.get('prompt') ?? '')
+        .replace('psk_…', given.get('key') ?? '')
+        .replace('<prompt-feedback', `<prompt-feedback ${given.get('more') ?? ''}`)
+      const policy = `default-src 'none'; script-src ${service.url}; connect-src ${service.url}; require-trusted-types-for 'script'`
+      const headers = { 'content-type': 'text/html', 'content-security-policy': policy }
+      return new Response(`<!doctype html><html lang="en"><title>shop</title><main><h1>Shop</h1>${body}</main>`, {
+        headers,
+      })
+    },
   })
-  const terms = { origins: [origin()], prompts: null, monthly_limit: 3 }
-  key = (await service.createKey(tenant, ['signals:write'], terms)).key
-  // The snippet as it stands in the guide, with what the guide says to put there.
-  const [, html = ''] = /```html\n(.*?)```/s.exec(await Bun.file(GUIDE).text()) ?? []
-  snippet = html
-    .replace('https://signals.example.com', service.url)
-    .replace('pmt_…', tenant.prompt)
-    .replace('psk_…', key)
-  browser = await launchBrowser()
 })
 
-const origin = (host = '127.0.0.1') => `http://${host}:${site.port}`
+async function readSnippet(path: string): Promise<string> {
+  const [, html = ''] = /```html\n(.*?)```/s.exec(await Bun.file(join(root, path)).text()) ?? []
+  return html
+}
+
+async function openPage(more = '', limit = 100, host = '127.0.0.1'): Promise<Page> {
+  const terms = { origins: [`http://127.0.0.1:${site.port}`], prompts: null, monthly_limit: limit }
+  const { key } = await service.createKey(tenant, ['signals:write'], terms)
+  const page = await browser.newPage()
+  await page.goto(`http://${host}:${site.port}/?${new URLSearchParams({ prompt: tenant.prompt, key, more })}`)
+  return page
+}
 
 const recorded = () => service.services.db.sql`
   select s.value, s.metadata from signals s join prompts p on p.id = s.prompt_id
   where p.public_id = ${tenant.prompt} order by s.id`
 
-const click = (page: Page) => page.locator('#thumbs-up').click()
+const up = (page: Page) => page.getByRole('button', { name: 'Good answer' })
+const down = (page: Page) => page.getByRole('button', { name: 'Bad answer' })
+const status = (page: Page) => page.getByRole('status')
 
-/** Sends what the button sends, and returns what the page can read of the answer. */
-const send = (page: Page) =>
-  page.evaluate(
-    async ([url, text]) => {
-      const headers = { authorization: `Bearer ${text}`, 'content-type': 'application/json' }
-      const response = await fetch(url as string, { method: 'POST', headers, body: '{"value":"negative"}' })
-      const { error } = (await response.json()) as { error?: { limited_by?: string } }
-      return { status: response.status, limitedBy: error?.limited_by, rateLimit: response.headers.get('ratelimit') }
-    },
-    [`${service.url}/api/v1/prompts/${tenant.prompt}/signals`, key],
-  )
+const positive = { value: 'positive', metadata: { commit_sha: '45c48cce2e2d' } }
 
-test('the button of the guide records a signal while the page is being left', async () => {
-  const page = await browser.newPage()
-  await page.goto(`${origin()}/answer`)
-  // The click comes with the very last event of the page, whose script ends with it.
-  await page.evaluate(() => {
-    const { document } = globalThis as unknown as { document: { querySelector(of: string): { click(): void } } }
-    addEventListener('pagehide', () => document.querySelector('#thumbs-up').click())
-  })
-  await page.goto('about:blank')
-  await eventually(recorded, [{ value: 'positive', metadata: { page: '/answer' } }], 20_000)
-  await page.close()
+test('a click records one signal for the life of the tab, and the other button a new one', async () => {
+  const page = await openPage()
+  expect(await findBarriers(page)).toEqual([])
+  await up(page).click()
+  await status(page).getByText('Thank you.').waitFor()
+  await page.reload()
+  await up(page).focus()
+  await page.keyboard.press('Enter')
+  await status(page).getByText('Thank you.').waitFor()
+  expect(await recorded()).toEqual([positive])
+  await down(page).click()
+  await eventually(recorded, [positive, { ...positive, value: 'negative' }])
+  expect(await down(page).getAttribute('aria-pressed')).toBe('true')
 })
 
-test('the button of the guide records a signal, and the page reads answers and rejections', async () => {
-  const page = await browser.newPage()
-  const warnings: string[] = []
-  page.on('console', (message) => warnings.push(message.text()))
-  await page.goto(origin())
-  await click(page)
-  await eventually(async () => (await recorded()).length, 2, 20_000)
-  expect(await send(page)).toMatchObject({ status: 201, rateLimit: expect.stringMatching(/^"signals";r=0;/) })
-  expect(await send(page)).toMatchObject({ status: 429, limitedBy: 'key_month' })
-  await page.reload()
-  await click(page)
-  await eventually(() => warnings.some((text) => text.includes('This API key has used all')), true, 20_000)
-  await page.close()
+test('a click is recorded while the page is being left', async () => {
+  const page = await openPage()
+  // The click comes with the very last event of the page, whose script ends with it.
+  await up(page).evaluate((button) =>
+    addEventListener('pagehide', () => (button as unknown as { click(): void }).click()),
+  )
+  await page.goto('about:blank')
+  await eventually(recorded, [positive], 20_000)
+})
+
+test('a comment goes with the signal; a choice without one counts when the page is left', async () => {
+  const page = await openPage('comment')
+  await up(page).click()
+  expect(await findBarriers(page)).toEqual([])
+  await page.getByLabel('Comment').fill('Friendlier than before')
+  await page.getByRole('button', { name: 'Send' }).click()
+  const commented = { value: 'positive', metadata: { ...positive.metadata, comment: 'Friendlier than before' } }
+  await eventually(recorded, [commented])
+  await down(page).click()
+  await page.getByLabel('Comment').fill('')
+  await page.goto('about:blank')
+  await eventually(recorded, [commented, { ...positive, value: 'negative' }], 20_000)
+})
+
+test('the page hears what became of a click, and a refused one can be repeated', async () => {
+  const page = await openPage('', 0)
+  const heard = page.evaluate(
+    () =>
+      new Promise((resolve) =>
+        addEventListener('feedback', (event) => resolve((event as CustomEvent).detail.error.limitedBy)),
+      ),
+  )
+  await up(page).click()
+  expect(await heard).toBe('key_month')
+  await status(page).getByText('Not sent. Please try again.').waitFor()
+  expect(await up(page).getAttribute('aria-pressed')).toBe('false')
 })
 
 test('a page of another origin records nothing', async () => {
-  const page = await browser.newPage()
-  const before = (await recorded()).length
-  await page.goto(origin('localhost'))
-  expect(await send(page).catch((error: Error) => error.message)).toContain('Failed to fetch')
-  expect(await recorded()).toHaveLength(before)
-  await page.close()
+  const page = await openPage('', 100, 'localhost')
+  await up(page).click()
+  await status(page).getByText('Not sent. Please try again.').waitFor()
+  expect(await recorded()).toEqual([])
+})
+
+test('the lines of the README are those of the guide', async () => {
+  const lines = (html: string) => html.replace(/https?:\/\/[^/]*/, '').replace(/commit="\w+"/, '')
+  expect(lines(await readSnippet('README.md'))).toBe(lines(await readSnippet('docs/browser.md')))
+})
+
+test('the script takes at most 4,000 bytes, and is cached for long under the name of its version', async () => {
+  const script = await fetch(`${service.url}/feedback.js`)
+  const text = await script.text()
+  expect(gzipSync(text, { level: 9 }).length).toBeLessThanOrEqual(4_000)
+  expect(script.headers.get('access-control-allow-origin')).toBe('*')
+  const { version } = await Bun.file(join(root, 'package.json')).json()
+  const versioned = await fetch(`${service.url}/feedback-${version}.js`)
+  expect(await versioned.text()).toBe(text)
+  expect(versioned.headers.get('cache-control')).toBe('public, max-age=31536000, immutable')
 })

@@ -4,7 +4,7 @@ import { useProgram } from '../use.ts'
 const { operator, server, tenant } = useProgram()
 
 const noPlan = 'There is no plan gold: use free, team or business.'
-const badName = 'The name is not valid. /name must have 1 to 200 characters, none of them a control character'
+const badName = 'The name is not valid. --name must have 1 to 200 characters, none of them a control character'
 
 test.concurrent.each([
   ['an unknown organisation', ['keys', 'create', '--org', 'org_none'], 'There is no organisation org_none.'],
@@ -32,16 +32,16 @@ test.concurrent('rejects names, ids and times that do not fit the organisationâ€
   const prompt = ['prompts', 'create', '--org', org, '--name', 'A']
   expect(await operator.errorLine(...key, '--name', 'a\nb')).toBe(badName)
   expect(await operator.errorLine(...key, '--expires-at', '2020-01-01T00:00:00Z')).toBe(
-    'The key would have expired already. /expires_at must be later than now',
+    'The key would have expired already. --expires-at must be later than now',
   )
   expect(await operator.errorLine(...prompt.slice(0, -1), 'a\tb')).toBe(badName)
   for (const id of ['greeting', 'pmt_', 'pmt_a b', 'pmt_Ã©', `pmt_${'x'.repeat(65)}`]) {
     expect(await operator.errorLine(...prompt, '--id', id)).toBe(
-      'The id is not valid. /id must be pmt_ and 1 to 64 letters, digits, "_" or "-"',
+      'The id is not valid. --id must be pmt_ and 1 to 64 letters, digits, "_" or "-"',
     )
   }
   expect(await operator.errorLine(...prompt, '--id', tenant.prompt)).toBe(
-    `The id ${tenant.prompt} is taken. /id must be one that is free`,
+    `The id ${tenant.prompt} is taken. --id must be one that is free`,
   )
   expect(await operator.json('prompts', 'list', '--org', org)).toHaveLength(1)
   expect(await operator.json('keys', 'list', '--org', org)).toHaveLength(1)
@@ -58,12 +58,12 @@ const given = {
 
 test.concurrent.each([
   [{ prompt: 'pmt_none' }, 'There is no prompt pmt_none.'],
-  [{ action: 'pr_opened' }, /\/pr_number must be given, with pr_url, when the action is pr_opened$/],
-  [{ 'pr-number': '3', 'pr-url': 'https://example.com/3' }, /\/pr_number must be absent, with pr_url, when /],
-  [{ action: 'pr_closed', 'pr-number': '3', 'pr-url': 'javascript:alert(1)' }, /\/pr_url must be an http or https /],
-  [{ 'created-at': '2026-02-30T00:00:00Z' }, /\/created_at must be an ISO 8601 time with its zone/],
-  [{ 'user-name': '' }, /\/user\/name must /],
-  [{ branch: 'a\nb' }, /\/branch_name contains characters that are not allowed/],
+  [{ action: 'pr_opened' }, /--pr-number must be given, with --pr-url, when the action is pr_opened$/],
+  [{ 'pr-number': '3', 'pr-url': 'https://example.com/3' }, /--pr-number must be absent, with --pr-url, when /],
+  [{ action: 'pr_closed', 'pr-number': '3', 'pr-url': 'javascript:alert(1)' }, /--pr-url must be an http or https /],
+  [{ 'created-at': '2026-02-30T00:00:00Z' }, /--created-at must be an ISO 8601 time with its zone/],
+  [{ 'user-name': '' }, /--user-name must /],
+  [{ branch: 'a\nb' }, /--branch contains characters that are not allowed/],
 ])('history record rejects %j', async (wrong: object, line) => {
   const options = Object.entries({ ...given, prompt: tenant.prompt, ...wrong }).map(
     ([name, text]) => `--${name}=${text}`,

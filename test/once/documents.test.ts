@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
 import { fillTables, documents as tableDocuments } from '../../scripts/document_tables.ts'
-import { loadCommands } from '../../src/cli/run.ts'
+import { loadCommands } from '../../src/cli/groups.ts'
 
 const textOf = (file: string) => Bun.file(file).text()
 const linesOf = async (file: string) => (await textOf(file)).split('\n')
@@ -54,7 +54,7 @@ test('every change to the driver names its issue upstream, and every issue that 
 })
 
 const pathsOf = (pattern: string) => [...new Bun.Glob(pattern).scanSync({ onlyFiles: false })].sort()
-const folders = ['bench', 'deploy', 'docs', 'patches', 'scripts', 'sql', 'src', 'test']
+const folders = ['bench', 'clients', 'deploy', 'docs', 'patches', 'scripts', 'sql', 'src', 'test']
 const paths = [...pathsOf('*'), ...folders.flatMap((folder) => pathsOf(`${folder}/**`))]
 const decisions = pathsOf('docs/decisions/*')
 const guides = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', ...pathsOf('docs/*.md')]
@@ -150,7 +150,7 @@ const countWords = (text: string) => text.split(/\s+/).filter((word) => /[\p{L}\
 
 test('the documents are short enough to be read', async () => {
   const texts = await Promise.all(guides.map(textOf))
-  expect(countWords(texts.join('\n'))).toBeLessThanOrEqual(17_000)
+  expect(countWords(texts.join('\n'))).toBeLessThanOrEqual(20_000)
   expect((await linesOf('docs/architecture.md')).length).toBeLessThanOrEqual(200)
 })
 

@@ -6,7 +6,7 @@ import { drawLonePoints, drawMarkers, plotOptions } from './plot.ts'
 import { type Point, toColumns } from './points.ts'
 
 /** A change that went live, as a flag on the chart. */
-type Marker = { id: number; time: string; label: string }
+type Marker = { id: number; time: string; label: string; title: string | null | undefined }
 
 /** Flags that would overlap are one, with their number. */
 type Flag = { left: number; markers: Marker[] }
@@ -87,7 +87,9 @@ export function SignalsChart({ points, markers, nameOf, onZoom, onFlag }: Signal
             href={`#change-${markers.at(-1)?.id}`}
             onClick={() => onFlag(markers.at(-1)?.id as number)}
             style={{ left: `${left}px` }}
-            title={markers.map(({ label, time }) => `${label}, ${formatMoment(time)}`).join('\n')}
+            title={markers
+              .map(({ label, title, time }) => [label, title, formatMoment(time)].filter(Boolean).join(', '))
+              .join('\n')}
           >
             {markers.length === 1 ? markers[0]?.label : countOf(markers.length, 'change')}
           </a>

@@ -1,73 +1,48 @@
 import type { ComponentChildren } from 'preact'
+import { comparisonKinds, describeChange } from '../../impact/sentence.ts'
 import type { Schemas } from '../client/schemas.ts'
-import { nameOf } from '../parts/change.tsx'
-import { countOf, formatExactPercent, formatNumber } from '../parts/format.ts'
+import { Title } from '../parts/change.tsx'
+import { countOf } from '../parts/format.ts'
 import { Text } from '../parts/text.tsx'
-import { formatPoints, shownDifference, Verdict, type VerdictName } from '../parts/verdict.tsx'
+import { Verdict, type VerdictName } from '../parts/verdict.tsx'
 
-type Impact = Schemas['Impact']
-
-/** The effect of the change, in a sentence. */
-export const Answer = ({ impact }: { impact: Impact }) => (
-  <p class="answer">
-    {impact.verdict && (
-      <>
-        <Verdict isSign verdict={impact.verdict} />{' '}
-      </>
-    )}
-    {sentenceOf(impact)}
-  </p>
+/** The verdict in a sentence, and what kind of comparison it is. */
+export const Sentence = ({ verdict, text, kind, children }: SentenceProps) => (
+  <>
+    <p class="answer">
+      {verdict && <Verdict isSign verdict={verdict} />} {text}
+    </p>
+    {children && <p class="detail">{children}</p>}
+    <p class="detail">
+      {comparisonKinds[kind]} <a href="#why">Why that matters</a>
+    </p>
+    <HowWeDecide />
+  </>
 )
 
-const did: Record<VerdictName, string> = {
-  better: 'made it better',
-  worse: 'made it worse',
-  same: 'made no meaningful difference',
-  undecided: 'is undecided',
+type SentenceProps = {
+  verdict: VerdictName | null
+  text: string
+  kind: keyof typeof comparisonKinds
+  children?: ComponentChildren
 }
 
-function sentenceOf({ change, signals, rate, difference, verdict, signals_needed: needed }: Impact): ComponentChildren {
-  const who = (
-    <>
-      <strong>
-        <Text>{nameOf(change)}</Text>
-      </strong>{' '}
-      by <Text>{change.user.name}</Text>
-    </>
-  )
-  if (!rate) return <>No signals yet since {who} went live.</>
-  const [value, low, high] = [rate.value, rate.low, rate.high].map(formatExactPercent)
-  const level = `${value} positive (between ${low} and ${high})`
-  const of = countOf(signals.total, 'signal')
-  if (!verdict || !difference) {
-    return (
-      <>
-        Since {who} went live: {level}, {of}.{' '}
-        {verdict ? 'The change before it has no signals.' : 'There is no earlier change to compare with.'}
-      </>
-    )
-  }
-  const before = formatExactPercent(rate.value - difference.value)
-  const points = `${formatPoints(shownDifference(rate, difference))} points, between ${formatPoints(difference.low)} and ${formatPoints(difference.high)}`
-  return (
-    <>
-      {who} {did[verdict]}: {before} → {value} positive ({points}), {of}.
-      {verdict === 'undecided' &&
-        (needed === null
-          ? ' The other change has too few signals to tell.'
-          : ` About ${formatNumber(needed)} more signals are needed.`)}
-    </>
-  )
-}
+/** What happened since a change went live, or compared with another one. */
+export const Answer = ({ impact, base }: { impact: Schemas['Impact']; base?: Schemas['HistoryEntry'] | undefined }) => (
+  <Sentence verdict={impact.verdict} text={describeChange(impact, base)} kind="beforeAfter">
+    <Title change={impact.change} /> by <Text>{impact.change.user.name}</Text>,{' '}
+    {countOf(impact.signals.total, 'signal')}
+  </Sentence>
+)
 
-/** How a verdict is reached. */
-export const HowWeDecide = () => (
+/** How a verdict is reached. Browsers open it for a link into it. */
+const HowWeDecide = () => (
   <details class="fold">
     <summary class="fine">How we decide</summary>
-    <div class="prose">
+    <div class="prose" id="why">
       <p>
-        Each change is compared with the one before it: the share of positive signals of each, and an interval for the
-        true difference. The interval stays valid however often you look.
+        The share of positive signals of both sides, and an interval for the true difference. The interval stays valid
+        however often you look, and knows that signals of one day are alike.
       </p>
       <ul>
         <li>
@@ -77,12 +52,13 @@ export const HowWeDecide = () => (
           <Verdict verdict="same" />: the whole interval is within five points of zero.
         </li>
         <li>
-          <Verdict verdict="undecided" />: neither yet. More signals make the interval narrower.
+          <Verdict verdict="undecided" />: neither yet.
         </li>
       </ul>
       <p>
-        This is a before/after comparison, not an experiment: anything else that changed at the same time is included,
-        and so is one person who votes many times.
+        Before and after, anything else that changed at the same time is part of the difference: a campaign, a new
+        model, another season. To know what the change itself does, run both versions at the same time, send the commit
+        with each signal, and compare them side by side. One person who votes many times counts many times either way.
       </p>
     </div>
   </details>

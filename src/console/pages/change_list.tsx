@@ -77,7 +77,8 @@ function Entries({ actions, ...props }: ChangeListProps & { actions: Action[] })
   const { query } = usePlace()
   const path = { prompt_id: props.prompt }
   const filters = { limit: changesPerPage, ...readFilters(query), action: actions }
-  const pageAt = (page: number) => get('/api/v1/prompts/{prompt_id}/history', { path, query: { page, ...filters } })
+  const pageAt = (page: number) =>
+    get('/api/v1/prompts/{prompt_id}/history', { path, query: { page, include: 'title', ...filters } })
   const entries = useQuery(pageAt(readPage(query)))
   const live = entries.data?.data.filter(({ action }) => isLive(action)) ?? []
   const [until, since] = [live[0]?.created_at, live.at(-1)?.created_at]

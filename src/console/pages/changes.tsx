@@ -1,4 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks'
+import { showDifference } from '../../impact/sentence.ts'
 import { IntervalBar, reachOf } from '../chart/interval_bar.tsx'
 import { href } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
@@ -6,7 +7,7 @@ import { ChangeLinks } from '../parts/change.tsx'
 import { countOf, formatNumber } from '../parts/format.ts'
 import { Table } from '../parts/table.tsx'
 import { Text, When } from '../parts/text.tsx'
-import { formatPoints, Rate, shownDifference, Verdict } from '../parts/verdict.tsx'
+import { Rate, Verdict } from '../parts/verdict.tsx'
 
 type Impact = Schemas['Impact']
 /** A change, with what it did where that is known. */
@@ -31,6 +32,11 @@ export function Changes({ prompt, repository, rows }: ChangesProps) {
           name: 'Change',
           cell: ({ change }) => (
             <>
+              {change.title && (
+                <span class="change-title">
+                  <Text>{change.title}</Text>
+                </span>
+              )}
               <ChangeLinks change={change} repository={repository} />
               <span class="detail">
                 <Text>{change.user.name}</Text>, <When time={change.created_at} />
@@ -60,14 +66,14 @@ function useTarget(): void {
 function Difference({ impact, reach }: { impact: Impact; reach: number }) {
   const { rate, difference, verdict, signals_needed: needed } = impact
   if (!rate || !difference || !verdict) return null
-  const { low, high } = difference
+  const shown = showDifference(rate, difference)
   return (
     <div class="row difference">
       <IntervalBar difference={difference} reach={reach} tone={verdict} />
       <span>
-        {formatPoints(shownDifference(rate, difference))}{' '}
+        {shown.points}{' '}
         <span class="muted">
-          ({formatPoints(low)} to {formatPoints(high)})
+          ({shown.low} to {shown.high})
         </span>
       </span>
       {needed !== null && <span class="detail">about {formatNumber(needed)} more signals to tell</span>}

@@ -8,7 +8,7 @@ import { formatMoment } from '../parts/format.ts'
 import { Page } from '../parts/page.tsx'
 import { Await, Note } from '../parts/states.tsx'
 import { hrefOfPrompt } from '../parts/text.tsx'
-import { Answer, HowWeDecide } from './answer.tsx'
+import { Answer } from './answer.tsx'
 import { getImpact, PageLinks, readPage } from './change_list.tsx'
 import { Changes, toRow } from './changes.tsx'
 import { PromptNotFound } from './not_found.tsx'
@@ -64,8 +64,7 @@ function Pair({ prompt: { id, repository }, base, head }: { prompt: Schemas['Pro
     <Await query={query}>
       {({ data }) => (
         <>
-          {data[0] && <Answer impact={data[0]} />}
-          <HowWeDecide />
+          {data[0] && <Answer impact={data[0]} base={data[1]?.change} />}
           <Changes prompt={id} repository={repository} rows={data.map(toRow)} />
         </>
       )}

@@ -12,8 +12,9 @@ import { Await, Note } from '../parts/states.tsx'
 import { FoldedTable } from '../parts/table.tsx'
 import { Code, Text } from '../parts/text.tsx'
 import { countColumns, rateColumn } from '../parts/verdict.tsx'
-import { Answer, HowWeDecide } from './answer.tsx'
+import { Answer } from './answer.tsx'
 import { ChangeList, changesPerPage, getImpact } from './change_list.tsx'
+import { FirstSignal, useFirstSignal } from './first_signal.tsx'
 import { PromptNotFound } from './not_found.tsx'
 import { type Interval, nameOfInterval, type Range, ranges, readRange, timeZone } from './ranges.ts'
 import { Split } from './split.tsx'
@@ -38,6 +39,7 @@ export function Prompt({ prompt: id }: { prompt: string }) {
     }),
     { keepPrevious: true },
   )
+  const first = useFirstSignal(id, stats.data?.data.every(({ total }) => total === 0) ?? false)
   const { name, repository = null, path: file } = impact.data?.prompt ?? {}
   if (impact.failure?.kind === 'missing') return <PromptNotFound />
   return (
@@ -56,10 +58,7 @@ export function Prompt({ prompt: id }: { prompt: string }) {
       <Await query={impact}>
         {({ data: [latest] }) =>
           latest ? (
-            <>
-              <Answer impact={latest} />
-              <HowWeDecide />
-            </>
+            <Answer impact={latest} />
           ) : (
             <Note title="No change has gone live yet">
               <p>
@@ -70,7 +69,10 @@ export function Prompt({ prompt: id }: { prompt: string }) {
           )
         }
       </Await>
-      <Await query={stats}>{(data) => <Evidence stats={data} range={range} {...flagged} />}</Await>
+      {first !== 'known' && <FirstSignal prompt={id} hasArrived={first === 'arrived'} />}
+      {first !== 'awaited' && (
+        <Await query={stats}>{(data) => <Evidence stats={data} range={range} {...flagged} />}</Await>
+      )}
       <ChangeList prompt={id} repository={repository} />
       <Split field={split} split={stats.data?.by} />
     </Page>
@@ -127,7 +129,13 @@ function Evidence({ stats, range, changes, unflagged }: EvidenceProps) {
   const { interval, since, until } = range
   const points = useMemo(() => withoutEmptyStart(stats.data), [stats])
   const markers = useMemo(
-    () => changes.map(({ change }) => ({ id: change.id, time: change.created_at, label: nameOf(change) })),
+    () =>
+      changes.map(({ change }) => ({
+        id: change.id,
+        time: change.created_at,
+        label: nameOf(change),
+        title: change.title,
+      })),
     [changes],
   )
   if (points.length === 0) return <Note title="No signals in this range" />

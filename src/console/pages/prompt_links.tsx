@@ -1,14 +1,16 @@
 import { useState } from 'preact/hooks'
 import { answerOf, api, get } from '../client/api.ts'
+import { useSending } from '../client/form.ts'
 import { useScopes } from '../client/organisation.ts'
 import { refresh } from '../client/query.ts'
-import { usePlace } from '../client/router.ts'
+import { changeQuery, usePlace } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { Button } from '../parts/button.tsx'
 import { FormDialog } from '../parts/dialog.tsx'
-import { Input, Search } from '../parts/field.tsx'
+import { Input, Search, Select } from '../parts/field.tsx'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
+import { FailureNote, Note } from '../parts/states.tsx'
 import { Code, PromptLink, Text, When } from '../parts/text.tsx'
 import { NoPrompts } from './prompts.tsx'
 
@@ -16,22 +18,38 @@ type Prompt = Schemas['Prompt']
 
 /** The prompts of the organisation and the files that they are kept in. */
 export function PromptLinks() {
-  const search = usePlace().query.get('find') ?? ''
+  const { query } = usePlace()
+  const search = query.get('find') ?? ''
+  const archived = query.get('archived') === 'true' ? 'true' : 'false'
   const mayChange = useScopes().includes('prompts:write')
   const [edited, setEdited] = useState<Prompt | 'new'>()
+  const { isSending, failure, send } = useSending()
   const controls = (
     <>
       <Search search={search} />
+      <Select
+        label="Show"
+        value={archived}
+        options={Object.entries({ false: 'in use', true: 'archived' })}
+        onChange={(value) => changeQuery({ archived: value === 'true' ? value : undefined, cursor: undefined })}
+      />
       {mayChange && <Button look="primary" does="New prompt" onClick={() => setEdited('new')} />}
     </>
   )
   return (
     <Page title="Prompts and links" actions={controls}>
+      {failure && <FailureNote failure={failure} />}
       <List
         caption="Prompts"
-        pageAt={(cursor) => get('/api/v1/prompts', { query: { search, cursor } })}
+        pageAt={(cursor) => get('/api/v1/prompts', { query: { search, archived, cursor } })}
         keepPrevious
-        empty={() => <NoPrompts search={search}>Create one here, or on the machine of the service:</NoPrompts>}
+        empty={() =>
+          archived === 'true' ? (
+            <Note title="No archived prompts" />
+          ) : (
+            <NoPrompts search={search}>Create one here, or on the machine of the service:</NoPrompts>
+          )
+        }
         keyOf={({ id }) => id}
         columns={[
           {
@@ -53,6 +71,13 @@ export function PromptLinks() {
             cell: (prompt) => (
               <span class="row-actions">
                 <Button look="small" does="Edit" to={prompt.name} onClick={() => setEdited(prompt)} />
+                <Button
+                  look="small"
+                  does={prompt.archived ? 'Restore' : 'Archive'}
+                  to={prompt.name}
+                  isDisabled={isSending}
+                  onClick={() => send(() => archive(prompt))}
+                />
               </span>
             ),
           },
@@ -61,6 +86,13 @@ export function PromptLinks() {
       {edited && <EditPrompt prompt={edited === 'new' ? undefined : edited} onClose={() => setEdited(undefined)} />}
     </Page>
   )
+}
+
+/** Hides a prompt from lists, or shows it again. It records signals and history all the while. */
+async function archive({ id, archived }: Prompt): Promise<void> {
+  const params = { path: { prompt_id: id } }
+  await answerOf<unknown>(api.PATCH('/api/v1/prompts/{prompt_id}', { params, body: { archived: !archived } }))
+  refresh('/api/v1/prompts', '/api/v1/impact', '/api/v1/audit')
 }
 
 const File = ({ prompt: { repository, path, file_state: state, file_moved_to: movedTo } }: { prompt: Prompt }) =>

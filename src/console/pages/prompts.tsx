@@ -51,12 +51,12 @@ export function Prompts() {
         columns={[
           {
             name: 'Prompt',
-            cell: ({ prompt: { id, name, path } }) => (
+            cell: ({ prompt: { id, name, path, repository } }) => (
               <>
                 <PromptLink id={id} name={name} />
-                {path && (
+                {path && repository && (
                   <span class="detail">
-                    <Text>{path}</Text>
+                    <Text>{path}</Text> in <Text>{repository}</Text>
                   </span>
                 )}
               </>
@@ -77,12 +77,21 @@ export function Prompts() {
           },
           {
             name: 'Effect of last change',
-            cell: ({ latest }) => latest?.verdict && <Verdict verdict={latest.verdict} />,
+            cell: ({ latest }) => latest?.verdict && latest.rate && <Verdict verdict={latest.verdict} />,
           },
           {
             name: 'Last change',
             cell: ({ latest }) =>
-              latest ? <ChangeLine change={latest.change} /> : <span class="muted">none recorded</span>,
+              latest ? (
+                <>
+                  {latest.change.title && <Text>{latest.change.title}</Text>}
+                  <span class={latest.change.title ? 'detail' : ''}>
+                    <ChangeLine change={latest.change} />
+                  </span>
+                </>
+              ) : (
+                <span class="muted">none recorded</span>
+              ),
           },
         ]}
       />

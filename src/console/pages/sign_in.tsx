@@ -41,6 +41,8 @@ export function SignIn({ wasRefused, onSignIn }: { wasRefused: boolean; onSignIn
         <summary>Where do I get a key?</summary>
         <p>From the operator of the service. On its machine, this command prints a sign-in link:</p>
         <Command>prompt-signals console --org ORG</Command>
+        <p>On a new service, this one creates an organisation, a key and a prompt first:</p>
+        <Command>prompt-signals init</Command>
       </details>
       <p>
         <a href={href('/docs')}>API documentation</a>

@@ -2,14 +2,15 @@ import { answerOf, api, get, type Question } from '../client/api.ts'
 import { parseExactly } from '../client/exact_json.ts'
 import { useSending } from '../client/form.ts'
 import { useQuery } from '../client/query.ts'
-import { href, usePlace } from '../client/router.ts'
+import { usePlace } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
 import { Button } from '../parts/button.tsx'
 import { List } from '../parts/list.tsx'
 import { Page } from '../parts/page.tsx'
 import { Await, FailureNote, Note } from '../parts/states.tsx'
-import { Command, Moment } from '../parts/text.tsx'
+import { Moment } from '../parts/text.tsx'
 import { Tree } from '../parts/tree.tsx'
+import { FirstSignal } from './first_signal.tsx'
 import { SignalFilters } from './signal_filters.tsx'
 
 type SignalList = Schemas['RecordedSignalList']
@@ -69,15 +70,7 @@ const Value = ({ value }: { value: 'positive' | 'negative' }) => (
 function NoSignals({ prompt, isFiltered, isLast }: { prompt: string; isFiltered: boolean; isLast: boolean }) {
   if (!isLast) return <Note title="No matches on this page. Older signals may match." />
   if (isFiltered) return <Note title="No signals match" />
-  return (
-    <Note title="No signals yet">
-      <p>
-        Record one with this command (see the <a href={href('/docs')}>documentation</a>):
-      </p>
-      <Command>{`curl -X POST -H "Authorization: Bearer $KEY" -H 'Content-Type: application/json' \\
-  -d '{"value":"positive"}' "${new URL(href(`/api/v1/prompts/${prompt}/signals`), location.href)}"`}</Command>
-    </Note>
-  )
+  return <FirstSignal prompt={prompt} hasArrived={false} />
 }
 
 /** Saves the signals as a file. The API exports by value and time, not by metadata. */

@@ -15,6 +15,9 @@ const verbs: Record<Change['action'], string> = {
 export const nameOf = ({ pr_number, commit_sha }: Change): string =>
   pr_number === null ? commit_sha.slice(0, 7) : `#${pr_number}`
 
+/** What changed, in the words of its author, or else its name. */
+export const Title = ({ change }: { change: Change }) => <Text>{change.title || nameOf(change)}</Text>
+
 /** How, by whom and when, as "merged #7 by Ada, 2 days ago". */
 export const ChangeLine = ({ change }: { change: Change }) => (
   <>

@@ -40,16 +40,3 @@ export const rateColumn: Column<Counts> = {
     return rate ? <Rate rate={rate} /> : '–'
   },
 }
-
-const signed = new Intl.NumberFormat(undefined, {
-  signDisplay: 'exceptZero',
-  minimumFractionDigits: 1,
-  maximumFractionDigits: 1,
-})
-
-/** A difference of rates in points, as "+9.4" or "−9.4" with the minus sign of the command line. */
-export const formatPoints = (difference: number): string => signed.format(difference * 100).replace('-', '−')
-
-/** The difference between two rates as they are shown, so that it adds up: 63.5 % and 78.1 % differ by 14.6. */
-export const shownDifference = (rate: Estimate, difference: Estimate): number =>
-  (Math.round(rate.value * 1_000) - Math.round((rate.value - difference.value) * 1_000)) / 1_000

@@ -1,0 +1,123 @@
+import type { BatchResult } from './api.ts'
+import { errorOf, isTemporary, PromptSignalsError, sleep, waitMs } from './request.ts'
+import { type NewSignal, randomKey, type Signals } from './signals.ts'
+
+export interface BufferOptions {
+  /** Where signals go, such as `createClient(…).signals`. */
+  signals: Pick<Signals, 'recordMany'>
+  /** A batch is sent when it has this many signals, at most 1,000, or when the oldest is `intervalMs` old. */
+  batchSize?: number
+  intervalMs?: number
+  /** How many signals may wait. Another one is rejected. */
+  capacity?: number
+  /** Told of every signal that was refused, for callers that do not wait for `record`. By default a warning on the console. */
+  onError?: (error: Error, signal: NewSignal & { prompt: string }) => void
+}
+
+export interface SignalBuffer {
+  /** Resolves once the signal is recorded; rejects if the buffer is full or closed, or the service refused the signal. */
+  record(prompt: string, value: NewSignal['value'], options?: Omit<NewSignal, 'value'>): Promise<BatchResult>
+  /** Sends everything that waits now. Resolves when each of these signals is recorded or refused. */
+  flush(): Promise<void>
+  /** Takes no more signals, and flushes. When `signal` aborts, the rest is rejected. */
+  close(signal?: AbortSignal): Promise<void>
+}
+
+interface Waiting extends NewSignal {
+  prompt: string
+  bytes: number
+  settle(result: BatchResult | Error): void
+  settled: Promise<unknown>
+}
+
+/** The service takes 4 MiB. */
+const batchBytes = 3_500_000
+
+/**
+ * Collects signals and records them in batches, in their order, one batch after the other. A batch that fails is sent again
+ * with the same idempotency keys until the service answers.
+ */
+export function createSignalBuffer(options: BufferOptions): SignalBuffer {
+  const { signals, batchSize = 1_000, intervalMs = 1_000, capacity = 10_000, onError = warn } = options
+  let waiting: Waiting[] = []
+  let isClosed = false
+  let isSending = false
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const stop = new AbortController()
+
+  async function sendAll(): Promise<void> {
+    clearTimeout(timer)
+    timer = undefined
+    if (isSending) return
+    isSending = true
+    while (waiting.length > 0) {
+      const batch = nextBatch(waiting, batchSize)
+      const results = await sendUntilAnswered([...batch])
+      waiting = waiting.filter((one) => !batch.has(one))
+      for (const one of batch) one.settle(results.shift() as BatchResult | Error)
+    }
+    isSending = false
+  }
+
+  async function sendUntilAnswered(batch: Waiting[]): Promise<(BatchResult | Error)[]> {
+    const { prompt } = batch[0] as Waiting
+    for (let failures = 0; ; failures += 1) {
+      try {
+        const results = await signals.recordMany(prompt, batch, { signal: stop.signal })
+        return results.map((result) => (result.status === 201 ? result : errorOf(result.status, result.error)))
+      } catch (error) {
+        if (!(error instanceof PromptSignalsError && isTemporary(error))) return batch.map(() => error as Error)
+        await sleep(waitMs(failures, error.retryAfterMs), stop.signal).catch(() => {})
+      }
+    }
+  }
+
+  async function flush(): Promise<void> {
+    const settled = waiting.map((one) => one.settled)
+    sendAll()
+    await Promise.all(settled)
+  }
+
+  return {
+    record(prompt, value, given = {}) {
+      if (isClosed) return Promise.reject(new Error('The buffer is closed.'))
+      if (waiting.length >= capacity) return Promise.reject(new Error(`The buffer is full: ${capacity} signals wait.`))
+      const signal = { idempotencyKey: randomKey(), ...given, prompt, value }
+      let settle: Waiting['settle'] = () => {}
+      const recorded = new Promise<BatchResult>((resolve, reject) => {
+        settle = (result) => (result instanceof Error ? reject(result) : resolve(result))
+      })
+      const settled = recorded.catch((error) => onError(error, signal))
+      const bytes = new TextEncoder().encode(JSON.stringify(signal)).length
+      waiting.push({ ...signal, bytes, settle, settled })
+      if (waiting.length >= batchSize) sendAll()
+      else timer ??= setTimeout(sendAll, intervalMs)
+      return recorded
+    },
+    flush,
+    async close(signal) {
+      isClosed = true
+      signal?.addEventListener('abort', () => stop.abort(signal.reason), { once: true })
+      if (signal?.aborted) stop.abort(signal.reason)
+      await flush()
+      signal?.throwIfAborted()
+    },
+  }
+}
+
+/** Without the signal, which may hold what users wrote. */
+const warn = (error: Error): void => console.warn(`A signal was not recorded: ${error.message}`)
+
+/** The oldest signals of one prompt, as many as one request may bring. */
+function nextBatch(waiting: Waiting[], batchSize: number): Set<Waiting> {
+  const batch = new Set<Waiting>()
+  const first = waiting[0] as Waiting
+  let bytes = 0
+  for (const one of waiting) {
+    if (one.prompt !== first.prompt) continue
+    bytes += one.bytes
+    if (batch.size === batchSize || (bytes > batchBytes && one !== first)) break
+    batch.add(one)
+  }
+  return batch
+}

@@ -1,0 +1,52 @@
+import { useEffect, useState } from 'preact/hooks'
+import { get } from '../client/api.ts'
+import { refresh, useQuery } from '../client/query.ts'
+import { href } from '../client/router.ts'
+import { CopyButton } from '../parts/copy.tsx'
+import { Command } from '../parts/text.tsx'
+
+const lookMs = 3_000
+
+/** Whether a prompt without signals gets its first one while its page is open. */
+export function useFirstSignal(prompt: string, isEmpty: boolean): 'known' | 'awaited' | 'arrived' {
+  const [wasEmpty, setWasEmpty] = useState(false)
+  const path = { prompt_id: prompt }
+  const asked = get('/api/v1/prompts/{prompt_id}/signals', { path, query: { limit: 1 } })
+  const { data, reload } = useQuery(isEmpty || wasEmpty ? asked : undefined)
+  const isAwaited = data?.data.length === 0
+  const hasArrived = wasEmpty && data !== undefined && !isAwaited
+  useEffect(() => {
+    if (!isAwaited) return
+    setWasEmpty(true)
+    const timer = setInterval(() => document.hidden || reload(), lookMs)
+    return () => clearInterval(timer)
+  }, [isAwaited])
+  useEffect(() => {
+    if (hasArrived) refresh('/api/v1/prompts/{prompt_id}/stats', '/api/v1/prompts/{prompt_id}/impact')
+  }, [hasArrived])
+  return hasArrived ? 'arrived' : isAwaited ? 'awaited' : 'known'
+}
+
+/** How to record the first signal of a prompt, and whether it has arrived. */
+export function FirstSignal({ prompt, hasArrived }: { prompt: string; hasArrived: boolean }) {
+  const url = new URL(href(`/api/v1/prompts/${encodeURIComponent(prompt)}/signals`), location.href)
+  const command = `curl -X POST -H "Authorization: Bearer $KEY" \\
+  -H 'Content-Type: application/json' -d '{"value":"positive"}' \\
+  '${url}'`
+  return (
+    <div class="note first-signal">
+      <p class="note-title" role="status">
+        {hasArrived ? '✓ The first signal has arrived' : 'Waiting for the first signal'}
+      </p>
+      {!hasArrived && (
+        <>
+          <p>
+            Record one with a <a href={href('/settings/keys')}>key</a> for <strong>app</strong> in <code>KEY</code>:
+          </p>
+          <Command>{command}</Command>
+          <CopyButton text={command} of="the command" />
+        </>
+      )}
+    </div>
+  )
+}

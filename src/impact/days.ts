@@ -1,0 +1,58 @@
+import type { DayCounts } from './attribute.ts'
+import { effectiveCounts, verdictFor } from './compare.ts'
+import { differenceOf } from './interval.ts'
+import { totalOf } from './rate.ts'
+
+/** More days are left out, oldest first. */
+const maxShownDays = 366
+const dayMs = 86_400_000
+
+/** How the difference of a change moved: after each of its days, by its signals up to then and all those before it. */
+export function differenceByDay(before: DayCounts[], after: DayCounts[], margin: number) {
+  const first = Math.max(after.length - maxShownDays, 0)
+  return after.slice(first).map(({ date, positive, negative }, index) => {
+    const { designEffect, base, head } = effectiveCounts(before, after.slice(0, first + index + 1))
+    const difference = differenceOf(base, head)
+    return {
+      date,
+      positive,
+      negative,
+      difference,
+      verdict: before.length === 0 ? null : verdictFor(difference, margin),
+      design_effect: difference && designEffect,
+    }
+  })
+}
+
+const [daysBefore, jumpFactor, fewestSignals] = [7, 3, 20]
+
+/**
+ * The first days with three times as many signals as usual, or a third of them: as in the median of the 7 days before. The
+ * last day may not be over, so it can only have too many.
+ */
+export function findJumps(days: DayCounts[]) {
+  const volumes = fillDays(days)
+  const jumps = volumes.map(({ date, signals }, index) => {
+    const earlier = volumes.slice(Math.max(index - daysBefore, 0), index).map((day) => day.signals)
+    const usual = earlier.toSorted((a, b) => a - b)[Math.floor(daysBefore / 2)] ?? 0
+    if (earlier.length < daysBefore || Math.max(signals, usual) < fewestSignals) return null
+    const isLow = signals * jumpFactor <= usual && index < volumes.length - 1
+    return isLow || signals >= usual * jumpFactor ? { date, signals, usual } : null
+  })
+  // A new level is one jump, although it takes some days to become usual.
+  return jumps.flatMap((jump, index) => (jump && !jumps[index - 1] ? [jump] : []))
+}
+
+/** The signals of every day from the first to the last, also of those without any. */
+function fillDays(days: DayCounts[]): { date: string; signals: number }[] {
+  const signals = new Map<string, number>()
+  for (const day of days) signals.set(day.date, (signals.get(day.date) ?? 0) + totalOf(day))
+  const times = [...signals.keys()].map((date) => Date.parse(date))
+  const [first, last] = [Math.min(...times), Math.max(...times)]
+  if (times.length === 0) return []
+  const start = Math.max(first, last - maxShownDays * dayMs)
+  return Array.from({ length: (last - start) / dayMs + 1 }, (_, index) => {
+    const date = new Date(start + index * dayMs).toISOString().slice(0, 10)
+    return { date, signals: signals.get(date) ?? 0 }
+  })
+}

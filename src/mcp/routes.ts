@@ -1,0 +1,56 @@
+import { type AnyElysia, Elysia } from 'elysia'
+import { ServiceError } from '../errors.ts'
+import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
+import type { Caller } from '../http/caller.ts'
+import type { RouteWrapper } from '../http/middleware.ts'
+import type { RequestContext } from '../http/request_context.ts'
+import type { Receiver } from '../platform.ts'
+import type { CallRoute } from './serve.ts'
+
+type Route = (call: {
+  request: Request
+  params: object
+  route: string
+  receiver?: Receiver | null
+}) => Promise<Response>
+
+/** The Model Context Protocol, for agents. Its tools are routes of the interface, called with the key of the agent. */
+export function mcpRoutes({ version }: { version: string }, { authenticated }: RouteWrapper, documented: AnyElysia[]) {
+  const routes = documented.flatMap(({ routes }) => routes)
+
+  /** The route checks the key again, its scope and its rate. */
+  const callWith =
+    ({ request, requestId, receiver }: RequestContext): CallRoute =>
+    ({ method, route }, { params, query, headers, body }) => {
+      const { handler } = routes.find((one) => one.method === method && one.path === route) as { handler: unknown }
+      const inner = new Request(`http://localhost/?${query}`, {
+        method,
+        headers: {
+          ...headers,
+          authorization: request.headers.get('authorization') ?? '',
+          'content-type': 'application/json',
+          'x-request-id': requestId,
+        },
+        ...(body === undefined ? {} : { body }),
+      })
+      return (handler as Route)({ request: inner, params, route, ...(receiver ? { receiver } : {}) })
+    }
+
+  const answer = async (context: RequestContext, _: object, caller: Caller): Promise<Response> => {
+    const { request } = context
+    if (caller.browser) throw new ServiceError('forbidden', 'A browser key may only record signals.')
+    // A page could otherwise use a key that an agent keeps on the same machine.
+    if (request.headers.has('origin')) throw new ServiceError('forbidden', 'Agents are not web pages: send no Origin.')
+    const message = request.method === 'POST' ? parseJson(await readJsonText(context)) : undefined
+    const { answerMessage } = await import('./serve.ts')
+    const response = await answerMessage(request, message, version, caller.scopes, callWith(context))
+    return context.reply(response.status, response.body, Object.fromEntries(response.headers))
+  }
+
+  const route = authenticated(null, answer)
+  // Clients of earlier versions try GET and DELETE, and expect a 405.
+  return new Elysia({ name: 'mcp' })
+    .post('/mcp', route, readByHandler)
+    .get('/mcp', authenticated(null, answer))
+    .delete('/mcp', authenticated(null, answer))
+}

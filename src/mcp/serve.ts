@@ -1,0 +1,80 @@
+// Answers messages of the Model Context Protocol. Loaded with the first such request: the library is large.
+import { createMcpHandler, Server } from '@modelcontextprotocol/server'
+import type { Scope } from '../http/caller.ts'
+import { requestOf, type Tool, tools } from './tools.ts'
+
+/** Calls a route of the interface as the caller of the message. */
+export type CallRoute = (
+  tool: Tool,
+  request: { params: object; query: string; headers: Record<string, string>; body: string | undefined },
+) => Promise<Response>
+
+type Answer = {
+  data?: unknown
+  pagination?: { per_page: number; current_page?: number }
+  error?: { message: string; details?: { path: string; message: string }[] }
+}
+
+/** The largest answer. A model would have to read it all. */
+const maxLength = 20_000
+
+const annotations = { readOnlyHint: true, destructiveHint: false, openWorldHint: false }
+
+const describe = ({ name, description, method, takes, required }: Tool) => ({
+  name,
+  description,
+  inputSchema: { type: 'object' as const, properties: takes, required },
+  outputSchema: { type: 'object' as const, properties: { data: {} }, required: ['data'] },
+  annotations: { ...annotations, readOnlyHint: method === 'GET' },
+})
+
+export async function answerMessage(
+  request: Request,
+  message: unknown,
+  version: string,
+  scopes: readonly Scope[],
+  callRoute: CallRoute,
+): Promise<Response> {
+  const allowed = tools.filter(({ scope }) => scopes.includes(scope))
+  const { fetch } = createMcpHandler(() => {
+    const server = new Server({ name: 'prompt-signals', version }, { capabilities: { tools: {} } })
+    server.setRequestHandler('tools/list', () => ({ tools: allowed.map(describe) }))
+    server.setRequestHandler('tools/call', async ({ params: { name, arguments: given = {} } }) => {
+      const tool = allowed.find((one) => one.name === name)
+      return tool ? callTool(tool, given, callRoute) : failed(`There is no tool ${name}, or the key may not use it.`)
+    })
+    return server
+  })
+  return fetch(request, { parsedBody: message })
+}
+
+/** Asks again for smaller pages while the answer is too long. */
+async function callTool(tool: Tool, given: Record<string, unknown>, callRoute: CallRoute) {
+  let asked = given
+  for (;;) {
+    const response = await callRoute(tool, requestOf(tool, asked))
+    const answer = (await response.json()) as Answer
+    if (answer.error) return failed(explain(answer.error))
+    const note = asked === given ? {} : { shortened: `To 20 kB: go on with limit ${asked.limit}.` }
+    const structuredContent = { ...answer, ...note }
+    const text = JSON.stringify(structuredContent)
+    if (text.length <= maxLength) return { content: [{ type: 'text' as const, text }], structuredContent }
+    const smaller = smallerPage(answer, text.length)
+    if (!smaller) return failed('The answer is longer than 20 kB. Ask for a shorter time or a longer interval.')
+    asked = { ...given, ...smaller }
+  }
+}
+
+/** The page that begins with the same item and is short enough, if its items are alike. Its size divides the larger one. */
+export function smallerPage({ pagination }: Answer, length: number): { limit: number; page?: number } | undefined {
+  if (!pagination || pagination.per_page === 1) return undefined
+  const { per_page, current_page } = pagination
+  let limit = Math.max(Math.floor((per_page * maxLength) / length / 1.2), 1)
+  while (per_page % limit !== 0) limit -= 1
+  return { limit, ...(current_page && { page: ((current_page - 1) * per_page) / limit + 1 }) }
+}
+
+const explain = ({ message, details = [] }: NonNullable<Answer['error']>): string =>
+  [message, ...details.map(({ path, message }) => `${path}: ${message}.`)].join(' ')
+
+const failed = (text: string) => ({ content: [{ type: 'text' as const, text }], isError: true })

@@ -1,0 +1,150 @@
+import type { Scope } from '../http/caller.ts'
+
+type Property = { [keyword: string]: string | string[] | { type: string } }
+
+/** A tool is a route of the interface, which validates what it is given. */
+export type Tool = {
+  name: string
+  description: string
+  scope: Scope
+  method: 'GET' | 'POST'
+  route: string
+  takes: Record<string, Property>
+  required: string[]
+}
+
+const text = (description: string): Property => ({ type: 'string', description })
+const prompt_id = text('pmt_…')
+const since = text('ISO 8601, inclusive')
+const until = text('ISO 8601')
+const limit: Property = { type: 'integer', description: 'at most 100' }
+const page: Property = { type: 'integer' }
+const cursor = text('next_cursor of the answer before')
+const margin: Property = { type: 'number', description: 'smallest difference that matters, 0.05 by default' }
+const value: Property = { type: 'string', enum: ['positive', 'negative'] }
+
+const ofPrompt = '/api/v1/prompts/:prompt_id'
+
+export const tools: Tool[] = [
+  {
+    name: 'list_prompts',
+    description: 'Lists the prompts of the organisation with their ids. Start here.',
+    scope: 'prompts:read',
+    method: 'GET',
+    route: '/api/v1/prompts',
+    takes: { search: text('part of a name, id or file path'), limit, cursor },
+    required: [],
+  },
+  {
+    name: 'get_history',
+    description: 'Who changed a prompt, when, and how it was deployed: directly or by pull request. Newest first.',
+    scope: 'history:read',
+    method: 'GET',
+    route: `${ofPrompt}/history`,
+    takes: { prompt_id, branch: text('only this branch'), since, until, limit, page },
+    required: ['prompt_id'],
+  },
+  {
+    name: 'get_impact',
+    description:
+      'For each change that went live, newest first: the share of positive signals before and after, the difference with an interval that holds however often one looks, and a verdict. Before and after is no experiment: other things may have changed too.',
+    scope: 'signals:read',
+    method: 'GET',
+    route: `${ofPrompt}/impact`,
+    takes: { prompt_id, margin, since, until, limit, page },
+    required: ['prompt_id'],
+  },
+  {
+    name: 'compare_commits',
+    description:
+      'Compares two commits that ran side by side, by the commit_sha in the metadata of signals. This is an experiment: it proves which one is better.',
+    scope: 'signals:read',
+    method: 'GET',
+    route: `${ofPrompt}/compare`,
+    takes: {
+      prompt_id,
+      base: text('commit, at least 7 characters'),
+      head: text('the other commit'),
+      since,
+      until,
+      margin,
+    },
+    required: ['prompt_id', 'base', 'head'],
+  },
+  {
+    name: 'get_stats',
+    description: 'Counts signals over time.',
+    scope: 'signals:read',
+    method: 'GET',
+    route: `${ofPrompt}/stats`,
+    takes: {
+      prompt_id,
+      interval: { type: 'string', enum: ['hour', 'day', 'week', 'month'] },
+      since,
+      until,
+      by: text('also split by a field, such as metadata.model'),
+    },
+    required: ['prompt_id'],
+  },
+  {
+    name: 'list_signals',
+    description: 'Lists single signals with their metadata, newest first.',
+    scope: 'signals:read',
+    method: 'GET',
+    route: `${ofPrompt}/signals`,
+    takes: {
+      prompt_id,
+      value,
+      since,
+      until,
+      metadata: {
+        type: 'object',
+        description: 'only signals with these values',
+        additionalProperties: { type: 'string' },
+      },
+      limit,
+      cursor,
+    },
+    required: ['prompt_id'],
+  },
+  {
+    name: 'get_usage',
+    description: 'How many signals the organisation has recorded this month, and its limit.',
+    scope: 'usage:read',
+    method: 'GET',
+    route: '/api/v1/usage',
+    takes: {},
+    required: [],
+  },
+  {
+    name: 'record_signal',
+    description: 'Records feedback on an output of the prompt. Counts towards the monthly limit.',
+    scope: 'signals:write',
+    method: 'POST',
+    route: `${ofPrompt}/signals`,
+    takes: {
+      prompt_id,
+      value,
+      metadata: { type: 'object', description: 'commit_sha in it names the commit that gave the output' },
+      idempotency_key: text('signals with the same key are one'),
+    },
+    required: ['prompt_id', 'value'],
+  },
+]
+
+type Arguments = Record<string, unknown>
+
+/** The request of a call: the parameters of its path, its query, its body and its headers. */
+export function requestOf({ method, takes }: Tool, given: Arguments) {
+  const { prompt_id, idempotency_key, metadata, ...rest } = given
+  const params = { prompt_id: String(prompt_id) }
+  if (method === 'POST') {
+    const headers = idempotency_key === undefined ? {} : { 'idempotency-key': String(idempotency_key) }
+    return { params, query: '', headers, body: JSON.stringify({ ...rest, metadata }) }
+  }
+  const known = Object.entries(rest).filter(([name]) => name in takes)
+  const filters = Object.entries(metadata ?? {}).map(([field, value]) => [`metadata.${field}`, value])
+  const query = new URLSearchParams()
+  for (const [name, value] of [...known, ...filters]) query.append(String(name), String(value))
+  return { params, query: query.toString(), headers: {}, body: undefined }
+}

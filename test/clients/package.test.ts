@@ -1,0 +1,124 @@
+// The package as it is installed: into an empty project, on each runtime.
+import { beforeAll, expect, test } from 'bun:test'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { assign } from '../../clients/typescript/src/assign.ts'
+import { createFolder } from '../program.ts'
+import { entry } from '../service.ts'
+import { useNewTenant, useService } from '../use.ts'
+
+const root = join(import.meta.dir, '../..')
+const service = useService()
+const tenant = useNewTenant(service)
+const project = createFolder()
+const [deno = ''] = new Bun.Glob('@deno/*/deno').scanSync({ cwd: join(root, 'node_modules'), absolute: true })
+let packed: string[]
+
+async function run(command: string[], cwd = project, env = {}): Promise<string> {
+  const child = Bun.spawn(command, { cwd, env: { ...process.env, ...env }, stdout: 'pipe', stderr: 'pipe' })
+  const [output, errors] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  expect({ code: await child.exited, errors: errors.replace(/^npm .*\n/gm, '') }).toEqual({ code: 0, errors: '' })
+  return output
+}
+
+beforeAll(async () => {
+  const folder = join(root, 'clients/typescript')
+  await run(['bun', 'scripts/api_types.ts'], root)
+  await run(['bun', 'scripts/client.ts'], root)
+  const pack = ['npm', 'pack', '--ignore-scripts', '--json', '--pack-destination', project]
+  const [{ filename, files }] = JSON.parse(await run(pack, folder))
+  packed = files.map(({ path }: { path: string }) => path).sort()
+  writeFileSync(join(project, 'package.json'), '{"type":"module"}')
+  await run(['npm', 'install', '--offline', '--no-audit', '--no-fund', `./${filename}`])
+})
+
+test('the package has what it needs, and nothing else', () => {
+  const modules = ['api', 'assign', 'buffer', 'client', 'export', 'index', 'request', 'signals']
+  const files = modules.flatMap((name) => [`dist/${name}.d.ts`, `dist/${name}.js`])
+  expect(packed).toEqual([...files, 'README.md', 'dist/openapi.d.ts', 'package.json'].sort())
+})
+
+test.each([
+  ['signals', 2_500],
+  ['index', 6_000],
+])('%s takes at most %d bytes, minified and compressed', async (name, limit) => {
+  const entrypoints = [join(project, `node_modules/prompt-signals-client/dist/${name}.js`)]
+  const { outputs } = await Bun.build({ entrypoints, minify: true })
+  expect(gzipSync(await (outputs[0] as Blob).text(), { level: 9 }).length).toBeLessThanOrEqual(limit)
+})
+
+const program = `
+import { createClient, createSignalBuffer } from 'prompt-signals-client'
+import { createSignals } from 'prompt-signals-client/signals'
+const { URL, KEY, PROMPT } = globalThis.process.env
+const client = createClient({ url: URL, key: KEY })
+await createSignals({ url: URL, key: KEY }).record(PROMPT, 'positive', { commit: 'c0ffee1' })
+await client.signals.recordMany(PROMPT, [{ value: 'negative' }, { value: 'positive' }])
+const buffer = createSignalBuffer({ signals: client.signals })
+buffer.record(PROMPT, 'positive')
+await buffer.close()
+const all = async (list) => { const items = []; for await (const item of list) items.push(item); return items }
+console.log(JSON.stringify({
+  listed: (await all(client.signals.list(PROMPT, { value: 'positive' }))).length,
+  exported: (await all(client.signals.export(PROMPT))).length,
+  history: (await all(client.history.list(PROMPT))).map((entry) => entry.action),
+  counted: (await client.stats(PROMPT)).totals.total,
+  verdicts: (await client.impact(PROMPT)).data.length,
+  used: (await client.usage()).used,
+  prompts: (await all(client.prompts.list())).length,
+  prompt: (await client.prompts.get(PROMPT)).id === PROMPT,
+}))
+`
+
+test.each([
+  ['node', ['node']],
+  ['Bun', ['bun']],
+  ['Deno', [deno, 'run', '--allow-all']],
+])('the installed package works on %s', async (_, runtime) => {
+  await service.addHistory(tenant.prompt, [entry({ created_at: '2020-01-01T00:00:00Z' })])
+  writeFileSync(join(project, 'program.mjs'), program)
+  const env = { URL: service.url, KEY: tenant.key, PROMPT: tenant.prompt, DENO_DIR: createFolder() }
+  expect(JSON.parse(await run([...runtime, 'program.mjs'], project, env))).toEqual({
+    ...{ listed: 3, exported: 4, history: ['deployed'], counted: 4, verdicts: 1, used: 4, prompts: 1, prompt: true },
+  })
+})
+
+test.each(['README.md', 'docs/clients.md', 'clients/typescript/README.md'])(
+  'the first lines of %s record a signal',
+  async (path) => {
+    const [, lines = ''] = /```js\n(.*?)```/s.exec(await Bun.file(join(root, path)).text()) ?? []
+    const given = lines.replace(/'https?:[^']*'/, `'${service.url}'`).replace('psk_…', tenant.key)
+    writeFileSync(join(project, 'lines.mjs'), given.replace('pmt_…', tenant.prompt))
+    await run(['node', 'lines.mjs'])
+    const { body } = await service.get(`/prompts/${tenant.prompt}/signals`, tenant.key)
+    expect(body.data).toMatchObject([
+      { value: 'positive', metadata: { commit_sha: expect.stringMatching(/^45c48cc/) } },
+    ])
+  },
+)
+
+test('the types of the package check with only the standard libraries', async () => {
+  const source = `
+    import { createClient, type HistoryEntry } from 'prompt-signals-client'
+    const client = createClient({ url: '', key: '' })
+    export const names: Promise<string> = client.signals.record('pmt_1', 'positive').then((signal) => signal.created_at)
+    export const entries: AsyncGenerator<HistoryEntry> = client.history.list('pmt_1', { branch: 'main' })
+    // @ts-expect-error: not a value
+    client.signals.record('pmt_1', 'maybe')`
+  mkdirSync(join(project, 'types'))
+  writeFileSync(join(project, 'types/program.ts'), source)
+  const options = ['--strict', '--noEmit', '--target', 'es2023', '--lib', 'es2023,dom', '--module', 'nodenext']
+  await run([join(root, 'node_modules/.bin/tsc'), ...options, 'types/program.ts'])
+})
+
+test.each([0.1, 0.5, 0.9])('%d of the sessions get the head, evenly, and keep it when the share grows', (share) => {
+  const sessions = Array.from({ length: 100_000 }, (_, n) => `session-${n}`)
+  const experiment = { base: 'a'.repeat(40), head: 'b'.repeat(40), share }
+  const heads = sessions.filter((session) => assign(session, experiment) === experiment.head)
+  const expected = sessions.length * share
+  // One degree of freedom: by chance it is larger once in a thousand.
+  expect((heads.length - expected) ** 2 / expected / (1 - share)).toBeLessThan(10.83)
+  const larger = { ...experiment, share: share + 0.05 }
+  expect(heads.filter((session) => assign(session, larger) !== experiment.head)).toEqual([])
+})

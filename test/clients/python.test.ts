@@ -1,0 +1,96 @@
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { assign } from '../../clients/typescript/src/assign.ts'
+import { entry } from '../service.ts'
+import { useNewTenant, useService } from '../use.ts'
+
+const service = useService()
+const tenant = useNewTenant(service)
+const folder = join(import.meta.dir, '../../clients/python')
+
+/** Runs a program with `client` and `prompt`; returns what it gives to `show`. */
+async function python(lines: string, url = service.url): Promise<unknown> {
+  const program = `
+import json, sys
+from prompt_signals import Client, PromptSignalsError, assign
+show = lambda value: print(json.dumps(value))
+client, prompt = Client(sys.argv[1], sys.argv[2]), sys.argv[3]
+${lines}`
+  const command = ['python3', '-W', 'error', '-c', program, url, tenant.key, tenant.prompt]
+  const env = { ...process.env, PYTHONDONTWRITEBYTECODE: '1' }
+  const child = Bun.spawn(command, { cwd: folder, env, stdout: 'pipe', stderr: 'pipe' })
+  const [output, errors] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  expect(errors).toBe('')
+  return JSON.parse(output)
+}
+
+test('every operation of the file works', async () => {
+  await service.addHistory(tenant.prompt, [entry({ created_at: '2020-01-01T00:00:00Z' })])
+  const answers = await python(`
+client.record(prompt, "positive", {"a": 1}, commit="c0ffee1")
+results = client.record_many(prompt, [{"value": "negative"}, {"value": "maybe"}])
+show({
+  "results": [result["status"] for result in results],
+  "listed": [signal["metadata"] for signal in client.signals(prompt, value="positive")],
+  "exported": len(list(client.export(prompt))),
+  "history": [entry["action"] for entry in client.history(prompt)],
+  "counted": client.stats(prompt)["totals"]["total"],
+  "verdicts": len(client.impact(prompt)["data"]),
+  "used": client.usage()["used"],
+  "prompts": [one["id"] == prompt for one in client.prompts()],
+})`)
+  expect(answers).toEqual({
+    results: [201, 422],
+    listed: [{ a: 1, commit_sha: 'c0ffee1' }],
+    exported: 2,
+    history: ['deployed'],
+    counted: 2,
+    verdicts: 1,
+    used: 2,
+    prompts: [true],
+  })
+})
+
+test('an error has its status, code and details', async () => {
+  const caught = `
+try:
+  client.record(prompt, "maybe")
+except PromptSignalsError as error:
+  show([error.status, error.code, error.details[0]["path"], error.request_id is not None])`
+  expect(await python(caught)).toEqual([422, 'validation_error', '/value', true])
+})
+
+test('a lost answer is asked for again with the same key, and a used-up month is not', async () => {
+  const keys: (string | null)[] = []
+  const proxy = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      keys.push(request.headers.get('idempotency-key'))
+      const answer = await fetch(service.url + new URL(request.url).pathname, request)
+      return keys.length === 1 ? new Response('', { status: 502 }) : answer
+    },
+  })
+  await python('show(client.record(prompt, "positive")["id"])', proxy.url.origin)
+  expect(keys).toHaveLength(2)
+  expect(keys[0]).toBe(keys[1] as string)
+  expect(await python('show(len(list(client.signals(prompt))))')).toBe(1)
+
+  await service.services.db.sql`
+    update organisations set monthly_limit = 1 where public_id = ${tenant.org}`
+  const refused = `
+try:
+  client.record(prompt, "positive")
+except PromptSignalsError as error:
+  show([error.status, error.limited_by])`
+  expect(await python(refused, proxy.url.origin)).toEqual([429, 'organisation_month'])
+  expect(keys).toHaveLength(3)
+  await proxy.stop(true)
+})
+
+test('sessions are assigned as by the package for TypeScript', async () => {
+  const names = Array.from({ length: 200 }, (_, n) => `séance ${n}`)
+  const experiment = { base: 'a'.repeat(40), head: 'b'.repeat(40), share: 0.3 }
+  const assigned = await python(`show([assign(f"séance {n}", "a" * 40, "b" * 40, 0.3) for n in range(200)])`)
+  expect(assigned).toEqual(names.map((name) => assign(name, experiment)))
+})

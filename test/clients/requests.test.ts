@@ -1,0 +1,167 @@
+import { expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { createClient, createSignalBuffer, PromptSignalsError } from '../../clients/typescript/src/index.ts'
+import { inFullRun } from '../full.ts'
+import { useNewTenant, useService } from '../use.ts'
+
+const seed = Number(process.env.TEST_SEED ?? Date.now() % 2 ** 31)
+
+const service = useService()
+const tenant = useNewTenant(service)
+
+type Fault = 'none' | 'lost request' | 'lost answer' | 'cut answer' | 'sent twice' | 'no answer' | 'unavailable'
+
+/** The service behind a network that does this to one request after the other, then nothing. */
+function faulty(faults: Iterator<Fault>) {
+  const keys: (string | null)[] = []
+  const send = async (url: string, init: RequestInit): Promise<Response> => {
+    keys.push(new Headers(init.headers).get('idempotency-key'))
+    const fault = faults.next().value ?? 'none'
+    if (fault === 'lost request') throw new TypeError('the request was lost')
+    if (fault === 'unavailable') return new Response('<h1>Bad gateway</h1>', { status: 502 })
+    if (fault === 'no answer') {
+      await fetch(url, { ...init, signal: null })
+      return new Promise((_, reject) => init.signal?.addEventListener('abort', () => reject(new Error('aborted'))))
+    }
+    if (fault === 'sent twice') await fetch(url, init)
+    const response = await fetch(url, init)
+    if (fault === 'lost answer') throw new TypeError('the answer was lost')
+    if (fault !== 'cut answer') return response
+    const text = await response.text()
+    const chunks = [new TextEncoder().encode(text.slice(0, text.length / 2))]
+    const half = new ReadableStream({
+      pull(controller) {
+        const chunk = chunks.shift()
+        if (chunk) controller.enqueue(chunk)
+        else controller.error(new TypeError('the connection broke'))
+      },
+    })
+    return new Response(half, response)
+  }
+  return { fetch: send, keys }
+}
+
+const clientWith = (faults: Fault[], options = {}) => {
+  const network = faulty(faults.values())
+  const client = createClient({ url: service.url, key: tenant.key, fetch: network.fetch, timeoutMs: 2_000, ...options })
+  return { client, keys: network.keys }
+}
+
+const countRows = async () => (await Array.fromAsync(clientWith([]).client.signals.list(tenant.prompt))).length
+
+test.each<Fault>(['lost request', 'lost answer', 'cut answer', 'sent twice', 'no answer', 'unavailable'])(
+  'a signal is recorded once, with one idempotency key, after: %s',
+  async (fault) => {
+    const { client, keys } = clientWith([fault], { timeoutMs: fault === 'no answer' ? 300 : 5_000 })
+    const { id, value } = await client.signals.record(tenant.prompt, 'positive', {
+      commit: '45c48cc',
+      metadata: { a: 1 },
+    })
+    expect(new Set(keys).size).toBe(1)
+    expect(await Array.fromAsync(client.signals.list(tenant.prompt))).toMatchObject([
+      { id, value, metadata: { a: 1, commit_sha: '45c48cc' } },
+    ])
+  },
+)
+
+test('an error has its status, code, request and details, and is not repeated when it would stay', async () => {
+  const { client, keys } = clientWith([])
+  const error = await client.signals.record(tenant.prompt, 'maybe' as 'positive').catch((error) => error)
+  expect(error).toBeInstanceOf(PromptSignalsError)
+  expect(error).toMatchObject({ status: 422, code: 'validation_error', requestId: expect.any(String) })
+  expect(error.details).toMatchObject([{ path: '/value' }])
+  expect(keys).toHaveLength(1)
+})
+
+test('a used-up month is not repeated, and says when it ends', async () => {
+  const small = await service.createTenant(0)
+  const { client, keys } = clientWith([], { key: small.key })
+  const error = await client.signals.record(small.prompt, 'positive').catch((error) => error)
+  expect(error).toMatchObject({ status: 429, limitedBy: 'organisation_month', resetsAt: expect.any(Date) })
+  expect(keys).toHaveLength(1)
+})
+
+test('a failure that stays is an error after the last attempt', async () => {
+  const { client, keys } = clientWith(['lost request', 'unavailable', 'lost request'], { retries: 1 })
+  expect(await client.usage().catch((error) => error)).toMatchObject({ status: 502, code: 'unknown' })
+  expect(keys).toHaveLength(2)
+})
+
+test('the signal of the caller ends a request, also between two attempts', async () => {
+  const stop = new AbortController()
+  const { client } = clientWith(['lost request'])
+  const answer = client.usage({ signal: stop.signal })
+  stop.abort(new Error('enough'))
+  expect(await answer.catch((error) => error.message)).toBe('enough')
+})
+
+test('an export goes on where the connection broke', async () => {
+  const { client } = clientWith([])
+  const values = Array.from({ length: 30 }, () => ({ value: 'positive' as const }))
+  const ids = (await client.signals.recordMany(tenant.prompt, values)).map(({ id }) => id)
+  const exported = await Array.fromAsync(clientWith(['cut answer', 'cut answer']).client.signals.export(tenant.prompt))
+  expect(exported.map(({ id }) => id)).toEqual(ids as number[])
+})
+
+test('a history is read over all its pages', async () => {
+  const commits = Array.from({ length: 101 }, (_, n) => `c0ffee${String(n).padStart(34, '0')}`)
+  const user = { name: 'Ada', email: 'ada@example.com' }
+  const entries = commits.map((commit_sha) => ({ action: 'deployed', user, commit_sha, branch_name: 'main' }))
+  await service.addHistory(tenant.prompt, entries)
+  const read = await Array.fromAsync(clientWith([]).client.history.list(tenant.prompt))
+  expect(read.map((entry) => entry.commit_sha)).toEqual(commits.reverse())
+})
+
+test(`a buffer records every signal once and in order over a network that fails (TEST_SEED=${seed})`, async () => {
+  const number = inFullRun(10_000, 2_000)
+  const fault = fc.constantFrom<Fault>('lost request', 'lost answer', 'cut answer', 'sent twice', 'unavailable', 'none')
+  const { key, prompt } = await service.createTenant(number)
+  const { fetch } = faulty(fc.sample(fault, { seed, numRuns: 100 }).values())
+  const { signals } = createClient({ url: service.url, key, fetch, retries: 0 })
+  const buffer = createSignalBuffer({ signals, batchSize: number / 8, intervalMs: 5 })
+  const recorded: Promise<{ id?: number }>[] = []
+  for (let n = 0; n < number; n += 1) {
+    recorded.push(buffer.record(prompt, 'positive', { metadata: { n } }))
+  }
+  await buffer.close()
+  const ids = (await Promise.all(recorded)).map(({ id }) => id)
+  const rows = await Array.fromAsync(clientWith([], { key }).client.signals.export(prompt))
+  expect(rows.map(({ id }) => id)).toEqual(ids as number[])
+  expect(rows.map(({ metadata }) => metadata?.n)).toEqual(Array.from({ length: number }, (_, n) => n))
+})
+
+test('a full buffer rejects the new signal, and keeps the old ones', async () => {
+  const buffer = createSignalBuffer({ signals: clientWith([]).client.signals, capacity: 2, intervalMs: 60_000 })
+  const kept = [buffer.record(tenant.prompt, 'positive'), buffer.record(tenant.prompt, 'negative')]
+  expect(await buffer.record(tenant.prompt, 'positive').catch(String)).toBe(
+    'Error: The buffer is full: 2 signals wait.',
+  )
+  await buffer.close()
+  await Promise.all(kept)
+  expect(await countRows()).toBe(2)
+  expect(await buffer.record(tenant.prompt, 'positive').catch(String)).toBe('Error: The buffer is closed.')
+})
+
+test('a buffer tells of a signal that the service refused, and records the others', async () => {
+  const refused: [string, unknown][] = []
+  const onError = (error: Error, { metadata }: { metadata?: object }) => refused.push([error.message, metadata])
+  const buffer = createSignalBuffer({ signals: clientWith([]).client.signals, onError })
+  const wrong = buffer.record(tenant.prompt, 'maybe' as 'positive', { metadata: { n: 1 } })
+  buffer.record(tenant.prompt, 'positive')
+  await buffer.close()
+  expect(refused).toEqual([['The signal is not valid.', { n: 1 }]])
+  expect(await wrong.catch((error) => error)).toMatchObject({ status: 422 })
+  expect(await countRows()).toBe(1)
+})
+
+test('closing a buffer ends when its signal aborts, and rejects what was not recorded', async () => {
+  const { signals } = createClient({ url: 'http://127.0.0.1:9', key: tenant.key, retries: 0 })
+  const errors: Error[] = []
+  const buffer = createSignalBuffer({ signals, onError: (error) => errors.push(error) })
+  buffer.record(tenant.prompt, 'positive').catch(() => {})
+  const stop = new AbortController()
+  const closed = buffer.close(stop.signal)
+  stop.abort(new Error('the process ends'))
+  expect(await closed.catch((error) => error.message)).toBe('the process ends')
+  expect(errors).toHaveLength(1)
+})

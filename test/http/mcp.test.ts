@@ -1,0 +1,128 @@
+import { expect, test } from 'bun:test'
+import { tools } from '../../src/mcp/tools.ts'
+import { entry } from '../service.ts'
+import { useNewTenant, useService } from '../use.ts'
+
+const service = useService()
+const tenant = useNewTenant(service)
+
+const client = { name: 'test', version: '1' }
+
+/** Sends a message as clients of the current version do, and returns the result. */
+async function ask(method: string, params: object = {}, key = tenant.key, headers = {}) {
+  const meta = {
+    'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+    'io.modelcontextprotocol/clientInfo': client,
+    'io.modelcontextprotocol/clientCapabilities': {},
+  }
+  const response = await fetch(`${service.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': method,
+      ...('name' in params ? { 'mcp-name': String(params.name) } : {}),
+      ...headers,
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { ...params, _meta: meta } }),
+  })
+  // biome-ignore lint/suspicious/noExplicitAny: a test looks at answers of every shape
+  const body: any = await response.json()
+  return { status: response.status, body, result: body.result }
+}
+
+const call = async (name: string, given: object = {}, key = tenant.key) =>
+  (await ask('tools/call', { name, arguments: given }, key)).result
+
+test('lists the tools that the key may use, in a small catalogue', async () => {
+  const admin = await service.createKey(tenant, [
+    'prompts:read',
+    'history:read',
+    'signals:read',
+    'signals:write',
+    'usage:read',
+  ])
+  const { result } = await ask('tools/list', {}, admin.key)
+  expect(result.tools.map(({ name }: { name: string }) => name)).toEqual(tools.map(({ name }) => name))
+  // A token of JSON has about four characters.
+  expect(JSON.stringify(result.tools).length / 4).toBeLessThan(2_000)
+  const reader = await service.createKey(tenant, ['usage:read'])
+  const { result: few } = await ask('tools/list', {}, reader.key)
+  expect(few.tools.map(({ name }: { name: string }) => name)).toEqual(['get_usage'])
+  expect(await call('list_signals', { prompt_id: tenant.prompt }, reader.key)).toMatchObject({ isError: true })
+})
+
+test('records a signal once and reads it back', async () => {
+  const given = { prompt_id: tenant.prompt, value: 'negative', metadata: { model: 'a' }, idempotency_key: 'one' }
+  const { structuredContent } = await call('record_signal', given)
+  expect((await call('record_signal', given)).structuredContent).toEqual(structuredContent)
+  await call('record_signal', { prompt_id: tenant.prompt, value: 'positive' })
+  const listed = await call('list_signals', { prompt_id: tenant.prompt, metadata: { model: 'a' } })
+  expect(listed.structuredContent.data).toMatchObject([{ id: structuredContent.data.id, metadata: { model: 'a' } }])
+  expect(JSON.parse(listed.content[0].text)).toEqual(listed.structuredContent)
+  expect((await call('get_usage')).structuredContent.data.used).toBe(2)
+  expect((await call('get_stats', { prompt_id: tenant.prompt })).structuredContent.totals.total).toBe(2)
+})
+
+test('an error of the interface is the result of the call', async () => {
+  const wrong = await call('list_signals', { prompt_id: tenant.prompt, since: 'yesterday' })
+  expect(wrong).toMatchObject({ isError: true, content: [{ text: expect.stringContaining('since: must be') }] })
+  const other = await service.createTenant()
+  expect(await call('get_history', { prompt_id: other.prompt })).toMatchObject({ isError: true })
+})
+
+test('a long answer is cut to 20 kB, and the rest can be read', async () => {
+  const signals = Array.from({ length: 10 }, (_, n) => ({
+    value: 'positive',
+    metadata: { n, text: 'x'.repeat(5_000) },
+  }))
+  await service.post(`/prompts/${tenant.prompt}/signals/batch`, tenant.key, { signals })
+  const read: number[] = []
+  let cursor: string | null = null
+  do {
+    const given = { prompt_id: tenant.prompt, limit: 10, ...(cursor && { cursor }) }
+    const { structuredContent, content } = await call('list_signals', given)
+    expect(content[0].text.length).toBeLessThanOrEqual(20_000)
+    if (!cursor) expect(structuredContent.shortened).toContain('go on with limit')
+    read.push(...structuredContent.data.map(({ metadata }: { metadata: { n: number } }) => metadata.n))
+    cursor = structuredContent.pagination.next_cursor
+  } while (cursor)
+  expect(read).toEqual(signals.map(({ metadata }) => metadata.n).reverse())
+})
+
+test('pages of a history keep their place when they are cut', async () => {
+  const name = 'N'.repeat(200)
+  const entries = Array.from({ length: 100 }, (_, n) =>
+    entry({ user: { name, email: 'a@example.com' }, commit_sha: `c0ffee${String(n).padStart(34, '0')}` }),
+  )
+  await service.addHistory(tenant.prompt, entries)
+  const first = await call('get_history', { prompt_id: tenant.prompt, limit: 50, page: 2 })
+  const { per_page, current_page } = first.structuredContent.pagination
+  expect((current_page - 1) * per_page).toBe(50)
+  expect(first.structuredContent.data[0].commit_sha).toBe(entries[49]?.commit_sha)
+})
+
+test('clients of earlier versions connect', async () => {
+  const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: client }
+  const response = await fetch(`${service.url}/mcp`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${tenant.key}`,
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+    },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params }),
+  })
+  expect(response.status).toBe(200)
+  expect(await response.text()).toContain('"serverInfo":{"name":"prompt-signals"')
+})
+
+test('rejects a missing key, a page, and a browser key', async () => {
+  expect((await ask('tools/list', {}, 'psk_none')).status).toBe(401)
+  expect((await ask('tools/list', {}, tenant.key, { origin: 'https://example.com' })).status).toBe(403)
+  const terms = { origins: ['https://example.com'], prompts: null, monthly_limit: null }
+  const { key } = await service.createKey(tenant, ['signals:write'], terms)
+  expect((await ask('tools/list', {}, key)).status).toBe(403)
+})

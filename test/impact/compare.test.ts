@@ -1,0 +1,138 @@
+import { beforeAll, expect, test } from 'bun:test'
+import { blockByDay } from '../../src/impact/block.ts'
+import { differenceOf } from '../../src/impact/interval.ts'
+import { useService, useTenant } from '../use.ts'
+import { addSignals, deployed, merged, rollUp, type Sent } from './history.ts'
+
+const service = useService()
+const tenant = useTenant(service)
+
+const base = '1111111aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'
+/** The head of a pull request that is open: nothing of it is live. */
+const head = '2222222bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'
+const [like, alike] = ['3333333cc1', '3333333cc2']
+
+const signals = (positive: number, negative: number, at: string, commit: string): Sent[] => [
+  ...Array.from({ length: positive }, () => ({ at, commit, value: 'positive' as const })),
+  ...Array.from({ length: negative }, () => ({ at, commit, value: 'negative' as const })),
+]
+
+/** Positive and negative signals of the base and of the head. */
+const days: [string, [number, number], [number, number]][] = [
+  ['2026-11-01', [40, 10], [0, 0]],
+  ['2026-11-02', [160, 40], [54, 6]],
+  ['2026-11-03', [60, 60], [160, 40]],
+  ['2026-11-04', [30, 20], [180, 20]],
+  ['2026-11-05', [0, 0], [70, 30]],
+  ['2026-11-06', [0, 0], [7, 3]],
+]
+
+const shownDays = days.map(([date, ...sides]) => {
+  const [ofBase, ofHead] = sides.map(([positive, negative]) => ({ positive, negative }))
+  return { date, base: ofBase as { positive: number; negative: number }, head: ofHead as typeof ofBase & object }
+})
+
+beforeAll(async () => {
+  service.clock.set('2026-11-15T12:00:00.000Z')
+  await service.addHistory(tenant.prompt, [
+    deployed(base, '2026-10-01T09:00:00.000Z'),
+    { ...merged(head, '2026-10-31T09:00:00.000Z', 7), action: 'pr_opened' },
+    deployed('4444444dd', '2026-11-03T12:00:00.000Z'),
+  ])
+  await addSignals(
+    service,
+    tenant.prompt,
+    days.flatMap(([date, ofBase, ofHead], index) => [
+      ...signals(...ofBase, `${date}T10:07:00.000Z`, index % 2 === 0 ? base : base.slice(0, 9)),
+      ...signals(...ofHead, `${date}T23:59:59.999Z`, index % 2 === 0 ? head : head.slice(0, 7)),
+    ]),
+  )
+  await addSignals(service, tenant.prompt, signals(3, 1, '2026-11-02T10:00:00.000Z', like))
+  await addSignals(service, tenant.prompt, signals(3, 1, '2026-11-03T10:00:00.000Z', alike))
+  // A short hash that could name either counts for neither.
+  await addSignals(service, tenant.prompt, signals(9, 9, '2026-11-03T10:00:00.000Z', '3333333cc'))
+  await rollUp(service, tenant.prompt, 700)
+})
+
+const read = (query: string) => service.get(`/prompts/${tenant.prompt}/compare?${query}`, tenant.key)
+
+test('two commits are compared by the days on which both have signals, whether they are live or not', async () => {
+  const { status, body } = await read(`base=${base}&head=${head.slice(0, 7)}`)
+  expect(status).toBe(200)
+  const blocked = blockByDay(shownDays)
+  // Worked by hand: weights 200·60/260, 120·200/320 and 50·200/250.
+  const weights = [600 / 13, 75, 40]
+  const mean = (rates: number[]) =>
+    rates.reduce((sum, rate, day) => sum + rate * (weights[day] as number), 0) / (600 / 13 + 115)
+  const { difference, base: ofBase, head: ofHead } = body.data
+  expect(ofBase.rate.value).toBeCloseTo(mean([0.8, 0.5, 0.6]), 5)
+  expect(ofHead.rate.value).toBeCloseTo(mean([0.9, 0.8, 0.9]), 5)
+  expect(blocked.base.positive + blocked.base.negative).toBeCloseTo(2 * (600 / 13 + 115), 9)
+  expect(difference).toEqual(differenceOf(blocked.base, blocked.head))
+  expect(body.data).toMatchObject({
+    base: { commit: base, change: { action: 'deployed' } },
+    head: { commit: head, change: { action: 'pr_opened', pr_number: 7 } },
+    verdict: 'better',
+    signals_needed: null,
+    reason: null,
+    notes: ['The base has no signals after 2026-11-04: 2 later days of the head do not count.'],
+    overlap: { days: 3, from: '2026-11-02', until: '2026-11-04' },
+    days: shownDays,
+  })
+  expect(ofBase.signals).toEqual({ positive: 290, negative: 130, total: 420, compared: 370 })
+  expect(ofHead.signals).toEqual({ positive: 471, negative: 99, total: 570, compared: 460 })
+  expect(body.data.share).toBeCloseTo(460 / 830, 6)
+})
+
+test('since and until cut days, to the millisecond', async () => {
+  const shown = async (query: string) =>
+    (await read(`base=${base}&head=${head}&${query}`)).body.data.days.map(
+      ({ date, base, head }: (typeof shownDays)[number]) => [date.slice(-2), base.positive, head.positive],
+    )
+  expect(await shown('since=2026-11-03&until=2026-11-05')).toEqual([
+    ['03', 60, 160],
+    ['04', 30, 180],
+  ])
+  expect(await shown('since=2026-11-03T10:07:00.001Z&until=2026-11-04T23:59:59.999Z')).toEqual([
+    ['03', 0, 160],
+    ['04', 30, 0],
+  ])
+  expect(await shown('since=2026-11-03T10:07:00.000Z&until=2026-11-04T00:00:00.000Z')).toEqual([['03', 60, 160]])
+})
+
+test.each([
+  ['9999999', '8888888', 'Neither commit has signals.'],
+  [base, '9999999', 'The head has no signals.'],
+  [like, alike, 'There is no day with signals of both.'],
+])('%s against %s is undecided, and says why', async (one, other, reason) => {
+  const { data } = (await read(`base=${one}&head=${other}`)).body
+  expect(data).toMatchObject({ reason, verdict: 'undecided', difference: null, signals_needed: null, share: null })
+  expect(data.overlap).toEqual({ days: 0, from: null, until: null })
+  expect(data.base.rate).toBeNull()
+})
+
+test.each([
+  ['head=1111111', 'base'],
+  [`base=111111&head=${head}`, 'base'],
+  [`base=${base}&head=3333333`, 'head'],
+  [`base=${base}&head=1111111A`, 'head'],
+  [`base=${base}&head=${head}&since=2026-11-02&until=2026-11-02`, 'since'],
+  [`base=${base}&head=${head}&margin=1`, 'margin'],
+])('%s is rejected and named', async (query, name) => {
+  const { status, body } = await read(query)
+  expect(status).toBe(422)
+  expect(body.error.details.map(({ path }: { path: string }) => path)).toEqual([name])
+})
+
+test('an ambiguous beginning is enough if an entry has exactly this commit', async () => {
+  await service.addHistory(tenant.prompt, [deployed('3333333cc', '2026-11-04T12:00:00.000Z')])
+  const { data } = (await read(`base=3333333cc&head=${alike}`)).body
+  expect(data.base).toMatchObject({ commit: '3333333cc', signals: { total: 18 } })
+  expect(data.head.signals.total).toBe(4)
+})
+
+test('only a key that may read signals can compare, and only its own prompts', async () => {
+  const other = await service.createTenant()
+  const path = `/prompts/${tenant.prompt}/compare?base=${base}&head=${head}`
+  expect((await service.get(path, other.key)).status).toBe(404)
+})

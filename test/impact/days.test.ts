@@ -1,0 +1,84 @@
+import { beforeAll, expect, test } from 'bun:test'
+import { findJumps } from '../../src/impact/days.ts'
+import { useService, useTenant } from '../use.ts'
+import { addSignals, deployed, rollUp, type Sent } from './history.ts'
+
+const service = useService()
+const tenant = useTenant(service)
+const [first, second] = ['1111111aaaa', '2222222bbbb']
+
+const signals = (positive: number, negative: number, at: string, commit?: string): Sent[] => [
+  ...Array.from({ length: positive }, () => ({ at, commit, value: 'positive' as const })),
+  ...Array.from({ length: negative }, () => ({ at, commit, value: 'negative' as const })),
+]
+
+let ids: number[]
+
+beforeAll(async () => {
+  service.clock.set('2026-11-15T12:00:00.000Z')
+  await service.addHistory(tenant.prompt, [
+    deployed(first, '2026-11-01T12:00:00.000Z'),
+    deployed(second, '2026-11-04T12:00:00.000Z'),
+  ])
+  await addSignals(service, tenant.prompt, [
+    ...signals(70, 30, '2026-11-01T13:00:00.000Z'),
+    ...signals(70, 30, '2026-11-02T13:00:00.000Z', first),
+    ...signals(40, 10, '2026-11-04T13:00:00.000Z'),
+    ...signals(90, 10, '2026-11-06T13:00:00.000Z', second),
+  ])
+  await rollUp(service, tenant.prompt, 250)
+  ids = (await service.getHistory(tenant.prompt, tenant.key)).body.data.map(({ id }: { id: number }) => id)
+})
+
+const read = (id: unknown, query = '') => service.get(`/prompts/${tenant.prompt}/impact/${id}/days${query}`, tenant.key)
+
+test('the difference of a change is shown after each of its days, and ends where its impact is', async () => {
+  const { status, body } = await read(ids[0])
+  expect(status).toBe(200)
+  const { change, before, days, health } = body.data
+  expect([change.commit_sha, before.commit_sha]).toEqual([second, first])
+  expect(days.map(({ date, positive, negative }: Record<string, unknown>) => [date, positive, negative])).toEqual([
+    ['2026-11-04', 40, 10],
+    ['2026-11-06', 90, 10],
+  ])
+  const [impact] = (await service.get(`/prompts/${tenant.prompt}/impact?limit=1`, tenant.key)).body.data
+  expect(days[1]).toMatchObject({ difference: impact.difference, verdict: impact.verdict })
+  expect(days[1].design_effect).toBe(impact.effective.design_effect)
+  expect(days[0].difference.value).toBe(0.1)
+  expect(days[0].difference.high - days[0].difference.low).toBeGreaterThan(
+    impact.difference.high - impact.difference.low,
+  )
+  expect(health).toEqual({
+    before: { days: 2, signals: 200, named: 0.5 },
+    change: { days: 2, signals: 150, named: 0.6667 },
+    jumps: [],
+  })
+  expect((await read(ids[0], '?margin=0.9')).body.data.days[1].verdict).toBe('same')
+})
+
+test('the first change has days, and nothing to compare them with', async () => {
+  const { before, days, health } = (await read(ids[1])).body.data
+  expect([before, health.before]).toEqual([null, null])
+  expect(days[0]).toMatchObject({ positive: 70, difference: null, verdict: null, design_effect: null })
+})
+
+test.each([999_999, 'x', 0])('%p, which is no change of the prompt, is not found', async (id) => {
+  expect((await read(id)).status).toBe(404)
+})
+
+test('a jump in volume is told once, where it begins; the last day may not be over', () => {
+  const from = Date.UTC(2026, 10, 1)
+  const days = (...volumes: number[]) =>
+    volumes.flatMap((positive, index) =>
+      positive === 0
+        ? []
+        : { date: new Date(from + index * 86_400_000).toISOString().slice(0, 10), positive, negative: 0 },
+    )
+  const usual = Array(8).fill(100)
+  expect(findJumps(days(...usual, 290, 40, 100))).toEqual([])
+  expect(findJumps(days(...usual, 300, 310, 320, 300))).toEqual([{ date: '2026-11-09', signals: 300, usual: 100 }])
+  expect(findJumps(days(...usual, 0, 0, 100))).toEqual([{ date: '2026-11-09', signals: 0, usual: 100 }])
+  expect(findJumps(days(...usual, 10))).toEqual([])
+  expect(findJumps(days(2, 3, 2, 2, 3, 2, 2, 19, 2))).toEqual([])
+  expect(findJumps([])).toEqual([])
+})

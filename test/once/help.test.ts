@@ -1,0 +1,47 @@
+import { expect, test } from 'bun:test'
+import { nameOf } from '../../src/cli/command.ts'
+import { parseUsage } from '../../src/cli/grammar.ts'
+import { loadCommands } from '../../src/cli/groups.ts'
+import { describeOptions } from '../../src/cli/help.ts'
+import { explanations } from '../../src/cli/options.ts'
+import { type Column, createOutput, shrinking } from '../../src/cli/output.ts'
+
+const commands = await loadCommands()
+
+test.each(commands.map((command) => [nameOf(command), command] as const))(
+  '%s --help explains every option and argument in at most 120 columns',
+  (_, command) => {
+    const lines = describeOptions(command).split('\n').slice(0, -1)
+    const { options, positionals } = parseUsage(command.usage)
+    const text = lines.join('\n').replaceAll(/\n {6,}/g, '  ')
+    const explained = [...text.matchAll(/^ {2}(?:--)?(\S+)(?: \S+)? {2,}\S/gm)].map(([, name]) => name)
+    expect(explained).toEqual([...positionals, ...options.map(({ name }) => name), 'json'])
+    expect(lines.filter((line) => line.length > 120)).toEqual([])
+  },
+)
+
+test('every explanation is of an option that exists', () => {
+  const known = commands.flatMap((command) => {
+    const { options, positionals } = parseUsage(command.usage)
+    const keys = [...positionals, ...options.map(({ name }) => `--${name}`), '--json']
+    return keys.flatMap((key) => [key, `${command.usage.split(' ')[0]} ${key}`])
+  })
+  expect(Object.keys(explanations).filter((key) => !known.includes(key))).toEqual([])
+})
+
+function draw<T extends object>(rows: T[], columns: (Column<T> | keyof T)[]): string[] {
+  let text = ''
+  const out = (more: string) => {
+    text += more
+  }
+  createOutput(false, { out, err: out, hasColour: false }).table(rows, columns)
+  return text.split('\n').slice(0, -1)
+}
+
+test('a table fits 120 columns: it cuts the widest texts, leaves out empty columns, and shows times to the minute', () => {
+  const row = { id: 'i'.repeat(30), name: 'n'.repeat(80), path: 'p'.repeat(60), at: new Date(0), none: null }
+  const lines = draw([row], ['id', shrinking('name'), shrinking('path'), 'at', 'none'])
+  expect(lines.map((line) => line.length)).toEqual([106, 120])
+  expect(lines[1]).toBe(`${row.id}  ${'n'.repeat(33)}…  ${'p'.repeat(33)}…  1970-01-01 00:00`)
+  expect(draw([], ['id'])).toEqual(['id'])
+})
