@@ -155,6 +155,10 @@ declare
   watermark signal_watermarks := lock_watermark(given_prompt_id);
   erased record;
 begin
+  -- Without a watermark there was no signal when it was looked for. One recorded since is left alone: it may be counted.
+  if watermark.prompt_id is null then
+    return 0;
+  end if;
   delete from idempotency_keys k where k.prompt_id = given_prompt_id and k.signal_id = any (signal_ids);
 
   with deleted as (

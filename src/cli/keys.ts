@@ -1,4 +1,5 @@
-import { parseNewKey, toKeyChange, validateKeyChange } from '../keys/given.ts'
+import type { Scope } from '../http/caller.ts'
+import { type KeyChange, parseNewKey, toKeyChange, validateKeyChange } from '../keys/given.ts'
 import { changeKey, createKey, listKeys, revokeKey, rotateKey } from '../keys/manage.ts'
 import { presets } from '../keys/schema.ts'
 import { readAllPages } from '../lib/cursor_page.ts'
@@ -33,7 +34,7 @@ export const commands = onDatabase([
     },
   },
   {
-    usage: `keys update ID [--name N] ${scopeUsage} [--expires-at TIME|none] [--origin O]… [--prompt PROMPT|all]… [--monthly-limit N|none]`,
+    usage: `keys update ID [--name N] ${scopeUsage} [--add-scope A,B] [--remove-scope A,B] [--expires-at TIME|none] [--origin O]… [--prompt PROMPT|all]… [--monthly-limit N|none]`,
     description: 'changes the given properties of a key; effective everywhere within a second',
     check: changeOptions,
     verifyWith: 'keys list --org ORG',
@@ -90,19 +91,40 @@ function keyOptions(args: Arguments) {
   return { ...args.naming(() => parseNewKey(given)), org: args.required('org') }
 }
 
-function changeOptions(args: Arguments) {
+function changeOptions(args: Arguments): KeyChange {
   const given = givenOptions(args)
-  if (Object.values(given).every((value) => value === undefined)) throw new UsageError('nothing to change is given')
-  return args.naming(() => toKeyChange(validateKeyChange(given)))
+  const isGiven = Object.values(given).some((value) => value !== undefined)
+  const change: KeyChange = isGiven ? args.naming(() => toKeyChange(validateKeyChange(given))) : {}
+  const [added, removed] = [scopesIn(args, 'add-scope'), scopesIn(args, 'remove-scope')]
+  if (added.length + removed.length === 0) {
+    if (!isGiven) throw new UsageError('nothing to change is given')
+    return change
+  }
+  if (change.scopes) throw new UsageError('--add-scope and --remove-scope cannot come with --scopes or --preset')
+  const edit = (scopes: Scope[]) => [...scopes, ...added].filter((scope) => !removed.includes(scope))
+  return { ...change, scopes: edit }
 }
+
+function scopesIn(args: Arguments, option: string): Scope[] {
+  const names = namesIn(args, option) ?? []
+  const unknown = names.find((name) => !presets.admin.some((scope) => scope === name))
+  if (unknown !== undefined) throw new UsageError(`--${option} must be scopes such as history:read, not "${unknown}"`)
+  return names as Scope[]
+}
+
+const namesIn = (args: Arguments, option: string): string[] | undefined =>
+  args
+    .text(option)
+    ?.split(',')
+    .map((name) => name.trim())
 
 /** The options in the form of a request's body. `none` and `all` become null. */
 function givenOptions(args: Arguments) {
-  const [prompts, scopes] = [args.list('prompt') ?? undefined, args.text('scopes')?.split(',')]
+  const prompts = args.list('prompt') ?? undefined
   const [expiresAt, limit] = [args.text('expires-at') ?? undefined, args.text('monthly-limit') ?? undefined]
   return {
     name: args.text('name') ?? undefined,
-    scopes: scopes?.map((name) => name.trim()),
+    scopes: namesIn(args, 'scopes'),
     preset: args.text('preset') ?? undefined,
     expires_at: expiresAt === 'none' ? null : expiresAt,
     origins: args.list('origin') ?? undefined,

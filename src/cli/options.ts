@@ -3,6 +3,7 @@ const time = 'an ISO 8601 time with its zone, or a date (UTC)'
 /** What each option and argument means. One of a group of commands goes before one of all. */
 export const explanations: Record<string, string> = {
   '--action': 'what happened',
+  '--add-scope': 'scopes to add, separated by commas',
   '--admin': 'a key that may change things, too',
   '--after': 'continues after the signal with this id',
   '--all-orgs': 'the signals of every organisation',
@@ -44,6 +45,7 @@ export const explanations: Record<string, string> = {
   '--pr-url': 'address of the pull request',
   '--preset': 'named set of scopes; default: all scopes except administration',
   '--prompt': 'prompt, by id or by unique name',
+  '--remove-scope': 'scopes to remove, separated by commas',
   '--repository': 'repository on its host: github.com/owner/name; owner/name is one on GitHub',
   '--scopes': 'scopes of the key, separated by commas, instead of a preset',
   '--since': `${time}: only what is not older`,

@@ -47,6 +47,12 @@ export const commands = onDatabase([
     run: (context) => setArchived(context, true),
   },
   {
+    usage: 'prompts unarchive PROMPT',
+    description: 'shows an archived prompt in lists again',
+    verifyWith: 'prompts list --org ORG --archived all',
+    run: (context) => setArchived(context, false),
+  },
+  {
     usage: 'prompts forget-text PROMPT',
     description: 'permanently erases the stored texts of a prompt',
     ifInterrupted: 'some texts are erased; run it again to erase the rest',
@@ -56,12 +62,6 @@ export const commands = onDatabase([
       const entries = await forgetTexts(db, clock, await requirePrompt(db.sql, id), id)
       output.show({ id, entries })
     },
-  },
-  {
-    usage: 'prompts unarchive PROMPT',
-    description: 'shows an archived prompt in lists again',
-    verifyWith: 'prompts list --org ORG --archived all',
-    run: (context) => setArchived(context, false),
   },
 ])
 

@@ -2,7 +2,6 @@ import type { Clock } from '../clock.ts'
 import {
   forbidden,
   internalError,
-  notFound,
   ServiceError,
   UnavailableError,
   type UnavailableReason,
@@ -12,7 +11,7 @@ import { settle, track } from '../lib/deadline.ts'
 import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import type { Receiver } from '../platform.ts'
-import { type Caller, type KeyVerifier, requireNotNarrowed, type Scope } from './caller.ts'
+import { type Caller, type KeyVerifier, requireNotNarrowed, requirePrompt, type Scope } from './caller.ts'
 import type { AddressFinder } from './client_address.ts'
 import { corsHeaders } from './cors.ts'
 import type { Drain } from './drain.ts'
@@ -80,9 +79,14 @@ export function createRouteWrapper(services: Services): RouteWrapper {
     const { org, key } = caller ?? {}
     log.request({ level, time: clock.now(), method, route, status, ms, org, key, requestId, traceId })
     context.onAnswered?.()
-    // Bun runs other tasks while it discards an unread body: thousands of direct sends would overflow the stack.
-    if (context.isBodyRead || method === 'GET') context.send(response)
-    else setImmediate(context.send, response)
+    if (context.isBodyRead || method === 'GET') {
+      context.send(response)
+    } else {
+      // Bun would keep an unread body until the request is collected: gigabytes, if unknown keys bring large ones.
+      request.body?.cancel().catch(() => {})
+      // Bun runs other tasks while it discards an unread body: thousands of direct sends would overflow the stack.
+      setImmediate(context.send, response)
+    }
   }
 
   function fail(context: RequestContext, error: unknown): void {
@@ -173,13 +177,6 @@ export function createRouteWrapper(services: Services): RouteWrapper {
       return Object.assign(route, { scope })
     },
   }
-}
-
-/** A prompt that a browser key is not limited to is answered like one that does not exist. */
-function requirePrompt({ browser }: Caller, params: unknown): void {
-  if (!browser?.prompts) return
-  const { prompt_id: id } = params as { prompt_id?: string }
-  if (id !== undefined && !browser.prompts.includes(id)) throw notFound()
 }
 
 /** The response when even the framework fails. */

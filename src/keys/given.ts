@@ -1,5 +1,6 @@
 import type { Sql } from '../db/client.ts'
 import { type Detail, invalid } from '../errors.ts'
+import type { Scope } from '../http/caller.ts'
 import { isOriginPattern } from '../lib/origins.ts'
 import { parseInstant } from '../lib/times.ts'
 import { createChangeValidator, createValidator } from '../lib/validate.ts'
@@ -12,8 +13,11 @@ export const validateKeyChange = createChangeValidator(ApiKeyChange, 'The change
 
 type ParsedKey = ReturnType<typeof toKeyChange>
 
-export type KeyChange = { [Name in keyof ParsedKey]?: ParsedKey[Name] | undefined }
-export type KeyToCreate = KeyChange & { name: string }
+type GivenKey = { [Name in keyof ParsedKey]?: ParsedKey[Name] | undefined }
+export type KeyToCreate = GivenKey & { name: string }
+
+/** The scopes may depend on those that the key has. */
+export type KeyChange = Omit<GivenKey, 'scopes'> & { scopes?: Scope[] | ((current: Scope[]) => Scope[]) | undefined }
 
 export function parseNewKey(given: unknown): KeyToCreate {
   const key = validateNew(given)
@@ -27,12 +31,22 @@ export function toKeyChange({ name, scopes, preset, expires_at, origins, prompts
   if (preset && scopes) throw wrong('/preset', 'must be absent when scopes are given')
   return {
     name,
-    scopes: preset ? presets[preset] : scopes && presets.admin.filter((scope) => scopes.includes(scope)),
+    scopes: preset ? presets[preset] : scopes && inOrder(scopes),
     expiresAt,
     origins: origins && [...new Set(origins)],
     prompts: prompts && [...new Set(prompts)],
     monthly_limit,
   }
+}
+
+/** Each scope once, in the order of the documentation. */
+const inOrder = (scopes: Scope[]): Scope[] => presets.admin.filter((scope) => scopes.includes(scope))
+
+/** The scopes that a key has after a change. */
+export function scopesAfter({ scopes }: KeyChange, current: Scope[]): Scope[] {
+  const after = typeof scopes === 'function' ? inOrder(scopes(current)) : (scopes ?? current)
+  if (after.length === 0) throw wrong('/scopes', 'must not be empty')
+  return after
 }
 
 /** Undefined when it is not given, null for a key that does not expire. */

@@ -8,7 +8,7 @@ import { requireText } from '../lib/texts.ts'
 import { earlierOf, latestInstant } from '../lib/times.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { generateKey, hashKey, prefixOfKey } from './format.ts'
-import { type KeyChange, type KeyToCreate, requireRestrictions } from './given.ts'
+import { type KeyChange, type KeyToCreate, requireRestrictions, scopesAfter } from './given.ts'
 import { isLater, requireFuture, requireGrantable, requireLifeWithin } from './grant.ts'
 import { defaultScopes, type KeyRow, type NewKey } from './schema.ts'
 import {
@@ -80,7 +80,8 @@ export const changeKey = (db: Db, clock: Clock, id: string, given: KeyChange, ac
   db.transaction(async (sql) => {
     const key = await requireKey(sql, id, actor, lockKey)
     requireFuture(given.expiresAt ?? null, clock)
-    const { name = key.name, scopes = key.scopes, expiresAt = key.expires_at } = given
+    const { name = key.name, expiresAt = key.expires_at } = given
+    const scopes = scopesAfter(given, key.scopes)
     const { origins = key.origins, prompts = key.prompts, monthly_limit = key.monthly_limit } = given
     const changesRestrictions = [given.origins, given.prompts, given.monthly_limit].some((value) => value !== undefined)
     const isExtended = isLater(expiresAt, key.expires_at)

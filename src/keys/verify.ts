@@ -76,6 +76,9 @@ export function createKeyVerifier(db: Db, clock: Clock, lastUsed: LastUsed): Key
   }
 }
 
+/** Runs the look-up that every request needs. Rejects when it cannot run. */
+export const probeKeys = (db: Db): Promise<unknown> => findLiveKeys(db.sql, [hashKey('').toString('hex')])
+
 const unauthorized = () =>
   new ServiceError(
     'unauthorized',

@@ -23,20 +23,28 @@ export async function openInput(path: string): Promise<Input> {
 export class TextError extends Error {}
 
 /** Far longer than any valid line. A file without line feeds must not fill the memory. */
-const maxLineLength = 64 * 1024 * 1024
+export const maxLineLength = 16 * 1024 * 1024
 
 /** Decodes UTF-8 and splits it only at line feeds. The last line need not end in one. */
 export async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
-  let rest = ''
+  // The parts are joined only once: searching all of them again with each chunk would make a long line slow.
+  let parts: string[] = []
+  let length = 0
   for await (const chunk of chunks) {
-    const lines = (rest + decode(decoder, chunk)).split('\n')
-    rest = lines.pop() as string
-    if (rest.length > maxLineLength) throw new TextError(`a line is longer than ${maxLineLength} characters`)
+    const [end = '', ...lines] = decode(decoder, chunk).split('\n')
+    parts.push(end)
+    length += end.length
+    if (length > maxLineLength) throw new TextError(`a line is longer than ${maxLineLength} characters`)
+    if (lines.length === 0) continue
+    const rest = lines.pop() as string
+    yield parts.join('')
     yield* lines
+    parts = [rest]
+    length = rest.length
   }
-  rest += decode(decoder)
-  if (rest !== '') yield rest
+  const last = parts.join('') + decode(decoder)
+  if (last !== '') yield last
 }
 
 function decode(decoder: TextDecoder, chunk?: Uint8Array): string {

@@ -11,7 +11,7 @@ export function createValidator<S extends TSchema>(schema: S, what: string): (va
     // The schema is not compiled, because the binary runs no code that is made of strings (scripts/compile.ts).
     if (Value.Check(schema, value)) return value
     const details = new Map<string, Detail>()
-    for (const error of Value.Errors(schema, value)) {
+    for (const error of [...Value.Errors(schema, value)].flatMap(expandNullable)) {
       if (!details.has(error.path)) details.set(error.path, { path: error.path, message: explain(error) })
     }
     throw invalid(`${what} is not valid.`, [...details.values()].slice(0, 10))
@@ -33,7 +33,18 @@ export function createChangeValidator<S extends TObject>(schema: S, what: string
   }
 }
 
+/** Of a nullable value that has the right type, what is wrong with it: the library says only "Expected union value". */
+function expandNullable(error: ValueError): ValueError[] {
+  const [schema, nothing, ...others] = (error.schema.anyOf ?? []) as TSchema[]
+  if (nothing?.type !== 'null' || others.length > 0) return [error]
+  const errors = [...(error.errors[0] ?? [])]
+  const hasWrongType = errors[0]?.path === error.path && errors[0].message === `Expected ${schema?.type}`
+  return hasWrongType ? [error] : errors
+}
+
 const listChoices = (choices: string[]): string => new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(choices)
+
+const withArticle = (type: string): string => (type === 'null' ? type : `${/^[aeiou]/.test(type) ? 'an' : 'a'} ${type}`)
 
 /** Rewords the library's messages, such as "Expected union value"; completes the name of the value. */
 function explain({ type, schema, message }: ValueError): string {
@@ -41,10 +52,24 @@ function explain({ type, schema, message }: ValueError): string {
   if (choices.length > 0 && choices.every((choice) => typeof choice === 'string')) {
     return `must be ${listChoices(choices)}`
   }
-  if (schema.anyOf) return `must be ${listChoices(schema.anyOf.map((choice: TSchema) => choice.type))}`
-  if (type === ValueErrorType.ObjectRequiredProperty) return 'must be given'
-  if (type === ValueErrorType.StringMinLength) return 'must not be empty'
-  if (type === ValueErrorType.StringMaxLength) return `must have at most ${schema.maxLength} characters`
-  if (type === ValueErrorType.StringPattern) return 'contains characters that are not allowed'
-  return message.replace(/^Expected (?=[aeiou])/, 'must be an ').replace(/^Expected /, 'must be a ')
+  if (schema.anyOf) return `must be ${listChoices(schema.anyOf.map((choice: TSchema) => withArticle(choice.type)))}`
+  switch (type) {
+    case ValueErrorType.ObjectRequiredProperty:
+      return 'must be given'
+    case ValueErrorType.StringMinLength:
+    case ValueErrorType.ArrayMinItems:
+      return 'must not be empty'
+    case ValueErrorType.StringMaxLength:
+      return `must have at most ${schema.maxLength} characters`
+    case ValueErrorType.StringPattern:
+      return 'contains characters that are not allowed'
+    case ValueErrorType.ArrayMaxItems:
+      return `must have at most ${schema.maxItems} items`
+    case ValueErrorType.IntegerMinimum:
+      return `must be at least ${schema.minimum}`
+    case ValueErrorType.IntegerMaximum:
+      return `must be at most ${schema.maximum}`
+    default:
+      return `must be ${withArticle(message.replace(/^Expected /, ''))}`
+  }
 }

@@ -9,7 +9,7 @@ export const readUsages = (sql: Sql, months: UsageMonth[]): Promise<Usage[]> =>
     select used, monthly_limit as limit
     from usages_of(
       ${toArray(months.map(({ organisationId }) => organisationId))}::text::bigint[],
-      ${toArray(months.map(({ month }) => `${month.name}-01`))}::text::date[]
+      ${toArray(months.map(({ month }) => month.date))}::text::date[]
     )
     order by number`
 

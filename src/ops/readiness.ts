@@ -1,8 +1,9 @@
 import type { Db } from '../db/client.ts'
-import { isReadOnly } from '../db/errors.ts'
+import { isDown, isPostgresError, isReadOnly } from '../db/errors.ts'
 import { type Migration, requireSchema, SchemaError } from '../db/migrations.ts'
 import type { Redis } from '../db/redis.ts'
 import type { Drain } from '../http/drain.ts'
+import { probeKeys } from '../keys/verify.ts'
 import { DeadlineError, within } from '../lib/deadline.ts'
 
 export type Readiness = ReturnType<typeof createReadiness>
@@ -22,14 +23,16 @@ export function createReadiness(db: Db, redis: Redis | undefined, migrations: Mi
     const now = performance.now()
     if (isReadOnly(error)) readOnlyAt = now
     else if (!(error instanceof DeadlineError)) readOnlyAt = Number.NEGATIVE_INFINITY
-    return now - readOnlyAt < readOnlyForMs ? 'read_only' : 'unreachable'
+    if (now - readOnlyAt < readOnlyForMs) return 'read_only'
+    return isPostgresError(error) && !isDown(error) ? 'failing' : 'unreachable'
   }
 
   async function probe() {
     // Does not affect readiness: the service works without Redis.
     const redisState = redis ? (redis.status === 'ready' ? 'up' : 'down') : 'unused'
     try {
-      await within(probeMs, Promise.all([requireSchema(db.sql, migrations, true), db.requireWritable()]))
+      const probes = [requireSchema(db.sql, migrations, true), db.requireWritable(), probeKeys(db)]
+      await within(probeMs, Promise.all(probes))
       return { ready: true, database: 'up', redis: redisState }
     } catch (error) {
       return { ready: false, database: 'down', reason: reasonFor(error), redis: redisState }

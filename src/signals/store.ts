@@ -1,5 +1,5 @@
 import type { Sql } from '../db/client.ts'
-import { closedMonth, type Month } from '../lib/months.ts'
+import type { Month } from '../lib/months.ts'
 import type { Usage } from '../limit/schema.ts'
 
 export type SignalToWrite = {
@@ -118,8 +118,7 @@ function numberMonths(signals: SignalToWrite[], ownerOf: (signal: SignalToWrite)
     const owner = ownerOf(signal)
     if (owner === null) return null
     const id = `${owner} ${signal.month.name}`
-    const date = signal.month === closedMonth ? '-infinity' : `${signal.month.name}-01`
-    const month = months.get(id) ?? { owner, date, number: 0 }
+    const month = months.get(id) ?? { owner, date: signal.month.date, number: 0 }
     months.set(id, month)
     return month
   })

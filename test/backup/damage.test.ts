@@ -8,6 +8,7 @@ import { restoreBackup } from '../../src/backup/restore.ts'
 import { writeBackup } from '../../src/backup/write.ts'
 import { systemClock } from '../../src/clock.ts'
 import { migrate, readSchemaVersion } from '../../src/db/migrations.ts'
+import { maxLineLength } from '../../src/lib/input.ts'
 import { migrations } from '../../src/platform.ts'
 import { inFullRun } from '../full.ts'
 import { createFolder } from '../program.ts'
@@ -102,6 +103,7 @@ test.each<[string, Uint8Array, string]>([
   ['a file that is not UTF-8', gzipSync(Buffer.from([0x5b, 0xff, 0x5d, 0x0a])), damaged],
   ['a file without its last byte', whole.subarray(0, -1), damaged],
   ['a file without its checksum', whole.subarray(0, -8), damaged],
+  ['a file with one giant line', gzipSync(`{"format":"${'x'.repeat(maxLineLength + 1)}"}\n`), damaged],
   ['half a file', whole.subarray(0, whole.length >> 1), damaged],
 ])('%s is rejected', async (_, content, message) => {
   expect(await tryRestore(content)).toBe(message)

@@ -45,7 +45,7 @@ test.concurrent('orgs create makes an organisation with the limit of its plan or
 })
 
 test.concurrent('orgs set-plan changes the plan, and orgs list shows each with its use of the month', async () => {
-  const usage = { used: 0, resets_at: resetsAt, retention_days: null, suspended_at: null }
+  const usage = { used: 0, resets_at: resetsAt, retention_days: null, store_text: false, suspended_at: null }
   const changed = { id: org, name: 'Acme', plan: 'free', monthly_limit: 7, ...usage }
   expect(await operator.one('orgs', 'set-plan', org, 'free', '--monthly-limit', '7')).toEqual(changed)
   expect(await operator.json('orgs', 'list')).toContainEqual(changed)
@@ -152,6 +152,23 @@ test.concurrent('keys update changes what is given of a key, and leaves the rest
   expect(await operator.json('audit', 'list', '--org', org, '--limit', '1')).toMatchObject([
     { actor: 'cli', action: 'key.updated', subject: made.id, details: { origins } },
   ])
+})
+
+test.concurrent('keys update adds and removes scopes, and leaves the others', async () => {
+  const { id: org } = await operator.one('orgs', 'create', '--name', 'Scopes', '--plan', 'free')
+  const { id } = await operator.one('keys', 'create', '--org', org, '--scopes', 'usage:read,signals:write')
+  const update = async (...more: string[]) => (await operator.one('keys', 'update', id, ...more)).scopes
+  expect(await update('--add-scope', 'history:read, usage:read')).toEqual([
+    'history:read',
+    'signals:write',
+    'usage:read',
+  ])
+  expect(await update('--remove-scope', 'usage:read,signals:write', '--add-scope', 'keys:read')).toEqual([
+    'history:read',
+    'keys:read',
+  ])
+  const all = ['keys', 'update', id, '--remove-scope', 'history:read,keys:read']
+  expect(await operator.errorLine(...all)).toContain('scopes must not be empty')
 })
 
 test.concurrent('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {

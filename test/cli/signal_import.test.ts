@@ -119,7 +119,7 @@ test.concurrent.each([
   [[line('2022-01-01')], /^Line 1: .* \/created_at must be/],
   [
     ['{"value":"positive","created_at":"2022-01-01T00:00:00Z","metadata":[]}'],
-    /^Line 1: .* \/metadata must be object or null$/,
+    /^Line 1: .* \/metadata must be an object or null$/,
   ],
   [[heading, '2022-01-01T00:00:00Z,positive'], 'Line 2: This record has 2 cells, not 3.'],
   [[heading, '2022-01-01T00:00:00Z,positive,"{'], 'Line 2: This is not a CSV record of one line.'],

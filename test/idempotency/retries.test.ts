@@ -35,6 +35,15 @@ test('of many concurrent retries one creates a key, whose text is in the first a
   }
 })
 
+test('an Idempotency-Key belongs to one route: the same body there for another key is no retry', async () => {
+  const ids = await Promise.all(['one', 'two'].map(async (name) => (await post(name, { name })).body.data.id))
+  const rotate = (id: string) => post('rotation', { overlap_seconds: 60 }, `/keys/${id}/rotate`)
+  expect((await rotate(ids[0])).status).toBe(201)
+  const details = [{ path: 'Idempotency-Key' }]
+  expect(await rotate(ids[1])).toMatchObject({ status: 422, body: { error: { details } } })
+  expect((await service.get(`/keys/${ids[1]}`, admin)).body.data.replaced_by).toBeNull()
+})
+
 test('a retry that uses another name of the service is still a retry', async () => {
   const first = await post('other-host', { name: 'hosts' })
   for (const host of ['replica-2:3000', 'signals.example.com', '[bad']) {

@@ -191,23 +191,34 @@ test('a change turns a key into a browser key, and back', async () => {
 
 test.each([
   ['no origins', { origins: undefined }, '/origins'],
-  ['an empty list of origins', { origins: [] }, '/origins'],
   ['null for origins', { origins: null }, '/origins'],
   ['an origin with a path', { origins: [SHOP, `${SHOP}/`] }, '/origins/1'],
   ['an origin for everybody', { origins: ['*'] }, '/origins/0'],
-  ['origins that are no list', { origins: SHOP }, '/origins'],
   ['origins and the default scopes', { preset: undefined }, '/origins'],
   ['origins and another preset', { preset: 'app' }, '/origins'],
   ['an unknown prompt', { prompts: ['pmt_none'] }, '/prompts/0'],
   ['a malformed prompt', { prompts: ['\u0000'] }, '/prompts/0'],
-  ['a negative limit', { monthly_limit: -1 }, '/monthly_limit'],
-  ['a limit that is too large', { monthly_limit: 2 ** 31 }, '/monthly_limit'],
   ['prompts but no origins', { preset: 'app', origins: undefined, prompts: ['pmt_x'] }, '/prompts'],
   ['a limit but no origins', { preset: 'app', origins: undefined, monthly_limit: 5 }, '/monthly_limit'],
 ])('a browser key with %s is rejected, naming the field', async (_, more, path) => {
   const json = { name: 'x', preset: 'browser', origins: [SHOP], ...more }
   const { status, body } = await service.post('/keys', admin, json)
   expect({ status, path: body.error.details?.[0]?.path }).toEqual({ status: 422, path })
+})
+
+test.each([
+  [{ origins: [] }, '/origins', 'must not be empty'],
+  [{ origins: Array(2_000).fill(SHOP) }, '/origins', 'must have at most 100 items'],
+  [{ origins: [SHOP, 7] }, '/origins/1', 'must be a string'],
+  [{ origins: SHOP }, '/origins', 'must be an array or null'],
+  [{ prompts: [] }, '/prompts', 'must not be empty'],
+  [{ monthly_limit: -1 }, '/monthly_limit', 'must be at least 0'],
+  [{ monthly_limit: 2 ** 31 }, '/monthly_limit', 'must be at most 2147483647'],
+  [{ monthly_limit: 1.5 }, '/monthly_limit', 'must be an integer or null'],
+  [{ expires_at: 7 }, '/expires_at', 'must be a string or null'],
+])('what is wrong with the terms %p is said', async (more, path, message) => {
+  const { body } = await service.post('/keys', admin, { name: 'x', preset: 'browser', origins: [SHOP], ...more })
+  expect(body.error.details).toEqual([{ path, message }])
 })
 
 test('a prompt of another organisation is rejected like an unknown one', async () => {

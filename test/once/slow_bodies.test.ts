@@ -2,6 +2,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { readJsonText } from '../../src/http/body.ts'
 import { RequestContext } from '../../src/http/request_context.ts'
+import { generateKey } from '../../src/keys/format.ts'
 import { createTenant, eventually, peakMemoryOf } from '../program.ts'
 import { formatRequest, openConnection, type RawConnection } from '../socket.ts'
 import { useProgram } from '../use.ts'
@@ -113,6 +114,18 @@ test('thousands of requests whose bodies are still arriving are answered togethe
   const slow = await begin(4_000, tenant, announced(2 * MIB), space.subarray(0, 1))
   await eventually(() => slow.every(isAnswered), true, ANSWER_MS)
   expect(server.stderr()).toBe('')
+})
+
+test('the bodies of requests with unknown keys are not kept', async () => {
+  const before = peakMemoryOf(server)
+  // A gigabyte in all.
+  for (let round = 0; round < 12; round += 1) {
+    const unknown = Array.from({ length: 100 }, () => ({ org: '', keyId: '', key: generateKey(), prompt: 'pmt_none' }))
+    const sent = (await Promise.all(unknown.map((tenant) => begin(1, tenant, announced(space.length), space)))).flat()
+    await eventually(() => count(sent, 401), sent.length, ANSWER_MS)
+    for (const { socket } of sent) socket.destroy()
+  }
+  expect(peakMemoryOf(server) - before).toBeLessThan(400 * MIB)
 })
 
 test('what arrives after the answer takes up no share', async () => {

@@ -27,6 +27,11 @@ test.concurrent.each([
   [['keys', 'update', 'key_x'], 'nothing to change is given'],
   [['keys', 'update', 'key_x', '--preset', 'browser'], '--origin must be given with the preset browser'],
   [['keys', 'update', 'key_x', '--expires-at', 'never'], expiry],
+  [['keys', 'update', 'key_x', '--add-scope', 'x'], '--add-scope must be scopes such as history:read, not "x"'],
+  [
+    ['keys', 'update', 'key_x', '--remove-scope', 'usage:read', '--preset', 'app'],
+    '--add-scope and --remove-scope cannot come with --scopes or --preset',
+  ],
   [['keys', 'create', '--org', 'org_x', '--preset', 'browser'], '--origin must be given with the preset browser'],
   [
     ['keys', 'create', '--org', 'org_x', '--scopes', 'signals:write,x'],
@@ -105,7 +110,7 @@ test.concurrent.each([
 
 test.concurrent('the name of a group lists the commands of the group', async () => {
   const list = expect.stringMatching(
-    /^ {2}orgs create .*\n.*\n {2}orgs list\n.*\n {2}orgs set-plan .*\n.*\n {2}orgs set-retention .*\n.*\n {2}orgs suspend ORG\n.*\n {2}orgs resume ORG\n.*\n$/,
+    /^ {2}orgs create .*\n.*\n {2}orgs list\n.*\n {2}orgs set-plan .*\n.*\n {2}orgs set-retention .*\n.*\n {2}orgs update .*\n.*\n {2}orgs suspend ORG\n.*\n {2}orgs resume ORG\n.*\n$/,
   )
   for (const command of ['help orgs', 'orgs --help', 'orgs -h']) {
     expect(await run(command.split(' '))).toEqual({ status: 0, stdout: list, stderr: '' })
@@ -129,9 +134,18 @@ test.concurrent('--help lists every command; after a command, it is about that o
     const { status, stdout, stderr } = await run(args)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout.match(/^ {2}\S.*/gm)?.map((line) => line.trim().split(/ [-A-Z[]/)[0])).toEqual([
-      ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs set-retention', 'orgs suspend', 'orgs resume'],
+      ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs set-retention'],
+      ...['orgs update', 'orgs suspend', 'orgs resume'],
       ...['keys create', 'keys list', 'keys update', 'keys revoke', 'keys rotate'],
-      ...['prompts create', 'prompts link', 'prompts list', 'history record', 'history import', 'history list'],
+      ...[
+        'prompts create',
+        'prompts link',
+        'prompts list',
+        'prompts archive',
+        'prompts unarchive',
+        'prompts forget-text',
+      ],
+      ...['history record', 'history import', 'history list', 'history show'],
       ...[
         'signals list',
         'signals stats',
@@ -140,6 +154,7 @@ test.concurrent('--help lists every command; after a command, it is about that o
         'signals export',
         'signals purge',
         'impact',
+        'compare',
         'sync',
       ],
       ...['audit list', 'webhooks github set', 'console', 'backup', 'restore'],

@@ -2,6 +2,8 @@ import { expect, test } from 'bun:test'
 import type { Db } from '../../src/db/client.ts'
 import { createDrain } from '../../src/http/drain.ts'
 import { createReadiness } from '../../src/ops/readiness.ts'
+import { eventually } from '../program.ts'
+import { useOwnService, useTenant } from '../use.ts'
 
 /** A database that counts its queries, and returns a result when the test says so. */
 function fakeDatabase() {
@@ -14,7 +16,9 @@ function fakeDatabase() {
   return {
     db: { sql, requireWritable: async () => {} } as unknown as Db,
     queries: () => queries,
-    answer: () => answers.shift()?.([]),
+    answer() {
+      for (const resolve of answers.splice(0)) resolve([])
+    },
   }
 }
 
@@ -26,7 +30,8 @@ test('probes at the same time share one look at the database, and so do those of
   const ready = { ready: true, database: 'up', redis: 'unused' }
   expect(await probes).toEqual([ready, ready, ready] as never)
   expect(await readiness.check()).toEqual(ready as never)
-  expect(queries()).toBe(1)
+  // The schema and the look-up of keys.
+  expect(queries()).toBe(2)
 })
 
 test('a database that does not answer is down within half a second', async () => {
@@ -48,4 +53,24 @@ test('is not ready from the moment of the stop, even for a probe that was under 
   const stopping = { ready: false, stopping: true } as const
   expect([await underWay, await readiness.check()]).toEqual([stopping, stopping])
   await drained
+})
+
+const service = useOwnService()
+const tenant = useTenant(service)
+
+test('is not ready while the look-up that every request needs cannot run', async () => {
+  const { sql } = service.services.db
+  const readiness = async () => {
+    const { status, body } = await service.call('GET', '/readyz')
+    return [status, body.reason]
+  }
+  await eventually(readiness, [200, undefined])
+  await sql`alter table api_keys rename to api_keys_away`
+  try {
+    await eventually(readiness, [503, 'failing'])
+    await eventually(async () => (await service.getHistory(tenant.prompt, tenant.key)).status, 500)
+  } finally {
+    await sql`alter table api_keys_away rename to api_keys`
+  }
+  await eventually(readiness, [200, undefined])
 })

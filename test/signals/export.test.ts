@@ -131,6 +131,17 @@ test('filters select by value and time', async () => {
   expect((await exportOf(tenant.prompt, '?since=2027-01-01')).text).toBe('')
 })
 
+test('resumed with since at the very time of the last line, an export repeats no line', async () => {
+  const created_at = '2026-11-03T00:00:00.000Z'
+  const ids = await record(tenant.prompt, Array(3).fill({ created_at }))
+  for (const prompt of [tenant.prompt, null]) {
+    for (const index of ids.keys()) {
+      const resumed = await exportOf(prompt, `?since=${created_at}&after=${ids[index]}`)
+      expect(idsIn(resumed)).toEqual(ids.slice(index + 1))
+    }
+  }
+})
+
 test('an organisation’s export reaches several pages of prompts', async () => {
   await fillPrompts(service, tenant.org, 205)
   const ids = idsIn(await exportOf(null))

@@ -139,8 +139,40 @@ test('counts equal the rows after any order of writing, rolling up and erasing',
   )
 })
 
+test('the signal at the watermark, and those beside it, are counted once: also within a quarter, and when erased', async () => {
+  const { sql } = service.services.db
+  // Between the two bounds that cut a quarter.
+  const minutesAgo = (now.getTime() - Date.parse('2026-11-10T10:07:30Z')) / 60_000
+  for (const chosen of [0, 1, 2]) {
+    const prompt = await createPrompt()
+    const written = await write(sql, prompt, Array(3).fill({ minutesAgo, isPositive: true, commit: 1 }))
+    expect(await rollUpSignals(sql, prompt.id, 2)).toBe(2)
+    await expectExact(prompt.id)
+    expect([await isTailLongerThan(prompt.id, 0), await isTailLongerThan(prompt.id, 1)]).toEqual([true, false])
+    expect(await erase(sql, prompt.id, [written[chosen]?.id as number])).toBe(1)
+    await expectExact(prompt.id)
+    expect(await rollUpSignals(sql, prompt.id, 2)).toBe(chosen === 2 ? 0 : 1)
+    await expectExact(prompt.id)
+  }
+})
+
 // The embedded engine runs one transaction at a time.
 if (engine === 'postgres') {
+  test('a prompt whose watermark cannot be locked keeps its signals and their keys', async () => {
+    const prompt = await createPrompt()
+    const undo = new Error('roll back')
+    const tried = service.services.db.transaction(async (sql) => {
+      const [signal] = await write(sql, prompt, [{ minutesAgo: 0, isPositive: true, commit: 0 }])
+      await sql.script(`
+        create or replace function lock_watermark(given_prompt_id bigint) returns signal_watermarks
+        language sql as 'select null::signal_watermarks'`)
+      expect(await erase(sql, prompt.id, [signal?.id as number])).toBe(0)
+      expect(await sql`select id from signals where prompt_id = ${prompt.id}`).toHaveLength(1)
+      throw undo
+    })
+    await expect(tried).rejects.toBe(undo)
+  })
+
   test('the first rollup waits for an erasure, and leaves out what that erases', async () => {
     const { db } = service.services
     const prompt = await createPrompt()
