@@ -48,6 +48,7 @@ export type AuditEvent = {
     | 'prompt.updated'
     | 'prompt.texts_erased'
     | 'webhook.secret_set'
+    | 'history.removed'
     | 'signal.erased'
     | 'signals.purged'
     | 'signals.expired'

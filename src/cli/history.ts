@@ -1,7 +1,9 @@
+import { operator } from '../audit/record.ts'
 import { ServiceError } from '../errors.ts'
 import { importHistory } from '../history/import.ts'
 import { createHistoryReader } from '../history/read.ts'
 import { recordEntry } from '../history/record.ts'
+import { removeEntry } from '../history/remove.ts'
 import { diffParams, parseHistoryQuery } from '../history/schema_params.ts'
 import { findEntry } from '../history/texts.ts'
 import type { Input } from '../lib/input.ts'
@@ -85,10 +87,26 @@ export const commands = onDatabase([
       output.text(texts.diff ?? 'The text of this change, or of the one before it, is not stored.\n')
     },
   },
+  {
+    usage: 'history remove ID --prompt PROMPT',
+    description: 'removes a history entry that is wrong',
+    check: entryArgument,
+    verifyWith: 'history list --prompt PROMPT',
+    async run({ db, clock, args, output }) {
+      const prompt = args.required('prompt')
+      const id = entryArgument(args)
+      await removeEntry(db, clock, await requirePrompt(db.sql, prompt), prompt, id, operator)
+      output.show({ prompt, removed: id })
+    },
+  },
 ])
 
 function entryOptions(args: Arguments): { id: number; base: number | null } {
+  return { id: entryArgument(args), ...args.asQuery(diffParams.parse) }
+}
+
+function entryArgument(args: Arguments): number {
   const id = parseId(args.positional(0))
-  if (id === undefined) throw new UsageError(`ID must be the id of a history entry, not "${args.positional(0)}"`)
-  return { id, ...args.asQuery(diffParams.parse) }
+  if (id === undefined) throw new UsageError('ID must be the number of a history entry')
+  return id
 }

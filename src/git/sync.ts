@@ -73,7 +73,7 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
     const files = synced.slice(first, first + maxEntriesPerCall).map(({ id, isPresent }) => {
       return { prompt_id: id, state: isPresent ? ('present' as const) : ('removed' as const), seen_at }
     })
-    await target.recordBatch({ entries: [], files })
+    await target.recordBatch({ entries: [], files, live_branch: sanitizeBranch(repository.branch) })
   }
   const unreachable = await reportUnreachable(options, sanitizeBranch(repository.branch), plan)
   const map = Object.fromEntries(synced.flatMap(({ id, path, isPresent }) => (isPresent ? [[path, id]] : [])))
@@ -109,13 +109,13 @@ async function createOrFind(target: SyncTarget, name: string, repository: string
 }
 
 async function recordEntries(options: Options, ids: PromptIds, plan: Plan) {
-  const { target, isDryRun, onProgress, onChange } = options
+  const { isDryRun, onProgress, onChange } = options
   const counts = { added: 0, changed: 0, known: 0, texts: 0 }
   let done = 0
   let change: Exclude<keyof typeof counts, 'texts'> = 'known'
   for await (const call of callsOf(addTexts(options, ids, plan))) {
-    const { outcomes, missing } = await recordCall(target, ids, call, isDryRun)
-    if (!isDryRun) counts.texts += await sendTexts(target, ids, call, missing)
+    const { outcomes, missing } = await recordCall(options, ids, call)
+    if (!isDryRun) counts.texts += await sendTexts(options.target, ids, call, missing)
     for (const [index, { prompt, entry, isLast }] of call.entries()) {
       const outcome = outcomes[index] as Outcome
       // The parts of one entry are reported together: as added if one of them was, else as changed if one was.
@@ -161,9 +161,9 @@ async function* addTexts(options: Options, ids: PromptIds, { entries, pathOf }: 
 }
 
 /** Records one call. All entries of a prompt that a dry run did not create would be added. */
-async function recordCall(target: SyncTarget, ids: PromptIds, call: Part[], isDryRun: boolean) {
+async function recordCall({ target, repository, isDryRun }: Options, ids: PromptIds, call: Part[]) {
   const known = call.flatMap((part) => describePart(ids, part))
-  const batch = { entries: known, dry_run: isDryRun }
+  const batch = { entries: known, live_branch: sanitizeBranch(repository.branch), dry_run: isDryRun }
   const { outcomes, missing_texts = [] } = known.length > 0 ? await target.recordBatch(batch) : { outcomes: [] }
   return {
     outcomes: call.map(({ prompt }) => (ids.get(prompt) ? (outcomes.shift() as Outcome) : 'added')),

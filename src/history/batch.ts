@@ -29,7 +29,13 @@ export async function recordHistoryBatch(
   findPrompt: (publicId: string) => Promise<Prompt>,
   deadline?: number,
 ): Promise<BatchResult> {
-  const { entries, files = [], texts: givenTexts = [], dry_run: isDryRun = false } = validate(given)
+  const {
+    entries,
+    files = [],
+    texts: givenTexts = [],
+    live_branch: liveBranch,
+    dry_run: isDryRun = false,
+  } = validate(given)
   const texts = requireTexts(givenTexts)
   const ids = [...new Set([...entries, ...files].map((item) => item.prompt_id))]
   const prompts = new Map(await Promise.all(ids.map(async (id) => [id, (await findPrompt(id)).id] as const)))
@@ -48,7 +54,10 @@ export async function recordHistoryBatch(
   const result: BatchResult = { outcomes: [] }
   const record = db.transaction(
     async (sql) => {
-      result.outcomes = await recordEntries(sql, clock, toRecord, 'git', [...prompts.values()])
+      result.outcomes = await recordEntries(sql, clock, toRecord, 'git', {
+        otherPrompts: [...prompts.values()],
+        liveBranch,
+      })
       await markFilesSeen(sql, seen)
       if (refs.length > 0) result.missing_texts = await recordTexts(sql, organisationId, refs, texts)
       if (isDryRun) throw new DryRun()
