@@ -1,5 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
 import { consolePaths } from '../../src/http/console_paths.ts'
+import { setStoreText } from '../../src/orgs/manage.ts'
 import { findBarriers, findOverflow, findSmallTargets } from '../browser.ts'
 import { addSignals, deployed, merged } from '../impact/history.ts'
 import { eventually } from '../program.ts'
@@ -247,6 +249,25 @@ test('a change that is opened shows how its difference moved, and the health of 
   await page.reload()
   await detail.getByRole('link', { name: 'Close' }).click()
   await detail.waitFor({ state: 'detached' })
+})
+
+test('a change that is opened shows the words that it took out and put in, where texts are stored', async () => {
+  const { id } = (await own.service.post('/prompts', own.admin, { name: 'worded' })).body.data
+  const { db, clock } = own.service.services
+  await setStoreText(db, clock, own.tenant.org, true)
+  const texts = ['Greet the user by name.', 'Greet the user <b>warmly</b>.']
+  const entries = texts.map((text, index) => ({
+    prompt_id: id,
+    ...deployed(`${index + 1}`.repeat(40), daysAgo(2 - index)),
+    text_hash: createHash('sha256').update(text).digest('hex'),
+  }))
+  expect((await own.service.post('/history/batch', own.admin, { entries, texts })).status).toBe(200)
+  const { page } = await own.open(`/prompts/${id}`)
+  await page.getByRole('table', { name: 'Changes' }).getByRole('link', { name: 'Details' }).first().click()
+  const diff = page.locator('.diff')
+  await diff.locator('ins').first().waitFor()
+  expect(await diff.locator('ins, del').allTextContents()).toEqual(['by name', '<b>warmly</b>'])
+  expect(await findBarriers(page)).toEqual([])
 })
 
 test('a comparison that is read backwards is said', async () => {

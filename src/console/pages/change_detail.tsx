@@ -2,6 +2,7 @@ import { showDifference } from '../../impact/sentence.ts'
 import { findLinks } from '../../lib/repository_links.ts'
 import { DifferenceChart } from '../chart/difference_chart.tsx'
 import { get } from '../client/api.ts'
+import { useScopes } from '../client/organisation.ts'
 import { useQuery } from '../client/query.ts'
 import { hrefWith } from '../client/router.ts'
 import type { Schemas } from '../client/schemas.ts'
@@ -11,6 +12,7 @@ import { Await } from '../parts/states.tsx'
 import { FoldedTable } from '../parts/table.tsx'
 import { OuterLink, Text, When } from '../parts/text.tsx'
 import { Verdict } from '../parts/verdict.tsx'
+import { WordDiff } from '../parts/word_diff.tsx'
 
 type ChangeDays = Schemas['ChangeDays']
 type Day = ChangeDays['days'][number]
@@ -47,6 +49,7 @@ export function ChangeDetail({ prompt, entry, repository }: DetailProps) {
                 </>
               )}
             </p>
+            <TextChange prompt={prompt} entry={entry} />
             <DifferenceChart days={days} />
             <p class="detail">
               The difference from the change before, by the signals up to each day. Computed from the data as it is
@@ -59,6 +62,17 @@ export function ChangeDetail({ prompt, entry, repository }: DetailProps) {
       </Await>
     </section>
   )
+}
+
+/** What the change did to the text, where the texts are stored. Otherwise the link to the host has to do. */
+function TextChange({ prompt, entry }: { prompt: string; entry: number }) {
+  const mayRead = useScopes().includes('prompts:read')
+  const path = { prompt_id: prompt, entry_id: entry }
+  const asked = get('/api/v1/prompts/{prompt_id}/history/{entry_id}/diff', { path })
+  const { before, after, diff } = useQuery(mayRead ? asked : undefined).data?.data ?? {}
+  if (typeof after !== 'string' || typeof diff !== 'string') return null
+  if (diff === '') return <p class="detail">The text is the same as before.</p>
+  return <WordDiff before={before ?? ''} after={after} />
 }
 
 const DayTable = ({ days }: { days: Day[] }) => (
