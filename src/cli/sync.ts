@@ -78,6 +78,8 @@ function describe(change: SyncChange, isDryRun: boolean): string {
       return isDryRun ? `${path}: would get a prompt "${change.name}"` : `${path}: created ${prompt} "${change.name}"`
     case 'moved':
       return `${name}: was renamed from ${change.from}${change.problem ? `; the link was not moved: ${change.problem}` : ''}`
+    case 'skipped':
+      return `${path}: skipped, because it ${change.problem}`
     case 'missing':
       return `${name}: ${change.problem}`
     default: {

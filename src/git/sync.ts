@@ -1,13 +1,14 @@
 import type { Outcome } from '../history/record.ts'
 import type { HistoryEntry, NewHistoryEntry } from '../history/schema.ts'
 import { type EntryOf, sanitizeBranch } from './entries.ts'
-import { type Plan, type PlanOptions, planSync, type SyncedPrompt } from './plan.ts'
+import { type Plan, type PlanOptions, planSync, type SkippedFile, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
 import type { SyncTarget } from './target.ts'
 
 /** What a sync has done, or what a dry run would do. */
 export type SyncChange =
+  | ({ change: 'skipped'; prompt: null } & SkippedFile)
   | { change: 'created'; prompt: string | null; path: string; name: string }
   | { change: 'moved'; prompt: string; path: string; from: string; problem: string | null }
   | { change: 'missing'; prompt: string; path: string; problem: string }
@@ -48,6 +49,7 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
   const linked = await target.listLinked(repository.name)
   const plan = await planSync(git, repository, linked, options)
   const { prompts, entries, commits, lastLandedAt } = plan
+  for (const file of plan.skipped) options.onChange({ change: 'skipped', prompt: null, ...file })
 
   const ids: PromptIds = new Map()
   for (const prompt of prompts) {

@@ -17,10 +17,17 @@ import {
   resultOf,
 } from './schema.ts'
 import { repositoryIdOf, repositoryNameOf } from './sender.ts'
-import { insertDelivery, lockRepository, type RepositoryRef, selectRepository, upsertRepository } from './store.ts'
+import {
+  type DeliveryKey,
+  insertDelivery,
+  lockRepository,
+  type RepositoryRef,
+  selectRepository,
+  upsertRepository,
+} from './store.ts'
 
-/** A redelivery repeats the id. */
-type Delivery = { event: string; id: string; payload: unknown }
+/** A redelivery repeats the id and the body. */
+type Delivery = DeliveryKey & { event: string; payload: unknown }
 
 type RepositoryEvent =
   | { name: 'push'; payload: PushPayload }
@@ -36,7 +43,7 @@ export async function receiveDelivery(
   db: Db,
   clock: Clock,
   organisationId: number,
-  { event: name, id, payload }: Delivery,
+  { event: name, id, signature, payload }: Delivery,
   deadline?: number,
 ): Promise<DeliveryResult> {
   const event = parseEvent(name, payload)
@@ -51,7 +58,7 @@ export async function receiveDelivery(
   return db.transaction(async (sql) => {
     // A merge and its push arrive concurrently, perhaps at two replicas, and each must see what the other has recorded.
     await lockRepository(sql, ref)
-    return recordEvent(sql, clock, ref, id, event)
+    return recordEvent(sql, clock, ref, { id, signature }, event)
   }, permitRequest)
 }
 
@@ -63,7 +70,7 @@ function parseEvent(name: string, given: unknown): RepositoryEvent | undefined {
   return undefined
 }
 
-async function recordEvent(sql: Sql, clock: Clock, ref: RepositoryRef, delivery: string, event: RepositoryEvent) {
+async function recordEvent(sql: Sql, clock: Clock, ref: RepositoryRef, delivery: DeliveryKey, event: RepositoryEvent) {
   const { name, payload } = event
   const now = clock.now()
   const linked = await followRepository(sql, clock, ref, payload.repository)

@@ -23,8 +23,8 @@ async function fillExpired(): Promise<void> {
     insert into idempotent_requests (organisation_id, key, fingerprint, created_at)
     select id, 'a', sha256('a'), ${longAgo}::timestamptz from organisations where public_id = ${tenant.org}`
   await db.sql`
-    insert into github_deliveries (organisation_id, delivery, received_at)
-    select id, 'a', ${longAgo}::timestamptz from organisations where public_id = ${tenant.org}`
+    insert into github_deliveries (organisation_id, delivery, signature, received_at)
+    select id, 'a', 'sha256=' || repeat('a', 64), ${longAgo}::timestamptz from organisations where public_id = ${tenant.org}`
 }
 
 async function countRows(): Promise<number[]> {
