@@ -63,6 +63,7 @@ export const explanations: Record<string, string> = {
   ORG: 'organisation, by id or by unique name',
   PLAN: 'free (1,000 signals per month), team (10,000) or business (100,000)',
   PROMPT: 'prompt, by id or by unique name',
+  'init --name': 'name of the organisation; default: My organisation',
   'keys --monthly-limit': "signals per month with this browser key; the organisation's limit holds, too",
   'keys --prompt': 'prompt that a browser key may send signals to, by id or by unique name; repeat it for more',
   'keys ID': 'id of the key, key_…',

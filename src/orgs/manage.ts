@@ -9,6 +9,7 @@ import { requireText } from '../lib/texts.ts'
 import {
   findOrganisationId,
   findPlanLimit,
+  hasOrganisations,
   insertOrganisation,
   type NewOrganisation,
   type OrganisationRow,
@@ -20,6 +21,9 @@ import {
 } from './store.ts'
 
 export { findOrganisationsNamed } from './store.ts'
+
+/** Whether there is no organisation yet. */
+export const isEmpty = async (db: Db): Promise<boolean> => !(await hasOrganisations(db.sql))
 
 type Organisation = OrganisationRow & { resets_at: string }
 

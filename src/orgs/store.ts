@@ -24,6 +24,11 @@ export async function findOrganisationsNamed(sql: Sql, name: string): Promise<st
   return rows.map(({ id }) => id)
 }
 
+export async function hasOrganisations(sql: Sql): Promise<boolean> {
+  const rows = await sql`select from organisations limit 1`
+  return rows.length > 0
+}
+
 export async function findPlanLimit(sql: Sql, plan: string): Promise<number | undefined> {
   const [row] = await sql<{ limit: number }>`select monthly_limit as limit from plans where name = ${plan}`
   return row?.limit

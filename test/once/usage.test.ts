@@ -134,20 +134,12 @@ test.concurrent('--help lists every command; after a command, it is about that o
     const { status, stdout, stderr } = await run(args)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout.match(/^ {2}\S.*/gm)?.map((line) => line.trim().split(/ [-A-Z[]/)[0])).toEqual([
-      ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs set-retention', 'orgs suspend', 'orgs resume'],
-      ...['keys create', 'keys list', 'keys update', 'keys revoke', 'keys rotate'],
-      ...['prompts create', 'prompts link', 'prompts list', 'history record', 'history import', 'history list'],
-      ...[
-        'signals list',
-        'signals stats',
-        'usage',
-        'signals import',
-        'signals export',
-        'signals purge',
-        'impact',
-        'sync',
-      ],
-      ...['audit list', 'webhooks github set', 'console', 'backup', 'restore'],
+      ...['init', 'serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs set-retention'],
+      ...['orgs suspend', 'orgs resume', 'keys create', 'keys list', 'keys update', 'keys revoke'],
+      ...['keys rotate', 'prompts create', 'prompts link', 'prompts list', 'prompts archive'],
+      ...['prompts unarchive', 'history record', 'history import', 'history list', 'signals list'],
+      ...['signals stats', 'usage', 'signals import', 'signals export', 'signals purge', 'impact'],
+      ...['compare', 'sync', 'audit list', 'webhooks github set', 'console', 'backup', 'restore'],
       ...['migrate', 'healthcheck', 'config', 'version'],
     ])
   }
