@@ -88,6 +88,7 @@ create table prompts (
   file_state text check (file_state in ('present', 'removed', 'renamed')),
   file_moved_to text,
   file_seen_at timestamptz(3),
+  live_branch text check (live_branch <> ''),
   archived boolean not null default false,
   history_count bigint not null default 0 check (history_count >= 0),
   history_version uuid not null default gen_random_uuid(),
@@ -96,6 +97,7 @@ create table prompts (
   unique (organisation_id, repository, path)
 );
 
+comment on column prompts.live_branch is 'the branch whose entries are changes; null: those of every branch';
 comment on column prompts.archived is 'lists leave it out unless asked for; it still records';
 comment on column prompts.history_version is 'a new random value with every change, so that it never names two states, even if a failover loses changes';
 

@@ -46,6 +46,7 @@ export type AuditEvent = {
     | 'prompt.created'
     | 'prompt.updated'
     | 'webhook.secret_set'
+    | 'history.removed'
     | 'signal.erased'
     | 'signals.purged'
     | 'signals.expired'

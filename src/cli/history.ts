@@ -1,10 +1,13 @@
+import { operator } from '../audit/record.ts'
 import { importHistory } from '../history/import.ts'
 import { createHistoryReader } from '../history/read.ts'
 import { recordEntry } from '../history/record.ts'
+import { removeEntry } from '../history/remove.ts'
 import { parseHistoryQuery } from '../history/schema_params.ts'
 import type { Input } from '../lib/input.ts'
+import { parseId } from '../lib/params.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import type { Arguments } from './command.ts'
+import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { keepLines } from './kept_lines.ts'
 import { shrinking } from './output.ts'
@@ -67,4 +70,22 @@ export const commands = onDatabase([
       )
     },
   },
+  {
+    usage: 'history remove ID --prompt PROMPT',
+    description: 'removes a history entry that is wrong',
+    check: entryArgument,
+    verifyWith: 'history list --prompt PROMPT',
+    async run({ db, clock, args, output }) {
+      const prompt = args.required('prompt')
+      const id = entryArgument(args)
+      await removeEntry(db, clock, await requirePrompt(db.sql, prompt), prompt, id, operator)
+      output.show({ prompt, removed: id })
+    },
+  },
 ])
+
+function entryArgument(args: Arguments): number {
+  const id = parseId(args.positional(0))
+  if (id === undefined) throw new UsageError('ID must be the number of a history entry')
+  return id
+}

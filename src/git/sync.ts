@@ -67,7 +67,7 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
     const files = synced.slice(first, first + maxEntriesPerCall).map(({ id, isPresent }) => {
       return { prompt_id: id, state: isPresent ? ('present' as const) : ('removed' as const), seen_at }
     })
-    await target.recordBatch({ entries: [], files })
+    await target.recordBatch({ entries: [], files, live_branch: sanitizeBranch(repository.branch) })
   }
   const unreachable = await reportUnreachable(options, sanitizeBranch(repository.branch), plan)
   const map = Object.fromEntries(synced.flatMap(({ id, path, isPresent }) => (isPresent ? [[path, id]] : [])))
@@ -103,12 +103,12 @@ async function createOrFind(target: SyncTarget, name: string, repository: string
 }
 
 async function recordEntries(options: Options, ids: PromptIds, entries: EntryOf<SyncedPrompt>[]) {
-  const { target, isDryRun, onProgress, onChange } = options
+  const { onProgress, onChange } = options
   const counts = { added: 0, changed: 0, known: 0 }
   let done = 0
   let change: keyof typeof counts = 'known'
   for (const call of callsOf(entries)) {
-    const outcomes = await recordCall(target, ids, call, isDryRun)
+    const outcomes = await recordCall(options, ids, call)
     for (const [index, { prompt, entry, isLast }] of call.entries()) {
       const outcome = outcomes[index] as Outcome
       // The parts of one entry are reported together: as added if one of them was, else as changed if one was.
@@ -125,12 +125,15 @@ async function recordEntries(options: Options, ids: PromptIds, entries: EntryOf<
 }
 
 /** Records one call. All entries of a prompt that a dry run did not create would be added. */
-async function recordCall(target: SyncTarget, ids: PromptIds, call: Part[], isDryRun: boolean): Promise<Outcome[]> {
+async function recordCall(options: Options, ids: PromptIds, call: Part[]): Promise<Outcome[]> {
+  const { target, repository, isDryRun } = options
   const known = call.flatMap(({ prompt, entry, covers }) => {
     const id = ids.get(prompt)
     return id ? { prompt_id: id, ...entry, covers } : []
   })
-  const outcomes = known.length > 0 ? await target.recordBatch({ entries: known, dry_run: isDryRun }) : []
+  const live_branch = sanitizeBranch(repository.branch)
+  const batch = { entries: known, live_branch, dry_run: isDryRun }
+  const outcomes = known.length > 0 ? await target.recordBatch(batch) : []
   return call.map(({ prompt }) => (ids.get(prompt) ? (outcomes.shift() as Outcome) : 'added'))
 }
 

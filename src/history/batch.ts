@@ -25,7 +25,7 @@ export async function recordHistoryBatch(
   findPrompt: (publicId: string) => Promise<Prompt>,
   deadline?: number,
 ): Promise<Outcome[]> {
-  const { entries, files = [], dry_run: isDryRun = false } = validate(given)
+  const { entries, files = [], live_branch: liveBranch, dry_run: isDryRun = false } = validate(given)
   const ids = [...new Set([...entries, ...files].map((item) => item.prompt_id))]
   const prompts = new Map(await Promise.all(ids.map(async (id) => [id, (await findPrompt(id)).id] as const)))
   const toRecord = entries.map(({ prompt_id, covers = [], ...entry }, index) => {
@@ -40,7 +40,7 @@ export async function recordHistoryBatch(
   let outcomes: Outcome[] = []
   const record = db.transaction(
     async (sql) => {
-      outcomes = await recordEntries(sql, clock, toRecord, 'git', [...prompts.values()])
+      outcomes = await recordEntries(sql, clock, toRecord, 'git', { otherPrompts: [...prompts.values()], liveBranch })
       await markFilesSeen(sql, seen)
       if (isDryRun) throw new DryRun()
     },

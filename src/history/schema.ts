@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { numberedPageOf } from '../lib/numbered_page.ts'
-import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable, printable } from '../lib/typebox.ts'
+import { BranchName, PromptPath } from '../prompts/schema.ts'
 
 const Action = literals(['deployed', 'pr_opened', 'pr_merged', 'pr_closed'], {
   description:
@@ -50,16 +51,6 @@ export const exampleTitledEntry = { ...exampleEntry, title: 'Greet by first name
 
 export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', [{ id: 42, ...exampleEntry }])
 
-/** Text that Postgres can store, without control characters. */
-const printable = (maxLength: number) =>
-  Type.String({
-    minLength: 1,
-    maxLength,
-    pattern: '^(?:[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$',
-  })
-
-export const maxBranchLength = 255
-
 const forPullRequests = 'Required for the pr_* actions, not allowed for deployed.'
 
 /** An entry as clients send it. */
@@ -68,14 +59,15 @@ export const NewHistoryEntry = Type.Object(
     action: Action,
     user: Type.Object({ name: printable(200), email: printable(320) }),
     commit_sha: printable(100),
-    branch_name: printable(maxBranchLength),
+    branch_name: BranchName,
     pr_number: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 2_147_483_647 }), forPullRequests)),
     pr_url: Type.Optional(nullable(printable(2_000), forPullRequests)),
     title: Type.Optional(nullable(printable(200), 'Subject of the commit or title of the pull request.')),
     created_at: Type.Optional(
       Type.String({
         format: 'date-time',
-        description: 'ISO 8601 with its zone. Defaults to the time of the request.',
+        description:
+          'ISO 8601 with its zone. Defaults to the time of the request. Up to five minutes in the future counts as now.',
       }),
     ),
   },
@@ -121,6 +113,12 @@ export const HistoryBatch = Type.Object(
         { maxItems: maxEntries, description: 'Whether the files of prompts are on the branch.' },
       ),
     ),
+    live_branch: Type.Optional(
+      Type.String({
+        ...BranchName,
+        description: 'The branch that was read. It becomes the live branch of those of the prompts that have none.',
+      }),
+    ),
     dry_run: Type.Optional(Type.Boolean({ description: 'Return the outcomes without recording anything.' })),
   },
   {
@@ -146,3 +144,12 @@ export const HistoryBatchResult = envelopeOf(
   'HistoryBatchResult',
   { outcomes: ['added'] },
 )
+
+export const EntryPath = Type.Object({
+  ...PromptPath.properties,
+  entry_id: Type.Integer({ format: 'int64', description: 'Identifier of the history entry', examples: [42] }),
+})
+
+export const RemovedEntry = envelopeOf(Type.Object({ id: HistoryEntry.properties.id }), 'RemovedHistoryEntry', {
+  id: 42,
+})

@@ -10,7 +10,8 @@ import {
   timeParam,
 } from '../lib/params.ts'
 import { literals } from '../lib/typebox.ts'
-import { type Action, actions, maxBranchLength } from './schema.ts'
+import { maxBranchLength } from '../prompts/schema.ts'
+import { type Action, actions } from './schema.ts'
 
 /** Accepts a repeated parameter, which generated clients send, and a list with commas. */
 const actionsParam = (possible: Action[]): Param<Action[] | null> => ({

@@ -11,7 +11,7 @@ const place = (repository: string, path: string) => ['--repository', repository,
 
 test('a prompt is linked when it is made or later, and the link can be changed', async () => {
   const made = await operator.one(...creation(), ...place('Acme/Prompts', './prompts/a.md'))
-  const notSeen = { file_state: null, file_moved_to: null, archived: false, last_entry_at: null }
+  const notSeen = { file_state: null, file_moved_to: null, live_branch: null, archived: false, last_entry_at: null }
   const common = { id: made.id, org: tenant.org, name: 'Linked', ...notSeen, created_at: made.created_at }
   expect(made).toEqual({ ...common, repository: 'acme/prompts', path: 'prompts/a.md' })
   const linked = { ...common, repository: 'acme/other', path: 'Prompts/B.md' }

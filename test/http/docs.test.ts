@@ -21,8 +21,9 @@ const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList Ba
   CreatedSignal CursorPagination DataHealth ErasedSignal Forbidden GithubDelivery GithubWebhook HistoryBatch
   HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow MetadataSplit
   NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NotFound OwnApiKey Pagination Prompt PromptChange
-  PromptImpact PromptImpactList PromptImpactPagination PromptList RateLimited RecentSignals RecordedBatch RecordedHistoryEntry
-  RecordedSignal RecordedSignalList RotatedApiKey ShownApiKey ShownGithubWebhook ShownOwnApiKey ShownPrompt
+  PromptImpact PromptImpactList PromptImpactPagination PromptList RateLimited RecentSignals RecordedBatch
+  RecordedHistoryEntry RecordedSignal RecordedSignalList RemovedHistoryEntry RotatedApiKey ShownApiKey
+  ShownGithubWebhook ShownOwnApiKey ShownPrompt
   SideBySide SideBySideAnswer Signal SignalDay SignalStats StatsPoint Unauthorized Unavailable Usage UsageData
   UsageDay UsagePrompt User ValidationError`
 
@@ -77,6 +78,7 @@ describe('the document', () => {
     const paths = Object.entries(document.paths).map(([path, methods = {}]) => [path, Object.keys(methods)])
     expect(paths).toEqual([
       [historyPath, ['get', 'post']],
+      [`${historyPath}/{entry_id}`, ['delete']],
       ['/api/v1/history/batch', ['post']],
       [signalsPath, ['post', 'get']],
       [`${signalsPath}/{signal_id}`, ['delete']],

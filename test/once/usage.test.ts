@@ -35,7 +35,7 @@ test.concurrent.each([
   [['keys', 'create', '--org', 'org_x', '--preset', 'browser'], '--origin must be given with the preset browser'],
   [
     ['keys', 'create', '--org', 'org_x', '--scopes', 'signals:write,x'],
-    '--scopes must be history:read, history:write, signals:read, signals:write, signals:delete, prompts:read, prompts:write, usage:read, keys:read, keys:write or webhooks:write',
+    '--scopes must be history:read, history:write, history:delete, signals:read, signals:write, signals:delete, prompts:read, prompts:write, usage:read, keys:read, keys:write or webhooks:write',
   ],
   [
     ['keys', 'create', '--org', 'org_x', '--preset', 'app', '--scopes', 'usage:read'],
@@ -136,8 +136,10 @@ test.concurrent('--help lists every command; after a command, it is about that o
     expect(stdout.match(/^ {2}\S.*/gm)?.map((line) => line.trim().split(/ [-A-Z[]/)[0])).toEqual([
       ...['init', 'serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs set-retention'],
       ...['orgs suspend', 'orgs resume', 'keys create', 'keys list', 'keys update', 'keys revoke'],
-      ...['keys rotate', 'prompts create', 'prompts link', 'prompts list', 'prompts archive'],
-      ...['prompts unarchive', 'history record', 'history import', 'history list', 'signals list'],
+      ...['keys rotate', 'prompts create', 'prompts link', 'prompts update', 'prompts list'],
+      ...['prompts archive'],
+      ...['prompts unarchive', 'history record', 'history import', 'history list', 'history remove'],
+      ...['signals list'],
       ...['signals stats', 'usage', 'signals import', 'signals export', 'signals purge', 'impact'],
       ...['compare', 'sync', 'audit list', 'webhooks github set', 'console', 'backup', 'restore'],
       ...['migrate', 'healthcheck', 'config', 'version'],
