@@ -24,6 +24,23 @@ test('a prompt is linked when it is made or later, and the link can be changed',
   )
 })
 
+test('prompts update sets the live branch, and history remove takes an entry out', async () => {
+  const { id } = await operator.one(...creation())
+  const update = (...change: string[]) => operator.one('prompts', 'update', id, ...change)
+  expect(await update('--live-branch', 'release', '--name', 'Live')).toMatchObject({
+    live_branch: 'release',
+    name: 'Live',
+  })
+  expect(await update('--live-branch', '')).toMatchObject({ live_branch: null, name: 'Live' })
+  const user = ['--user-name', 'Ada', '--user-email', 'ada@example.com']
+  const entry = ['--action', 'deployed', '--commit-sha', 'wrong', '--branch', 'main', ...user]
+  const recorded = await operator.one('history', 'record', '--prompt', id, ...entry)
+  const remove = ['history', 'remove', String(recorded.id), '--prompt', id]
+  expect(await operator.one(...remove)).toEqual({ prompt: id, removed: recorded.id })
+  expect(await operator.json('history', 'list', '--prompt', id)).toEqual([])
+  expect(await operator.errorLine(...remove)).toStartWith('Not found.')
+})
+
 test.concurrent.each([
   [['webhooks', 'github', 'set', '--org', 'org_none'], 'There is no organisation org_none.'],
   [['prompts', 'link', 'pmt_none', ...place('a/b', 'c')], 'There is no prompt pmt_none.'],
