@@ -21,7 +21,7 @@ const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList Ba
   CreatedSignal CursorPagination DataHealth EntryDiff ErasedSignal Forbidden GithubDelivery GithubWebhook HistoryBatch
   HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow MetadataSplit
   NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NotFound OwnApiKey Pagination Prompt PromptChange
-  PromptImpact PromptImpactList PromptList RateLimited RecentSignals RecordedBatch RecordedHistoryEntry
+  PromptImpact PromptImpactList PromptImpactPagination PromptList RateLimited RecentSignals RecordedBatch RecordedHistoryEntry
   RecordedSignal RecordedSignalList RemovedHistoryEntry RotatedApiKey ShownApiKey ShownGithubWebhook ShownOwnApiKey ShownPrompt
   SideBySide SideBySideAnswer Signal SignalDay SignalStats StatsPoint Unauthorized Unavailable Usage UsageData
   UsageDay UsagePrompt User ValidationError`
