@@ -4,6 +4,7 @@ import { forbidden, notFound, ServiceError } from '../errors.ts'
 export const scopes = [
   'history:read',
   'history:write',
+  'history:delete',
   'signals:read',
   'signals:write',
   'signals:delete',
