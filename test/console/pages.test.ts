@@ -270,17 +270,18 @@ test('two commits that signals name are compared side by side, though neither is
       commit,
       at: daysAgo((index % 100) / 10),
     }))
-  await addSignals(own.service, id, [...sent(base, 1_000, 0.5), ...sent(head, 600, 0.9)])
+  await addSignals(own.service, id, [...sent(base, 500, 0.5), ...sent(head, 300, 0.9)])
   const { page, requests } = await own.open(`/prompts/${id}/compare`)
   await page.getByRole('button', { name: 'Two commits, side by side' }).click()
   // The two are suggested from the signals.
   const answer = page.locator('.answer')
   await answer.getByText('bbbbbbb is better: ').waitFor()
   await page.getByText('Side by side on the same days').waitFor()
-  await page.locator('.sides polyline').first().waitFor()
+  await page.locator('.sides svg').waitFor()
+  expect(await page.locator('.sides polyline').count()).toBe(2)
   expect(await page.getByRole('table', { name: 'Versions' }).locator('tbody tr').allTextContents()).toEqual([
-    expect.stringMatching(/^b{12} not in the history90\.0% .*600 signals$/),
-    expect.stringMatching(/^a{12} not in the history50\.0% .*1,000 signals$/),
+    expect.stringMatching(/^b{12} not in the history90\.0% .*300 signals$/),
+    expect.stringMatching(/^a{12} not in the history50\.0% .*500 signals$/),
   ])
   expect(await findBarriers(page)).toEqual([])
   expect(requests.length).toBeLessThanOrEqual(5)

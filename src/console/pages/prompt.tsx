@@ -42,7 +42,7 @@ export function Prompt({ prompt: id }: { prompt: string }) {
     { keepPrevious: true },
   )
   const first = useFirstSignal(id, stats.data?.data.every(({ total }) => total === 0) ?? false)
-  const { name, repository = null, path: file } = impact.data?.prompt ?? {}
+  const { name, repository = null, path: file, live_branch: branch } = impact.data?.prompt ?? {}
   if (impact.failure?.kind === 'missing') return <PromptNotFound />
   return (
     <Page title={name ?? id} actions={<RangeControls range={range} />}>
@@ -52,6 +52,11 @@ export function Prompt({ prompt: id }: { prompt: string }) {
           <>
             {' · '}
             <Text>{file}</Text> in <Text>{repository}</Text>
+          </>
+        )}
+        {branch && (
+          <>
+            {' · '}live branch <Text>{branch}</Text>
           </>
         )}
         {' · '}
