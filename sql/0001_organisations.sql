@@ -17,11 +17,13 @@ create table organisations (
   plan text not null references plans,
   monthly_limit integer check (monthly_limit >= 0),
   retention_days integer check (retention_days > 0),
+  store_text boolean not null default false,
   created_at timestamptz(3) not null,
   suspended_at timestamptz(3)
 );
 
 comment on column organisations.monthly_limit is 'overrides the limit of the plan';
+comment on column organisations.store_text is 'whether the texts of prompts may be stored';
 
 -- An API key of an organisation. Only its SHA-256 is stored.
 create table api_keys (

@@ -14,6 +14,8 @@ create table history_entries (
   pr_url text,
   -- The subject of the commit, or the title of the pull request.
   title text check (length(title) between 1 and 200),
+  -- The SHA-256 of the prompt's text after the change, if it was given. The text itself may be erased.
+  text_hash bytea check (length(text_hash) = 32),
   created_at timestamptz(3) not null,
   -- How often the pull request had been reopened: it may be closed again at the same commit.
   reopenings integer not null default 0,
@@ -38,6 +40,16 @@ create index on history_entries (prompt_id, lower(commit_sha));
 create index on history_entries (prompt_id, created_at, id);
 create index on history_entries (prompt_id, action, created_at, id);
 create index on history_entries (prompt_id, branch_name, created_at, id);
+create index on history_entries (organisation_id, text_hash) where text_hash is not null;
+
+-- A text that entries of an organisation have, once per content. Organisations share none, so that nobody can learn
+-- what another one stores.
+create table prompt_texts (
+  organisation_id bigint not null references organisations,
+  hash bytea not null check (length(hash) = 32),
+  text text not null check (octet_length(text) <= 65536),
+  primary key (organisation_id, hash)
+);
 
 -- A commit that a merged pull request brought to a branch. It gets no entry: the merge has one.
 create table merged_commits (

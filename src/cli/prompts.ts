@@ -1,4 +1,5 @@
 import type { Db } from '../db/client.ts'
+import { forgetTexts } from '../history/texts.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import { promptParams } from '../prompts/schema.ts'
@@ -61,6 +62,17 @@ export const commands = onDatabase([
     description: 'shows an archived prompt in lists again',
     verifyWith: 'prompts list --org ORG --archived all',
     run: (context) => setArchived(context, false),
+  },
+  {
+    usage: 'prompts forget-text PROMPT',
+    description: 'permanently erases the stored texts of a prompt',
+    ifInterrupted: 'some texts are erased; run it again to erase the rest',
+    verifyWith: 'history show ID --diff',
+    async run({ db, clock, args, output }) {
+      const id = args.positional(0)
+      const entries = await forgetTexts(db, clock, await requirePrompt(db.sql, id), id)
+      output.show({ id, entries })
+    },
   },
 ])
 

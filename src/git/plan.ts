@@ -32,6 +32,8 @@ export type Plan = {
   skipped: SkippedFile[]
   /** Oldest first. */
   entries: EntryOf<SyncedPrompt>[]
+  /** The path that the file of an entry's prompt has after the change; null for a file that the change removes. */
+  pathOf(entry: EntryOf<SyncedPrompt>): string | null
   /** The SHAs of all commits that are reachable from the branch. */
   commits: Set<string>
   lastLandedAt: Date
@@ -93,10 +95,20 @@ export async function planSync(
     commits.filter((commit) => (changed.get(commit) ?? []).length > 0),
   )
   const promptCommits = listPromptCommits({ branchCommits, changed, times, titles, host, webUrl: repository.webUrl })
+  const entries = entriesOf(sanitizeBranch(repository.branch), promptCommits)
+  const bySha = new Map(commits.map((commit) => [commit.sha, commit]))
   return {
     prompts,
     skipped,
-    entries: entriesOf(sanitizeBranch(repository.branch), promptCommits),
+    entries,
+    pathOf({ prompt, entry }) {
+      const commit = bySha.get(entry.commit_sha) as Commit
+      const files = (changes.get(commit) ?? []).filter(
+        (file) => !file.isRemoved && promptAt(commit, file.path) === prompt,
+      )
+      const last = files.at(-1)
+      return last ? (pathText(last.path) ?? null) : null
+    },
     commits: new Set(commits.map(({ sha }) => sha)),
     lastLandedAt: [...times.values()].at(-1) ?? now,
   }

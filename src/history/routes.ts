@@ -132,8 +132,7 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
         const body = parseJson(await readJsonText(context))
         const { recordHistoryBatch } = await import('./batch.ts')
         const find = (id: string) => findPrompt(organisationId, id)
-        const outcomes = await recordHistoryBatch(db, clock, organisationId, body, find, context.deadline)
-        return context.replyData({ outcomes })
+        return context.replyData(await recordHistoryBatch(db, clock, organisationId, body, find, context.deadline))
       }),
       { ...readByHandler, detail: operations.recordHistoryBatch },
     )

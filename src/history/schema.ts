@@ -78,7 +78,10 @@ export type NewHistoryEntry = Static<typeof NewHistoryEntry>
 
 export const RecordedEntry = envelopeOf(HistoryEntry, 'RecordedHistoryEntry', { id: 42, ...exampleTitledEntry })
 
+/** In bytes of UTF-8. */
+export const maxTextBytes = 64 * 1024
 const maxEntries = 500
+const maxTexts = 100
 const promptId = Type.String({ description: "The prompt's public ID" })
 
 /** What was read in a repository, for several prompts. */
@@ -97,6 +100,16 @@ export const HistoryBatch = Type.Object(
           ),
         }),
         NewHistoryEntry,
+        Type.Object({
+          text_hash: Type.Optional(
+            Type.String({
+              pattern: '^[0-9a-f]{64}$',
+              description:
+                "SHA-256 of the text (UTF-8) that the prompt's file has after the change, in hexadecimal. The text is in " +
+                'texts, or stored already.',
+            }),
+          ),
+        }),
       ]),
       { maxItems: maxEntries },
     ),
@@ -112,6 +125,12 @@ export const HistoryBatch = Type.Object(
         }),
         { maxItems: maxEntries, description: 'Whether the files of prompts are on the branch.' },
       ),
+    ),
+    texts: Type.Optional(
+      Type.Array(Type.String({ maxLength: maxTextBytes }), {
+        maxItems: maxTexts,
+        description: `Texts that entries name by their hash, each of at most ${maxTextBytes / 1024} KiB. The organisation must have store_text on.`,
+      }),
     ),
     live_branch: Type.Optional(
       Type.String({
@@ -140,6 +159,12 @@ export const HistoryBatchResult = envelopeOf(
         'The outcome of each entry, in the order given. added: the entry is new; changed: a known entry was improved; ' +
         'known: nothing changed; covered: the commit belongs to a pull request whose merge is in the history',
     }),
+    missing_texts: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          'If entries have a text_hash: the hashes of texts that are not stored. Send them with their entries again.',
+      }),
+    ),
   }),
   'HistoryBatchResult',
   { outcomes: ['added'] },
@@ -153,3 +178,27 @@ export const EntryPath = Type.Object({
 export const RemovedEntry = envelopeOf(Type.Object({ id: HistoryEntry.properties.id }), 'RemovedHistoryEntry', {
   id: 42,
 })
+
+export const EntryDiff = envelopeOf(
+  Type.Object({
+    entry: HistoryEntry,
+    // Without its title: a schema with a title is referenced, and a reference cannot be null.
+    base: nullable(
+      Type.Object(HistoryEntry.properties),
+      'The entry that it is compared with; null for the first change',
+    ),
+    before: nullable(Type.String(), 'Text of the base; null if it is not stored'),
+    after: nullable(Type.String(), 'Text of the entry; null if it is not stored'),
+    diff: nullable(Type.String(), 'Unified diff, empty for equal texts; null if a text is not stored'),
+  }),
+  'EntryDiff',
+  {
+    entry: { id: 42, ...exampleTitledEntry },
+    base: null,
+    before: null,
+    after: 'Hello, {name}!\n',
+    diff: '--- prompts/greeting.md\n+++ prompts/greeting.md\n@@ -0,0 +1,1 @@\n+Hello, {name}!\n',
+  },
+)
+
+export type EntryDiff = Static<typeof EntryDiff>['data']

@@ -4,6 +4,7 @@ import {
   choiceParam,
   defaultPageSize,
   defineParams,
+  idParam,
   type Param,
   param,
   type QueryOf,
@@ -44,6 +45,13 @@ export const historyParams = defineParams({
   ...numberedPageParams,
   ...entryFilterParams(actions),
   include: choiceParam(['title'], 'Adds the title to each entry.'),
+})
+
+export const diffParams = defineParams({
+  base: idParam(
+    'The entry to compare with; the change before it by default.',
+    'the id of another history entry of this prompt',
+  ),
 })
 
 export type HistoryQuery = QueryOf<typeof historyParams>

@@ -20,7 +20,7 @@ test('a prompt is linked when it is made or later, and the link can be changed',
   expect(await operator.json('prompts', 'list', '--org', tenant.org)).toContainEqual(linked)
   const line = await operator.errorLine('prompts', 'link', made.id, ...place('acme', 'B.md'))
   expect(line).toBe(
-    'The link is not valid. /repository must be owner/name on github.com, or host/path on any other host',
+    'The link is not valid. --repository must be owner/name on github.com, or host/path on any other host',
   )
 })
 
@@ -50,7 +50,7 @@ test.concurrent.each([
 
 test.concurrent.each([
   [['prompts', 'link', 'pmt_x', '--path', 'a'], '--repository missing'],
-  [['prompts', 'create', '--org', 'o', '--name', 'n', '--path', 'a'], '--repository and --path belong together'],
+  [['prompts', 'create', '--org', 'o', '--name', 'n', '--path', 'a'], '--path needs --repository'],
   [['webhooks', 'github', 'set'], '--org missing'],
 ])('%j is wrong usage', async (args, problem) => {
   const { status, stderr } = await run(args, { settings })

@@ -18,7 +18,7 @@ const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 /** A generated client has a type of each name. */
 const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList BatchError BatchResult BatchSignal
   ChangeDay ChangeDays ChangeDaysAnswer ChangeSignals ChangedApiKey ChangedPrompt ComparedSide CreatedApiKey
-  CreatedSignal CursorPagination DataHealth ErasedSignal Forbidden GithubDelivery GithubWebhook HistoryBatch
+  CreatedSignal CursorPagination DataHealth EntryDiff ErasedSignal Forbidden GithubDelivery GithubWebhook HistoryBatch
   HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow MetadataSplit
   NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NotFound OwnApiKey Pagination Prompt PromptChange
   PromptImpact PromptImpactList PromptImpactPagination PromptList RateLimited RecentSignals RecordedBatch RecordedHistoryEntry
@@ -79,6 +79,7 @@ describe('the document', () => {
       [historyPath, ['get', 'post']],
       [`${historyPath}/{entry_id}`, ['delete']],
       ['/api/v1/history/batch', ['post']],
+      [`${historyPath}/{entry_id}/diff`, ['get']],
       [signalsPath, ['post', 'get']],
       [`${signalsPath}/{signal_id}`, ['delete']],
       [`${signalsPath}/batch`, ['post']],

@@ -110,7 +110,7 @@ test.concurrent.each([
 
 test.concurrent('the name of a group lists the commands of the group', async () => {
   const list = expect.stringMatching(
-    /^ {2}orgs create .*\n.*\n {2}orgs list\n.*\n {2}orgs set-plan .*\n.*\n {2}orgs set-retention .*\n.*\n {2}orgs suspend ORG\n.*\n {2}orgs resume ORG\n.*\n$/,
+    /^ {2}orgs create .*\n.*\n {2}orgs list\n.*\n {2}orgs set-plan .*\n.*\n {2}orgs set-retention .*\n.*\n {2}orgs update .*\n.*\n {2}orgs suspend ORG\n.*\n {2}orgs resume ORG\n.*\n$/,
   )
   for (const command of ['help orgs', 'orgs --help', 'orgs -h']) {
     expect(await run(command.split(' '))).toEqual({ status: 0, stdout: list, stderr: '' })
@@ -135,10 +135,12 @@ test.concurrent('--help lists every command; after a command, it is about that o
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout.match(/^ {2}\S.*/gm)?.map((line) => line.trim().split(/ [-A-Z[]/)[0])).toEqual([
       ...['init', 'serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs set-retention'],
+      ...['orgs update'],
       ...['orgs suspend', 'orgs resume', 'keys create', 'keys list', 'keys update', 'keys revoke'],
       ...['keys rotate', 'prompts create', 'prompts link', 'prompts update', 'prompts list'],
       ...['prompts archive'],
-      ...['prompts unarchive', 'history record', 'history import', 'history list', 'history remove'],
+      ...['prompts unarchive', 'prompts forget-text', 'history record', 'history import', 'history list'],
+      ...['history show', 'history remove'],
       ...['signals list'],
       ...['signals stats', 'usage', 'signals import', 'signals export', 'signals purge', 'impact'],
       ...['compare', 'sync', 'audit list', 'webhooks github set', 'console', 'backup', 'restore'],
