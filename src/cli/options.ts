@@ -28,6 +28,7 @@ export const explanations: Record<string, string> = {
   '--json': 'prints each result as one JSON object per line',
   '--limit': 'rows per page, at most 100; default: 25',
   '--live': 'checks only that the process answers, without its database',
+  '--live-branch': 'branch whose entries are changes; "" for every branch',
   '--map': 'writes the prompt id of each file to this file, as JSON',
   '--margin': 'differences up to this count as the same, 0.05 for 5 points; default: 0.05',
   '--metadata': 'only signals whose metadata has this text in this field',
