@@ -75,6 +75,9 @@ call() { curl --silent --fail-with-body --header "Authorization: Bearer $key" "$
 call "http://127.0.0.1:$port/api/v1/prompts/$prompt/history?limit=1"
 call --json '{"value":"positive"}' "http://127.0.0.1:$port/api/v1/prompts/$prompt/signals"
 buildah run "$container" -- /prompt-signals orgs list
+link=$(buildah run --env "PORT=$port" "$container" -- /prompt-signals console --org Demo --json | sed 's/.*"link":"\([^"]*\)".*/\1/')
+curl --silent --fail --output /dev/null "${link%%#*}"
+echo "console ${link%%#*}"
 
 say 'stops when it is told to'
 kill -TERM "$pid"

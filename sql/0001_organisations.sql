@@ -17,11 +17,13 @@ create table organisations (
   plan text not null references plans,
   monthly_limit integer check (monthly_limit >= 0),
   retention_days integer check (retention_days > 0),
+  store_text boolean not null default false,
   created_at timestamptz(3) not null,
   suspended_at timestamptz(3)
 );
 
 comment on column organisations.monthly_limit is 'overrides the limit of the plan';
+comment on column organisations.store_text is 'whether the texts of prompts may be stored';
 
 -- An API key of an organisation. Only its SHA-256 is stored.
 create table api_keys (
@@ -88,6 +90,7 @@ create table prompts (
   file_state text check (file_state in ('present', 'removed', 'renamed')),
   file_moved_to text,
   file_seen_at timestamptz(3),
+  live_branch text check (live_branch <> ''),
   archived boolean not null default false,
   history_count bigint not null default 0 check (history_count >= 0),
   history_version uuid not null default gen_random_uuid(),
@@ -96,6 +99,7 @@ create table prompts (
   unique (organisation_id, repository, path)
 );
 
+comment on column prompts.live_branch is 'the branch whose entries are changes; null: those of every branch';
 comment on column prompts.archived is 'lists leave it out unless asked for; it still records';
 comment on column prompts.history_version is 'a new random value with every change, so that it never names two states, even if a failover loses changes';
 

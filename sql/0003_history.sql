@@ -14,14 +14,19 @@ create table history_entries (
   pr_url text,
   -- The subject of the commit, or the title of the pull request.
   title text check (length(title) between 1 and 200),
+  -- The SHA-256 of the prompt's text after the change, if it was given. The text itself may be erased.
+  text_hash bytea check (length(text_hash) = 32),
   created_at timestamptz(3) not null,
   -- How often the pull request had been reopened: it may be closed again at the same commit.
   reopenings integer not null default 0,
-  -- The sources that know the entry. A client recorded one that neither knows; no source changes its fields.
+  -- Who reported the entry: sync, the webhook, a client.
   in_git boolean not null default false,
   on_github boolean not null default false,
-  -- The identity of an entry: recording it again is a replay.
-  unique nulls not distinct (prompt_id, commit_sha, action, pr_number, reopenings),
+  by_call boolean not null default false,
+  -- A client recorded it first, so neither sync nor the webhook changes its fields.
+  as_given boolean not null default false,
+  -- It went live on the prompt's live branch, and the entry live before it has another commit. See mark_changes.
+  is_change boolean not null default false,
   check (
     case action
       when 'deployed' then pr_number is null and pr_url is null
@@ -30,9 +35,21 @@ create table history_entries (
   )
 );
 
+-- Finds a commit by its first characters.
+create index on history_entries (prompt_id, lower(commit_sha));
 create index on history_entries (prompt_id, created_at, id);
 create index on history_entries (prompt_id, action, created_at, id);
 create index on history_entries (prompt_id, branch_name, created_at, id);
+create index on history_entries (organisation_id, text_hash) where text_hash is not null;
+
+-- A text that entries of an organisation have, once per content. Organisations share none, so that nobody can learn
+-- what another one stores.
+create table prompt_texts (
+  organisation_id bigint not null references organisations,
+  hash bytea not null check (length(hash) = 32),
+  text text not null check (octet_length(text) <= 65536),
+  primary key (organisation_id, hash)
+);
 
 -- A commit that a merged pull request brought to a branch. It gets no entry: the merge has one.
 create table merged_commits (
@@ -41,6 +58,17 @@ create table merged_commits (
   commit_sha text not null,
   pr_number integer not null,
   primary key (prompt_id, branch_name, commit_sha)
+);
+
+-- The identity of a removed entry that sync or the webhook had reported: they do not bring it back. The commit is in lower case.
+create table removed_entries (
+  prompt_id bigint not null,
+  commit_sha text collate "C" not null,
+  action text not null,
+  branch_name text not null,
+  pr_number integer,
+  reopenings integer not null,
+  unique nulls not distinct (prompt_id, commit_sha, action, branch_name, pr_number, reopenings)
 );
 
 -- A marker in a history: `rank` entries of the prompt come before the position (created_at, entry_id). No entry needs to be
@@ -122,7 +150,47 @@ begin
 end
 $$;
 
--- Updates the count, the version and the markers of a history after its entries changed. The changes are a JSON array of
+-- Decides which entries between two times are changes, and whether the first live one after them is.
+create function mark_changes(given_prompt_id bigint, live_branch text, since timestamptz, until timestamptz)
+returns void
+language plpgsql
+as $$
+begin
+  with near as (
+    (
+      select h.*, true as is_live
+      from history_entries h
+      where h.prompt_id = given_prompt_id and h.action in ('deployed', 'pr_merged')
+        and (live_branch is null or h.branch_name = live_branch) and h.created_at < since
+      order by h.created_at desc, h.id desc
+      limit 1
+    )
+    union all
+    select h.*, h.action in ('deployed', 'pr_merged') and (live_branch is null or h.branch_name = live_branch)
+    from history_entries h
+    where h.prompt_id = given_prompt_id and h.created_at between since and until
+    union all
+    (
+      select h.*, true
+      from history_entries h
+      where h.prompt_id = given_prompt_id and h.action in ('deployed', 'pr_merged')
+        and (live_branch is null or h.branch_name = live_branch) and h.created_at > until
+      order by h.created_at, h.id
+      limit 1
+    )
+  ), decided as (
+    select n.id, n.created_at, n.is_change as was_change, n.is_live and lower(n.commit_sha) is distinct from
+      lag(lower(n.commit_sha)) over (partition by n.is_live order by n.created_at, n.id) as is_change
+    from near n
+  )
+  update history_entries h
+  set is_change = d.is_change
+  from decided d
+  where h.id = d.id and d.created_at >= since and d.was_change <> d.is_change;
+end
+$$;
+
+-- Updates the count, the version, the changes and the markers of a history after its entries changed. The changes are a JSON array of
 -- objects with created_at, id and added: 1 for an added entry, -1 for a removed one, both for one that was changed.
 create function update_history(changed_prompt_id bigint, changes json)
 returns void
@@ -130,18 +198,21 @@ language plpgsql
 as $$
 declare
   earliest timestamptz;
+  latest timestamptz;
   total bigint;
+  live text;
   new_count bigint;
   last_rank bigint;
   has_later boolean;
 begin
-  select min(c.created_at), sum(c.added) into earliest, total
+  select min(c.created_at), max(c.created_at), sum(c.added) into earliest, latest, total
   from json_to_recordset(changes) c (created_at timestamptz, added integer);
 
   update prompts p
   set history_version = default, history_count = p.history_count + total
   where p.id = changed_prompt_id
-  returning p.history_count into new_count;
+  returning p.history_count, p.live_branch into new_count, live;
+  perform mark_changes(changed_prompt_id, live, earliest, latest);
 
   select r.rank, r.created_at >= earliest into last_rank, has_later
   from history_ranks r

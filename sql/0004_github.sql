@@ -9,12 +9,15 @@ create table github_webhooks (
   last_outcome text
 );
 
--- One row per recorded delivery. A redelivery has the same id and is not recorded again.
+-- One row per recorded delivery. A redelivery has the same id and is not recorded again. The id is not signed, so a
+-- captured body could come again under another one: its signature is not recorded again either.
 create table github_deliveries (
   organisation_id bigint not null references organisations,
   delivery text not null check (length(delivery) between 1 and 255),
+  signature text not null check (length(signature) = 71),
   received_at timestamptz(3) not null,
-  primary key (organisation_id, delivery)
+  primary key (organisation_id, delivery),
+  unique (organisation_id, signature)
 );
 
 create index on github_deliveries (received_at);

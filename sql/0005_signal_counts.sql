@@ -38,7 +38,8 @@ create table signal_commit_counts (
 -- Finds the idempotency key of a signal that is erased.
 create index on idempotency_keys (prompt_id, signal_id);
 
--- The commit that a signal names in its metadata: any string that can be the commit of a history entry, else null.
+-- The commit that a signal names in its metadata, in lower case: any string that can be the commit of a history entry,
+-- else null.
 create function commit_of_signal(metadata jsonb)
 returns text
 language sql
@@ -46,7 +47,7 @@ immutable
 as $$
   select case
     when jsonb_typeof(metadata -> 'commit_sha') = 'string' and length(metadata ->> 'commit_sha') between 1 and 100
-    then metadata ->> 'commit_sha'
+    then lower((metadata ->> 'commit_sha') collate "C")
   end
 $$;
 

@@ -28,6 +28,10 @@ export const linkTo = (url: string, key: string): string => `${url}/#key=${key}`
 
 function consoleUrlOf(config: Config): string {
   if (config.CONSOLE === 'off') throw new Error('The console is turned off: CONSOLE is off.')
+  return serviceUrlOf(config)
+}
+
+export function serviceUrlOf(config: Config): string {
   if (config.PUBLIC_URL) return config.PUBLIC_URL
   if (config.PORT === 0) throw new Error('Set PUBLIC_URL or PORT: with PORT=0 the URL of the service is unknown.')
   return localUrlOf(config)

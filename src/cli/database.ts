@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import type { Db } from '../db/client.ts'
 import { type Input, openInput } from '../lib/input.ts'
 import type { Command, Context } from './command.ts'
@@ -44,7 +45,8 @@ export async function withDatabase(
 ): Promise<void> {
   const { openAny, openDatabase } = await import('../db/open.ts')
   const open = which === 'any schema' ? openAny : openDatabase
-  const opening = open(context.config, { ...forCommands, mustExist: which === 'existing' })
+  const observer = { onCreated: (dataDir: string) => context.warn(`Created a new database in ${resolve(dataDir)}.`) }
+  const opening = open(context.config, { ...forCommands, mustExist: which === 'existing', observer })
   await workOn(context, await untilInterrupted(context.interruption, opening, 0), async (db) =>
     work({ ...context, db, args: await resolveNames(db.sql, context.args) }),
   )

@@ -1,17 +1,17 @@
 import type { Clock } from '../clock.ts'
-import { type Config, settings } from '../config.ts'
+import type { Config } from '../config.ts'
 import type { Db } from '../db/client.ts'
 import { recordEntry } from '../history/record.ts'
 import { createKey } from '../keys/manage.ts'
 import { presets } from '../keys/schema.ts'
 import { createOrganisation, listOrganisations } from '../orgs/manage.ts'
-import { programName } from '../platform.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import { createPastRecorder, signalsPerWrite } from '../signals/import.ts'
 import type { Context } from './command.ts'
 import { linkTo } from './console.ts'
 import { generateDemoData } from './demo_data.ts'
+import { programFor } from './init.ts'
 
 /** Fills an empty embedded database and prints requests to try. With data in it, prints a command that creates a key. */
 export async function offerDemo({ config, clock, output }: Context, db: Db, url: string): Promise<void> {
@@ -48,12 +48,7 @@ export async function createDemoPrompts(db: Db, clock: Clock, org: string): Prom
 
 async function describeExisting(db: Db, config: Config, url: string, org: string): Promise<string> {
   const [prompt] = await listAllPrompts(db, org)
-  const { port } = new URL(url)
-  const changed = [
-    ...(config.DATA_DIR === settings.DATA_DIR.fallback ? [] : [`DATA_DIR='${config.DATA_DIR}'`]),
-    ...(port === settings.PORT.fallback ? [] : [`PORT=${port}`]),
-  ]
-  const program = [...changed, programName].join(' ')
+  const program = programFor(config, new URL(url).port)
   return `
 ${config.DATA_DIR} already has data, so no demo data was added. Keys are not shown again.
 ${config.CONSOLE === 'on' ? `\nPrint a sign-in link:\n\n${program} console --org ${org} --admin\n` : ''}

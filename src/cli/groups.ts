@@ -3,6 +3,7 @@ import type { Command } from './command.ts'
 /** Commands by the first word of their names. Groups are loaded on demand, which keeps every command quick. */
 export const groups = new Map<string, () => Promise<{ commands: Command[] }>>(
   Object.entries({
+    init: () => import('./init.ts'),
     serve: () => import('./serve.ts'),
     orgs: () => import('./orgs.ts'),
     keys: () => import('./keys.ts'),

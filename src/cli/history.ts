@@ -1,10 +1,15 @@
+import { operator } from '../audit/record.ts'
+import { ServiceError } from '../errors.ts'
 import { importHistory } from '../history/import.ts'
 import { createHistoryReader } from '../history/read.ts'
 import { recordEntry } from '../history/record.ts'
-import { parseHistoryQuery } from '../history/schema_params.ts'
+import { removeEntry } from '../history/remove.ts'
+import { diffParams, parseHistoryQuery } from '../history/schema_params.ts'
+import { findEntry } from '../history/texts.ts'
 import type { Input } from '../lib/input.ts'
+import { parseId } from '../lib/params.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import type { Arguments } from './command.ts'
+import { type Arguments, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { keepLines } from './kept_lines.ts'
 import { shrinking } from './output.ts'
@@ -67,4 +72,41 @@ export const commands = onDatabase([
       )
     },
   },
+  {
+    usage: 'history show ID [--diff] [--base ID]',
+    description: 'shows a history entry; --diff also what it did to the text, against the change before or --base',
+    check: entryOptions,
+    async run({ db, args, output }) {
+      const { id, base } = entryOptions(args)
+      const found = await findEntry(db.sql, id)
+      if (!found) throw new ServiceError('not_found', `There is no history entry ${id}.`)
+      const { readDiff } = await import('../history/diff.ts')
+      const { entry, ...texts } = await readDiff(db.sql, found.promptId, found.name, id, base)
+      output.show(args.options.json && args.options.diff ? { ...entry, ...texts } : entry)
+      if (args.options.json || !args.options.diff) return
+      output.text(texts.diff ?? 'The text of this change, or of the one before it, is not stored.\n')
+    },
+  },
+  {
+    usage: 'history remove ID --prompt PROMPT',
+    description: 'removes a history entry that is wrong',
+    check: entryArgument,
+    verifyWith: 'history list --prompt PROMPT',
+    async run({ db, clock, args, output }) {
+      const prompt = args.required('prompt')
+      const id = entryArgument(args)
+      await removeEntry(db, clock, await requirePrompt(db.sql, prompt), prompt, id, operator)
+      output.show({ prompt, removed: id })
+    },
+  },
 ])
+
+function entryOptions(args: Arguments): { id: number; base: number | null } {
+  return { id: entryArgument(args), ...args.asQuery(diffParams.parse) }
+}
+
+function entryArgument(args: Arguments): number {
+  const id = parseId(args.positional(0))
+  if (id === undefined) throw new UsageError('ID must be the number of a history entry')
+  return id
+}

@@ -14,7 +14,7 @@ export const commands = onDatabase([
   {
     usage: 'impact --prompt PROMPT [--margin M] [--base ID --head ID] [--page N] [--limit N]',
     description:
-      'shows what each change of a prompt did to its signals, newest first, or compares the change --head with --base',
+      'shows the signals before and after each change of a prompt, newest first, or compares the change --head with --base',
     check: (args) => args.asQuery(impactParams.parse),
     async run({ db, args, output }) {
       const prompt = await requirePrompt(db.sql, args.required('prompt'))

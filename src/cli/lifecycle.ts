@@ -1,5 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { createApp, createMetricsApp } from '../app.ts'
 import type { Config } from '../config.ts'
 import type { DatabaseObserver, Db } from '../db/client.ts'
@@ -8,8 +9,10 @@ import { openServices, type Services } from '../deps.ts'
 import { crashResponse } from '../http/middleware.ts'
 import { within } from '../lib/deadline.ts'
 import { createLog, type Log } from '../log.ts'
+import { isEmpty } from '../orgs/manage.ts'
 import { type App, build, type Certificate, type Listener, listen } from '../platform.ts'
 import type { Context } from './command.ts'
+import { programFor } from './init.ts'
 
 /** How long closing may take when requests are not waited for: the embedded database writes its last checkpoint. */
 const closeMs = 10_000
@@ -32,14 +35,19 @@ export async function runUntilStopped(
       services.metrics.describeBuild(build)
       const listeners = startListening(services, config)
       const [{ url }, { url: metricsUrl } = { url }] = listeners
-      const database = config.DATABASE_URL ? 'postgres' : 'embedded'
-      log.info({ url, metrics: `${metricsUrl}/metrics`, database, ...build }, 'serving')
+      const where = config.DATABASE_URL
+        ? { database: 'postgres' }
+        : { database: 'embedded', data_dir: resolve(config.DATA_DIR) }
+      log.info({ url, metrics: `${metricsUrl}/metrics`, ...where, ...build }, 'serving')
       if (config.DATABASE_URL && isUnencryptedRemote(config.DATABASE_URL)) {
         log.warn({ dependency: 'database' }, 'connection to the database is not encrypted: set sslmode=verify-full')
       }
       if (args.options.demo) {
         const { offerDemo } = await import('./demo.ts')
         await offerDemo(context, db, url)
+      } else if (await isEmpty(db).catch(() => false)) {
+        const command = `${programFor(config, new URL(url).port)} init`
+        log.info({ command }, 'no organisation yet: run the command to create the first one')
       }
       log.info({ signal: await stopped }, 'stopping')
       await stopListening(listeners, services, config, log)

@@ -1,9 +1,12 @@
+import { eraseTexts } from '../history/texts.ts'
 import {
   createOrganisation,
   listOrganisations,
+  requireOrganisation,
   resumeOrganisation,
   setPlan,
   setRetention,
+  setStoreText,
   suspendOrganisation,
 } from '../orgs/manage.ts'
 import { type Arguments, UsageError } from './command.ts'
@@ -28,7 +31,15 @@ export const commands = onDatabase([
     usage: 'orgs list',
     description: 'lists the organisations and their usage of the month',
     async run({ db, clock, output }) {
-      const more = ['plan', 'monthly_limit', 'used', 'resets_at', 'retention_days', 'suspended_at'] as const
+      const more = [
+        'plan',
+        'monthly_limit',
+        'used',
+        'resets_at',
+        'retention_days',
+        'store_text',
+        'suspended_at',
+      ] as const
       output.table(await listOrganisations(db, clock), ['id', shrinking('name'), ...more])
     },
   },
@@ -49,6 +60,19 @@ export const commands = onDatabase([
       output.show(await setRetention(db, clock, args.positional(0), daysWord(args))),
   },
   {
+    usage: 'orgs update ORG --store-text on|off',
+    description: 'says whether the texts of prompts may be stored; off erases those that are',
+    ifInterrupted: 'texts are no longer stored; some may not be erased yet: run it again',
+    verifyWith: 'orgs list',
+    check: storeTextOption,
+    async run({ db, clock, args, output }) {
+      const org = args.positional(0)
+      const shown = await setStoreText(db, clock, org, storeTextOption(args))
+      if (!shown.store_text) await eraseTexts(db, (await requireOrganisation(db, org)).id)
+      output.show(shown)
+    },
+  },
+  {
     usage: 'orgs suspend ORG',
     description: 'rejects all keys of an organisation within a second; its data stays',
     verifyWith: 'orgs list',
@@ -61,6 +85,12 @@ export const commands = onDatabase([
     run: async ({ db, clock, args, output }) => output.show(await resumeOrganisation(db, clock, args.positional(0))),
   },
 ])
+
+function storeTextOption(args: Arguments): boolean {
+  const given = args.required('store-text')
+  if (given === 'on' || given === 'off') return given === 'on'
+  throw new UsageError(`--store-text must be on or off, not "${given}"`)
+}
 
 function daysWord(args: Arguments): number | null {
   const days = args.positional(1)

@@ -7,6 +7,8 @@ export type Output = {
   show(row: Record<string, Value>): void
   /** Programs get the rows as JSON instead of columns. */
   table<T extends object>(rows: T[], columns: readonly (Column<T> | keyof T)[], toJson?: (row: T) => string): void
+  /** Text of several lines. It may be of any origin, so characters that could steer a terminal are removed. */
+  text(text: string): void
   /** A remark. Goes to standard error when standard output is for a program. */
   say(line: string): void
 }
@@ -39,6 +41,7 @@ export const createOutput = (json: boolean, streams: Streams): Output =>
 const forPrograms = ({ out, err }: Streams): Output => ({
   show: (row) => out(`${JSON.stringify(row)}\n`),
   table: (rows, _, toJson = JSON.stringify) => out(rows.map((row) => `${toJson(row)}\n`).join('')),
+  text: (text) => out(text),
   say: (line) => err(`${line}\n`),
 })
 
@@ -69,6 +72,7 @@ const forPeople = ({ out, hasColour }: Streams): Output => ({
       out(`${cells.join(gap).trimEnd()}\n`)
     }
   },
+  text: (text) => out(text.split('\n').map(oneLine).join('\n')),
   say: (line) => out(`${line}\n`),
 })
 

@@ -1,8 +1,9 @@
 import type { Db } from '../db/client.ts'
+import { forgetTexts } from '../history/texts.ts'
 import { requirePrompt } from '../prompts/find.ts'
 import { changePrompt, createPrompt, listAllPrompts } from '../prompts/manage.ts'
 import { promptParams } from '../prompts/schema.ts'
-import type { Arguments, Context } from './command.ts'
+import { type Arguments, type Context, UsageError } from './command.ts'
 import { onDatabase } from './database.ts'
 import { shrinking } from './output.ts'
 
@@ -27,13 +28,24 @@ export const commands = onDatabase([
     },
   },
   {
+    usage: 'prompts update PROMPT [--name N] [--live-branch B]',
+    description: 'renames a prompt, or sets the branch whose entries are changes ("" for every branch)',
+    check: updateOptions,
+    verifyWith: 'prompts list --org ORG',
+    async run({ db, clock, args, output }) {
+      const prompt = await requirePrompt(db.sql, args.positional(0))
+      const { id, ...changed } = await changePrompt(db, clock, prompt, updateOptions(args))
+      output.show({ id, org: prompt.org, ...changed })
+    },
+  },
+  {
     usage: 'prompts list --org ORG [--archived false|true|all]',
     description: 'lists the prompts of an organisation, and how their files were last seen',
     check: (args) => args.asQuery(promptParams.parse),
     async run({ db, args, output }) {
       const { archived } = args.asQuery(promptParams.parse)
       const prompts = await listAllPrompts(db, args.required('org'), archived)
-      const file = (['repository', 'path', 'file_state', 'file_moved_to'] as const).map((name) =>
+      const file = (['repository', 'path', 'file_state', 'file_moved_to', 'live_branch'] as const).map((name) =>
         shrinking<(typeof prompts)[number]>(name),
       )
       output.table(prompts, ['id', shrinking('name'), ...file, 'archived', 'last_entry_at'])
@@ -51,7 +63,24 @@ export const commands = onDatabase([
     verifyWith: 'prompts list --org ORG --archived all',
     run: (context) => setArchived(context, false),
   },
+  {
+    usage: 'prompts forget-text PROMPT',
+    description: 'permanently erases the stored texts of a prompt',
+    ifInterrupted: 'some texts are erased; run it again to erase the rest',
+    verifyWith: 'history show ID --diff',
+    async run({ db, clock, args, output }) {
+      const id = args.positional(0)
+      const entries = await forgetTexts(db, clock, await requirePrompt(db.sql, id), id)
+      output.show({ id, entries })
+    },
+  },
 ])
+
+function updateOptions(args: Arguments): { name?: string; liveBranch?: string | null } {
+  const [name, branch] = [args.text('name'), args.text('live-branch')]
+  if (name === null && branch === null) throw new UsageError('give --name or --live-branch')
+  return { ...(name !== null && { name }), ...(branch !== null && { liveBranch: branch || null }) }
+}
 
 async function setArchived({ db, clock, args, output }: Context & { db: Db }, archived: boolean): Promise<void> {
   const prompt = await requirePrompt(db.sql, args.positional(0))

@@ -12,10 +12,11 @@ import { counted } from './figures.ts'
 export const commands: Command[] = [
   {
     usage:
-      'sync [DIR] --org ORG|--url URL [--branch B] [--repository REPOSITORY|URL] [--create GLOB] [--map FILE] [--dry-run]',
+      'sync [DIR] --org ORG|--url URL [--branch B] [--repository REPOSITORY|URL] [--create GLOB] [--map FILE] [--text] [--dry-run]',
     description:
       'syncs prompt histories from a git clone; --url calls a service with the key in PROMPT_SIGNALS_KEY, --create ' +
-      'creates a prompt for every file that matches, --map writes the prompt id of each file',
+      'creates a prompt for every file that matches, --map writes the prompt id of each file, --text also stores ' +
+      'the text of each change',
     ifInterrupted: 'the entries recorded so far stay; run it again to complete the sync',
     check(args) {
       const [org, url] = [args.text('org'), args.text('url')]
@@ -52,7 +53,15 @@ async function sync({ args, clock, output, progress, interruption }: Context, ta
   const given = { branch: args.text('branch'), repository: args.text('repository') }
   const repository = await openRepository(git, folder, given)
   const result = await syncRepository({
-    ...{ git, repository, target, isDryRun, createGlob: args.text('create'), now: clock.now() },
+    ...{
+      git,
+      repository,
+      target,
+      isDryRun,
+      withTexts: args.options.text === true,
+      createGlob: args.text('create'),
+      now: clock.now(),
+    },
     onProgress: progress.count,
     onChange(change) {
       if (args.options.json) output.show(change)
@@ -78,7 +87,10 @@ function describe(change: SyncChange, isDryRun: boolean): string {
       return isDryRun ? `${path}: would get a prompt "${change.name}"` : `${path}: created ${prompt} "${change.name}"`
     case 'moved':
       return `${name}: was renamed from ${change.from}${change.problem ? `; the link was not moved: ${change.problem}` : ''}`
+    case 'skipped':
+      return `${path}: skipped, because it ${change.problem}`
     case 'missing':
+    case 'no_text':
       return `${name}: ${change.problem}`
     default: {
       const { action, user, commit_sha, pr_number, created_at, title } = change
@@ -92,10 +104,11 @@ function describe(change: SyncChange, isDryRun: boolean): string {
 }
 
 function summarise(result: SyncResult, where: string, isDryRun: boolean): string {
-  const { commits, prompts, added, changed, known, unreachable } = result
+  const { commits, prompts, added, changed, known, texts, unreachable } = result
   const [add, change] = isDryRun ? ['would add', 'change'] : ['added', 'changed']
   const unknown = '; entries of unreachable commits were not looked for: the key lacks history:read'
   const gone = unreachable === null ? unknown : unreachable > 0 ? `, ${unreachable} not on the branch any more` : ''
   const read = `${counted(prompts, 'prompt')}, ${counted(commits, 'commit')}`
-  return `${where}: ${read}; ${add} ${counted(added, 'entry', 'entries')}, ${change} ${changed}, ${known} known${gone}`
+  const stored = texts > 0 ? `, stored ${counted(texts, 'text')}` : ''
+  return `${where}: ${read}; ${add} ${counted(added, 'entry', 'entries')}, ${change} ${changed}, ${known} known${stored}${gone}`
 }

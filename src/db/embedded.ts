@@ -1,4 +1,5 @@
 // Postgres inside this process, for running without a database server. Same SQL and same driver as with one.
+import { existsSync } from 'node:fs'
 import type { Duplex } from 'node:stream'
 import { startEngineWorker } from '../platform.ts'
 import type { DatabaseObserver } from './client.ts'
@@ -19,8 +20,10 @@ export type Embedded = Housekeeping & {
 export async function openEmbedded(dataDir: string, observer: DatabaseObserver = {}): Promise<Embedded> {
   const lock = lockDataDir(dataDir)
   if (!lock) throw new DataDirInUse(dataDir)
+  const isNew = !existsSync(filesOf(dataDir))
   try {
     const engine = await startEngineThread(filesOf(dataDir))
+    if (isNew) observer.onCreated?.(dataDir)
     const backend = new Backend(engine.execute, (error) => observer.onFailure?.(error))
     engine.died.then((reason) => backend.fail(reason))
     const housekeeping = openHousekeeping(() => new Session(backend), observer)

@@ -89,7 +89,9 @@ export async function openDataDir(dataDir: string, options: Options): Promise<{ 
   rejectForeignDataDir(dataDir)
   // A mistyped name must not create another database and show that it is empty.
   if (options.mustExist && !existsSync(filesOf(dataDir))) {
-    throw new Error(`There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL, or begin with "orgs create".`)
+    throw new Error(
+      `There is no database in ${dataDir}. Set DATA_DIR or DATABASE_URL, or begin with "prompt-signals init".`,
+    )
   }
   const giveUpAt = performance.now() + holderMs[options.whenInUse]
   for (;;) {

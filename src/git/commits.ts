@@ -23,11 +23,12 @@ const maxFieldLength = 64 * 1024
 /** Reads every commit reachable from the tip, itself first, and finds the host. Names follow the branch's mailmap. */
 export async function readCommits(
   git: Git,
-  { tip, webUrl }: { tip: string; webUrl: string },
+  { gitDir, tip, webUrl }: { gitDir: string; tip: string; webUrl: string },
   onProgress: (read: number) => void,
 ): Promise<{ commits: Commit[]; host: HostKind | null }> {
   const format = `--format=${fields.join('%x00')}%x00`
-  const mailmap = ['-c', `mailmap.blob=${tip}:.mailmap`]
+  // Run in the git folder, because git would also read a mailmap in the work tree, whatever kind of file it is.
+  const mailmap = ['-C', gitDir, '-c', `mailmap.blob=${tip}:.mailmap`]
   const output = git.stream([...mailmap, 'rev-list', '--topo-order', '--encoding=UTF-8', format, tip])
   const personOf = createInterner()
   const commits: Commit[] = []
@@ -79,7 +80,11 @@ function createInterner(): (name: string, email: string) => Person {
   const known = new Map<string, Person>()
   return (name, email) => {
     const key = `${name}\0${email}`
-    const person = known.get(key) ?? { name: decode(name), email: decode(email) }
+    // Git leaves the placeholders of a line that it cannot parse.
+    const isBroken = /^%[ac]N$/.test(name)
+    const person =
+      known.get(key) ??
+      (isBroken ? { name: 'unknown', email: 'unknown' } : { name: decode(name), email: decode(email) })
     known.set(key, person)
     return person
   }

@@ -24,7 +24,7 @@ export function followFiles<P>(
     })?.prompt
 }
 
-/** Renames by the path that they give. The merge of a pull request repeats the renames of its commits. */
+/** Renames by the path that they give, newest first. The merge of a pull request repeats the renames of its commits. */
 function listRenames(branchCommits: BranchCommit[], changes: ChangedFiles): Map<string, Rename[]> {
   const renames = new Map<string, Rename[]>()
   const listed = new Set<string>()
@@ -33,9 +33,12 @@ function listRenames(branchCommits: BranchCommit[], changes: ChangedFiles): Map<
       const key = `${merge?.sha} ${path}`
       if (from === null || (merge === commit && listed.has(key))) continue
       listed.add(key)
-      renames.set(path, [...(renames.get(path) ?? []), { commit, from }])
+      const ofPath = renames.get(path) ?? []
+      ofPath.push({ commit, from })
+      renames.set(path, ofPath)
     }
   }
+  for (const ofPath of renames.values()) ofPath.sort((a, b) => a.commit.position - b.commit.position)
   return renames
 }
 
@@ -47,11 +50,13 @@ function findSpans<P>(renames: Map<string, Rename[]>, prompts: Map<string, P>, c
     const { path, prompt, until } = next
     const known = spans.get(path) ?? []
     if (known.some((span) => span.prompt === prompt && span.until === until)) continue
-    const before = (renames.get(path) ?? []).filter(({ commit }) => !until || !contains(commit, until))
     // Only the last rename of a chain counts, but two sides of a merge may contain the same rename.
-    const last = before.filter(
-      ({ commit }) => !before.some((other) => other.commit !== commit && contains(other.commit, commit)),
-    )
+    const last: Rename[] = []
+    for (const rename of renames.get(path) ?? []) {
+      const { commit } = rename
+      if (until && contains(commit, until)) continue
+      if (!last.some((later) => later.commit !== commit && contains(later.commit, commit))) last.push(rename)
+    }
     const span = { prompt, since: last.map(({ commit }) => commit), until }
     spans.set(path, until ? [span, ...known] : [...known, span])
     waiting.push(...last.map(({ commit, from }) => ({ path: from, prompt, until: commit })))
@@ -62,10 +67,23 @@ function findSpans<P>(renames: Map<string, Rename[]>, prompts: Map<string, P>, c
 /** Whether a commit is another, or has it among its ancestors. */
 type AncestryTest = (commit: Commit, other: Commit) => boolean
 
+/**
+ * On the first-parent line of the tip a number per commit answers it. A commit elsewhere needs a walk over all commits,
+ * whose result is kept.
+ */
 function createAncestryTest(commits: Commit[]): AncestryTest {
+  const isOnMain = new Uint8Array(commits.length)
+  for (let next = commits[0]; next; next = next.parents[0]) isOnMain[next.position] = 1
+  /** By position: the position of the newest commit of that line that a commit is or has among its ancestors. */
+  const newestOnMain = new Int32Array(commits.length)
+  for (const { position, parents } of commits.toReversed()) {
+    const inherited = parents.map((parent) => newestOnMain[parent.position] as number)
+    newestOnMain[position] = isOnMain[position] ? position : Math.min(commits.length, ...inherited)
+  }
   const cache = new Map<Commit, Uint8Array>()
   return (commit, other) => {
     if (commit.position > other.position) return false
+    if (isOnMain[other.position]) return (newestOnMain[commit.position] as number) <= other.position
     const descendants = cache.get(other) ?? findDescendants(commits, other)
     cache.set(other, descendants)
     return descendants[commit.position] === 1

@@ -9,7 +9,7 @@ import { readChangedFiles, readFilesEditedInMerges } from './files.ts'
 import { followFiles, trackMissing } from './follow.ts'
 import { compileGlob, nameOfPath } from './glob.ts'
 import { decode, encode, type Git } from './program.ts'
-import { pathText, type Repository } from './repository.ts'
+import { escapePath, pathText, type Repository } from './repository.ts'
 import type { LinkedFile } from './target.ts'
 
 /** A prompt whose history is read. The sync creates it if `id` is null, and only then needs its name. */
@@ -24,10 +24,16 @@ export type SyncedPrompt = {
   missing: string | null
 }
 
+/** A file that matches --create but gets no prompt. Its path is escaped. */
+export type SkippedFile = { path: string; problem: string }
+
 export type Plan = {
   prompts: SyncedPrompt[]
+  skipped: SkippedFile[]
   /** Oldest first. */
   entries: EntryOf<SyncedPrompt>[]
+  /** The path that the file of an entry's prompt has after the change; null for a file that the change removes. */
+  pathOf(entry: EntryOf<SyncedPrompt>): string | null
   /** The SHAs of all commits that are reachable from the branch. */
   commits: Set<string>
   lastLandedAt: Date
@@ -59,10 +65,11 @@ export async function planSync(
   )
 
   const prompts = findFiles(repository, linked, trackMissing(branchCommits, changes))
-  if (createGlob !== null) prompts.push(...listNew(repository, createGlob, [...linked, ...prompts]))
-  if (prompts.length === 0) {
-    throw new Error(`No file on ${repository.branch} matches ${createGlob}, and no prompt is linked.`)
-  }
+  const { created, skipped } =
+    createGlob === null ? { created: [], skipped: [] } : listNew(repository, createGlob, [...linked, ...prompts])
+  prompts.push(...created)
+  const [first] = skipped
+  if (prompts.length === 0 && first) throw new Error(`No prompt can be created: ${first.path} ${first.problem}`)
 
   const byPath = new Map(prompts.map((prompt) => [encode(prompt.path), prompt]))
   const promptAt = followFiles(commits, branchCommits, changes, byPath)
@@ -88,9 +95,20 @@ export async function planSync(
     commits.filter((commit) => (changed.get(commit) ?? []).length > 0),
   )
   const promptCommits = listPromptCommits({ branchCommits, changed, times, titles, host, webUrl: repository.webUrl })
+  const entries = entriesOf(sanitizeBranch(repository.branch), promptCommits)
+  const bySha = new Map(commits.map((commit) => [commit.sha, commit]))
   return {
     prompts,
-    entries: entriesOf(sanitizeBranch(repository.branch), promptCommits),
+    skipped,
+    entries,
+    pathOf({ prompt, entry }) {
+      const commit = bySha.get(entry.commit_sha) as Commit
+      const files = (changes.get(commit) ?? []).filter(
+        (file) => !file.isRemoved && promptAt(commit, file.path) === prompt,
+      )
+      const last = files.at(-1)
+      return last ? (pathText(last.path) ?? null) : null
+    },
     commits: new Set(commits.map(({ sha }) => sha)),
     lastLandedAt: [...times.values()].at(-1) ?? now,
   }
@@ -120,17 +138,46 @@ function explainUnknown(tree: Repository['tree'], path: string): string {
   return submodule ? `is in the submodule ${decode(submodule)}, a separate repository` : 'was never on the branch'
 }
 
-/** Lists files that get a prompt. Throws for a file that no prompt can be linked to. */
-function listNew({ name, tree }: Repository, glob: string, known: { path: string }[]): SyncedPrompt[] {
+/** Lists the files that get a prompt, and those that match but cannot. Throws if no file matches. */
+function listNew({ name, branch, tree }: Repository, glob: string, known: { path: string }[]) {
   const matches = compileGlob(glob)
   const taken = new Set(known.map(({ path }) => path))
-  const paths = [...tree].flatMap(([bytes, kind]) => (kind === 'file' ? (pathText(bytes) ?? []) : []))
-  return paths
-    .filter((path) => !taken.has(path) && matches(path))
-    .map((path) => {
-      parsePromptFile({ repository: name, path })
-      return { id: null, name: requireText('name', nameOfPath(glob, path)), path, movedFrom: null, missing: null }
-    })
+  const matching = [...tree].filter(([bytes]) => matches(decode(bytes)))
+  if (matching.length === 0) {
+    throw new Error(
+      `No file on ${branch} matches ${glob}. A pattern is a path from the root of the repository, in quotation marks.`,
+    )
+  }
+  const created: SyncedPrompt[] = []
+  const skipped: SkippedFile[] = []
+  for (const [bytes, kind] of matching) {
+    const path = pathText(bytes)
+    if (path !== undefined && taken.has(path)) continue
+    const problem = kind !== 'file' ? `is a ${kind}` : findNameProblem(name, glob, path)
+    if (problem !== null) skipped.push({ path: escapePath(bytes), problem })
+    else if (path !== undefined) {
+      created.push({
+        id: null,
+        name: requireText('name', nameOfPath(glob, path)),
+        path,
+        movedFrom: null,
+        missing: null,
+      })
+    }
+  }
+  return { created, skipped }
+}
+
+/** Why no prompt can be linked to a path or named after it; null if one can. */
+function findNameProblem(repository: string, glob: string, path: string | undefined): string | null {
+  if (path === undefined) return 'has a name that is not UTF-8'
+  try {
+    parsePromptFile({ repository, path })
+    requireText('name', nameOfPath(glob, path))
+    return null
+  } catch {
+    return 'has a name that no prompt can have'
+  }
 }
 
 /** Whether a merge commit comes from a `git pull` of the branch into a clone. */

@@ -14,11 +14,16 @@ export type Git = {
 class GitError extends Error {}
 
 const maxErrorLength = 2_000
+/** Far longer than git computes before it writes the next part of its output, even in a huge repository. */
+const defaultSilenceMs = 120_000
 
 const options = [
   '--no-pager',
   '--no-replace-objects',
-  ...['core.fsmonitor=false', 'core.hooksPath=/dev/null', 'protocol.allow=never'].flatMap((set) => ['-c', set]),
+  ...['core.fsmonitor=false', 'core.hooksPath=/dev/null', 'protocol.allow=never', 'mailmap.file='].flatMap((set) => [
+    '-c',
+    set,
+  ]),
 ]
 
 /** These win over the settings of the caller and of the repository. */
@@ -28,9 +33,17 @@ const fixed: Environment = {
   GIT_OPTIONAL_LOCKS: '0',
   GIT_NO_LAZY_FETCH: '1',
   GIT_ALLOW_PROTOCOL: 'none',
+  // A path that cannot exist: grafts would cut the history, and git complains about a file that is there.
+  GIT_GRAFT_FILE: '/dev/null/none',
 }
 
-export function createGit(folder: string, environment: Environment, signal: AbortSignal): Git {
+/** Stops a command that writes nothing for `silenceMs`: a file that it reads may be a pipe. */
+export function createGit(
+  folder: string,
+  environment: Environment,
+  signal: AbortSignal,
+  silenceMs = defaultSilenceMs,
+): Git {
   const env = { ...environment, ...fixed }
 
   async function* stream(args: string[], input = ''): AsyncIterable<Buffer> {
@@ -51,15 +64,27 @@ export function createGit(folder: string, environment: Environment, signal: Abor
     })
     // A program that exits early does not read the rest of its input.
     child.stdin.on('error', () => {}).end(input)
+    const chunks = (child.stdout as AsyncIterable<Buffer>)[Symbol.asyncIterator]()
+    let isSilent = false
     try {
       try {
-        yield* child.stdout as AsyncIterable<Buffer>
+        for (;;) {
+          const timer = setTimeout(() => {
+            isSilent = true
+            child.kill('SIGKILL')
+          }, silenceMs)
+          const next = await chunks.next().finally(() => clearTimeout(timer))
+          if (next.done) break
+          yield next.value
+        }
       } catch (error) {
         // If the program could not be started, this says why.
         await ended
         throw error
       }
-      if ((await ended) !== 0) throw new GitError(explain(complaint, folder))
+      const status = await ended
+      if (isSilent) throw new Error(`git wrote nothing for ${silenceMs / 1_000} seconds, and was stopped.`)
+      if (status !== 0) throw new GitError(explain(complaint, folder))
     } finally {
       child.kill()
     }

@@ -8,6 +8,7 @@ type Remote = { name: string; webUrl: string }
 
 /** A branch of a clone. */
 export type Repository = Remote & {
+  gitDir: string
   branch: string
   tip: string
   /** What is on the branch, by path. Paths are bytes, as text of one character per byte. */
@@ -22,7 +23,8 @@ const partialCloneSettings = '^(extensions\\.partialclone|remote\\..*\\.promisor
 
 /** Opens a clone for reading. Throws if parts of its history are missing, and says what to do. */
 export async function openRepository(git: Git, folder: string, wanted: Wanted): Promise<Repository> {
-  if ((await git.ask(['rev-parse', '--git-dir'])) === undefined) {
+  const gitDir = await git.ask(['rev-parse', '--absolute-git-dir'])
+  if (gitDir === undefined) {
     throw new Error(`${folder} is not a git repository. Name the folder of a clone.`)
   }
   if ((await git.ask(['rev-parse', '--is-shallow-repository'])) === 'true') {
@@ -38,7 +40,7 @@ export async function openRepository(git: Git, folder: string, wanted: Wanted): 
   const branch = wanted.branch ?? (await findDefaultBranch(git))
   const tip = await findTip(git, branch)
   if (tip === undefined) throw new Error(await explainNoTip(git, branch, wanted.branch !== null))
-  return { ...remote, branch, tip, tree: await readTree(git, tip) }
+  return { ...remote, gitDir, branch, tip, tree: await readTree(git, tip) }
 }
 
 async function findRemote(git: Git, given: string | null): Promise<Remote> {
@@ -65,10 +67,13 @@ async function findDefaultBranch(git: Git): Promise<string> {
 const ofOriginPrefix = 'refs/remotes/origin/'
 const branchPrefix = 'refs/heads/'
 
-/** The remote's branch comes first: a commit that was not pushed is not on the branch. */
+/**
+ * The remote's branch comes first: a commit that was not pushed is not on the branch. `rev-parse` would also take
+ * `main~1` and `main@{0}`.
+ */
 async function findTip(git: Git, branch: string): Promise<string | undefined> {
   for (const prefix of [ofOriginPrefix, branchPrefix]) {
-    const tip = await git.ask(['rev-parse', '--verify', '--quiet', `${prefix}${branch}^{commit}`])
+    const tip = await git.ask(['show-ref', '--verify', '--hash', `${prefix}${branch}`])
     if (tip && /^[0-9a-f]{40,64}$/.test(tip)) return tip
   }
   return undefined
@@ -94,6 +99,18 @@ async function readTree(git: Git, tip: string): Promise<Map<string, TreeEntry>> 
 export function pathText(bytes: string): string | undefined {
   const text = decode(bytes)
   return text.includes('\ufffd') ? undefined : text
+}
+
+const maxShownLength = 200
+
+/** Shows a path in one line: control characters, and bytes that are not UTF-8, are escaped. */
+export function escapePath(bytes: string): string {
+  const text = pathText(bytes)
+  const escaped =
+    text === undefined
+      ? bytes.replace(/[^\x20-\x7e]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16).padStart(2, '0')}`)
+      : text.replace(/\p{C}/gu, (character) => `\\u{${(character.codePointAt(0) as number).toString(16)}}`)
+  return escaped.length > maxShownLength ? `${escaped.slice(0, maxShownLength)}…` : escaped
 }
 
 /** user@host:path, the short form of ssh, unless it is a Windows path. */

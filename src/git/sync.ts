@@ -1,20 +1,24 @@
 import type { Outcome } from '../history/record.ts'
 import type { HistoryEntry, NewHistoryEntry } from '../history/schema.ts'
+import { hashText } from '../history/texts.ts'
 import { type EntryOf, sanitizeBranch } from './entries.ts'
-import { type Plan, type PlanOptions, planSync, type SyncedPrompt } from './plan.ts'
+import { type Plan, type PlanOptions, planSync, type SkippedFile, type SyncedPrompt } from './plan.ts'
 import type { Git } from './program.ts'
 import type { Repository } from './repository.ts'
 import type { SyncTarget } from './target.ts'
+import { readTexts } from './texts.ts'
 
 /** What a sync has done, or what a dry run would do. */
 export type SyncChange =
+  | ({ change: 'skipped'; prompt: null } & SkippedFile)
   | { change: 'created'; prompt: string | null; path: string; name: string }
   | { change: 'moved'; prompt: string; path: string; from: string; problem: string | null }
   | { change: 'missing'; prompt: string; path: string; problem: string }
+  | { change: 'no_text'; prompt: string | null; path: string; problem: string }
   | ({ change: 'added' | 'changed'; prompt: string | null; path: string } & NewHistoryEntry)
   | ({ change: 'unreachable'; prompt: string; path: string; problem: string } & HistoryEntry)
 
-export type SyncResult = Record<'commits' | 'prompts' | 'added' | 'changed' | 'known', number> & {
+export type SyncResult = Record<'commits' | 'prompts' | 'added' | 'changed' | 'known' | 'texts', number> & {
   /** The number of entries of unreachable commits; null when the key may not read histories. */
   unreachable: number | null
   /** From the paths of the files to the ids of their prompts. */
@@ -26,6 +30,8 @@ type Options = PlanOptions & {
   repository: Repository
   target: SyncTarget
   isDryRun: boolean
+  /** Whether the texts of the files are stored, too. */
+  withTexts?: boolean
   onChange(change: SyncChange): void
 }
 
@@ -33,6 +39,7 @@ type Options = PlanOptions & {
 type PromptIds = Map<SyncedPrompt, string | null>
 
 const maxEntriesPerCall = 500
+const maxTextsPerCall = 100
 /** Half of the largest body that the service accepts. */
 const maxBytesPerCall = 500_000
 /** A merge that covers more commits than one call takes is sent several times. */
@@ -47,14 +54,15 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
   const { git, repository, target, isDryRun, onProgress } = options
   const linked = await target.listLinked(repository.name)
   const plan = await planSync(git, repository, linked, options)
-  const { prompts, entries, commits, lastLandedAt } = plan
+  const { prompts, commits, lastLandedAt } = plan
+  for (const file of plan.skipped) options.onChange({ change: 'skipped', prompt: null, ...file })
 
   const ids: PromptIds = new Map()
   for (const prompt of prompts) {
     ids.set(prompt, await createOrMovePrompt(options, repository.name, prompt))
     onProgress(ids.size, 'prompts', ids.size / prompts.length)
   }
-  const counts = await recordEntries(options, ids, entries)
+  const counts = await recordEntries(options, ids, plan)
 
   const synced = prompts.flatMap((prompt) => {
     const id = ids.get(prompt)
@@ -65,7 +73,7 @@ export async function syncRepository(options: Options): Promise<SyncResult> {
     const files = synced.slice(first, first + maxEntriesPerCall).map(({ id, isPresent }) => {
       return { prompt_id: id, state: isPresent ? ('present' as const) : ('removed' as const), seen_at }
     })
-    await target.recordBatch({ entries: [], files })
+    await target.recordBatch({ entries: [], files, live_branch: sanitizeBranch(repository.branch) })
   }
   const unreachable = await reportUnreachable(options, sanitizeBranch(repository.branch), plan)
   const map = Object.fromEntries(synced.flatMap(({ id, path, isPresent }) => (isPresent ? [[path, id]] : [])))
@@ -100,13 +108,14 @@ async function createOrFind(target: SyncTarget, name: string, repository: string
   }
 }
 
-async function recordEntries(options: Options, ids: PromptIds, entries: EntryOf<SyncedPrompt>[]) {
-  const { target, isDryRun, onProgress, onChange } = options
-  const counts = { added: 0, changed: 0, known: 0 }
+async function recordEntries(options: Options, ids: PromptIds, plan: Plan) {
+  const { isDryRun, onProgress, onChange } = options
+  const counts = { added: 0, changed: 0, known: 0, texts: 0 }
   let done = 0
-  let change: keyof typeof counts = 'known'
-  for (const call of callsOf(entries)) {
-    const outcomes = await recordCall(target, ids, call, isDryRun)
+  let change: Exclude<keyof typeof counts, 'texts'> = 'known'
+  for await (const call of callsOf(addTexts(options, ids, plan))) {
+    const { outcomes, missing } = await recordCall(options, ids, call)
+    if (!isDryRun) counts.texts += await sendTexts(options.target, ids, call, missing)
     for (const [index, { prompt, entry, isLast }] of call.entries()) {
       const outcome = outcomes[index] as Outcome
       // The parts of one entry are reported together: as added if one of them was, else as changed if one was.
@@ -117,42 +126,105 @@ async function recordEntries(options: Options, ids: PromptIds, entries: EntryOf<
       done += 1
       change = 'known'
     }
-    onProgress(done, 'entries', done / entries.length)
+    onProgress(done, 'entries', done / plan.entries.length)
   }
   return counts
 }
 
-/** Records one call. All entries of a prompt that a dry run did not create would be added. */
-async function recordCall(target: SyncTarget, ids: PromptIds, call: Part[], isDryRun: boolean): Promise<Outcome[]> {
-  const known = call.flatMap(({ prompt, entry, covers }) => {
-    const id = ids.get(prompt)
-    return id ? { prompt_id: id, ...entry, covers } : []
+/** Adds the texts to the entries, if they are wanted. Reports once for each prompt why it has none. */
+async function* addTexts(options: Options, ids: PromptIds, { entries, pathOf }: Plan): AsyncGenerator<TextEntry> {
+  if (!options.withTexts) {
+    yield* entries
+    return
+  }
+  const files = entries.map((entry) => {
+    const path = pathOf(entry)
+    return path === null ? null : { commitSha: entry.entry.commit_sha, path }
   })
-  const outcomes = known.length > 0 ? await target.recordBatch({ entries: known, dry_run: isDryRun }) : []
-  return call.map(({ prompt }) => (ids.get(prompt) ? (outcomes.shift() as Outcome) : 'added'))
+  const reported = new Set<SyncedPrompt>()
+  let index = 0
+  for await (const found of readTexts(options.git, files)) {
+    const entry = entries[index] as EntryOf<SyncedPrompt>
+    const { prompt } = entry
+    index += 1
+    if ('text' in found) {
+      yield { ...entry, text: { hash: hashText(found.text), text: found.text } }
+      continue
+    }
+    if (found.problem !== null && !reported.has(prompt)) {
+      reported.add(prompt)
+      const problem = `${found.problem} at ${entry.entry.commit_sha.slice(0, 8)}; its text is left out`
+      options.onChange({ change: 'no_text', prompt: ids.get(prompt) ?? null, path: prompt.path, problem })
+    }
+    yield entry
+  }
 }
 
-/** An entry, or one of the consecutive parts of a merge that covers many commits. */
-type Part = EntryOf<SyncedPrompt> & { isLast: boolean }
+/** Records one call. All entries of a prompt that a dry run did not create would be added. */
+async function recordCall({ target, repository, isDryRun }: Options, ids: PromptIds, call: Part[]) {
+  const known = call.flatMap((part) => describePart(ids, part))
+  const batch = { entries: known, live_branch: sanitizeBranch(repository.branch), dry_run: isDryRun }
+  const { outcomes, missing_texts = [] } = known.length > 0 ? await target.recordBatch(batch) : { outcomes: [] }
+  return {
+    outcomes: call.map(({ prompt }) => (ids.get(prompt) ? (outcomes.shift() as Outcome) : 'added')),
+    missing: new Set(missing_texts),
+  }
+}
 
-/** Groups the entries by what one call takes. */
-function* callsOf(entries: EntryOf<SyncedPrompt>[]): Iterable<Part[]> {
-  let call: Part[] = []
+function describePart(ids: PromptIds, { prompt, entry, covers, text }: Part) {
+  const id = ids.get(prompt)
+  return id ? [{ prompt_id: id, ...entry, covers, ...(text && { text_hash: text.hash }) }] : []
+}
+
+/** Sends the texts that the service does not have, with their entries. Returns their number. */
+async function sendTexts(target: SyncTarget, ids: PromptIds, call: Part[], missing: Set<string>): Promise<number> {
+  const texts = new Map(call.flatMap(({ text }) => (text && missing.has(text.hash) ? [[text.hash, text.text]] : [])))
+  const send = (hashes: Set<string>) =>
+    target.recordBatch({
+      entries: call.filter(({ text }) => text && hashes.has(text.hash)).flatMap((part) => describePart(ids, part)),
+      texts: [...hashes].map((hash) => texts.get(hash) as string),
+    })
+  let hashes = new Set<string>()
   let bytes = 0
-  for (const part of entries.flatMap(splitCovered)) {
-    const size = Buffer.byteLength(JSON.stringify([part.entry, part.covers]))
-    if (call.length === maxEntriesPerCall || (call.length > 0 && bytes + size > maxBytesPerCall)) {
-      yield call
-      call = []
+  for (const [hash, text] of texts) {
+    const size = Buffer.byteLength(JSON.stringify(text))
+    if (hashes.size === maxTextsPerCall || (hashes.size > 0 && bytes + size > maxBytesPerCall)) {
+      await send(hashes)
+      hashes = new Set()
       bytes = 0
     }
-    call.push(part)
+    hashes.add(hash)
     bytes += size
+  }
+  if (hashes.size > 0) await send(hashes)
+  return texts.size
+}
+
+type TextEntry = EntryOf<SyncedPrompt> & { text?: { hash: string; text: string } }
+
+/** An entry, or one of the consecutive parts of a merge that covers many commits. */
+type Part = TextEntry & { isLast: boolean }
+
+/** Groups the entries by what one call takes. */
+async function* callsOf(entries: AsyncIterable<TextEntry>): AsyncGenerator<Part[]> {
+  let call: Part[] = []
+  let bytes = 0
+  for await (const entry of entries) {
+    for (const part of splitCovered(entry)) {
+      const size = Buffer.byteLength(JSON.stringify([part.entry, part.covers]))
+      if (call.length === maxEntriesPerCall || (call.length > 0 && bytes + size > maxBytesPerCall)) {
+        yield call
+        call = []
+        bytes = 0
+      }
+      call.push(part)
+      bytes += size
+    }
   }
   if (call.length > 0) yield call
 }
 
-function splitCovered({ covers, ...entry }: EntryOf<SyncedPrompt>): Part[] {
+function splitCovered({ covers, ...entry }: TextEntry): Part[] {
   const parts = Math.max(1, Math.ceil(covers.length / maxCovered))
   return Array.from({ length: parts }, (_, part) => ({
     ...entry,

@@ -1,4 +1,4 @@
-import type { Outcome } from '../history/record.ts'
+import type { BatchResult } from '../history/batch.ts'
 import type { HistoryBatch, HistoryEntry } from '../history/schema.ts'
 
 /** A file, and the public id of the prompt that is linked to it. */
@@ -12,7 +12,7 @@ export type SyncTarget = {
   /** Links a prompt to another file. Returns the reason if the key may not do that, else null. */
   moveLink(id: string, repository: string, path: string): Promise<string | null>
   /** Records a batch, all or nothing. Returns what became of each entry, or would become in a dry run. */
-  recordBatch(batch: HistoryBatch): Promise<Outcome[]>
+  recordBatch(batch: HistoryBatch): Promise<BatchResult>
   /** Reads a page of a prompt's history, newest first. Returns null if the key may not read it. */
   readHistory(id: string, page: number): Promise<EntriesPage | null>
 }

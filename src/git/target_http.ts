@@ -1,4 +1,4 @@
-import type { Outcome } from '../history/record.ts'
+import type { BatchResult } from '../history/batch.ts'
 import { type EntriesPage, historyQuery, type LinkedFile, type SyncTarget } from './target.ts'
 
 type ErrorBody = { message?: string; details?: { path: string; message: string }[] }
@@ -66,7 +66,7 @@ export function openHttpTarget(url: string, key: string, signal: AbortSignal): S
       return null
     },
     async recordBatch(batch) {
-      return dataOf<{ outcomes: Outcome[] }>(await call('POST', '/history/batch', batch)).outcomes
+      return dataOf<BatchResult>(await call('POST', '/history/batch', batch))
     },
     async readHistory(id, page) {
       const answer = await call('GET', `/prompts/${id}/history${historyQuery(page)}`)

@@ -1,7 +1,9 @@
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { invalid } from '../errors.ts'
+import { sanitizeBranch } from '../git/entries.ts'
 import { countChanges, recordEntries } from '../history/record.ts'
+import type { NewHistoryEntry } from '../history/schema.ts'
 import { createValidator } from '../lib/validate.ts'
 import { findLinkedPrompts, markFilesSeen, moveLinks } from '../prompts/link.ts'
 import { parsePullRequest, recordPullRequest } from './pull_request.ts'
@@ -17,10 +19,17 @@ import {
   resultOf,
 } from './schema.ts'
 import { repositoryIdOf, repositoryNameOf } from './sender.ts'
-import { insertDelivery, lockRepository, type RepositoryRef, selectRepository, upsertRepository } from './store.ts'
+import {
+  type DeliveryKey,
+  insertDelivery,
+  lockRepository,
+  type RepositoryRef,
+  selectRepository,
+  upsertRepository,
+} from './store.ts'
 
-/** A redelivery repeats the id. */
-type Delivery = { event: string; id: string; payload: unknown }
+/** A redelivery repeats the id and the body. */
+type Delivery = DeliveryKey & { event: string; payload: unknown }
 
 type RepositoryEvent =
   | { name: 'push'; payload: PushPayload }
@@ -36,7 +45,7 @@ export async function receiveDelivery(
   db: Db,
   clock: Clock,
   organisationId: number,
-  { event: name, id, payload }: Delivery,
+  { event: name, id, signature, payload }: Delivery,
   deadline?: number,
 ): Promise<DeliveryResult> {
   const event = parseEvent(name, payload)
@@ -51,7 +60,7 @@ export async function receiveDelivery(
   return db.transaction(async (sql) => {
     // A merge and its push arrive concurrently, perhaps at two replicas, and each must see what the other has recorded.
     await lockRepository(sql, ref)
-    return recordEvent(sql, clock, ref, id, event)
+    return recordEvent(sql, clock, ref, { id, signature }, event)
   }, permitRequest)
 }
 
@@ -63,7 +72,7 @@ function parseEvent(name: string, given: unknown): RepositoryEvent | undefined {
   return undefined
 }
 
-async function recordEvent(sql: Sql, clock: Clock, ref: RepositoryRef, delivery: string, event: RepositoryEvent) {
+async function recordEvent(sql: Sql, clock: Clock, ref: RepositoryRef, delivery: DeliveryKey, event: RepositoryEvent) {
   const { name, payload } = event
   const now = clock.now()
   const linked = await followRepository(sql, clock, ref, payload.repository)
@@ -78,10 +87,17 @@ async function recordEvent(sql: Sql, clock: Clock, ref: RepositoryRef, delivery:
   const entries = isPush ? await recordPush(sql, ref, change) : await recordPullRequest(sql, ref, change)
   const { filesSeen, gap } = isPush ? change : { filesSeen: [], gap: undefined }
   const seenPrompts = filesSeen.map(({ promptId }) => promptId)
-  const recorded = countChanges(await recordEntries(sql, clock, entries, 'github', seenPrompts))
+  const liveBranch = sanitizeBranch(payload.repository.default_branch)
+  const options = { otherPrompts: seenPrompts, liveBranch }
+  const notAhead = entries.map(({ entry, ...given }) => ({ ...given, entry: { ...entry, ...timeOf(entry, now) } }))
+  const recorded = countChanges(await recordEntries(sql, clock, notAhead, 'github', options))
   await markFilesSeen(sql, filesSeen)
   return resultOf(gap ?? (recorded > 0 ? 'recorded' : 'unchanged'), recorded)
 }
+
+/** A merge is not lost because GitHub's clock is ahead of ours. */
+const timeOf = ({ created_at }: NewHistoryEntry, now: Date) =>
+  created_at !== undefined && new Date(created_at) > now ? { created_at: now.toISOString() } : {}
 
 /** Finds the linked prompts. Moves links after a rename or transfer, unless the delivery is older than the latest. */
 async function followRepository(sql: Sql, clock: Clock, ref: RepositoryRef, repository: Repository) {

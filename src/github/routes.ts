@@ -69,6 +69,7 @@ export function githubRoutes(
       const delivery = {
         event: headers.get('x-github-event') ?? '',
         id: headers.get('x-github-delivery') ?? '',
+        signature,
         payload,
       }
       const result = await receiveDelivery(db, clock, organisationId, delivery, context.deadline)

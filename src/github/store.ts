@@ -48,11 +48,14 @@ export async function lockRepository(sql: Sql, { organisationId, repositoryId }:
   await sql`select pg_advisory_xact_lock(hashtext('github'), hashtext(${`${organisationId} ${repositoryId}`}))`
 }
 
-/** Returns false if the delivery was already recorded. */
-export async function insertDelivery(sql: Sql, organisationId: number, delivery: string, at: Date): Promise<boolean> {
+/** The signature is a hash of the body. */
+export type DeliveryKey = { id: string; signature: string }
+
+/** Returns false if the delivery, or one with the same body, was already recorded. */
+export async function insertDelivery(sql: Sql, organisationId: number, { id, signature }: DeliveryKey, at: Date) {
   const rows = await sql`
-    insert into github_deliveries (organisation_id, delivery, received_at)
-    values (${organisationId}, ${delivery}, ${at})
+    insert into github_deliveries (organisation_id, delivery, signature, received_at)
+    values (${organisationId}, ${id}, ${signature}, ${at})
     on conflict do nothing
     returning 1`
   return rows.length > 0

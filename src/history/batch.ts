@@ -7,8 +7,12 @@ import type { Prompt } from '../prompts/find.ts'
 import { markFilesSeen } from '../prompts/link.ts'
 import { expectedInstant, type Outcome, parseEntry, recordEntries } from './record.ts'
 import { HistoryBatch } from './schema.ts'
+import { recordTexts, requireTexts } from './texts.ts'
 
 const validate = createValidator(HistoryBatch, 'The batch')
+
+/** What became of each entry, and the hashes of texts that entries name and that are not stored. */
+export type BatchResult = { outcomes: Outcome[]; missing_texts?: string[] }
 
 /** Thrown to roll back a dry run. */
 class DryRun extends Error {}
@@ -24,11 +28,21 @@ export async function recordHistoryBatch(
   given: unknown,
   findPrompt: (publicId: string) => Promise<Prompt>,
   deadline?: number,
-): Promise<Outcome[]> {
-  const { entries, files = [], dry_run: isDryRun = false } = validate(given)
+): Promise<BatchResult> {
+  const {
+    entries,
+    files = [],
+    texts: givenTexts = [],
+    live_branch: liveBranch,
+    dry_run: isDryRun = false,
+  } = validate(given)
+  const texts = requireTexts(givenTexts)
   const ids = [...new Set([...entries, ...files].map((item) => item.prompt_id))]
   const prompts = new Map(await Promise.all(ids.map(async (id) => [id, (await findPrompt(id)).id] as const)))
-  const toRecord = entries.map(({ prompt_id, covers = [], ...entry }, index) => {
+  const refs = entries.flatMap(({ prompt_id, commit_sha, text_hash }) =>
+    text_hash === undefined ? [] : { prompt_id: prompts.get(prompt_id) as number, commit_sha, text_hash },
+  )
+  const toRecord = entries.map(({ prompt_id, covers = [], text_hash: _, ...entry }, index) => {
     requireValid(entry, clock, index)
     return { prompt: prompts.get(prompt_id) as number, entry, covers }
   })
@@ -37,11 +51,15 @@ export async function recordHistoryBatch(
     const at = earlierOf(parseSeenAt(seen_at, index), clock.now())
     return { promptId: prompts.get(prompt_id) as number, state, movedTo: null, at }
   })
-  let outcomes: Outcome[] = []
+  const result: BatchResult = { outcomes: [] }
   const record = db.transaction(
     async (sql) => {
-      outcomes = await recordEntries(sql, clock, toRecord, 'git', [...prompts.values()])
+      result.outcomes = await recordEntries(sql, clock, toRecord, 'git', {
+        otherPrompts: [...prompts.values()],
+        liveBranch,
+      })
       await markFilesSeen(sql, seen)
+      if (refs.length > 0) result.missing_texts = await recordTexts(sql, organisationId, refs, texts)
       if (isDryRun) throw new DryRun()
     },
     { tenant: organisationId, deadline },
@@ -49,7 +67,7 @@ export async function recordHistoryBatch(
   await record.catch((error) => {
     if (!(error instanceof DryRun)) throw error
   })
-  return outcomes
+  return result
 }
 
 function parseSeenAt(text: string, index: number): Date {

@@ -3,11 +3,11 @@ import type { Db } from '../db/client.ts'
 import { invalid, notFound, ServiceError } from '../errors.ts'
 import { atLine } from '../lib/input.ts'
 import { requirePrompt } from '../prompts/find.ts'
-import type { EntryToRecord } from './reconcile.ts'
-import { fromClient, parseEntry } from './record.ts'
-import { insertEntries, lockHistories } from './store_write.ts'
+import type { ReportedEntry } from './identity.ts'
+import { fromClient, parseEntry, recordLocked } from './record.ts'
+import { lockHistories } from './store_write.ts'
 
-const entriesPerInsert = 2_000
+const entriesPerBatch = 2_000
 
 /**
  * Records one entry per line, all or nothing, and returns the numbers of new and of known ones. The lines are read twice:
@@ -25,19 +25,20 @@ export async function importHistory(
     total = lineNumber
     if (!promptIds.has(prompt))
       promptIds.set(prompt, (await atLine(lineNumber, () => requirePrompt(db.sql, prompt))).id)
-    if (total % entriesPerInsert === 0) onProgress(total, 'checked', null)
+    if (total % entriesPerBatch === 0) onProgress(total, 'checked', null)
   }
 
   return db.transaction(async (sql) => {
     if (!(await lockHistories(sql, [...promptIds.values()]))) throw notFound()
     let [recorded, known] = [0, 0]
-    let batch: EntryToRecord[] = []
-    for await (const { prompt, entry, lineNumber } of parseLines(readLines(), clock)) {
-      batch.push({ ...entry, ...fromClient, prompt_id: promptIds.get(prompt) as number })
-      if (batch.length < entriesPerInsert && lineNumber < total) continue
-      const inserted = await insertEntries(sql, batch)
-      recorded += inserted.length
-      known += batch.length - inserted.length
+    let batch: ReportedEntry[] = []
+    for await (const { prompt, entry, isTimed, lineNumber } of parseLines(readLines(), clock)) {
+      const prompt_id = promptIds.get(prompt) as number
+      batch.push({ ...entry, ...fromClient, prompt_id, covers: [], isTimed })
+      if (batch.length < entriesPerBatch && lineNumber < total) continue
+      const { inserts } = await recordLocked(sql, batch)
+      recorded += inserts.length
+      known += batch.length - inserts.length
       batch = []
       onProgress(lineNumber, 'recorded', lineNumber / total)
     }
@@ -53,7 +54,7 @@ async function* parseLines(lines: AsyncIterable<string>, clock: Clock) {
     if (line.trim() === '') continue
     yield await atLine(lineNumber, async () => {
       const { prompt, ...given } = parseLine(line)
-      return { lineNumber, prompt, entry: parseEntry(given, clock) }
+      return { lineNumber, prompt, entry: parseEntry(given, clock), isTimed: given.created_at !== undefined }
     })
   }
 }

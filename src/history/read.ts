@@ -53,7 +53,7 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
   const limitFiltered = createSemaphore({ ...filteredLimits, rejectWith: unavailable })
 
   async function buildPage({ promptId, prompt }: HistoryState, query: KeyedHistoryQuery): Promise<RenderedPage> {
-    const { version, totalCount, entries } = await readEntries(db.sql, promptId, query, mustCountMatches(query))
+    const { version, totalCount, entries } = await readEntries(db.sql, promptId, query)
     return {
       version,
       body: writeNumberedPage(query, totalCount, entries.map(query.include ? showTitledEntry : showEntry)),
@@ -92,19 +92,21 @@ export function createHistoryReader(db: Db, { observer, baseUrl = '' }: Options 
 const stateId = ({ organisationId, prompt }: StateKey): string => `${organisationId} ${prompt}`
 
 /** Whether the total has to be counted: ranks give it for ranges of time, but not for an action or a branch. */
-const mustCountMatches = ({ action, branch }: KeyedHistoryQuery): boolean => action !== null || branch !== null
+const mustCountMatches = ({ action, branch }: EntryQuery): boolean => action !== null || branch !== null
 
-/** Reads a page of entries and its total, which is counted unless the ranks have it. */
-export async function readEntries(sql: Sql, promptId: number, query: EntryQuery, mustCount: boolean) {
+/** Reads a page of entries, or of those that are changes, and its total, which is counted unless the ranks have it. */
+export async function readEntries(sql: Sql, promptId: number, query: EntryQuery, onlyChanges = false) {
   const page = {
     offset: offsetOf(query),
     size: query.limit,
     since: query.since?.toISOString() ?? '-infinity',
     until: query.until?.toISOString() ?? 'infinity',
   }
-  const selected = mustCount
-    ? await selectFilteredPage(sql, promptId, page, query.action ?? actions, query.branch)
-    : await selectPage(sql, promptId, page)
+  const filter = { actions: query.action ?? actions, branch: query.branch, onlyChanges }
+  const selected =
+    onlyChanges || mustCountMatches(query)
+      ? await selectFilteredPage(sql, promptId, page, filter)
+      : await selectPage(sql, promptId, page)
   // The prompt is missing only after a failover that lost it since the look-up.
   if (!selected) throw notFound()
   return selected

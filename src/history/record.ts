@@ -2,21 +2,20 @@ import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
 import { type Detail, invalid, notFound } from '../errors.ts'
+import type { IdempotentRequest } from '../http/idempotency.ts'
+import { answerOnce } from '../idempotency/replay.ts'
 import { yieldFor } from '../lib/periodic.ts'
-import { parseInstant } from '../lib/times.ts'
+import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
+import { commitKey, commitRange, createCommitNames } from './commit_names.ts'
+import { type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './identity.ts'
 import { showTitledEntry } from './read.ts'
-import { identityOf, type Outcome, reconcile } from './reconcile.ts'
+import { type Outcome, reconcile } from './reconcile.ts'
 import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
 import type { EntryRow } from './store.ts'
-import {
-  insertEntries,
-  lockHistories,
-  selectCommitEntries,
-  selectMergedCommits,
-  writeReconciliation,
-} from './store_write.ts'
+import { selectCommitEntries, selectLiveNeighbours, selectMergedCommits, selectRemoved } from './store_known.ts'
+import { insertEntries, lockHistories, setLiveBranch, writeReconciliation } from './store_write.ts'
 
 export type { Outcome }
 
@@ -31,8 +30,10 @@ export type PromptEntry = {
 }
 
 /** What an entry has that a client recorded. */
-export const fromClient = { reopenings: 0, in_git: false, on_github: false }
+export const fromClient = { reopenings: 0, in_git: false, on_github: false, by_call: true, as_given: true }
 
+/** Clocks differ: an entry may be this far ahead, and then counts as of now. */
+const maxAheadMs = 5 * 60_000
 const retryMs = 20
 
 const validate = createValidator(NewHistoryEntry, 'The history entry')
@@ -44,9 +45,13 @@ export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
   const entry = validate(given)
   const { action, user, commit_sha, branch_name, pr_number = null, pr_url = null, title = null } = entry
   const { name: user_name, email: user_email } = user
-  const created_at = entry.created_at === undefined ? clock.now() : parseInstant(entry.created_at)
+  const now = clock.now()
+  const created_at = entry.created_at === undefined ? now : parseInstant(entry.created_at)
   const problems: Detail[] = []
   if (!created_at) problems.push({ path: '/created_at', message: expectedInstant })
+  else if (created_at.getTime() > now.getTime() + maxAheadMs) {
+    problems.push({ path: '/created_at', message: 'must not be more than five minutes in the future' })
+  }
   if (action === 'deployed' && (pr_number !== null || pr_url !== null)) {
     problems.push({ path: '/pr_number', message: 'must be absent, with pr_url, when the action is deployed' })
   }
@@ -57,34 +62,34 @@ export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
     problems.push({ path: '/pr_url', message: 'must be an http or https address' })
   }
   if (!created_at || problems.length > 0) throw invalid('The history entry is not valid.', problems)
-  return { action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, created_at, title }
+  return {
+    ...{ action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url, title },
+    created_at: earlierOf(created_at, now),
+  }
 }
 
 /**
- * Records the entry of a client in a transaction. An entry with the same identity is returned unchanged. At `deadline` the
- * client gets an error, and nothing is recorded.
+ * Records the entry of a client in a transaction, unless it repeats a known one, which is returned. At the deadline of the
+ * request the client gets an error, and nothing is recorded.
  */
 export async function recordEntry(
   db: Db,
   clock: Clock,
   { id, organisationId }: Prompt,
   given: unknown,
-  deadline?: number,
+  request?: IdempotentRequest,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
   const entry = { ...parseEntry(given, clock), ...fromClient, prompt_id: id }
   // Writes to one prompt need the same lock, so they wait for each other here, without a connection.
-  const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline }
+  const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline: request?.deadline }
+  const record = (sql: Sql) => recordOne(sql, entry)
   for (;;) {
     const startedAt = performance.now()
     try {
       return await db.transaction(async (sql) => {
-        const [newId] = await insertEntries(sql, [entry])
-        if (newId !== undefined) return { entry: showTitledEntry({ ...entry, id: newId }), isNew: true }
-        const known = await selectCommitEntries(sql, [entry])
-        const same = known.find((one) => identityOf(one) === identityOf(entry))
-        // The prompt is missing only after a failover that lost it since the look-up.
-        if (!same) throw notFound()
-        return { entry: showTitledEntry(same), isNew: false }
+        if (!request) return record(sql)
+        const { answer, isReplayed } = await answerOnce(sql, clock, request, record)
+        return isReplayed ? { ...answer, isNew: false } : answer
       }, permitRequest)
     } catch (error) {
       // Retry until the deadline while another transaction, such as an import, holds the prompt.
@@ -94,17 +99,29 @@ export async function recordEntry(
   }
 }
 
+/** Most entries have a new commit and repeat none, so one statement is enough. */
+async function recordOne(sql: Sql, entry: EntryToRecord): Promise<{ entry: HistoryEntry; isNew: boolean }> {
+  const [newId] = await insertEntries(sql, [entry], commitRange(entry.commit_sha))
+  if (newId !== undefined) return { entry: showTitledEntry({ ...entry, id: newId }), isNew: true }
+  if (!(await lockHistories(sql, [entry.prompt_id]))) throw notFound()
+  const { inserts, insertedIds, repeated } = await recordLocked(sql, [{ ...entry, covers: [], isTimed: true }])
+  const [added] = inserts
+  return added
+    ? { entry: showTitledEntry({ ...added, id: insertedIds[0] as number }), isNew: true }
+    : { entry: showTitledEntry(repeated[0] as KnownEntry), isNew: false }
+}
+
 /**
  * Records the entries of one source in the caller's transaction, and says what became of each. The history is the same in
  * whichever order two sources report the same changes. `otherPrompts` are further prompts that the transaction changes:
- * all are locked here, once and in order.
+ * all are locked here, once and in order. Those without a live branch get `liveBranch`.
  */
 export async function recordEntries(
   sql: Sql,
   clock: Clock,
   given: PromptEntry[],
   source: 'git' | 'github',
-  otherPrompts: number[] = [],
+  { otherPrompts = [], liveBranch }: { otherPrompts?: number[]; liveBranch?: string | undefined } = {},
 ): Promise<Outcome[]> {
   const reported = given.map(({ prompt, entry, covers = [], reopenings = 0 }) => ({
     ...parseEntry(entry, clock),
@@ -112,19 +129,40 @@ export async function recordEntries(
     reopenings,
     in_git: source === 'git',
     on_github: source === 'github',
+    by_call: false,
+    as_given: false,
     covers,
+    isTimed: entry.created_at !== undefined,
   }))
   const prompts = [...reported.map((entry) => entry.prompt_id), ...otherPrompts]
   if (!(await lockHistories(sql, prompts))) throw notFound()
-  if (reported.length === 0) return []
+  if (liveBranch !== undefined) await setLiveBranch(sql, prompts, liveBranch)
+  return reported.length > 0 ? (await recordLocked(sql, reported)).outcomes : []
+}
+
+/** Records entries in histories that the caller has locked. */
+export async function recordLocked(sql: Sql, reported: ReportedEntry[]) {
   const commits = reported.flatMap(({ prompt_id, commit_sha, covers }) =>
-    [commit_sha, ...covers].map((commit) => ({ prompt_id, commit_sha: commit })),
+    [commit_sha, ...covers].map((commit) => ({ prompt_id, ...commitRange(commit) })),
   )
-  const known = await selectCommitEntries(sql, commits)
-  const merged = await selectMergedCommits(sql, reported)
-  const result = reconcile(reported, known, merged)
-  await writeReconciliation(sql, result)
-  return result.outcomes
+  const [known, merged, removed] = await Promise.all([
+    selectCommitEntries(sql, commits),
+    selectMergedCommits(sql, reported),
+    selectRemoved(sql, reported),
+  ])
+  const mustCompareTimes = known.some((entry) => reported[0]?.by_call || (!entry.in_git && !entry.on_github))
+  const live = mustCompareTimes ? await selectLiveNeighbours(sql, withSpellings(reported.filter(isLive), known)) : []
+  const result = reconcile(reported, known, { merged, removed, live })
+  return { ...result, insertedIds: await writeReconciliation(sql, result) }
+}
+
+/** Adds the keys by which the commit of each entry is known, so that none of them counts as another commit. */
+function withSpellings(entries: ReportedEntry[], known: KnownEntry[]) {
+  const names = createCommitNames([...known, ...entries])
+  return entries.map((entry) => {
+    const spellings = names.spellingsOf(entry.prompt_id, entry.commit_sha)
+    return { ...entry, spellings: spellings.map(commitKey) }
+  })
 }
 
 export const countChanges = (outcomes: Outcome[]): number =>

@@ -1,19 +1,32 @@
 import { Elysia } from 'elysia'
+import { keyHolder } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
+import { notFound } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
 import { describeOperations } from '../http/describe.ts'
+import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
 import { queryTextOf } from '../http/paging.ts'
+import { parseId } from '../lib/params.ts'
 import type { PromptFinder } from '../prompts/find.ts'
 import { PromptPath } from '../prompts/schema.ts'
 import type { HistoryReader } from './read.ts'
 import { recordEntry } from './record.ts'
-import { HistoryBatch, HistoryBatchResult, HistoryPage, NewHistoryEntry, RecordedEntry } from './schema.ts'
+import {
+  EntryPath,
+  HistoryBatch,
+  HistoryBatchResult,
+  HistoryPage,
+  NewHistoryEntry,
+  RecordedEntry,
+  RemovedEntry,
+} from './schema.ts'
 import { type HistoryQuery, historyParams, parseHistoryQuery } from './schema_params.ts'
 
 type Services = { db: Db; clock: Clock; findPrompt: PromptFinder['find']; historyReader: HistoryReader }
 type PromptParams = { prompt_id: string }
+type EntryParams = PromptParams & { entry_id: string }
 
 const path = '/api/v1/prompts/:prompt_id/history'
 
@@ -34,8 +47,10 @@ const operations = describeOperations('History', {
     summary: 'Record a history entry',
     description:
       'Adds an entry at its place in time. The pr_* actions need a pull request; deployed must not have one. ' +
-      'Repeating a request is safe: an existing entry with the same action, commit and pull request is returned unchanged.',
+      'Repeating a request is safe: a known entry with the same action, branch, commit and pull request is returned, ' +
+      'unless another commit went live on the branch between the two. With the same Idempotency-Key it always is.',
     path: PromptPath,
+    isIdempotent: true,
     body: NewHistoryEntry,
     success: {
       status: 201,
@@ -47,6 +62,14 @@ const operations = describeOperations('History', {
       message: 'The history entry is not valid.',
       example: { details: [{ path: '/pr_number', message: needsPullRequest }] },
     },
+  },
+  removeHistoryEntry: {
+    summary: 'Remove a history entry',
+    description:
+      'Removes an entry that is wrong. Impact changes immediately. Sync and the webhook do not bring back what they ' +
+      'reported before; recording it again does.',
+    path: EntryPath,
+    success: { status: 200, description: 'The entry is removed.', schema: RemovedEntry },
   },
   recordHistoryBatch: {
     summary: 'Record entries read from a repository',
@@ -85,12 +108,23 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
       path,
       authenticated('history:write', async (context, params: PromptParams, { organisationId }) => {
         const prompt = await findPrompt(organisationId, params.prompt_id)
-        const body = parseJson(await readJsonText(context))
-        const { entry, isNew } = await recordEntry(db, clock, prompt, body, context.deadline)
-        const headers: Record<string, string> = isNew ? {} : { 'idempotent-replayed': 'true' }
-        return context.replyData(entry, 201, headers)
+        const { body, request } = await readIdempotentRequest(context, organisationId, (given) => given)
+        const { entry, isNew } = await recordEntry(db, clock, prompt, body, request)
+        return replyCreated(context, { answer: entry, isReplayed: !isNew })
       }),
       { ...readByHandler, detail: operations.recordPromptHistory },
+    )
+    .delete(
+      `${path}/:entry_id`,
+      authenticated('history:delete', async (context, { prompt_id, entry_id }: EntryParams, caller) => {
+        const prompt = await findPrompt(caller.organisationId, prompt_id)
+        const id = parseId(entry_id)
+        if (id === undefined) throw notFound()
+        const { removeEntry } = await import('./remove.ts')
+        await removeEntry(db, clock, prompt, prompt_id, id, keyHolder(caller, context))
+        return context.replyData({ id })
+      }),
+      { detail: operations.removeHistoryEntry },
     )
     .post(
       '/api/v1/history/batch',
@@ -98,8 +132,7 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
         const body = parseJson(await readJsonText(context))
         const { recordHistoryBatch } = await import('./batch.ts')
         const find = (id: string) => findPrompt(organisationId, id)
-        const outcomes = await recordHistoryBatch(db, clock, organisationId, body, find, context.deadline)
-        return context.replyData({ outcomes })
+        return context.replyData(await recordHistoryBatch(db, clock, organisationId, body, find, context.deadline))
       }),
       { ...readByHandler, detail: operations.recordHistoryBatch },
     )

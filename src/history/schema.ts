@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { numberedPageOf } from '../lib/numbered_page.ts'
-import { envelopeOf, literals, nullable } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable, printable } from '../lib/typebox.ts'
+import { BranchName, PromptPath } from '../prompts/schema.ts'
 
 const Action = literals(['deployed', 'pr_opened', 'pr_merged', 'pr_closed'], {
   description:
@@ -50,16 +51,6 @@ export const exampleTitledEntry = { ...exampleEntry, title: 'Greet by first name
 
 export const HistoryPage = numberedPageOf(HistoryEntry, 'HistoryPage', [{ id: 42, ...exampleEntry }])
 
-/** Text that Postgres can store, without control characters. */
-const printable = (maxLength: number) =>
-  Type.String({
-    minLength: 1,
-    maxLength,
-    pattern: '^(?:[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$',
-  })
-
-export const maxBranchLength = 255
-
 const forPullRequests = 'Required for the pr_* actions, not allowed for deployed.'
 
 /** An entry as clients send it. */
@@ -68,14 +59,15 @@ export const NewHistoryEntry = Type.Object(
     action: Action,
     user: Type.Object({ name: printable(200), email: printable(320) }),
     commit_sha: printable(100),
-    branch_name: printable(maxBranchLength),
+    branch_name: BranchName,
     pr_number: Type.Optional(nullable(Type.Integer({ minimum: 1, maximum: 2_147_483_647 }), forPullRequests)),
     pr_url: Type.Optional(nullable(printable(2_000), forPullRequests)),
     title: Type.Optional(nullable(printable(200), 'Subject of the commit or title of the pull request.')),
     created_at: Type.Optional(
       Type.String({
         format: 'date-time',
-        description: 'ISO 8601 with its zone. Defaults to the time of the request.',
+        description:
+          'ISO 8601 with its zone. Defaults to the time of the request. Up to five minutes in the future counts as now.',
       }),
     ),
   },
@@ -86,7 +78,10 @@ export type NewHistoryEntry = Static<typeof NewHistoryEntry>
 
 export const RecordedEntry = envelopeOf(HistoryEntry, 'RecordedHistoryEntry', { id: 42, ...exampleTitledEntry })
 
+/** In bytes of UTF-8. */
+export const maxTextBytes = 64 * 1024
 const maxEntries = 500
+const maxTexts = 100
 const promptId = Type.String({ description: "The prompt's public ID" })
 
 /** What was read in a repository, for several prompts. */
@@ -105,6 +100,16 @@ export const HistoryBatch = Type.Object(
           ),
         }),
         NewHistoryEntry,
+        Type.Object({
+          text_hash: Type.Optional(
+            Type.String({
+              pattern: '^[0-9a-f]{64}$',
+              description:
+                "SHA-256 of the text (UTF-8) that the prompt's file has after the change, in hexadecimal. The text is in " +
+                'texts, or stored already.',
+            }),
+          ),
+        }),
       ]),
       { maxItems: maxEntries },
     ),
@@ -120,6 +125,18 @@ export const HistoryBatch = Type.Object(
         }),
         { maxItems: maxEntries, description: 'Whether the files of prompts are on the branch.' },
       ),
+    ),
+    texts: Type.Optional(
+      Type.Array(Type.String({ maxLength: maxTextBytes }), {
+        maxItems: maxTexts,
+        description: `Texts that entries name by their hash, each of at most ${maxTextBytes / 1024} KiB. The organisation must have store_text on.`,
+      }),
+    ),
+    live_branch: Type.Optional(
+      Type.String({
+        ...BranchName,
+        description: 'The branch that was read. It becomes the live branch of those of the prompts that have none.',
+      }),
     ),
     dry_run: Type.Optional(Type.Boolean({ description: 'Return the outcomes without recording anything.' })),
   },
@@ -142,7 +159,46 @@ export const HistoryBatchResult = envelopeOf(
         'The outcome of each entry, in the order given. added: the entry is new; changed: a known entry was improved; ' +
         'known: nothing changed; covered: the commit belongs to a pull request whose merge is in the history',
     }),
+    missing_texts: Type.Optional(
+      Type.Array(Type.String(), {
+        description:
+          'If entries have a text_hash: the hashes of texts that are not stored. Send them with their entries again.',
+      }),
+    ),
   }),
   'HistoryBatchResult',
   { outcomes: ['added'] },
 )
+
+export const EntryPath = Type.Object({
+  ...PromptPath.properties,
+  entry_id: Type.Integer({ format: 'int64', description: 'Identifier of the history entry', examples: [42] }),
+})
+
+export const RemovedEntry = envelopeOf(Type.Object({ id: HistoryEntry.properties.id }), 'RemovedHistoryEntry', {
+  id: 42,
+})
+
+export const EntryDiff = envelopeOf(
+  Type.Object({
+    entry: HistoryEntry,
+    // Without its title: a schema with a title is referenced, and a reference cannot be null.
+    base: nullable(
+      Type.Object(HistoryEntry.properties),
+      'The entry that it is compared with; null for the first change',
+    ),
+    before: nullable(Type.String(), 'Text of the base; null if it is not stored'),
+    after: nullable(Type.String(), 'Text of the entry; null if it is not stored'),
+    diff: nullable(Type.String(), 'Unified diff, empty for equal texts; null if a text is not stored'),
+  }),
+  'EntryDiff',
+  {
+    entry: { id: 42, ...exampleTitledEntry },
+    base: null,
+    before: null,
+    after: 'Hello, {name}!\n',
+    diff: '--- prompts/greeting.md\n+++ prompts/greeting.md\n@@ -0,0 +1,1 @@\n+Hello, {name}!\n',
+  },
+)
+
+export type EntryDiff = Static<typeof EntryDiff>['data']

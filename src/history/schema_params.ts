@@ -4,13 +4,15 @@ import {
   choiceParam,
   defaultPageSize,
   defineParams,
+  idParam,
   type Param,
   param,
   type QueryOf,
   timeParam,
 } from '../lib/params.ts'
 import { literals } from '../lib/typebox.ts'
-import { type Action, actions, maxBranchLength } from './schema.ts'
+import { maxBranchLength } from '../prompts/schema.ts'
+import { type Action, actions } from './schema.ts'
 
 /** Accepts a repeated parameter, which generated clients send, and a list with commas. */
 const actionsParam = (possible: Action[]): Param<Action[] | null> => ({
@@ -43,6 +45,13 @@ export const historyParams = defineParams({
   ...numberedPageParams,
   ...entryFilterParams(actions),
   include: choiceParam(['title'], 'Adds the title to each entry.'),
+})
+
+export const diffParams = defineParams({
+  base: idParam(
+    'The entry to compare with; the change before it by default.',
+    'the id of another history entry of this prompt',
+  ),
 })
 
 export type HistoryQuery = QueryOf<typeof historyParams>

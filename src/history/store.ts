@@ -77,28 +77,32 @@ export async function selectPage(sql: Sql, promptId: number, page: PageToSelect)
   return toPage(rows)
 }
 
+/** Of one branch, unless it is null. */
+export type EntryFilter = { actions: string[]; branch: string | null; onlyChanges: boolean }
+
 /**
- * Selects a page of the entries of some actions, and of one branch unless it is null. Counts all matching entries. With
- * an `or` in one select, the plan that serves every value would not use the index of branches.
+ * Selects a page of the entries that match. Counts all of them. With an `or` in one select, the plan that serves every value
+ * would not use the index of branches.
  */
 export async function selectFilteredPage(
   sql: Sql,
   promptId: number,
   page: PageToSelect,
-  actions: string[],
-  branch: string | null,
+  { actions, branch, onlyChanges }: EntryFilter,
 ): Promise<SelectedPage | undefined> {
   const rows = await sql<PageRow>`
     with matching as not materialized (
       select h.*
       from history_entries h
       where h.prompt_id = ${promptId} and h.branch_name = ${branch} and h.action = any(${actions}::text[])
+        and (h.is_change or not ${onlyChanges}::boolean)
         and h.created_at >= ${page.since}::text::timestamptz
         and h.created_at <= ${page.until}::text::timestamptz
       union all
       select h.*
       from history_entries h
       where ${branch}::text is null and h.prompt_id = ${promptId} and h.action = any(${actions}::text[])
+        and (h.is_change or not ${onlyChanges}::boolean)
         and h.created_at >= ${page.since}::text::timestamptz
         and h.created_at <= ${page.until}::text::timestamptz
     )

@@ -1,5 +1,6 @@
 import type { Sql } from '../db/client.ts'
-import type { EntryToRecord, KnownEntry, MergedCommit, Reconciliation } from './reconcile.ts'
+import type { EntryToRecord, KnownEntry } from './identity.ts'
+import type { Reconciliation } from './reconcile.ts'
 
 /** The driver can send only arrays of strings. */
 const idArray = (ids: number[]): string => `{${ids}}`
@@ -20,76 +21,88 @@ export async function lockHistories(sql: Sql, promptIds: number[]): Promise<bool
 }
 
 /**
- * Adds the entries that are not in their histories yet, in the order given. Returns the ids of the new ones. Locks the
- * histories before it draws ids, so that entries of the same time keep the order in which they arrived. Fails immediately
- * when another transaction holds one of them: a waiting transaction would keep a connection from others.
+ * Adds entries in the order given, and returns their ids. Locks the histories before it draws ids, so that entries of the same
+ * time keep the order in which they arrived. Fails immediately when another transaction holds one of them: a waiting
+ * transaction would keep a connection from others. With `unless`, adds one entry only if no entry of its prompt has a commit
+ * in that range. The statement sees histories as they were before it got the lock, so it adds nothing to one that changed
+ * meanwhile either; the caller has the lock and looks again.
  */
-export async function insertEntries(sql: Sql, entries: EntryToRecord[]): Promise<number[]> {
-  const promptIds = new Set(entries.map(({ prompt_id }) => prompt_id))
+export async function insertEntries(
+  sql: Sql,
+  entries: EntryToRecord[],
+  unless: { low: string; high: string } | null = null,
+): Promise<number[]> {
+  const promptIds = idArray([...new Set(entries.map(({ prompt_id }) => prompt_id))])
   // The groups are complete before the first call of update_history, so it sees all new entries.
   const changed = await sql<{ ids: number[] }>`
     with locked as materialized (
-      select id, organisation_id
+      select id, organisation_id, live_branch, history_version
       from prompts
-      where id = any (${idArray([...promptIds])}::text::bigint[])
+      where id = any (${promptIds}::text::bigint[])
       order by id
       for no key update nowait
     ), added as (
       insert into history_entries (
         organisation_id, prompt_id, action, user_name, user_email, commit_sha, branch_name, pr_number, pr_url,
-        title, created_at, reopenings, in_git, on_github
+        title, created_at, reopenings, in_git, on_github, by_call, as_given, is_change
       )
       select
         p.organisation_id, e.prompt_id, e.action, e.user_name, e.user_email, e.commit_sha, e.branch_name, e.pr_number,
-        e.pr_url, e.title, e.created_at, e.reopenings, e.in_git, e.on_github
+        e.pr_url, e.title, e.created_at, e.reopenings, e.in_git, e.on_github, e.by_call, e.as_given,
+        -- Right for most entries; update_history corrects the others.
+        e.action in ('deployed', 'pr_merged') and (p.live_branch is null or p.live_branch = e.branch_name)
       from json_populate_recordset(null::history_entries, ${JSON.stringify(entries)}::text::json) with ordinality e
       join locked p on p.id = e.prompt_id
+      where ${unless?.low ?? null}::text is null
+        or p.history_version = (select seen.history_version from prompts seen where seen.id = p.id)
+        and not exists (
+          select from history_entries h
+          where h.prompt_id = p.id
+            and lower(h.commit_sha) between ${unless?.low ?? null}::text and ${unless?.high ?? null}::text
+        )
       order by e.ordinality
-      on conflict do nothing
       returning id, prompt_id, created_at
     )
     select
-      json_agg(id) as ids,
+      json_agg(id order by id) as ids,
       update_history(prompt_id, json_agg(json_build_object('created_at', created_at, 'id', id, 'added', 1)))
     from added
     group by prompt_id`
   return changed.flatMap(({ ids }) => ids)
 }
 
-export const selectCommitEntries = (sql: Sql, commits: { prompt_id: number; commit_sha: string }[]) =>
-  sql<KnownEntry>`
-    select
-      h.id, h.prompt_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
-      h.title, h.created_at, h.reopenings, h.in_git, h.on_github
-    from (
-      select distinct *
-      from unnest(
-        ${idArray(commits.map(({ prompt_id }) => prompt_id))}::text::bigint[],
-        ${commits.map(({ commit_sha }) => commit_sha)}::text[]
-      )
-    ) c (prompt_id, commit_sha)
-    join history_entries h on h.prompt_id = c.prompt_id and h.commit_sha = c.commit_sha`
+/** Sets the live branch of those of these prompts that have none. The caller has locked them. */
+export async function setLiveBranch(sql: Sql, promptIds: number[], branch: string): Promise<void> {
+  await sql`
+    with changed as (
+      update prompts set live_branch = ${branch}
+      where id = any (${idArray(promptIds)}::text::bigint[]) and live_branch is null
+      returning id
+    )
+    select mark_changes(id, ${branch}, '-infinity', 'infinity') from changed`
+}
 
-/** Selects those of the entries' commits that belong to a merge on the same branch. */
-export const selectMergedCommits = (sql: Sql, entries: EntryToRecord[]) =>
-  sql<MergedCommit>`
-    select m.prompt_id, m.branch_name, m.commit_sha, m.pr_number
-    from unnest(
-      ${idArray(entries.map(({ prompt_id }) => prompt_id))}::text::bigint[],
-      ${entries.map(({ branch_name }) => branch_name)}::text[],
-      ${entries.map(({ commit_sha }) => commit_sha)}::text[]
-    ) c (prompt_id, branch_name, commit_sha)
-    join merged_commits m using (prompt_id, branch_name, commit_sha)`
+/** Notes that sync and the webhook must not bring an entry back. */
+export async function insertRemoved(sql: Sql, entry: KnownEntry): Promise<void> {
+  const { prompt_id, commit_sha, action, branch_name, pr_number, reopenings } = entry
+  await sql`
+    insert into removed_entries (prompt_id, commit_sha, action, branch_name, pr_number, reopenings)
+    values (
+      ${prompt_id}, lower(${commit_sha}::text collate "C"), ${action}, ${branch_name}, ${pr_number}, ${reopenings}
+    )
+    on conflict do nothing`
+}
 
-/** Writes what was decided. The caller has locked the histories since it read them. */
-export async function writeReconciliation(sql: Sql, { inserts, updates, deletes, mergedCommits }: Reconciliation) {
+type Decided = Pick<Reconciliation, 'inserts' | 'updates' | 'deletes' | 'mergedCommits'>
+
+/** Writes what was decided, and returns the ids of new entries. The caller has locked the histories since it read them. */
+export async function writeReconciliation(sql: Sql, { inserts, updates, deletes, mergedCommits }: Decided) {
   if (mergedCommits.length > 0) {
     await sql`
       insert into merged_commits
       select * from json_populate_recordset(null::merged_commits, ${JSON.stringify(mergedCommits)}::text::json)
       on conflict do nothing`
   }
-  // Deleted first: an entry may take over the identity of another.
   if (deletes.length > 0) {
     await sql`delete from history_entries where id = any (${idArray(deletes.map(({ id }) => id))}::text::bigint[])`
   }
@@ -101,17 +114,20 @@ export async function writeReconciliation(sql: Sql, { inserts, updates, deletes,
       set
         action = u.action, user_name = u.user_name, user_email = u.user_email, commit_sha = u.commit_sha,
         branch_name = u.branch_name, pr_number = u.pr_number, pr_url = u.pr_url, title = u.title,
-        created_at = u.created_at, in_git = u.in_git, on_github = u.on_github
+        created_at = u.created_at, in_git = u.in_git, on_github = u.on_github, by_call = u.by_call, as_given = u.as_given
       from json_populate_recordset(null::history_entries, ${JSON.stringify(rows)}::text::json) u
       where h.id = u.id and h.id = any (${idArray(rows.map(({ id }) => id))}::text::bigint[])`
   }
   const visible = updates.filter(({ isVisible }) => isVisible)
   const removed = [...deletes, ...visible.map(({ from }) => from)].map((entry) => ({ ...entry, added: -1 }))
   const added = visible.map(({ to }) => ({ ...to, added: 1 }))
-  const changes = JSON.stringify([...removed, ...added])
-  await sql`
-    select update_history(c.prompt_id, json_agg(c))
-    from json_to_recordset(${changes}::text::json) c (prompt_id bigint, created_at timestamptz, id bigint, added integer)
-    group by c.prompt_id`
-  if (inserts.length > 0) await insertEntries(sql, inserts)
+  const changes = [...removed, ...added]
+  if (changes.length > 0) {
+    await sql`
+      select update_history(c.prompt_id, json_agg(c))
+      from json_to_recordset(${JSON.stringify(changes)}::text::json)
+        c (prompt_id bigint, created_at timestamptz, id bigint, added integer)
+      group by c.prompt_id`
+  }
+  return inserts.length > 0 ? insertEntries(sql, inserts) : []
 }

@@ -1,9 +1,10 @@
-import { forbidden, ServiceError } from '../errors.ts'
+import { forbidden, notFound, ServiceError } from '../errors.ts'
 
 /** What a key may do, as `resource:action`. Permission to write does not include permission to read. */
 export const scopes = [
   'history:read',
   'history:write',
+  'history:delete',
   'signals:read',
   'signals:write',
   'signals:delete',
@@ -45,6 +46,13 @@ export function requireNotNarrowed(before: Caller, now: Caller): void {
   if (now.browser && !before.browser) {
     throw new ServiceError('forbidden', 'This API key was restricted meanwhile. Send the request again.')
   }
+}
+
+/** A prompt that a browser key is not limited to is answered like one that does not exist. */
+export function requirePrompt({ browser }: Caller, params: unknown): void {
+  if (!browser?.prompts) return
+  const { prompt_id: id } = params as { prompt_id?: string }
+  if (id !== undefined && !browser.prompts.includes(id)) throw notFound()
 }
 
 /** What a caller sees of a row that it wrote: everything with the scope to read it, else only the named properties. */

@@ -2,7 +2,6 @@ import type { Clock } from '../clock.ts'
 import {
   forbidden,
   internalError,
-  notFound,
   ServiceError,
   UnavailableError,
   type UnavailableReason,
@@ -12,7 +11,7 @@ import { settle, track } from '../lib/deadline.ts'
 import { deferToImmediate } from '../lib/turns.ts'
 import type { Log } from '../log.ts'
 import type { Receiver } from '../platform.ts'
-import { type Caller, type KeyVerifier, requireNotNarrowed, type Scope } from './caller.ts'
+import { type Caller, type KeyVerifier, requireNotNarrowed, requirePrompt, type Scope } from './caller.ts'
 import type { AddressFinder } from './client_address.ts'
 import { corsHeaders } from './cors.ts'
 import type { Drain } from './drain.ts'
@@ -178,13 +177,6 @@ export function createRouteWrapper(services: Services): RouteWrapper {
       return Object.assign(route, { scope })
     },
   }
-}
-
-/** A prompt that a browser key is not limited to is answered like one that does not exist. */
-function requirePrompt({ browser }: Caller, params: unknown): void {
-  if (!browser?.prompts) return
-  const { prompt_id: id } = params as { prompt_id?: string }
-  if (id !== undefined && !browser.prompts.includes(id)) throw notFound()
 }
 
 /** The response when even the framework fails. */

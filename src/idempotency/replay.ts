@@ -12,22 +12,31 @@ export const changeOnce = <T extends object>(
   clock: Clock,
   request: IdempotentRequest,
   change: (sql: Sql) => Promise<T>,
-  withoutSecret: (answer: T) => object = (answer) => answer,
+  withoutSecret?: (answer: T) => object,
 ): Promise<{ answer: object; isReplayed: boolean }> =>
-  db.transaction(
-    async (sql) => {
-      if (request.key === null) return { answer: await change(sql), isReplayed: false }
-      if (await claimKey(sql, request, clock.now())) {
-        const answer = await change(sql)
-        await keepAnswer(sql, request, withoutSecret(answer))
-        return { answer, isReplayed: false }
-      }
-      const answer = await findAnswer(sql, request)
-      if (!answer) throw conflict()
-      return { answer, isReplayed: true }
-    },
-    { tenant: request.organisationId, deadline: request.deadline },
-  )
+  db.transaction((sql) => answerOnce<T>(sql, clock, request, change, withoutSecret), {
+    tenant: request.organisationId,
+    deadline: request.deadline,
+  })
+
+/** The same in the caller's transaction. */
+export async function answerOnce<T extends object>(
+  sql: Sql,
+  clock: Clock,
+  request: IdempotentRequest,
+  change: (sql: Sql) => Promise<T>,
+  withoutSecret: (answer: T) => object = (answer) => answer,
+): Promise<{ answer: T; isReplayed: boolean }> {
+  if (request.key === null) return { answer: await change(sql), isReplayed: false }
+  if (await claimKey(sql, request, clock.now())) {
+    const answer = await change(sql)
+    await keepAnswer(sql, request, withoutSecret(answer))
+    return { answer, isReplayed: false }
+  }
+  const answer = await findAnswer(sql, request)
+  if (!answer) throw conflict()
+  return { answer: answer as T, isReplayed: true }
+}
 
 const conflict = () =>
   invalid('The Idempotency-Key was used for another request.', [

@@ -8,18 +8,24 @@ export type ChangeWindow = {
   commit_sha: string
   created_at: Date
   live_until: Date | null
-  /** False if a later change has the same commit. */
-  is_last_of_commit: boolean
+  /** The commit as it is compared: in lower case. */
+  commit_key: string
+  /**
+   * When signals that name the commit belong to this change. A commit that was rolled back to has several changes: each has
+   * the signals from its start until the next one's. Null: from the beginning, or to the end.
+   */
+  named_from: Date | null
+  named_until: Date | null
 }
 
 /** The signals of the window with this number on one day, UTC. */
 export type WindowCount = Counts & { number: number; day: string }
 
 /**
- * The signals of a window and day that have this string for their commit. `first_commit` is the first commit of the prompt's
- * changes that does not sort before the string, and `last_commit` the last one that begins with it or sorts before it.
+ * The signals of a window and day that have this string for their commit, and the commits of the prompt's changes that it may
+ * name.
  */
-export type NamedCount = WindowCount & { text: string; first_commit: string | null; last_commit: string | null }
+export type NamedCount = WindowCount & { text: string; commits: string[] }
 
 /** The signals of one day, UTC. */
 export type DayCounts = Counts & { date: string }
@@ -32,21 +38,28 @@ export type ChangeCounts = Counts & { by_commit: number; days: Map<string, Count
  * between one of them and the next.
  */
 export function boundsOf(changes: ChangeWindow[]): Date[] {
-  const times = changes.flatMap((one) => [one.created_at.getTime(), one.live_until?.getTime() ?? latestInstant])
+  const ends = changes.flatMap((one) => [one.live_until ?? new Date(latestInstant), one.named_until ?? []].flat())
+  const times = [...changes.map((one) => one.created_at), ...ends].map((time) => time.getTime())
   return [...new Set(times)].toSorted((a, b) => a - b).map((time) => new Date(time))
 }
 
 /**
  * Decides which signals belong to each change. A signal belongs to the change whose commit it names, else to the change
  * that was live at its time. So a change has the signals of its window, less those that name any change, plus those that
- * name its own commit, whatever their time.
+ * name its own commit, whatever their time unless the commit went live several times.
  */
 export function attribute(changes: ChangeWindow[], inWindows: WindowCount[], named: NamedCount[]) {
   const counts = new Map<number, ChangeCounts>(
     changes.map(({ id }) => [id, { positive: 0, negative: 0, by_commit: 0, days: new Map() }]),
   )
   const ofWindow = findByWindow(changes)
-  const ofCommit = new Map(changes.filter((one) => one.is_last_of_commit).map((one) => [one.commit_sha, one.id]))
+  const bounds = boundsOf(changes)
+  const ofCommit = Map.groupBy(changes, ({ commit_key }) => commit_key)
+  const isNamedIn = (number: number, { named_from, named_until }: ChangeWindow) => {
+    // No change begins within a window, so its start decides.
+    const start = number === 0 ? Number.NEGATIVE_INFINITY : Number(bounds[number - 1])
+    return start >= Number(named_from ?? Number.NEGATIVE_INFINITY) && start < Number(named_until ?? latestInstant)
+  }
 
   const add = (id: number | undefined, { day, positive, negative }: WindowCount, sign: 1 | -1) => {
     const own = counts.get(id as number)
@@ -65,7 +78,8 @@ export function attribute(changes: ChangeWindow[], inWindows: WindowCount[], nam
     const commit = commitNamedBy(one)
     if (commit === null) continue
     add(ofWindow.get(one.number), one, -1)
-    const own = add(ofCommit.get(commit), one, 1)
+    const named = ofCommit.get(commit)?.find((change) => isNamedIn(one.number, change))
+    const own = add(named?.id, one, 1)
     if (own) own.by_commit += one.positive + one.negative
   }
   return counts
@@ -85,8 +99,8 @@ function findByWindow(changes: ChangeWindow[]): Map<number, number> {
   return new Map(lasting.map(({ id, created_at }) => [numbers.get(created_at.getTime()) as number, id]))
 }
 
-/** The commit that a string names: the whole of it, or a prefix of at least 7 characters (as git's) that only it has. */
-function commitNamedBy({ text, first_commit: first, last_commit: last }: NamedCount): string | null {
-  if (first === text) return first
-  return first === last && [...text].length >= 7 ? first : null
+/** The commit that a string names: exactly that one, or the only one that it can be with at least 7 characters (as git's). */
+function commitNamedBy({ text, commits }: NamedCount): string | null {
+  if (commits.includes(text)) return text
+  return commits.length === 1 && [...text].length >= 7 ? (commits[0] as string) : null
 }

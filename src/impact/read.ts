@@ -8,7 +8,7 @@ import { splitBounds } from './bounds.ts'
 import { compareWindows } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
-import { type ImpactQuery, liveActions, type Pair } from './schema_params.ts'
+import type { ImpactQuery, Pair } from './schema_params.ts'
 import { type Change, selectChanges, selectNamedCounts } from './store.ts'
 import { selectDayCounts } from './store_days.ts'
 
@@ -23,8 +23,7 @@ export async function readImpact(db: Db, rollup: SignalRollup, { id, organisatio
 }
 
 async function readPage(sql: Sql, promptId: number, query: ImpactQuery): Promise<ImpactPage> {
-  const action = query.action ?? liveActions
-  const { totalCount, entries } = await readEntries(sql, promptId, { ...query, action }, true)
+  const { totalCount, entries } = await readEntries(sql, promptId, query, true)
   const ids = entries.map(({ id }) => id)
   return { totalCount, data: await readImpacts(sql, promptId, ids, query.margin) }
 }
@@ -32,7 +31,7 @@ async function readPage(sql: Sql, promptId: number, query: ImpactQuery): Promise
 async function readPair(sql: Sql, promptId: number, pair: Pair, margin: number): Promise<ImpactPage> {
   const data = await readImpacts(sql, promptId, [pair.head, pair.base], margin, pair)
   const path = (['base', 'head'] as const).find((name) => data.every(({ change }) => change.id !== pair[name]))
-  const message = 'must be the id of a history entry of this prompt that is deployed or pr_merged'
+  const message = 'must be the id of a change of this prompt, as its impact lists them'
   if (path) throw invalidQuery({ path, message })
   return { totalCount: 2, data }
 }

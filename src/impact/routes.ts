@@ -35,7 +35,7 @@ type PromptParams = { prompt_id: string }
 
 const operations = describeOperations('Impact', {
   getPromptImpact: {
-    summary: 'Show what each change of a prompt did',
+    summary: 'Show the signals before and after each change of a prompt',
     description:
       'Lists the changes that went live (deployed, pr_merged), newest first: the signals of each, its rate, and the ' +
       'difference to the change before it. A signal belongs to the change that its metadata.commit_sha names, in full or ' +

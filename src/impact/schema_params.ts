@@ -32,8 +32,8 @@ const marginParam = param(
 const entryParam = (which: string) =>
   idParam(`Id of the history entry of the ${which} change.`, 'the id of a history entry')
 
-/** The actions of entries that went live, as in the view history_changes. */
-export const liveActions: Action[] = ['deployed', 'pr_merged']
+/** The actions of entries that can be changes. */
+const liveActions: Action[] = ['deployed', 'pr_merged']
 
 export const impactParams = defineParams(
   {

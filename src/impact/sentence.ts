@@ -1,5 +1,6 @@
-// The verdict in words, written once: for the command line, and for the console, which imports this file in the browser.
-import type { Estimate } from './rate.ts'
+// The verdict in words, written once. The console imports this file in the browser, so it imports nothing.
+
+type Estimate = { value: number; low: number; high: number }
 
 type Verdict = 'better' | 'worse' | 'same' | 'undecided'
 

@@ -1,6 +1,6 @@
 import { blockByDay, type DayPair, isCommon } from './block.ts'
 import { compare } from './compare.ts'
-import { addCounts, type Counts, rateOf, scale, totalOf } from './rate.ts'
+import { addCounts, rateOf, scale, totalOf } from './rate.ts'
 
 /** A side that ended is mentioned once it has missed as many days of the other. */
 const fewestMissedDays = 2
@@ -9,37 +9,26 @@ const fewestMissedDays = 2
 export function compareSides(days: DayPair[], margin: number) {
   const common = days.filter(isCommon)
   const blocked = blockByDay(common)
-  const [ofBase, ofHead] = [common.map(({ base }) => base), common.map(({ head }) => head)].map(addCounts) as [
-    Counts,
-    Counts,
-  ]
-  const signals = totalOf(ofBase) + totalOf(ofHead)
+  const describe = (side: 'base' | 'head') => {
+    const sum = addCounts(days.map((day) => day[side]))
+    const compared = totalOf(addCounts(common.map((day) => day[side])))
+    return { signals: { ...sum, total: totalOf(sum), compared }, rate: rateOf(blocked[side]) }
+  }
+  const [base, head] = [describe('base'), describe('head')]
+  const signals = base.signals.compared + head.signals.compared
   const { difference, verdict, signalsNeeded } = compare(blocked.base, blocked.head, margin, { of: 'both', signals })
   return {
-    base: describeSide(
-      days.map(({ base }) => base),
-      ofBase,
-      blocked.base,
-    ),
-    head: describeSide(
-      days.map(({ head }) => head),
-      ofHead,
-      blocked.head,
-    ),
+    base,
+    head,
     difference,
     verdict,
     signals_needed: signalsNeeded,
     reason: reasonFor(days, common),
     notes: notesFor(days),
     overlap: { days: common.length, from: common[0]?.date ?? null, until: common.at(-1)?.date ?? null },
-    share: signals === 0 ? null : Math.round((totalOf(ofHead) / signals) * scale) / scale,
+    share: signals === 0 ? null : Math.round((head.signals.compared / signals) * scale) / scale,
     days,
   }
-}
-
-function describeSide(all: Counts[], onCommonDays: Counts, blocked: Counts) {
-  const sum = addCounts(all)
-  return { signals: { ...sum, total: totalOf(sum), compared: totalOf(onCommonDays) }, rate: rateOf(blocked) }
 }
 
 /** Why there is no comparison; null if there is one. */

@@ -45,23 +45,37 @@ export const selectChanges = (sql: Sql, promptId: number, ids: number[]): Promis
         order by later.created_at, later.id
         limit 1
       ) as live_until,
-      not exists (
-        select from history_changes later
-        where later.prompt_id = h.prompt_id and later.commit_sha = h.commit_sha
+      h.commit_key,
+      (
+        select h.created_at
+        from history_changes earlier
+        where earlier.prompt_id = h.prompt_id and earlier.commit_key = h.commit_key
+          and (earlier.created_at, earlier.id) < (h.created_at, h.id)
+        limit 1
+      ) as named_from,
+      (
+        select later.created_at
+        from history_changes later
+        where later.prompt_id = h.prompt_id and later.commit_key = h.commit_key
           and (later.created_at, later.id) > (h.created_at, h.id)
-      ) as is_last_of_commit
+        order by later.created_at, later.id
+        limit 1
+      ) as named_until
     from (
       select id, before_id from given
       union all
       select before_id, null from given where before_id not in (select id from given)
     ) w
-    join history_entries h on h.id = w.id`
+    join history_changes h on h.id = w.id`
+
+/** How many longer hashes in signals count for the short one of a change: clients may make up any number. */
+const maxLongerHashes = 100
 
 /**
- * Counts the signals of a prompt by the span between two bounds, by day, and by the string that they have for a commit. The strings
- * that name a commit are prefixes of it, so they sort between its first 7 characters and itself: clients may make up any
- * number of others, and they are not read. A day that has a bound in it (`split_days`) is read by quarters of
- * an hour, and a quarter that has one from the signals.
+ * Counts the signals of a prompt by the span between two bounds, by day, and by the string that they have for a commit. Reads
+ * only strings that can name a change, because clients may make up any number of others. These are prefixes of its commit, so
+ * they sort between its first 7 characters and itself; or, if its commit is a short hash, longer ones. A day that has a bound in
+ * it (`split_days`) is read by quarters of an hour, and a quarter that has one from the signals.
  */
 export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds): Promise<NamedCount[]> =>
   sql<NamedCount>`
@@ -71,15 +85,28 @@ export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds
         ${split.days}::text[]::timestamptz[] as split_days,
         ${split.quarters}::text[]::timestamptz[] as split_quarters,
         (select coalesce(max(counted_to), 0) from signal_watermarks where prompt_id = ${promptId}) as watermark
+    ), known as materialized (
+      select distinct commit_key from history_changes where prompt_id = ${promptId}
     ), days as materialized (
-      select distinct c.commit_sha as text, c.start, c.positive, c.negative
-      from (
-        select distinct commit_sha from history_changes where prompt_id = ${promptId}
-      ) known
+      select c.commit_sha as text, c.start, c.positive, c.negative
+      from known k
       join signal_commit_counts c
-        on c.prompt_id = ${promptId} and c.minutes = 1440
-        and c.commit_sha between left(known.commit_sha, 7) and known.commit_sha
-        and starts_with(known.commit_sha, c.commit_sha)
+        on c.prompt_id = ${promptId} and c.minutes = 1440 and c.commit_sha between left(k.commit_key, 7) and k.commit_key
+        and starts_with(k.commit_key, c.commit_sha)
+      union
+      select c.commit_sha, c.start, c.positive, c.negative
+      from known k
+      cross join lateral (
+        select distinct l.commit_sha
+        from signal_commit_counts l
+        where l.prompt_id = ${promptId} and l.minutes = 1440
+          and l.commit_sha > k.commit_key and l.commit_sha < k.commit_key || 'g'
+        order by l.commit_sha
+        limit ${maxLongerHashes}
+      ) longer
+      join signal_commit_counts c
+        on c.prompt_id = ${promptId} and c.minutes = 1440 and c.commit_sha = longer.commit_sha
+      where k.commit_key ~ '^[0-9a-f]{7,63}$' and length(k.commit_key) <> 40
     ), counts as (
       select d.text, width_bucket(d.start, g.bounds) as number, d.start as day, d.positive, d.negative
       from given g
@@ -115,28 +142,46 @@ export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds
         (s.value = 'positive')::integer, (s.value = 'negative')::integer
       from given g
       join signals s on s.prompt_id = ${promptId} and s.id between g.watermark + 1 and 9223372036854775807
-    )
-    select c.text, c.number, c.day, c.positive, c.negative, known.first_commit, known.last_commit
-    from (
+    ), named as (
       select
         text, number, to_char(day at time zone 'UTC', 'YYYY-MM-DD') as day, sum(positive)::bigint as positive,
         sum(negative)::bigint as negative
       from counts
       where text is not null
       group by text, number, day
-    ) c
+    )
+    select n.text, n.number, n.day, n.positive, n.negative, c.commits
+    from named n
     join (
-      select texts.text, first.commit_sha as first_commit, last.commit_sha as last_commit
-      from (select distinct text from counts) texts
+      select t.text, json_agg(distinct k.commit_key) as commits
+      from (select distinct text from named) t
       cross join lateral (
-        select min(h.commit_sha) as commit_sha
-        from history_changes h
-        where h.prompt_id = ${promptId} and h.commit_sha >= texts.text
-      ) first
-      cross join lateral (
-        select max(h.commit_sha) as commit_sha
-        from history_changes h
-        where h.prompt_id = ${promptId} and h.commit_sha <= texts.text || chr(1114111)
-      ) last
-      where starts_with(first.commit_sha, texts.text)
-    ) known on known.text = c.text`
+        (
+          select h.commit_key
+          from history_changes h
+          where h.prompt_id = ${promptId} and h.commit_key >= t.text
+          order by h.commit_key
+          limit 1
+        )
+        union all
+        (
+          select h.commit_key
+          from history_changes h
+          where h.prompt_id = ${promptId} and h.commit_key <= t.text || chr(1114111)
+          order by h.commit_key desc
+          limit 1
+        )
+        union all
+        (
+          select distinct h.commit_key
+          from history_changes h
+          where h.prompt_id = ${promptId} and h.commit_key >= left(t.text, 7) and h.commit_key < t.text
+            and starts_with(t.text, h.commit_key)
+          order by h.commit_key
+          limit 2
+        )
+      ) k
+      where starts_with(k.commit_key, t.text)
+        or (t.text ~ '^[0-9a-f]{8,64}$' and length(k.commit_key) >= 7 and starts_with(t.text, k.commit_key))
+      group by t.text
+    ) c using (text)`

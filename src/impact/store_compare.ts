@@ -76,13 +76,19 @@ export const selectCommitDays = (sql: Sql, promptId: number, commits: string[], 
         on c.prompt_id = ${promptId} and c.minutes = 15 and c.commit_sha = one.text
         and c.start >= split.day and c.start < split.day + interval '24 hours' and c.start <> all(g.split_quarters)
       union all
-      select
-        commit_of_signal(s.metadata), s.created_at, (s.value = 'positive')::integer, (s.value = 'negative')::integer
+      select edge.text, edge.at, edge.positive, edge.negative
       from given g
       cross join lateral unnest(g.split_quarters) split (quarter)
-      join signals s
-        on s.prompt_id = ${promptId} and s.id <= g.watermark
-        and s.created_at >= split.quarter and s.created_at < split.quarter + interval '15 minutes'
+      cross join lateral (
+        select
+          commit_of_signal(s.metadata) as text, s.created_at as at,
+          count(*) filter (where s.value = 'positive') as positive,
+          count(*) filter (where s.value = 'negative') as negative
+        from signals s
+        where s.prompt_id = ${promptId} and s.id <= g.watermark
+          and s.created_at >= split.quarter and s.created_at < split.quarter + interval '15 minutes'
+        group by 1, 2
+      ) edge
       union all
       select
         commit_of_signal(s.metadata), s.created_at, (s.value = 'positive')::integer, (s.value = 'negative')::integer

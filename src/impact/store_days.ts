@@ -20,12 +20,16 @@ export const selectDayCounts = (sql: Sql, promptId: number, split: SplitBounds):
       join signal_counts d
         on d.prompt_id = ${promptId} and d.minutes = 1440 and d.start >= g.bounds[1] and d.start <> all(g.split_days)
       union all
-      select width_bucket(q.start, g.bounds), one.day, q.positive, q.negative
+      select q.number, one.day, q.positive, q.negative
       from given g
       cross join lateral unnest(g.split_days) one (day)
-      join signal_counts q
-        on q.prompt_id = ${promptId} and q.minutes = 15 and q.start >= one.day
-        and q.start < one.day + interval '24 hours' and q.start <> all(g.split_quarters)
+      cross join lateral (
+        select width_bucket(q.start, g.bounds) as number, sum(q.positive) as positive, sum(q.negative) as negative
+        from signal_counts q
+        where q.prompt_id = ${promptId} and q.minutes = 15 and q.start >= one.day
+          and q.start < one.day + interval '24 hours' and q.start <> all(g.split_quarters)
+        group by 1
+      ) q
       union all
       select edge.number, floor_minutes(one.quarter, 1440), edge.positive, edge.negative
       from given g

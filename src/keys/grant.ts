@@ -15,7 +15,7 @@ export function requireLifeWithin({ expiresAt: own }: Actor, expiresAt: Date | n
   throw invalid('A key cannot grant a longer life than its own.', [
     {
       path: '/expires_at',
-      message: `must be given, and at most ${own.toISOString()}, when the key of this request expires`,
+      message: `must be no later than ${own.toISOString()}, when the key of this request expires`,
     },
   ])
 }

@@ -58,8 +58,9 @@ const operations = describeOperations('Keys', {
   createKey: {
     summary: 'Create an API key',
     description:
-      'Creates a key with the given scopes or those of a preset. A key cannot grant a scope that it lacks (403). A retry ' +
-      'does not show the text again: if the first answer was lost, rotate the key in the replayed one.',
+      'Creates a key with the given scopes or those of a preset. A key cannot grant a scope that it lacks (403), nor a ' +
+      'longer life than its own (422). A retry does not show the text again: if the first answer was lost, rotate the ' +
+      'key in the replayed one.',
     isIdempotent: true,
     body: NewApiKey,
     success: created,

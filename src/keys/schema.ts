@@ -6,7 +6,14 @@ import { envelopeOf, literals, nullable, partlyVisible, type Row } from '../lib/
 
 const Scope = literals(scopes)
 
-const administration: AnyScope[] = ['keys:read', 'keys:write', 'webhooks:write', 'prompts:write', 'signals:delete']
+const administration: AnyScope[] = [
+  'keys:read',
+  'keys:write',
+  'webhooks:write',
+  'prompts:write',
+  'signals:delete',
+  'history:delete',
+]
 
 /** The scopes of a key created without any: everything except administration. */
 export const defaultScopes: AnyScope[] = scopes.filter((scope) => !administration.includes(scope))

@@ -24,3 +24,11 @@ export const partlyVisible = (schema: TObject, always: string[]) =>
 export type Row<S extends TSchema> = {
   [Name in keyof Static<S>]: Name extends `${string}_at` ? Date | Extract<Static<S>[Name], null> : Static<S>[Name]
 }
+
+/** Text that Postgres can store, without control characters. */
+export const printable = (maxLength: number) =>
+  Type.String({
+    minLength: 1,
+    maxLength,
+    pattern: '^(?:[^\\u0000-\\u001f\\u007f-\\u009f\\ud800-\\udfff]|[\\ud800-\\udbff][\\udc00-\\udfff])*$',
+  })

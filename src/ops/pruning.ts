@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { ClockSkewError, readTrustedTime } from '../db/time.ts'
 import { pruneDeliveries } from '../github/prune.ts'
+import { pruneTexts } from '../history/texts.ts'
 import { pruneIdempotencyKeys } from '../idempotency/replay.ts'
 import { runPeriodically } from '../lib/periodic.ts'
 import type { Log } from '../log.ts'
@@ -23,6 +24,9 @@ export function startPruning({ db, clock, log, observer, isStopping }: Options) 
   const prunings: Record<string, (now: Date) => Promise<void>> = {
     idempotency_keys: (now) => pruneIdempotencyKeys(db, now),
     deliveries: (now) => pruneDeliveries(db, now),
+    texts: async () => {
+      await pruneTexts(db)
+    },
     async signals(now) {
       applyRetentions ??= import('../signals/erase.ts').then(({ createRetentions }) =>
         createRetentions(db, { isStopping, onErased: observer.expired }),

@@ -9,6 +9,7 @@ import { requireText } from '../lib/texts.ts'
 import {
   findOrganisationId,
   findPlanLimit,
+  hasOrganisations,
   insertOrganisation,
   type NewOrganisation,
   type OrganisationRow,
@@ -16,10 +17,14 @@ import {
   selectRetentions,
   updatePlan,
   updateRetention,
+  updateStoreText,
   updateSuspension,
 } from './store.ts'
 
 export { findOrganisationsNamed } from './store.ts'
+
+/** Whether there is no organisation yet. */
+export const isEmpty = async (db: Db): Promise<boolean> => !(await hasOrganisations(db.sql))
 
 type Organisation = OrganisationRow & { resets_at: string }
 
@@ -42,6 +47,12 @@ export async function setPlan(db: Db, clock: Clock, org: string, plan: string, m
 export function setRetention(db: Db, clock: Clock, org: string, days: number | null): Promise<Organisation> {
   const event = { action: 'retention.changed', details: { retention_days: days } } as const
   return changeOrganisation(db, clock, org, event, (sql, id) => updateRetention(sql, id, days))
+}
+
+/** Says whether the texts of the organisation's prompts may be stored. The caller erases those that were. */
+export function setStoreText(db: Db, clock: Clock, org: string, storeText: boolean): Promise<Organisation> {
+  const event = { action: 'organisation.updated', details: { store_text: storeText } } as const
+  return changeOrganisation(db, clock, org, event, (sql, id) => updateStoreText(sql, id, storeText))
 }
 
 export const listRetentions = (db: Db) => selectRetentions(db.sql)

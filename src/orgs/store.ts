@@ -7,6 +7,7 @@ export type OrganisationRow = {
   monthly_limit: number
   used: number
   retention_days: number | null
+  store_text: boolean
   suspended_at: Date | null
 }
 
@@ -22,6 +23,11 @@ export async function findOrganisationsNamed(sql: Sql, name: string): Promise<st
     id: string
   }>`select public_id as id from organisations where name = ${name} order by id limit 2`
   return rows.map(({ id }) => id)
+}
+
+export async function hasOrganisations(sql: Sql): Promise<boolean> {
+  const rows = await sql`select from organisations limit 1`
+  return rows.length > 0
 }
 
 export async function findPlanLimit(sql: Sql, plan: string): Promise<number | undefined> {
@@ -48,6 +54,9 @@ export const updateRetention = (sql: Sql, id: number, days: number | null) =>
     where id = ${id} and retention_days is distinct from ${days}::integer
     returning 1`
 
+export const updateStoreText = (sql: Sql, id: number, storeText: boolean) =>
+  sql`update organisations set store_text = ${storeText} where id = ${id} and store_text <> ${storeText} returning 1`
+
 export const selectRetentions = (sql: Sql) =>
   sql<{ organisationId: number; org: string; days: number }>`
     select id as "organisationId", public_id as org, retention_days as days
@@ -65,7 +74,7 @@ export const selectOrganisations = (sql: Sql, month: string, id: number | null) 
     select
       o.public_id as id, o.name, o.plan,
       coalesce(o.monthly_limit, p.monthly_limit) as monthly_limit,
-      coalesce(u.used, 0) as used, o.retention_days, o.suspended_at
+      coalesce(u.used, 0) as used, o.retention_days, o.store_text, o.suspended_at
     from organisations o
     join plans p on p.name = o.plan
     left join signal_usage u on u.organisation_id = o.id and u.month = ${`${month}-01`}::text::date

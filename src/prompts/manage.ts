@@ -6,14 +6,16 @@ import { invalid } from '../errors.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { type PageRequest, readAllPages, readPage } from '../lib/cursor_page.ts'
 import { requireText } from '../lib/texts.ts'
+import { createValidator } from '../lib/validate.ts'
 import { requireOrganisation } from '../orgs/manage.ts'
 import { isPromptId } from './find.ts'
 import { fileIsTaken, parsePromptFile } from './link.ts'
-import type { PromptFilters, PromptRow } from './schema.ts'
+import { LiveBranch, type PromptFilters, type PromptRow } from './schema.ts'
 import {
   findPromptInFile,
   insertPrompt,
   lockPrompt,
+  markChanges,
   type Prompt,
   type PromptFile,
   selectPrompt,
@@ -26,7 +28,12 @@ import {
 /** A statement reads this many names: the embedded engine has one connection, which nobody may hold for long. */
 const namesPerStatement = 2_000
 
-type PromptToCreate = { name: string; id: string | null; file?: PromptFile | null | undefined }
+type PromptToCreate = {
+  name: string
+  id: string | null
+  file?: PromptFile | null | undefined
+  liveBranch?: string | null | undefined
+}
 
 export async function createPrompt(db: Db, clock: Clock, { org, ...given }: PromptToCreate & { org: string }) {
   const { id: organisationId } = await requireOrganisation(db, org)
@@ -51,16 +58,17 @@ export async function createPromptInTransaction(
   }
   const name = requireText('name', given.name)
   const file = given.file ? parsePromptFile(given.file) : null
+  const liveBranch = given.liveBranch ? requireBranch(given.liveBranch) : null
   const createdAt = clock.now()
-  if (!(await insertPrompt(sql, { id, organisationId, name, file, createdAt }))) {
+  if (!(await insertPrompt(sql, { id, organisationId, name, file, liveBranch, createdAt }))) {
     const linked = file && (await findPromptInFile(sql, organisationId, file))
     if (linked) throw fileIsTaken(file, linked)
     // Ids are unique across organisations, so an id identifies a prompt.
     throw invalid(`The id ${id} is taken.`, [{ path: '/id', message: 'must be one that is free' }])
   }
-  const details = { name, ...(file ?? noFile) }
+  const details = { name, ...(file ?? noFile), ...(liveBranch !== null && { live_branch: liveBranch }) }
   await recordAudit(sql, clock, actor, { organisationId, action: 'prompt.created', subject: id, details })
-  return { id, ...details, ...notSeen, archived: false, last_entry_at: null, created_at: createdAt }
+  return { id, live_branch: null, ...details, ...notSeen, archived: false, last_entry_at: null, created_at: createdAt }
 }
 
 /** The prompts of an organisation that the filters leave, newest first. */
@@ -107,7 +115,10 @@ export async function listAllPrompts(
 
 export const showPrompt = (db: Db, { id }: Prompt): Promise<PromptRow> => selectPrompt(db.sql, id)
 
-type PromptUpdate = { name?: string | undefined; file?: PromptFile | null | undefined; archived?: boolean | undefined }
+type PromptUpdate = Partial<Pick<PromptToCreate, 'file' | 'liveBranch'>> & {
+  name?: string | undefined
+  archived?: boolean | undefined
+}
 
 /** Changes what is given of a prompt, and leaves the rest. What changes nothing is not in the audit log. */
 export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: PromptUpdate, actor = operator) {
@@ -115,16 +126,21 @@ export async function changePrompt(db: Db, clock: Clock, prompt: Prompt, given: 
   const name = given.name === undefined ? {} : { name: requireText('name', given.name) }
   const file = given.file && parsePromptFile(given.file)
   const archived = given.archived === undefined ? {} : { archived: given.archived }
-  const change = { ...name, ...archived, ...(file === undefined ? {} : (file ?? noFile)) }
+  const branch = given.liveBranch && requireBranch(given.liveBranch)
+  const liveBranch = branch === undefined ? {} : { live_branch: branch }
+  const change = { ...name, ...archived, ...(file === undefined ? {} : (file ?? noFile)), ...liveBranch }
   try {
     return await db.transaction(async (sql) => {
       await lockPrompt(sql, id)
       const before = await selectPrompt(sql, id)
       const changed = { ...before, ...change }
       const isSameFile = changed.repository === before.repository && changed.path === before.path
-      if (isSameFile && changed.name === before.name && changed.archived === before.archived) return before
+      const isSameBranch = changed.live_branch === before.live_branch
+      const isSameRest = changed.name === before.name && changed.archived === before.archived
+      if (isSameFile && isSameBranch && isSameRest) return before
       const after = isSameFile ? changed : { ...changed, ...notSeen }
       await updatePrompt(sql, id, after)
+      if (!isSameBranch) await markChanges(sql, id, after.live_branch)
       const event = { organisationId, action: 'prompt.updated', subject: before.id, details: change } as const
       await recordAudit(sql, clock, actor, event)
       return after
@@ -140,3 +156,7 @@ const noFile = { repository: null, path: null }
 
 /** What was seen of another file says nothing of this one. */
 const notSeen = { file_state: null, file_moved_to: null }
+
+const validateBranch = createValidator(LiveBranch, 'The live branch')
+
+const requireBranch = (live_branch: string): string => validateBranch({ live_branch }).live_branch

@@ -58,8 +58,8 @@ const operations = describeOperations('Prompts', {
   changePrompt: {
     summary: 'Change a prompt',
     description:
-      'Changes what is given of the name, the link and whether it is archived, and leaves the rest. Repository and path belong together; both ' +
-      'null unlink the prompt.',
+      'Changes what is given of the name, the link, the live branch and whether it is archived, and leaves the rest. ' +
+      'Repository and path belong together; both null unlink the prompt.',
     path: PromptPath,
     body: PromptChange,
     success: {
@@ -91,8 +91,8 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
       authenticated('prompts:write', async (context, _: object, caller) => {
         const { organisationId } = caller
         const { body, request } = await readIdempotentRequest(context, organisationId, validateNew)
-        const { name, id = null, ...link } = body
-        const prompt = { name, id, file: parseLink(link) }
+        const { name, id = null, live_branch: liveBranch, ...link } = body
+        const prompt = { name, id, liveBranch, file: parseLink(link) }
         const make = (sql: Sql) =>
           createPromptInTransaction(sql, clock, organisationId, prompt, keyHolder(caller, context))
         return replyCreated(context, await changeOnce(db, clock, request, make))
@@ -111,7 +111,8 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
       authenticated('prompts:write', async (context, { prompt_id: id }: PromptParams, caller) => {
         const prompt = await findPrompt(caller.organisationId, id)
         const given = validateChange(parseJson(await readJsonText(context)))
-        const change = { name: given.name, archived: given.archived, file: parseLink(given) }
+        const { name, archived, live_branch: liveBranch } = given
+        const change = { name, archived, liveBranch, file: parseLink(given) }
         const changed = await changePrompt(db, clock, prompt, change, keyHolder(caller, context))
         return context.replyData(visibleTo(caller, 'prompts:read', changed, ['id', ...Object.keys(given)]))
       }),
@@ -119,7 +120,7 @@ export const promptRoutes = ({ db, clock, findPrompt, heavyReads }: Services, { 
     )
 
 /** Undefined when no link is given, null for a prompt without a file. */
-function parseLink({ repository, path }: Omit<PromptChange, 'name' | 'archived'>): PromptFile | null | undefined {
+function parseLink({ repository, path }: Pick<PromptChange, 'repository' | 'path'>): PromptFile | null | undefined {
   if (repository === undefined && path === undefined) return undefined
   if (repository === null && path === null) return null
   if (typeof repository === 'string' && typeof path === 'string') return { repository, path }

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { cursorPageOf, cursorPageParams } from '../lib/cursor_page.ts'
 import { choiceParam, defineParams, param, type QueryOf } from '../lib/params.ts'
 import { maxTextLength, parseText } from '../lib/texts.ts'
-import { envelopeOf, nullable, partlyVisible, type Row } from '../lib/typebox.ts'
+import { envelopeOf, nullable, partlyVisible, printable, type Row } from '../lib/typebox.ts'
 
 export const PromptId = Type.String({
   pattern: '^pmt_[0-9A-Za-z_-]{1,64}$',
@@ -20,6 +20,17 @@ const repository = maybeText(
 )
 const path = maybeText('Path of its file there, from the root of the repository; null for none')
 
+export const maxBranchLength = 255
+
+export const BranchName = printable(maxBranchLength)
+
+export const LiveBranch = Type.Object({ live_branch: BranchName })
+
+const liveBranch = nullable(
+  BranchName,
+  'The branch that is live: only its deployed and pr_merged entries are changes. Null: those of every branch are',
+)
+
 export const Prompt = Type.Object(
   {
     id: Type.String({ description: "The prompt's public ID" }),
@@ -31,6 +42,7 @@ export const Prompt = Type.Object(
         'How the file was last seen on the default branch; removed or renamed: the link is dead; null: not seen yet',
     }),
     file_moved_to: maybeText('Path that a renamed file has now, if it is known'),
+    live_branch: liveBranch,
     archived: Type.Boolean({ description: 'Whether lists leave the prompt out. It still records.' }),
     last_entry_at: nullable(time, 'Time of the newest entry of its history; null for none'),
     created_at: time,
@@ -47,6 +59,7 @@ export const examplePrompt = {
   path: 'prompts/greeting.md',
   file_state: 'present',
   file_moved_to: null,
+  live_branch: 'main',
   archived: false,
   last_entry_at: '2026-11-14T23:40:00.000Z',
   created_at: '2026-11-14T23:35:00.000Z',
@@ -86,6 +99,7 @@ export const NewPrompt = Type.Object(
     ),
     repository: Type.Optional(repository),
     path: Type.Optional(path),
+    live_branch: Type.Optional(liveBranch),
   },
   {
     title: 'NewPrompt',

@@ -37,12 +37,22 @@ export async function findPromptsNamed(sql: Sql, name: string, org: string | nul
 /** False when the public id or the file is taken. */
 export async function insertPrompt(
   sql: Sql,
-  prompt: { id: string; organisationId: number; name: string; file: PromptFile | null; createdAt: Date },
+  prompt: {
+    id: string
+    organisationId: number
+    name: string
+    file: PromptFile | null
+    liveBranch: string | null
+    createdAt: Date
+  },
 ): Promise<boolean> {
   const { repository = null, path = null } = prompt.file ?? {}
   const rows = await sql`
-    insert into prompts (public_id, organisation_id, name, repository, path, created_at)
-    values (${prompt.id}, ${prompt.organisationId}, ${prompt.name}, ${repository}, ${path}, ${prompt.createdAt})
+    insert into prompts (public_id, organisation_id, name, repository, path, live_branch, created_at)
+    values (
+      ${prompt.id}, ${prompt.organisationId}, ${prompt.name}, ${repository}, ${path}, ${prompt.liveBranch},
+      ${prompt.createdAt}
+    )
     on conflict do nothing
     returning 1`
   return rows.length > 0
@@ -66,7 +76,8 @@ export async function lockPrompt(sql: Sql, id: number): Promise<void> {
 export const selectPromptRows = (sql: Sql, ids: number[]) =>
   sql<PromptRow & { rowId: number }>`
     select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to, p.archived,
-      (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, p.created_at
+      p.live_branch, (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at,
+      p.created_at
     from prompts p
     where p.id = any(${ids.map(String)}::text[]::bigint[])`
 
@@ -84,6 +95,7 @@ export async function updatePrompt(
     path,
     file_state,
     file_moved_to,
+    live_branch,
     archived,
   }: Omit<PromptRow, 'id' | 'created_at' | 'last_entry_at'>,
 ): Promise<void> {
@@ -91,8 +103,14 @@ export async function updatePrompt(
     update prompts
     set
       name = ${name}, repository = ${repository}, path = ${path}, file_state = ${file_state},
-      archived = ${archived}, file_moved_to = ${file_moved_to}, file_seen_at = case when ${file_state}::text is not null then file_seen_at end
+      archived = ${archived}, file_moved_to = ${file_moved_to}, live_branch = ${live_branch},
+      file_seen_at = case when ${file_state}::text is not null then file_seen_at end
     where id = ${id}`
+}
+
+/** Decides again which entries of a prompt are changes, after its live branch was changed. */
+export async function markChanges(sql: Sql, id: number, liveBranch: string | null): Promise<void> {
+  await sql`select mark_changes(${id}, ${liveBranch}, '-infinity', 'infinity')`
 }
 
 /** Ignores a sighting older than the stored one. The caller has locked the prompts: a stronger lock could deadlock. */
@@ -150,6 +168,7 @@ export const selectPrompts = (
 ) =>
   sql<PromptRow & { rowId: number }>`
     select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to, p.archived,
+      p.live_branch,
       (select max(h.created_at) from history_entries h where h.prompt_id = p.id) as last_entry_at, p.created_at
     from prompts p
     where p.organisation_id = ${organisationId} and p.id < ${beforeId}

@@ -7,7 +7,8 @@ import { monthlyLimitReached, type Usage } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import type { BatchItem } from './batch_items.ts'
-import { applyResults, refuse, type SignalObserver } from './record.ts'
+import { refuse } from './outcome.ts'
+import { applyResults, type SignalObserver } from './record.ts'
 import { type SignalToWrite, type WriteResult, writeSignals } from './store.ts'
 
 export type BatchResult = { id: number; createdAt: Date; isReplayed: boolean } | { error: ApiError }

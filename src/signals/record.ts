@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { classifyError } from '../db/errors.ts'
-import { invalid, unavailable } from '../errors.ts'
+import { unavailable } from '../errors.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { createGroupCommit } from '../lib/group_commit.ts'
 import { closedMonth, monthOf } from '../lib/months.ts'
@@ -10,16 +10,11 @@ import { type Admission, type BrowserKey, createKeyRefusals, isFull } from '../l
 import type { Usage, UsageMonth } from '../limit/schema.ts'
 import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
+import { refuse, refuseByKey, requireSame, type SignalOutcome, toSignalOutcome } from './outcome.ts'
 import { findUsedKeys, type SignalToWrite, type UsedKey, type WriteResult, writeSignals } from './store.ts'
 
 /** The metadata is JSON. */
 export type Signal = Pick<SignalToWrite, 'value' | 'metadata' | 'idempotencyKey'>
-
-/**
- * The answer to the caller. The usage is that of the limit to report: the browser key's if it has one, unless it is the
- * organisation's month that refuses the signal.
- */
-type SignalOutcome = WriteResult & { limitedBy?: 'key_month' }
 
 export type SignalRecorder = {
   /**
@@ -150,31 +145,8 @@ export function applyResults(
   admission.applyUsages(usages.values())
 }
 
-/** The outcome of a signal that is refused without asking Postgres. */
-export function refuse({ createdAt, month }: SignalToWrite, { used, limit }: Usage): WriteResult {
-  return { outcome: 'refused', id: null, createdAt, used, limit, month, keyUsage: null }
-}
-
-const refuseByKey = (signal: SignalToWrite, full: Usage): SignalOutcome => ({
-  ...refuse(signal, full),
-  limitedBy: 'key_month',
-})
-
 /**
  * An Idempotency-Key sent with a browser key is known only to that key and its rotations, so that visitors of a page can
  * neither take nor find the keys of a server. A tab is no character of a key that clients send.
  */
 const keyOfPage = ({ id }: BrowserKey, idempotencyKey: string): string => `${id}\t${idempotencyKey}`
-
-function toSignalOutcome(result: WriteResult): SignalOutcome {
-  const { keyUsage } = result
-  if (!keyUsage || (result.outcome === 'refused' && !isFull(keyUsage))) return result
-  return { ...result, ...keyUsage, limitedBy: 'key_month' }
-}
-
-function requireSame(result: SignalOutcome): SignalOutcome {
-  if (result.outcome !== 'conflict') return result
-  throw invalid('The Idempotency-Key was used for another signal.', [
-    { path: 'Idempotency-Key', message: 'must be new, or come with the same prompt and body as before' },
-  ])
-}

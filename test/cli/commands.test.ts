@@ -45,7 +45,7 @@ test.concurrent('orgs create makes an organisation with the limit of its plan or
 })
 
 test.concurrent('orgs set-plan changes the plan, and orgs list shows each with its use of the month', async () => {
-  const usage = { used: 0, resets_at: resetsAt, retention_days: null, suspended_at: null }
+  const usage = { used: 0, resets_at: resetsAt, retention_days: null, store_text: false, suspended_at: null }
   const changed = { id: org, name: 'Acme', plan: 'free', monthly_limit: 7, ...usage }
   expect(await operator.one('orgs', 'set-plan', org, 'free', '--monthly-limit', '7')).toEqual(changed)
   expect(await operator.json('orgs', 'list')).toContainEqual(changed)

@@ -1,5 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
+import { createHash } from 'node:crypto'
 import { consolePaths } from '../../src/http/console_paths.ts'
+import { setStoreText } from '../../src/orgs/manage.ts'
 import { findBarriers, findOverflow, findSmallTargets } from '../browser.ts'
 import { addSignals, deployed, merged } from '../impact/history.ts'
 import { eventually } from '../program.ts'
@@ -230,6 +232,83 @@ test('any two changes are compared, and the signals of a change are one click aw
   await page.getByRole('heading', { name: 'Signals' }).waitFor()
   await page.locator('tbody tr').first().waitFor()
   expect(await page.locator('.chips button').count()).toBe(1)
+})
+
+test('a change that is opened shows how its difference moved, and the health of its data', async () => {
+  const { page } = await own.open(promptPath)
+  const rows = page.getByRole('table', { name: 'Changes' }).locator('tbody tr')
+  await rows.first().getByRole('link', { name: 'Details' }).click()
+  const detail = page.locator('.change-detail')
+  await detail.locator('polyline').waitFor()
+  await detail.getByText(/1\d days with signals since it went live, 1\d days before\./).waitFor()
+  await detail.getByText('0% of its signals name its commit').waitFor()
+  await detail.getByText('View as table').click()
+  const days = detail.getByRole('table', { name: 'Difference over time' }).locator('tbody tr')
+  expect(await days.first().textContent()).toMatch(/▲ better\+\d\d\.\d \(\+\d\d?\.\d to \+\d\d\.\d\)/)
+  expect(await findBarriers(page)).toEqual([])
+  await page.reload()
+  await detail.getByRole('link', { name: 'Close' }).click()
+  await detail.waitFor({ state: 'detached' })
+})
+
+test('a change that is opened shows the words that it took out and put in, where texts are stored', async () => {
+  const { id } = (await own.service.post('/prompts', own.admin, { name: 'worded' })).body.data
+  const { db, clock } = own.service.services
+  await setStoreText(db, clock, own.tenant.org, true)
+  const texts = ['Greet the user by name.', 'Greet the user <b>warmly</b>.']
+  const entries = texts.map((text, index) => ({
+    prompt_id: id,
+    ...deployed(`${index + 1}`.repeat(40), daysAgo(2 - index)),
+    text_hash: createHash('sha256').update(text).digest('hex'),
+  }))
+  expect((await own.service.post('/history/batch', own.admin, { entries, texts })).status).toBe(200)
+  const { page } = await own.open(`/prompts/${id}`)
+  await page.getByRole('table', { name: 'Changes' }).getByRole('link', { name: 'Details' }).first().click()
+  const diff = page.locator('.diff')
+  await diff.locator('ins').first().waitFor()
+  expect(await diff.locator('ins, del').allTextContents()).toEqual(['by name', '<b>warmly</b>'])
+  expect(await findBarriers(page)).toEqual([])
+})
+
+test('a comparison that is read backwards is said', async () => {
+  const { page } = await own.open(`${promptPath}/compare`)
+  await page.locator('.answer').waitFor()
+  const options = page.getByLabel('Later').locator('option')
+  const [newer, older] = await options.evaluateAll((all) =>
+    all.map((one) => (one as unknown as { value: string }).value),
+  )
+  expect(await page.getByText('is the older of the two').count()).toBe(0)
+  await page.goto(`${own.service.url}${promptPath}/compare?head=${older}&base=${newer}`)
+  await page.getByText('“Later” is the older of the two').waitFor()
+})
+
+test('two commits that signals name are compared side by side, though neither is in the history', async () => {
+  const { id } = (await own.service.post('/prompts', own.admin, { name: 'canary' })).body.data
+  const [base, head] = ['a'.repeat(40), 'b'.repeat(40)]
+  const sent = (commit: string, count: number, rate: number) =>
+    Array.from({ length: count }, (_, index) => ({
+      value: index % 10 < rate * 10 ? ('positive' as const) : ('negative' as const),
+      commit,
+      at: daysAgo((index % 100) / 10),
+    }))
+  await addSignals(own.service, id, [...sent(base, 500, 0.5), ...sent(head, 300, 0.9)])
+  const { page, requests } = await own.open(`/prompts/${id}/compare`)
+  await page.getByRole('button', { name: 'Two commits, side by side' }).click()
+  // The two are suggested from the signals.
+  const answer = page.locator('.answer')
+  await answer.getByText('bbbbbbb is better: ').waitFor()
+  await page.getByText('Side by side on the same days').waitFor()
+  await page.locator('.sides svg').waitFor()
+  expect(await page.locator('.sides polyline').count()).toBe(2)
+  expect(await page.getByRole('table', { name: 'Versions' }).locator('tbody tr').allTextContents()).toEqual([
+    expect.stringMatching(/^b{12} not in the history90\.0% .*300 signals$/),
+    expect.stringMatching(/^a{12} not in the history50\.0% .*500 signals$/),
+  ])
+  expect(await findBarriers(page)).toEqual([])
+  expect(requests.length).toBeLessThanOrEqual(5)
+  await page.getByRole('button', { name: 'Swap' }).click()
+  await answer.getByText('aaaaaaa is worse: ').waitFor()
+  expect(page.url()).toContain(`base=${head}&head=${base}`)
 })
 
 test('signals are filtered by value and metadata, and their metadata is shown exactly', async () => {

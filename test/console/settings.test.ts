@@ -137,8 +137,10 @@ test('a prompt is made, linked to its file and renamed', async () => {
   await page.getByLabel('Name').fill('goodbye')
   await page.getByLabel('Repository').fill('acme/prompts')
   await page.getByLabel('File path').fill('prompts/goodbye.md')
+  await page.getByLabel('Live branch').fill('main')
   await page.getByRole('button', { name: 'Save' }).click()
   const changed = page.getByRole('row', { name: /goodbye/ })
+  await changed.getByText('live branch main').waitFor()
   // Archived, it leaves the list, and comes back.
   await changed.getByRole('button', { name: 'Archive goodbye' }).click()
   await changed.waitFor({ state: 'detached' })

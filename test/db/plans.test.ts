@@ -102,7 +102,8 @@ const fill = () =>
     select p.organisation_id, p.id, 'deployed', 'Ada', 'ada@example.com', p.id, 'main', now()
     from prompts p where p.name = 'Other';
     insert into github_webhooks (organisation_id, secret, created_at) select id, 'x', now() from others;
-    insert into github_deliveries (organisation_id, delivery, received_at) select id, n, now() from others;
+    insert into github_deliveries (organisation_id, delivery, signature, received_at)
+    select id, n, 'sha256=' || encode(sha256(n::text::bytea), 'hex'), now() from others;
     insert into github_affected_prompts (
       organisation_id, repository_id, branch, head_sha, prompt_id, pushed_at, prompt_commits, push_commits, all_new)
     select p.organisation_id, p.id, 'main', p.id, p.id, now(), array[p.id::text], array[p.id::text], true

@@ -32,31 +32,34 @@ test('says of each entry what became of it, and of a dry run what would', async 
   expect(await readCommits()).toEqual(['deployed b3', 'deployed b4', 'pr_merged b5'])
 })
 
-test('what a caller has recorded stands, but for a deploy that turns out to be a merge', async () => {
+test('what a caller has recorded stands, also beside the merge of its commit', async () => {
   const ada = { name: 'Ada', email: 'ada@example.com' }
+  const created_at = new Date().toISOString()
   await service.addHistory(tenant.prompt, [
-    entry({ commit_sha: 'c1', user: ada }),
-    entry({ commit_sha: 'c2', user: ada }),
+    entry({ commit_sha: 'c1', user: ada, created_at }),
+    entry({ commit_sha: 'c2', user: ada, created_at }),
   ])
-  const eve = { user: { name: 'Eve', email: 'eve@example.com' } }
+  const eve = { user: { name: 'Eve', email: 'eve@example.com' }, created_at }
   const { body } = await send({ entries: [of('c1', eve), of('c2', { ...pullRequest, ...eve, covers: ['c2'] })] })
-  expect(body).toEqual({ data: { outcomes: ['known', 'changed'] } })
+  expect(body).toEqual({ data: { outcomes: ['known', 'added'] } })
   const { body: page } = await service.getHistory(tenant.prompt, tenant.key, '?limit=100')
   const userOf = (action: string, sha: string) =>
     page.data.find((one: Entry) => one.action === action && one.commit_sha === sha)?.user
   expect(userOf('deployed', 'c1')).toEqual(ada)
-  expect(userOf('pr_merged', 'c2')).toEqual(eve.user)
+  expect([userOf('deployed', 'c2'), userOf('pr_merged', 'c2')]).toEqual([ada, eve.user])
 })
 
 test('a title completes an entry that has none, also one that a caller recorded, and then stands', async () => {
   const own = await service.createTenant()
-  await service.addHistory(own.prompt, [entry({ commit_sha: 't1' }), entry({ commit_sha: 't2', title: 'Given' })])
+  const created_at = '2026-01-01T00:00:00Z'
+  const given = [entry({ commit_sha: 't1', created_at }), entry({ commit_sha: 't2', title: 'Given', created_at })]
+  await service.addHistory(own.prompt, given)
   const read = async () => {
     const { headers, body } = await service.getHistory(own.prompt, own.key, '?include=title')
     return [headers.get('etag'), Object.fromEntries(body.data.map((one: Entry) => [one.commit_sha, one.title]))]
   }
   const give = async (title: string) => {
-    const entries = ['t1', 't2', 't3'].map((sha) => ({ ...of(sha, { title }), prompt_id: own.prompt }))
+    const entries = ['t1', 't2', 't3'].map((sha) => ({ ...of(sha, { title, created_at }), prompt_id: own.prompt }))
     return (await send({ entries }, own.key)).body.data.outcomes
   }
   const [before] = await read()

@@ -14,6 +14,8 @@ type Story = {
   clone: Clone
   /** What GitHub delivers, beside the sync. */
   deliveries: [event: string, payload: object][]
+  /** What clients record meanwhile. They and a source may know different times and users of an entry. */
+  calls?: object[]
   /** The history of the prompt from there on, oldest first. */
   expected: Entry[]
 }
@@ -133,6 +135,35 @@ function resolvedMerge(): Story {
   return { clone, deliveries, expected: [ofMerge, deployed(first, 'Warmer'), deployed(second, 'Warmer still')] }
 }
 
+/** What a pipeline records after the rest; neither sync nor the webhook knows it. */
+const deployCall = (commit_sha: string, branch_name = 'main') => ({
+  ...{ action: 'deployed', user: ada, commit_sha, branch_name, created_at: '2026-02-01T09:00:00Z' },
+})
+
+/** Both entries stay. */
+function deployedMerge(): Story {
+  const { clone, deliveries, expected } = mergeCommit()
+  const [{ commit_sha }] = expected as [Entry]
+  const calls = [deployCall(commit_sha.slice(0, 7))]
+  return { clone, deliveries, calls, expected: [...expected, deployed(commit_sha, '')] }
+}
+
+/** Two commits go live, then the first again; and on another branch. */
+function rollback(): Story {
+  const { clone } = startClone()
+  const [first, second] = ['One', 'Two'].map((message) => {
+    clone.write(paths.greeting)
+    return clone.commit(message)
+  }) as [string, string]
+  const calls = [deployCall(first.slice(0, 12).toUpperCase()), deployCall(first, 'release')]
+  const live = [first, second, first].map((commit) => deployed(commit, ''))
+  const deliveries = [pushOf({ id: first }, { id: second })]
+  return { clone, deliveries, calls, expected: [...live, { ...deployed(first, ''), branch_name: 'release' }] }
+}
+
+const identityOf = ({ action, commit_sha, branch_name, pr_number }: Entry) =>
+  [action, commit_sha, branch_name, pr_number].join(' ')
+
 async function sync(hook: Hook, { folder }: Clone): Promise<void> {
   const { signal } = new AbortController()
   const git = createGit(folder, gitEnvironment, signal)
@@ -154,22 +185,26 @@ test.each([
   ['a commit on the branch', direct],
   ["a merge that is no pull request's", localMerge],
   ['a merge that changes the file itself', resolvedMerge],
+  ['a merge that a pipeline deploys', deployedMerge],
+  ['a rollback, and a deploy of another branch', rollback],
 ])('%s is recorded once and in the same way in every order, and again', async (_, arrange) => {
-  const { clone, deliveries, expected } = arrange()
-  const histories: Record<string, Entry[]> = {}
-  const events = ['sync', ...deliveries]
+  const { clone, deliveries, calls = [], expected } = arrange()
+  const histories: Record<string, unknown[]> = {}
+  const events = ['sync', ...deliveries, ...calls.map((call): [string, object] => ['call', call])]
+  const shown = (entries: Entry[]) => (calls.length === 0 ? entries : entries.map(identityOf).toSorted())
   for (const order of permutationsOf(events)) {
     const hook = await createHook(service, 'Acme/Prompts')
     const name = order.map((event) => (typeof event === 'string' ? event : event[0])).join(', ')
     const play = async (event: (typeof events)[number]) => {
       if (typeof event === 'string') await sync(hook, clone)
+      else if (event[0] === 'call') await service.addHistory(hook.prompts.greeting, [event[1] as object])
       else await hook.send(event[0] as string, event[1] as object)
     }
     for (const event of order) await play(event)
     const once = await hook.history('greeting', '&include=title')
     for (const event of order) await play(event)
-    histories[name] = once.slice(1)
-    histories[`${name}, and again`] = (await hook.history('greeting', '&include=title')).slice(1)
+    histories[name] = shown(once.slice(1))
+    histories[`${name}, and again`] = shown((await hook.history('greeting', '&include=title')).slice(1))
   }
-  expect(histories).toEqual(Object.fromEntries(Object.keys(histories).map((order) => [order, expected])))
+  expect(histories).toEqual(Object.fromEntries(Object.keys(histories).map((order) => [order, shown(expected)])))
 })

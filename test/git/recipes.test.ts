@@ -1,7 +1,7 @@
 // The recipes of docs/git.md, each run as it stands there: those for pipelines in a clone as that pipeline leaves it.
 import { expect, test } from 'bun:test'
 import { chmod, copyFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { createFolder } from '../program.ts'
 import { useProgram } from '../use.ts'
 import { type Clone, createClone, gitEnvironment, runGit } from './clone.ts'
@@ -31,6 +31,7 @@ async function createLinked(repository: string) {
 /** A change on main, and one that is merged into it from a branch. */
 function commitAndMerge(clone: Clone, message: string, afterEach: (branch: string) => void = () => {}) {
   clone.write('a.md')
+  clone.write('prompts/b.md')
   const first = clone.commit('Begin')
   afterEach('main')
   clone.git('switch', '--quiet', '--create', 'topic')
@@ -46,6 +47,44 @@ function commitAndMerge(clone: Clone, message: string, afterEach: (branch: strin
 async function readHistory(prompt: string) {
   const history = await operator.json('history', 'list', '--prompt', prompt)
   return history.map(({ action, commit_sha, pr_url }) => [action, commit_sha, pr_url])
+}
+
+/** The two steps of the GitHub action, as a runner runs them, with a binary that is downloaded. */
+async function actionSteps(): Promise<string> {
+  const [, use] = (await yamlOf('actions/checkout')).jobs.prompts.steps
+  expect(use.uses).toEndWith('/deploy/github-action@main')
+  const { runs, inputs } = Bun.YAML.parse(await Bun.file('deploy/github-action/action.yml').text()) as Action
+  const sha256 = new Bun.CryptoHasher('sha256').update(await Bun.file('dist/prompt-signals').bytes()).digest('hex')
+  const binary = { 'binary-url': `file://${resolve('dist/prompt-signals')}`, 'binary-sha256': sha256 }
+  const given: Record<string, string> = { ...use.with, ...binary, key: '$KEY' }
+  expect(Object.keys(given).filter((name) => !inputs[name])).toEqual([])
+  const lines = runs.steps.slice(1).flatMap(({ env, run }) => [
+    ...Object.entries(env).map(([name, value]) => {
+      const text = value.replace(/\$\{\{ inputs\.(\S+) \}\}/, (_, input) => given[input] ?? '')
+      return `export ${name}="${text}"`
+    }),
+    run,
+  ])
+  const folder = createFolder()
+  return [
+    `export GITHUB_ACTION_PATH=${resolve('deploy/github-action')} RUNNER_TEMP=${folder} KEY="$PROMPT_SIGNALS_KEY"`,
+    'set -e',
+    ...lines,
+  ].join('\n')
+}
+
+type Action = { inputs: Record<string, object>; runs: { steps: { env: Record<string, string>; run: string }[] } }
+
+/** The script of GitLab, with a source whose build copies a binary. */
+async function gitlabScript(): Promise<string> {
+  const source = createClone(null)
+  source.write('deploy/get-binary.sh', await Bun.file('deploy/get-binary.sh').text())
+  const build = `mkdir dist && cp ${resolve('dist/prompt-signals')} dist`
+  source.write('package.json', JSON.stringify({ scripts: { build } }))
+  source.commit('Begin')
+  const { script } = (await yamlOf('CI_COMMIT_BRANCH')).prompts
+  const variables = `export PROMPT_SIGNALS_SOURCE=file://${source.folder} CI_PROJECT_DIR="$PWD"`
+  return [variables, 'set -e', ...script].join('\n')
 }
 
 const onBranch = (_: Clone) => {}
@@ -64,15 +103,15 @@ const messages: Record<string, string> = {
 test.each([
   [
     'GitHub Actions',
-    async () => (await yamlOf('actions/checkout')).jobs.prompts.steps[1].run,
+    actionSteps,
     onBranch,
-    { GITHUB_REF_NAME: 'main' },
+    { GITHUB_REF_NAME: 'main', GITHUB_SERVER_URL: 'https://github.com', GITHUB_REPOSITORY: 'acme/prompts' },
     'https://github.com/acme/prompts/pull/7',
   ],
   [
     // Its runner reads the same workflow, and sets these as GitHub's does.
     'Gitea and Forgejo Actions',
-    async () => (await yamlOf('actions/checkout')).jobs.prompts.steps[1].run,
+    actionSteps,
     onBranch,
     {
       ...{ CI: 'true', GITEA_ACTIONS: 'true', GITHUB_ACTIONS: 'true', GITHUB_SERVER_URL: 'https://git.example.com' },
@@ -82,7 +121,7 @@ test.each([
   ],
   [
     'GitLab CI',
-    async () => (await yamlOf('CI_COMMIT_BRANCH')).prompts.script,
+    gitlabScript,
     onNoBranch,
     { CI_COMMIT_BRANCH: 'main', CI_PROJECT_URL: 'https://gitlab.example.com/acme/prompts' },
     'https://gitlab.example.com/acme/prompts/-/merge_requests/7',
@@ -95,7 +134,7 @@ test.each([
     'https://github.com/acme/prompts/pull/7',
   ],
 ])('%s', async (name, readStep, leave, variables, url) => {
-  const step = await readStep()
+  const step = (await readStep()) ?? ''
   expect(step).toContain('https://prompts.example.com')
   const { host } = new URL(url)
   const { key, prompt } = await createLinked(`${host}/acme/prompts`)

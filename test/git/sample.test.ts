@@ -80,10 +80,10 @@ test('an empty service gets every prompt and its history, moves the link of a re
   expect(await readHistories(org)).toEqual(expected)
 })
 
-test('over REST it makes the same histories with a key that can write prompts, and repeats them with one for CI', async () => {
+test('over REST it makes the same histories with a key that can write prompts, and repeats them with one that cannot', async () => {
   const org = await createOrganisation()
   const { key: admin } = await operator.one('keys', 'create', '--org', org, '--preset', 'admin')
-  const { key: ci } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
+  const { key: ci } = await operator.one('keys', 'create', '--org', org, '--scopes', 'history:write,prompts:read')
   const sync = (key: string, ...more: string[]) =>
     run(['sync', clone, '--url', server.url, '--json', ...more], { settings: { PROMPT_SIGNALS_KEY: key } })
   const rejected = await sync(ci, ...create)
@@ -100,7 +100,7 @@ test('a key that may not change prompts records the history of a renamed file, a
   const org = await createOrganisation()
   const file = ['--repository', 'acme/prompts', '--path', 'prompts/greeting.md']
   const { id } = await operator.one('prompts', 'create', '--org', org, '--name', 'greeting', ...file)
-  const { key } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
+  const { key } = await operator.one('keys', 'create', '--org', org, '--scopes', 'history:write,prompts:read')
   const settings = { PROMPT_SIGNALS_KEY: key }
   const { status, stdout } = await run(['sync', clone, '--url', server.url, '--json'], { settings })
   expect({ status, moved: JSON.parse(stdout.split('\n')[0] as string) }).toEqual({
@@ -117,7 +117,7 @@ test('entries that a force push made unreachable are reported, on the database a
   const org = await createOrganisation()
   const scopes = ['--scopes', 'history:write,history:read,prompts:read']
   const { key } = await operator.one('keys', 'create', '--org', org, ...scopes)
-  const { key: ci } = await operator.one('keys', 'create', '--org', org, '--preset', 'ci')
+  const { key: ci } = await operator.one('keys', 'create', '--org', org, '--scopes', 'history:write,prompts:read')
   // The remote as it was before the force push of the sample, and a clone of that time.
   const [final, louder = ''] = [
     runGit(clone, ['rev-parse', 'main']),

@@ -11,7 +11,7 @@ const place = (repository: string, path: string) => ['--repository', repository,
 
 test('a prompt is linked when it is made or later, and the link can be changed', async () => {
   const made = await operator.one(...creation(), ...place('Acme/Prompts', './prompts/a.md'))
-  const notSeen = { file_state: null, file_moved_to: null, archived: false, last_entry_at: null }
+  const notSeen = { file_state: null, file_moved_to: null, live_branch: null, archived: false, last_entry_at: null }
   const common = { id: made.id, org: tenant.org, name: 'Linked', ...notSeen, created_at: made.created_at }
   expect(made).toEqual({ ...common, repository: 'acme/prompts', path: 'prompts/a.md' })
   const linked = { ...common, repository: 'acme/other', path: 'Prompts/B.md' }
@@ -20,8 +20,25 @@ test('a prompt is linked when it is made or later, and the link can be changed',
   expect(await operator.json('prompts', 'list', '--org', tenant.org)).toContainEqual(linked)
   const line = await operator.errorLine('prompts', 'link', made.id, ...place('acme', 'B.md'))
   expect(line).toBe(
-    'The link is not valid. /repository must be owner/name on github.com, or host/path on any other host',
+    'The link is not valid. --repository must be owner/name on github.com, or host/path on any other host',
   )
+})
+
+test('prompts update sets the live branch, and history remove takes an entry out', async () => {
+  const { id } = await operator.one(...creation())
+  const update = (...change: string[]) => operator.one('prompts', 'update', id, ...change)
+  expect(await update('--live-branch', 'release', '--name', 'Live')).toMatchObject({
+    live_branch: 'release',
+    name: 'Live',
+  })
+  expect(await update('--live-branch', '')).toMatchObject({ live_branch: null, name: 'Live' })
+  const user = ['--user-name', 'Ada', '--user-email', 'ada@example.com']
+  const entry = ['--action', 'deployed', '--commit-sha', 'wrong', '--branch', 'main', ...user]
+  const recorded = await operator.one('history', 'record', '--prompt', id, ...entry)
+  const remove = ['history', 'remove', String(recorded.id), '--prompt', id]
+  expect(await operator.one(...remove)).toEqual({ prompt: id, removed: recorded.id })
+  expect(await operator.json('history', 'list', '--prompt', id)).toEqual([])
+  expect(await operator.errorLine(...remove)).toStartWith('Not found.')
 })
 
 test.concurrent.each([
@@ -33,7 +50,7 @@ test.concurrent.each([
 
 test.concurrent.each([
   [['prompts', 'link', 'pmt_x', '--path', 'a'], '--repository missing'],
-  [['prompts', 'create', '--org', 'o', '--name', 'n', '--path', 'a'], '--repository and --path belong together'],
+  [['prompts', 'create', '--org', 'o', '--name', 'n', '--path', 'a'], '--path needs --repository'],
   [['webhooks', 'github', 'set'], '--org missing'],
 ])('%j is wrong usage', async (args, problem) => {
   const { status, stderr } = await run(args, { settings })

@@ -6,7 +6,7 @@ import { setWebhook } from '../../src/github/webhook.ts'
 import type { Answer } from '../client.ts'
 import { useOwnService } from '../use.ts'
 import { createHook, headersOf, hookEachTest, paths, type Sending } from './hook.ts'
-import { merged, ping, pullRequest, push } from './payloads.ts'
+import { merged, ping, pullRequest, push, sha } from './payloads.ts'
 
 const { service, hook } = hookEachTest(useOwnService())
 
@@ -173,6 +173,18 @@ test('a delivery that found no linked prompt can be sent again once there is one
   expect(await hook.send('push', payload, { delivery })).toBe(0)
   await sql`update prompts set path = ${paths.greeting} where public_id = ${hook.prompts.greeting}`
   expect(await hook.send('push', payload, { delivery })).toBe(1)
+})
+
+test('a captured body is not carried out again under another id, which is not signed', async () => {
+  await hook.send('push', push({ branch: 'warmer', after: sha('head'), commits: [{ modified: [paths.greeting] }] }))
+  const events = ['opened', 'closed', 'reopened'].map((action) => pullRequest(action, { headSha: sha('head') }))
+  for (const event of events) await hook.send('pull_request', event)
+  const story = await hook.story('greeting')
+  expect(story).toHaveLength(2)
+  for (const event of [...events, ...events]) {
+    expect((await hook.deliver('pull_request', event)).body.data.outcome).toBe('repeated')
+  }
+  expect(await hook.story('greeting')).toEqual(story)
 })
 
 test('deliveries are remembered for a week, and pushes for a year', async () => {

@@ -60,7 +60,7 @@ test('only the default branch counts, and a push from before the last does not',
 })
 
 test('what was seen of a file is forgotten when the prompt is linked to another, and not when it is renamed', async () => {
-  const { key } = await service.createKey(hook.tenant, ['prompts:write', 'history:write'])
+  const { key } = await service.createKey(hook.tenant, ['prompts:read', 'prompts:write', 'history:write'])
   const id = hook.prompts.greeting
   await hook.send('push', push({ commits: [{ removed: [greeting] }], at }))
   const renamed = await service.patch(`/prompts/${id}`, key, { name: 'Hello' })

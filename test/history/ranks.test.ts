@@ -136,12 +136,18 @@ test('pages, totals and time ranges are exact in any order of arrival', async ()
   }
 })
 
+/** A merge takes up deploys that sync reported, and not those of a client. */
+const attributeToGit = (promptId: number) =>
+  service.services.db.sql`
+    update history_entries set in_git = true, by_call = false, as_given = false where prompt_id = ${promptId}`
+
 test('pages and totals are exact after a merge has taken up entries deep in a long history', async () => {
   const tenant = await service.createTenant()
   const { db, clock } = service.services
   const { id } = await requirePrompt(db.sql, tenant.prompt)
   const numbers = range(1_300)
   await importEntries(tenant, numbers.map(deploy))
+  await attributeToGit(id)
   const { headers } = await service.getHistory(tenant.prompt, tenant.key)
   const covered = [...numbers.slice(240, 260), ...numbers.slice(490, 520), 800, 1_299]
   const outcomes = await db.transaction((sql) => recordEntries(sql, clock, [mergeOf(id, 800, covered)], 'github'))
@@ -160,6 +166,7 @@ test('many merges in one batch read the ranks of a long history once, not once f
   const { id } = await requirePrompt(db.sql, tenant.prompt)
   const [deploys, merges] = [3_000, 60]
   await importEntries(tenant, range(deploys).map(deploy))
+  await attributeToGit(id)
   const given = range(merges).map((number) => mergeOf(id, deploys + number, [number, number + 1_000], number + 1))
   const read = await countRowsRead(async (sql) => {
     expect(countChanges(await recordEntries(sql, clock, given, 'git'))).toBe(merges)

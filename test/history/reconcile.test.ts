@@ -1,12 +1,6 @@
 import { expect, test } from 'bun:test'
-import {
-  type EntryToRecord,
-  type KnownEntry,
-  type MergedCommit,
-  type Outcome,
-  type ReportedEntry,
-  reconcile,
-} from '../../src/history/reconcile.ts'
+import { type EntryIdentity, isLive, type KnownEntry, type ReportedEntry } from '../../src/history/identity.ts'
+import { type MergedCommit, type Outcome, reconcile } from '../../src/history/reconcile.ts'
 
 const minute = (number: number) => new Date(Date.UTC(2026, 0, 1) + number * 60_000)
 const url = (number: number) => `https://github.com/acme/prompts/pull/${number}`
@@ -26,7 +20,10 @@ const deploy = (commit: number, more: Partial<ReportedEntry> = {}): ReportedEntr
   reopenings: 0,
   in_git: false,
   on_github: true,
+  by_call: false,
+  as_given: false,
   covers: [],
+  isTimed: true,
   ...more,
 })
 const merge = (commit: number, covers: number[], more: Partial<ReportedEntry> = {}) =>
@@ -38,16 +35,22 @@ const merge = (commit: number, covers: number[], more: Partial<ReportedEntry> = 
     ...more,
   })
 const inGit = { in_git: true, on_github: false }
-const ofClient = { in_git: false, on_github: false }
+const byCall = { in_git: false, on_github: false, by_call: true, as_given: true }
+const nothing = { merged: [], removed: [], live: [] }
 
 /** A history in memory, changed in the way that the store changes the one in the database. */
-function createHistory(clientEntries: EntryToRecord[] = []) {
-  let entries: KnownEntry[] = clientEntries.map((entry, index) => ({ ...entry, id: index + 1 }))
-  let nextId = entries.length + 1
+function createHistory() {
+  let entries: KnownEntry[] = []
+  let nextId = 1
   const merged: MergedCommit[] = []
+  const removed: EntryIdentity[] = []
   return {
     report(...reported: ReportedEntry[]): Outcome[] {
-      const { outcomes, inserts, updates, deletes, mergedCommits } = reconcile(reported, entries, merged)
+      const { outcomes, inserts, updates, deletes, mergedCommits } = reconcile(reported, entries, {
+        merged,
+        removed,
+        live: entries.filter(isLive),
+      })
       const updated = new Map(updates.map(({ to }) => [to.id, to]))
       const deleted = new Set(deletes.map(({ id }) => id))
       entries = entries.filter(({ id }) => !deleted.has(id)).map((entry) => updated.get(entry.id) ?? entry)
@@ -57,6 +60,10 @@ function createHistory(clientEntries: EntryToRecord[] = []) {
       }
       merged.push(...mergedCommits)
       return outcomes
+    },
+    remove(commit: string): void {
+      removed.push(...entries.filter(({ commit_sha }) => commit_sha === commit))
+      entries = entries.filter(({ commit_sha }) => commit_sha !== commit)
     },
     /** Oldest first. */
     entries: () => entries.toSorted((a, b) => Number(a.created_at) - Number(b.created_at) || a.id - b.id),
@@ -114,15 +121,17 @@ test('the number that GitHub knows replaces the one that git read from a message
   for (const history of [gitFirst, githubFirst]) expect(history.story()).toEqual(['pr_merged c2 #7'])
 })
 
-test('an entry of a client keeps its fields, but a deploy becomes the merge that covers it', () => {
-  const history = createHistory([deploy(1, ofClient), deploy(2, ofClient)])
+test('an entry of a client keeps its fields, and stays beside the merge of its commit', () => {
   const eve = { user_name: 'Eve', user_email: 'eve@example.com' }
+  for (const order of inEveryOrder([deploy(2, byCall), deploy(2, eve), merge(2, [], eve)])) {
+    const history = createHistory()
+    for (const entry of [...order, ...order]) history.report(entry)
+    expect(history.story().toSorted()).toEqual(['deployed c2 #null', 'pr_merged c2 #7'])
+  }
+  const history = createHistory()
+  history.report(deploy(1, byCall))
   expect(history.report(deploy(1, { ...inGit, ...eve, created_at: minute(9) }))).toEqual(['known'])
-  expect(history.report(merge(2, [], eve))).toEqual(['changed'])
-  expect(history.entries()).toMatchObject([
-    { id: 1, user_name: 'Ada', created_at: minute(1), ...ofClient },
-    { id: 2, action: 'pr_merged', user_name: 'Eve' },
-  ])
+  expect(history.entries()).toMatchObject([{ user_name: 'Ada', created_at: minute(1), in_git: true }])
 })
 
 test.each([
@@ -151,10 +160,10 @@ test('a merge that is reported again covers more', () => {
 
 test('what only says that another source knows an entry too is written and not shown', () => {
   const known = { ...deploy(1), id: 1 }
-  const { outcomes, updates } = reconcile([deploy(1, inGit)], [known], [])
+  const { outcomes, updates } = reconcile([deploy(1, inGit)], [known], nothing)
   expect(outcomes).toEqual(['known'])
   expect(updates).toMatchObject([{ to: { id: 1, in_git: true, on_github: true }, isVisible: false }])
-  expect(reconcile([deploy(1)], [known], []).updates).toEqual([])
+  expect(reconcile([deploy(1)], [known], nothing).updates).toEqual([])
 })
 
 test('new entries keep their order, and repeated ones are known', () => {
@@ -163,4 +172,79 @@ test('new entries keep their order, and repeated ones are known', () => {
   const reported = [deploy(2), deploy(1), deploy(2), closed, { ...closed }, { ...closed, reopenings: 1 }]
   expect(history.report(...reported)).toEqual(['added', 'added', 'known', 'added', 'known', 'added'])
   expect(history.entries().map(({ id, commit_sha }) => `${id} ${commit_sha}`)).toEqual(['2 c1', '1 c2', '3 c3', '4 c3'])
+})
+
+/** A deploy of a commit at any minute, reported by a client. */
+const called = (commit: string, at: number, more: Partial<ReportedEntry> = {}) =>
+  deploy(0, { ...byCall, commit_sha: commit, created_at: minute(at), ...more })
+
+const told = (history: ReturnType<typeof createHistory>): string[] =>
+  history.entries().map(({ commit_sha, created_at }) => `${commit_sha} ${Number(created_at) - Number(minute(0))}`)
+
+test.each([
+  ['at the same time', called('a', 1), 'known'],
+  ['later, with nothing in between', called('a', 2), 'known'],
+  ['later, after another commit went live', called('a', 4), 'added'],
+  ['later, as the last of those that went live', called('b', 4), 'known'],
+  ['earlier, before another commit went live', called('a', 0), 'known'],
+  ['at the instant at which another commit had gone live', called('a', 3), 'added'],
+  ['after a commit that went live at the same time', called('c', 4), 'added'],
+  ['on another branch', called('a', 2, { branch_name: 'release' }), 'added'],
+  ['after another commit, on a branch where none went live', called('b', 4, { branch_name: 'release' }), 'known'],
+  ['of another pull request', called('a', 2, { action: 'pr_merged', pr_number: 8, pr_url: url(8) }), 'added'],
+  ['in capital letters', called('A', 2), 'known'],
+  ['without a time, after another commit went live', called('a', 4, { isTimed: false }), 'known'],
+])('an entry that is reported again %s', (_, again, outcome) => {
+  const history = createHistory()
+  const opened = called('b', 1, { action: 'pr_opened', branch_name: 'work', pr_number: 9, pr_url: url(9) })
+  history.report(called('a', 1), opened, called('b', 1, { branch_name: 'release' }))
+  history.report(called('c', 3), called('b', 3))
+  expect(history.report(again)).toEqual([outcome as Outcome])
+})
+
+test('a rollback is recorded in every order in which a clone and a client report it', () => {
+  const landed = [deploy(1, { ...inGit, commit_sha: 'a' }), deploy(2, { ...inGit, commit_sha: 'b' })]
+  const pushed = landed.map((entry) => ({ ...entry, in_git: false, on_github: true }))
+  for (const order of inEveryOrder([landed, pushed, [called('a', 5)]])) {
+    const history = createHistory()
+    for (const entries of [...order, ...order]) history.report(...entries)
+    expect(told(history)).toEqual(['a 60000', 'b 120000', 'a 300000'])
+  }
+})
+
+const [whole, other] = ['45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11', '45c48cce00000000000000000000000000000000']
+
+test('a short hash is the same commit in every order, and the longer one is kept', () => {
+  const spellings = [
+    called(whole, 1),
+    called(whole.slice(0, 8).toUpperCase(), 2),
+    deploy(3, { commit_sha: whole, ...inGit }),
+  ]
+  for (const order of inEveryOrder(spellings)) {
+    const [oneByOne, together] = [createHistory(), createHistory()]
+    for (const entry of order) oneByOne.report(entry)
+    together.report(...order)
+    for (const history of [oneByOne, together]) expect(history.story()).toEqual([`deployed ${whole} #null`])
+  }
+})
+
+test.each([
+  ['could be one of two commits', [whole, other, whole.slice(0, 8)], 3],
+  ['is shorter than seven characters', [whole, whole.slice(0, 6)], 2],
+  ['is not a hash', ['release-12', 'release-1'], 2],
+  ['was taken for two commits, and then is sent in full', [whole, other, '45c48cce', '45c48cce1'], 4],
+])('a commit that %s is another one', (_, commits, number) => {
+  const history = createHistory()
+  for (const [index, commit] of commits.entries()) history.report(called(commit, index))
+  expect(history.entries()).toHaveLength(number as number)
+  expect(new Set(history.entries().map(({ commit_sha }) => commit_sha))).toEqual(new Set(commits as string[]))
+})
+
+test('a removed entry is not brought back by sync or the webhook, but by a client', () => {
+  const history = createHistory()
+  history.report(deploy(1), merge(2, []))
+  history.remove('c1')
+  history.remove('c2')
+  expect(history.report(deploy(1, inGit), deploy(1), merge(2, [], inGit), merge(2, []))).toEqual(Array(4).fill('known'))
+  expect(history.report(deploy(1, byCall))).toEqual(['added'])
 })

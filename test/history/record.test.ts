@@ -26,22 +26,84 @@ test('records an entry, returns it, and shows it in the next read', async () => 
   expect(titled.headers.get('link')).toContain('include=title')
 })
 
+const eve = { name: 'Eve', email: 'eve@example.com' }
+
 test('a replayed entry is answered as it stands, and nothing is doubled', async () => {
   const own = await service.createTenant()
   const given = entry({ created_at: '2026-01-01T00:00:00Z' })
   const first = await post(given, own)
   const again = await Promise.all(
-    Array.from({ length: 10 }, () => post({ ...given, created_at: '2026-02-02T00:00:00Z', branch_name: 'x' }, own)),
+    Array.from({ length: 10 }, () => post({ ...given, created_at: '2026-02-02T00:00:00Z', user: eve }, own)),
   )
   for (const { status, headers, text } of again) {
     expect([status, headers.get('idempotent-replayed'), text]).toEqual([201, 'true', first.text])
   }
-  // Another action, commit, pull request or prompt makes another entry.
+  // Another action, commit, branch, pull request or prompt makes another entry.
+  await post({ ...given, branch_name: 'x' }, own)
   await post({ ...given, action: 'pr_opened', ...pr }, own)
   await post({ ...given, action: 'pr_opened', ...pr, pr_number: 13 }, own)
   await post({ ...given, commit_sha: 'other' }, own)
   await post(given)
-  expect((await service.getHistory(own.prompt, own.key)).body.pagination.total_count).toBe(4)
+  expect((await service.getHistory(own.prompt, own.key)).body.pagination.total_count).toBe(5)
+})
+
+test('a rollback is an entry, and a late retry of a deploy says by its Idempotency-Key what it is', async () => {
+  const own = await service.createTenant()
+  const [a, x] = [entry({ commit_sha: 'a' }), entry({ commit_sha: 'x' })]
+  const at = (time: string) => service.clock.set(`2026-11-14T${time}:00.000Z`)
+  const deploy = async (given: object, headers: Record<string, string> = {}) => {
+    const {
+      status,
+      headers: answered,
+      body,
+    } = await service.post(`/prompts/${own.prompt}/history`, own.key, given, headers)
+    return [status, answered.get('idempotent-replayed'), body.data?.id]
+  }
+  const keyed = { 'idempotency-key': crypto.randomUUID() }
+  at('10:00')
+  const first = await deploy(a, keyed)
+  at('10:05')
+  expect(await deploy(a)).toEqual([201, 'true', first[2]])
+  at('11:00')
+  expect(await deploy(x)).toEqual([201, null, expect.any(Number)])
+  at('12:00')
+  expect(await deploy(a, keyed)).toEqual([201, 'true', first[2]])
+  expect(await deploy(x, keyed)).toEqual([422, null, undefined])
+  const rollback = await deploy(a)
+  expect(rollback).toEqual([201, null, expect.any(Number)])
+  expect(await deploy(a)).toEqual([201, 'true', rollback[2]])
+  const { body } = await service.getHistory(own.prompt, own.key)
+  expect(body.data.map(({ commit_sha }: { commit_sha: string }) => commit_sha)).toEqual(['a', 'x', 'a'])
+})
+
+test('a clock that is up to five minutes ahead counts as now', async () => {
+  const own = await service.createTenant()
+  service.clock.set('2026-11-14T10:00:00.000Z')
+  const { body } = await post(entry({ created_at: '2026-11-14T10:05:00.000Z' }), own)
+  expect(body.data.created_at).toBe('2026-11-14T10:00:00.000Z')
+  expect((await post(entry({ created_at: '2026-11-14T10:05:00.001Z' }), own)).status).toBe(422)
+  service.clock.reset()
+})
+
+test('a short hash is answered with the whole one, also when that comes later', async () => {
+  const own = await service.createTenant()
+  const whole = '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11'
+  for (const [sent, kept] of [
+    ['45c48cc', '45c48cc'],
+    [whole, whole],
+    [whole.slice(0, 8).toUpperCase(), whole],
+  ]) {
+    expect((await post(entry({ commit_sha: sent }), own)).body.data.commit_sha).toBe(kept)
+  }
+  expect((await service.getHistory(own.prompt, own.key)).body.pagination.total_count).toBe(1)
+})
+
+test('concurrent deploys of one commit, by any of its names, are one entry', async () => {
+  const own = await service.createTenant()
+  const whole = 'abcdef0123456789abcdef0123456789abcdef01'
+  const names = Array.from({ length: 24 }, (_, number) => whole.slice(0, 7 + number))
+  const answers = await Promise.all(names.map((commit_sha) => post(entry({ commit_sha }), own)))
+  expect(new Set(answers.map(({ status, body }) => `${status} ${body.data.id}`)).size).toBe(1)
 })
 
 test('twenty concurrent copies of an entry are recorded once', async () => {
@@ -75,6 +137,7 @@ test.each([
   ['a pull request number as text', entry({ action: 'pr_opened', ...pr, pr_number: '1' }), '/pr_number'],
   ['a pull request at no address', entry({ action: 'pr_opened', ...pr, pr_url: 'javascript:1' }), '/pr_url'],
   ['a time without its zone', entry({ created_at: '2026-01-01T00:00:00' }), '/created_at'],
+  ['a time in the future', entry({ created_at: '2100-01-01T00:00:00Z' }), '/created_at'],
   ['30 February', entry({ created_at: '2026-02-30T00:00:00Z' }), '/created_at'],
 ])('rejects %s, and names the place', async (_, given, path) => {
   const { status, body } = await post(given)

@@ -16,13 +16,15 @@ const historyPath = '/api/v1/prompts/{prompt_id}/history'
 const signalsPath = '/api/v1/prompts/{prompt_id}/signals'
 
 /** A generated client has a type of each name. */
-const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList BatchError BatchResult BatchSignal ChangeSignals
-  ChangedApiKey ChangedPrompt CreatedApiKey CreatedSignal CursorPagination ErasedSignal Forbidden GithubDelivery GithubWebhook
-  HistoryBatch HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow
-  MetadataSplit NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NotFound OwnApiKey Pagination
-  Prompt PromptChange PromptImpact PromptImpactList PromptList RateLimited RecentSignals RecordedBatch
-  RecordedHistoryEntry RecordedSignal RecordedSignalList RotatedApiKey ShownApiKey ShownGithubWebhook ShownOwnApiKey ShownPrompt Signal
-  SignalDay SignalStats StatsPoint Unauthorized Unavailable Usage UsageData UsageDay UsagePrompt User ValidationError`
+const schemaNames = `ApiKey ApiKeyChange ApiKeyList AuditEntry AuditEntryList BatchError BatchResult BatchSignal
+  ChangeDay ChangeDays ChangeDaysAnswer ChangeSignals ChangedApiKey ChangedPrompt ComparedSide CreatedApiKey
+  CreatedSignal CursorPagination DataHealth EntryDiff ErasedSignal Forbidden GithubDelivery GithubWebhook HistoryBatch
+  HistoryBatchResult HistoryEntry HistoryPage Impact ImpactPage InternalError KeyRotation LiveWindow MetadataSplit
+  NewApiKey NewHistoryEntry NewPrompt NewSignal NewSignalBatch NotFound OwnApiKey Pagination Prompt PromptChange
+  PromptImpact PromptImpactList PromptImpactPagination PromptList RateLimited RecentSignals RecordedBatch RecordedHistoryEntry
+  RecordedSignal RecordedSignalList RemovedHistoryEntry RotatedApiKey ShownApiKey ShownGithubWebhook ShownOwnApiKey ShownPrompt
+  SideBySide SideBySideAnswer Signal SignalDay SignalStats StatsPoint Unauthorized Unavailable Usage UsageData
+  UsageDay UsagePrompt User ValidationError`
 
 const service = useService()
 let document: OpenAPIV3.Document
@@ -75,7 +77,9 @@ describe('the document', () => {
     const paths = Object.entries(document.paths).map(([path, methods = {}]) => [path, Object.keys(methods)])
     expect(paths).toEqual([
       [historyPath, ['get', 'post']],
+      [`${historyPath}/{entry_id}`, ['delete']],
       ['/api/v1/history/batch', ['post']],
+      [`${historyPath}/{entry_id}/diff`, ['get']],
       [signalsPath, ['post', 'get']],
       [`${signalsPath}/{signal_id}`, ['delete']],
       [`${signalsPath}/batch`, ['post']],
@@ -84,6 +88,8 @@ describe('the document', () => {
       ['/api/v1/prompts/{prompt_id}/stats', ['get']],
       ['/api/v1/usage', ['get']],
       ['/api/v1/prompts/{prompt_id}/impact', ['get']],
+      ['/api/v1/prompts/{prompt_id}/impact/{entry_id}/days', ['get']],
+      ['/api/v1/prompts/{prompt_id}/compare', ['get']],
       ['/api/v1/impact', ['get']],
       ['/api/v1/keys', ['get', 'post']],
       ['/api/v1/keys/{key_id}', ['get', 'patch', 'delete']],

@@ -131,6 +131,12 @@ test('an ambiguous beginning is enough if an entry has exactly this commit', asy
   expect(data.head.signals.total).toBe(4)
 })
 
+test('a whole hash is itself, whatever longer strings signals have', async () => {
+  await addSignals(service, tenant.prompt, signals(1, 0, '2026-11-02T10:00:00.000Z', `${head}0`))
+  const { data } = (await read(`base=${base}&head=${head.toUpperCase()}`)).body
+  expect(data.head).toMatchObject({ commit: head, signals: { total: 570 } })
+})
+
 test('only a key that may read signals can compare, and only its own prompts', async () => {
   const other = await service.createTenant()
   const path = `/prompts/${tenant.prompt}/compare?base=${base}&head=${head}`

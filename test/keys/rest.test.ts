@@ -96,7 +96,7 @@ test('a key that expires cannot grant a longer life: not to itself, to another k
     await service.patch(`/keys/${permanent}`, key, { preset: 'admin' }),
     await service.post(`/keys/${permanent}/rotate`, key, {}),
   ]) {
-    const message = `must be given, and at most ${end}, when the key of this request expires`
+    const message = `must be no later than ${end}, when the key of this request expires`
     expect(answer).toMatchObject({ status: 422, body: { error: { details: [{ path: '/expires_at', message }] } } })
   }
   expect((await service.post('/keys', key, { ...reader, expires_at: end })).status).toBe(201)

@@ -23,7 +23,9 @@ const fresh = () => join(createFolder(), 'data')
 test('five concurrent commands on an empty data directory all succeed, and one of them makes the schema', async () => {
   const settings = { DATA_DIR: fresh() }
   const finished = await Promise.all(Array.from({ length: 5 }, () => run(['migrate', '--json'], { settings })))
-  expect(finished.map(({ status, stderr }) => ({ status, stderr }))).toEqual(Array(5).fill({ status: 0, stderr: '' }))
+  expect(finished.map(({ status }) => status)).toEqual(Array(5).fill(0))
+  const created = `prompt-signals: Created a new database in ${settings.DATA_DIR}.\n`
+  expect(finished.map(({ stderr }) => stderr).sort()).toEqual(['', '', '', '', created])
   const results = finished.flatMap(({ stdout }) => readJsonLines(stdout))
   expect(results.filter(({ applied }) => applied.length > 0)).toHaveLength(1)
   expect(new Set(results.map(({ version }) => version)).size).toBe(1)
@@ -53,7 +55,7 @@ test.concurrent('a slip in the name of the data directory makes no database', as
   for (const command of ['orgs list', 'keys list --org org_x', 'prompts list --org org_x', 'backup -']) {
     const line = errorLineOf(await run(command.split(' '), { settings }))
     expect(line).toBe(
-      `There is no database in ${settings.DATA_DIR}. Set DATA_DIR or DATABASE_URL, or begin with "orgs create".`,
+      `There is no database in ${settings.DATA_DIR}. Set DATA_DIR or DATABASE_URL, or begin with "prompt-signals init".`,
     )
   }
   expect(existsSync(settings.DATA_DIR)).toBe(false)

@@ -1,5 +1,7 @@
 // What a sync reads in repositories of every shape. Needs only git, and writes nothing.
 import { describe, expect, test } from 'bun:test'
+import type { Commit } from '../../src/git/commits.ts'
+import { followFiles } from '../../src/git/follow.ts'
 import { planSync } from '../../src/git/plan.ts'
 import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
@@ -244,11 +246,22 @@ describe('names', () => {
     git('update-index', '--add', '--cacheinfo', `160000,${'1'.repeat(40)},prompts/module.md`)
     const blob = git('rev-parse', ':prompts/x.txt')
     git('update-index', '--add', '--cacheinfo', `120000,${blob},prompts/link.md`)
-    // A name that is not UTF-8.
-    const stdin = Buffer.from(`100644 ${blob}\tprompts/\xff.md\0`, 'latin1')
+    const odd = ['\xff', 'tab\t', 'line\n', 'esc\x1b', ' ', `${'long/'.repeat(220)}x`]
+    const stdin = Buffer.from(odd.map((name) => `100644 ${blob}\tprompts/${name}.md\0`).join(''), 'latin1')
     Bun.spawnSync(['git', '-C', folder, 'update-index', '-z', '--index-info'], { env: gitEnvironment, stdin })
     clone.commit('Add')
-    const { prompts } = await plan(clone, { paths: [], createGlob: 'prompts/**/*.md' })
+    const { prompts, skipped } = await plan(clone, { paths: [], createGlob: 'prompts/**/*.md' })
+    const unusable = 'has a name that no prompt can have'
+    expect(skipped).toEqual([
+      { path: 'prompts/ .md', problem: unusable },
+      { path: 'prompts/esc\\u{1b}.md', problem: unusable },
+      { path: 'prompts/line\\u{a}.md', problem: unusable },
+      { path: 'prompts/link.md', problem: 'is a symbolic link' },
+      { path: `prompts/${'long/'.repeat(220)}`.slice(0, 200).concat('…'), problem: unusable },
+      { path: 'prompts/module.md', problem: 'is a submodule' },
+      { path: 'prompts/tab\\u{9}.md', problem: unusable },
+      { path: 'prompts/\\xff.md', problem: 'has a name that is not UTF-8' },
+    ])
     expect(prompts.map(({ path, name }) => [path, name])).toEqual([
       ['prompts/de/hallo.md', 'de/hallo'],
       ['prompts/greeting.md', 'greeting'],
@@ -298,6 +311,51 @@ test('a title is the first line of a message, cut to 200 characters and never wi
   clone.git('commit', '--quiet', '--allow-empty-message', '--message', '')
   const { entries } = await plan(clone)
   expect(entries.map(({ entry }) => entry.title)).toEqual(['Begin', 'Warmer greeting', 'x'.repeat(199), null])
+})
+
+test('a broken author is recorded as unknown', async () => {
+  const clone = begin()
+  const { git, folder } = clone
+  change(clone, 'Broken')
+  const stdin = Buffer.from(git('cat-file', 'commit', 'HEAD').replace(/^(author|committer) .*$/gm, '$1 broken'))
+  const args = ['hash-object', '-t', 'commit', '-w', '--stdin', '--literally']
+  const { stdout } = Bun.spawnSync(['git', '-C', folder, ...args], { env: gitEnvironment, stdin })
+  git('update-ref', 'refs/heads/main', stdout.toString().trim())
+  const { entries } = await plan(clone)
+  expect(entries.map(({ entry }) => entry.user)).toEqual([
+    { name: 'Ada', email: 'ada@example.com' },
+    { name: 'unknown', email: 'unknown' },
+  ])
+})
+
+test('grafts do not cut the history', async () => {
+  const clone = begin()
+  change(clone, 'Change')
+  await Bun.write(`${clone.folder}/.git/info/grafts`, `${clone.git('rev-parse', 'HEAD')}\n`)
+  expect((await plan(clone)).commits.size).toBe(2)
+})
+
+test('a file that 4,000 commits rename back and forth is followed in seconds', () => {
+  const commits: Commit[] = Array.from(
+    { length: 4_000 },
+    (_, position) => ({ position, parents: [] }) as unknown as Commit,
+  )
+  for (const [position, commit] of commits.entries()) commit.parents = commits.slice(position + 1, position + 2)
+  const paths = ['a.md', 'b.md']
+  const changes = new Map(
+    commits.map((commit) => {
+      const [path, from] = commit.position % 2 === 0 ? paths : paths.toReversed()
+      return [commit, [{ path: path as string, from: from as string, isRemoved: false }]]
+    }),
+  )
+  const branchCommits = commits.toReversed().map((commit) => {
+    return { commit, parent: commit.parents[0] ?? null, landedWith: commit, merge: null }
+  })
+  const startedAt = process.cpuUsage()
+  const promptAt = followFiles(commits, branchCommits, changes, new Map([['a.md', 'prompt']]))
+  const found = commits.map((commit) => promptAt(commit, changes.get(commit)?.[0]?.path as string))
+  expect(process.cpuUsage(startedAt).user).toBeLessThan(10_000_000)
+  expect(new Set(found)).toEqual(new Set(['prompt']))
 })
 
 const gitlabMerge = "Merge branch 'topic' into 'main'\n\nTidy up\n\nSee merge request a/sub/p!12"

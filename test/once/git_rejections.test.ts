@@ -73,6 +73,8 @@ test.each<[string, string, () => { folder: string; more?: string[]; settings?: S
   ['a repository without commits', 'has no commits yet', () => createClone()],
   ['a detached clone', 'Say which one to read: --branch NAME', detached],
   ['a branch that is not there', 'There is no branch other', () => ({ ...clone, more: ['--branch', 'other'] })],
+  ['a commit before a branch', 'There is no branch main~1', () => ({ ...clone, more: ['--branch', 'main~1'] })],
+  ['an entry of the reflog', 'There is no branch main@{0}', () => ({ ...clone, more: ['--branch', 'main@{0}'] })],
   [
     'an option for a branch',
     'There is no branch --output=/tmp/x',
@@ -91,11 +93,16 @@ test.each<[string, string, () => { folder: string; more?: string[]; settings?: S
     'No file on main matches *.txt',
     () => ({ ...clone, more: [...unlinked, '--create', '*.txt'] }),
   ],
+  [
+    'a pattern without files, beside a linked prompt',
+    'No file on main matches *.txt. A pattern is a path from the root of the repository, in quotation marks.',
+    () => ({ ...clone, more: ['--create', '*.txt'] }),
+  ],
   ['a pattern that is none', 'has a { without its }', () => ({ ...clone, more: ['--create', '{a'] })],
   [
-    'a file that no prompt can be linked to, among others that can',
-    'must be the path of a file',
-    () => ({ ...createOther(undefined, ['a.md', 'b.md', 'z\u001b[31m.md']), more: ['--create', '*.md'] }),
+    'a file that no prompt can be linked to, and no other',
+    'No prompt can be created: z\\u{1b}[31m.md has a name that no prompt can have',
+    () => ({ ...createOther('https://github.com/acme/odd', ['z\u001b[31m.md']), more: ['--create', '*.md'] }),
   ],
   [
     'a map in a folder that is not there',
@@ -154,6 +161,18 @@ test('nothing that the configuration of a repository names is run', async () => 
   const { status, stdout } = await sync([hostile.folder, '--org', org, '--dry-run'])
   expect(stdout).toContain('would add 3 entries')
   expect({ status, isSprung: existsSync(proof) }).toEqual({ status: 0, isSprung: false })
+})
+
+test('a pipe in the place of a file that git reads stops nothing, or ends with one line', async () => {
+  const hostile = createOther()
+  const pipe = join(createFolder(), 'pipe')
+  Bun.spawnSync(['mkfifo', pipe, join(hostile.folder, '.mailmap')])
+  hostile.git('config', 'mailmap.file', pipe)
+  expect((await sync([hostile.folder, '--org', org, '--dry-run'])).status).toBe(0)
+  hostile.git('config', 'include.path', pipe)
+  const git = createGit(hostile.folder, gitEnvironment, new AbortController().signal, 300)
+  const rejection = await rejectionOf(openRepository(git, hostile.folder, { branch: null, repository: null }))
+  expect(rejection).toBe('git wrote nothing for 0.3 seconds, and was stopped.')
 })
 
 test('no name in a repository steers the terminal, that of its branch included', async () => {

@@ -150,6 +150,7 @@ const roomsAllowed: Record<string, string[]> = {
 /** What the service and the console share, with the rooms that use it. It takes nothing with it into the browser. */
 const sharedWithConsole: Record<string, string[]> = {
   'src/impact/rate.ts': ['pages', 'parts', 'chart'],
+  'src/impact/sentence.ts': ['pages', 'parts'],
   'src/lib/repository_links.ts': ['pages', 'parts'],
   'src/http/console_paths.ts': ['shell', 'client'],
 }

@@ -35,7 +35,7 @@ test.concurrent.each([
   [['keys', 'create', '--org', 'org_x', '--preset', 'browser'], '--origin must be given with the preset browser'],
   [
     ['keys', 'create', '--org', 'org_x', '--scopes', 'signals:write,x'],
-    '--scopes must be history:read, history:write, signals:read, signals:write, signals:delete, prompts:read, prompts:write, usage:read, keys:read, keys:write or webhooks:write',
+    '--scopes must be history:read, history:write, history:delete, signals:read, signals:write, signals:delete, prompts:read, prompts:write, usage:read, keys:read, keys:write or webhooks:write',
   ],
   [
     ['keys', 'create', '--org', 'org_x', '--preset', 'app', '--scopes', 'usage:read'],
@@ -110,7 +110,7 @@ test.concurrent.each([
 
 test.concurrent('the name of a group lists the commands of the group', async () => {
   const list = expect.stringMatching(
-    /^ {2}orgs create .*\n.*\n {2}orgs list\n.*\n {2}orgs set-plan .*\n.*\n {2}orgs set-retention .*\n.*\n {2}orgs suspend ORG\n.*\n {2}orgs resume ORG\n.*\n$/,
+    /^ {2}orgs create .*\n.*\n {2}orgs list\n.*\n {2}orgs set-plan .*\n.*\n {2}orgs set-retention .*\n.*\n {2}orgs update .*\n.*\n {2}orgs suspend ORG\n.*\n {2}orgs resume ORG\n.*\n$/,
   )
   for (const command of ['help orgs', 'orgs --help', 'orgs -h']) {
     expect(await run(command.split(' '))).toEqual({ status: 0, stdout: list, stderr: '' })
@@ -134,20 +134,16 @@ test.concurrent('--help lists every command; after a command, it is about that o
     const { status, stdout, stderr } = await run(args)
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
     expect(stdout.match(/^ {2}\S.*/gm)?.map((line) => line.trim().split(/ [-A-Z[]/)[0])).toEqual([
-      ...['serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs set-retention', 'orgs suspend', 'orgs resume'],
-      ...['keys create', 'keys list', 'keys update', 'keys revoke', 'keys rotate'],
-      ...['prompts create', 'prompts link', 'prompts list', 'history record', 'history import', 'history list'],
-      ...[
-        'signals list',
-        'signals stats',
-        'usage',
-        'signals import',
-        'signals export',
-        'signals purge',
-        'impact',
-        'sync',
-      ],
-      ...['audit list', 'webhooks github set', 'console', 'backup', 'restore'],
+      ...['init', 'serve', 'orgs create', 'orgs list', 'orgs set-plan', 'orgs set-retention'],
+      ...['orgs update'],
+      ...['orgs suspend', 'orgs resume', 'keys create', 'keys list', 'keys update', 'keys revoke'],
+      ...['keys rotate', 'prompts create', 'prompts link', 'prompts update', 'prompts list'],
+      ...['prompts archive'],
+      ...['prompts unarchive', 'prompts forget-text', 'history record', 'history import', 'history list'],
+      ...['history show', 'history remove'],
+      ...['signals list'],
+      ...['signals stats', 'usage', 'signals import', 'signals export', 'signals purge', 'impact'],
+      ...['compare', 'sync', 'audit list', 'webhooks github set', 'console', 'backup', 'restore'],
       ...['migrate', 'healthcheck', 'config', 'version'],
     ])
   }

@@ -23,8 +23,8 @@ async function fillExpired(): Promise<void> {
     insert into idempotent_requests (organisation_id, key, fingerprint, created_at)
     select id, 'a', sha256('a'), ${longAgo}::timestamptz from organisations where public_id = ${tenant.org}`
   await db.sql`
-    insert into github_deliveries (organisation_id, delivery, received_at)
-    select id, 'a', ${longAgo}::timestamptz from organisations where public_id = ${tenant.org}`
+    insert into github_deliveries (organisation_id, delivery, signature, received_at)
+    select id, 'a', 'sha256=' || repeat('a', 64), ${longAgo}::timestamptz from organisations where public_id = ${tenant.org}`
 }
 
 async function countRows(): Promise<number[]> {
@@ -39,13 +39,13 @@ test('rows expire by the time of the database, and nothing is pruned while the c
   await fillExpired()
   const { prune, log, metrics } = createPrunings(service)
   const logged = spyOn(log, 'error')
-  for (const seconds of [400 * 86_400, 301, -310]) {
+  for (const seconds of [400 * 86_400, 310, -310]) {
     shiftClock(1_000 * seconds)
     await prune()
     expect(await countRows()).toEqual([2, 1, 1, 1])
     const lines = (logged.mock.calls as unknown as [{ pruning: string; skew_seconds: number }, string][]).splice(0)
-    expect(lines.map(([, message]) => message)).toEqual(Array(3).fill('pruning refused: clocks differ'))
-    expect(lines.map(([{ pruning }]) => pruning).sort()).toEqual(['deliveries', 'idempotency_keys', 'signals'])
+    expect(lines.map(([, message]) => message)).toEqual(Array(4).fill('pruning refused: clocks differ'))
+    expect(lines.map(([{ pruning }]) => pruning).sort()).toEqual(['deliveries', 'idempotency_keys', 'signals', 'texts'])
     expect(Math.abs((lines[0]?.[0].skew_seconds ?? 0) - seconds)).toBeLessThan(10)
     const [, shown] = /^prompt_signals_clock_skew_seconds (\S+)$/m.exec(await metrics.text()) ?? []
     expect(Math.abs(Number(shown) - seconds)).toBeLessThan(10)

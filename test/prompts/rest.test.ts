@@ -22,7 +22,7 @@ const auditOf = async (subject: string) => {
     .map(({ actor, action, details }: Record<string, unknown>) => ({ actor, action, details }))
 }
 
-const file = { repository: null, path: null, file_state: null, file_moved_to: null }
+const file = { repository: null, path: null, file_state: null, file_moved_to: null, live_branch: null }
 const unlinked = { ...file, archived: false, last_entry_at: null }
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
 

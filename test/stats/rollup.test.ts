@@ -5,7 +5,13 @@ import { monthOf } from '../../src/lib/months.ts'
 import { type Prompt, requirePrompt } from '../../src/prompts/find.ts'
 import { writeSignals } from '../../src/signals/store.ts'
 import { createSignalRollup } from '../../src/stats/rollup.ts'
-import { rollUpSignals, selectPending, selectSpanCounts } from '../../src/stats/store.ts'
+import {
+  rollUpSignals,
+  selectDayCounts,
+  selectMonthCounts,
+  selectPending,
+  selectSpanCounts,
+} from '../../src/stats/store.ts'
 import { engine } from '../harness.ts'
 import { useService } from '../use.ts'
 
@@ -142,12 +148,18 @@ test('counts equal the rows after any order of writing, rolling up and erasing',
 test('the signal at the watermark, and those beside it, are counted once: also within a quarter, and when erased', async () => {
   const { sql } = service.services.db
   // Between the two bounds that cut a quarter.
+  const countBoth = async (promptId: number) => {
+    const [days] = await selectDayCounts(sql, [promptId], new Date('2026-11-10'), new Date('2026-11-11'))
+    const month = await selectMonthCounts(sql, [promptId], '2026-11')
+    return [days?.positive, ...month.map(({ total }) => total)]
+  }
   const minutesAgo = (now.getTime() - Date.parse('2026-11-10T10:07:30Z')) / 60_000
   for (const chosen of [0, 1, 2]) {
     const prompt = await createPrompt()
     const written = await write(sql, prompt, Array(3).fill({ minutesAgo, isPositive: true, commit: 1 }))
     expect(await rollUpSignals(sql, prompt.id, 2)).toBe(2)
     await expectExact(prompt.id)
+    expect(await countBoth(prompt.id)).toEqual([3, 3, 3])
     expect([await isTailLongerThan(prompt.id, 0), await isTailLongerThan(prompt.id, 1)]).toEqual([true, false])
     expect(await erase(sql, prompt.id, [written[chosen]?.id as number])).toBe(1)
     await expectExact(prompt.id)

@@ -6,7 +6,7 @@ import type { Schemas } from '../client/schemas.ts'
 import { ChangeLinks } from '../parts/change.tsx'
 import { countOf, formatNumber } from '../parts/format.ts'
 import { Table } from '../parts/table.tsx'
-import { Text, When } from '../parts/text.tsx'
+import { hrefOfPrompt, Text, When } from '../parts/text.tsx'
 import { Rate, Verdict } from '../parts/verdict.tsx'
 
 type Impact = Schemas['Impact']
@@ -30,19 +30,34 @@ export function Changes({ prompt, repository, rows }: ChangesProps) {
       columns={[
         {
           name: 'Change',
-          cell: ({ change }) => (
-            <>
-              {change.title && (
-                <span class="change-title">
-                  <Text>{change.title}</Text>
+          cell: ({ change, impact }) => {
+            const detail = impact && `${hrefOfPrompt(prompt)}?change=${change.id}`
+            return (
+              <>
+                {change.title && (
+                  <span class="change-title">
+                    {detail ? (
+                      <a href={detail}>
+                        <Text>{change.title}</Text>
+                      </a>
+                    ) : (
+                      <Text>{change.title}</Text>
+                    )}
+                  </span>
+                )}
+                <ChangeLinks change={change} repository={repository} />
+                <span class="detail">
+                  <Text>{change.user.name}</Text>, <When time={change.created_at} />
+                  {detail && !change.title && (
+                    <>
+                      {' · '}
+                      <a href={detail}>Details</a>
+                    </>
+                  )}
                 </span>
-              )}
-              <ChangeLinks change={change} repository={repository} />
-              <span class="detail">
-                <Text>{change.user.name}</Text>, <When time={change.created_at} />
-              </span>
-            </>
-          ),
+              </>
+            )
+          },
         },
         { name: 'Verdict', cell: ({ impact }) => impact?.verdict && <Verdict verdict={impact.verdict} /> },
         { name: 'Difference in points', cell: ({ impact }) => impact && <Difference impact={impact} reach={reach} /> },

@@ -11,23 +11,48 @@ import { hrefOfPrompt } from '../parts/text.tsx'
 import { Answer } from './answer.tsx'
 import { getImpact, PageLinks, readPage } from './change_list.tsx'
 import { Changes, toRow } from './changes.tsx'
-import { PromptNotFound } from './not_found.tsx'
+import { SideBySide } from './side_by_side.tsx'
 
-/** Compares any two changes of a prompt, the later with the earlier. */
+/** Compares two versions of a prompt: changes before and after, or commits side by side. */
 export function Compare({ prompt }: { prompt: string }) {
-  const known = useQuery(getImpact(prompt, { page: readPage(usePlace().query) }))
-  if (known.failure?.kind === 'missing') return <PromptNotFound />
+  const isSideBySide = usePlace().query.get('by') === 'commit'
+  const kinds = [
+    { name: 'Two changes, before and after', isChosen: !isSideBySide, by: undefined },
+    { name: 'Two commits, side by side', isChosen: isSideBySide, by: 'commit' },
+  ]
   return (
-    <Page title={known.data ? `Compare changes of ${known.data.prompt.name}` : 'Compare changes'}>
-      <p>
+    <Page title="Compare two versions">
+      <p class="subtitle">
         <a href={hrefOfPrompt(prompt)}>Back to the prompt</a>
       </p>
-      <Await query={known}>
-        {(known) =>
-          known.pagination.total_count < 2 ? <Note title="At least two changes are needed" /> : <Choice known={known} />
-        }
-      </Await>
+      <fieldset class="choice filters">
+        <legend class="visually-hidden">Compare</legend>
+        {kinds.map(({ name, isChosen, by }) => (
+          <button
+            key={name}
+            type="button"
+            class="small"
+            aria-pressed={isChosen}
+            onClick={() => changeQuery({ by, base: undefined, head: undefined, page: undefined })}
+          >
+            {name}
+          </button>
+        ))}
+      </fieldset>
+      {isSideBySide ? <SideBySide prompt={prompt} /> : <TwoChanges prompt={prompt} />}
     </Page>
+  )
+}
+
+/** The later change with the earlier. */
+function TwoChanges({ prompt }: { prompt: string }) {
+  const known = useQuery(getImpact(prompt, { page: readPage(usePlace().query) }))
+  return (
+    <Await query={known}>
+      {(known) =>
+        known.pagination.total_count < 2 ? <Note title="At least two changes are needed" /> : <Choice known={known} />
+      }
+    </Await>
   )
 }
 
@@ -64,6 +89,11 @@ function Pair({ prompt: { id, repository }, base, head }: { prompt: Schemas['Pro
     <Await query={query}>
       {({ data }) => (
         <>
+          {isOlder(data) && (
+            <Note title="“Later” is the older of the two">
+              <p>The difference is read backwards: from the newer change to the older one.</p>
+            </Note>
+          )}
           {data[0] && <Answer impact={data[0]} base={data[1]?.change} />}
           <Changes prompt={id} repository={repository} rows={data.map(toRow)} />
         </>
@@ -71,3 +101,6 @@ function Pair({ prompt: { id, repository }, base, head }: { prompt: Schemas['Pro
     </Await>
   )
 }
+
+const isOlder = ([head, base]: Schemas['Impact'][]): boolean =>
+  head !== undefined && base !== undefined && head.window.from < base.window.from

@@ -13,6 +13,7 @@ import { FoldedTable } from '../parts/table.tsx'
 import { Code, Text } from '../parts/text.tsx'
 import { countColumns, rateColumn } from '../parts/verdict.tsx'
 import { Answer } from './answer.tsx'
+import { ChangeDetail } from './change_detail.tsx'
 import { ChangeList, changesPerPage, getImpact } from './change_list.tsx'
 import { FirstSignal, useFirstSignal } from './first_signal.tsx'
 import { PromptNotFound } from './not_found.tsx'
@@ -25,6 +26,7 @@ export function Prompt({ prompt: id }: { prompt: string }) {
   const { query } = usePlace()
   const range = readRange(query, new Date())
   const split = query.get('split') ?? ''
+  const chosen = Number(/^\d{1,15}$/.exec(query.get('change') ?? '')?.[0] ?? 0)
   const flagged = useFlagged(id, impact.data, range)
   const stats = useQuery(
     get('/api/v1/prompts/{prompt_id}/stats', {
@@ -40,7 +42,7 @@ export function Prompt({ prompt: id }: { prompt: string }) {
     { keepPrevious: true },
   )
   const first = useFirstSignal(id, stats.data?.data.every(({ total }) => total === 0) ?? false)
-  const { name, repository = null, path: file } = impact.data?.prompt ?? {}
+  const { name, repository = null, path: file, live_branch: branch } = impact.data?.prompt ?? {}
   if (impact.failure?.kind === 'missing') return <PromptNotFound />
   return (
     <Page title={name ?? id} actions={<RangeControls range={range} />}>
@@ -50,6 +52,11 @@ export function Prompt({ prompt: id }: { prompt: string }) {
           <>
             {' · '}
             <Text>{file}</Text> in <Text>{repository}</Text>
+          </>
+        )}
+        {branch && (
+          <>
+            {' · '}live branch <Text>{branch}</Text>
           </>
         )}
         {' · '}
@@ -69,6 +76,7 @@ export function Prompt({ prompt: id }: { prompt: string }) {
           )
         }
       </Await>
+      {chosen > 0 && <ChangeDetail key={chosen} prompt={id} entry={chosen} repository={repository} />}
       {first !== 'known' && <FirstSignal prompt={id} hasArrived={first === 'arrived'} />}
       {first !== 'awaited' && (
         <Await query={stats}>{(data) => <Evidence stats={data} range={range} {...flagged} />}</Await>

@@ -95,10 +95,19 @@ async function archive({ id, archived }: Prompt): Promise<void> {
   refresh('/api/v1/prompts', '/api/v1/impact', '/api/v1/audit')
 }
 
-const File = ({ prompt: { repository, path, file_state: state, file_moved_to: movedTo } }: { prompt: Prompt }) =>
+const File = ({
+  prompt: { repository, path, file_state: state, file_moved_to: movedTo, live_branch: branch },
+}: {
+  prompt: Prompt
+}) =>
   repository && path ? (
     <>
       <Text>{path}</Text> <span class="muted">in</span> <Text>{repository}</Text>
+      {branch && (
+        <span class="detail">
+          live branch <Text>{branch}</Text>
+        </span>
+      )}
       {state === 'removed' && <span class="detail">The file was removed.</span>}
       {state === 'renamed' && (
         <span class="detail">
@@ -118,6 +127,7 @@ function EditPrompt({ prompt, onClose }: { prompt: Prompt | undefined; onClose()
       name: text('name'),
       repository: text('repository').trim() || null,
       path: text('path').trim() || null,
+      live_branch: text('live_branch').trim() || null,
     }
     await answerOf<unknown>(
       prompt
@@ -148,6 +158,13 @@ function EditPrompt({ prompt, onClose }: { prompt: Prompt | undefined; onClose()
         name="path"
         maxLength={500}
         defaultValue={prompt?.path ?? ''}
+      />
+      <Input
+        label="Live branch"
+        hint="Only what reaches this branch counts as a change. Leave empty for every branch."
+        name="live_branch"
+        maxLength={500}
+        defaultValue={prompt?.live_branch ?? ''}
       />
     </FormDialog>
   )

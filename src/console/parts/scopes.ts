@@ -6,6 +6,7 @@ export type Preset = 'app' | 'reader' | 'ci' | 'browser' | 'admin'
 export const meanings: Record<Scope, string> = {
   'history:read': 'see history',
   'history:write': 'record history',
+  'history:delete': 'remove history entries',
   'signals:read': 'see signals',
   'signals:write': 'record signals',
   'signals:delete': 'erase signals',

@@ -1,0 +1,58 @@
+import { createTwoFilesPatch, FILE_HEADERS_ONLY, formatPatch } from 'diff'
+import type { Sql } from '../db/client.ts'
+import { notFound } from '../errors.ts'
+import { invalidQuery } from '../lib/params.ts'
+import { showTitledEntry } from './read.ts'
+import type { EntryDiff } from './schema.ts'
+import { findChangeBefore, selectEntryWithText } from './store_texts.ts'
+
+/** Past this many changed lines the search for the shortest diff takes too long. */
+const maxEditLength = 1_000
+
+/** Compares the text of an entry with that of another, or of the change before it. `name` is shown in the diff. */
+export async function readDiff(sql: Sql, promptId: number, name: string, id: number, base: number | null) {
+  const entry = await selectEntryWithText(sql, promptId, id)
+  if (!entry) throw notFound()
+  const baseId = base ?? (await findChangeBefore(sql, promptId, id))
+  const before = baseId === undefined ? undefined : await selectEntryWithText(sql, promptId, baseId)
+  if (base !== null && !before) {
+    throw invalidQuery({ path: 'base', message: 'must be the id of a history entry of this prompt' })
+  }
+  // Before the first change there was no text.
+  const from = before ? before.text : ''
+  const shown: EntryDiff = {
+    entry: showTitledEntry(entry),
+    base: before ? showTitledEntry(before) : null,
+    before: before?.text ?? null,
+    after: entry.text,
+    diff: from === null || entry.text === null ? null : unifiedDiff(name, from, entry.text),
+  }
+  return shown
+}
+
+/** Equal texts have an empty diff. A diff that would take too long replaces the whole text. */
+export function unifiedDiff(name: string, before: string, after: string): string {
+  if (before === after) return ''
+  const options = { maxEditLength, headerOptions: FILE_HEADERS_ONLY }
+  const found = createTwoFilesPatch(name, name, before, after, undefined, undefined, options)
+  return found ?? replaceAll(name, before, after)
+}
+
+function replaceAll(name: string, before: string, after: string): string {
+  const linesOf = (sign: string, text: string) => {
+    const lines = text.split('\n')
+    const isCut = lines.pop() !== ''
+    const all = isCut ? text.split('\n') : lines
+    return {
+      count: all.length,
+      lines: [...all.map((line) => sign + line), ...(isCut ? ['\\ No newline at end of file'] : [])],
+    }
+  }
+  const [removed, added] = [linesOf('-', before), linesOf('+', after)]
+  const hunk = {
+    ...{ oldStart: 1, oldLines: removed.count, newStart: 1, newLines: added.count },
+    lines: [...removed.lines, ...added.lines],
+  }
+  const names = { oldFileName: name, newFileName: name, oldHeader: undefined, newHeader: undefined }
+  return formatPatch({ ...names, hunks: [hunk] }, FILE_HEADERS_ONLY)
+}

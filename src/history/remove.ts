@@ -1,0 +1,28 @@
+import { type Actor, permitRequestOf, recordAudit } from '../audit/record.ts'
+import type { Clock } from '../clock.ts'
+import type { Db } from '../db/client.ts'
+import { notFound } from '../errors.ts'
+import type { Prompt } from '../prompts/find.ts'
+import { showEntry } from './read.ts'
+import { selectEntry } from './store_known.ts'
+import { insertRemoved, lockHistories, writeReconciliation } from './store_write.ts'
+
+/** Removes an entry that is wrong. Sync and the webhook do not bring it back if they had reported it. */
+export async function removeEntry(
+  db: Db,
+  clock: Clock,
+  { id: promptId, organisationId }: Prompt,
+  publicId: string,
+  entryId: number,
+  actor: Actor,
+): Promise<void> {
+  await db.transaction(async (sql) => {
+    await lockHistories(sql, [promptId])
+    const entry = await selectEntry(sql, promptId, entryId)
+    if (!entry) throw notFound()
+    await writeReconciliation(sql, { inserts: [], updates: [], deletes: [entry], mergedCommits: [] })
+    if (entry.in_git || entry.on_github) await insertRemoved(sql, entry)
+    const details = { entry: showEntry(entry) }
+    await recordAudit(sql, clock, actor, { organisationId, action: 'history.removed', subject: publicId, details })
+  }, permitRequestOf(actor))
+}

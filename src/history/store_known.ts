@@ -1,0 +1,83 @@
+// What is known of the commits that are reported.
+import type { Sql } from '../db/client.ts'
+import type { EntryIdentity, KnownEntry, LiveEntry } from './identity.ts'
+import type { MergedCommit } from './reconcile.ts'
+
+type CommitsOfPrompt = { prompt_id: number; low: string; high: string }
+
+/** The driver can send only arrays of strings. */
+const promptIdsOf = (rows: { prompt_id: number }[]): string[] => rows.map(({ prompt_id }) => String(prompt_id))
+
+/** The entries of these prompts whose commits lie in these ranges. */
+export const selectCommitEntries = (sql: Sql, commits: CommitsOfPrompt[]): Promise<KnownEntry[]> =>
+  sql<KnownEntry>`
+    select distinct on (h.id)
+      h.id, h.prompt_id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url,
+      h.title, h.created_at, h.reopenings, h.in_git, h.on_github, h.by_call, h.as_given
+    from (
+      select distinct *
+      from unnest(
+        ${promptIdsOf(commits)}::text[]::bigint[], ${commits.map(({ low }) => low)}::text[],
+        ${commits.map(({ high }) => high)}::text[]
+      )
+    ) c (prompt_id, low, high)
+    join history_entries h on h.prompt_id = c.prompt_id and lower(h.commit_sha) between c.low and c.high
+    order by h.id`
+
+/** The entry of a prompt with this id. */
+export async function selectEntry(sql: Sql, promptId: number, id: number): Promise<KnownEntry | undefined> {
+  const [row] = await sql<KnownEntry>`select * from history_entries where id = ${id} and prompt_id = ${promptId}`
+  return row
+}
+
+/** The entries of other commits that went live on the branch of each of these, just before and just after it. */
+export const selectLiveNeighbours = (sql: Sql, entries: (Omit<LiveEntry, 'id'> & { spellings: string[] })[]) =>
+  // No commit has a line break.
+  sql<LiveEntry>`
+    select n.*
+    from unnest(
+      ${promptIdsOf(entries)}::text[]::bigint[], ${entries.map(({ branch_name }) => branch_name)}::text[],
+      ${entries.map(({ created_at }) => created_at.toISOString())}::text[]::timestamptz[],
+      ${entries.map(({ spellings }) => spellings.join('\n'))}::text[]
+    ) e (prompt_id, branch_name, created_at, spellings)
+    cross join lateral (
+      (
+        select h.id, h.prompt_id, h.branch_name, h.commit_sha, h.created_at
+        from history_entries h
+        where h.prompt_id = e.prompt_id and h.branch_name = e.branch_name and h.action in ('deployed', 'pr_merged')
+          and lower(h.commit_sha) <> all (string_to_array(e.spellings, chr(10))) and h.created_at <= e.created_at
+        order by h.created_at desc, h.id desc
+        limit 1
+      )
+      union all
+      (
+        select h.id, h.prompt_id, h.branch_name, h.commit_sha, h.created_at
+        from history_entries h
+        where h.prompt_id = e.prompt_id and h.branch_name = e.branch_name and h.action in ('deployed', 'pr_merged')
+          and lower(h.commit_sha) <> all (string_to_array(e.spellings, chr(10))) and h.created_at > e.created_at
+        order by h.created_at, h.id
+        limit 1
+      )
+    ) n`
+
+/** Selects those of the entries' commits that belong to a merge on the same branch. */
+export const selectMergedCommits = (sql: Sql, entries: EntryIdentity[]) =>
+  sql<MergedCommit>`
+    select m.prompt_id, m.branch_name, m.commit_sha, m.pr_number
+    from unnest(
+      ${promptIdsOf(entries)}::text[]::bigint[], ${entries.map(({ branch_name }) => branch_name)}::text[],
+      ${entries.map(({ commit_sha }) => commit_sha)}::text[]
+    ) c (prompt_id, branch_name, commit_sha)
+    join merged_commits m using (prompt_id, branch_name, commit_sha)`
+
+/** Selects the identities of removed entries of the same commits. */
+export const selectRemoved = (sql: Sql, entries: EntryIdentity[]) =>
+  sql<EntryIdentity>`
+    select r.*
+    from (
+      select distinct c.prompt_id, lower(c.commit_sha collate "C") as commit_sha
+      from unnest(
+        ${promptIdsOf(entries)}::text[]::bigint[], ${entries.map(({ commit_sha }) => commit_sha)}::text[]
+      ) c (prompt_id, commit_sha)
+    ) c
+    join removed_entries r using (prompt_id, commit_sha)`

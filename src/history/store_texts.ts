@@ -1,0 +1,118 @@
+import type { Sql } from '../db/client.ts'
+import type { EntryRow } from './store.ts'
+
+/** The text that a commit left in the file of a prompt, by its SHA-256 in hexadecimal. */
+export type TextRef = { prompt_id: number; commit_sha: string; text_hash: string }
+
+export async function mayStoreTexts(sql: Sql, organisationId: number): Promise<boolean> {
+  const [row] = await sql<{ store_text: boolean }>`select store_text from organisations where id = ${organisationId}`
+  return row?.store_text ?? false
+}
+
+export async function insertTexts(sql: Sql, organisationId: number, texts: Map<string, string>): Promise<void> {
+  await sql`
+    insert into prompt_texts (organisation_id, hash, text)
+    select ${organisationId}, decode(g.hash, 'hex'), g.text
+    from unnest(${[...texts.keys()]}::text[], ${[...texts.values()]}::text[]) g (hash, text)
+    order by g.hash
+    on conflict do nothing`
+}
+
+/** Gives entries their texts, as far as these are stored. Returns the hashes of the others. */
+export async function linkTexts(sql: Sql, organisationId: number, refs: TextRef[]): Promise<string[]> {
+  const given = JSON.stringify(refs)
+  const missing = await sql<{ hash: string }>`
+    with given as materialized (
+      select distinct h.id, g.text_hash, decode(g.text_hash, 'hex') as hash
+      from json_to_recordset(${given}::text::json) g (prompt_id bigint, commit_sha text, text_hash text)
+      join history_entries h on h.prompt_id = g.prompt_id and h.commit_sha = g.commit_sha
+      where h.action in ('deployed', 'pr_merged')
+    ), linked as (
+      update history_entries h
+      set text_hash = g.hash
+      from given g
+      join prompt_texts t on t.organisation_id = ${organisationId} and t.hash = g.hash
+      where h.id = g.id and h.text_hash is distinct from g.hash
+    )
+    select distinct g.text_hash as hash
+    from given g
+    where not exists (select from prompt_texts t where t.organisation_id = ${organisationId} and t.hash = g.hash)`
+  return missing.map(({ hash }) => hash)
+}
+
+export type EntryWithText = EntryRow & { text: string | null }
+
+export async function selectEntryWithText(sql: Sql, promptId: number, id: number): Promise<EntryWithText | undefined> {
+  const [row] = await sql<EntryWithText>`
+    select
+      h.id, h.action, h.user_name, h.user_email, h.commit_sha, h.branch_name, h.pr_number, h.pr_url, h.created_at, h.title,
+      (select t.text from prompt_texts t where t.organisation_id = h.organisation_id and t.hash = h.text_hash) as text
+    from history_entries h
+    where h.prompt_id = ${promptId} and h.id = ${id}`
+  return row
+}
+
+/** Returns the id of the change before an entry. */
+export async function findChangeBefore(sql: Sql, promptId: number, id: number): Promise<number | undefined> {
+  const [row] = await sql<{ id: number }>`
+    select before.id
+    from history_entries h
+    cross join lateral (
+      select b.id
+      from history_changes b
+      where b.prompt_id = h.prompt_id and (b.created_at, b.id) < (h.created_at, h.id)
+      order by b.created_at desc, b.id desc
+      limit 1
+    ) before
+    where h.prompt_id = ${promptId} and h.id = ${id}`
+  return row?.id
+}
+
+/** Removes the texts from up to `limit` entries: of a prompt, or of all of the organisation. Returns their number. */
+export async function unlinkTexts(sql: Sql, organisationId: number, promptId: number | null, limit: number) {
+  const rows = await sql`
+    update history_entries
+    set text_hash = null
+    where id = any(array(
+      select id from history_entries
+      where organisation_id = ${organisationId} and text_hash is not null
+        and (${promptId}::bigint is null or prompt_id = ${promptId})
+      limit ${limit}
+    ))
+    returning 1`
+  return rows.length
+}
+
+/**
+ * Deletes up to `limit` texts that no entry has, or whose organisation stores none: of one organisation, or of all.
+ * Returns their number.
+ */
+export async function deleteUnusedTexts(sql: Sql, organisationId: number | null, limit: number): Promise<number> {
+  const rows = await sql`
+    delete from prompt_texts
+    where ctid = any(array(
+      select t.ctid
+      from prompt_texts t
+      where (${organisationId}::bigint is null or t.organisation_id = ${organisationId})
+        and (
+          not exists (
+            select from history_entries h where h.organisation_id = t.organisation_id and h.text_hash = t.hash
+          )
+          or not (select o.store_text from organisations o where o.id = t.organisation_id)
+        )
+      limit ${limit}
+      for update skip locked
+    ))
+    returning 1`
+  return rows.length
+}
+
+/** Finds the prompt of an entry for an operator, with the name of its file. */
+export async function findEntry(sql: Sql, id: number): Promise<{ promptId: number; name: string } | undefined> {
+  const [row] = await sql<{ promptId: number; name: string }>`
+    select p.id as "promptId", coalesce(p.path, p.public_id) as name
+    from history_entries h
+    join prompts p on p.id = h.prompt_id
+    where h.id = ${id}`
+  return row
+}

@@ -1,0 +1,69 @@
+// The texts that prompts had after their changes. They are stored only for organisations that want it.
+import { createHash } from 'node:crypto'
+import { operator, recordAudit } from '../audit/record.ts'
+import type { Clock } from '../clock.ts'
+import type { Db, Sql } from '../db/client.ts'
+import { invalid } from '../errors.ts'
+import { yieldFor } from '../lib/periodic.ts'
+import type { Prompt } from '../prompts/find.ts'
+import { maxTextBytes } from './schema.ts'
+import { deleteUnusedTexts, insertTexts, linkTexts, mayStoreTexts, type TextRef, unlinkTexts } from './store_texts.ts'
+
+export { findEntry } from './store_texts.ts'
+
+/** The size of a step: the embedded engine does nothing else meanwhile. */
+const stepRows = 500
+
+export const hashText = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex')
+
+/** Whether Postgres stores the text, and it is no larger than allowed. */
+export const isStorableText = (text: string): boolean =>
+  !text.includes('\0') && text.isWellFormed() && Buffer.byteLength(text) <= maxTextBytes
+
+export function requireTexts(texts: string[]): Map<string, string> {
+  const odd = texts.findIndex((text) => !isStorableText(text))
+  if (odd >= 0) {
+    const message = `must be well-formed text without NUL, of at most ${maxTextBytes / 1024} KiB`
+    throw invalid('The batch is not valid.', [{ path: `/texts/${odd}`, message }])
+  }
+  return new Map(texts.map((text) => [hashText(text), text]))
+}
+
+/** Stores the texts that entries name, and returns the hashes of those that are neither given nor stored. */
+export async function recordTexts(sql: Sql, organisationId: number, refs: TextRef[], texts: Map<string, string>) {
+  if (!(await mayStoreTexts(sql, organisationId))) {
+    throw invalid('The organisation does not store texts. Turn it on: prompt-signals orgs update ORG --store-text on', [
+      { path: '/entries', message: 'must have no text_hash until then' },
+    ])
+  }
+  const named = new Set(refs.map(({ text_hash }) => text_hash))
+  await insertTexts(sql, organisationId, new Map([...texts].filter(([hash]) => named.has(hash))))
+  return linkTexts(sql, organisationId, refs)
+}
+
+/** Erases the texts of a prompt, or of all prompts of an organisation, in short steps. Returns the number of entries. */
+export async function eraseTexts(db: Db, organisationId: number, promptId: number | null = null): Promise<number> {
+  const entries = await repeatStep(() => unlinkTexts(db.sql, organisationId, promptId, stepRows))
+  await repeatStep(() => deleteUnusedTexts(db.sql, organisationId, stepRows))
+  return entries
+}
+
+/** Erases the texts of a prompt. The audit entry is written first, because the command may be interrupted. */
+export async function forgetTexts(db: Db, clock: Clock, { id, organisationId }: Prompt, publicId: string) {
+  const event = { organisationId, action: 'prompt.texts_erased', subject: publicId } as const
+  await db.transaction((sql) => recordAudit(sql, clock, operator, event))
+  return eraseTexts(db, organisationId, id)
+}
+
+/** Deletes the texts whose entries are gone, or whose organisation no longer stores texts. */
+export const pruneTexts = (db: Db): Promise<number> => repeatStep(() => deleteUnusedTexts(db.sql, null, stepRows))
+
+async function repeatStep(step: () => Promise<number>): Promise<number> {
+  for (let total = 0; ; ) {
+    const startedAt = performance.now()
+    const rows = await step()
+    total += rows
+    if (rows < stepRows) return total
+    await yieldFor(startedAt)
+  }
+}

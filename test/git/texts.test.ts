@@ -1,0 +1,213 @@
+import { expect, test } from 'bun:test'
+import { createGit } from '../../src/git/program.ts'
+import { openRepository } from '../../src/git/repository.ts'
+import { type SyncChange, syncRepository } from '../../src/git/sync.ts'
+import type { SyncTarget } from '../../src/git/target.ts'
+import { openHttpTarget } from '../../src/git/target_http.ts'
+import type { HistoryBatch } from '../../src/history/schema.ts'
+import { eraseTexts, forgetTexts, hashText, pruneTexts } from '../../src/history/texts.ts'
+import { setStoreText } from '../../src/orgs/manage.ts'
+import { requirePrompt } from '../../src/prompts/find.ts'
+import { createHook, type Entry, paths } from '../github/hook.ts'
+import { rejectionOf } from '../program.ts'
+import { entry, type Tenant } from '../service.ts'
+import { useService } from '../use.ts'
+import { type Clone, createClone, gitEnvironment } from './clone.ts'
+
+const service = useService()
+const { greeting, farewell, other } = paths
+
+const storeText = ({ org }: Tenant, isOn = true) => setStoreText(service.services.db, service.services.clock, org, isOn)
+
+async function sync(clone: Clone, { key }: Tenant) {
+  const { signal } = new AbortController()
+  const git = createGit(clone.folder, gitEnvironment, signal)
+  const repository = await openRepository(git, clone.folder, { branch: null, repository: null })
+  const target = openHttpTarget(service.url, key, signal)
+  const batches: HistoryBatch[] = []
+  const recordBatch: SyncTarget['recordBatch'] = (batch) => {
+    batches.push(batch)
+    return target.recordBatch(batch)
+  }
+  const changes: SyncChange[] = []
+  const result = await syncRepository({
+    ...{ git, repository, target: { ...target, recordBatch }, isDryRun: false, createGlob: null, withTexts: true },
+    now: new Date(),
+    onProgress() {},
+    onChange: (change) => changes.push(change),
+  })
+  return { result, notices: changes.filter(({ change }) => change === 'no_text'), batches }
+}
+
+/** The texts of a prompt's entries, oldest first. */
+async function textsOf(prompt: string, { key }: Tenant): Promise<(string | null)[]> {
+  const { body } = await service.getHistory(prompt, key)
+  const diffs = body.data.map(async ({ id }: Entry) => (await diff(prompt, id, key)).body.data.after)
+  return (await Promise.all(diffs)).reverse()
+}
+
+const diff = (prompt: string, id: number, key: string, query = '') =>
+  service.get(`/prompts/${prompt}/history/${id}/diff${query}`, key)
+
+const countTexts = async ({ org }: Tenant) => {
+  const [row] = await service.services.db.sql<{ n: number }>`
+    select count(*)::int as n from prompt_texts t join organisations o on o.id = t.organisation_id where o.public_id = ${org}`
+  return row?.n
+}
+
+test('a sync stores the text after each change, under every name of the file, and once', async () => {
+  const { tenant, prompts } = await createHook(service)
+  const clone = createClone()
+  clone.write('old.md', 'one\n')
+  clone.commit('Begin')
+  clone.git('mv', 'old.md', 'moved.md')
+  clone.commit('Move')
+  clone.git('switch', '--quiet', '--create', 'topic')
+  clone.write('moved.md', 'two\n')
+  clone.commit('Half')
+  clone.write('moved.md', '\ufefftwo é 👋\r\nthree')
+  clone.commit('All')
+  clone.git('switch', '--quiet', 'main')
+  clone.write('README.md')
+  clone.commit('Say more')
+  clone.merge('topic', 'Merge pull request #7 from acme/topic')
+  clone.git('mv', 'moved.md', greeting.split('/')[1] as string)
+  clone.git('rm', '--quiet', '--cached', greeting.split('/')[1] as string)
+  clone.write(greeting, '\ufefftwo é 👋\r\nthree')
+  clone.commit('Move again')
+  clone.write(greeting, '')
+  clone.commit('Empty it')
+  clone.git('rm', '--quiet', greeting)
+  clone.commit('Remove it')
+  clone.write(greeting, 'one\n')
+  clone.commit('Back')
+  expect(await rejectionOf(sync(clone, tenant))).toContain('orgs update ORG --store-text on')
+  await storeText(tenant)
+  const first = await sync(clone, tenant)
+  const all = '\ufefftwo é 👋\r\nthree'
+  expect(await textsOf(prompts.greeting, tenant)).toEqual(['one\n', 'one\n', all, all, '', null, 'one\n'])
+  expect([await countTexts(tenant), first.result.texts, first.notices]).toEqual([3, 3, []])
+  const again = await sync(clone, tenant)
+  expect(again.batches.flatMap(({ texts = [] }) => texts)).toEqual([])
+  expect(again.result).toMatchObject({ texts: 0, known: 7 })
+})
+
+test('what is not UTF-8, too large or binary is left out, and said once for each prompt', async () => {
+  const { tenant, prompts } = await createHook(service)
+  await storeText(tenant)
+  const clone = createClone()
+  for (const round of ['1', '2']) {
+    clone.write(greeting, `a\0${round}`)
+    clone.write(farewell, 'x'.repeat(64 * 1024) + round)
+    await Bun.write(`${clone.folder}/${other}`, new Uint8Array([0xff, 0xfe, round.charCodeAt(0)]))
+    clone.git('add', other)
+    clone.commit(`Round ${round}`)
+  }
+  clone.write(farewell, 'x'.repeat(64 * 1024))
+  clone.commit('Smaller')
+  const { notices } = await sync(clone, tenant)
+  const problems = new Map(
+    notices.map((notice) => [notice.path, 'problem' in notice && notice.problem?.split(' at ')[0]]),
+  )
+  expect(notices).toHaveLength(3)
+  expect(Object.fromEntries(problems)).toEqual({
+    [greeting]: 'is binary',
+    [farewell]: 'is larger than 64 KiB',
+    [other]: 'is not UTF-8',
+  })
+  expect(await textsOf(prompts.farewell, tenant)).toEqual([null, null, 'x'.repeat(64 * 1024)])
+  expect(await textsOf(prompts.greeting, tenant)).toEqual([null, null])
+})
+
+const [one, two] = ['Hello.\nBye.\n', 'Hello, {name}.\nBye.\n']
+
+/** A tenant with three changes, the last without a text; and a pull request that was opened before the second. */
+async function createStory() {
+  const tenant = await service.createTenant()
+  await storeText(tenant)
+  const { key, prompt } = tenant
+  const of = (commit_sha: string, minute: number, text?: string) => ({
+    ...{ prompt_id: prompt, ...entry({ commit_sha, created_at: `2026-01-01T00:0${minute}:00Z` }) },
+    ...(text !== undefined && { text_hash: hashText(text) }),
+  })
+  const entries = [of('aaaaaaa1', 1, one), of('bbbbbbb2', 3, two), of('ccccccc3', 5)]
+  const sent = await service.post('/history/batch', key, { entries, texts: [one, two, 'unused'] })
+  const opened = {
+    action: 'pr_opened',
+    pr_number: 1,
+    pr_url: 'https://example.com/1',
+    created_at: '2026-01-01T00:02:00Z',
+  }
+  await service.post(`/prompts/${prompt}/history`, key, entry({ ...opened, commit_sha: 'ddddddd4' }))
+  const { body } = await service.getHistory(prompt, key)
+  const [third, second, pull, first] = body.data.map(({ id }: Entry) => id)
+  return { tenant, sent, entries, ids: { first, pull, second, third } }
+}
+
+test('the difference is to the change before, to a base, or to nothing before the first one', async () => {
+  const { tenant, sent, ids } = await createStory()
+  const { prompt, key } = tenant
+  expect(sent.body.data).toEqual({ outcomes: ['added', 'added', 'added'], missing_texts: [] })
+  const header = `--- ${prompt}\n+++ ${prompt}\n`
+  const forward = `${header}@@ -1,2 +1,2 @@\n-Hello.\n+Hello, {name}.\n Bye.\n`
+  const { data } = (await diff(prompt, ids.second, key)).body
+  expect(data).toMatchObject({
+    entry: { id: ids.second },
+    base: { id: ids.first },
+    before: one,
+    after: two,
+    diff: forward,
+  })
+  expect((await diff(prompt, ids.first, key)).body.data).toMatchObject({
+    ...{ base: null, before: null, after: one, diff: `${header}@@ -0,0 +1,2 @@\n+Hello.\n+Bye.\n` },
+  })
+  const back = (await diff(prompt, ids.first, key, `?base=${ids.second}`)).body.data
+  expect(back).toMatchObject({ base: { id: ids.second }, before: two, after: one })
+  expect(back.diff).toContain('\n+Hello.\n')
+  expect((await diff(prompt, ids.first, key, `?base=${ids.first}`)).body.data.diff).toBe('')
+  expect((await diff(prompt, ids.third, key)).body.data).toMatchObject({ before: two, after: null, diff: null })
+  expect((await diff(prompt, ids.pull, key)).body.data).toMatchObject({ before: one, after: null, diff: null })
+  expect((await diff(prompt, 999_999_999, key)).status).toBe(404)
+  const { status, body } = await diff(prompt, ids.first, key, '?base=999999999')
+  expect([status, body.error.details[0].path]).toEqual([422, 'base'])
+})
+
+test('organisations share no text, a missing one is named, and an odd one is rejected', async () => {
+  const { tenant, entries, ids } = await createStory()
+  const stranger = await service.createTenant()
+  await storeText(stranger)
+  expect((await diff(tenant.prompt, ids.second, stranger.key)).status).toBe(404)
+  const send = (texts?: string[]) => {
+    const own = entries.map((item) => ({ ...item, prompt_id: stranger.prompt }))
+    return service.post('/history/batch', stranger.key, { entries: own, ...(texts && { texts }) })
+  }
+  expect((await send()).body.data.missing_texts.toSorted()).toEqual([hashText(one), hashText(two)].toSorted())
+  expect((await send([one])).body.data.missing_texts).toEqual([hashText(two)])
+  expect((await send([two])).body.data.missing_texts).toEqual([])
+  for (const text of ['a\0b', '\ud800', 'é'.repeat(32 * 1024 + 1)]) {
+    const { status, body } = await send([one, text])
+    expect([status, body.error.details[0].path]).toEqual([422, '/texts/1'])
+  }
+})
+
+test('texts are erased for a prompt, with the setting, and once nothing has them', async () => {
+  const { db, clock } = service.services
+  const { tenant, entries } = await createStory()
+  const { organisationId, id } = await requirePrompt(db.sql, tenant.prompt)
+  expect(await countTexts(tenant)).toBe(2)
+  expect(await forgetTexts(db, clock, { organisationId, id }, tenant.prompt)).toBe(2)
+  expect([await countTexts(tenant), await textsOf(tenant.prompt, tenant)]).toEqual([0, [null, null, null, null]])
+  const send = () => service.post('/history/batch', tenant.key, { entries, texts: [one, two] })
+  expect((await send()).body.data.missing_texts).toEqual([])
+
+  await db.sql`delete from history_entries where prompt_id = ${id} and commit_sha = 'aaaaaaa1'`
+  await pruneTexts(db)
+  expect(await countTexts(tenant)).toBe(1)
+
+  await storeText(tenant, false)
+  expect((await send()).status).toBe(422)
+  // A batch that began before the setting changed may end after it.
+  await pruneTexts(db)
+  expect(await countTexts(tenant)).toBe(0)
+  expect(await eraseTexts(db, organisationId)).toBe(1)
+})

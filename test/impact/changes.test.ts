@@ -1,0 +1,113 @@
+// What counts as a change: entries of the live branch after which another commit was live.
+import { expect, test } from 'bun:test'
+import { createHook, paths } from '../github/hook.ts'
+import { merged, push } from '../github/payloads.ts'
+import { entry } from '../service.ts'
+import { useNewTenant, useService } from '../use.ts'
+import { addSignals, deployed, merged as mergedEntry } from './history.ts'
+
+const service = useService()
+const tenant = useNewTenant(service)
+
+type Impact = {
+  change: { commit_sha: string }
+  window: { from: string; until: string | null }
+  signals: { total: number }
+}
+
+const at = (hour: number) => `2026-10-01T${String(hour).padStart(2, '0')}:00:00.000Z`
+
+/** The commits of the changes with their hours and numbers of signals, newest first. */
+async function readChanges(): Promise<string[]> {
+  const { body } = await service.get(`/prompts/${tenant.prompt}/impact`, tenant.key)
+  expect(body.pagination.total_count).toBe(body.data.length)
+  const overview = await service.get('/impact', tenant.key)
+  expect(overview.body.data[0].latest?.change).toEqual(body.data[0]?.change)
+  const hour = (time: string | null) => (time === null ? '' : Number(time.slice(11, 13)))
+  return body.data.map(({ change, window, signals }: Impact) => {
+    return `${change.commit_sha} ${hour(window.from)}-${hour(window.until)}: ${signals.total}`
+  })
+}
+
+const patch = async (json: object) => {
+  const { key } = await service.createKey(tenant, ['prompts:write', 'prompts:read'])
+  return service.call('PATCH', `/api/v1/prompts/${tenant.prompt}`, { key, json })
+}
+
+test('only entries of the live branch are changes; without one, those of every branch', async () => {
+  const onTopic = { ...mergedEntry('b', at(11), 8), branch_name: 'topic' }
+  await service.addHistory(tenant.prompt, [deployed('a', at(10)), onTopic, deployed('c', at(13))])
+  await addSignals(service, tenant.prompt, [{ value: 'positive', commit: 'B', at: at(16) }])
+  expect(await readChanges()).toEqual(['c 13-: 0', 'b 11-13: 1', 'a 10-11: 0'])
+  const changed = await patch({ live_branch: 'main' })
+  expect([changed.status, changed.body.data.live_branch]).toEqual([200, 'main'])
+  expect(await readChanges()).toEqual(['c 13-: 1', 'a 10-13: 0'])
+  await service.addHistory(tenant.prompt, [{ ...deployed('d', at(15)), branch_name: 'topic' }, deployed('e', at(12))])
+  expect(await readChanges()).toEqual(['c 13-: 1', 'e 12-13: 0', 'a 10-12: 0'])
+  await patch({ live_branch: 'topic' })
+  expect(await readChanges()).toEqual(['d 15-: 0', 'b 11-15: 1'])
+  await patch({ live_branch: null })
+  expect(await readChanges()).toEqual(['d 15-: 0', 'c 13-15: 0', 'e 12-13: 0', 'b 11-12: 1', 'a 10-11: 0'])
+  expect((await patch({ live_branch: '' })).status).toBe(422)
+})
+
+test('a commit that is live twice in a row is one change, and both entries stay', async () => {
+  const whole = '45c48cce2e2d7fbdea1afc51c7c6ad26b0d94e11'
+  await service.addHistory(tenant.prompt, [deployed('a', at(9)), mergedEntry(whole, at(10), 7)])
+  await addSignals(service, tenant.prompt, [{ value: 'positive', at: at(11) }])
+  expect(await readChanges()).toEqual([`${whole} 10-: 1`, 'a 9-10: 0'])
+  await service.addHistory(tenant.prompt, [deployed(whole.slice(0, 7), at(12))])
+  expect(await readChanges()).toEqual([`${whole} 10-: 1`, 'a 9-10: 0'])
+  expect((await service.getHistory(tenant.prompt, tenant.key)).body.pagination.total_count).toBe(3)
+  // Another commit between the two: a rollback.
+  await service.addHistory(tenant.prompt, [deployed('x', at(11))])
+  expect(await readChanges()).toEqual([`${whole} 12-: 0`, 'x 11-12: 1', `${whole} 10-11: 0`, 'a 9-10: 0'])
+})
+
+test('a removed entry leaves no trace but the audit log, and sync does not bring it back', async () => {
+  const { key } = await service.createKey(tenant, ['history:delete', 'keys:read', 'history:write'])
+  const sync = (commit_sha: string, created_at: string) =>
+    service.post('/history/batch', key, {
+      entries: [{ prompt_id: tenant.prompt, ...entry({ commit_sha, created_at }) }],
+    })
+  await sync('a', at(10))
+  await service.addHistory(tenant.prompt, [deployed('wrong', at(11)), mergedEntry('a', at(12), 7)])
+  await addSignals(service, tenant.prompt, [{ value: 'positive', at: at(13) }])
+  const [, wrong, first] = (await service.getHistory(tenant.prompt, tenant.key)).body.data
+  const remove = (id: unknown, using = key) =>
+    service.call('DELETE', `/api/v1/prompts/${tenant.prompt}/history/${id}`, { key: using })
+  expect((await remove(wrong.id, tenant.key)).body.error.scope).toBe('history:delete')
+  const other = await service.createTenant()
+  const foreign = await service.createKey(other, ['history:delete'])
+  for (const [id, using] of [
+    [wrong.id, foreign.key],
+    [999_999_999, key],
+    ['x', key],
+  ]) {
+    expect((await remove(id, using)).status).toBe(404)
+  }
+  expect((await remove(wrong.id)).body).toEqual({ data: { id: wrong.id } })
+  expect((await remove(wrong.id)).status).toBe(404)
+  expect(await readChanges()).toEqual(['a 10-: 1'])
+  const audit = await service.get('/audit', key)
+  expect(audit.body.data[0]).toMatchObject({
+    action: 'history.removed',
+    subject: tenant.prompt,
+    details: { entry: wrong },
+  })
+
+  await remove(first.id)
+  expect((await sync('a', at(10))).body.data.outcomes).toEqual(['known'])
+  expect(await readChanges()).toEqual(['a 12-: 1'])
+})
+
+test('the webhook makes the default branch live, unless there is a live branch', async () => {
+  const hook = await createHook(service, 'Acme/Prompts')
+  const branchOf = async () =>
+    (await service.get(`/prompts/${hook.prompts.greeting}`, hook.tenant.key)).body.data.live_branch
+  expect(await branchOf()).toBeNull()
+  await hook.deliver('push', push({ commits: [{ modified: [paths.greeting] }] }))
+  expect(await branchOf()).toBe('main')
+  await hook.deliver('pull_request', merged({ number: 9 }))
+  expect(await branchOf()).toBe('main')
+})
