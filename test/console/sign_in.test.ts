@@ -27,6 +27,7 @@ test('a link of the command opens signed in, and its key leaves the address at o
   const key = link.split('#key=')[1] as string
   expect(kept).toEqual(['', {}, { 'prompt-signals key': key }, expect.any(Number)])
   expect(requests).toEqual(['GET /api/v1/key', 'GET /api/v1/keys'])
+  await page.getByText('Key console').waitFor()
   // Reloaded it is signed in on, and another browser knows nothing of it.
   await page.reload()
   await page.getByRole('row').nth(1).waitFor()

@@ -29,6 +29,7 @@ const promised = {
   'GET /prompts/:prompt_id/history': 'history:read',
   'POST /prompts/:prompt_id/history': 'history:write',
   'DELETE /prompts/:prompt_id/history/:entry_id': 'history:delete',
+  'GET /prompts/:prompt_id/history/:entry_id/diff': 'prompts:read',
   'GET /prompts/:prompt_id/impact': 'signals:read',
   'GET /prompts/:prompt_id/impact/:entry_id/days': 'signals:read',
   'GET /prompts/:prompt_id/signals': 'signals:read',

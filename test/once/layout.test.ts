@@ -159,7 +159,7 @@ test('the console uses only itself and what it shares with the service, from its
   const isAllowed = ({ from, target }: Import) => {
     if (target === 'generated/api.d.ts') return room(from) === 'client'
     if (target in sharedWithConsole) return sharedWithConsole[target]?.includes(room(from))
-    if (!target.startsWith('src/')) return /^(preact(\/hooks)?|uplot(\/.*)?|openapi-fetch)$/.test(target)
+    if (!target.startsWith('src/')) return /^(preact(\/hooks)?|uplot(\/.*)?|openapi-fetch|diff)$/.test(target)
     return isOfConsole(target) && (room(from) === room(target) || roomsAllowed[room(from)]?.includes(room(target)))
   }
   expect(importsOfConsole.filter((one) => !isAllowed(one))).toEqual([])
