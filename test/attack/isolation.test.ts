@@ -157,11 +157,23 @@ const sent = (routes: { method: string; path: string }[]) =>
 
 type Sent = ReturnType<typeof sent> extends fc.Arbitrary<infer T> ? T : never
 
-const unknown = { prompt_id: 'pmt_none', key_id: 'key_none', org_id: 'org_none', signal_id: '999999999999' }
+const unknown = {
+  prompt_id: 'pmt_none',
+  key_id: 'key_none',
+  org_id: 'org_none',
+  signal_id: '999999999999',
+  entry_id: '999999999999',
+}
 
 function pathOf({ side, route, reference: { whose, pick } }: Sent, isTwin = false): string {
   const owner = sides[whose === 'own' ? side : other(side)]
-  const known = { prompt_id: owner.prompts, key_id: owner.keyIds, org_id: [owner.org], signal_id: owner.numbers }
+  const known = {
+    prompt_id: owner.prompts,
+    key_id: owner.keyIds,
+    org_id: [owner.org],
+    signal_id: owner.numbers,
+    entry_id: owner.numbers,
+  }
   return route.path.replace(/:(\w+)/g, (_, name: keyof typeof unknown) =>
     isTwin || whose === 'none' ? unknown[name] : (from(known[name], pick) ?? unknown[name]),
   )

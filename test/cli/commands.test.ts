@@ -174,7 +174,7 @@ test.concurrent('keys update adds and removes scopes, and leaves the others', as
 test.concurrent('prompts create makes a prompt, of the id given or a new one, and prompts list shows them', async () => {
   const { id: org } = await operator.one('orgs', 'create', '--name', 'Prompts', '--plan', 'free')
   const file = { repository: null, path: null, file_state: null, file_moved_to: null }
-  const unlinked = { ...file, archived: false, last_entry_at: null }
+  const unlinked = { ...file, live_branch: null, archived: false, last_entry_at: null }
   const given = { id: 'pmt_My-own_1', org, name: 'Greeting', ...unlinked, created_at: time }
   const asked = ['prompts', 'create', '--org', org, '--name', 'Greeting']
   expect(await operator.one(...asked, '--id', given.id)).toEqual(given)

@@ -1,5 +1,5 @@
 import { expect, test } from 'bun:test'
-import { createTenant, run } from '../program.ts'
+import { createTenant, eventually, run } from '../program.ts'
 import { useProgram } from '../use.ts'
 
 const { client, operator, server } = useProgram(() => ({ LOG_LEVEL: 'trace' }))
@@ -10,8 +10,9 @@ test('a new key works immediately, and its use is shown in the list', async () =
   const { org, prompt, key } = await tenantOf()
   const usedFrom = Date.now()
   expect((await client.getHistory(prompt, key)).status).toBe(200)
-  const [shown] = await operator.json('keys', 'list', '--org', org)
-  expect(Date.parse(shown?.last_used_at)).toBeWithin(usedFrom, Date.now() + 1)
+  const lastUse = async () => (await operator.json('keys', 'list', '--org', org))[0]?.last_used_at
+  await eventually(async () => (await lastUse()) !== null, true)
+  expect(Date.parse(await lastUse())).toBeWithin(usedFrom, Date.now() + 1)
 })
 
 test('a key in use is rejected within a second of its revocation', async () => {

@@ -43,7 +43,8 @@ function createRequest(author: Author, kind: Kind): WriteRequest {
       kind,
       commit,
       path: `/api/v1/prompts/${author.prompt}/history`,
-      headers: { ...json, authorization: `Bearer ${author.key}` },
+      // Without it, a repeat after another deployment would be a rollback.
+      headers: { ...json, authorization: `Bearer ${author.key}`, 'idempotency-key': commit },
       body: JSON.stringify({ action: 'deployed', user, commit_sha: commit, branch_name: 'main' }),
     }
   }

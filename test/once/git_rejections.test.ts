@@ -180,7 +180,7 @@ test('no name in a repository steers the terminal, that of its branch included',
   odd.git('checkout', '--quiet', '-b', 'odd\u009b31m')
   const { status, stdout, stderr } = await sync([odd.folder, '--org', org, '--dry-run'])
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
-  expect(stdout).toContain('acme/prompts odd 31m: 1 prompts')
+  expect(stdout).toContain('acme/prompts odd 31m: 1 prompt,')
   expect(stdout.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
 })
 
