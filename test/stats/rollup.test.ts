@@ -68,7 +68,7 @@ const expectExact = (promptId: number) =>
   service.services.db.transaction(
     async (sql) => {
       const rows = await sql<{ value: string; at: Date; commit: string | null; isRolledUp: boolean }>`
-        select s.value, s.created_at as at, s.metadata ->> 'commit_sha' as commit,
+        select s.value, s.created_at as at, lower(s.metadata ->> 'commit_sha') as commit,
           s.id <= coalesce(w.counted_to, 0) as "isRolledUp"
         from signals s left join signal_watermarks w using (prompt_id)
         where s.prompt_id = ${promptId}`
