@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test'
+import { createApp } from '../../src/app.ts'
+import type { HeavyReads } from '../../src/db/heavy_reads.ts'
 import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
 import { type SyncChange, syncRepository } from '../../src/git/sync.ts'
@@ -170,6 +172,32 @@ test('the difference is to the change before, to a base, or to nothing before th
   expect((await diff(prompt, 999_999_999, key)).status).toBe(404)
   const { status, body } = await diff(prompt, ids.first, key, '?base=999999999')
   expect([status, body.error.details[0].path]).toEqual([422, 'base'])
+})
+
+test('without the scope to read the history, a difference says only which commits it compares', async () => {
+  const { tenant, ids } = await createStory()
+  const { key } = await service.createKey(tenant, ['prompts:read'])
+  const { data } = (await diff(tenant.prompt, ids.second, key)).body
+  expect(data).toEqual({
+    entry: { id: ids.second, commit_sha: 'bbbbbbb2', created_at: '2026-01-01T00:03:00.000Z' },
+    base: { id: ids.first, commit_sha: 'aaaaaaa1', created_at: '2026-01-01T00:01:00.000Z' },
+    ...{ before: one, after: two, diff: expect.any(String) },
+  })
+  expect((await diff(tenant.prompt, ids.first, key)).body.data.base).toBeNull()
+})
+
+test('a difference needs a permit for heavy reads', async () => {
+  const { tenant, ids } = await createStory()
+  const { organisationId } = await requirePrompt(service.services.db.sql, tenant.prompt)
+  const asked: number[] = []
+  const heavyReads: HeavyReads = (organisation, read) => {
+    asked.push(organisation)
+    return read()
+  }
+  const url = `http://localhost/api/v1/prompts/${tenant.prompt}/history/${ids.second}/diff`
+  const request = new Request(url, { headers: { authorization: `Bearer ${tenant.key}` } })
+  const { status } = await createApp({ ...service.services, heavyReads }).fetch(request)
+  expect([status, asked]).toEqual([200, [organisationId]])
 })
 
 test('organisations share no text, a missing one is named, and an odd one is rejected', async () => {
