@@ -7,10 +7,11 @@ import { type SyncChange, syncRepository } from '../../src/git/sync.ts'
 import type { SyncTarget } from '../../src/git/target.ts'
 import { openHttpTarget } from '../../src/git/target_http.ts'
 import type { HistoryBatch } from '../../src/history/schema.ts'
-import { eraseTexts, forgetTexts, hashText, pruneTexts } from '../../src/history/texts.ts'
+import { eraseTexts, forgetTexts, hashText, pruneTexts, recordTexts } from '../../src/history/texts.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createHook, type Entry, paths } from '../github/hook.ts'
+import { engine } from '../harness.ts'
 import { rejectionOf } from '../program.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useService } from '../use.ts'
@@ -217,6 +218,22 @@ test('organisations share no text, a missing one is named, and an odd one is rej
     expect([status, body.error.details[0].path]).toEqual([422, '/texts/1'])
   }
 })
+
+// The embedded engine runs one transaction at a time.
+if (engine === 'postgres') {
+  test('an unused text is not deleted while an entry gets it', async () => {
+    const { db } = service.services
+    const { tenant } = await createStory()
+    const { organisationId, id } = await requirePrompt(db.sql, tenant.prompt)
+    await db.sql`update history_entries set text_hash = null where prompt_id = ${id}`
+    const refs = [{ prompt_id: id, commit_sha: 'aaaaaaa1', text_hash: hashText(one) }]
+    await db.transaction(async (sql) => {
+      await recordTexts(sql, organisationId, refs, new Map([[hashText(one), one]]))
+      await pruneTexts(db)
+    })
+    expect(await textsOf(tenant.prompt, tenant)).toEqual([one, null, null, null])
+  })
+}
 
 test('texts are erased for a prompt, with the setting, and once nothing has them', async () => {
   const { db, clock } = service.services
