@@ -67,6 +67,8 @@ export const explanations: Record<string, string> = {
   ORG: 'organisation, by id or by unique name',
   PLAN: 'free (1,000 signals per month), team (10,000) or business (100,000)',
   PROMPT: 'prompt, by id or by unique name',
+  'compare --base': 'commit to compare with: the whole hash, or at least 7 characters',
+  'compare --head': 'commit that is compared',
   'history --base': 'id of the entry to compare with; default: the change before',
   'init --name': 'name of the organisation; default: My organisation',
   'keys --monthly-limit': "signals per month with this browser key; the organisation's limit holds, too",
