@@ -34,9 +34,9 @@ export const selectAuditEntries = (sql: Sql, organisationId: number, beforeId: n
     select a.id as "rowId", a.id, a.actor, k.name as actor_name, a.action, a.subject,
       coalesce(changed.name, p.name) as subject_name, a.details, a.created_at
     from audit_log a
-    left join api_keys k on k.public_id = a.actor
-    left join api_keys changed on changed.public_id = a.subject
-    left join prompts p on p.public_id = a.subject collate "C"
+    left join api_keys k on k.public_id = a.actor and k.organisation_id = a.organisation_id
+    left join api_keys changed on changed.public_id = a.subject and changed.organisation_id = a.organisation_id
+    left join prompts p on p.public_id = a.subject collate "C" and p.organisation_id = a.organisation_id
     where a.organisation_id = ${organisationId} and a.id < ${beforeId}
     order by a.id desc
     limit ${limit}`

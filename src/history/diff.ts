@@ -3,11 +3,10 @@ import type { Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { invalidQuery } from '../lib/params.ts'
 import { showTitledEntry } from './read.ts'
-import type { EntryDiff } from './schema.ts'
 import { findChangeBefore, selectEntryWithText } from './store_texts.ts'
 
-/** Past this many changed lines the search for the shortest diff takes too long. */
-const maxEditLength = 1_000
+/** Past this many removed and added lines the search for the shortest diff would keep other requests waiting. */
+const maxEditLength = 200
 
 /** Compares the text of an entry with that of another, or of the change before it. `name` is shown in the diff. */
 export async function readDiff(sql: Sql, promptId: number, name: string, id: number, base: number | null) {
@@ -20,14 +19,13 @@ export async function readDiff(sql: Sql, promptId: number, name: string, id: num
   }
   // Before the first change there was no text.
   const from = before ? before.text : ''
-  const shown: EntryDiff = {
+  return {
     entry: showTitledEntry(entry),
     base: before ? showTitledEntry(before) : null,
     before: before?.text ?? null,
     after: entry.text,
     diff: from === null || entry.text === null ? null : unifiedDiff(name, from, entry.text),
   }
-  return shown
 }
 
 /** Equal texts have an empty diff. A diff that would take too long replaces the whole text. */

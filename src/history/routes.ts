@@ -4,6 +4,7 @@ import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
 import { notFound } from '../errors.ts'
 import { parseJson, readByHandler, readJsonText } from '../http/body.ts'
+import type { Caller } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import { readIdempotentRequest, replyCreated } from '../http/idempotency.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
@@ -17,6 +18,7 @@ import {
   EntryPath,
   HistoryBatch,
   HistoryBatchResult,
+  type HistoryEntry,
   HistoryPage,
   NewHistoryEntry,
   RecordedEntry,
@@ -106,11 +108,12 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
     )
     .post(
       path,
-      authenticated('history:write', async (context, params: PromptParams, { organisationId }) => {
-        const prompt = await findPrompt(organisationId, params.prompt_id)
-        const { body, request } = await readIdempotentRequest(context, organisationId, (given) => given)
+      authenticated('history:write', async (context, params: PromptParams, caller) => {
+        const prompt = await findPrompt(caller.organisationId, params.prompt_id)
+        const { body, request } = await readIdempotentRequest(context, caller.organisationId, (given) => given)
         const { entry, isNew } = await recordEntry(db, clock, prompt, body, request)
-        return replyCreated(context, { answer: entry, isReplayed: !isNew })
+        const answer = isNew ? entry : showRepeated(caller, entry, body as NewHistoryEntry)
+        return replyCreated(context, { answer, isReplayed: !isNew })
       }),
       { ...readByHandler, detail: operations.recordPromptHistory },
     )
@@ -136,6 +139,13 @@ export const historyRoutes = ({ db, clock, findPrompt, historyReader }: Services
       }),
       { ...readByHandler, detail: operations.recordHistoryBatch },
     )
+
+/** A caller that may not read the history sees of a known entry only its id, with what it gave itself. */
+function showRepeated({ scopes }: Caller, entry: HistoryEntry, given: NewHistoryEntry): object {
+  if (scopes.includes('history:read')) return entry
+  const named = Object.entries(given).filter(([name]) => Object.hasOwn(NewHistoryEntry.properties, name))
+  return { id: entry.id, ...Object.fromEntries(named) }
+}
 
 /** The version changes with every change of the history, so one ETag serves all its pages that show the same fields. */
 const etagOf = (version: string, { include }: HistoryQuery): string =>

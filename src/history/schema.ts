@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { numberedPageOf } from '../lib/numbered_page.ts'
-import { envelopeOf, literals, nullable, printable } from '../lib/typebox.ts'
+import { envelopeOf, literals, nullable, partlyVisible, printable } from '../lib/typebox.ts'
 import { BranchName, PromptPath } from '../prompts/schema.ts'
 
 const Action = literals(['deployed', 'pr_opened', 'pr_merged', 'pr_closed'], {
@@ -76,7 +76,10 @@ export const NewHistoryEntry = Type.Object(
 
 export type NewHistoryEntry = Static<typeof NewHistoryEntry>
 
-export const RecordedEntry = envelopeOf(HistoryEntry, 'RecordedHistoryEntry', { id: 42, ...exampleTitledEntry })
+export const RecordedEntry = envelopeOf(partlyVisible(HistoryEntry, ['id']), 'RecordedHistoryEntry', {
+  id: 42,
+  ...exampleTitledEntry,
+})
 
 /** In bytes of UTF-8. */
 export const maxTextBytes = 64 * 1024
@@ -179,14 +182,14 @@ export const RemovedEntry = envelopeOf(Type.Object({ id: HistoryEntry.properties
   id: 42,
 })
 
+/** What the diff shows of an entry to a caller that may not read the history. */
+export const alwaysInDiff = ['id', 'commit_sha', 'created_at']
+const ComparedEntry = partlyVisible(HistoryEntry, alwaysInDiff)
+
 export const EntryDiff = envelopeOf(
   Type.Object({
-    entry: HistoryEntry,
-    // Without its title: a schema with a title is referenced, and a reference cannot be null.
-    base: nullable(
-      Type.Object(HistoryEntry.properties),
-      'The entry that it is compared with; null for the first change',
-    ),
+    entry: ComparedEntry,
+    base: nullable(ComparedEntry, 'The entry that it is compared with; null for the first change'),
     before: nullable(Type.String(), 'Text of the base; null if it is not stored'),
     after: nullable(Type.String(), 'Text of the entry; null if it is not stored'),
     diff: nullable(Type.String(), 'Unified diff, empty for equal texts; null if a text is not stored'),
@@ -200,5 +203,3 @@ export const EntryDiff = envelopeOf(
     diff: '--- prompts/greeting.md\n+++ prompts/greeting.md\n@@ -0,0 +1,1 @@\n+Hello, {name}!\n',
   },
 )
-
-export type EntryDiff = Static<typeof EntryDiff>['data']

@@ -9,13 +9,14 @@ export async function mayStoreTexts(sql: Sql, organisationId: number): Promise<b
   return row?.store_text ?? false
 }
 
+/** Locks the texts that are stored already, so that none of them is deleted as unused before entries have it. */
 export async function insertTexts(sql: Sql, organisationId: number, texts: Map<string, string>): Promise<void> {
   await sql`
     insert into prompt_texts (organisation_id, hash, text)
     select ${organisationId}, decode(g.hash, 'hex'), g.text
     from unnest(${[...texts.keys()]}::text[], ${[...texts.values()]}::text[]) g (hash, text)
     order by g.hash
-    on conflict do nothing`
+    on conflict (organisation_id, hash) do update set hash = excluded.hash`
 }
 
 /** Gives entries their texts, as far as these are stored. Returns the hashes of the others. */

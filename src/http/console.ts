@@ -16,7 +16,13 @@ const immutable = { 'cache-control': 'public, max-age=31536000, immutable' }
 /** Trusted Types: text never becomes a script. */
 const headers = pageHeaders("'self'", "require-trusted-types-for 'script'")
 
-const missingHeaders = { ...pageHeaders, 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' }
+const missingHeaders = {
+  ...headers,
+  'content-type': 'text/html; charset=utf-8',
+  'x-content-type-options': 'nosniff',
+  'cache-control': 'no-store',
+}
+
 /** Deeper paths get no page, which would have as many `../`. */
 const maxDepth = 20
 

@@ -1,14 +1,17 @@
 import { expect, test } from 'bun:test'
+import { createApp } from '../../src/app.ts'
+import type { HeavyReads } from '../../src/db/heavy_reads.ts'
 import { createGit } from '../../src/git/program.ts'
 import { openRepository } from '../../src/git/repository.ts'
 import { type SyncChange, syncRepository } from '../../src/git/sync.ts'
 import type { SyncTarget } from '../../src/git/target.ts'
 import { openHttpTarget } from '../../src/git/target_http.ts'
 import type { HistoryBatch } from '../../src/history/schema.ts'
-import { eraseTexts, forgetTexts, hashText, pruneTexts } from '../../src/history/texts.ts'
+import { eraseTexts, forgetTexts, hashText, pruneTexts, recordTexts } from '../../src/history/texts.ts'
 import { setStoreText } from '../../src/orgs/manage.ts'
 import { requirePrompt } from '../../src/prompts/find.ts'
 import { createHook, type Entry, paths } from '../github/hook.ts'
+import { engine } from '../harness.ts'
 import { rejectionOf } from '../program.ts'
 import { entry, type Tenant } from '../service.ts'
 import { useService } from '../use.ts'
@@ -172,6 +175,32 @@ test('the difference is to the change before, to a base, or to nothing before th
   expect([status, body.error.details[0].path]).toEqual([422, 'base'])
 })
 
+test('without the scope to read the history, a difference says only which commits it compares', async () => {
+  const { tenant, ids } = await createStory()
+  const { key } = await service.createKey(tenant, ['prompts:read'])
+  const { data } = (await diff(tenant.prompt, ids.second, key)).body
+  expect(data).toEqual({
+    entry: { id: ids.second, commit_sha: 'bbbbbbb2', created_at: '2026-01-01T00:03:00.000Z' },
+    base: { id: ids.first, commit_sha: 'aaaaaaa1', created_at: '2026-01-01T00:01:00.000Z' },
+    ...{ before: one, after: two, diff: expect.any(String) },
+  })
+  expect((await diff(tenant.prompt, ids.first, key)).body.data.base).toBeNull()
+})
+
+test('a difference needs a permit for heavy reads', async () => {
+  const { tenant, ids } = await createStory()
+  const { organisationId } = await requirePrompt(service.services.db.sql, tenant.prompt)
+  const asked: number[] = []
+  const heavyReads: HeavyReads = (organisation, read) => {
+    asked.push(organisation)
+    return read()
+  }
+  const url = `http://localhost/api/v1/prompts/${tenant.prompt}/history/${ids.second}/diff`
+  const request = new Request(url, { headers: { authorization: `Bearer ${tenant.key}` } })
+  const { status } = await createApp({ ...service.services, heavyReads }).fetch(request)
+  expect([status, asked]).toEqual([200, [organisationId]])
+})
+
 test('organisations share no text, a missing one is named, and an odd one is rejected', async () => {
   const { tenant, entries, ids } = await createStory()
   const stranger = await service.createTenant()
@@ -189,6 +218,22 @@ test('organisations share no text, a missing one is named, and an odd one is rej
     expect([status, body.error.details[0].path]).toEqual([422, '/texts/1'])
   }
 })
+
+// The embedded engine runs one transaction at a time.
+if (engine === 'postgres') {
+  test('an unused text is not deleted while an entry gets it', async () => {
+    const { db } = service.services
+    const { tenant } = await createStory()
+    const { organisationId, id } = await requirePrompt(db.sql, tenant.prompt)
+    await db.sql`update history_entries set text_hash = null where prompt_id = ${id}`
+    const refs = [{ prompt_id: id, commit_sha: 'aaaaaaa1', text_hash: hashText(one) }]
+    await db.transaction(async (sql) => {
+      await recordTexts(sql, organisationId, refs, new Map([[hashText(one), one]]))
+      await pruneTexts(db)
+    })
+    expect(await textsOf(tenant.prompt, tenant)).toEqual([one, null, null, null])
+  })
+}
 
 test('texts are erased for a prompt, with the setting, and once nothing has them', async () => {
   const { db, clock } = service.services

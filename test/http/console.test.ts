@@ -44,6 +44,16 @@ test.each([...consolePaths, '/settings/keys/'])(
   },
 )
 
+test('the page of a missing address has the security headers of the others', async () => {
+  const page = await get('/')
+  const missing = await get('/no/such/page', { accept: 'text/html' })
+  expect([missing.status, missing.headers.get('content-type')]).toEqual([404, page.headers.get('content-type')])
+  const names = ['content-security-policy', 'x-content-type-options', 'referrer-policy', 'cross-origin-opener-policy']
+  const of = ({ headers }: typeof page) => names.map((name) => headers.get(name))
+  expect(of(page)).not.toContain(null)
+  expect(of(missing)).toEqual(of(page))
+})
+
 test('a file is kept by browsers for ever, and sent as they take it', async () => {
   for (const path of await filesOfPage()) {
     const plain = await get(path)

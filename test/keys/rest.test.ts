@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { createApp } from '../../src/app.ts'
+import { insertAuditEntries } from '../../src/audit/store.ts'
 import type { Db } from '../../src/db/client.ts'
 import { createServices } from '../../src/deps.ts'
 import { scopes } from '../../src/http/caller.ts'
@@ -222,6 +223,19 @@ test('the audit log over REST names the key that made each change', async () => 
   ])
   expect(text).not.toContain(secret)
   expect(text).not.toContain(made.key)
+})
+
+test('the audit log names no key and no prompt of another organisation', async () => {
+  const { db, clock } = service.services
+  const other = await service.createTenant()
+  const { id: organisationId } = await requireOrganisation(db, tenant.org)
+  const events = [other.keyId, other.prompt, tenant.prompt].map((subject) => {
+    return { organisationId, action: 'prompt.updated' as const, subject }
+  })
+  await insertAuditEntries(db.sql, other.keyId, clock.now(), events)
+  const { data } = (await service.get('/audit?limit=3', admin)).body
+  const names = data.map((entry: Record<string, unknown>) => [entry.actor_name, entry.subject_name])
+  expect(names).toEqual([[null, expect.any(String)], ...Array(2).fill([null, null])])
 })
 
 test.each([

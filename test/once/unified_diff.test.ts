@@ -17,6 +17,13 @@ test.each([
   expect(applyPatch(before, unifiedDiff('a.md', before, after))).toBe(after)
 })
 
+test('a text with more than 200 removed and added lines is replaced as a whole', () => {
+  const [before, after] = [lines(400, 'old'), lines(400, 'new')].map((text) => text.split('\n'))
+  const changed = (count: number) => [...(after ?? []).slice(0, count), ...(before ?? []).slice(count)].join('\n')
+  const removedOf = (count: number) => unifiedDiff('a.md', changed(0), changed(count)).match(/^-old/gm)?.length
+  expect([100, 101].map(removedOf)).toEqual([100, 400])
+})
+
 test('equal texts have an empty diff, and the slowest pair of texts takes no longer than a blink', () => {
   expect(unifiedDiff('a.md', 'a', 'a')).toBe('')
   const startedAt = process.cpuUsage().user
