@@ -81,7 +81,7 @@ class Client:
         wanted. There is a result for each, in their order."""
         items = []
         for signal in signals:
-            item = {"idempotency_key": uuid.uuid4().hex, **signal}
+            item = {**signal, "idempotency_key": signal.get("idempotency_key") or uuid.uuid4().hex}
             item["metadata"] = _with_commit(item.get("metadata"), item.pop("commit", None))
             items.append(_given(item))
         return self._write("POST", _path(prompt, "signals/batch"), {"signals": items})

@@ -24,7 +24,14 @@ import {
 } from './rate_limit.ts'
 import { RequestContext } from './request_context.ts'
 
-type Context<Params> = { request: Request; params: Params; route: string; receiver?: Receiver }
+type Context<Params> = {
+  request: Request
+  params: Params
+  route: string
+  receiver?: Receiver
+  /** Of the request that this one is a part of. */
+  deadline?: number
+}
 type Route<Params> = ((context: Context<Params>) => Promise<Response>) & { scope?: Scope | null }
 
 export type Handler<Params> = (context: RequestContext, params: Params) => Promise<Response>
@@ -111,9 +118,10 @@ export function createRouteWrapper(services: Services): RouteWrapper {
 
   const publicRoute =
     <Params>(handle: Handler<Params>, name?: string): Route<Params> =>
-    ({ request, params, route, receiver }) =>
+    ({ request, params, route, receiver, deadline }) =>
       new Promise((resolve) => {
         const context = new RequestContext(request, name ?? route, resolve, onTimeout, findAddress, receiver, baseUrl)
+        if (deadline !== undefined) context.deadline = deadline
         metrics.requests.began()
         track(context)
         // Handlers of requests that arrived together run back to back, which raises throughput.

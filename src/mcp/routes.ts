@@ -11,7 +11,8 @@ type Route = (call: {
   request: Request
   params: object
   route: string
-  receiver?: Receiver | null
+  receiver?: Receiver
+  deadline: number
 }) => Promise<Response>
 
 /** The Model Context Protocol, for agents. Its tools are routes of the interface, called with the key of the agent. */
@@ -20,7 +21,7 @@ export function mcpRoutes({ version }: { version: string }, { authenticated }: R
 
   /** The route checks the key again, its scope and its rate. */
   const callWith =
-    ({ request, requestId, receiver }: RequestContext): CallRoute =>
+    ({ request, requestId, receiver, deadline }: RequestContext): CallRoute =>
     ({ method, route }, { params, query, headers, body }) => {
       const { handler } = routes.find((one) => one.method === method && one.path === route) as { handler: unknown }
       const inner = new Request(`http://localhost/?${query}`, {
@@ -33,7 +34,7 @@ export function mcpRoutes({ version }: { version: string }, { authenticated }: R
         },
         ...(body === undefined ? {} : { body }),
       })
-      return (handler as Route)({ request: inner, params, route, ...(receiver ? { receiver } : {}) })
+      return (handler as Route)({ request: inner, params, route, deadline, ...(receiver ? { receiver } : {}) })
     }
 
   const answer = async (context: RequestContext, _: object, caller: Caller): Promise<Response> => {

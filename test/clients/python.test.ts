@@ -90,6 +90,21 @@ except PromptSignalsError as error:
   await proxy.stop(true)
 })
 
+test('a batch has a key for each signal, also where the caller gave none', async () => {
+  const sent: string[] = []
+  const proxy = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      sent.push(await request.text())
+      return Response.json({ data: [] })
+    },
+  })
+  await python('show(client.record_many(prompt, [{"value": "positive", "idempotency_key": None}]))', proxy.url.origin)
+  expect(JSON.parse(sent[0] as string).signals[0].idempotency_key).toMatch(/^[0-9a-f]{32}$/)
+  await proxy.stop(true)
+})
+
 test('sessions are assigned as by the package for TypeScript', async () => {
   const names = Array.from({ length: 200 }, (_, n) => `séance ${n}`)
   const experiment = { base: 'a'.repeat(40), head: 'b'.repeat(40), share: 0.3 }

@@ -130,6 +130,23 @@ test(`a buffer records every signal once and in order over a network that fails 
   expect(rows.map(({ metadata }) => metadata?.n)).toEqual(Array.from({ length: number }, (_, n) => n))
 })
 
+test('a buffer repeats a batch with the same keys, also where the caller gave no key', async () => {
+  const bodies: string[] = []
+  const network = faulty(['lost answer', 'lost answer'].values() as Iterator<Fault>)
+  const fetch = (url: string, init: RequestInit) => {
+    bodies.push(String(init.body))
+    return network.fetch(url, init)
+  }
+  const { signals } = createClient({ url: service.url, key: tenant.key, fetch, retries: 0 })
+  const buffer = createSignalBuffer({ signals })
+  const none = undefined as unknown as string
+  buffer.record(tenant.prompt, 'positive', { idempotencyKey: none })
+  await buffer.close()
+  expect(bodies).toHaveLength(3)
+  expect(new Set(bodies).size).toBe(1)
+  expect(await countRows()).toBe(1)
+})
+
 test('a full buffer rejects the new signal, and keeps the old ones', async () => {
   const buffer = createSignalBuffer({ signals: clientWith([]).client.signals, capacity: 2, intervalMs: 60_000 })
   const kept = [buffer.record(tenant.prompt, 'positive'), buffer.record(tenant.prompt, 'negative')]

@@ -82,7 +82,7 @@ export function createSignalBuffer(options: BufferOptions): SignalBuffer {
     record(prompt, value, given = {}) {
       if (isClosed) return Promise.reject(new Error('The buffer is closed.'))
       if (waiting.length >= capacity) return Promise.reject(new Error(`The buffer is full: ${capacity} signals wait.`))
-      const signal = { idempotencyKey: randomKey(), ...given, prompt, value }
+      const signal = { ...given, idempotencyKey: given.idempotencyKey ?? randomKey(), prompt, value }
       let settle: Waiting['settle'] = () => {}
       const recorded = new Promise<BatchResult>((resolve, reject) => {
         settle = (result) => (result instanceof Error ? reject(result) : resolve(result))
