@@ -7,7 +7,8 @@ export type Table = {
   needs: string[]
 }
 
-const fetchSize = 1_000
+/** The texts of prompts may have 64 KiB each. */
+const fetchSizeOf = (table: string): number => (table === 'prompt_texts' ? 50 : 1_000)
 
 /** Values are written as text, which must not depend on the settings of the server or of the user. */
 const exactTexts = `
@@ -75,8 +76,9 @@ export async function estimateRows(sql: Sql): Promise<number | null> {
   return row?.rows ?? null
 }
 
-/** Reads the rows in the order of their key, each a JSON array of strings and nulls, a thousand at a time. */
+/** Reads the rows in the order of their key, each a JSON array of strings and nulls, in batches that fit into memory. */
 export async function* readRows(sql: Sql, { name, columns, key }: Table): AsyncGenerator<string[]> {
+  const fetchSize = fetchSizeOf(name)
   const values = columns.map((column) => `${quote(column.name)}::text`)
   const order = key.length > 0 ? `order by ${key.map(quote)}` : ''
   await sql.dynamic(`

@@ -1,15 +1,26 @@
-// Commits are compared ignoring letter case. A hash may be shortened to seven characters, as git does; another name may not:
-// release-1 is not release-12.
+// Commits are compared ignoring letter case. A whole hash may be shortened to seven characters, as git does; another name may
+// not: release-1 is not release-12, and 20260101 is not 20260101123000.
 
-const hash = /^[0-9a-f]{7,64}$/
 const shortest = 7
+const hash = /^[0-9a-f]{7,64}$/
+/** Of SHA-1 or SHA-256. Postgres reads it too. */
+export const wholeHash = /^([0-9a-f]{40}|[0-9a-f]{64})$/
 
 /** The spelling by which commits are compared and found. Only ASCII letters, like Postgres' lower() of the column. */
 export const commitKey = (commit: string): string => commit.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 
-export function isSameCommit(one: string, other: string): boolean {
-  const [a, b] = [commitKey(one), commitKey(other)]
-  return a === b || (hash.test(a) && hash.test(b) && (a.startsWith(b) || b.startsWith(a)))
+const isShortOf = (short: string, whole: string): boolean =>
+  wholeHash.test(whole) && whole.startsWith(short) && hash.test(short) && !wholeHash.test(short)
+
+/** Whether two names, as keys, can be of the same commit. */
+export const isSameCommit = (one: string, other: string): boolean =>
+  one === other || isShortOf(one, other) || isShortOf(other, one)
+
+/** The one of these commits that a name is of, all as keys: exactly that one, or else the only one that it can be. */
+export function commitNamedBy(name: string, commits: string[]): string | null {
+  if (commits.includes(name)) return name
+  const same = commits.filter((commit) => isSameCommit(commit, name))
+  return same.length === 1 ? (same[0] as string) : null
 }
 
 /** The keys between which those of all spellings of a commit sort; hardly ever also those of another. */
@@ -21,26 +32,38 @@ export function commitRange(commit: string): { low: string; high: string } {
 
 /** The spellings of commits among the entries of prompts. */
 export function createCommitNames(entries: { prompt_id: number; commit_sha: string }[]) {
-  const byRange = new Map<string, string[]>()
-  const rangeKey = (promptId: number, commit: string) => `${promptId} ${commitRange(commit).low}`
-  for (const { prompt_id, commit_sha } of entries) {
-    const key = rangeKey(prompt_id, commit_sha)
-    const spellings = byRange.get(key)
-    if (!spellings) byRange.set(key, [commit_sha])
-    else if (!spellings.some((known) => commitKey(known) === commitKey(commit_sha))) spellings.push(commit_sha)
+  const idOf = (promptId: number, key: string) => `${promptId} ${key}`
+  const wholes = new Map<string, { prompt_id: number; commit_sha: string }>()
+  const shorts = new Set<string>()
+  const lengths = new Set<number>()
+  for (const entry of entries) {
+    const key = commitKey(entry.commit_sha)
+    const id = idOf(entry.prompt_id, key)
+    if (wholeHash.test(key)) wholes.set(id, wholes.get(id) ?? entry)
+    else if (hash.test(key)) {
+      shorts.add(id)
+      lengths.add(key.length)
+    }
   }
-  const near = (promptId: number, commit: string) => byRange.get(rangeKey(promptId, commit)) ?? []
-  const spellingsOf = (promptId: number, commit: string) =>
-    near(promptId, commit).filter((other) => isSameCommit(other, commit))
+  /** Null for a short hash that could be one of two commits. */
+  const wholeByShort = new Map<string, string | null>()
+  for (const { prompt_id, commit_sha } of wholes.values()) {
+    for (const length of lengths) {
+      const id = idOf(prompt_id, commitKey(commit_sha).slice(0, length))
+      if (shorts.has(id)) wholeByShort.set(id, wholeByShort.has(id) ? null : commit_sha)
+    }
+  }
+  /** The whole hash of a short one. A short hash that could be one of two commits is neither. */
+  const wholeOf = (promptId: number, commit: string): string =>
+    wholeByShort.get(idOf(promptId, commitKey(commit))) ?? commit
   return {
-    spellingsOf,
-    /** The longest spelling of a commit. A short hash that could be one of two commits is neither. */
-    wholeOf(promptId: number, commit: string): string {
-      const same = spellingsOf(promptId, commit)
-      const longest = same.reduce((a, b) => (b.length > a.length ? b : a), commit)
-      const related = near(promptId, commit).filter((other) => same.some((one) => isSameCommit(one, other)))
-      if (related.every((other) => isSameCommit(other, longest))) return longest
-      return same.find((other) => commitKey(other) === commitKey(commit)) ?? commit
+    wholeOf,
+    /** The keys by which a commit is known. */
+    keysOf(promptId: number, commit: string): string[] {
+      const whole = commitKey(wholeOf(promptId, commit))
+      const begins = [...lengths].map((length) => whole.slice(0, length))
+      const keys = begins.filter((begin) => commitKey(wholeOf(promptId, begin)) === whole)
+      return [...new Set([whole, ...keys])]
     },
   }
 }

@@ -1,4 +1,12 @@
-import { type CommitOfPrompt, commitId, type EntryToRecord, type KnownEntry } from './identity.ts'
+import { OrderedEntries } from './entry_order.ts'
+import {
+  type CommitOfPrompt,
+  commitId,
+  comparePlaces,
+  type EntryIdentity,
+  identityOf,
+  type KnownEntry,
+} from './identity.ts'
 
 const shownFields = [
   'action',
@@ -20,39 +28,45 @@ export type KnownEntryChanges = {
   deletes: KnownEntry[]
 }
 
-/** The known entries as they are changed, by their commits. */
+/** The known entries as they are changed. `withWholeCommit` gives an entry the whole hash of its commit. */
 export class KnownEntries {
-  readonly #byId: Map<number, KnownEntry>
-  readonly #idsByCommit = new Map<string, number[]>()
+  readonly #byId = new Map<number, KnownEntry>()
+  readonly #byCommit = new OrderedEntries(commitId)
+  readonly #byIdentity = new OrderedEntries(identityOf)
 
-  constructor(private readonly original: KnownEntry[]) {
-    this.#byId = new Map(original.map((entry) => [entry.id, entry]))
-    for (const entry of original) this.#addToCommit(entry)
+  constructor(
+    private readonly original: KnownEntry[],
+    withWholeCommit: (entry: KnownEntry) => KnownEntry,
+  ) {
+    for (const entry of original.map(withWholeCommit).sort(comparePlaces)) this.#add(entry)
   }
 
   /** Oldest first. */
-  of(commit: CommitOfPrompt): KnownEntry[] {
-    const entries = (this.#idsByCommit.get(commitId(commit)) ?? []).flatMap((id) => this.#byId.get(id) ?? [])
-    // An entry that became a merge has another commit.
-    return entries
-      .filter((entry) => commitId(entry) === commitId(commit))
-      .sort((a, b) => Number(a.created_at) - Number(b.created_at) || a.id - b.id)
+  of(commit: CommitOfPrompt): readonly KnownEntry[] {
+    return this.#byCommit.of(commitId(commit))
+  }
+
+  /** The entries of an identity, oldest first. */
+  sameAs(entry: EntryIdentity): readonly KnownEntry[] {
+    return this.#byIdentity.of(identityOf(entry))
   }
 
   /** The merges of the same commit into the same branch that have another number. */
-  otherMerges({ branch_name, pr_number, ...commit }: EntryToRecord): KnownEntry[] {
+  otherMerges({ branch_name, pr_number, ...commit }: EntryIdentity): KnownEntry[] {
     const merges = this.of(commit).filter((entry) => entry.action === 'pr_merged' && entry.branch_name === branch_name)
     return merges.filter((entry) => entry.pr_number !== pr_number)
   }
 
   replace(from: KnownEntry, to: KnownEntry): 'changed' | 'known' {
-    this.#byId.set(from.id, to)
-    if (commitId(to) !== commitId(from)) this.#addToCommit(to)
+    this.delete(from)
+    this.#add(to)
     return isVisibleChange(from, to) ? 'changed' : 'known'
   }
 
-  delete({ id }: KnownEntry): void {
-    this.#byId.delete(id)
+  delete(entry: KnownEntry): void {
+    this.#byId.delete(entry.id)
+    this.#byCommit.delete(entry)
+    this.#byIdentity.delete(entry)
   }
 
   changes(): KnownEntryChanges {
@@ -65,8 +79,9 @@ export class KnownEntries {
     return { updates, deletes: this.original.filter(({ id }) => !this.#byId.has(id)) }
   }
 
-  #addToCommit(entry: KnownEntry): void {
-    const key = commitId(entry)
-    this.#idsByCommit.set(key, [...(this.#idsByCommit.get(key) ?? []), entry.id])
+  #add(entry: KnownEntry): void {
+    this.#byId.set(entry.id, entry)
+    this.#byCommit.add(entry)
+    this.#byIdentity.add(entry)
   }
 }

@@ -1,13 +1,14 @@
 // Decides how the entries of one source, a clone (git), GitHub's deliveries or a client, change what is known already. The
 // history is the same in whichever order they report, and however often; docs/interface.md and docs/git.md have the rules.
 import { commitKey, createCommitNames } from './commit_names.ts'
+import { LiveOrder, OrderedEntries } from './entry_order.ts'
 import {
+  type CommitOfPrompt,
   commitId,
   type EntryIdentity,
   type EntryToRecord,
+  identityOf,
   isLive,
-  isOtherBetween,
-  isSameEntry,
   type KnownEntry,
   type LiveEntry,
   type ReportedEntry,
@@ -45,28 +46,28 @@ const newId = Number.MAX_SAFE_INTEGER / 2
  */
 export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: Context): Reconciliation {
   const names = createCommitNames([...known, ...given])
-  const withWholeCommit = <T extends EntryToRecord>(entry: T): T => ({
+  const withWholeCommit = <T extends CommitOfPrompt>(entry: T): T => ({
     ...entry,
     commit_sha: names.wholeOf(entry.prompt_id, entry.commit_sha),
   })
   // New entries get higher ids than known ones, in their order.
   const reported = given.map((entry, index) => ({ ...withWholeCommit(entry), id: newId + index }))
-  const entries = new KnownEntries(known)
-  for (const entry of known) entries.replace(entry, withWholeCommit(entry))
-  const live = Map.groupBy([...context.live, ...reported.filter(isLive)], branchKey)
+  const entries = new KnownEntries(known, withWholeCommit)
+  const live = Map.groupBy([...context.live.map(withWholeCommit), ...reported.filter(isLive)], branchKey)
+  const liveOrders = new Map([...live].map(([branch, ofBranch]) => [branch, new LiveOrder(ofBranch)]))
+  const removed = new Set(context.removed.map(identityOf))
   const covered = new Set(context.merged.map(mergedKey))
   const mergedCommits: MergedCommit[] = []
   const outcomes = new Map<ReportedEntry, Outcome>()
   const repeatedBy = new Map<ReportedEntry, KnownEntry>()
   const inserts: EntryToRecord[] = []
-  const insertsByCommit = new Map<string, KnownEntry[]>()
+  const inserted = new OrderedEntries(identityOf)
 
-  const findRepeated = (entry: ReportedEntry & KnownEntry, candidates: KnownEntry[]): KnownEntry | undefined => {
-    const same = candidates.filter((one) => isSameEntry(one, entry))
+  const findRepeated = (entry: ReportedEntry & KnownEntry, same: readonly KnownEntry[]): KnownEntry | undefined => {
     // A commit lands on a branch once, though sync and the webhook know different times of it.
     const landed = entry.by_call ? undefined : same.find((one) => one.in_git || one.on_github)
-    const mayRepeat = entry.isTimed && isLive(entry)
-    return landed ?? same.find((one) => !mayRepeat || !isOtherBetween(entry, one, live.get(branchKey(entry)) ?? []))
+    if (landed || !entry.isTimed || !isLive(entry)) return landed ?? same[0]
+    return liveOrders.get(branchKey(entry))?.findUnparted(entry, same)
   }
 
   // Merges come first, so that they cover the commits that are reported with them.
@@ -78,23 +79,23 @@ export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: 
     }
     mergedCommits.push(...commitsOf(merge))
     for (const commit of commitsOf(merge)) covered.add(mergedKey(commit))
-    const outcome = applyMerge(entries, merge, findRepeated(merge, entries.of(merge)))
+    const outcome = applyMerge(entries, merge, findRepeated(merge, entries.sameAs(merge)))
     if (outcome) outcomes.set(merge, outcome)
   }
   for (const entry of reported) {
     if (outcomes.has(entry)) continue
-    const repeated = findRepeated(entry, entries.of(entry))
-    const inserted = insertsByCommit.get(commitId(entry)) ?? []
+    const repeated = findRepeated(entry, entries.sameAs(entry))
     if (entry.action === 'deployed' && !entry.by_call && covered.has(mergedKey(entry))) outcomes.set(entry, 'covered')
     else if (repeated) {
       repeatedBy.set(entry, combine(repeated, entry))
       outcomes.set(entry, entries.replace(repeated, combine(repeated, entry)))
-    } else if (findRepeated(entry, inserted) || isRemoved(entry, context.removed)) outcomes.set(entry, 'known')
+    } else if (findRepeated(entry, inserted.of(identityOf(entry)))) outcomes.set(entry, 'known')
+    else if (!entry.by_call && removed.has(identityOf(entry))) outcomes.set(entry, 'known')
     else {
       const { covers: _, isTimed: __, id: ___, ...toInsert } = entry
       outcomes.set(entry, 'added')
       inserts.push(toInsert)
-      insertsByCommit.set(commitId(entry), [...inserted, entry])
+      inserted.add(entry)
     }
   }
   return {
@@ -105,9 +106,6 @@ export function reconcile(given: ReportedEntry[], known: KnownEntry[], context: 
     mergedCommits,
   }
 }
-
-const isRemoved = (entry: ReportedEntry, removed: EntryIdentity[]): boolean =>
-  !entry.by_call && removed.some((one) => isSameEntry(one, entry))
 
 /** Returns undefined for a merge that is to be inserted. */
 function applyMerge(entries: KnownEntries, merge: ReportedEntry, same: KnownEntry | undefined): Outcome | undefined {

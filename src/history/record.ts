@@ -8,8 +8,8 @@ import { yieldFor } from '../lib/periodic.ts'
 import { earlierOf, parseInstant } from '../lib/times.ts'
 import { createValidator } from '../lib/validate.ts'
 import type { Prompt } from '../prompts/find.ts'
-import { commitKey, commitRange, createCommitNames } from './commit_names.ts'
-import { type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './identity.ts'
+import { commitRange, createCommitNames } from './commit_names.ts'
+import { commitId, type EntryToRecord, isLive, type KnownEntry, type ReportedEntry } from './identity.ts'
 import { showTitledEntry } from './read.ts'
 import { type Outcome, reconcile } from './reconcile.ts'
 import { type HistoryEntry, NewHistoryEntry } from './schema.ts'
@@ -150,19 +150,26 @@ export async function recordLocked(sql: Sql, reported: ReportedEntry[]) {
     selectMergedCommits(sql, reported),
     selectRemoved(sql, reported),
   ])
-  const mustCompareTimes = known.some((entry) => reported[0]?.by_call || (!entry.in_git && !entry.on_github))
-  const live = mustCompareTimes ? await selectLiveNeighbours(sql, withSpellings(reported.filter(isLive), known)) : []
+  const mayRollBack = reported[0]?.by_call || known.some((entry) => !entry.in_git && !entry.on_github)
+  const again = mayRollBack ? findLiveAgain(reported, known) : []
+  const live = again.length > 0 ? await selectLiveNeighbours(sql, again) : []
   const result = reconcile(reported, known, { merged, removed, live })
   return { ...result, insertedIds: await writeReconciliation(sql, result) }
 }
 
-/** Adds the keys by which the commit of each entry is known, so that none of them counts as another commit. */
-function withSpellings(entries: ReportedEntry[], known: KnownEntry[]) {
-  const names = createCommitNames([...known, ...entries])
-  return entries.map((entry) => {
-    const spellings = names.spellingsOf(entry.prompt_id, entry.commit_sha)
-    return { ...entry, spellings: spellings.map(commitKey) }
-  })
+/**
+ * Finds the entries that made a commit live which has another entry, known or reported. Adds the keys by which the commit is
+ * known, so that none of them counts as another commit.
+ */
+function findLiveAgain(reported: ReportedEntry[], known: KnownEntry[]) {
+  const all = [...known, ...reported]
+  const names = createCommitNames(all)
+  const commitOf = ({ prompt_id, commit_sha }: KnownEntry | ReportedEntry) =>
+    commitId({ prompt_id, commit_sha: names.wholeOf(prompt_id, commit_sha) })
+  const ofCommit = Map.groupBy(all, commitOf)
+  return reported
+    .filter((entry) => isLive(entry) && Number(ofCommit.get(commitOf(entry))?.length) > 1)
+    .map((entry) => ({ ...entry, spellings: names.keysOf(entry.prompt_id, entry.commit_sha) }))
 }
 
 export const countChanges = (outcomes: Outcome[]): number =>

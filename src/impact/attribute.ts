@@ -1,3 +1,4 @@
+import { commitNamedBy } from '../history/commit_names.ts'
 import { latestInstant } from '../lib/times.ts'
 import { type Counts, totalOf } from './rate.ts'
 
@@ -75,7 +76,7 @@ export function attribute(changes: ChangeWindow[], inWindows: WindowCount[], nam
 
   for (const window of inWindows) add(ofWindow.get(window.number), window, 1)
   for (const one of named) {
-    const commit = commitNamedBy(one)
+    const commit = commitNamedBy(one.text, one.commits)
     if (commit === null) continue
     add(ofWindow.get(one.number), one, -1)
     const named = ofCommit.get(commit)?.find((change) => isNamedIn(one.number, change))
@@ -97,10 +98,4 @@ function findByWindow(changes: ChangeWindow[]): Map<number, number> {
   const numbers = new Map(boundsOf(changes).map((bound, index) => [bound.getTime(), index + 1]))
   const lasting = changes.filter(({ created_at, live_until }) => live_until === null || live_until > created_at)
   return new Map(lasting.map(({ id, created_at }) => [numbers.get(created_at.getTime()) as number, id]))
-}
-
-/** The commit that a string names: exactly that one, or the only one that it can be with at least 7 characters (as git's). */
-function commitNamedBy({ text, commits }: NamedCount): string | null {
-  if (commits.includes(text)) return text
-  return commits.length === 1 && [...text].length >= 7 ? (commits[0] as string) : null
 }

@@ -1,4 +1,5 @@
 import type { Db, Sql } from '../db/client.ts'
+import { wholeHash } from '../history/commit_names.ts'
 import { readEntries, showTitledEntry } from '../history/read.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { Prompt } from '../prompts/find.ts'
@@ -43,7 +44,10 @@ export async function readCounts(sql: Sql, promptId: number, ids: number[]) {
   const [inWindows, named] =
     changes.length === 0
       ? [[], []]
-      : await Promise.all([selectDayCounts(sql, promptId, bounds), selectNamedCounts(sql, promptId, bounds)])
+      : await Promise.all([
+          selectDayCounts(sql, promptId, bounds),
+          selectNamedCounts(sql, promptId, bounds, wholeHash.source),
+        ])
   return { changes, counts: attribute(changes, inWindows, named) }
 }
 

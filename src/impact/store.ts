@@ -75,9 +75,10 @@ const maxLongerHashes = 100
  * Counts the signals of a prompt by the span between two bounds, by day, and by the string that they have for a commit. Reads
  * only strings that can name a change, because clients may make up any number of others. These are prefixes of its commit, so
  * they sort between its first 7 characters and itself; or, if its commit is a short hash, longer ones. A day that has a bound in
- * it (`split_days`) is read by quarters of an hour, and a quarter that has one from the signals.
+ * it (`split_days`) is read by quarters of an hour, and a quarter that has one from the signals. `wholeHash` is the pattern of
+ * the commits that may be shortened.
  */
-export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds): Promise<NamedCount[]> =>
+export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds, wholeHash: string) =>
   sql<NamedCount>`
     with given as materialized (
       select
@@ -156,10 +157,13 @@ export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds
       select t.text, json_agg(distinct k.commit_key) as commits
       from (select distinct text from named) t
       cross join lateral (
+        (select h.commit_key from history_changes h where h.prompt_id = ${promptId} and h.commit_key = t.text limit 1)
+        union all
         (
           select h.commit_key
           from history_changes h
-          where h.prompt_id = ${promptId} and h.commit_key >= t.text
+          where h.prompt_id = ${promptId} and h.commit_key > t.text and h.commit_key < t.text || 'g'
+            and h.commit_key ~ ${wholeHash}
           order by h.commit_key
           limit 1
         )
@@ -167,7 +171,8 @@ export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds
         (
           select h.commit_key
           from history_changes h
-          where h.prompt_id = ${promptId} and h.commit_key <= t.text || chr(1114111)
+          where h.prompt_id = ${promptId} and h.commit_key > t.text and h.commit_key < t.text || 'g'
+            and h.commit_key ~ ${wholeHash}
           order by h.commit_key desc
           limit 1
         )
@@ -176,12 +181,10 @@ export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds
           select distinct h.commit_key
           from history_changes h
           where h.prompt_id = ${promptId} and h.commit_key >= left(t.text, 7) and h.commit_key < t.text
-            and starts_with(t.text, h.commit_key)
+            and starts_with(t.text, h.commit_key) and t.text ~ ${wholeHash}
           order by h.commit_key
           limit 2
         )
       ) k
-      where starts_with(k.commit_key, t.text)
-        or (t.text ~ '^[0-9a-f]{8,64}$' and length(k.commit_key) >= 7 and starts_with(t.text, k.commit_key))
       group by t.text
     ) c using (text)`

@@ -44,6 +44,26 @@ const rows = `
   delete from plans where name = 'team';
   insert into plans values ('gold', 7);`
 
+test('the texts of prompts are read fifty at a time, because they may be large', async () => {
+  const db = await openEmpty()
+  await migrate(db, migrations)
+  await db.sql.script(`
+    insert into organisations (public_id, name, plan, created_at) values ('org_a', 'A', 'free', now());
+    insert into prompt_texts (organisation_id, hash, text)
+    select o.id, decode(lpad(n::text, 64, '0'), 'hex'), 'text' from organisations o, generate_series(1, 120) n;`)
+  const counts: number[] = []
+  const rows = await writeBackup(
+    db,
+    systemClock,
+    'test',
+    async () => {},
+    (count) => counts.push(count),
+  )
+  const steps = counts.map((count, index) => count - (counts[index - 1] ?? 0))
+  expect(Math.max(...steps)).toBe(50)
+  expect(rows).toBe(counts.at(-1) as number)
+})
+
 test('a table that a later migration adds is backed up and restored, to the last digit', async () => {
   const [source, target] = [await openEmpty(), await openEmpty()]
   const schema = [...migrations, later]

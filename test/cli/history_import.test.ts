@@ -47,6 +47,14 @@ test('accepts lines of any ending, blank ones too, from a file or standard input
   expect(await recorded()).toEqual({ total: 4, newest: ['fourth', 'third', 'second', 'first'] })
 })
 
+test('records a rollback to a new commit, past one that is known', async () => {
+  const deployed = (commit_sha: string, day: number) =>
+    line({ commit_sha, branch_name: 'rollback', created_at: `2026-01-0${day}T00:00:00Z` })
+  expect(await importing('-', deployed('b', 2))).toMatchObject({ stdout: '{"recorded":1}\n' })
+  const both = `${deployed('a', 1)}\n${deployed('a', 3)}`
+  expect(await importing('-', both)).toMatchObject({ stdout: '{"recorded":2}\n' })
+})
+
 test('accepts a file with a byte order mark', async () => {
   const { total } = await recorded()
   expect(await importing(fileOf(`\uFEFF${line()}\n`))).toMatchObject({ status: 0, stdout: '{"recorded":1}\n' })

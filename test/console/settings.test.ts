@@ -91,6 +91,21 @@ test('the permissions and the life of a key are edited', async () => {
   expect(await row.textContent()).toContain('signals:readusage:read')
 })
 
+test('a key that expires creates keys that end with it', async () => {
+  const expiresAt = new Date(Date.now() + 12 * 3_600_000)
+  const { key } = await own.service.createKey(own.tenant, [...scopes], { expiresAt })
+  const { page } = await own.open('/settings/keys', { key })
+  await page.getByRole('button', { name: 'New key' }).click()
+  await page.getByLabel('Name').fill('short')
+  const options = page.getByLabel('Expires').locator('option')
+  expect(await options.allTextContents()).toEqual(['when this session ends'])
+  await page.getByText('run prompt-signals keys create').waitFor()
+  await page.getByRole('button', { name: 'Create key' }).click()
+  await page.getByRole('dialog', { name: 'New key created' }).waitFor()
+  const { body } = await own.service.get('/keys?limit=1', own.admin)
+  expect(body.data[0]).toMatchObject({ name: 'short', expires_at: expiresAt.toISOString() })
+})
+
 test('only what the key may do is offered', async () => {
   const seen = async (scopesOfKey: Parameters<TestConsole['keyWith']>[0], path: string) => {
     const { page } = await own.open(path, { key: await own.keyWith(scopesOfKey) })

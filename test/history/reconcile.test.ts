@@ -232,12 +232,37 @@ test.each([
   ['could be one of two commits', [whole, other, whole.slice(0, 8)], 3],
   ['is shorter than seven characters', [whole, whole.slice(0, 6)], 2],
   ['is not a hash', ['release-12', 'release-1'], 2],
+  ['begins a longer one that is not a whole hash', ['20260101', '20260101123000'], 2],
   ['was taken for two commits, and then is sent in full', [whole, other, '45c48cce', '45c48cce1'], 4],
 ])('a commit that %s is another one', (_, commits, number) => {
   const history = createHistory()
   for (const [index, commit] of commits.entries()) history.report(called(commit, index))
   expect(history.entries()).toHaveLength(number as number)
   expect(new Set(history.entries().map(({ commit_sha }) => commit_sha))).toEqual(new Set(commits as string[]))
+})
+
+test('ten thousand rollbacks of a commit, or spellings of a prefix, take little processor time', () => {
+  const knownOf = (commitOf: (index: number) => string) =>
+    Array.from({ length: 10_000 }, (_, index) => ({ ...called(commitOf(index), 2 * index), id: index + 1 }))
+  const reported = (commitOf: (index: number) => string) =>
+    Array.from({ length: 500 }, (_, index) => called(commitOf(index), 40 * index + 1))
+  const hashOf = (index: number) => `abcdef0${index}`.padEnd(40, '0')
+  const others = reported(() => 'b').map((entry, index) => ({ ...entry, id: -index, created_at: minute(40 * index) }))
+  const start = process.cpuUsage()
+  const rollbacks = reconcile(
+    reported(() => 'a'),
+    knownOf(() => 'a'),
+    { ...nothing, live: others },
+  )
+  const spellings = reconcile(
+    reported((index) => hashOf(20 * index)),
+    knownOf(hashOf),
+    nothing,
+  )
+  const { user, system } = process.cpuUsage(start)
+  expect(rollbacks.outcomes).toEqual(Array(500).fill('known'))
+  expect(spellings.outcomes).toEqual(Array(500).fill('known'))
+  expect(user + system).toBeLessThan(1_000_000)
 })
 
 test('a removed entry is not brought back by sync or the webhook, but by a client', () => {

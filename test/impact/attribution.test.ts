@@ -46,13 +46,16 @@ const time = fc
   .tuple(fc.constantFrom(0, 1, 14, 15, 16, 59, 60, 75, 600, 1_440, 2_000, 4_321), fc.constantFrom(-1, 0, 0, 1))
   .map(([minutes, ms]) => new Date(start + minutes * minute + ms).toISOString())
 
-/** Commits that begin alike, to the sixth, seventh and last character; one that is the begin of another; short ones. */
+const wholeOf = (begin: string) => begin.padEnd(40, '0')
+
+/** Commits that begin alike, to the sixth, seventh and last character; one that is the begin of another; other names. */
 const commits = [
-  'abcdef0123456789',
-  'abcdef0123456788',
-  'abcdef1123456789',
+  wholeOf('abcdef0123456789'),
+  wholeOf('abcdef0123456788'),
+  wholeOf('abcdef1123456789'),
   'abcdef0',
   '1234567890',
+  'release-12',
   'v1',
   'ünï-12345',
   '😀😀😀😀1234',
@@ -62,9 +65,12 @@ const others = [
   'abcdef01',
   'abcdef012345678',
   'abcdef11',
-  'ABCDEF0123456789',
+  wholeOf('ABCDEF0123456789'),
+  wholeOf('1234567890'),
   'abcdef01234567890',
   '1234567',
+  'release-1',
+  'release-123',
   '123456',
   'V1',
   'v',
@@ -72,10 +78,12 @@ const others = [
   '',
   7,
 ]
-/** Seven UTF-16 units are not seven characters. */
+/** Only hashes may be shortened. */
 const astral = ['😀😀😀😀12', '😀😀😀😀123']
 /** Texts of two letters, hashes among them, so that many begin others, or lie between a commit and what it begins with. */
-const alike = fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 6, maxLength: 10 })
+const alike = fc
+  .tuple(fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 6, maxLength: 10 }), fc.boolean())
+  .map(([text, isWhole]) => (isWhole ? wholeOf(text) : text))
 
 const change = fc
   .tuple(fc.oneof(fc.constantFrom(...commits), alike), time, fc.integer({ min: 0, max: 4 }))
@@ -122,7 +130,7 @@ test.each(seeds)(
 
 test('a prefix that could be two commits names neither, and a rollback has the signals of its own time', async () => {
   const { prompt, key } = await service.createTenant()
-  const [a, b] = ['abcdef0111111111', 'abcdef0222222222']
+  const [a, b] = [wholeOf('abcdef01'), wholeOf('abcdef02')]
   const at = (hour: number) => `2026-10-01T${hour}:00:00.000Z`
   await service.addHistory(prompt, [deployed(a, at(10)), deployed(b, at(12)), deployed(a, at(14))])
   const sent = [a.slice(0, 7), a.slice(0, 8), a.toUpperCase(), b].flatMap((commit) =>

@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { blockByDay } from '../../src/impact/block.ts'
 import { differenceOf } from '../../src/impact/interval.ts'
+import { resolveCommit } from '../../src/impact/resolve_commit.ts'
 import { useService, useTenant } from '../use.ts'
 import { addSignals, deployed, merged, rollUp, type Sent } from './history.ts'
 
@@ -10,7 +11,7 @@ const tenant = useTenant(service)
 const base = '1111111aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'
 /** The head of a pull request that is open: nothing of it is live. */
 const head = '2222222bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb'
-const [like, alike] = ['3333333cc1', '3333333cc2']
+const [like, alike] = ['3333333cc1'.padEnd(40, '0'), '3333333cc2'.padEnd(40, '0')]
 
 const signals = (positive: number, negative: number, at: string, commit: string): Sent[] => [
   ...Array.from({ length: positive }, () => ({ at, commit, value: 'positive' as const })),
@@ -135,6 +136,20 @@ test('a whole hash is itself, whatever longer strings signals have', async () =>
   await addSignals(service, tenant.prompt, signals(1, 0, '2026-11-02T10:00:00.000Z', `${head}0`))
   const { data } = (await read(`base=${base}&head=${head.toUpperCase()}`)).body
   expect(data.head).toMatchObject({ commit: head, signals: { total: 570 } })
+})
+
+const shortOf = (commit: string) => commit.slice(0, 7)
+test.each([
+  ['release-1', ['release-12', 'release-1'], 'release-1', ['release-1']],
+  ['release-12', ['release-12', 'release-1'], 'release-12', ['release-12']],
+  ['release-1', ['release-12'], 'release-1', ['release-1']],
+  ['20260101', ['20260101123000'], '20260101', ['20260101']],
+  [shortOf(base), [base, shortOf(base)], base, [base, shortOf(base)]],
+  [base, [shortOf(base)], base, [base, shortOf(base)]],
+  ['3333333cc1', [like, alike, '3333333', '3333333cc1'], like, [like, '3333333cc1']],
+])('%s among %p is %s', (given, texts, commit, names) => {
+  const known = texts.map((text) => ({ text, is_entry: true }))
+  expect(resolveCommit(given, known)).toEqual({ commit, texts: names })
 })
 
 test('only a key that may read signals can compare, and only its own prompts', async () => {

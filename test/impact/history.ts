@@ -34,17 +34,16 @@ export const merged = (commit: string, at: string, number: number) =>
     pr_url: `https://example.com/${number}`,
   })
 
-const isHash = (text: string): boolean => /^[0-9a-f]{7,64}$/.test(text)
+/** Whether the second is a whole hash, and the first its beginning. */
+const isShortOf = (short: string, whole: string): boolean =>
+  /^[0-9a-f]{40}$/.test(whole) && short.length >= 7 && whole.startsWith(short)
 
 /** The change that a signal belongs to, as documented, of those that went live, oldest first; undefined for none. */
 export function changeOf(changes: Change[], { commit, at }: Sent): { change: Change; isNamed: boolean } | undefined {
   if (typeof commit === 'string' && commit !== '') {
     const text = commit.toLowerCase()
     const commits = [...new Set(changes.map(({ commit_sha }) => commit_sha.toLowerCase()))]
-    const fitting = commits.filter((known) => {
-      const isShorter = isHash(known) && isHash(text) && text.startsWith(known)
-      return isShorter || ([...text].length >= 7 && known.startsWith(text))
-    })
+    const fitting = commits.filter((known) => isShortOf(known, text) || isShortOf(text, known))
     const named = commits.includes(text) ? text : fitting.length === 1 ? fitting[0] : undefined
     const own = changes.filter(({ commit_sha }) => commit_sha.toLowerCase() === named)
     const change = own.findLast(({ created_at }) => created_at <= at) ?? own[0]

@@ -1,6 +1,6 @@
-import { usePrompts, useScopes } from '../client/organisation.ts'
+import { useOwnKey, usePrompts, useScopes } from '../client/organisation.ts'
 import type { Schemas, Scope } from '../client/schemas.ts'
-import { Input, Lines } from '../parts/field.tsx'
+import { Input, Lines, Select } from '../parts/field.tsx'
 import { scopes as allScopes, meanings } from '../parts/scopes.ts'
 import { Text } from '../parts/text.tsx'
 
@@ -16,9 +16,27 @@ export const lives: [string, string][] = [
 
 const dayMs = 86_400_000
 
+const expiryAfter = (days: string): string => new Date(Date.now() + Number(days) * dayMs).toISOString()
+
+/** When a new key expires: not later than the current key, which creates it. */
+export function NewExpiry() {
+  const end = useOwnKey()?.expires_at
+  if (!end) return <Select label="Expires" name="life" options={lives} />
+  const shorter = lives.filter(([days]) => days !== '' && expiryAfter(days) < end)
+  return (
+    <Select
+      label="Expires"
+      hint="For a longer life, run prompt-signals keys create."
+      name="life"
+      options={[[end, 'when this session ends'], ...shorter]}
+    />
+  )
+}
+
 export function readExpiry(form: FormData): string | null {
-  const days = textOf(form, 'life')
-  return days === '' ? null : new Date(Date.now() + Number(days) * dayMs).toISOString()
+  const life = textOf(form, 'life')
+  if (life === '') return null
+  return lives.some(([days]) => days === life) ? expiryAfter(life) : life
 }
 
 /** The scopes that the current key may grant. */

@@ -10,7 +10,15 @@ import { Input, Select } from '../parts/field.tsx'
 import { formatMoment } from '../parts/format.ts'
 import { type Preset, presets } from '../parts/scopes.ts'
 import { Text } from '../parts/text.tsx'
-import { BrowserFields, lives, readExpiry, readRestrictions, readScopes, ScopeFields } from './key_fields.tsx'
+import {
+  BrowserFields,
+  lives,
+  NewExpiry,
+  readExpiry,
+  readRestrictions,
+  readScopes,
+  ScopeFields,
+} from './key_fields.tsx'
 
 type KeyFormProps = Omit<ComponentProps<typeof FormDialog>, 'onSubmit'> & {
   madeTitle: string
@@ -77,7 +85,7 @@ export function NewKey({ onClose }: { onClose(): void }) {
       />
       <ScopeFields isHidden={purpose !== 'scopes'} />
       {purpose === 'browser' && <BrowserFields origins={null} prompts={null} monthly_limit={null} />}
-      <Select label="Expires" name="life" options={lives} />
+      <NewExpiry />
     </KeyForm>
   )
 }
