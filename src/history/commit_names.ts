@@ -1,16 +1,16 @@
-// Commits are compared ignoring letter case. A whole hash may be shortened to seven characters, as git does; another name may
-// not: release-1 is not release-12, and 20260101 is not 20260101123000.
+// Commits are compared ignoring letter case. A hash may be shortened to seven characters, as git does; another name may not:
+// release-1 is not release-12, and 20260101 is not 20260101123000.
 
 const shortest = 7
 const hash = /^[0-9a-f]{7,64}$/
-/** Of SHA-1 or SHA-256. Postgres reads it too. */
-export const wholeHash = /^([0-9a-f]{40}|[0-9a-f]{64})$/
+/** What may be shortened. Digits alone are a date or a number, unless they have the length of SHA-1 or SHA-256. Postgres reads it too. */
+export const longHash = /^([0-9]{40}|[0-9]{64}|(?=[0-9]*[a-f])([0-9a-f]{8,40}|[0-9a-f]{64}))$/
 
 /** The spelling by which commits are compared and found. Only ASCII letters, like Postgres' lower() of the column. */
 export const commitKey = (commit: string): string => commit.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())
 
-const isShortOf = (short: string, whole: string): boolean =>
-  wholeHash.test(whole) && whole.startsWith(short) && hash.test(short) && !wholeHash.test(short)
+const isShortOf = (short: string, long: string): boolean =>
+  long.length > short.length && longHash.test(long) && long.startsWith(short) && hash.test(short) && short.length !== 40
 
 /** Whether two names, as keys, can be of the same commit. */
 export const isSameCommit = (one: string, other: string): boolean =>
@@ -23,6 +23,13 @@ export function commitNamedBy(name: string, commits: string[]): string | null {
   return same.length === 1 ? (same[0] as string) : null
 }
 
+/** Those of these keys that are hashes and begin no longer one. */
+export function wholeHashes(keys: string[]): string[] {
+  // What a key begins sorts right behind it.
+  const sorted = [...new Set(keys.filter((key) => longHash.test(key)))].sort()
+  return sorted.filter((key, index) => !isShortOf(key, sorted[index + 1] ?? ''))
+}
+
 /** The keys between which those of all spellings of a commit sort; hardly ever also those of another. */
 export function commitRange(commit: string): { low: string; high: string } {
   const key = commitKey(commit)
@@ -33,24 +40,24 @@ export function commitRange(commit: string): { low: string; high: string } {
 /** The spellings of commits among the entries of prompts. */
 export function createCommitNames(entries: { prompt_id: number; commit_sha: string }[]) {
   const idOf = (promptId: number, key: string) => `${promptId} ${key}`
-  const wholes = new Map<string, { prompt_id: number; commit_sha: string }>()
-  const shorts = new Set<string>()
+  const hashes = new Map<string, string>()
   const lengths = new Set<number>()
-  for (const entry of entries) {
-    const key = commitKey(entry.commit_sha)
-    const id = idOf(entry.prompt_id, key)
-    if (wholeHash.test(key)) wholes.set(id, wholes.get(id) ?? entry)
-    else if (hash.test(key)) {
-      shorts.add(id)
-      lengths.add(key.length)
-    }
+  for (const { prompt_id, commit_sha } of entries) {
+    const key = commitKey(commit_sha)
+    if (!hash.test(key) || hashes.has(idOf(prompt_id, key))) continue
+    hashes.set(idOf(prompt_id, key), commit_sha)
+    lengths.add(key.length)
   }
   /** Null for a short hash that could be one of two commits. */
   const wholeByShort = new Map<string, string | null>()
-  for (const { prompt_id, commit_sha } of wholes.values()) {
-    for (const length of lengths) {
-      const id = idOf(prompt_id, commitKey(commit_sha).slice(0, length))
-      if (shorts.has(id)) wholeByShort.set(id, wholeByShort.has(id) ? null : commit_sha)
+  for (const [promptId, ofPrompt] of Map.groupBy(entries, ({ prompt_id }) => prompt_id)) {
+    for (const whole of wholeHashes(ofPrompt.map(({ commit_sha }) => commitKey(commit_sha)))) {
+      const commit = hashes.get(idOf(promptId, whole)) as string
+      for (const length of lengths) {
+        const short = whole.slice(0, length)
+        const id = idOf(promptId, short)
+        if (hashes.has(id) && isShortOf(short, whole)) wholeByShort.set(id, wholeByShort.has(id) ? null : commit)
+      }
     }
   }
   /** The whole hash of a short one. A short hash that could be one of two commits is neither. */

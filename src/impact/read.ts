@@ -1,5 +1,5 @@
 import type { Db, Sql } from '../db/client.ts'
-import { wholeHash } from '../history/commit_names.ts'
+import { longHash } from '../history/commit_names.ts'
 import { readEntries, showTitledEntry } from '../history/read.ts'
 import { invalidQuery } from '../lib/params.ts'
 import type { Prompt } from '../prompts/find.ts'
@@ -46,7 +46,7 @@ export async function readCounts(sql: Sql, promptId: number, ids: number[]) {
       ? [[], []]
       : await Promise.all([
           selectDayCounts(sql, promptId, bounds),
-          selectNamedCounts(sql, promptId, bounds, wholeHash.source),
+          selectNamedCounts(sql, promptId, bounds, longHash.source),
         ])
   return { changes, counts: attribute(changes, inWindows, named) }
 }

@@ -1,4 +1,4 @@
-import { commitNamedBy, isSameCommit, wholeHash } from '../history/commit_names.ts'
+import { commitNamedBy, isSameCommit, wholeHashes } from '../history/commit_names.ts'
 import type { KnownCommit } from './store_compare.ts'
 
 /** A commit, and every string that signals may have for it. */
@@ -11,7 +11,7 @@ export type ResolvedCommit = { commit: string; texts: string[] }
  */
 export function resolveCommit(given: string, known: KnownCommit[]): ResolvedCommit | null {
   const texts = [...new Set(known.map(({ text }) => text))]
-  const whole = [...new Set([given, ...texts])].filter((text) => wholeHash.test(text))
+  const whole = wholeHashes([given, ...texts])
   const named = commitNamedBy(given, whole)
   const isAmbiguous = named === null && whole.some((text) => isSameCommit(text, given))
   if (isAmbiguous && !known.some(({ text, is_entry }) => is_entry && text === given)) return null

@@ -75,10 +75,10 @@ const maxLongerHashes = 100
  * Counts the signals of a prompt by the span between two bounds, by day, and by the string that they have for a commit. Reads
  * only strings that can name a change, because clients may make up any number of others. These are prefixes of its commit, so
  * they sort between its first 7 characters and itself; or, if its commit is a short hash, longer ones. A day that has a bound in
- * it (`split_days`) is read by quarters of an hour, and a quarter that has one from the signals. `wholeHash` is the pattern of
+ * it (`split_days`) is read by quarters of an hour, and a quarter that has one from the signals. `longHash` is the pattern of
  * the commits that may be shortened.
  */
-export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds, wholeHash: string) =>
+export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds, longHash: string) =>
   sql<NamedCount>`
     with given as materialized (
       select
@@ -163,7 +163,7 @@ export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds
           select h.commit_key
           from history_changes h
           where h.prompt_id = ${promptId} and h.commit_key > t.text and h.commit_key < t.text || 'g'
-            and h.commit_key ~ ${wholeHash}
+            and h.commit_key ~ ${longHash}
           order by h.commit_key
           limit 1
         )
@@ -172,7 +172,7 @@ export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds
           select h.commit_key
           from history_changes h
           where h.prompt_id = ${promptId} and h.commit_key > t.text and h.commit_key < t.text || 'g'
-            and h.commit_key ~ ${wholeHash}
+            and h.commit_key ~ ${longHash}
           order by h.commit_key desc
           limit 1
         )
@@ -181,7 +181,7 @@ export const selectNamedCounts = (sql: Sql, promptId: number, split: SplitBounds
           select distinct h.commit_key
           from history_changes h
           where h.prompt_id = ${promptId} and h.commit_key >= left(t.text, 7) and h.commit_key < t.text
-            and starts_with(t.text, h.commit_key) and t.text ~ ${wholeHash}
+            and starts_with(t.text, h.commit_key) and t.text ~ ${longHash}
           order by h.commit_key
           limit 2
         )

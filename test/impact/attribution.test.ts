@@ -52,9 +52,10 @@ const wholeOf = (begin: string) => begin.padEnd(40, '0')
 const commits = [
   wholeOf('abcdef0123456789'),
   wholeOf('abcdef0123456788'),
-  wholeOf('abcdef1123456789'),
+  'abcdef1123456789',
   'abcdef0',
   '1234567890',
+  '2345678a',
   'release-12',
   'v1',
   'ünï-12345',
@@ -69,6 +70,7 @@ const others = [
   wholeOf('1234567890'),
   'abcdef01234567890',
   '1234567',
+  '2345678',
   'release-1',
   'release-123',
   '123456',
@@ -130,7 +132,7 @@ test.each(seeds)(
 
 test('a prefix that could be two commits names neither, and a rollback has the signals of its own time', async () => {
   const { prompt, key } = await service.createTenant()
-  const [a, b] = [wholeOf('abcdef01'), wholeOf('abcdef02')]
+  const [a, b] = ['abcdef0111111111', wholeOf('abcdef02')]
   const at = (hour: number) => `2026-10-01T${hour}:00:00.000Z`
   await service.addHistory(prompt, [deployed(a, at(10)), deployed(b, at(12)), deployed(a, at(14))])
   const sent = [a.slice(0, 7), a.slice(0, 8), a.toUpperCase(), b].flatMap((commit) =>

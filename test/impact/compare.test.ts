@@ -144,6 +144,7 @@ test.each([
   ['release-12', ['release-12', 'release-1'], 'release-12', ['release-12']],
   ['release-1', ['release-12'], 'release-1', ['release-1']],
   ['20260101', ['20260101123000'], '20260101', ['20260101']],
+  ['abcdef0', ['abcdef012', 'abcdef01'], 'abcdef012', ['abcdef012', 'abcdef01']],
   [shortOf(base), [base, shortOf(base)], base, [base, shortOf(base)]],
   [base, [shortOf(base)], base, [base, shortOf(base)]],
   ['3333333cc1', [like, alike, '3333333', '3333333cc1'], like, [like, '3333333cc1']],

@@ -34,9 +34,11 @@ export const merged = (commit: string, at: string, number: number) =>
     pr_url: `https://example.com/${number}`,
   })
 
-/** Whether the second is a whole hash, and the first its beginning. */
-const isShortOf = (short: string, whole: string): boolean =>
-  /^[0-9a-f]{40}$/.test(whole) && short.length >= 7 && whole.startsWith(short)
+const isHash = (text: string): boolean => /^[0-9a-f]{7,64}$/.test(text)
+
+/** Digits alone are a hash only in full length. */
+const isShortOf = (short: string, long: string): boolean =>
+  isHash(short) && isHash(long) && long.startsWith(short) && (/[a-f]/.test(long) || long.length === 40)
 
 /** The change that a signal belongs to, as documented, of those that went live, oldest first; undefined for none. */
 export function changeOf(changes: Change[], { commit, at }: Sent): { change: Change; isNamed: boolean } | undefined {
