@@ -1,0 +1,63 @@
+-- An address that is told of events. Null in events or prompts: all of them. Of kind slack, the url is a secret too. After a
+-- rotation the old secret signs beside the new one until old_secret_until. failing_since is null after a success.
+create table webhook_endpoints (
+  id bigint generated always as identity primary key,
+  public_id text not null unique check (public_id like 'whe\_%'),
+  organisation_id bigint not null references organisations,
+  kind text not null check (kind in ('webhook', 'slack')),
+  url text not null check (url <> ''),
+  events text[] check (cardinality(events) > 0),
+  prompts text[] check (cardinality(prompts) > 0),
+  secret text not null check (secret like 'whsec\_%'),
+  old_secret text,
+  old_secret_until timestamptz(3),
+  created_at timestamptz(3) not null,
+  failing_since timestamptz(3),
+  disabled_at timestamptz(3),
+  disabled_reason text,
+  check ((disabled_at is null) = (disabled_reason is null))
+);
+
+create index on webhook_endpoints (organisation_id, id);
+
+-- Something that endpoints are told of: written in the transaction that causes it, once for the same `once`. The public id
+-- is the webhook-id of every attempt. data is what is sent.
+create table webhook_events (
+  id bigint generated always as identity primary key,
+  public_id text not null unique check (public_id like 'msg\_%'),
+  organisation_id bigint not null references organisations,
+  type text not null,
+  once text not null,
+  data jsonb not null check (jsonb_typeof(data) = 'object'),
+  created_at timestamptz(3) not null,
+  unique (organisation_id, once)
+);
+
+create index on webhook_events (created_at);
+
+-- An event for one endpoint. next_attempt_at is null when nothing more is sent. response_text is the begin of the answer, or
+-- why there was none.
+create table webhook_deliveries (
+  id bigint generated always as identity primary key,
+  endpoint_id bigint not null references webhook_endpoints on delete cascade,
+  event_id bigint not null references webhook_events on delete cascade,
+  status text not null default 'pending' check (status in ('pending', 'delivered', 'failed')),
+  attempts integer not null default 0,
+  next_attempt_at timestamptz(3),
+  last_attempt_at timestamptz(3),
+  response_code integer,
+  response_text text,
+  unique (endpoint_id, event_id),
+  check ((status = 'pending') = (next_attempt_at is not null))
+);
+
+create index on webhook_deliveries (next_attempt_at) where status = 'pending';
+create index on webhook_deliveries (event_id);
+
+-- The verdicts that a change has had, so that each is told once.
+create table decided_verdicts (
+  entry_id bigint not null references history_entries on delete cascade,
+  verdict text not null check (verdict in ('better', 'worse', 'same')),
+  decided_at timestamptz(3) not null,
+  primary key (entry_id, verdict)
+);
