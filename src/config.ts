@@ -51,6 +51,10 @@ export const settings = {
     'Whether to serve the [button](browser.md) for web pages at `/feedback.js`: `on` or `off`',
     'on',
   ),
+  WEBHOOK_ALLOWED_HOSTS: setting(
+    types.hostList,
+    'Names, addresses and networks that [endpoints](interface.md#delivery) may reach beside public addresses, over http too, separated by commas, such as `chat.internal, 10.0.0.0/8`. Unset: none',
+  ),
   METRICS_ADDRESS: setting(types.address, 'Address for `/metrics` instead of `HOST` and `PORT`'),
   DATA_DIR: setting(types.text, 'Folder of the embedded database', './data'),
   LOG_LEVEL: setting(
