@@ -5,7 +5,7 @@ import type { WebhookEvent } from '../../src/webhooks/events.ts'
 import { describeEvent } from '../../src/webhooks/message.ts'
 
 const prompt = { id: 'pmt_greeting', name: 'greeting' }
-const change = { id: 42, ...exampleTitledEntry, title: 'Warmer tone' } as const
+const change = { id: 42, ...exampleTitledEntry, action: 'pr_merged', title: 'Warmer tone' } as const
 const direct = { ...change, action: 'deployed', pr_number: null, pr_url: null, title: null } as const
 const impact = {
   change,
