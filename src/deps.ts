@@ -23,6 +23,8 @@ import { createPromptFinder } from './prompts/find.ts'
 import { createBatchRecorder } from './signals/batch.ts'
 import { createSignalRecorder } from './signals/record.ts'
 import { createSignalRollup } from './stats/rollup.ts'
+import { startDeliveries } from './webhooks/deliver.ts'
+import { createSender } from './webhooks/send.ts'
 
 export type Services = ReturnType<typeof createServices>
 
@@ -49,8 +51,10 @@ type Dependencies = { db: Db; redis?: Redis | undefined; clock: Clock; log: Log;
 
 export function createServices(
   { db, redis, clock, log, metrics = createMetrics(log) }: Dependencies,
-  { PUBLIC_URL: baseUrl = '', TRUSTED_PROXIES, RATE_LIMIT_PER_KEY, RATE_LIMIT_PER_ADDRESS }: Partial<Config> = {},
+  config: Partial<Config> = {},
 ) {
+  const { PUBLIC_URL: baseUrl = '', TRUSTED_PROXIES, RATE_LIMIT_PER_KEY, RATE_LIMIT_PER_ADDRESS } = config
+  const { WEBHOOK_ALLOWED_HOSTS: allowedHosts } = config
   const limitRate = (name: string, rate: Rate | undefined) =>
     rate && createRateLimiter(rate, { clock, name, redis, onBreaker: metrics.rates.breakerChanged })
   const admission = createAdmission(db, redis && createGate(redis, metrics.gate), metrics.gate)
@@ -69,8 +73,11 @@ export function createServices(
   const lastUsed = createLastUsed(db)
   const drain = createDrain()
   metrics.watchDatabase(db.load)
+  const isStopping = () => drain.isDraining
+  const send = createSender({ clock, version: build.version, publicUrl: baseUrl, allowedHosts })
+  const deliveries = startDeliveries({ db, clock, send, observer: metrics.webhooks, isStopping })
   const timers = [
-    ...startPruning({ db, clock, log, observer: metrics.pruning, isStopping: () => drain.isDraining }),
+    ...startPruning({ db, clock, log, observer: metrics.pruning, isStopping }),
     runPeriodically(rollUpEveryMs, rollup.rollUpPending),
     runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db)),
   ]
@@ -101,6 +108,7 @@ export function createServices(
     /** Writes pending signals, then closes everything in the reverse order of opening. */
     async close() {
       for (const timer of timers) timer.stop()
+      await deliveries.stop()
       await signalRecorder.drain()
       await lastUsed.flush()
       await redis?.disconnect()

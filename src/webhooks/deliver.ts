@@ -40,14 +40,15 @@ const slackPauseMs = 1_000
 /** Delivers events, beside other replicas. No connection is held during an attempt. */
 export function startDeliveries({ db, clock, send, observer, isStopping, random = Math.random }: Options) {
   const inFlight = new Set<Promise<void>>()
-  const stopping = new AbortController()
+  const aborting = new AbortController()
+  let isStopped = false
   let looking: Promise<void> | undefined
 
   /** Claims until nothing is due or the pool is full. */
   async function lookForDue(): Promise<void> {
     for (;;) {
       const room = maxInFlight - inFlight.size
-      if (room === 0 || isStopping() || stopping.signal.aborted) return
+      if (room === 0 || isStopped || isStopping()) return
       const now = clock.now()
       const claims = await claimDeliveries(db.sql, now, new Date(now.getTime() + claimMs), room)
       for (const claim of claims) start(claim)
@@ -72,7 +73,7 @@ export function startDeliveries({ db, clock, send, observer, isStopping, random 
 
   async function deliver(claim: Claim): Promise<void> {
     const at = clock.now()
-    const reply = await send(claim.receiver, claim.event, stopping.signal).catch(() => undefined)
+    const reply = await send(claim.receiver, claim.event, aborting.signal).catch(() => undefined)
     if (!reply) return releaseEndpoint(db.sql, claim)
     const now = clock.now()
     const outcome = decideOutcome(reply, claim, now, random())
@@ -82,7 +83,7 @@ export function startDeliveries({ db, clock, send, observer, isStopping, random 
     if (reason) {
       const { org, organisationId, endpoint } = claim
       await db.transaction(async (sql) => {
-        await recordAttempt(sql, attempt)
+        if (!(await recordAttempt(sql, attempt))) return
         const event = { organisationId, action: 'endpoint.disabled', subject: endpoint, details: { reason } } as const
         await recordAudit(sql, clock, { name: 'delivery' }, event)
       })
@@ -104,9 +105,10 @@ export function startDeliveries({ db, clock, send, observer, isStopping, random 
   return {
     /** Waits for attempts in flight, then aborts them. They are made again, with the same id. */
     async stop(): Promise<void> {
+      isStopped = true
       for (const timer of timers) timer.stop()
       await looking?.catch(() => {})
-      const abort = setTimeout(() => stopping.abort(), stopMs)
+      const abort = setTimeout(() => aborting.abort(), stopMs)
       await Promise.all(inFlight)
       clearTimeout(abort)
     },

@@ -85,9 +85,9 @@ export async function claimDeliveries(sql: Sql, now: Date, until: Date, limit: n
 
 type Attempt = { claim: Claim; reply: Reply; outcome: Outcome; at: Date; releaseAt: Date }
 
-/** Records an attempt and releases the endpoint. Changes nothing if the claim has expired and another replica took it. */
-export async function recordAttempt(sql: Sql, { claim, reply, outcome, at, releaseAt }: Attempt): Promise<void> {
-  await sql`
+/** Records an attempt and releases the endpoint. Returns false, and changes nothing, when another replica has claimed it. */
+export async function recordAttempt(sql: Sql, { claim, reply, outcome, at, releaseAt }: Attempt): Promise<boolean> {
+  const rows = await sql`
     with endpoint as (
       update webhook_endpoints
       set
@@ -103,7 +103,9 @@ export async function recordAttempt(sql: Sql, { claim, reply, outcome, at, relea
       status = ${outcome.status}, attempts = d.attempts + 1, next_attempt_at = ${outcome.nextAttemptAt},
       last_attempt_at = ${at}, response_code = ${reply.code}, response_text = ${reply.text}
     from endpoint e
-    where d.id = ${claim.deliveryId} and d.endpoint_id = e.id and d.status = 'pending'`
+    where d.id = ${claim.deliveryId} and d.endpoint_id = e.id and d.status = 'pending'
+    returning 1`
+  return rows.length > 0
 }
 
 /** Releases an endpoint whose attempt was not made. */
