@@ -20,6 +20,7 @@ import { promptRoutes } from './prompts/routes.ts'
 import { batchRoutes, signalRoutes } from './signals/routes.ts'
 import { exportRoutes } from './signals/routes_export.ts'
 import { statsRoutes } from './stats/routes.ts'
+import { endpointRoutes } from './webhooks/routes.ts'
 
 export function createApp(
   services: Services,
@@ -38,6 +39,7 @@ export function createApp(
     keyRoutes(services, wrapper),
     promptRoutes(services, wrapper),
     webhookRoutes(services, wrapper),
+    endpointRoutes(services, wrapper),
     auditRoutes(services, wrapper),
   ]
   const console = servesConsole ? consoleRoutes(wrapper) : undefined

@@ -98,6 +98,9 @@ describe('the document', () => {
       ['/api/v1/prompts', ['get', 'post']],
       ['/api/v1/prompts/{prompt_id}', ['get', 'patch']],
       ['/api/v1/webhooks/github', ['get', 'put']],
+      ['/api/v1/webhooks/endpoints', ['get', 'post']],
+      ['/api/v1/webhooks/endpoints/{endpoint_id}', ['get', 'patch', 'delete']],
+      ['/api/v1/webhooks/endpoints/{endpoint_id}/rotate', ['post']],
       ['/api/v1/audit', ['get']],
     ])
     const limits = ['RateLimit', 'RateLimit-Policy']

@@ -40,6 +40,12 @@ const promised = {
   'GET /prompts/:prompt_id/stats': 'signals:read',
   'GET /signals/export': 'signals:read',
   'GET /usage': 'usage:read',
+  'GET /webhooks/endpoints': 'webhooks:read',
+  'POST /webhooks/endpoints': 'webhooks:write',
+  'GET /webhooks/endpoints/:endpoint_id': 'webhooks:read',
+  'DELETE /webhooks/endpoints/:endpoint_id': 'webhooks:write',
+  'PATCH /webhooks/endpoints/:endpoint_id': 'webhooks:write',
+  'POST /webhooks/endpoints/:endpoint_id/rotate': 'webhooks:write',
   'GET /webhooks/github': 'webhooks:write',
   'PUT /webhooks/github': 'webhooks:write',
 }
