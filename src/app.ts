@@ -21,6 +21,7 @@ import { batchRoutes, signalRoutes } from './signals/routes.ts'
 import { exportRoutes } from './signals/routes_export.ts'
 import { statsRoutes } from './stats/routes.ts'
 import { endpointRoutes } from './webhooks/routes.ts'
+import { endpointDeliveryRoutes } from './webhooks/routes_deliveries.ts'
 
 export function createApp(
   services: Services,
@@ -40,6 +41,7 @@ export function createApp(
     promptRoutes(services, wrapper),
     webhookRoutes(services, wrapper),
     endpointRoutes(services, wrapper),
+    endpointDeliveryRoutes(services, wrapper),
     auditRoutes(services, wrapper),
   ]
   const console = servesConsole ? consoleRoutes(wrapper) : undefined

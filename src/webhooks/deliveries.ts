@@ -30,12 +30,12 @@ export const redeliver = (
 ): Promise<DeliveryRow> =>
   db.transaction(async (sql) => {
     const { rowId, organisationId, disabled_at } = await requireEndpoint(sql, endpointId, actor, lockEndpoint)
-    const delivery = isEventId(eventId) ? await restartDelivery(sql, rowId, eventId, clock.now()) : undefined
-    if (!delivery) throw new ServiceError('not_found', `There is no delivery ${eventId} of this endpoint.`)
     if (disabled_at) {
       const message = 'must be enabled'
       throw invalid('The endpoint is disabled. Enable it first.', [{ path: 'endpoint_id', message }])
     }
+    const delivery = isEventId(eventId) ? await restartDelivery(sql, rowId, eventId, clock.now()) : undefined
+    if (!delivery) throw new ServiceError('not_found', `There is no delivery ${eventId} of this endpoint.`)
     const details = { event: eventId }
     const event = { organisationId, action: 'endpoint.redelivered', subject: endpointId, details } as const
     await recordAudit(sql, clock, actor, event)

@@ -5,7 +5,7 @@ import type { Db } from '../db/client.ts'
 import { visibleTo } from '../http/caller.ts'
 import { describeOperations } from '../http/describe.ts'
 import type { RouteWrapper } from '../http/middleware.ts'
-import { describePage, pageRequestOf, replyPage } from '../http/paging.ts'
+import { describePage, pageRequestOf, replyJsonPage } from '../http/paging.ts'
 import { listDeliveries, redeliver } from './deliveries.ts'
 import { EndpointPath } from './schema.ts'
 import { DeliveryList, DeliveryPath, Redelivery, redeliveryAlwaysShows } from './schema_deliveries.ts'
@@ -44,8 +44,9 @@ export const endpointDeliveryRoutes = ({ db, clock }: Services, { authenticated 
     .get(
       '/api/v1/webhooks/endpoints/:endpoint_id/deliveries',
       authenticated('webhooks:read', async (context, { endpoint_id: id }: EndpointParams, caller) => {
-        const page = await listDeliveries(db, id, pageRequestOf(context), caller)
-        return replyPage(context, page)
+        const { data, limit, nextCursor } = await listDeliveries(db, id, pageRequestOf(context), caller)
+        const path = `/api/v1/webhooks/endpoints/${id}/deliveries`
+        return replyJsonPage(context, path, JSON.stringify(data), limit, nextCursor)
       }),
       { detail: operations.listDeliveries },
     )

@@ -45,6 +45,8 @@ const promised = {
   'GET /webhooks/endpoints/:endpoint_id': 'webhooks:read',
   'DELETE /webhooks/endpoints/:endpoint_id': 'webhooks:write',
   'PATCH /webhooks/endpoints/:endpoint_id': 'webhooks:write',
+  'GET /webhooks/endpoints/:endpoint_id/deliveries': 'webhooks:read',
+  'POST /webhooks/endpoints/:endpoint_id/deliveries/:event_id/redeliver': 'webhooks:write',
   'POST /webhooks/endpoints/:endpoint_id/rotate': 'webhooks:write',
   'GET /webhooks/github': 'webhooks:write',
   'PUT /webhooks/github': 'webhooks:write',
