@@ -5,13 +5,13 @@ import type { Impact } from '../impact/schema.ts'
 import { randomBase62 } from '../lib/base62.ts'
 import { insertEvent } from './store_events.ts'
 
-type PromptName = { id: string; name: string }
+type Named = { id: string; name: string }
 
 /** What each event says. The keys are the event types. */
 export type EventData = {
-  'change.live': { prompt: PromptName; change: HistoryEntry }
-  'impact.decided': Impact & { prompt: PromptName; sentence: string }
-  'usage.threshold': { organisation: string; month: string; threshold: 80 | 100; used: number; limit: number }
+  'change.live': { prompt: Named; change: HistoryEntry }
+  'impact.decided': Impact & { prompt: Named; sentence: string }
+  'usage.threshold': { organisation: Named; month: string; threshold: 80 | 100; used: number; limit: number }
   ping: Record<string, never>
 }
 
