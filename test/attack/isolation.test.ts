@@ -68,8 +68,7 @@ async function makeOrganisation(tag: Side): Promise<Organisation> {
     const given = { url: `https://127.0.0.1/${tag}` }
     return createEndpointInTransaction(sql, clock, organisationId, given, () => false, operator)
   })
-  const data = { organisation: org, month: '2026-11', threshold: 80, used: 8, limit: 10 } as const
-  await emitEvent(db.sql, { organisationId, type: 'usage.threshold', once: 'test', data, now: clock.now() })
+  await emitEvent(db.sql, { organisationId, type: 'ping', once: 'test', data: {}, now: clock.now() })
   const empty = {
     keyIds: [],
     endpoints: [endpoint],

@@ -184,8 +184,7 @@ async function emit(): Promise<string> {
   const { db, clock } = service.services
   const { id: organisationId } = await requireOrganisation(db, tenant.org)
   const once = `test ${events++}`
-  const data = { organisation: tenant.org, month: '2026-11', threshold: 80, used: 8, limit: 10 } as const
-  await emitEvent(db.sql, { organisationId, type: 'usage.threshold', once, data, now: clock.now() })
+  await emitEvent(db.sql, { organisationId, type: 'ping', once, data: {}, now: clock.now() })
   const rows = await db.sql<{ id: string }>`
     select public_id as id from webhook_events where organisation_id = ${organisationId} and once = ${once}`
   return rows[0]?.id as string
@@ -221,7 +220,7 @@ test('deliveries are listed by page with what the receiver said, and go with the
   const list = async (query = '') => (await service.get(`${path}/${id}/deliveries${query}`, admin)).body
   const { data, pagination } = await list('?limit=2')
   expect(data).toMatchObject([
-    { id: sent[2], type: 'usage.threshold', created_at: time },
+    { id: sent[2], type: 'ping', created_at: time },
     { id: sent[1], ...said, last_attempt_at: '2026-11-10T12:00:00.000Z', next_attempt_at: null },
   ])
   const rest = await list(`?cursor=${pagination.next_cursor}`)
