@@ -24,6 +24,7 @@ import { createBatchRecorder } from './signals/batch.ts'
 import { createSignalRecorder } from './signals/record.ts'
 import { createSignalRollup } from './stats/rollup.ts'
 import { startDeliveries } from './webhooks/deliver.ts'
+import { isAllowedHost } from './webhooks/reachable.ts'
 import { createSender } from './webhooks/send.ts'
 
 export type Services = ReturnType<typeof createServices>
@@ -96,7 +97,8 @@ export function createServices(
     heavyReads: createHeavyReads(),
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,
-    isAllowedHost: () => false,
+    sendOnce: send,
+    isAllowedHost: (host: string) => isAllowedHost(allowedHosts, host),
     readiness: createReadiness(db, redis, migrations, drain),
     drain,
     metrics,

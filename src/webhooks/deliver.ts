@@ -73,7 +73,7 @@ export function startDeliveries({ db, clock, send, observer, isStopping, random 
 
   async function deliver(claim: Claim): Promise<void> {
     const at = clock.now()
-    const reply = await send(claim.receiver, claim.event, aborting.signal).catch(() => undefined)
+    const reply = await send(claim.receiver, claim.event, { stopped: aborting.signal }).catch(() => undefined)
     if (!reply) return releaseEndpoint(db.sql, claim)
     const now = clock.now()
     const outcome = decideOutcome(reply, claim, now, random())

@@ -9,22 +9,23 @@ import { signBody } from './sign.ts'
 export type Receiver = { kind: 'webhook' | 'slack'; url: string; secrets: string[] }
 
 /** Makes one attempt. Rejects only when it is stopped. */
-export type SendOnce = (receiver: Receiver, event: WebhookEvent, stopped?: AbortSignal) => Promise<Reply>
+export type SendOnce = (receiver: Receiver, event: WebhookEvent, limits?: Limits) => Promise<Reply>
+
+type Limits = { timeoutMs?: number; stopped?: AbortSignal }
 
 type Options = {
   clock: Clock
   version: string
   publicUrl: string
   allowedHosts?: HostList | undefined
-  timeoutMs?: number
 }
 
 const defaultTimeoutMs = 15_000
 const neverStopped = new AbortController().signal
 
 export const createSender =
-  ({ clock, version, publicUrl, allowedHosts, timeoutMs = defaultTimeoutMs }: Options): SendOnce =>
-  ({ kind, url, secrets }, event, stopped = neverStopped) => {
+  ({ clock, version, publicUrl, allowedHosts }: Options): SendOnce =>
+  ({ kind, url, secrets }, event, { timeoutMs = defaultTimeoutMs, stopped = neverStopped } = {}) => {
     const { id, type, timestamp, data } = event
     const isSlack = kind === 'slack'
     const body = JSON.stringify(isSlack ? describeEvent(event, publicUrl) : { type, timestamp, data })

@@ -83,6 +83,17 @@ export async function claimDeliveries(sql: Sql, now: Date, until: Date, limit: n
   }))
 }
 
+/** Undefined for an endpoint that does not exist. */
+export async function selectReceiver(sql: Sql, endpoint: string, now: Date): Promise<Receiver | undefined> {
+  const [row] = await sql<Receiver>`
+    select
+      kind, url,
+      to_json(array_remove(array[secret, case when old_secret_until > ${now} then old_secret end], null)) as secrets
+    from webhook_endpoints
+    where public_id = ${endpoint}`
+  return row
+}
+
 type Attempt = { claim: Claim; reply: Reply; outcome: Outcome; at: Date; releaseAt: Date }
 
 /** Records an attempt and releases the endpoint. Returns false, and changes nothing, when another replica has claimed it. */
