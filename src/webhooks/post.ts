@@ -1,6 +1,6 @@
 // One HTTP request to an address that was checked. The modules of Node ignore proxies of the environment, follow no
 // redirect, and connect to exactly what `lookup` returns, with the name of the URL in Host and in TLS.
-import { type LookupAddress, lookup as resolve } from 'node:dns'
+import { type LookupAddress, lookup as resolveName } from 'node:dns'
 import { type IncomingMessage, request as requestPlain } from 'node:http'
 import { request as requestEncrypted } from 'node:https'
 import { isIP, type LookupFunction } from 'node:net'
@@ -17,7 +17,13 @@ export type Reply = {
 
 type Outgoing = { url: string; headers: Record<string, string>; body: string }
 
-type Options = { allowedHosts?: HostList | undefined; timeoutMs: number; stopped: AbortSignal }
+type Resolve = (
+  name: string,
+  options: { all: true },
+  answer: (error: Error | null, found: LookupAddress[]) => void,
+) => void
+
+type Options = { allowedHosts?: HostList | undefined; timeoutMs: number; stopped: AbortSignal; resolve?: Resolve }
 
 const maxTextLength = 1_000
 /** A character has at most four bytes. */
@@ -28,15 +34,15 @@ class UnreachableError extends Error {}
 
 /** Rejects only when it is stopped. */
 export async function post({ url: text, headers, body }: Outgoing, options: Options): Promise<Reply> {
-  const { allowedHosts, timeoutMs, stopped } = options
+  const { allowedHosts, timeoutMs, stopped, resolve = resolveName } = options
   const timedOut = AbortSignal.timeout(timeoutMs)
   const signal = AbortSignal.any([timedOut, stopped])
   try {
     const url = new URL(text)
-    const lookup = createLookup(url, allowedHosts)
+    const lookup = createLookup(url, allowedHosts, resolve)
     const send = url.protocol === 'https:' ? requestEncrypted : requestPlain
-    const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      send(url, { method: 'POST', headers, lookup, signal, agent: false }, resolve)
+    const response = await new Promise<IncomingMessage>((answered, reject) => {
+      send(url, { method: 'POST', headers, lookup, signal, agent: false }, answered)
         .on('error', reject)
         .on('upgrade', (_, socket) => reject(socket.destroy()))
         .end(body)
@@ -53,21 +59,21 @@ export async function post({ url: text, headers, body }: Outgoing, options: Opti
 }
 
 /** Rejects a URL that may not be called at all. An address in the URL is never looked up. */
-function createLookup({ protocol, hostname, username, password }: URL, allowedHosts: HostList | undefined) {
+function createLookup(url: URL, allowedHosts: HostList | undefined, resolve: Resolve): LookupFunction {
+  const { protocol, hostname, username, password } = url
   const isOpen = (address: string) => isAllowedHost(allowedHosts, hostname) || isAllowedHost(allowedHosts, address)
   const isReachable = (address: string) => isOpen(address) || (protocol === 'https:' && isPublicAddress(address))
   if (username || password) throw new UnreachableError('The URL has a user name or password.')
   const address = hostname.replace(/^\[|\]$/g, '')
   if (isIP(address) && !isReachable(address)) throw new UnreachableError(notAllowed)
-  const lookup: LookupFunction = (name, { all }, answer) =>
+  return (name, { all }, answer) =>
     resolve(name, { all: true }, (error, found) => {
-      const [first, ...rest] = (found ?? []).filter(({ address }) => isReachable(address)) as LookupAddress[]
+      const [first, ...rest] = (found ?? []).filter(({ address }) => isReachable(address))
       if (error) answer(error, '')
       else if (!first) answer(new UnreachableError(notAllowed), '')
       else if (all) answer(null, [first, ...rest])
       else answer(null, first.address, first.family)
     })
-  return lookup
 }
 
 const notAllowed = 'The address is not public, or not https. The operator can allow it (WEBHOOK_ALLOWED_HOSTS).'
