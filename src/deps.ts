@@ -59,11 +59,9 @@ export function createServices(
     'organisations',
     (organisationId) => admission.forgetRefusals(Number(organisationId)),
     // The connection may have been lost in a failover to a server that lacks the last changes.
-    () => {
-      admission.forgetRefusals()
-      prompts.forget()
-    },
+    () => admission.forgetRefusals(),
   )
+  db.listen('prompts', prompts.forget, prompts.forget)
   const rollup = createSignalRollup(db)
   const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
   const lastUsed = createLastUsed(db)

@@ -30,6 +30,10 @@ export async function selectEntry(sql: Sql, promptId: number, id: number): Promi
   return row
 }
 
+export const selectNewestEntries = (sql: Sql, promptId: number, limit: number) =>
+  sql<KnownEntry>`
+    select * from history_entries where prompt_id = ${promptId} order by created_at desc, id desc limit ${limit}`
+
 /** The entries of other commits that went live on the branch of each of these, just before and just after it. */
 export const selectLiveNeighbours = (sql: Sql, entries: (Omit<LiveEntry, 'id'> & { spellings: string[] })[]) =>
   // No commit has a line break.

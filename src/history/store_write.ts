@@ -93,6 +93,16 @@ export async function insertRemoved(sql: Sql, entry: KnownEntry): Promise<void> 
     on conflict do nothing`
 }
 
+/** Deletes what is left of a history together with its prompt, which the caller has locked. */
+export async function deleteHistory(sql: Sql, promptId: number): Promise<void> {
+  await sql`
+    with
+      entries as (delete from history_entries where prompt_id = ${promptId}),
+      merged as (delete from merged_commits where prompt_id = ${promptId}),
+      removed as (delete from removed_entries where prompt_id = ${promptId})
+    delete from history_ranks where prompt_id = ${promptId}`
+}
+
 type Decided = Pick<Reconciliation, 'inserts' | 'updates' | 'deletes' | 'mergedCommits'>
 
 /** Writes what was decided, and returns the ids of new entries. The caller has locked the histories since it read them. */

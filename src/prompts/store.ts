@@ -73,6 +73,13 @@ export async function lockPrompt(sql: Sql, id: number): Promise<void> {
   await sql`select from prompts where id = ${id} for update`
 }
 
+/** Tells every replica, since each keeps the prompts that it has found. */
+export async function deletePrompt(sql: Sql, id: number): Promise<void> {
+  await sql`
+    with deleted as (delete from prompts where id = ${id} returning id)
+    select pg_notify('prompts', id::text) from deleted`
+}
+
 export const selectPromptRows = (sql: Sql, ids: number[]) =>
   sql<PromptRow & { rowId: number }>`
     select p.id as "rowId", p.public_id as id, p.name, p.repository, p.path, p.file_state, p.file_moved_to, p.archived,

@@ -7,7 +7,8 @@ import { yieldFor } from '../lib/periodic.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
-import { claimRetention, eraseBefore, eraseSignal } from './store_deletes.ts'
+import { claimRetention, deleteSignals, eraseBefore, eraseSignal } from './store_deletes.ts'
+import { lockOrganisation } from './store_import.ts'
 
 /** An organisation, or one of its prompts; with the public id of either. */
 export type PurgeSource = { organisationId: number; promptId: number | null; publicId: string }
@@ -15,8 +16,8 @@ export type PurgeSource = { organisationId: number; promptId: number | null; pub
 /** The size of a step: the embedded engine does nothing else meanwhile. */
 const stepRows = 500
 const dayMs = 86_400_000
-/** No earlier time can be stored. */
-const earliest = new Date('0001-01-01T00:00:00Z')
+/** No signal has an earlier or a later time. */
+const [earliest, latest] = [new Date('0001-01-01T00:00:00Z'), new Date('9999-12-31T00:00:00Z')]
 
 /** Erases one signal permanently. It still counts towards its month. */
 export async function eraseOne(
@@ -34,8 +35,12 @@ export async function eraseOne(
   }, permitRequestOf(actor))
 }
 
-/** Counts the signals older than `before`. */
-export async function countSignals(db: Db, { organisationId, promptId }: PurgeSource, before: Date): Promise<number> {
+/** Counts the signals older than `before`, or all. */
+export async function countSignals(
+  db: Db,
+  { organisationId, promptId }: PurgeSource,
+  before = latest,
+): Promise<number> {
   let total = 0
   for await (const prompts of promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]) {
     const ids = prompts.map(({ id }) => id)
@@ -58,8 +63,26 @@ export async function purgeSignals(
   const details = { before: before.toISOString() }
   const event = { organisationId, action: 'signals.purged', subject, details } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
+  return eraseInSteps(
+    db,
+    promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]],
+    before,
+    onProgress,
+  )
+}
+
+/** Erases all signals of a prompt in short steps. */
+export const eraseAllSignals = (db: Db, { id }: Prompt, onProgress: (erased: number) => void): Promise<number> =>
+  eraseInSteps(db, [[{ id }]], latest, onProgress)
+
+/** Deletes the signals that were recorded since, while nobody can record another. */
+export async function eraseLastSignals(sql: Sql, { id, organisationId }: Prompt): Promise<void> {
+  await lockOrganisation(sql, organisationId)
+  await deleteSignals(sql, id)
+}
+
+async function eraseInSteps(db: Db, prompts: PromptPages, before: Date, onProgress: (erased: number) => void) {
   let total = 0
-  const prompts = promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]
   await repeatSteps(prompts, async (id) => {
     const { found, erased } = await eraseBefore(db.sql, id, before, stepRows)
     total += erased
@@ -68,6 +91,8 @@ export async function purgeSignals(
   })
   return total
 }
+
+type PromptPages = Iterable<{ id: number }[]> | AsyncIterable<{ id: number }[]>
 
 type RetentionOptions = { isStopping(): boolean; onErased(org: string, signals: number): void }
 
@@ -101,10 +126,7 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
  * Repeats a step for each prompt until it finds fewer signals than a full step, and yields to other work after each.
  * Returns false when a step returned null, which ends all of them.
  */
-async function repeatSteps(
-  pages: Iterable<{ id: number }[]> | AsyncIterable<{ id: number }[]>,
-  step: (promptId: number) => Promise<number | null>,
-): Promise<boolean> {
+async function repeatSteps(pages: PromptPages, step: (promptId: number) => Promise<number | null>): Promise<boolean> {
   for await (const prompts of pages) {
     for (const { id } of prompts) {
       for (let found: number | null = stepRows; found === stepRows; ) {
