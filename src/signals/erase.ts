@@ -3,7 +3,7 @@ import { type Actor, operator, permitRequestOf, recordAudit } from '../audit/rec
 import type { Clock } from '../clock.ts'
 import type { Db, Sql } from '../db/client.ts'
 import { notFound } from '../errors.ts'
-import { yieldFor } from '../lib/periodic.ts'
+import { nextStepRows, yieldFor } from '../lib/periodic.ts'
 import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
@@ -13,8 +13,8 @@ import { lockOrganisation } from './store_import.ts'
 /** An organisation, or one of its prompts; with the public id of either. */
 export type PurgeSource = { organisationId: number; promptId: number | null; publicId: string }
 
-/** The size of a step: the embedded engine does nothing else meanwhile. */
-const stepRows = 500
+/** The signals of a step: it starts with the fewest, which is also what the embedded engine keeps to. */
+const [minStepRows, maxStepRows] = [500, 10_000]
 const dayMs = 86_400_000
 /** No signal has an earlier or a later time. */
 const [earliest, latest] = [new Date('0001-01-01T00:00:00Z'), new Date('9999-12-31T00:00:00Z')]
@@ -63,12 +63,8 @@ export async function purgeSignals(
   const details = { before: before.toISOString() }
   const event = { organisationId, action: 'signals.purged', subject, details } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
-  return eraseInSteps(
-    db,
-    promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]],
-    before,
-    onProgress,
-  )
+  const prompts = promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]
+  return eraseInSteps(db, prompts, before, onProgress)
 }
 
 /** Erases all signals of a prompt in short steps. */
@@ -83,8 +79,8 @@ export async function eraseLastSignals(sql: Sql, { id, organisationId }: Prompt)
 
 async function eraseInSteps(db: Db, prompts: PromptPages, before: Date, onProgress: (erased: number) => void) {
   let total = 0
-  await repeatSteps(prompts, async (id) => {
-    const { found, erased } = await eraseBefore(db.sql, id, before, stepRows)
+  await repeatSteps(db, prompts, async (id, rows) => {
+    const { found, erased } = await eraseBefore(db.sql, id, before, rows)
     total += erased
     onProgress(total)
     return found
@@ -106,14 +102,14 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
   return async (now: Date): Promise<void> => {
     for (const { organisationId, org, days } of await listRetentions(db)) {
       const before = new Date(now.getTime() - days * dayMs)
-      const erase = (promptId: number) => async (sql: Sql) => {
+      const erase = (promptId: number, rows: number) => async (sql: Sql) => {
         if (!(await claimRetention(sql))) return null
-        const { found, erased } = await eraseBefore(sql, promptId, before, stepRows)
+        const { found, erased } = await eraseBefore(sql, promptId, before, rows)
         if (erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased })
         return { found, erased }
       }
-      const isDone = await repeatSteps(readPrompts(db, organisationId), async (promptId) => {
-        const step = isStopping() ? null : await db.transaction(erase(promptId), { tenant: organisationId })
+      const isDone = await repeatSteps(db, readPrompts(db, organisationId), async (promptId, rows) => {
+        const step = isStopping() ? null : await db.transaction(erase(promptId, rows), { tenant: organisationId })
         if (step && step.erased > 0) onErased(org, step.erased)
         return step ? step.found : null
       })
@@ -123,16 +119,23 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
 }
 
 /**
- * Repeats a step for each prompt until it finds fewer signals than a full step, and yields to other work after each.
+ * Repeats a step for each prompt until it finds fewer signals than it may erase, and yields to other work after each.
  * Returns false when a step returned null, which ends all of them.
  */
-async function repeatSteps(pages: PromptPages, step: (promptId: number) => Promise<number | null>): Promise<boolean> {
+async function repeatSteps(
+  { isEmbedded }: Db,
+  pages: PromptPages,
+  step: (promptId: number, rows: number) => Promise<number | null>,
+): Promise<boolean> {
+  let rows = minStepRows
   for await (const prompts of pages) {
     for (const { id } of prompts) {
-      for (let found: number | null = stepRows; found === stepRows; ) {
+      for (let isFull = true; isFull; ) {
         const startedAt = performance.now()
-        found = await step(id)
+        const found = await step(id, rows)
         if (found === null) return false
+        isFull = found === rows
+        if (isFull && !isEmbedded) rows = nextStepRows(rows, performance.now() - startedAt, minStepRows, maxStepRows)
         await yieldFor(startedAt)
       }
     }
