@@ -19,18 +19,12 @@ const dayMs = 86_400_000
 const earliest = new Date('0001-01-01T00:00:00Z')
 
 /** Erases one signal permanently. It still counts towards its month. */
-export async function eraseOne(
-  db: Db,
-  clock: Clock,
-  { id: promptId, organisationId }: Prompt,
-  publicId: string,
-  signalId: number,
-  actor: Actor,
-): Promise<void> {
+export async function eraseOne(db: Db, clock: Clock, prompt: Prompt, signalId: number, actor: Actor): Promise<void> {
   await db.transaction(async (sql) => {
-    if (!(await eraseSignal(sql, promptId, signalId))) throw notFound()
+    if (!(await eraseSignal(sql, prompt, signalId))) throw notFound()
+    const { organisationId, publicId: subject } = prompt
     const details = { signal: signalId }
-    await recordAudit(sql, clock, actor, { organisationId, action: 'signal.erased', subject: publicId, details })
+    await recordAudit(sql, clock, actor, { organisationId, action: 'signal.erased', subject, details })
   }, permitRequestOf(actor))
 }
 
@@ -39,7 +33,7 @@ export async function countSignals(db: Db, { organisationId, promptId }: PurgeSo
   let total = 0
   for await (const prompts of promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]) {
     const ids = prompts.map(({ id }) => id)
-    for (const { positive, negative } of await selectSpanCounts(db.sql, ids, [earliest, before])) {
+    for (const { positive, negative } of await selectSpanCounts(db.sql, organisationId, ids, [earliest, before])) {
       total += positive + negative
     }
   }
@@ -61,7 +55,7 @@ export async function purgeSignals(
   let total = 0
   const prompts = promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]
   await repeatSteps(prompts, async (id) => {
-    const { found, erased } = await eraseBefore(db.sql, id, before, stepRows)
+    const { found, erased } = await eraseBefore(db.sql, { id, organisationId }, before, stepRows)
     total += erased
     onProgress(total)
     return found
@@ -83,7 +77,7 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
       const before = new Date(now.getTime() - days * dayMs)
       const erase = (promptId: number) => async (sql: Sql) => {
         if (!(await claimRetention(sql))) return null
-        const { found, erased } = await eraseBefore(sql, promptId, before, stepRows)
+        const { found, erased } = await eraseBefore(sql, { id: promptId, organisationId }, before, stepRows)
         if (erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased })
         return { found, erased }
       }
