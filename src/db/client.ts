@@ -29,6 +29,8 @@ export type Db = {
   onConnectionLost(listener: () => void): void
   /** Rejects with a ReadOnlyError, and replaces the connections, when they lead to a server that can only be read. */
   requireWritable(): Promise<void>
+  /** The embedded engine does nothing else during a statement, so background work takes small steps there. */
+  isEmbedded: boolean
   /** The number of pending statements, and of the connections that there may be for them. */
   load(): { pending: number; connections: number }
   close(): Promise<void>
@@ -189,6 +191,7 @@ export function openClient(target: Target, options: ClientOptions): Db {
     },
     listen: pools.subscribe,
     onConnectionLost: pools.onLost,
+    isEmbedded: !isRemote,
     load: () => ({ pending, connections: maxConnections + maxConcurrent }),
     close: pools.end,
   }

@@ -105,6 +105,18 @@ export async function rollUpSignals(sql: Sql, promptId: number, limit: number): 
   return row?.number ?? 0
 }
 
+/** The ids of the first and the last signal that are not rolled up yet. */
+export type Tail = { first: number; last: number }
+
+export async function selectTail(sql: Sql, promptId: number): Promise<Tail> {
+  const [row] = await sql<Tail>`
+    select coalesce(min(s.id), 0) as first, coalesce(max(s.id), 0) as last
+    from signals s
+    where s.prompt_id = ${promptId}
+      and s.id > coalesce((select w.counted_to from signal_watermarks w where w.prompt_id = ${promptId}), 0)`
+  return row ?? { first: 0, last: 0 }
+}
+
 /** The prompts with more than `threshold` signals that are not rolled up yet. */
 export async function selectPending(sql: Sql, promptIds: number[], threshold: number): Promise<number[]> {
   const rows = await sql<{ id: number }>`

@@ -4,7 +4,7 @@ import type { Sql } from '../../src/db/client.ts'
 import { monthOf } from '../../src/lib/months.ts'
 import { type Prompt, requirePrompt } from '../../src/prompts/find.ts'
 import { writeSignals } from '../../src/signals/store.ts'
-import { createSignalRollup } from '../../src/stats/rollup.ts'
+import { createSignalRollup, secondsLeft } from '../../src/stats/rollup.ts'
 import {
   rollUpSignals,
   selectDayCounts,
@@ -13,6 +13,7 @@ import {
   selectSpanCounts,
 } from '../../src/stats/store.ts'
 import { engine } from '../harness.ts'
+import { eventually } from '../program.ts'
 import { useService } from '../use.ts'
 
 const service = useService()
@@ -254,14 +255,21 @@ test.each([
   await expectExact(prompt)
 })
 
-test('a reader that cannot roll up in time is rejected, and the next round rolls up the rest', async () => {
+test('a reader that cannot roll up in time is rejected, and the rest is rolled up immediately', async () => {
   const { id } = await createTail(4_500)
   const rollup = createSignalRollup(service.services.db, { patienceMs: 0 })
   const rejection = await rollup.catchUp(id).catch((error: unknown) => error)
   expect(rejection).toMatchObject({ code: 'unavailable', headers: { 'retry-after': '1' } })
-  await rollup.rollUpPending()
+  await eventually(() => isTailLongerThan(id, 0), false)
   expect(await isTailLongerThan(id, 0)).toBe(false)
   await rollup.catchUp(id)
+})
+
+test('the time to retry after is that of the rest at half of the speed so far', () => {
+  // In 3 s 100 of 1,000 ids; the other 901 take nine times as long, and the background rests as long as it works.
+  expect(secondsLeft({ first: 1, last: 1_000 }, { first: 101, last: 1_001 }, 3_000)).toBe(55)
+  expect(secondsLeft({ first: 1, last: 1_000 }, { first: 1_000, last: 1_000 }, 3_000)).toBe(1)
+  expect(secondsLeft({ first: 1, last: 1e9 }, { first: 1_000, last: 1e9 }, 3_000)).toBe(600)
 })
 
 test.each([
@@ -270,7 +278,7 @@ test.each([
   ['that is far behind is rolled up until it no longer is', 12_500, 111_500, 500],
 ])('in one round, a prompt %s', async (_, tail, recorded, left) => {
   const { id } = await createTail(tail)
-  const rollup = createSignalRollup(service.services.db)
+  const rollup = createSignalRollup(service.services.db, { maxStepRows: 1_000 })
   for (let n = 0; n < recorded; n += 1) rollup.recorded(id)
   await rollup.rollUpPending()
   expect(await isTailLongerThan(id, left)).toBe(false)
