@@ -91,6 +91,7 @@ export function createServices(
     heavyReads: createHeavyReads(),
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,
+    isAllowedHost: () => false,
     readiness: createReadiness(db, redis, migrations, drain),
     drain,
     metrics,
