@@ -58,13 +58,18 @@ export function createServices(
   db.listen(
     'organisations',
     (organisationId) => admission.forgetRefusals(Number(organisationId)),
-    // The connection may have been lost in a failover to a server that lacks the last changes.
     () => admission.forgetRefusals(),
   )
+  const lastUsed = createLastUsed(db)
+  const keys = createKeyVerifier(db, clock, lastUsed)
+  // The connection may have been lost in a failover to a server that lacks the last changes.
+  db.onConnectionLost(() => {
+    prompts.forget()
+    keys.forget()
+  })
   db.listen('prompts', prompts.forget, prompts.forget)
   const rollup = createSignalRollup(db)
   const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
-  const lastUsed = createLastUsed(db)
   const drain = createDrain()
   metrics.watchDatabase(db.load)
   const timers = [
@@ -78,7 +83,7 @@ export function createServices(
     log,
     whyUnavailable,
     version: build.version,
-    verifyKey: createKeyVerifier(db, clock, lastUsed),
+    verifyKey: keys.verify,
     findPrompt: prompts.find,
     findCachedPrompt: prompts.findCached,
     signalRecorder,

@@ -93,7 +93,7 @@ export const commands = onDatabase([
       const signals = counted(await countSignals(db, source), 'signal')
       const question = `Permanently erase the prompt ${oneLine(name)} (${id}) with its history and ${signals}?`
       if (!(await hasConsent(args, question, signal))) throw new Error('Nothing was erased.')
-      await erasePrompt(db, clock, prompt, id, (erased) => progress.count(erased, 'signals erased'))
+      await erasePrompt(db, clock, prompt, (erased) => progress.count(erased, 'signals erased'))
       output.show({ erased: id })
     },
   },

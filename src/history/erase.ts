@@ -11,11 +11,11 @@ export { deleteHistory } from './store_write.ts'
 const stepRows = 500
 
 /** Erases the texts and the entries of a prompt in short steps. What is left of the history stays readable meanwhile. */
-export async function eraseHistory(db: Db, { id, organisationId }: Prompt): Promise<void> {
+export async function eraseHistory(db: Db, { id, organisationId, publicId }: Prompt): Promise<void> {
   await eraseTexts(db, organisationId, id)
   await repeatStep(stepRows, () =>
     db.transaction(async (sql) => {
-      await lockHistories(sql, [id])
+      await lockHistories(sql, [id], [publicId])
       const deletes = await selectNewestEntries(sql, id, stepRows)
       await writeReconciliation(sql, { inserts: [], updates: [], deletes, mergedCommits: [] })
       return deletes.length

@@ -1,5 +1,6 @@
 // What is known of the commits that are reported.
 import type { Sql } from '../db/client.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
 import type { EntryIdentity, KnownEntry, LiveEntry } from './identity.ts'
 import type { MergedCommit } from './reconcile.ts'
 
@@ -31,8 +32,10 @@ export const selectCommitEntries = (sql: Sql, commits: CommitsOfPrompt[]): Promi
     order by h.id`
 
 /** The entry of a prompt with this id. */
-export async function selectEntry(sql: Sql, promptId: number, id: number): Promise<KnownEntry | undefined> {
-  const [row] = await sql<KnownEntry>`select * from history_entries where id = ${id} and prompt_id = ${promptId}`
+export async function selectEntry(sql: Sql, prompt: OwnedPrompt, id: number): Promise<KnownEntry | undefined> {
+  const [row] = await sql<KnownEntry>`
+    select * from history_entries
+    where id = ${id} and organisation_id = ${prompt.organisationId} and prompt_id = ${prompt.id}`
   return row
 }
 

@@ -1,6 +1,7 @@
 import { operator, recordAudit } from '../audit/record.ts'
 import type { Clock } from '../clock.ts'
 import type { Db } from '../db/client.ts'
+import { notFound } from '../errors.ts'
 import { deleteHistory, eraseHistory } from '../history/erase.ts'
 import { eraseAllSignals, eraseLastSignals } from '../signals/erase.ts'
 import { changePrompt } from './manage.ts'
@@ -14,10 +15,9 @@ export async function erasePrompt(
   db: Db,
   clock: Clock,
   prompt: Prompt,
-  subject: string,
   onProgress: (erasedSignals: number) => void = () => {},
 ): Promise<void> {
-  const { id, organisationId } = prompt
+  const { id, organisationId, publicId: subject } = prompt
   // Without a file, neither sync nor the webhook finds the prompt.
   const { name } = await changePrompt(db, clock, prompt, { archived: true, file: null })
   // Written first, because the erasure may be interrupted.
@@ -26,7 +26,7 @@ export async function erasePrompt(
   await eraseAllSignals(db, prompt, onProgress)
   await eraseHistory(db, prompt)
   await db.transaction(async (sql) => {
-    await lockPrompt(sql, id)
+    if (!(await lockPrompt(sql, prompt))) throw notFound()
     await deleteHistory(sql, id)
     await eraseLastSignals(sql, prompt)
     await deletePrompt(sql, id)

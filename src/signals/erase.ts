@@ -8,7 +8,7 @@ import { listRetentions } from '../orgs/manage.ts'
 import { type Prompt, readPrompts } from '../prompts/find.ts'
 import { selectSpanCounts } from '../stats/read.ts'
 import { claimRetention, deleteSignals, eraseBefore, eraseSignal } from './store_deletes.ts'
-import { lockOrganisation } from './store_import.ts'
+import { lockSignals } from './store_import.ts'
 
 /** An organisation, or one of its prompts; with the public id of either. */
 export type PurgeSource = { organisationId: number; promptId: number | null; publicId: string }
@@ -20,18 +20,12 @@ const dayMs = 86_400_000
 const [earliest, latest] = [new Date('0001-01-01T00:00:00Z'), new Date('9999-12-31T00:00:00Z')]
 
 /** Erases one signal permanently. It still counts towards its month. */
-export async function eraseOne(
-  db: Db,
-  clock: Clock,
-  { id: promptId, organisationId }: Prompt,
-  publicId: string,
-  signalId: number,
-  actor: Actor,
-): Promise<void> {
+export async function eraseOne(db: Db, clock: Clock, prompt: Prompt, signalId: number, actor: Actor): Promise<void> {
   await db.transaction(async (sql) => {
-    if (!(await eraseSignal(sql, promptId, signalId))) throw notFound()
+    if (!(await eraseSignal(sql, prompt, signalId))) throw notFound()
+    const { organisationId, publicId: subject } = prompt
     const details = { signal: signalId }
-    await recordAudit(sql, clock, actor, { organisationId, action: 'signal.erased', subject: publicId, details })
+    await recordAudit(sql, clock, actor, { organisationId, action: 'signal.erased', subject, details })
   }, permitRequestOf(actor))
 }
 
@@ -44,7 +38,7 @@ export async function countSignals(
   let total = 0
   for await (const prompts of promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]) {
     const ids = prompts.map(({ id }) => id)
-    for (const { positive, negative } of await selectSpanCounts(db.sql, ids, [earliest, before])) {
+    for (const { positive, negative } of await selectSpanCounts(db.sql, organisationId, ids, [earliest, before])) {
       total += positive + negative
     }
   }
@@ -63,32 +57,35 @@ export async function purgeSignals(
   const details = { before: before.toISOString() }
   const event = { organisationId, action: 'signals.purged', subject, details } as const
   await db.transaction((sql) => recordAudit(sql, clock, operator, event))
-  const prompts = promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]
-  return eraseInSteps(db, prompts, before, onProgress)
+  return eraseInSteps(db, { organisationId, promptId }, before, onProgress)
 }
 
 /** Erases all signals of a prompt in short steps. */
-export const eraseAllSignals = (db: Db, { id }: Prompt, onProgress: (erased: number) => void): Promise<number> =>
-  eraseInSteps(db, [[{ id }]], latest, onProgress)
+export const eraseAllSignals = (db: Db, { organisationId, id }: Prompt, onProgress: (erased: number) => void) =>
+  eraseInSteps(db, { organisationId, promptId: id }, latest, onProgress)
 
 /** Deletes the signals that were recorded since, while nobody can record another. */
-export async function eraseLastSignals(sql: Sql, { id, organisationId }: Prompt): Promise<void> {
-  await lockOrganisation(sql, organisationId)
-  await deleteSignals(sql, id)
+export async function eraseLastSignals(sql: Sql, prompt: Prompt): Promise<void> {
+  await lockSignals(sql, prompt)
+  await deleteSignals(sql, prompt.id)
 }
 
-async function eraseInSteps(db: Db, prompts: PromptPages, before: Date, onProgress: (erased: number) => void) {
+async function eraseInSteps(
+  db: Db,
+  { organisationId, promptId }: Omit<PurgeSource, 'publicId'>,
+  before: Date,
+  onProgress: (erased: number) => void,
+): Promise<number> {
   let total = 0
+  const prompts = promptId === null ? readPrompts(db, organisationId) : [[{ id: promptId }]]
   await repeatSteps(db, prompts, async (id, rows) => {
-    const { found, erased } = await eraseBefore(db.sql, id, before, rows)
+    const { found, erased } = await eraseBefore(db.sql, { id, organisationId }, before, rows)
     total += erased
     onProgress(total)
     return found
   })
   return total
 }
-
-type PromptPages = Iterable<{ id: number }[]> | AsyncIterable<{ id: number }[]>
 
 type RetentionOptions = { isStopping(): boolean; onErased(org: string, signals: number): void }
 
@@ -104,7 +101,7 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
       const before = new Date(now.getTime() - days * dayMs)
       const erase = (promptId: number, rows: number) => async (sql: Sql) => {
         if (!(await claimRetention(sql))) return null
-        const { found, erased } = await eraseBefore(sql, promptId, before, rows)
+        const { found, erased } = await eraseBefore(sql, { id: promptId, organisationId }, before, rows)
         if (erased > 0) await recordExpiry(sql, now, { organisationId, org, before, erased })
         return { found, erased }
       }
@@ -124,7 +121,7 @@ export function createRetentions(db: Db, { isStopping, onErased }: RetentionOpti
  */
 async function repeatSteps(
   { isEmbedded }: Db,
-  pages: PromptPages,
+  pages: Iterable<{ id: number }[]> | AsyncIterable<{ id: number }[]>,
   step: (promptId: number, rows: number) => Promise<number | null>,
 ): Promise<boolean> {
   let rows = minStepRows

@@ -45,7 +45,7 @@ async function createFull(): Promise<Hook & { prompt: string; id: number }> {
 
 const erase = async (prompt: string, onProgress?: (erased: number) => void) => {
   const { db, clock } = service.services
-  await erasePrompt(db, clock, await requirePrompt(db.sql, prompt), prompt, onProgress)
+  await erasePrompt(db, clock, await requirePrompt(db.sql, prompt), onProgress)
 }
 
 /** The tables that have rows of a prompt. */
