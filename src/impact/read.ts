@@ -9,8 +9,8 @@ import { splitBounds } from './bounds.ts'
 import { compareWindows } from './compare.ts'
 import { rateOf, totalOf } from './rate.ts'
 import type { Impact } from './schema.ts'
-import type { ImpactQuery, Pair } from './schema_params.ts'
-import { type Change, selectChanges, selectNamedCounts } from './store.ts'
+import { defaultMargin, type ImpactQuery, type Pair } from './schema_params.ts'
+import { type Change, selectChanges, selectNamedCounts, selectRecentChanges } from './store.ts'
 import { selectDayCounts } from './store_days.ts'
 
 /** A page of changes, newest first, each compared with the one before it; or two changes, head first. */
@@ -35,6 +35,19 @@ async function readPair(sql: Sql, promptId: number, pair: Pair, margin: number):
   const message = 'must be the id of a change of this prompt, as its impact lists them'
   if (path) throw invalidQuery({ path, message })
   return { totalCount: 2, data }
+}
+
+/**
+ * Compares the live change of each prompt, and the newest that went live from `since` on, at most `limit` of each, with the
+ * changes before them. For a transaction with one snapshot.
+ */
+export async function readRecentImpacts(sql: Sql, promptIds: number[], since: Date, limit: number) {
+  const recent = Map.groupBy(await selectRecentChanges(sql, promptIds, since, limit), ({ promptId }) => promptId)
+  const read = async ([promptId, changes]: [number, { id: number }[]]) => {
+    const ids = changes.map(({ id }) => id)
+    return [promptId, await readImpacts(sql, promptId, ids, defaultMargin)] as const
+  }
+  return new Map(await Promise.all([...recent].map(read)))
 }
 
 /** Reads these changes of a prompt and the ones before them, with their signals. Leaves out ids that are not changes. */

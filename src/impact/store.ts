@@ -19,6 +19,29 @@ export const selectLiveChanges = (sql: Sql, promptIds: number[]) =>
       limit 1
     ) h`
 
+/** The live change of each of these prompts, and the newest ones that went live from `since` on, at most `limit` of each. */
+export const selectRecentChanges = (sql: Sql, promptIds: number[], since: Date, limit: number) =>
+  sql<{ promptId: number; id: number }>`
+    select p.id as "promptId", h.id
+    from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
+    cross join lateral (
+      (
+        select h.id
+        from history_changes h
+        where h.prompt_id = p.id
+        order by h.created_at desc, h.id desc
+        limit 1
+      )
+      union
+      (
+        select h.id
+        from history_changes h
+        where h.prompt_id = p.id and h.created_at >= ${since}
+        order by h.created_at desc, h.id desc
+        limit ${limit}
+      )
+    ) h`
+
 /** Those of these entries that are changes of the prompt, and the changes before them. */
 export const selectChanges = (sql: Sql, promptId: number, ids: number[]): Promise<Change[]> =>
   sql<Change>`
