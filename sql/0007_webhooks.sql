@@ -71,7 +71,7 @@ create table verdict_looks (
 );
 
 -- The replica that looks at verdicts, until its lease ends.
-create unlogged table verdict_lease (
+create table verdict_lease (
   is_only boolean primary key default true check (is_only),
   holder text not null,
   ends_at timestamptz not null
