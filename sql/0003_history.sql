@@ -184,9 +184,11 @@ begin
     from near n
   )
   update history_entries h
-  set is_change = d.is_change
-  from decided d
-  where h.id = d.id and d.created_at >= since and d.was_change <> d.is_change;
+  set is_change = not h.is_change
+  -- An array, so that entries are found by their ids also where a table was small when Postgres last looked.
+  where h.id = any (array(
+    select d.id from decided d where d.created_at >= since and d.was_change <> d.is_change
+  ));
 end
 $$;
 

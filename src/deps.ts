@@ -60,15 +60,17 @@ export function createServices(
   db.listen(
     'organisations',
     (organisationId) => admission.forgetRefusals(Number(organisationId)),
-    // The connection may have been lost in a failover to a server that lacks the last changes.
-    () => {
-      admission.forgetRefusals()
-      prompts.forget()
-    },
+    () => admission.forgetRefusals(),
   )
+  const lastUsed = createLastUsed(db)
+  const keys = createKeyVerifier(db, clock, lastUsed)
+  // The connection may have been lost in a failover to a server that lacks the last changes.
+  db.onConnectionLost(() => {
+    prompts.forget()
+    keys.forget()
+  })
   const rollup = createSignalRollup(db)
   const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
-  const lastUsed = createLastUsed(db)
   const drain = createDrain()
   metrics.watchDatabase(db.load)
   // An outage has its own log line.
@@ -97,7 +99,7 @@ export function createServices(
     log,
     whyUnavailable,
     version: build.version,
-    verifyKey: createKeyVerifier(db, clock, lastUsed),
+    verifyKey: keys.verify,
     findPrompt: prompts.find,
     findCachedPrompt: prompts.findCached,
     signalRecorder,
@@ -106,6 +108,7 @@ export function createServices(
     heavyReads: createHeavyReads(),
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,
+    isAllowedHost: () => false,
     readiness: createReadiness(db, redis, migrations, drain),
     drain,
     metrics,

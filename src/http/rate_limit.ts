@@ -35,6 +35,12 @@ const tolerance = 1e-6
 /** How long requests are collected: a busy subject costs one command per interval. */
 const gatherMs = 10
 
+/**
+ * How many times its size a bucket in Redis may hold. Replicas together allow more than one bucket until they learn of
+ * each other. The excess must leak before anyone passes again, or each replica would allow the whole rate.
+ */
+const maxOverfill = 20
+
 /** Stores when the bucket will be empty, in microseconds on Redis's clock. Returns how far ahead that is. */
 const addScript = `
 local time = redis.call('TIME')
@@ -75,7 +81,7 @@ export function createRateLimiter(rate: Rate, { clock, name, redis, onBreaker = 
     const addedUs = bucket.unshared * msPerRequest * 1_000
     bucket.unshared = 0
     const key = `rate:${name}:{${bucket.subject}}`
-    const aheadUs = await attempt(() => redis.run(addScript, key, addedUs, windowSeconds * 1_000_000))
+    const aheadUs = await attempt(() => redis.run(addScript, key, addedUs, maxOverfill * windowSeconds * 1_000_000))
     // Not sent again after a failure: if Redis has added them, clients that keep to their rate would be rejected.
     if (typeof aheadUs !== 'number') return
     leak(bucket, clock.now().getTime())

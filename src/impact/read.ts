@@ -2,7 +2,7 @@ import type { Db, Sql } from '../db/client.ts'
 import { longHash } from '../history/commit_names.ts'
 import { readEntries, showTitledEntry } from '../history/read.ts'
 import { invalidQuery } from '../lib/params.ts'
-import type { Prompt } from '../prompts/find.ts'
+import type { OwnedPrompt, Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { attribute, boundsOf, type ChangeCounts, daysOf } from './attribute.ts'
 import { splitBounds } from './bounds.ts'
@@ -17,20 +17,21 @@ import { selectDayCounts } from './store_days.ts'
 type ImpactPage = { totalCount: number; data: Impact[] }
 
 /** Reads in one snapshot, so that every signal is counted once. */
-export async function readImpact(db: Db, rollup: SignalRollup, { id, organisationId }: Prompt, query: ImpactQuery) {
-  await rollup.catchUp(id)
-  const read = (sql: Sql) => (query.pair ? readPair(sql, id, query.pair, query.margin) : readPage(sql, id, query))
-  return db.transaction(read, { tenant: organisationId }, 'repeatable read')
+export async function readImpact(db: Db, rollup: SignalRollup, prompt: Prompt, query: ImpactQuery) {
+  await rollup.catchUp(prompt.id)
+  const { pair, margin } = query
+  const read = (sql: Sql) => (pair ? readPair(sql, prompt, pair, margin) : readPage(sql, prompt, query))
+  return db.transaction(read, { tenant: prompt.organisationId }, 'repeatable read')
 }
 
-async function readPage(sql: Sql, promptId: number, query: ImpactQuery): Promise<ImpactPage> {
-  const { totalCount, entries } = await readEntries(sql, promptId, query, true)
+async function readPage(sql: Sql, prompt: OwnedPrompt, query: ImpactQuery): Promise<ImpactPage> {
+  const { totalCount, entries } = await readEntries(sql, prompt, query, true)
   const ids = entries.map(({ id }) => id)
-  return { totalCount, data: await readImpacts(sql, promptId, ids, query.margin) }
+  return { totalCount, data: await readImpacts(sql, prompt, ids, query.margin) }
 }
 
-async function readPair(sql: Sql, promptId: number, pair: Pair, margin: number): Promise<ImpactPage> {
-  const data = await readImpacts(sql, promptId, [pair.head, pair.base], margin, pair)
+async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: number): Promise<ImpactPage> {
+  const data = await readImpacts(sql, prompt, [pair.head, pair.base], margin, pair)
   const path = (['base', 'head'] as const).find((name) => data.every(({ change }) => change.id !== pair[name]))
   const message = 'must be the id of a change of this prompt, as its impact lists them'
   if (path) throw invalidQuery({ path, message })
@@ -51,22 +52,22 @@ export async function readRecentImpacts(sql: Sql, promptIds: number[], since: Da
 }
 
 /** Reads these changes of a prompt and the ones before them, with their signals. Leaves out ids that are not changes. */
-export async function readCounts(sql: Sql, promptId: number, ids: number[]) {
-  const changes = await selectChanges(sql, promptId, ids)
+export async function readCounts(sql: Sql, prompt: OwnedPrompt, ids: number[]) {
+  const changes = await selectChanges(sql, prompt, ids)
   const bounds = splitBounds(boundsOf(changes))
   const [inWindows, named] =
     changes.length === 0
       ? [[], []]
       : await Promise.all([
-          selectDayCounts(sql, promptId, bounds),
-          selectNamedCounts(sql, promptId, bounds, longHash.source),
+          selectDayCounts(sql, prompt, bounds),
+          selectNamedCounts(sql, prompt, bounds, longHash.source),
         ])
   return { changes, counts: attribute(changes, inWindows, named) }
 }
 
 /** Compares each of these changes of a prompt with the one before it, or only the head of a pair with its base. */
-export async function readImpacts(sql: Sql, promptId: number, ids: number[], margin: number, pair?: Pair) {
-  const { changes, counts } = await readCounts(sql, promptId, ids)
+export async function readImpacts(sql: Sql, prompt: OwnedPrompt, ids: number[], margin: number, pair?: Pair) {
+  const { changes, counts } = await readCounts(sql, prompt, ids)
   const byId = new Map(changes.map((change) => [change.id, change]))
   return ids.flatMap((id) => {
     const change = byId.get(id)

@@ -3,10 +3,10 @@ import { notFound, ServiceError } from '../errors.ts'
 import { BoundedCache } from '../lib/bounded_cache.ts'
 import { createDataLoader } from '../lib/data_loader.ts'
 import { PromptId } from './schema.ts'
-import { findPromptsByIds, type Prompt, type PromptIds, selectPromptIds } from './store.ts'
+import { findPromptsByIds, type OwnedPrompt, type Prompt, selectPromptIds } from './store.ts'
 
 export { findPromptsNamed } from './store.ts'
-export type { Prompt, PromptIds }
+export type { OwnedPrompt, Prompt }
 
 export type PromptFinder = ReturnType<typeof createPromptFinder>
 
@@ -32,7 +32,7 @@ export function createPromptFinder(db: Db) {
     // Rows are matched by their own values, never by their order.
     return new Map(
       (await findPromptsByIds(db.sql, publicIds)).map(({ id, organisationId, publicId }) => {
-        return [keyOf(organisationId, publicId), { id, organisationId }]
+        return [keyOf(organisationId, publicId), { id, organisationId, publicId }]
       }),
     )
   })
@@ -50,7 +50,7 @@ export function createPromptFinder(db: Db) {
       cacheOfNow.set(keyOf(organisationId, publicId), prompt)
       return prompt
     },
-    /** After a failover, another prompt may have the same id. */
+    /** After a failover, another prompt may have the same id. Nothing that is read before is cached after it. */
     forget(): void {
       cache = new BoundedCache(maxCachedPrompts)
     },
@@ -68,12 +68,12 @@ export async function findOwnPrompts(sql: Sql, organisationId: number, texts: st
 }
 
 /** Reads the prompts of an organisation after the one of this id, some at a time: it may have any number of them. */
-export async function* readPrompts(db: Db, organisationId: number, afterId = 0): AsyncGenerator<PromptIds[]> {
+export async function* readPrompts(db: Db, organisationId: number, afterId = 0): AsyncGenerator<Prompt[]> {
   for (let lastId = afterId; ; ) {
     const prompts = await selectPromptIds(db.sql, organisationId, lastId, promptsPerRead)
     if (prompts.length > 0) yield prompts
     if (prompts.length < promptsPerRead) return
-    lastId = (prompts.at(-1) as PromptIds).id
+    lastId = (prompts.at(-1) as Prompt).id
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Db } from '../db/client.ts'
-import { ServiceError } from '../errors.ts'
+import { notFound, ServiceError } from '../errors.ts'
 import { atLine } from '../lib/input.ts'
 import { monthOf } from '../lib/months.ts'
 import { yieldFor } from '../lib/periodic.ts'
@@ -7,7 +7,7 @@ import type { Prompt } from '../prompts/find.ts'
 import type { SignalRollup } from '../stats/rollup.ts'
 import { createLineParser, type PastSignal } from './import_lines.ts'
 import { writeSignals } from './store.ts'
-import { countStored, insertPastSignals, lockOrganisation, selectIdentities } from './store_import.ts'
+import { countStored, insertPastSignals, lockSignals, selectIdentities } from './store_import.ts'
 
 /** The numbers of new signals, of known ones, and of those that the limit of the current month refused. */
 export type ImportCounts = { recorded: number; known: number; refused: number }
@@ -80,15 +80,14 @@ export function createPastRecorder(
   now: Date,
   prompt: Prompt,
 ): (signals: PastSignal[]) => Promise<ImportCounts> {
-  const { id: promptId, organisationId } = prompt
   const given = new Map<string, number>()
   const month = monthOf(now)
 
   return (signals) =>
     db.transaction(async (sql) => {
-      await lockOrganisation(sql, organisationId)
+      if (!(await lockSignals(sql, prompt))) throw notFound()
       const identities = await selectIdentities(sql, signals)
-      const stored = await countStored(sql, promptId, signals)
+      const stored = await countStored(sql, prompt, signals)
       const missing = signals.filter((_, index) => {
         const identity = identities[index] as string
         const number = (given.get(identity) ?? 0) + 1
@@ -101,7 +100,7 @@ export function createPastRecorder(
         prompt,
         missing.filter((signal) => !isCurrent(signal)),
       )
-      const more = { organisationId, promptId, month, idempotencyKey: null, browserKeyId: null }
+      const more = { prompt, month, idempotencyKey: null, browserKeyId: null }
       const current = missing.filter(isCurrent).map((signal) => ({ ...signal, ...more }))
       const results = current.length > 0 ? await writeSignals(sql, current) : []
       const refused = results.filter(({ outcome }) => outcome === 'refused').length

@@ -49,6 +49,38 @@ test('a rate holds within each process while Redis is away, and is shared again 
   proxy.close()
 })
 
+test('four replicas together pass the rate of one, to a caller that never slows down', async () => {
+  const [requests, seconds, stepMs] = [20, 5, 100]
+  const client = openRedis(redisUrl(), redisPrefix(), patientRedis)
+  await eventually(() => client.status, 'ready')
+  let now = Date.parse('2026-11-15T14:00:00.000Z')
+  let shares = 0
+  // The script gets the time of the test, which a busy machine cannot stop.
+  const run: Redis['run'] = async (script, ...rest) => {
+    const atNow = script.replace("redis.call('TIME')", `{ ${now / 1_000}, 0 }`)
+    return client.run(atNow, ...rest).finally(() => (shares += 1))
+  }
+  const replicas = Array.from({ length: 4 }, () =>
+    createRateLimiter(
+      { requests, windowSeconds: 1 },
+      { clock: { now: () => new Date(now) }, name: 'x', redis: { ...client, run } },
+    ),
+  )
+  let passed = 0
+  for (const until = now + seconds * 1_000; now < until; now += stepMs) {
+    const counts = replicas.map(
+      ({ take }) => Array.from({ length: requests }, () => take('one')).filter(({ isExceeded }) => !isExceeded).length,
+    )
+    passed += counts.reduce((sum, count) => sum + count)
+    const sharing = shares + counts.filter((count) => count > 0).length
+    await eventually(() => shares, sharing)
+  }
+  const right = requests + requests * seconds
+  expect(passed).toBeGreaterThan(0.9 * right)
+  expect(passed).toBeLessThan(1.1 * right)
+  await client.disconnect()
+})
+
 /** A Redis that keeps the microseconds it was asked to add. */
 function fakeRedis(isAvailable: boolean) {
   const added: number[] = []

@@ -35,7 +35,7 @@ test.concurrent.each([
   [['keys', 'create', '--org', 'org_x', '--preset', 'browser'], '--origin must be given with the preset browser'],
   [
     ['keys', 'create', '--org', 'org_x', '--scopes', 'signals:write,x'],
-    '--scopes must be history:read, history:write, history:delete, signals:read, signals:write, signals:delete, prompts:read, prompts:write, usage:read, keys:read, keys:write or webhooks:write',
+    '--scopes must be history:read, history:write, history:delete, signals:read, signals:write, signals:delete, prompts:read, prompts:write, usage:read, keys:read, keys:write, webhooks:read or webhooks:write',
   ],
   [
     ['keys', 'create', '--org', 'org_x', '--preset', 'app', '--scopes', 'usage:read'],
