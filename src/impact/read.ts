@@ -42,13 +42,19 @@ async function readPair(sql: Sql, prompt: OwnedPrompt, pair: Pair, margin: numbe
  * Compares the live change of each prompt, and the newest that went live from `since` on, at most `limit` of each, with the
  * changes before them. For a transaction with one snapshot.
  */
-export async function readRecentImpacts(sql: Sql, promptIds: number[], since: Date, limit: number) {
-  const recent = Map.groupBy(await selectRecentChanges(sql, promptIds, since, limit), ({ promptId }) => promptId)
-  const read = async ([promptId, changes]: [number, { id: number }[]]) => {
-    const ids = changes.map(({ id }) => id)
-    return [promptId, await readImpacts(sql, promptId, ids, defaultMargin)] as const
+export async function readRecentImpacts(
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  since: Date,
+  limit: number,
+): Promise<Map<number, Impact[]>> {
+  const changes = await selectRecentChanges(sql, organisationId, promptIds, since, limit)
+  const read = async ([id, own]: [number, { id: number }[]]): Promise<[number, Impact[]]> => {
+    const ids = own.map((change) => change.id)
+    return [id, await readImpacts(sql, { id, organisationId }, ids, defaultMargin)]
   }
-  return new Map(await Promise.all([...recent].map(read)))
+  return new Map(await Promise.all([...Map.groupBy(changes, ({ promptId }) => promptId)].map(read)))
 }
 
 /** Reads these changes of a prompt and the ones before them, with their signals. Leaves out ids that are not changes. */

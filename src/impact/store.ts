@@ -21,7 +21,13 @@ export const selectLiveChanges = (sql: Sql, organisationId: number, promptIds: n
     ) h`
 
 /** The live change of each of these prompts, and the newest ones that went live from `since` on, at most `limit` of each. */
-export const selectRecentChanges = (sql: Sql, promptIds: number[], since: Date, limit: number) =>
+export const selectRecentChanges = (
+  sql: Sql,
+  organisationId: number,
+  promptIds: number[],
+  since: Date,
+  limit: number,
+) =>
   sql<{ promptId: number; id: number }>`
     select p.id as "promptId", h.id
     from unnest(${promptIds.map(String)}::text[]::bigint[]) p (id)
@@ -29,7 +35,7 @@ export const selectRecentChanges = (sql: Sql, promptIds: number[], since: Date, 
       (
         select h.id
         from history_changes h
-        where h.prompt_id = p.id
+        where h.organisation_id = ${organisationId} and h.prompt_id = p.id
         order by h.created_at desc, h.id desc
         limit 1
       )
@@ -37,7 +43,7 @@ export const selectRecentChanges = (sql: Sql, promptIds: number[], since: Date, 
       (
         select h.id
         from history_changes h
-        where h.prompt_id = p.id and h.created_at >= ${since}
+        where h.organisation_id = ${organisationId} and h.prompt_id = p.id and h.created_at >= ${since}
         order by h.created_at desc, h.id desc
         limit ${limit}
       )

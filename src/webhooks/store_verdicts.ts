@@ -46,20 +46,24 @@ export const selectPromptsToLookAt = (sql: Sql, organisationId: number, promptId
         select count(*)
         from (
           select from signals s
-          where s.prompt_id = p.id and s.id > wanted.created_after_signal
+          where s.organisation_id = p.organisation_id and s.prompt_id = p.id and s.id > wanted.created_after_signal
           limit ${maxCounted}
         ) since
       ) end as "signalsSince"
     from unnest(${promptIds.map(String)}::text[]::bigint[]) given (id)
-    join prompts p on p.id = given.id
+    join prompts p on p.id = given.id and p.organisation_id = ${organisationId}
     cross join lateral (
-      select s.id from signals s where s.prompt_id = p.id order by s.prompt_id desc, s.id desc limit 1
+      select s.id
+      from signals s
+      where s.organisation_id = p.organisation_id and s.prompt_id = p.id
+      order by s.prompt_id desc, s.id desc
+      limit 1
     ) newest
     left join verdict_looks look on look.prompt_id = p.id
     cross join lateral (
       select min(e.created_after_signal) as created_after_signal
       from webhook_endpoints e
-      where e.organisation_id = ${organisationId} and e.disabled_at is null
+      where e.organisation_id = p.organisation_id and e.disabled_at is null
         and (e.events is null or 'impact.decided' = any (e.events))
         and (e.prompts is null or p.public_id = any (e.prompts))
     ) wanted

@@ -68,7 +68,11 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
     try {
       const ids = prompts.map(({ id }) => id)
       await rollup.catchUpEach(ids, performance.now())
-      const found = await db.transaction((sql) => findNew(sql, prompts), { tenant: holder }, 'repeatable read')
+      const found = await db.transaction(
+        (sql) => findNew(sql, organisationId, prompts),
+        { tenant: holder },
+        'repeatable read',
+      )
       if (found.length === 0) await recordLooks(db.sql, prompts)
       else await db.transaction((sql) => tell(sql, organisationId, prompts, found), { tenant: organisationId })
     } catch (error) {
@@ -79,10 +83,10 @@ export function createVerdictWatch({ db, clock, rollup }: Services, { isStopping
   }
 
   /** The decided verdicts that the watched changes of these prompts have not had before. */
-  async function findNew(sql: Sql, prompts: PromptToLookAt[]): Promise<Found[]> {
+  async function findNew(sql: Sql, organisationId: number, prompts: PromptToLookAt[]): Promise<Found[]> {
     const since = new Date(clock.now().getTime() - watchedDays * dayMs)
     const ids = prompts.map(({ id }) => id)
-    const impacts = await readRecentImpacts(sql, ids, since, maxWatched)
+    const impacts = await readRecentImpacts(sql, organisationId, ids, since, maxWatched)
     const found = prompts.flatMap((prompt) =>
       (impacts.get(prompt.id) ?? []).flatMap((impact) => (isDecided(impact) ? { prompt, impact } : [])),
     )
