@@ -26,6 +26,8 @@ import { createSignalRollup } from './stats/rollup.ts'
 import { startDeliveries } from './webhooks/deliver.ts'
 import { isAllowedHost } from './webhooks/reachable.ts'
 import { createSender } from './webhooks/send.ts'
+import { tellThresholds, thresholdsEveryMs } from './webhooks/thresholds.ts'
+import { createVerdictWatch, lookEveryMs } from './webhooks/verdicts.ts'
 
 export type Services = ReturnType<typeof createServices>
 
@@ -63,24 +65,40 @@ export function createServices(
   db.listen(
     'organisations',
     (organisationId) => admission.forgetRefusals(Number(organisationId)),
-    // The connection may have been lost in a failover to a server that lacks the last changes.
-    () => {
-      admission.forgetRefusals()
-      prompts.forget()
-    },
+    () => admission.forgetRefusals(),
   )
+  const lastUsed = createLastUsed(db)
+  const keys = createKeyVerifier(db, clock, lastUsed)
+  // The connection may have been lost in a failover to a server that lacks the last changes.
+  db.onConnectionLost(() => {
+    prompts.forget()
+    keys.forget()
+  })
+  db.listen('prompts', prompts.forget, prompts.forget)
   const rollup = createSignalRollup(db)
   const signalRecorder = createSignalRecorder(db, admission, clock, metrics.signals, rollup)
-  const lastUsed = createLastUsed(db)
   const drain = createDrain()
-  metrics.watchDatabase(db.load)
   const isStopping = () => drain.isDraining
-  const send = createSender({ clock, version: build.version, publicUrl: baseUrl, allowedHosts })
-  const deliveries = startDeliveries({ db, clock, send, observer: metrics.webhooks, isStopping })
+  metrics.watchDatabase(db.load)
+  // An outage has its own log line.
+  const logFailure = (message: string) => (err: unknown) => {
+    if (!whyUnavailable(err)) log.error({ err }, message)
+  }
+  const onVerdictFailure = logFailure('looking at verdicts failed; will retry')
+  const lookAtVerdicts = createVerdictWatch({ db, clock, rollup }, { isStopping, onFailure: onVerdictFailure })
+  const sendOnce = createSender({ clock, version: build.version, publicUrl: baseUrl, allowedHosts })
+  const onFailure = logFailure('delivering webhooks failed; will retry')
+  const deliveries = startDeliveries({ db, clock, sendOnce, observer: metrics.webhooks, isStopping, onFailure })
   const timers = [
     ...startPruning({ db, clock, log, observer: metrics.pruning, isStopping }),
     runPeriodically(rollUpEveryMs, rollup.rollUpPending),
     runPeriodically(analyzeEveryMs, () => analyzeGrownTables(db)),
+    runPeriodically(lookEveryMs, lookAtVerdicts, onVerdictFailure),
+    runPeriodically(
+      thresholdsEveryMs,
+      () => tellThresholds(db, clock),
+      logFailure('telling usage thresholds failed; will retry'),
+    ),
   ]
   return {
     db,
@@ -88,7 +106,7 @@ export function createServices(
     log,
     whyUnavailable,
     version: build.version,
-    verifyKey: createKeyVerifier(db, clock, lastUsed),
+    verifyKey: keys.verify,
     findPrompt: prompts.find,
     findCachedPrompt: prompts.findCached,
     signalRecorder,
@@ -97,7 +115,7 @@ export function createServices(
     heavyReads: createHeavyReads(),
     historyReader: createHistoryReader(db, { observer: metrics.history, baseUrl }),
     deliveryObserver: metrics.deliveries,
-    sendOnce: send,
+    sendOnce,
     isAllowedHost: (host: string) => isAllowedHost(allowedHosts, host),
     readiness: createReadiness(db, redis, migrations, drain),
     drain,

@@ -76,14 +76,14 @@ export function parseEntry(given: unknown, clock: Clock): Omit<EntryRow, 'id'> {
 export async function recordEntry(
   db: Db,
   clock: Clock,
-  { id, organisationId }: Prompt,
+  { id, organisationId, publicId }: Prompt,
   given: unknown,
   request?: IdempotentRequest,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
   const entry = { ...parseEntry(given, clock), ...fromClient, prompt_id: id }
   // Writes to one prompt need the same lock, so they wait for each other here, without a connection.
   const permitRequest = { tenant: organisationId, key: `history ${id}`, deadline: request?.deadline }
-  const record = (sql: Sql) => recordOne(sql, clock, entry)
+  const record = (sql: Sql) => recordOne(sql, clock, entry, publicId)
   for (;;) {
     const startedAt = performance.now()
     try {
@@ -105,14 +105,15 @@ async function recordOne(
   sql: Sql,
   clock: Clock,
   entry: EntryToRecord,
+  publicId: string,
 ): Promise<{ entry: HistoryEntry; isNew: boolean }> {
   const announce = async (added: EntryToRecord, inserted: Inserted[]) => {
     await announceChanges(sql, inserted, clock.now())
     return { entry: showTitledEntry({ ...added, id: inserted[0]?.ids[0] as number }), isNew: true }
   }
-  const inserted = await insertEntries(sql, [entry], commitRange(entry.commit_sha))
+  const inserted = await insertEntries(sql, [entry], { publicId, ...commitRange(entry.commit_sha) })
   if (inserted.length > 0) return announce(entry, inserted)
-  if (!(await lockHistories(sql, [entry.prompt_id]))) throw notFound()
+  if (!(await lockHistories(sql, [entry.prompt_id], [publicId]))) throw notFound()
   const result = await recordLocked(sql, [{ ...entry, covers: [], isTimed: true }])
   const [added] = result.inserts
   return added
@@ -123,14 +124,18 @@ async function recordOne(
 /**
  * Records the entries of one source in the caller's transaction, and says what became of each. The history is the same in
  * whichever order two sources report the same changes. `otherPrompts` are further prompts that the transaction changes:
- * all are locked here, once and in order. Those without a live branch get `liveBranch`.
+ * all are locked here, once and in order, and must have `publicIds`. Those without a live branch get `liveBranch`.
  */
 export async function recordEntries(
   sql: Sql,
   clock: Clock,
   given: PromptEntry[],
   source: 'git' | 'github',
-  { otherPrompts = [], liveBranch }: { otherPrompts?: number[]; liveBranch?: string | undefined } = {},
+  {
+    otherPrompts = [],
+    publicIds,
+    liveBranch,
+  }: { otherPrompts?: number[]; publicIds?: string[]; liveBranch?: string | undefined } = {},
 ): Promise<Outcome[]> {
   const reported = given.map(({ prompt, entry, covers = [], reopenings = 0 }) => ({
     ...parseEntry(entry, clock),
@@ -144,7 +149,7 @@ export async function recordEntries(
     isTimed: entry.created_at !== undefined,
   }))
   const prompts = [...reported.map((entry) => entry.prompt_id), ...otherPrompts]
-  if (!(await lockHistories(sql, prompts))) throw notFound()
+  if (!(await lockHistories(sql, prompts, publicIds))) throw notFound()
   if (liveBranch !== undefined) await setLiveBranch(sql, prompts, liveBranch)
   if (reported.length === 0) return []
   const { outcomes, inserted } = await recordLocked(sql, reported)

@@ -1,6 +1,5 @@
 // Features report events through the observers below. What an operator must know is logged too.
 import type { Db } from '../db/client.ts'
-import { whyUnavailable } from '../db/errors.ts'
 import type { EngineObserver } from '../db/housekeeping.ts'
 import { unavailableReasons } from '../errors.ts'
 import { type DeliveryObserver, outcomes as deliveryOutcomes, isGap } from '../github/schema.ts'
@@ -63,9 +62,9 @@ export function createMetrics(log: Log) {
   }
   const countOutcome = labelledCounter(
     'signals_total',
-    'Signals by outcome; replayed: a retry with the same Idempotency-Key; conflict: the key belongs to another signal',
+    'Signals by outcome; replayed: a retry with the same Idempotency-Key; conflict: the key belongs to another signal; missing: a failover lost the prompt',
     'outcome',
-    ['recorded', 'refused', 'replayed', 'conflict'],
+    ['recorded', 'refused', 'replayed', 'conflict', 'missing'],
   )
   const batchSize = histogram('batch_signals', 'Signals per batch insert', batchSizes)
   const batchWait = histogram(
@@ -168,10 +167,6 @@ export function createMetrics(log: Log) {
       measured(oldestSeconds, disabled) {
         setOldestEvent(oldestSeconds)
         setDisabledEndpoints(disabled)
-      },
-      failed(err) {
-        // An unavailable database is logged as a dependency.
-        if (!whyUnavailable(err)) log.error({ err }, 'delivering webhooks failed; will retry')
       },
     } satisfies SendObserver,
     engine: {

@@ -13,16 +13,16 @@ export type SendObserver = {
   disabled(endpoint: { org: string; endpoint: string; reason: string }): void
   /** Called with the age of the oldest undelivered event, and the number of endpoints that the service disabled. */
   measured(oldestSeconds: number, disabled: number): void
-  /** Called when deliveries cannot be read or written. */
-  failed(error: unknown): void
 }
 
 type Options = {
   db: Db
   clock: Clock
-  send: SendOnce
+  sendOnce: SendOnce
   observer: SendObserver
   isStopping(): boolean
+  /** Called when deliveries cannot be read or written. */
+  onFailure(error: unknown): void
   random?: () => number
 }
 
@@ -38,7 +38,8 @@ const stopMs = 1_000
 const slackPauseMs = 1_000
 
 /** Delivers events, beside other replicas. No connection is held during an attempt. */
-export function startDeliveries({ db, clock, send, observer, isStopping, random = Math.random }: Options) {
+export function startDeliveries(options: Options) {
+  const { db, clock, sendOnce, observer, isStopping, onFailure, random = Math.random } = options
   const inFlight = new Set<Promise<void>>()
   const aborting = new AbortController()
   let isStopped = false
@@ -65,15 +66,15 @@ export function startDeliveries({ db, clock, send, observer, isStopping, random 
 
   function start(claim: Claim): void {
     const attempt = deliver(claim)
-      .catch(observer.failed)
+      .catch(onFailure)
       .finally(() => inFlight.delete(attempt))
     inFlight.add(attempt)
-    attempt.then(look).catch(observer.failed)
+    attempt.then(look).catch(onFailure)
   }
 
   async function deliver(claim: Claim): Promise<void> {
     const at = clock.now()
-    const reply = await send(claim.receiver, claim.event, { stopped: aborting.signal }).catch(() => undefined)
+    const reply = await sendOnce(claim.receiver, claim.event, { stopped: aborting.signal }).catch(() => undefined)
     if (!reply) return releaseEndpoint(db.sql, claim)
     const now = clock.now()
     const outcome = decideOutcome(reply, claim, now, random())
@@ -97,10 +98,7 @@ export function startDeliveries({ db, clock, send, observer, isStopping, random 
     observer.measured(oldest ? (clock.now().getTime() - oldest.getTime()) / 1_000 : 0, disabled)
   }
 
-  const timers = [
-    runPeriodically(lookEveryMs, look, observer.failed),
-    runPeriodically(measureEveryMs, measure, observer.failed),
-  ]
+  const timers = [runPeriodically(lookEveryMs, look, onFailure), runPeriodically(measureEveryMs, measure, onFailure)]
 
   return {
     /** Waits for attempts in flight, then aborts them. They are made again, with the same id. */
