@@ -1,7 +1,13 @@
 // A receiver of webhooks, which a test tells how to answer.
 import { afterAll } from 'bun:test'
 
-export type Received = { id: string | null; at: number; headers: Record<string, string | undefined>; body: string; path: string }
+export type Received = {
+  id: string | null
+  at: number
+  headers: Record<string, string>
+  body: string
+  path: string
+}
 
 export type Receiver = {
   url: string
