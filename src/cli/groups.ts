@@ -16,6 +16,7 @@ export const groups = new Map<string, () => Promise<{ commands: Command[] }>>(
     sync: () => import('./sync.ts'),
     audit: () => import('./audit.ts'),
     webhooks: () => import('./webhooks.ts'),
+    endpoints: () => import('./endpoints.ts'),
     console: () => import('./console.ts'),
     backup: () => import('./backup.ts'),
     restore: () => import('./backup.ts'),
