@@ -47,6 +47,7 @@ export type AuditEvent = {
     | 'prompt.created'
     | 'prompt.updated'
     | 'prompt.texts_erased'
+    | 'prompt.erased'
     | 'webhook.secret_set'
     | 'endpoint.created'
     | 'endpoint.updated'

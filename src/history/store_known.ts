@@ -1,5 +1,6 @@
 // What is known of the commits that are reported.
 import type { Sql } from '../db/client.ts'
+import type { OwnedPrompt } from '../prompts/find.ts'
 import type { EntryIdentity, KnownEntry, LiveEntry } from './identity.ts'
 import type { MergedCommit } from './reconcile.ts'
 
@@ -31,10 +32,16 @@ export const selectCommitEntries = (sql: Sql, commits: CommitsOfPrompt[]): Promi
     order by h.id`
 
 /** The entry of a prompt with this id. */
-export async function selectEntry(sql: Sql, promptId: number, id: number): Promise<KnownEntry | undefined> {
-  const [row] = await sql<KnownEntry>`select * from history_entries where id = ${id} and prompt_id = ${promptId}`
+export async function selectEntry(sql: Sql, prompt: OwnedPrompt, id: number): Promise<KnownEntry | undefined> {
+  const [row] = await sql<KnownEntry>`
+    select * from history_entries
+    where id = ${id} and organisation_id = ${prompt.organisationId} and prompt_id = ${prompt.id}`
   return row
 }
+
+export const selectNewestEntries = (sql: Sql, promptId: number, limit: number) =>
+  sql<KnownEntry>`
+    select * from history_entries where prompt_id = ${promptId} order by created_at desc, id desc limit ${limit}`
 
 /** The entries of other commits that went live on the branch of each of these, just before and just after it. */
 export const selectLiveNeighbours = (sql: Sql, entries: (Omit<LiveEntry, 'id'> & { spellings: string[] })[]) =>
